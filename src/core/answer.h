@@ -17,6 +17,16 @@ enum weir_header_dialect {
     WEIR_HEADERS_STANDING = 32, /* X-RateLimit-Standing: the caller's standing, unless `good` */
 };
 
+/* What is done with a request, the strictest last. */
+enum weir_action {
+    WEIR_ACTION_NONE,
+    WEIR_ACTION_MARK,      /* admitted, and the upstream sees the action */
+    WEIR_ACTION_DELAY,     /* admitted, after delay_ns */
+    WEIR_ACTION_CHALLENGE, /* denied, because it has not passed a challenge */
+    WEIR_ACTION_TARPIT,    /* denied, after delay_ns */
+    WEIR_ACTION_REJECT,    /* denied */
+};
+
 /* What is used of a limit has reached a soft threshold. */
 struct weir_answer_warning {
     uint64_t used, capacity;
@@ -67,19 +77,38 @@ struct weir_answer_standing {
 /* What `denied_by` is called where the caller's standing denies. */
 #define WEIR_ANSWER_BY_STANDING "standing"
 
+struct weir_reject;
+
 struct weir_answer {
     bool allowed;
     bool repeated;           /* decided before, by its idempotency key: allowed, nothing charged */
     int16_t denied_by;       /* index into limits; -1: none, or the standing (standing.refused) */
     uint64_t retry_after_ns; /* of what denies; 0 when allowed */
-    uint64_t delay_ns;
+    uint64_t delay_ns;       /* how long to hold the request, or its denial (WEIR_ACTION_TARPIT) */
     uint64_t now_ns;         /* the decision's time */
     struct weir_bytes lease; /* the token to release with; data == NULL: none */
     uint8_t source;          /* enum weir_source */
+    uint8_t action;          /* enum weir_action; NONE also where no limit of the rules has steps or
+                                shapes its denials */
     struct weir_answer_standing standing;
     uint16_t count;
+    const struct weir_reject *reject; /* how the limit to blame shapes the denial
+                                         (rules/actions/reject.h); NULL: it does not */
     struct weir_answer_limit limits[WEIR_CHECKS_MAX];
     struct weir_answer_rate rates[WEIR_CHECKS_MAX];
 };
+
+/* "mark", as answers say it. Not of WEIR_ACTION_NONE. */
+static inline const char *weir_action_name(uint8_t action)
+{
+    static const char *const names[] = {"", "mark", "delay", "challenge", "tarpit", "reject"};
+    return names[action];
+}
+
+/* Whether delay_ns is a part of the action. */
+static inline bool weir_action_holds(uint8_t action)
+{
+    return action == WEIR_ACTION_DELAY || action == WEIR_ACTION_TARPIT;
+}
 
 #endif

@@ -103,6 +103,8 @@ struct rules_refund {
 
 struct rules_cost;
 struct rules_loan;
+struct weir_reject;
+struct weir_steps;
 struct rules_limit_template;
 
 struct rules_rule {
@@ -125,6 +127,8 @@ struct rules_rule {
     const uint8_t *by_standing;     /* its scale in percent, by level; NULL: 100 % for all */
     const uint8_t *shed; /* by class, the percentage that it may use (charge/priority.h); NULL: all
                             classes may use all */
+    const struct weir_steps *steps;   /* actions/steps.h; NULL: none */
+    const struct weir_reject *reject; /* actions/reject.h; NULL: it denies as any limit */
     uint16_t floor;      /* of debt: see weir_check.floor */
     uint16_t adaptive;   /* 1 + the number of its scale; 0: it follows no controller */
     struct weir_warn_at warn_at;
@@ -200,6 +204,7 @@ struct weir_rules {
     bool warns;                             /* some limit has thresholds */
     bool lends;                             /* some limit has a pool */
     bool tries;                             /* some limit has a candidate */
+    bool acts;                              /* some limit has steps, or shapes its denials */
     bool shared; /* other nodes know the same states, by the texts of keys: see match/key.c */
 
     struct rules_rule *rules;

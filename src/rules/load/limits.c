@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "rules/actions/load_reject.h"
+#include "rules/actions/load_steps.h"
 #include "rules/load/cost.h"
 #include "rules/load/fields.h"
 #include "rules/load/key.h"
@@ -394,6 +396,8 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_BY_STANDING] = "by_standing",
         [RULES_LIMIT_SHED] = "shed",
         [RULES_LIMIT_ADAPTIVE] = "adaptive",
+        [RULES_LIMIT_STEPS] = "steps",
+        [RULES_LIMIT_REJECT] = "reject",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++)
         fields[i] = (struct rules_field){names[i], NULL, NULL};
@@ -428,6 +432,10 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
         rules_load_by_standing(loader, fields, rule);
     if (fields[RULES_LIMIT_SHED].value != NULL)
         rules_load_shed(loader, &fields[RULES_LIMIT_SHED], rule);
+    if (fields[RULES_LIMIT_STEPS].value != NULL)
+        rules_load_steps(loader, fields, rule);
+    if (fields[RULES_LIMIT_REJECT].value != NULL)
+        rules_load_reject(loader, &fields[RULES_LIMIT_REJECT], rule);
     count_always(loader, node, rule);
 }
 

@@ -27,12 +27,13 @@ static bool needs_store(struct rules_loader *loader, const struct rules_field *f
     return loader->redis != NULL;
 }
 
-/* The keyword that may scale a limit for one request; NULL: none does. A node's share says nothing
- * about the part of a limit that one request may use. */
+/* The keyword that scales a limit for one request, or acts on what is used of it; NULL: none does.
+ * A node's share says nothing about the part of a limit that one request may use, or that is used.
+ */
 static const char *scaled_by(const struct rules_field *fields)
 {
     static const enum rules_limit_field scaling[] = {RULES_LIMIT_SHED, RULES_LIMIT_ADAPTIVE,
-                                                     RULES_LIMIT_BY_STANDING};
+                                                     RULES_LIMIT_BY_STANDING, RULES_LIMIT_STEPS};
 
     for (size_t i = 0; i < sizeof(scaling) / sizeof(scaling[0]); i++)
         if (fields[scaling[i]].value != NULL)

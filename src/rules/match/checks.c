@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "core/siphash.h"
+#include "rules/actions/challenge.h"
+#include "rules/actions/steps.h"
 #include "rules/charge/borrow.h"
 #include "rules/charge/cost.h"
 #include "rules/charge/priority.h"
@@ -84,6 +86,8 @@ static void join_scales(struct rules_evaluation *evaluation, const struct rules_
                               WEIR_SCALE_RATE);
     if (rule->by_standing != NULL)
         weir_rules_join_scale(check, rule->by_standing[evaluation->standing], WEIR_SCALE_RATE);
+    if (rule->steps != NULL && rule->steps->challenge != 0 && !rules_challenge_passed(evaluation))
+        weir_rules_join_scale(check, rule->steps->challenge, WEIR_SCALE_RESERVE);
 }
 
 /* The checks of a rule that is `number`, or of its like for others. */

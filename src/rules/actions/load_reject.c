@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see load_reject.h */
+#include "rules/actions/load_reject.h"
+
+#include <jansson.h>
+#include <string.h>
+#include <strings.h>
+
+#include "rules/actions/reject.h"
+#include "rules/actions/steps.h"
+
+#define TARPIT_LEAST_NS UINT64_C(1000000)
+#define TYPE_MAX 128
+
+enum { STATUS, TARPIT, HEADERS, BODY, CONTENT_TYPE, FIELDS };
+
+/* --- `headers` -------------------------------------------------------------------------------- */
+
+/* What weir and HTTP itself set. */
+static const char *const reserved[] = {
+    "connection",   "content-length",    "content-type", "date",
+    "keep-alive",   "retry-after",       "te",           "trailer",
+    "upgrade",      "transfer-encoding", "ratelimit",    "cache-control",
+    "x-weir-action"};
+
+static bool is_token(struct weir_bytes name)
+{
+    static const char marks[] = "!#$%&'*+-.^_`|~";
+    for (size_t i = 0; i < name.size; i++) {
+        char c = name.data[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!word && (c == '\0' || strchr(marks, c) == NULL))
+            return false;
+    }
+    return name.size > 0;
+}
+
+static bool is_value(struct weir_bytes value)
+{
+    for (size_t i = 0; i < value.size; i++)
+        if (value.data[i] < 0x20 || value.data[i] > 0x7e)
+            return false;
+    return value.size > 0 && value.data[0] != ' ' && value.data[value.size - 1] != ' ';
+}
+
+/* A name that the answer may have; false after a problem. */
+static bool check_header(struct rules_loader *loader, const struct rules_node *node,
+                         struct weir_bytes name)
+{
+    struct rules_quote quote;
+    rules_quote(&quote, name.data, name.size);
+    if (!is_token(name)) {
+        rules_problem(loader, node, "%s is not the name of a header field", quote.text);
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
+        if (name.size == strlen(reserved[i]) &&
+            strncasecmp(name.data, reserved[i], name.size) == 0) {
+            rules_problem(loader, node, "weir sets %s itself; remove it from `headers`",
+                          quote.text);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void load_headers(struct rules_loader *loader, const struct rules_node *node,
+                         struct weir_reject *reject)
+{
+    uint32_t count = node->kind == RULES_MAP ? node->size / 2 : 0;
+    size_t bytes = 0;
+    if (count == 0 || count > WEIR_REJECT_HEADERS_MAX) {
+        rules_problem(loader, node, "`headers` must be a mapping of 1 to %d names to values",
+                      WEIR_REJECT_HEADERS_MAX);
+        return;
+    }
+    struct weir_reject_header *headers = rules_keep(loader, count * sizeof(*headers));
+    for (uint32_t i = 0; i < count && headers != NULL; i++) {
+        const struct rules_node *key = node->items[2 * i], *text = node->items[2 * i + 1];
+        struct weir_bytes name, value;
+        if (!rules_read_text(loader, key, "a name", &name) || !check_header(loader, key, name) ||
+            !rules_read_text(loader, text, "a value", &value))
+            continue;
+        if (!is_value(value)) {
+            rules_problem(loader, text,
+                          "the value of a header field must be visible ASCII characters, and "
+                          "spaces between them");
+            continue;
+        }
+        bytes += name.size + value.size + 4;
+        headers[reject->header_count++] = (struct weir_reject_header){
+            {rules_keep_text(loader, name.data, name.size), name.size},
+            {rules_keep_text(loader, value.data, value.size), value.size}};
+    }
+    reject->headers = headers;
+    if (bytes > WEIR_REJECT_HEADER_BYTES)
+        rules_problem(loader, node, "`headers` are longer than %d bytes together",
+                      WEIR_REJECT_HEADER_BYTES);
+}
+
+/* --- `body` ----------------------------------------------------------------------------------- */
+
+/* Whether the body is JSON whatever its variables become. */
+static void check_json(struct rules_loader *loader, const struct rules_node *node,
+                       const struct weir_template *body)
+{
+    static const struct weir_template_values samples[] = {
+        {.retry_after_s = 1, .limit = 10, .remaining = 0, .reason = {"api", 3}},
+        {.retry_after_s = UINT64_MAX, .limit = 10, .remaining = 0, .reason = {"7", 1}},
+    };
+    char *out = rules_borrow(loader, WEIR_TEMPLATE_OUT_MAX);
+    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]) && out != NULL; i++) {
+        json_error_t error;
+        size_t size = weir_template_write(body, &samples[i], out);
+        json_t *tree = json_loadb(out, size, JSON_DECODE_ANY, &error);
+        if (tree == NULL) {
+            rules_problem(loader, node,
+                          "`body` is not JSON when its variables are filled in, in its line %d: %s",
+                          error.line, error.text);
+            return;
+        }
+        json_decref(tree);
+    }
+}
+
+static void load_body(struct rules_loader *loader, const struct rules_node *node,
+                      struct weir_reject *reject)
+{
+    struct weir_bytes text;
+    struct weir_reason reason;
+    size_t at;
+    if (!rules_read_text(loader, node, "body", &text))
+        return;
+    const char *kept = rules_keep_text(loader, text.data, text.size);
+    if (kept == NULL)
+        return;
+    struct weir_bytes type = {reject->content_type, strlen(reject->content_type)};
+    enum weir_template_kind kind = weir_template_kind_of(type);
+    int err = weir_template_parse(&reject->body, kind, (struct weir_bytes){kept, text.size}, &at,
+                                  &reason);
+    if (err < 0) {
+        rules_problem(loader, node, "`body`, at byte %zu: %s", at, reason.text);
+        reject->body.count = 0;
+    } else if (kind == WEIR_TEMPLATE_JSON) {
+        check_json(loader, node, &reject->body);
+    }
+}
+
+/* The type; NULL after a problem. */
+static void load_type(struct rules_loader *loader, const struct rules_field *fields,
+                      struct weir_reject *reject)
+{
+    const struct rules_field *field = &fields[CONTENT_TYPE];
+    struct weir_bytes type;
+    reject->content_type = "application/json";
+    if (field->value == NULL)
+        return;
+    reject->content_type = NULL;
+    if (!rules_read_text(loader, field->value, "content_type", &type))
+        return;
+    if (fields[BODY].value == NULL)
+        rules_problem(loader, field->key, "`content_type` is that of a `body`, which is missing");
+    else if (!is_value(type) || type.size > TYPE_MAX || memchr(type.data, '/', type.size) == NULL)
+        rules_problem(loader, field->value,
+                      "`content_type` must be a media type such as `application/json`");
+    else
+        reject->content_type = rules_keep_text(loader, type.data, type.size);
+}
+
+/* --- The rest --------------------------------------------------------------------------------- */
+
+static void load_status(struct rules_loader *loader, const struct rules_node *node,
+                        struct weir_reject *reject)
+{
+    static const char *const statuses[] = {"400", "401", "402", "403", "404",
+                                           "409", "429", "500", "503"};
+    static const uint16_t numbers[] = {400, 401, 402, 403, 404, 409, 429, 500, 503};
+    int choice =
+        rules_read_choice(loader, node, "status", statuses, sizeof(statuses) / sizeof(statuses[0]));
+    reject->status = choice >= 0 ? numbers[choice] : 0;
+}
+
+void rules_load_reject(struct rules_loader *loader, const struct rules_field *field,
+                       struct rules_rule *rule)
+{
+    struct rules_field fields[FIELDS] = {{"status", NULL, NULL},
+                                         {"tarpit", NULL, NULL},
+                                         {"headers", NULL, NULL},
+                                         {"body", NULL, NULL},
+                                         {"content_type", NULL, NULL}};
+    struct weir_reject *reject = rules_keep(loader, sizeof(*reject));
+    if (reject == NULL || !rules_fields(loader, field->value, "`reject`", fields, FIELDS))
+        return;
+    if (fields[STATUS].value != NULL)
+        load_status(loader, fields[STATUS].value, reject);
+    if (fields[TARPIT].value != NULL)
+        rules_read_duration(loader, fields[TARPIT].value, "tarpit", TARPIT_LEAST_NS,
+                            WEIR_DELAY_MAX_NS, "1ms to 1min", &reject->tarpit_ns);
+    if (fields[HEADERS].value != NULL)
+        load_headers(loader, fields[HEADERS].value, reject);
+    load_type(loader, fields, reject);
+    if (fields[BODY].value != NULL && reject->content_type != NULL)
+        load_body(loader, fields[BODY].value, reject);
+    rule->reject = reject;
+    loader->rules->acts = true;
+}

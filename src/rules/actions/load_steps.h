@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `steps` of a limit: see actions/steps.h. */
+#ifndef WEIR_RULES_ACTIONS_LOAD_STEPS_H
+#define WEIR_RULES_ACTIONS_LOAD_STEPS_H
+
+#include "rules/load/fields.h"
+
+/* `fields` has RULES_LIMIT_FIELDS; that of the steps has a value. Rates and behaviour of the limit
+ * are loaded already. */
+void rules_load_steps(struct rules_loader *loader, const struct rules_field *fields,
+                      struct rules_rule *rule);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reject`: what is refused, and the body that a denial gets. */
+#include "rules/actions/reject.h"
+
+#include "rules_test.h"
+
+#define LIMIT(reject) "limits:\n- {name: a, key: [], rate: 9/s, reject: " reject "}\n"
+
+static void what_is_wrong_is_told(void **state)
+{
+    static const struct test_problem_case cases[] = {
+        {LIMIT("429"), "2:41: `reject` must be a mapping, not a text\n"},
+        {LIMIT("{status: 200}"),
+         "2:50: `status` must be one of 400, 401, 402, 403, 404, 409, 429, 500, 503, "
+         "not `200`; did you mean `400`?\n"},
+        {LIMIT("{tarpit: 1h}"), "2:50: `tarpit` must be 1ms to 1min, not `1h`\n"},
+        {LIMIT("{headers: {}}"), "2:51: `headers` must be a mapping of 1 to 8 names to values\n"},
+        {LIMIT("{headers: {'a b': c}}"), "2:52: `a b` is not the name of a header field\n"},
+        {LIMIT("{headers: {Content-Length: '0'}}"),
+         "2:52: weir sets `Content-Length` itself; remove it from `headers`\n"},
+        {LIMIT("{headers: {A: \"b\\r\\nC: d\"}}"),
+         "2:55: the value of a header field must be visible ASCII characters, and spaces between "
+         "them\n"},
+        {LIMIT("{content_type: text/plain}"),
+         "2:42: `content_type` is that of a `body`, which is missing\n"},
+        {LIMIT("{body: x, content_type: html}"),
+         "2:65: `content_type` must be a media type such as `application/json`\n"},
+        {LIMIT("{body: '{{retry}}'}"),
+         "2:48: `body`, at byte 0: unknown variable; use {{retry_after}}, {{limit}}, "
+         "{{remaining}} or {{reason}}\n"},
+        {LIMIT("{body: 'see {{limit}', content_type: text/plain}"),
+         "2:48: `body`, at byte 4: `{{` has no `}}`\n"},
+        {LIMIT("{body: '{\"a\":{{reason}}}'}"),
+         "2:48: `body` is not JSON when its variables are filled in, in its line 1: invalid token "
+         "near 'api'\n"},
+        {LIMIT("{bdy: x}"), "2:42: `reject` has no key `bdy`; did you mean `body`?\n"},
+    };
+    (void)state;
+    TEST_REFUSED_ALL(cases);
+}
+
+static void expect_body(const char *reject, uint64_t retry_after_ns, const char *expected)
+{
+    static struct weir_answer answer;
+    static char text[1024], out[WEIR_TEMPLATE_OUT_MAX];
+    snprintf(text, sizeof(text), "limits:\n- {name: a, key: [], rate: 9/s, reject: %s}\n", reject);
+    struct weir_rules *rules = test_load(text);
+    answer.denied_by = 1;
+    answer.retry_after_ns = retry_after_ns;
+    answer.limits[1].name = (struct weir_bytes){"a<\"\n\\&'", 7};
+    answer.limits[1].report = (struct weir_report){.limit = 9, .remaining = 3};
+    answer.reject = weir_rules_reject(rules, 0);
+    size_t size = weir_reject_body_write(&answer, out);
+    assert_int_equal(size, strlen(expected));
+    assert_memory_equal(out, expected, size);
+    weir_rules_unref(rules);
+}
+
+static void variables_are_escaped_for_the_content_type(void **state)
+{
+    (void)state;
+    expect_body("{body: '{\"r\":{{retry_after}},\"w\":\"{{ reason }}\"}'}", 1000000001,
+                "{\"r\":2,\"w\":\"a<\\\"\\u000a\\\\&'\"}");
+    expect_body("{body: '[{{retry_after}},{{limit}},{{remaining}}]',"
+                " content_type: 'application/problem+json; charset=utf-8'}",
+                WEIR_NEVER, "[null,9,3]");
+    expect_body("{body: '{{reason}}{{retry_after}}', content_type: TEXT/HTML}", WEIR_NEVER,
+                "a&lt;&quot; \\&amp;&#39;never");
+    expect_body("{body: '}} {{reason}} {', content_type: text/plain}", 0, "}} a<\" \\&' {");
+    expect_body("{body: 'x', content_type: text/plain}", 0, "x");
+}
+
+static void what_is_given_is_kept(void **state)
+{
+    struct weir_rules *rules =
+        test_load(LIMIT("{status: 503, tarpit: 250ms, headers: {Link: </a>; rel=help}}"));
+    (void)state;
+    const struct weir_reject *reject = weir_rules_reject(rules, 0);
+    assert_int_equal(reject->status, 503);
+    assert_int_equal(reject->tarpit_ns, 250000000);
+    assert_int_equal(reject->header_count, 1);
+    assert_memory_equal(reject->headers[0].value.data, "</a>; rel=help", 14);
+    assert_int_equal(reject->body.count, 0);
+    weir_rules_unref(rules);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(variables_are_escaped_for_the_content_type),
+        cmocka_unit_test(what_is_given_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
