@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/scale.h"
+#include "engine/action.h"
 #include "engine/borrow.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
@@ -243,6 +244,11 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
     answer->standing.refused = false;
     if (__builtin_expect(weir_entry_of(decision)->stands, 0))
         answer_standing(decision, answer);
+    answer->action = WEIR_ACTION_NONE;
+    answer->reject = NULL;
+    const struct weir_generation *generation = weir_entry_of(decision)->generation;
+    if (generation != NULL && __builtin_expect(generation->acts, 0))
+        weir_action_choose(decision, told, answer);
     bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;
     answer->lease = charges ? write_lease(decision, answer_lease) : (struct weir_bytes){NULL, 0};
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/actions/steps.h"
 #include "rules/charge/candidate.h"
 
 struct weir_tally_block {
@@ -88,6 +89,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->timed = weir_rules_timed(rules);
     g->warns = weir_rules_warns(rules);
     g->tries = weir_rules_any_candidate(rules);
+    g->acts = weir_rules_acts(rules);
     for (uint32_t i = 0; i < count; i++) {
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);

@@ -36,6 +36,7 @@ struct weir_generation {
     bool timed; /* weir_rules_timed */
     bool warns; /* weir_rules_warns */
     bool tries; /* weir_rules_any_candidate */
+    bool acts;  /* weir_rules_acts */
     struct weir_rule_view {
         struct weir_bytes name;
         struct weir_tally *tally;

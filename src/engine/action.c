@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see action.h */
+#include "engine/action.h"
+
+#include "core/bucket.h"
+#include "engine/borrow.h"
+#include "engine/generation.h"
+#include "engine/pool.h"
+#include "rules/actions/reject.h"
+#include "rules/actions/steps.h"
+
+/* An action, and the time that it takes. */
+struct effect {
+    uint8_t action;
+    uint64_t delay_ns;
+};
+
+static const unsigned stateless = WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY;
+
+/* Of two actions the stricter one; both of one kind take the longer time. */
+static void join(struct effect *effect, struct effect other)
+{
+    if (other.action > effect->action)
+        effect->action = other.action;
+    if (other.delay_ns > effect->delay_ns)
+        effect->delay_ns = other.delay_ns;
+}
+
+/* --- Admitted --------------------------------------------------------------------------------- */
+
+/* What one rate has used after the request. */
+struct use {
+    const struct weir_limit *limit;
+    uint64_t used, capacity, owed_ns;
+};
+
+/* What a bucket owes after the request, rounded up. A report from another place has that of the
+ * state; what a peek would add is then rounded by itself. */
+static uint64_t owed_after(const struct weir_decision *decision, uint16_t i,
+                           const struct weir_report *report)
+{
+    const struct weir_check *check = &decision->checks[i];
+    const struct weir_outcome *outcome = &decision->outcomes[i];
+    struct bucket_time owed = {report->reset_after_ns, 0};
+    if (!bucket_is(check->limit->spec.algorithm) || check->limit->spec.rate == 0)
+        return 0;
+    if (!outcome->reported)
+        owed = bucket_owed(&outcome->cell, decision->now_ns);
+    if (decision->op == WEIR_OP_PEEK)
+        owed = bucket_time_add(check->limit, owed, bucket_cost(check->limit, check->cost));
+    return owed.ns + (owed.rem != 0);
+}
+
+/* False: this check has no use that counts. */
+static bool read_use(const struct weir_decision *decision, uint16_t i, struct use *use)
+{
+    const struct weir_check *check = &decision->checks[i];
+    struct weir_report report;
+    if ((check->flags & (stateless | WEIR_CHECK_SHADOW)) != 0 || check->limit == NULL)
+        return false;
+    weir_decision_report_whole(decision, i, &report);
+    use->limit = check->limit;
+    use->capacity = report.limit;
+    use->used = report.remaining < report.limit ? report.limit - report.remaining : 0;
+    use->owed_ns = owed_after(decision, i, &report);
+    if (decision->op == WEIR_OP_PEEK)
+        use->used =
+            check->cost < use->capacity - use->used ? use->used + check->cost : use->capacity;
+    return use->capacity > 0;
+}
+
+static bool is_reached(const struct weir_step *step, const struct use *use, uint64_t *delay_ns)
+{
+    *delay_ns = step->delay_ns;
+    if (step->action == WEIR_ACTION_DELAY && step->delay_ns == 0) {
+        if (use->owed_ns > 0)
+            *delay_ns = weir_step_drain_ns(use->limit, step->percent, use->owed_ns);
+        return *delay_ns > 0;
+    }
+    return use->used * 100 >= step->percent * use->capacity; /* capacities are below 2^42 */
+}
+
+/* What the rate does that the checks [first, end) of a limit use most. */
+static struct effect step_of(const struct weir_decision *decision, uint16_t first, uint16_t end,
+                             const struct weir_steps *steps)
+{
+    struct effect best = {WEIR_ACTION_NONE, 0};
+    uint8_t highest = 0;
+    for (uint16_t i = first; i < end; i++) {
+        struct use use;
+        if (!read_use(decision, i, &use))
+            continue;
+        uint8_t s = steps->count;
+        uint64_t delay_ns = 0;
+        while (s > 0 && s >= highest && !is_reached(&steps->list[s - 1], &use, &delay_ns))
+            s--;
+        if (s == 0 || s < highest)
+            continue;
+        if (s > highest || delay_ns > best.delay_ns)
+            best = (struct effect){steps->list[s - 1].action, delay_ns};
+        highest = s;
+    }
+    return best;
+}
+
+/* --- Denied ----------------------------------------------------------------------------------- */
+
+static bool is_denying(const struct weir_decision *decision, uint16_t i)
+{
+    return decision->outcomes[i].verdict == WEIR_DENIED &&
+           (decision->checks[i].flags & WEIR_CHECK_SHADOW) == 0;
+}
+
+/* Whether the challenge alone denies: the whole limit would admit the request. */
+static bool is_challenged(const struct weir_decision *decision, uint16_t i,
+                          const struct weir_steps *steps)
+{
+    const struct weir_check *check = &decision->checks[i];
+    struct weir_report report;
+    if (steps == NULL || steps->challenge == 0 || check->scale != steps->challenge ||
+        check->scale_kind != WEIR_SCALE_RESERVE)
+        return false;
+    weir_decision_report_whole(decision, i, &report);
+    return check->cost <= report.remaining;
+}
+
+/* How a limit denies; NONE: it does not. */
+static struct effect denial_of(const struct weir_decision *decision, uint16_t first, uint16_t end,
+                               const struct weir_steps *steps, const struct weir_reject *reject)
+{
+    bool denies = false, challenges = true;
+    for (uint16_t i = first; i < end; i++) {
+        if (!is_denying(decision, i))
+            continue;
+        denies = true;
+        challenges = challenges && is_challenged(decision, i, steps);
+    }
+    if (!denies)
+        return (struct effect){WEIR_ACTION_NONE, 0};
+    if (challenges)
+        return (struct effect){WEIR_ACTION_CHALLENGE, 0};
+    if (reject != NULL && reject->tarpit_ns != 0)
+        return (struct effect){WEIR_ACTION_TARPIT, reject->tarpit_ns};
+    return (struct effect){WEIR_ACTION_REJECT, 0};
+}
+
+/* --- Both ------------------------------------------------------------------------------------- */
+
+static struct effect effect_of(const struct weir_decision *decision, uint16_t first, uint16_t end)
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    const struct weir_rules *rules = entry->generation->rules;
+    uint32_t rule = decision->checks[first].rule;
+    if (rule >= entry->generation->count)
+        return (struct effect){WEIR_ACTION_NONE, 0};
+    const struct weir_steps *steps = weir_rules_steps(rules, rule);
+    if (decision->verdict == WEIR_DENIED)
+        return denial_of(decision, first, end, steps, weir_rules_reject(rules, rule));
+    if (steps == NULL || decision->source > WEIR_SOURCE_LOCAL ||
+        (entry->borrow != NULL && weir_borrow_lends(entry->borrow, &decision->checks[first])))
+        return (struct effect){WEIR_ACTION_NONE, 0};
+    return step_of(decision, first, end, steps);
+}
+
+void weir_action_choose(const struct weir_decision *decision, uint16_t told,
+                        struct weir_answer *answer)
+{
+    struct effect effect = {WEIR_ACTION_NONE, 0};
+    if (decision->op != WEIR_OP_DECIDE && decision->op != WEIR_OP_PEEK)
+        return;
+    for (uint16_t i = 0, end; i < told; i = end) {
+        end = weir_decision_limit_end(decision, i);
+        join(&effect, effect_of(decision, i, end));
+    }
+    answer->action = effect.action;
+    if ((effect.action == WEIR_ACTION_DELAY || effect.action == WEIR_ACTION_TARPIT) &&
+        effect.delay_ns > answer->delay_ns)
+        answer->delay_ns = effect.delay_ns;
+    if (answer->denied_by >= 0 && answer->source != WEIR_SOURCE_CLOSED &&
+        effect.action >= WEIR_ACTION_TARPIT) {
+        const struct weir_generation *generation = weir_entry_of(decision)->generation;
+        uint32_t rule = decision->checks[decision->denied_by].rule;
+        if (rule < generation->count)
+            answer->reject = weir_rules_reject(generation->rules, rule);
+    }
+}
