@@ -325,6 +325,7 @@ static void summarise(const struct weir_decision *decision, struct weir_answer_s
     summary->store_failed = decision->error != 0;
     summary->retry_after_ns = answer.retry_after_ns;
     summary->delay_ns = answer.delay_ns;
+    summary->action = answer.action != WEIR_ACTION_NONE ? weir_action_name(answer.action) : NULL;
     summary->remaining = WEIR_NEVER;
     summary->warning = 0;
     for (uint16_t i = 0; i < answer.count; i++) {

@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/actions/reject.h"
 #include "server/grpc/reply.h"
 #include "server/grpc/stream.h"
+#include "wire/decimal.h"
 #include "wire/grpc/authz.h"
 
 /* --- Requests --------------------------------------------------------------------------------- */
@@ -159,14 +161,16 @@ void weir_grpc_authz_begin(struct weir_grpc_stream *stream)
 
 /* --- Responses -------------------------------------------------------------------------------- */
 
-/* Fields that a response may have: four lines of each dialect, and those that finish adds. */
-#define FIELDS_MAX 24
+/* Fields that a response may have: four lines of each dialect, those of the limit that denies, and
+ * those that finish adds. */
+#define FIELDS_ADDED 6
+#define FIELDS_MAX (20 + WEIR_REJECT_HEADERS_MAX + FIELDS_ADDED)
 
 /* Takes "Name: value\r\n" lines apart. */
 static size_t fields_of(const char *lines, size_t size, struct weir_grpc_pair *fields)
 {
     size_t count = 0;
-    while (size && count < FIELDS_MAX - 4) {
+    while (size && count < FIELDS_MAX - WEIR_REJECT_HEADERS_MAX - FIELDS_ADDED) {
         const char *end = memchr(lines, '\r', size), *colon = memchr(lines, ':', size);
         fields[count++] = (struct weir_grpc_pair){
             {lines, (size_t)(colon - lines)},
@@ -211,18 +215,43 @@ static void response_deny_standing(struct weir_grpc *grpc,
     response->headers = (struct weir_grpc_pairs){fields, *count};
 }
 
+/* The action, and how long it holds the request; `room` is for that number. */
+static void action_add(const struct weir_answer *answer, struct weir_grpc_pair *fields,
+                       size_t *count, char room[24])
+{
+    const char *name = weir_action_name(answer->action);
+    if (answer->action == WEIR_ACTION_NONE)
+        return;
+    field_add(fields, count, "X-Weir-Action", (struct weir_bytes){name, strlen(name)});
+    if (!weir_action_holds(answer->action))
+        return;
+    uint64_t delay_ms = answer->delay_ns / 1000000 + (answer->delay_ns % 1000000 != 0);
+    char *end = weir_decimal_write(room, delay_ms);
+    field_add(fields, count, "X-Weir-Delay-Ms", (struct weir_bytes){room, (size_t)(end - room)});
+}
+
 static void response_deny(struct weir_grpc *grpc, struct weir_grpc_authz_response *response,
                           struct weir_grpc_pair *fields, size_t *count)
 {
-    static const char type[] = "application/problem+json", no_store[] = "no-store";
+    static const char no_store[] = "no-store";
+    const struct weir_reject *reject = grpc->answer.reject;
+    const char *type = "application/problem+json";
     bool closed = grpc->answer.source == WEIR_SOURCE_CLOSED;
     response->status = closed ? WEIR_GRPC_UNAVAILABLE : WEIR_GRPC_RESOURCE_EXHAUSTED;
-    response->http_status = closed ? 503 : 429;
+    response->http_status = closed ? 503 : reject && reject->status != 0 ? reject->status : 429;
     response->body.data = grpc->json;
-    response->body.size = weir_problem_json_write(
-        closed ? WEIR_PROBLEM_REDUCED_CAPACITY : WEIR_PROBLEM_QUOTA_EXCEEDED, response->http_status,
-        NULL, &grpc->answer, grpc->json);
-    field_add(fields, count, "Content-Type", (struct weir_bytes){type, sizeof type - 1});
+    if (reject && reject->body.count) {
+        type = reject->content_type;
+        response->body.size = weir_reject_body_write(&grpc->answer, grpc->json);
+    } else {
+        response->body.size = weir_problem_json_write(
+            closed ? WEIR_PROBLEM_REDUCED_CAPACITY : WEIR_PROBLEM_QUOTA_EXCEEDED,
+            response->http_status, NULL, &grpc->answer, grpc->json);
+    }
+    for (uint8_t i = 0; reject && i < reject->header_count; i++)
+        fields[(*count)++] =
+            (struct weir_grpc_pair){reject->headers[i].name, reject->headers[i].value};
+    field_add(fields, count, "Content-Type", (struct weir_bytes){type, strlen(type)});
     field_add(fields, count, "Cache-Control", (struct weir_bytes){no_store, sizeof no_store - 1});
     response->headers = (struct weir_grpc_pairs){fields, *count};
 }
@@ -247,6 +276,8 @@ void weir_grpc_authz_finish(struct weir_grpc_stream *stream)
     size_t size =
         weir_ratelimit_headers_write(dialects, &grpc->answer, grpc->worker->wall_s, grpc->headers);
     size_t count = fields_of(grpc->headers, size, fields);
+    char delay[24];
+    action_add(&grpc->answer, fields, &count, delay);
     response.allowed = grpc->answer.allowed;
     if (response.allowed) {
         response.response_headers = (struct weir_grpc_pairs){fields, count};

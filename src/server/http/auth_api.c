@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "core/bytes.h"
+#include "rules/actions/reject.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "wire/http/forwarded.h"
@@ -281,6 +282,67 @@ static void auth_write_standing(struct weir_slot *slot, struct weir_output *outp
         weir_output_put(output, body.data, body.size);
 }
 
+/* What the proxy, and the upstream behind it, learn of the action. */
+static void write_action(const struct weir_answer *answer, struct weir_output *output)
+{
+    weir_output_text(output, "X-Weir-Action: ");
+    weir_output_text(output, weir_action_name(answer->action));
+    weir_output_put(output, "\r\n", 2);
+    if (!weir_action_holds(answer->action))
+        return;
+    weir_output_text(output, "X-Weir-Delay-Ms: ");
+    weir_output_number(output, answer->delay_ns / 1000000 + (answer->delay_ns % 1000000 != 0));
+    weir_output_put(output, "\r\n", 2);
+}
+
+/* The status of a denial. deny_status of the query goes before that of the limit: it is what the
+ * proxy understands. Returns the one that the limit means. */
+static unsigned choose_status(const struct weir_answer *answer, enum weir_http_status *status)
+{
+    bool closed = answer->source == WEIR_SOURCE_CLOSED;
+    unsigned meant = closed ? 503 : 429;
+    if (answer->reject && answer->reject->status != 0)
+        meant = answer->reject->status;
+    if (*status == WEIR_HTTP_429)
+        *status = weir_http_status(meant);
+    return meant;
+}
+
+static void write_denial(struct weir_slot *slot, struct weir_output *output, unsigned meant,
+                         enum weir_http_status status)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    const struct weir_answer *answer = &http->answer;
+    const struct weir_reject *reject = answer->reject;
+    const char *type = "application/problem+json";
+    size_t size;
+    weir_output_text(output, "Cache-Control: no-store\r\n");
+    if (weir_http_code(status) != meant || (!reject && status != WEIR_HTTP_429)) {
+        weir_output_text(output, "X-RateLimit-Status: ");
+        weir_output_number(output, meant);
+        weir_output_put(output, "\r\n", 2);
+    }
+    for (uint8_t i = 0; reject && i < reject->header_count; i++) {
+        const struct weir_reject_header *header = &reject->headers[i];
+        weir_output_put(output, header->name.data, header->name.size);
+        weir_output_put(output, ": ", 2);
+        weir_output_put(output, header->value.data, header->value.size);
+        weir_output_put(output, "\r\n", 2);
+    }
+    if (reject && reject->body.count) {
+        type = reject->content_type;
+        size = weir_reject_body_write(answer, http->json);
+    } else {
+        size = weir_problem_json_write(answer->source == WEIR_SOURCE_CLOSED
+                                           ? WEIR_PROBLEM_REDUCED_CAPACITY
+                                           : WEIR_PROBLEM_QUOTA_EXCEEDED,
+                                       weir_http_code(status), NULL, answer, http->json);
+    }
+    weir_http_end(output, type, size);
+    if (!(slot->flags & WEIR_HTTP_HEAD))
+        weir_output_put(output, http->json, size);
+}
+
 static void auth_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
@@ -300,17 +362,16 @@ static void auth_write(struct weir_slot *slot, struct weir_output *output)
         return;
     }
     enum weir_http_status status = WEIR_HTTP_200;
-    enum weir_problem_type type = WEIR_PROBLEM_QUOTA_EXCEEDED;
-    bool closed = !answer->allowed && answer->source == WEIR_SOURCE_CLOSED;
+    unsigned meant = 200;
     if (!answer->allowed) {
         status = (enum weir_http_status)(slot->detail >> 8);
-        type = closed ? WEIR_PROBLEM_REDUCED_CAPACITY : WEIR_PROBLEM_QUOTA_EXCEEDED;
-        if (closed && status == WEIR_HTTP_429)
-            status = WEIR_HTTP_503;
+        meant = choose_status(answer, &status);
     }
     weir_http_begin(http, output, status, slot->detail & 0xff, slot->flags);
     output->used +=
         weir_ratelimit_headers_write(dialects, answer, worker->wall_s, output->data + output->used);
+    if (answer->action != WEIR_ACTION_NONE)
+        write_action(answer, output);
     if (answer->allowed) {
         if (answer->lease.data) {
             weir_output_text(output, "X-Weir-Lease: ");
@@ -319,15 +380,7 @@ static void auth_write(struct weir_slot *slot, struct weir_output *output)
         }
         weir_http_end(output, NULL, 0);
     } else {
-        weir_output_text(output, "Cache-Control: no-store\r\n");
-        if (status != WEIR_HTTP_429)
-            weir_output_text(output, closed ? "X-RateLimit-Status: 503\r\n"
-                                            : "X-RateLimit-Status: 429\r\n");
-        size_t size =
-            weir_problem_json_write(type, weir_http_code(status), NULL, answer, http->json);
-        weir_http_end(output, "application/problem+json", size);
-        if (!(slot->flags & WEIR_HTTP_HEAD))
-            weir_output_put(output, http->json, size);
+        write_denial(slot, output, meant, status);
     }
     weir_worker_give(worker, slot->decision);
 }

@@ -29,6 +29,7 @@
     X(303, "See Other")                                                                            \
     X(400, "Bad Request")                                                                          \
     X(401, "Unauthorized")                                                                         \
+    X(402, "Payment Required")                                                                     \
     X(403, "Forbidden")                                                                            \
     X(404, "Not Found")                                                                            \
     X(405, "Method Not Allowed")                                                                   \

@@ -3,6 +3,7 @@
 #ifndef WEIR_SERVER_HTTP_REPLY_H
 #define WEIR_SERVER_HTTP_REPLY_H
 
+#include "rules/actions/reject.h"
 #include "server/http/http.h"
 
 /* Flags of a slot. */
@@ -25,12 +26,14 @@ void weir_http_begin(struct weir_http *http, struct weir_output *output,
 void weir_http_end(struct weir_output *output, const char *type, size_t size);
 
 /* Room for what weir_http_begin and _end write, and fields of a handler's own. */
-#define WEIR_HTTP_HEAD_ROOM 512
-_Static_assert(WEIR_HTTP_HEAD_ROOM + WEIR_RATELIMIT_HEADERS_MAX + WEIR_LEASE_TOKEN_MAX +
-                       WEIR_ANSWER_JSON_MAX <=
+#define WEIR_HTTP_HEAD_ROOM 768
+_Static_assert(WEIR_HTTP_HEAD_ROOM + WEIR_RATELIMIT_HEADERS_MAX + WEIR_REJECT_HEADER_BYTES +
+                       WEIR_LEASE_TOKEN_MAX + WEIR_ANSWER_JSON_MAX <=
                    WEIR_REPLY_MAX,
                "grow WEIR_REPLY_MAX");
-_Static_assert(WEIR_PROBLEM_JSON_MAX <= WEIR_ANSWER_JSON_MAX, "http->json takes either");
+_Static_assert(WEIR_PROBLEM_JSON_MAX <= WEIR_ANSWER_JSON_MAX &&
+                   WEIR_TEMPLATE_OUT_MAX <= WEIR_ANSWER_JSON_MAX,
+               "http->json takes each");
 
 /* Finished replies. `fields` are lines with their CRLF, or NULL. */
 void weir_http_reply(struct weir_http_call *call, enum weir_http_status status, const char *fields,

@@ -208,7 +208,8 @@ static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
     int version = slot->flags;
     weir_engine_answer(slot->decision, answer, redis->lease);
     out = weir_resp_write_map(out, version,
-                              5 + answer->repeated + (answer->lease.data != NULL) +
+                              5 + (answer->action != WEIR_ACTION_NONE) + answer->repeated +
+                                  (answer->lease.data != NULL) +
                                   (answer->standing.level.data ? 2 : 0) + more);
     out = WEIR_RESP_WRITE_WORD(out, "allowed");
     out = weir_resp_write_boolean(out, version, answer->allowed);
@@ -235,6 +236,11 @@ static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
         out = weir_resp_write_bulk(out, standing->level.data, standing->level.size);
         out = WEIR_RESP_WRITE_WORD(out, "reason");
         out = weir_resp_write_bulk(out, standing->reason.data, standing->reason.size);
+    }
+    if (answer->action != WEIR_ACTION_NONE) {
+        const char *action = weir_action_name(answer->action);
+        out = WEIR_RESP_WRITE_WORD(out, "action");
+        out = weir_resp_write_bulk(out, action, strlen(action));
     }
     if (answer->repeated) {
         out = WEIR_RESP_WRITE_WORD(out, "repeated");

@@ -15,6 +15,8 @@ const char *weir_http_status_text(unsigned status)
         return "Bad Request";
     case 401:
         return "Unauthorized";
+    case 402:
+        return "Payment Required";
     case 403:
         return "Forbidden";
     case 404:

@@ -124,6 +124,11 @@ size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
     out = milliseconds_write(out, answer->retry_after_ns);
     out = WEIR_LITERAL_WRITE(out, ",\"delay_ms\":");
     out = milliseconds_write(out, answer->delay_ns);
+    if (answer->action != WEIR_ACTION_NONE) {
+        out = WEIR_LITERAL_WRITE(out, ",\"action\":\"");
+        out = text_write(out, weir_action_name(answer->action));
+        *out++ = '"';
+    }
     if (answer->repeated)
         out = WEIR_LITERAL_WRITE(out, ",\"repeated\":true");
     if (answer->lease.data != NULL) {

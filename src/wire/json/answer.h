@@ -6,7 +6,8 @@
  *               "limit":5,"remaining":0,"retry_after_ms":12000,"reset_after_ms":60000}]}
  *
  * Milliseconds are rounded up, so that waiting that long is enough; "never" is null. "lease" is
- * there only where the answer has one, "repeated":true only where a request was decided before, and
+ * there only where the answer has one, "action":"mark" (weir_action_name) only where there is an
+ * action, "repeated":true only where a request was decided before, and
  * "standing":{"level":"suspended","reason":"listed network","ends_after_ms":600000} only where the
  * caller's standing is another than good; "denied_by":"standing" where that is what denies. A
  * limit that is unlimited has null for limit and remaining; one that is no limit of an algorithm

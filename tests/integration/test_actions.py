@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions: steps below the limit, and denials as a limit words them, over every protocol."""
+
+import json
+
+import pytest
+
+from daemon import grpc as wire
+from daemon.grpc import Stub
+from daemon.nodes import Nodes, shared_rules
+from daemon.redis import RedisWeir
+from daemon.redis_server import RedisServer
+from daemon.weir import Weir, rules_of
+
+MARKED = {"name": "marked", "match": {"path": "/marked"}, "key": [], "rate": "10/h",
+          "steps": [{"at": "80%", "mark": True}]}
+SLOW = {"name": "slow", "match": {"path": "/slow"}, "key": [], "rate": "2/h",
+        "steps": [{"at": "50%", "delay": "500ms"}], "reject": {"tarpit": "5s"}}
+PROVEN = {"name": "proven", "match": {"path": "/proven"}, "key": [], "rate": "10/h",
+          "steps": [{"at": "50%", "challenge": True}]}
+SHAPED = {"name": "shaped", "match": {"path": "/shaped"}, "key": [], "rate": "1/h",
+          "reject": {"status": 402, "headers": {"Link": "</plans>; rel=help", "X-Plan": "free"},
+                     "body": '{"error":"rate_limit_exceeded","limit":"{{reason}}",'
+                             '"retryAfter":{{ retry_after }},"of":{{limit}},"left":{{remaining}}}'}}
+PAGE = {"name": "page", "match": {"path": "/page"}, "key": [], "rate": "0/h",
+        "reject": {"status": 503, "content_type": "text/html; charset=utf-8",
+                   "body": "<p>{{reason}}: come back {{retry_after}}</p>"}}
+LIMITS = MARKED, SLOW, PROVEN, SHAPED, PAGE
+
+
+@pytest.fixture(name="weir")
+def fixture_weir(tmp_path):
+    server = {"grpc": {"address": "127.0.0.1:0"}}
+    with Weir(tmp_path, rules_of(*LIMITS, server=server), "--workers", 1) as running:
+        yield running
+
+
+def authorize(stub, path):
+    asked = wire.CheckRequest()
+    asked.attributes.request.http.path = path
+    return stub.call("AuthCheck", asked)
+
+
+def fields_of(options):
+    return {one.header.key.lower(): one.header.value for one in options}
+
+
+def actions(weir, path, count):
+    return [weir.check(path=path).json.get("action") for _ in range(count)]
+
+
+def test_check_says_the_action_in_its_envelope(weir):
+    assert actions(weir, "/marked", 11) == [None] * 7 + ["mark"] * 3 + ["reject"]
+    assert actions(weir, "/proven", 6) == [None] * 5 + ["challenge"]
+    assert actions(weir, "/shaped", 2) == [None, "reject"]
+    replies = [weir.check(path="/slow") for _ in range(3)]
+    assert [(reply.status, reply.json["action"], reply.json["delay_ms"]) for reply in replies] == [
+        (200, "delay", 500), (200, "delay", 500), (429, "tarpit", 5000)]
+    denied = weir.check(path="/shaped")
+    assert denied.status == 429 and denied["content-type"] == "application/json"
+    assert denied.json["denied_by"] == "shaped" and denied["link"] is None
+
+
+def test_a_dry_run_says_what_the_request_would_get(weir):
+    assert weir.check(path="/marked", cost=8, dry_run=True).json["action"] == "mark"
+    assert "action" not in weir.check(path="/marked", cost=7, dry_run=True).json
+    assert "action" not in weir.check(path="/marked", cost=7).json
+
+
+def test_auth_tells_the_upstream_and_shapes_denials(weir):
+    with weir.client() as client:
+        marked = [client.auth("/marked") for _ in range(9)]
+        slow = [client.auth("/slow") for _ in range(3)]
+        shaped = [client.auth("/shaped") for _ in range(2)][1]
+        page = client.auth("/page")
+        forbidden = client.auth("/page", query="?deny_status=403")
+    assert [one["x-weir-action"] for one in marked] == [None] * 7 + ["mark"] * 2
+    assert [(one.status, one["x-weir-action"], one["x-weir-delay-ms"]) for one in slow] == [
+        (200, "delay", "500"), (200, "delay", "500"), (429, "tarpit", "5000")]
+    assert shaped.status == 402 and shaped["x-weir-action"] == "reject"
+    assert shaped["link"] == "</plans>; rel=help" and shaped["x-plan"] == "free"
+    assert shaped["cache-control"] == "no-store"
+    assert shaped["content-type"] == "application/json"
+    assert 0 < int(shaped["retry-after"]) <= 3600
+    assert shaped.json == {"error": "rate_limit_exceeded", "limit": "shaped",
+                           "retryAfter": int(shaped["retry-after"]), "of": 1, "left": 0}
+    assert page.status == 503 and page["content-type"] == "text/html; charset=utf-8"
+    assert page.body == b"<p>page: come back never</p>"
+    assert forbidden.status == 403 and forbidden["x-ratelimit-status"] == "503"
+    assert forbidden.body == page.body
+
+
+def test_envoy_is_told_in_both_directions(weir):
+    with Stub(weir.grpc_address) as stub:
+        marked = [authorize(stub, "/marked") for _ in range(8)][7].ok_response
+        slow = [authorize(stub, "/slow") for _ in range(3)]
+        shaped = [authorize(stub, "/shaped") for _ in range(2)][1].denied_response
+    assert fields_of(marked.headers)["x-weir-action"] == "mark"
+    fields = fields_of(slow[0].ok_response.headers)
+    assert (fields["x-weir-action"], fields["x-weir-delay-ms"]) == ("delay", "500")
+    fields = fields_of(slow[2].denied_response.headers)
+    assert (fields["x-weir-action"], fields["x-weir-delay-ms"]) == ("tarpit", "5000")
+    fields = fields_of(shaped.headers)
+    assert shaped.status.code == 402 and json.loads(shaped.body)["limit"] == "shaped"
+    assert fields["x-weir-action"] == "reject" and fields["x-plan"] == "free"
+    assert fields["content-type"] == "application/json"
+
+
+def test_the_redis_protocol_says_the_action(tmp_path):
+    with RedisWeir(tmp_path, rules_of(*LIMITS)) as weir, weir.redis() as client:
+        answers = []
+        for path in ["/marked"] * 8 + ["/shaped"] * 2:
+            flat = client.ask("WEIR.CHECK", "path", path)
+            answers.append(dict(zip(flat[::2], flat[1::2])).get(b"action"))
+    assert answers == [None] * 7 + [b"mark", None, b"reject"]
+
+
+def test_nodes_that_share_redis_take_the_same_steps(tmp_path):
+    drained = {"name": "drained", "match": {"path": "/drained"}, "key": [], "algorithm": "gcra",
+               "rate": "4/h", "steps": [{"at": "50%", "delay": True}]}
+    with RedisServer(tmp_path) as server, Nodes(
+            tmp_path, 2, shared_rules(server.url, MARKED, PROVEN, drained, mode="leased")) as nodes:
+        replies = [nodes[i % 2].check(path="/marked").json for i in range(11)]
+        assert [one.get("action") for one in replies] == [None] * 7 + ["mark"] * 3 + ["reject"]
+        replies = [nodes[i % 2].check(path="/proven").json for i in range(6)]
+        assert [one.get("action") for one in replies] == [None] * 5 + ["challenge"]
+        replies = [nodes[i % 2].check(path="/drained").json for i in range(4)]
+        assert [one.get("action") for one in replies[:1]] == [None]
+        assert [one.get("action") for one in replies[2:]] == ["delay"] * 2
+        assert 890_000 < replies[2]["delay_ms"] <= 900_000 < replies[3]["delay_ms"] <= 1_800_000
