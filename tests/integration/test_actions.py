@@ -2,6 +2,7 @@
 """Actions: steps below the limit, and denials as a limit words them, over every protocol."""
 
 import json
+import re
 
 import pytest
 
@@ -11,6 +12,7 @@ from daemon.nodes import Nodes, shared_rules
 from daemon.redis import RedisWeir
 from daemon.redis_server import RedisServer
 from daemon.weir import Weir, rules_of
+from model.program import ROOT
 
 MARKED = {"name": "marked", "match": {"path": "/marked"}, "key": [], "rate": "10/h",
           "steps": [{"at": "80%", "mark": True}]}
@@ -111,8 +113,8 @@ def test_the_redis_protocol_says_the_action(tmp_path):
         answers = []
         for path in ["/marked"] * 8 + ["/shaped"] * 2:
             flat = client.ask("WEIR.CHECK", "path", path)
-            answers.append(dict(zip(flat[::2], flat[1::2])).get(b"action"))
-    assert answers == [None] * 7 + [b"mark", None, b"reject"]
+            answers.append(dict(zip(flat[::2], flat[1::2])).get("action"))
+    assert answers == [None] * 7 + ["mark", None, "reject"]
 
 
 def test_nodes_that_share_redis_take_the_same_steps(tmp_path):
@@ -128,3 +130,23 @@ def test_nodes_that_share_redis_take_the_same_steps(tmp_path):
         assert [one.get("action") for one in replies[:1]] == [None]
         assert [one.get("action") for one in replies[2:]] == ["delay"] * 2
         assert 890_000 < replies[2]["delay_ms"] <= 900_000 < replies[3]["delay_ms"] <= 1_800_000
+
+
+def test_the_example_of_the_page_does_what_the_page_says(tmp_path):
+    page = (ROOT / "docs/actions.md").read_text(encoding="utf-8")
+    rules = re.search(r"^```yaml\n(.*?)^```", page, re.M | re.S)[1]
+    with Weir(tmp_path, rules) as weir, weir.client() as client:
+        searches = [client.auth("/search", client="192.0.2.1") for _ in range(21)]
+        exports = [client.auth("/exports/1", X_Api_Key="k") for _ in range(6)]
+        logins = [client.auth("/login", "POST", "192.0.2.1") for _ in range(6)]
+    told = [one["x-weir-action"] for one in searches]
+    assert told[:9] == [None] * 9 and "mark" in told and told[18:] == ["delay", "delay", "reject"]
+    assert 0 < int(searches[19]["x-weir-delay-ms"]) <= 500
+    assert [one.status for one in exports] == [200] * 5 + [429]
+    for line in re.search(r"^HTTP/1.1 429.*?\n```", page, re.M | re.S)[0].splitlines()[1:-2]:
+        name, _, value = line.partition(": ")
+        if line and name != "Retry-After":
+            assert exports[5][name] == value, name
+    assert exports[5].json["error"] == "rate_limit_exceeded" and exports[5].json["limit"] == "exports"
+    assert (logins[5].status, logins[5]["x-weir-action"]) == (403, "tarpit")
+    assert logins[5]["x-weir-delay-ms"] == "5000"
