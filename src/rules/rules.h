@@ -52,7 +52,8 @@ struct weir_listener_settings {
     struct weir_listener_tls tls;
     const char *const *hosts; /* admin: names that it goes by, normal; host_count of them */
     uint32_t host_count;
-    bool metrics_open;                    /* admin: /metrics is for anybody */
+    bool hold;         /* http: replies of /v1/auth that a limit delays are held back */
+    bool metrics_open; /* admin: /metrics is for anybody */
     uint64_t max_connection_age_ns;       /* grpc: then GOAWAY is sent; 0: never */
     uint64_t max_connection_age_grace_ns; /* and after that long closed */
 };

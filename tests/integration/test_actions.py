@@ -3,14 +3,18 @@
 
 import json
 import re
+import select
+import signal
 
 import pytest
 
 from daemon import grpc as wire
 from daemon.grpc import Stub
+from daemon.http import request_bytes
 from daemon.nodes import Nodes, shared_rules
 from daemon.redis import RedisWeir
 from daemon.redis_server import RedisServer
+from daemon.waiting import SECONDS_MAX
 from daemon.weir import Weir, rules_of
 from model.program import ROOT
 
@@ -150,3 +154,57 @@ def test_the_example_of_the_page_does_what_the_page_says(tmp_path):
     assert exports[5].json["error"] == "rate_limit_exceeded" and exports[5].json["limit"] == "exports"
     assert (logins[5].status, logins[5]["x-weir-action"]) == (403, "tarpit")
     assert logins[5]["x-weir-delay-ms"] == "5000"
+
+
+# --- hold -----------------------------------------------------------------------------------------
+
+def holding(folder, *limits):
+    server = {"http": {"address": "127.0.0.1:0", "hold": True}}
+    return Weir(folder, rules_of(*limits, server=server), "--workers", 1, http=None)
+
+
+def ask_auth(weir, path, address):
+    """A client that has asked, and has not read the answer."""
+    client = weir.client()
+    client.send(request_bytes("GET", "/v1/auth", {"X-Forwarded-Uri": path,
+                                                  "X-Forwarded-For": address}))
+    return client
+
+
+def test_eight_late_denials_of_a_prefix_are_held_until_weir_ends(tmp_path):
+    late = {"name": "late", "key": [], "rate": "0/h", "reject": {"tarpit": "1min"}}
+    with holding(tmp_path, late) as weir:
+        clients = {one.socket: one for one in
+                   [ask_auth(weir, "/", f"2001:db8::{i}") for i in range(9)]}
+        answered, _, _ = select.select(list(clients), [], [], SECONDS_MAX)
+        assert len(answered) == 1
+        at_once = clients.pop(answered[0]).reply()
+        assert (at_once.status, at_once["x-weir-delay-ms"]) == (429, "60000")
+        with weir.client() as client:
+            assert client.auth("/", client="2001:db8::a")["x-weir-delay-ms"] == "60000"
+        other = ask_auth(weir, "/", "2001:db8:0:1::1")
+        with weir.client() as client:  # by now that has been read
+            assert client.auth("/", client="2001:db8::a").status == 429
+        assert select.select(list(clients) + [other.socket], [], [], 0)[0] == []
+        weir.signal(signal.SIGTERM)
+        for client in list(clients.values()) + [other]:
+            reply = client.reply()
+            assert (reply.status, reply["x-weir-action"]) == (429, "tarpit")
+            assert reply["x-weir-delay-ms"] is None
+        assert weir.wait() == 0
+
+
+def test_held_replies_of_delays_tarpits_and_queues_come_in_their_time(tmp_path):
+    slow = {"name": "slow", "match": {"path": "/slow"}, "key": [], "rate": "10/h",
+            "steps": [{"at": "10%", "delay": "3ms"}]}
+    late = {"name": "late", "match": {"path": "/late"}, "key": [], "rate": "0/h",
+            "reject": {"tarpit": "2ms", "status": 403}}
+    queue = {"name": "queue", "match": {"path": "/queue"}, "key": [], "rate": "100/s",
+             "algorithm": "leaky_bucket", "queue": True}
+    with holding(tmp_path, slow, late, queue) as weir, weir.client() as client:
+        for path, status, action in (("/slow", 200, "delay"), ("/late", 403, "tarpit")):
+            reply = client.auth(path)
+            assert (reply.status, reply["x-weir-action"]) == (status, action)
+            assert reply["x-weir-delay-ms"] is None
+        assert [client.auth("/queue").status for _ in range(3)] == [200] * 3
+        assert client.check(path="/late").json["delay_ms"] == 2  # an application holds by itself

@@ -223,7 +223,8 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
 {
     bool grpc = listener == &loader->rules->settings.grpc;
     bool admin = listener == &loader->rules->settings.admin;
-    /* The last two are of one listener alone. */
+    bool http = listener == &loader->rules->settings.http;
+    /* The last two are of one listener alone; of http there is one. */
     enum { ADDRESS, LISTEN, TOKEN, OPEN, TRUSTED, PROXY_PROTOCOL, TLS, OWN, OWN_TOO, COUNT };
     struct rules_field fields[COUNT] = {
         {"address", NULL, NULL},
@@ -233,13 +234,17 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
         {"trusted", NULL, NULL},
         {"proxy_protocol", NULL, NULL},
         {"tls", NULL, NULL},
-        {grpc ? "max_connection_age" : "hosts", NULL, NULL},
+        {grpc   ? "max_connection_age"
+         : http ? "hold"
+                : "hosts",
+         NULL, NULL},
         {grpc ? "max_connection_age_grace" : "metrics_open", NULL, NULL}};
     const struct rules_node *address = field->value;
     struct weir_bytes token;
     bool far = false;
     if (field->value->kind == RULES_MAP) {
-        rules_fields(loader, field->value, "a listener", fields, grpc || admin ? COUNT : OWN);
+        rules_fields(loader, field->value, "a listener", fields,
+                     grpc || admin ? COUNT : OWN + http);
         address = fields[ADDRESS].value != NULL ? fields[ADDRESS].value : fields[LISTEN].value;
         if (fields[ADDRESS].value != NULL && fields[LISTEN].value != NULL) {
             rules_problem(loader, fields[LISTEN].key,
@@ -264,7 +269,10 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
         rules_read_bool(loader, fields[PROXY_PROTOCOL].value, "proxy_protocol",
                         &listener->proxy_protocol);
     }
-    load_own(loader, &fields[OWN], grpc, listener);
+    if (http && fields[OWN].value != NULL)
+        rules_read_bool(loader, fields[OWN].value, "hold", &listener->hold);
+    if (!http)
+        load_own(loader, &fields[OWN], grpc, listener);
     if (address != NULL && rules_read_listen(loader, address, &listener->address, &far) && far &&
         !listener->open && fields[TOKEN].value == NULL && listener->tls.client_ca_file == NULL) {
         rules_problem(loader, address,

@@ -73,6 +73,11 @@
 /* Addresses that are remembered: 64 KiB. */
 #define WEIR_GUESSERS 2048
 
+/* Replies that a listener holds back at a time (net/holds.h): the connections of a busy proxy; and
+ * of these the late denials of one prefix: the connections that a browser opens, and two more. */
+#define WEIR_HELD_MAX 1000
+#define WEIR_HELD_PREFIX_MAX 8
+
 /* --- Time ------------------------------------------------------------------------------------- */
 
 /* A decision of the shared store, unless the configuration says otherwise: Envoy waits 20 ms. Then

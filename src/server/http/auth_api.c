@@ -283,12 +283,12 @@ static void auth_write_standing(struct weir_slot *slot, struct weir_output *outp
 }
 
 /* What the proxy, and the upstream behind it, learn of the action. */
-static void write_action(const struct weir_answer *answer, struct weir_output *output)
+static void write_action(const struct weir_answer *answer, bool held, struct weir_output *output)
 {
     weir_output_text(output, "X-Weir-Action: ");
     weir_output_text(output, weir_action_name(answer->action));
     weir_output_put(output, "\r\n", 2);
-    if (!weir_action_holds(answer->action))
+    if (held || !weir_action_holds(answer->action))
         return;
     weir_output_text(output, "X-Weir-Delay-Ms: ");
     weir_output_number(output, answer->delay_ns / 1000000 + (answer->delay_ns % 1000000 != 0));
@@ -371,7 +371,7 @@ static void auth_write(struct weir_slot *slot, struct weir_output *output)
     output->used +=
         weir_ratelimit_headers_write(dialects, answer, worker->wall_s, output->data + output->used);
     if (answer->action != WEIR_ACTION_NONE)
-        write_action(answer, output);
+        write_action(answer, (slot->flags & WEIR_HTTP_HELD) != 0, output);
     if (answer->allowed) {
         if (answer->lease.data) {
             weir_output_text(output, "X-Weir-Lease: ");
@@ -383,6 +383,23 @@ static void auth_write(struct weir_slot *slot, struct weir_output *output)
         write_denial(slot, output, meant, status);
     }
     weir_worker_give(worker, slot->decision);
+}
+
+/* The decision is made: whether its reply is held back. */
+static bool auth_hold(struct weir_slot *slot)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct weir_answer *answer = &http->answer;
+    slot->again = NULL;
+    if (weir_engine_refusal(slot->decision))
+        return false;
+    weir_engine_answer(slot->decision, answer, http->lease);
+    uint32_t prefix = answer->allowed ? WEIR_HOLD_DELAY : slot->place;
+    if (answer->delay_ns == 0 || answer->repeated ||
+        !weir_holds_take(&http->holds, slot, answer->delay_ns, prefix))
+        return false;
+    slot->flags |= WEIR_HTTP_HELD;
+    return true;
 }
 
 void weir_auth_handle(struct weir_http_call *call)
@@ -417,5 +434,9 @@ void weir_auth_handle(struct weir_http_call *call)
     slot->decision = decision;
     slot->detail = (uint16_t)(options.deny_status << 8 | call->route);
     slot->write = auth_write;
+    if (weir_listener_settings(call->connection->listener)->hold) {
+        slot->place = weir_hold_prefix(&call->http->attributes.client);
+        slot->again = auth_hold;
+    }
     weir_slot_wait(slot, decision);
 }

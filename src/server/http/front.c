@@ -187,7 +187,13 @@ static void http_close(void *workspace)
 {
     struct weir_http *http = workspace;
     weir_envoy_close(http->envoy);
+    weir_holds_free(&http->holds);
     free(http);
+}
+
+static void check_tick(void *workspace)
+{
+    weir_holds_tick(&((struct weir_http *)workspace)->holds);
 }
 
 static void *check_open(struct weir_worker *worker, void *server)
@@ -200,6 +206,8 @@ static void *check_open(struct weir_worker *worker, void *server)
         free(http);
         return NULL;
     }
+    if (http)
+        weir_holds_open(&http->holds, worker);
     return http;
 }
 
@@ -249,6 +257,7 @@ const struct weir_front weir_http_front = {
     .close = http_close,
     .parse = http_parse,
     .cut = http_cut,
+    .tick = check_tick,
 };
 
 const struct weir_front weir_admin_front = {

@@ -17,6 +17,7 @@
 #include "server/daemon/clock.h"
 #include "server/daemon/worker.h"
 #include "server/envoy/call.h"
+#include "server/net/holds.h"
 #include "wire/http/http1.h"
 #include "wire/http/idempotency_key.h"
 #include "wire/http/ratelimit_headers.h"
@@ -76,6 +77,7 @@ struct weir_http_route {
 struct weir_http {
     struct weir_worker *worker;
     void *server;
+    struct weir_holds holds; /* of /v1/auth; not opened on other listeners */
     const struct weir_http_route *routes;
     uint32_t route_count;
     struct weir_http_route own_route;      /* where its path comes from the configuration */

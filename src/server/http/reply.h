@@ -10,6 +10,7 @@
 #define WEIR_HTTP_CLOSE 1      /* "Connection: close" */
 #define WEIR_HTTP_KEEP_ALIVE 2 /* said to HTTP/1.0, which wants to hear it */
 #define WEIR_HTTP_HEAD 4       /* the request was HEAD: no body */
+#define WEIR_HTTP_HELD 8       /* the reply was held back for as long as it says */
 
 /* A slot for the call's reply; NULL after which the connection is closed. */
 struct weir_slot *weir_http_slot(struct weir_http_call *call);

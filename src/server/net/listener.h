@@ -20,6 +20,7 @@
 #include "rules/rules.h"
 #include "server/daemon/limits.h"
 #include "server/net/front.h"
+#include "server/net/holds.h"
 
 enum weir_endpoint_kind { WEIR_ENDPOINT_OFF, WEIR_ENDPOINT_TCP, WEIR_ENDPOINT_UNIX };
 
@@ -66,6 +67,7 @@ struct weir_connection_pool {
     _Atomic uint64_t refused;
     _Atomic uint64_t paused;             /* times that the system had no file for one */
     _Atomic uint64_t full_ms, paused_ms; /* when that was logged last; 0: never */
+    struct weir_hold_places held;        /* replies that are held back */
 };
 
 /* Which part of `server:` describes a listener; or the section `challenge:`. */
