@@ -19,6 +19,7 @@
 #include "core/reason.h"
 #include "engine/engine.h"
 #include "engine/warning.h"
+#include "rules/actions/steps.h"
 #include "rules/identity/caller.h"
 #include "rules/identity/identify.h"
 #include "rules/match/explain.h"
@@ -288,6 +289,25 @@ static void print_warnings(const struct weir_decision *decision, uint16_t i, uin
         putchar('\n');
 }
 
+/* What the limit of a check answers below 100 %. */
+static void print_steps(const struct weir_rules *rules, uint32_t rule)
+{
+    const struct weir_steps *steps = weir_rules_steps(rules, rule);
+    char duration[REPLAY_DURATION_MAX];
+    const char *before = "    steps  ";
+    for (uint8_t i = 0; steps && i < steps->count; i++, before = ", ") {
+        const struct weir_step *step = &steps->list[i];
+        printf("%s%s", before, weir_action_name(step->action));
+        if (step->delay_ns != 0)
+            printf(" by %s", replay_duration_text(step->delay_ns, duration));
+        printf(" from %u%%", (unsigned)step->percent);
+    }
+    if (steps && steps->challenge != 0)
+        printf("%schallenge from %u%%", before, (unsigned)steps->challenge);
+    if (steps)
+        putchar('\n');
+}
+
 /* What a limit that applies says; its checks are [i, end). */
 static void print_check(const struct weir_decision *decision, uint16_t i, uint16_t end)
 {
@@ -319,6 +339,7 @@ static void print_check(const struct weir_decision *decision, uint16_t i, uint16
         printf(" (shadow: denies nobody)");
     putchar('\n');
     print_warnings(decision, i, end);
+    print_steps(weir_decision_rules(decision), check->rule);
 }
 
 /* The check of a limit in the peek; UINT16_MAX: its pool decides instead. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "rules/actions/steps.h"
 #include "rules/match/key_values.h"
 #include "server/admin/access.h"
 #include "server/admin/forget_api.h"
@@ -173,6 +174,21 @@ static json_t *warn_at_json(const struct weir_warn_at *at)
     return percent;
 }
 
+static json_t *step_json(uint8_t percent, uint8_t action)
+{
+    return json_pack("{s:i, s:s}", "at_percent", (int)percent, "action", weir_action_name(action));
+}
+
+static json_t *steps_json(const struct weir_steps *steps)
+{
+    json_t *list = json_array();
+    for (uint8_t i = 0; i < steps->count; i++)
+        json_array_append_new(list, step_json(steps->list[i].percent, steps->list[i].action));
+    if (steps->challenge != 0)
+        json_array_append_new(list, step_json(steps->challenge, WEIR_ACTION_CHALLENGE));
+    return list;
+}
+
 static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
 {
     struct weir_rule_info info;
@@ -203,6 +219,9 @@ static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
     const struct weir_warn_at *warn_at = weir_rules_warn_at(daemon->rules, rule);
     if (limit && warn_at->count > 0)
         json_object_set_new(limit, "warn_at_percent", warn_at_json(warn_at));
+    const struct weir_steps *steps = weir_rules_steps(daemon->rules, rule);
+    if (limit && steps)
+        json_object_set_new(limit, "steps", steps_json(steps));
     int scale = weir_rules_scale_of(daemon->rules, rule);
     if (limit && scale >= 0)
         json_object_set_new(limit, "scale_percent",

@@ -109,6 +109,27 @@ static void a_threshold_that_is_reached_is_told(void **state)
     weir_close(weir);
 }
 
+static void an_answer_has_the_action_of_its_limits(void **state)
+{
+    struct place *place = *state;
+    struct weir_answer_summary answer;
+    static const char *const expected[] = {NULL, "mark", "delay", "tarpit"};
+    static const uint64_t delays_ns[] = {0, 0, 20000000, 3000000000};
+    write_rules(place, "limits:\n"
+                       "  - { name: l, key: [client.ip], rate: 3/d, reject: { tarpit: 3s },\n"
+                       "      steps: [{ at: 60%, mark: true }, { at: 90%, delay: 20ms }] }\n");
+    struct weir *weir = open_weir(place, NULL);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        assert_int_equal(weir_check(weir, login, 3, 1, &answer), 0);
+        assert_int_equal(answer.allowed, i < 3);
+        assert_int_equal(answer.action != NULL, expected[i] != NULL);
+        if (expected[i] != NULL)
+            assert_string_equal(answer.action, expected[i]);
+        assert_int_equal(answer.delay_ns, delays_ns[i]);
+    }
+    weir_close(weir);
+}
+
 static void attributes_that_no_rule_reads_or_that_are_null_are_ignored(void **state)
 {
     struct place *place = *state;
@@ -330,6 +351,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_request_is_allowed_until_its_limit_is_used_up, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_threshold_that_is_reached_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_answer_has_the_action_of_its_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(attributes_that_no_rule_reads_or_that_are_null_are_ignored,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_malformed_request_is_an_error_and_charges_nothing, setup,

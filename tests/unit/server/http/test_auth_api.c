@@ -140,6 +140,27 @@ static void only_a_trusted_proxy_may_ask(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* Such a connection leaves nothing behind, either: http_harness_connect checks that. */
+static void a_connection_that_ends_gives_the_place_of_its_reply_back(void **state)
+{
+    struct http_harness *http = http_harness_open(
+        "version: 1\n"
+        "server: { trusted_proxies: [unix], http: { address: unix:/nowhere, hold: true } }\n"
+        "limits: [{ name: late, key: [], rate: 0/h, reject: { tarpit: 1min } }]\n",
+        WEIR_LISTENER_HTTP);
+    static const char asked[] = "GET /v1/auth HTTP/1.1\r\nHost: a\r\n\r\n";
+    const struct weir_hold_places *places = &http->pools[0].held;
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        http_harness_send(http, asked, sizeof asked - 1);
+        assert_int_equal(http_harness_reply(http, false), 0);
+        assert_int_not_equal(places->prefixes[0], WEIR_HOLD_FREE);
+        http_harness_connect(http);
+        assert_int_equal(places->prefixes[0], WEIR_HOLD_FREE);
+    }
+    http_harness_close(http);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +173,7 @@ int main(void)
         TEST(bad_parameters_are_refused),
         TEST(fields_that_contradict_each_other_are_refused),
         TEST(only_a_trusted_proxy_may_ask),
+        cmocka_unit_test(a_connection_that_ends_gives_the_place_of_its_reply_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ from daemon.redis import RedisWeir
 from daemon.redis_server import RedisServer
 from daemon.waiting import SECONDS_MAX
 from daemon.weir import Weir, rules_of
-from model.program import ROOT
+from model.program import ROOT, run_weir
 
 MARKED = {"name": "marked", "match": {"path": "/marked"}, "key": [], "rate": "10/h",
           "steps": [{"at": "80%", "mark": True}]}
@@ -154,6 +154,18 @@ def test_the_example_of_the_page_does_what_the_page_says(tmp_path):
     assert exports[5].json["error"] == "rate_limit_exceeded" and exports[5].json["limit"] == "exports"
     assert (logins[5].status, logins[5]["x-weir-action"]) == (403, "tarpit")
     assert logins[5]["x-weir-delay-ms"] == "5000"
+
+
+def test_explain_and_the_list_of_limits_show_steps(tmp_path):
+    with Weir(tmp_path, rules_of(MARKED, SLOW, PROVEN)) as weir, weir.admin() as admin:
+        shown = {one["name"]: one["steps"] for one in admin.request("GET", "/v1/limits").json["limits"]}
+        assert shown == {"marked": [{"at_percent": 80, "action": "mark"}],
+                         "slow": [{"at_percent": 50, "action": "delay"}],
+                         "proven": [{"at_percent": 50, "action": "challenge"}]}
+        for path, line in (("/marked", "mark from 80%"), ("/slow", "delay by 500 ms from 50%"),
+                           ("/proven", "challenge from 50%")):
+            told = run_weir("explain", "--config", weir.config, "--path", path).stdout
+            assert f"    steps  {line}\n" in told
 
 
 # --- hold -----------------------------------------------------------------------------------------
