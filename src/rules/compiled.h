@@ -129,8 +129,8 @@ struct rules_rule {
                             classes may use all */
     const struct weir_steps *steps;   /* actions/steps.h; NULL: none */
     const struct weir_reject *reject; /* actions/reject.h; NULL: it denies as any limit */
-    uint16_t floor;      /* of debt: see weir_check.floor */
-    uint16_t adaptive;   /* 1 + the number of its scale; 0: it follows no controller */
+    uint16_t floor;                   /* of debt: see weir_check.floor */
+    uint16_t adaptive;                /* 1 + the number of its scale; 0: it follows no controller */
     struct weir_warn_at warn_at;
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
