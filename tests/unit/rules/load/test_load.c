@@ -96,7 +96,7 @@ static const struct test_problem_case settings[] = {
      "1:56: `metrics_open` must be true or false, not `yes`\n"},
     {"server: {http: {hosts: a}}\nlimits: []\n",
      "1:17: a listener has no key `hosts`; its keys are address, listen, token, open, trusted, "
-     "proxy_protocol, tls\n"},
+     "proxy_protocol, tls, hold\n"},
     {"server: {http: {adress: '127.0.0.1:1'}}\n"
      "limits: []\n",
      "1:17: a listener has no key `adress`; did you mean `address`?\n"},
@@ -123,7 +123,7 @@ static const struct test_problem_case settings[] = {
     {"server: {http: {max_connection_age: 1h}, grpc: {max_connection_age: 1ms}}\n"
      "limits: []\n",
      "1:17: a listener has no key `max_connection_age`; its keys are address, listen, token, "
-     "open, trusted, proxy_protocol, tls\n"
+     "open, trusted, proxy_protocol, tls, hold\n"
      "1:69: `max_connection_age` must be 1s to 366d, not `1ms`\n"},
     {"server: {http: {open: 1, trusted: 2, proxy_protocol: 3, token: ''}}\n"
      "limits: []\n",
