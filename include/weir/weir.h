@@ -97,9 +97,9 @@ struct weir_answer_summary {
     struct weir_lease_token lease; /* empty where no concurrency limit gave a lease */
     char standing[16];             /* the caller's standing ("throttled"); empty: good */
     char reason[128];              /* of that standing; empty: none is known */
-    const char *action; /* what `steps` and `reject` of the limits say: "mark", "delay", "challenge",
-                           "tarpit", "reject"; static; NULL: nothing. With "tarpit", `delay_ns` is
-                           how long to hold the denial */
+    /* What `steps` and `reject` of the limits say: "mark", "delay", "challenge", "tarpit",
+     * "reject"; static; NULL: nothing. With "tarpit", `delay_ns` is how long to hold the denial. */
+    const char *action;
 };
 
 /* Decides one request at the time now: `count` attributes and a cost (usually 1), all limits that

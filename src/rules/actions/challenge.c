@@ -2,8 +2,9 @@
 /* see challenge.h */
 #include "rules/actions/challenge.h"
 
-bool rules_challenge_passed(const struct rules_evaluation *evaluation)
+#include "rules/challenge/attribute.h"
+
+bool rules_challenge_passed(struct rules_evaluation *evaluation)
 {
-    (void)evaluation;
-    return false;
+    return rules_challenge_value(evaluation).data != NULL;
 }

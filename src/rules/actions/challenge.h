@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a request has passed a challenge. It is the only place of the rules that knows. */
+/* Whether a request has passed a challenge, for steps. */
 #ifndef WEIR_RULES_ACTIONS_CHALLENGE_H
 #define WEIR_RULES_ACTIONS_CHALLENGE_H
 
@@ -7,8 +7,7 @@
 
 struct rules_evaluation;
 
-/* Whether the request comes with a valid proof. No front end verifies proofs yet, so no request
- * has one. */
-bool rules_challenge_passed(const struct rules_evaluation *evaluation);
+/* Whether the request carries a token that holds for its client (rules/challenge/attribute.h). */
+bool rules_challenge_passed(struct rules_evaluation *evaluation);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "fuzz.h"
+#include "../fuzz.h"
 
 static const char raw[] = "\"<>&'\\\n\x01{{limit}}";
 
