@@ -33,7 +33,7 @@ static size_t take_body(char *data, size_t one, size_t size, void *context)
     if (client->size + size > client->room) {
         size_t room = (client->size + size) * 2;
         char *body = realloc(client->body, room);
-        if (body == NULL)
+        if (!body)
             return 0;
         client->body = body;
         client->room = room;
@@ -51,7 +51,7 @@ static int add_token(struct admin_client *client, const char *token)
         return WEIR_ERR_MEMORY;
     client->headers = curl_slist_append(NULL, header);
     free(header);
-    return client->headers == NULL ? WEIR_ERR_MEMORY : 0;
+    return !client->headers ? WEIR_ERR_MEMORY : 0;
 }
 
 static int set_options(struct admin_client *client)
@@ -75,13 +75,13 @@ int admin_client_open(struct admin_client **out, const char *address, const char
 {
     static const char unix_prefix[] = "unix:";
     struct admin_client *client = calloc(1, sizeof *client);
-    if (client == NULL)
+    if (!client)
         return WEIR_ERR_MEMORY;
     client->unix_socket = strncmp(address, unix_prefix, sizeof unix_prefix - 1) == 0;
     client->address = strdup(address + (client->unix_socket ? sizeof unix_prefix - 1 : 0));
     client->curl = curl_easy_init();
-    if (client->address == NULL || client->curl == NULL ||
-        (token != NULL && add_token(client, token) < 0) || set_options(client) < 0) {
+    if (!client->address || !client->curl || (token && add_token(client, token) < 0) ||
+        set_options(client) < 0) {
         admin_client_close(client);
         return WEIR_ERR_MEMORY;
     }
@@ -91,9 +91,9 @@ int admin_client_open(struct admin_client **out, const char *address, const char
 
 void admin_client_close(struct admin_client *client)
 {
-    if (client == NULL)
+    if (!client)
         return;
-    if (client->curl != NULL)
+    if (client->curl)
         curl_easy_cleanup(client->curl);
     curl_slist_free_all(client->headers);
     free(client->address);
@@ -111,8 +111,8 @@ static int refuse(struct weir_reason *reason, int error, const char *text)
 static char *text(const json_t *object, const char *field)
 {
     const char *value = json_string_value(json_object_get(object, field));
-    char *copy = strdup(value != NULL ? value : "");
-    for (char *at = copy; at != NULL && *at != '\0'; at++)
+    char *copy = strdup(value ? value : "");
+    for (char *at = copy; at && *at != '\0'; at++)
         if (*at < 0x20 || *at > 0x7e)
             *at = '?';
     return copy;
@@ -124,7 +124,7 @@ static void take_refusal(const struct admin_client *client, const char *path, lo
 {
     json_t *problem = json_loadb(client->body, client->size, 0, NULL);
     char *detail = text(problem, "detail");
-    bool told = detail != NULL && detail[0] != '\0';
+    bool told = detail && detail[0] != '\0';
     if (told && client->posts)
         snprintf(reason->text, sizeof reason->text, "%.200s", detail);
     else
@@ -192,7 +192,7 @@ static struct admin_candidate read_candidate(const json_t *object)
 static int read_limits(const json_t *list, struct admin_answer *answer)
 {
     answer->limits = calloc(json_array_size(list) + 1, sizeof *answer->limits);
-    if (answer->limits == NULL)
+    if (!answer->limits)
         return WEIR_ERR_MEMORY;
     size_t i;
     json_t *object;
@@ -210,7 +210,7 @@ static int read_limits(const json_t *list, struct admin_answer *answer)
         limit->overflows = number(object, "overflows");
         limit->tries = json_is_object(json_object_get(object, "candidate"));
         limit->candidate = read_candidate(json_object_get(object, "candidate"));
-        if (limit->name == NULL || limit->algorithm == NULL || limit->pool == NULL)
+        if (!limit->name || !limit->algorithm || !limit->pool)
             return WEIR_ERR_MEMORY;
     }
     return 0;
@@ -220,7 +220,7 @@ static int read_keys(const json_t *list, const char *limit, struct admin_answer 
 {
     size_t room = answer->key_count + json_array_size(list);
     struct admin_key *keys = realloc(answer->keys, (room + 1) * sizeof *keys);
-    if (keys == NULL)
+    if (!keys)
         return WEIR_ERR_MEMORY;
     answer->keys = keys;
     size_t i;
@@ -232,7 +232,7 @@ static int read_keys(const json_t *list, const char *limit, struct admin_answer 
                                   .key = text(object, "key"),
                                   .denied = number(object, "denied"),
                                   .error = number(object, "error")};
-        if (key->limit == NULL || key->key == NULL)
+        if (!key->limit || !key->key)
             return WEIR_ERR_MEMORY;
     }
     return 0;
@@ -244,10 +244,10 @@ static int fetch_keys(struct admin_client *client, const char *limit, uint64_t c
 {
     int error = WEIR_ERR_MEMORY;
     char *name = curl_easy_escape(client->curl, limit, 0), *path = NULL;
-    if (name != NULL && asprintf(&path, "/v1/limits/%s/top?count=%" PRIu64, name, count) < 0)
+    if (name && asprintf(&path, "/v1/limits/%s/top?count=%" PRIu64, name, count) < 0)
         path = NULL;
-    json_t *object = path != NULL ? get(client, path, &error, reason) : NULL;
-    if (object != NULL)
+    json_t *object = path ? get(client, path, &error, reason) : NULL;
+    if (object)
         error = read_keys(json_object_get(object, "keys"), limit, answer);
     json_decref(object);
     free(path);
@@ -271,7 +271,7 @@ int admin_client_ask(struct admin_client *client, uint64_t keys, struct admin_an
     *answer = (struct admin_answer){0};
     *reason = (struct weir_reason){{0}};
     json_t *object = get(client, "/v1/limits", &error, reason);
-    if (object != NULL) {
+    if (object) {
         answer->evictions = number(object, "evictions");
         answer->overflows = number(object, "overflows");
         error = read_limits(json_object_get(object, "limits"), answer);
@@ -307,10 +307,10 @@ void admin_answer_free(struct admin_answer *answer)
 static char *add_parameter(struct admin_client *client, char *path, const char *name,
                            const char *value)
 {
-    if (path == NULL || value == NULL)
+    if (!path || !value)
         return path;
     char *longer = NULL, *escaped = curl_easy_escape(client->curl, value, 0);
-    if (escaped == NULL || asprintf(&longer, "%s&%s=%s", path, name, escaped) < 0)
+    if (!escaped || asprintf(&longer, "%s&%s=%s", path, name, escaped) < 0)
         longer = NULL;
     curl_free(escaped);
     free(path);
@@ -322,8 +322,7 @@ static char *grant_path(struct admin_client *client, const struct admin_grant *g
 {
     char *path = NULL;
     char *name = curl_easy_escape(client->curl, grant->limit, 0);
-    if (name == NULL ||
-        asprintf(&path, "/v1/limits/%s/grant?units=%" PRIu64, name, grant->units) < 0)
+    if (!name || asprintf(&path, "/v1/limits/%s/grant?units=%" PRIu64, name, grant->units) < 0)
         path = NULL;
     curl_free(name);
     for (size_t i = 0; i < grant->key_count; i++)
@@ -338,14 +337,14 @@ int admin_client_grant(struct admin_client *client, const struct admin_grant *gr
 {
     int error = 0;
     char *path = grant_path(client, grant);
-    if (path == NULL || curl_easy_setopt(client->curl, CURLOPT_COPYPOSTFIELDS, "") != CURLE_OK) {
+    if (!path || curl_easy_setopt(client->curl, CURLOPT_COPYPOSTFIELDS, "") != CURLE_OK) {
         free(path);
         return refuse(reason, WEIR_ERR_MEMORY, weir_error_text(WEIR_ERR_MEMORY));
     }
     client->posts = true;
     json_t *answer = get(client, path, &error, reason);
     free(path);
-    if (answer == NULL)
+    if (!answer)
         return error;
     const json_t *limit = json_array_get(json_object_get(answer, "limits"), 0);
     granted->granted = json_is_true(json_object_get(answer, "granted"));
@@ -366,12 +365,10 @@ int admin_client_call(struct admin_client *client, const char *method, const cha
     target = strdup(path);
     for (size_t i = 0; i < count; i++)
         target = add_parameter(client, target, parameters[i].name, parameters[i].value);
-    if (target != NULL && target[size] == '&')
+    if (target && target[size] == '&')
         target[size] = '?';
-    if (target == NULL ||
-        curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK ||
-        (body != NULL &&
-         curl_easy_setopt(client->curl, CURLOPT_COPYPOSTFIELDS, body) != CURLE_OK)) {
+    if (!target || curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK ||
+        (body && curl_easy_setopt(client->curl, CURLOPT_COPYPOSTFIELDS, body) != CURLE_OK)) {
         free(target);
         return refuse(reason, WEIR_ERR_MEMORY, weir_error_text(WEIR_ERR_MEMORY));
     }

@@ -74,7 +74,7 @@ struct explain {
 static int fail(const char *what, int error, const struct weir_reason *reason)
 {
     const char *text = reason->text[0] != '\0' ? reason->text : weir_error_text(error);
-    if (what != NULL)
+    if (what)
         cli_error("%s: %s", what, text);
     else
         cli_error("%s", text);
@@ -89,7 +89,7 @@ static int open_table(struct explain *explain)
                                          .patience_ns = WEIR_STATE_PATIENCE_NS};
     const char *path = explain->options->state;
     struct stat file;
-    if (path != NULL) {
+    if (path) {
         if (stat(path, &file) < 0) { /* explaining makes no state file */
             cli_error("%s: %s", path, strerror(errno));
             return -1;
@@ -140,7 +140,7 @@ static int look_up(struct weir_directory *directory, const struct weir_rules *ru
 static struct weir_directory *open_directory(struct explain *explain)
 {
     static const struct weir_directory_ops ops = {.find = look_up}; /* it is never PENDING */
-    if (weir_rules_settings(explain->rules)->identities.redis.url == NULL)
+    if (!weir_rules_settings(explain->rules)->identities.redis.url)
         return NULL;
     explain->looked_up.base.ops = &ops;
     return &explain->looked_up.base;
@@ -175,7 +175,7 @@ static int evaluate(struct explain *explain)
     struct weir_reason reason = {{0}};
     struct weir_moment moment;
     struct weir_directory *directory =
-        explain->looked_up.base.ops != NULL ? &explain->looked_up.base : NULL;
+        explain->looked_up.base.ops ? &explain->looked_up.base : NULL;
     explain->now_ns = weir_table_time(explain->table, weir_clock_boot_ns());
     weir_rules_moment(explain->rules, explain->now_ns, &moment);
     const struct weir_rules_query query = {.rules = explain->rules,
@@ -194,7 +194,7 @@ static int evaluate(struct explain *explain)
     if (count < 0)
         return fail("request", count, &reason);
     explain->decision = weir_engine_take(explain->engine);
-    if (explain->decision == NULL)
+    if (!explain->decision)
         return fail(NULL, WEIR_ERR_MEMORY, &reason);
     int error = weir_engine_apply_rules(explain->engine, explain->decision,
                                         &explain->request.request, &reason);
@@ -215,7 +215,7 @@ static int evaluate(struct explain *explain)
 
 static void print_identity(const char *name, struct weir_bytes value)
 {
-    if (value.data == NULL)
+    if (!value.data)
         return;
     printf("%s ", name);
     cli_print_text(stdout, value.data, value.size, KEY_TEXT_MAX);
@@ -227,9 +227,9 @@ static void print_token(const struct explain *explain)
 {
     const char *state =
         weir_rules_token_state(explain->rules, &explain->request.request, explain->now_ns);
-    if (state != NULL && strcmp(state, "valid") == 0)
+    if (state && strcmp(state, "valid") == 0)
         puts("token valid");
-    else if (state != NULL)
+    else if (state)
         printf("token refused: %s\n", state);
 }
 
@@ -248,7 +248,7 @@ static void print_store(const struct weir_rules *rules, uint32_t rule)
 {
     struct weir_rule_info info;
     weir_rules_info(rules, rule, &info);
-    if (weir_rules_settings(rules)->store.redis.url == NULL)
+    if (!weir_rules_settings(rules)->store.redis.url)
         return;
     printf("\n    store  redis, %s", info.leased ? "leased" : "exact");
     for (uint32_t i = 0; i < info.tag_count; i++)
@@ -355,8 +355,8 @@ static uint16_t find_check(const struct weir_decision *decision, uint32_t rule)
 static void print_candidate(const struct explain *explain, const struct weir_check *live)
 {
     struct weir_decision *decision = weir_engine_take(explain->engine);
-    if (decision == NULL || !weir_engine_apply_candidate(decision, explain->decision, live)) {
-        if (decision != NULL)
+    if (!decision || !weir_engine_apply_candidate(decision, explain->decision, live)) {
+        if (decision)
             weir_engine_release(explain->engine, decision);
         return;
     }
@@ -385,7 +385,7 @@ static void print_limit(const struct explain *explain, uint32_t rule)
         if (own < 0)
             puts("    lends  to a limit that denies");
         print_check(decision, i, weir_decision_limit_end(decision, i));
-    } else if (own >= 0 && info.pool != NULL) {
+    } else if (own >= 0 && info.pool) {
         const struct weir_check *check = &explain->checks[own];
         printf("    key    ");
         cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
@@ -400,7 +400,7 @@ static void print_limit(const struct explain *explain, uint32_t rule)
 static void print_standing(const struct explain *explain)
 {
     const struct weir_standing_entry *entry = &explain->caller.entry;
-    if (explain->standing == NULL || entry->level == WEIR_STANDING_GOOD)
+    if (!explain->standing || entry->level == WEIR_STANDING_GOOD)
         return;
     printf("standing %s, of ", weir_standing_level_name(entry->level));
     cli_print_key(stdout, explain->caller.by.data, explain->caller.by.size, KEY_TEXT_MAX);
@@ -421,8 +421,8 @@ static void print_path(const struct explain *explain)
 {
     struct weir_bytes raw = explain->request.request.values[WEIR_ATTR_PATH], path;
     char room[WEIR_PATH_MAX];
-    if (raw.data == NULL || weir_path_normalise(&path, raw, weir_rules_path_options(explain->rules),
-                                                room, sizeof room, NULL) < 0)
+    if (!raw.data || weir_path_normalise(&path, raw, weir_rules_path_options(explain->rules), room,
+                                         sizeof room, NULL) < 0)
         return;
     if (path.size != raw.size || memcmp(path.data, raw.data, path.size) != 0)
         print_identity("path", path);
@@ -458,7 +458,7 @@ static void print_answer(const struct explain *explain)
         printf("%s: %s\n", info.name, text);
         print_limit(explain, i);
     }
-    if (explain->standing != NULL && explain->caller.refused) {
+    if (explain->standing && explain->caller.refused) {
         const struct weir_standing_entry *entry = &explain->caller.entry;
         bool ends = entry->level != WEIR_STANDING_REVOKED && entry->until_ns != WEIR_NEVER;
         printf("The request is denied by the caller's standing");
@@ -482,11 +482,11 @@ static void print_answer(const struct explain *explain)
 
 static void close_explain(struct explain *explain)
 {
-    if (explain->engine != NULL)
+    if (explain->engine)
         weir_engine_close(explain->engine);
-    if (explain->store != NULL)
+    if (explain->store)
         explain->store->ops->close(explain->store);
-    if (explain->table != NULL)
+    if (explain->table)
         weir_table_close(explain->table);
     weir_standing_close(explain->standing);
     weir_rules_unref(explain->rules);
@@ -501,7 +501,7 @@ static int explain_request(struct explain *explain)
         return -1;
     explain->explanations =
         calloc((size_t)weir_rules_count(explain->rules) + 1, sizeof *explain->explanations);
-    if (explain->explanations == NULL)
+    if (!explain->explanations)
         return fail(NULL, WEIR_ERR_MEMORY, &reason);
     int error =
         replay_request_fill(&explain->request, explain->rules, &explain->options->check, &reason);
@@ -518,7 +518,7 @@ static int explain_request(struct explain *explain)
 static int run(const struct explain_options *options)
 {
     struct explain *explain = calloc(1, sizeof *explain);
-    if (explain == NULL) {
+    if (!explain) {
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
         return EXIT_FAILURE;
     }
@@ -540,7 +540,7 @@ static struct weir_bytes bytes_of(const char *text)
 static bool cut_pair(const char *text, char mark, struct weir_check_pair *pair)
 {
     const char *at = strchr(text, mark);
-    if (at == NULL || at == text)
+    if (!at || at == text)
         return false;
     pair->name = (struct weir_bytes){text, (size_t)(at - text)};
     pair->value = bytes_of(at + 1);
@@ -627,9 +627,8 @@ static const struct cli_syntax syntax = {
 static bool has_parts(const struct explain_options *options)
 {
     const struct weir_check_json *check = &options->check;
-    return check->method.data != NULL || check->path.data != NULL || check->host.data != NULL ||
-           check->ip.data != NULL || check->header_count > 0 || check->attribute_count > 0 ||
-           options->cost != NULL;
+    return check->method.data || check->path.data || check->host.data || check->ip.data ||
+           check->header_count > 0 || check->attribute_count > 0 || options->cost;
 }
 
 /* `text` is an argument of ours, which may be written to. Returns 0 or the exit status. */
@@ -654,13 +653,13 @@ int weir_command_explain(int argc, char **argv)
     options.check.cost = 1;
     if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
         return status;
-    if (options.config == NULL)
+    if (!options.config)
         return cli_usage_error("explain", "--config is required");
-    if (options.json != NULL && has_parts(&options))
+    if (options.json && has_parts(&options))
         return cli_usage_error("explain", "--json is the whole request: give no other part of it");
-    if (options.cost != NULL && !cli_parse_count(options.cost, UINT64_MAX, &options.check.cost))
+    if (options.cost && !cli_parse_count(options.cost, UINT64_MAX, &options.check.cost))
         return cli_usage_error("explain", "--cost: a number, not '%s'", options.cost);
-    if (options.json != NULL && (status = parse_json(&options.check, options.json)) != 0)
+    if (options.json && (status = parse_json(&options.check, options.json)) != 0)
         return status;
     return run(&options);
 }

@@ -93,7 +93,7 @@ int weir_command_grant(int argc, char **argv)
     int status;
     if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
         return status;
-    if (options.grant.limit == NULL || options.grant.units == 0)
+    if (!options.grant.limit || options.grant.units == 0)
         return cli_usage_error("grant", "--limit and --units are required");
     return run(&options);
 }

@@ -37,7 +37,7 @@ void cli_error(const char *format, ...)
 
 static int try_help(const char *command)
 {
-    if (command != NULL)
+    if (command)
         fprintf(stderr, "Try 'weir %s --help' for more information.\n", command);
     else
         fputs("Try 'weir --help' for more information.\n", stderr);
@@ -215,7 +215,7 @@ static void print_option(const struct cli_option *option)
 {
     int width = option->letter != 0 ? printf("  -%c, --%s", option->letter, option->name)
                                     : printf("      --%s", option->name);
-    if (option->value != NULL)
+    if (option->value)
         width += printf("=%s", option->value);
     if (width >= HELP_COLUMN) {
         putchar('\n');
@@ -223,12 +223,11 @@ static void print_option(const struct cli_option *option)
     }
     if (option->help[0] == '\0')
         putchar('\n');
-    for (const char *line = option->help[0] != '\0' ? option->help : NULL; line != NULL;
-         width = 0) {
+    for (const char *line = option->help[0] != '\0' ? option->help : NULL; line; width = 0) {
         const char *end = strchr(line, '\n');
-        printf("%*s%.*s\n", HELP_COLUMN - width, "",
-               end != NULL ? (int)(end - line) : (int)strlen(line), line);
-        line = end != NULL ? end + 1 : NULL;
+        printf("%*s%.*s\n", HELP_COLUMN - width, "", end ? (int)(end - line) : (int)strlen(line),
+               line);
+        line = end ? end + 1 : NULL;
     }
 }
 
@@ -237,12 +236,12 @@ static int print_help(const struct cli_syntax *syntax)
     const struct cli_option help = {.letter = 'h', .name = "help", .help = "print this and exit"};
     puts(syntax->usage);
     for (size_t i = 0; i < syntax->count; i++)
-        if (syntax->options[i].name != NULL)
+        if (syntax->options[i].name)
             print_option(&syntax->options[i]);
         else
             printf("%s%s\n", i > 0 ? "\n" : "", syntax->options[i].help);
     print_option(&help);
-    if (syntax->notes != NULL)
+    if (syntax->notes)
         printf("\n%s", syntax->notes);
     return cli_finish(EXIT_SUCCESS);
 }
@@ -260,7 +259,7 @@ static void make_tables(const struct cli_syntax *syntax, struct getopt_tables *t
     for (size_t i = 0; i < syntax->count; i++) {
         const struct cli_option *option = &syntax->options[i];
         bool takes = option->kind != CLI_FLAG;
-        if (option->name == NULL)
+        if (!option->name)
             continue;
         tables->options[count++] = (struct option){
             option->name, takes ? required_argument : no_argument, NULL, LONG_OPTION + (int)i};
@@ -281,7 +280,7 @@ static const struct cli_option *find_option(const struct cli_syntax *syntax, int
     if (found >= LONG_OPTION)
         return &syntax->options[found - LONG_OPTION];
     for (size_t i = 0; i < syntax->count; i++)
-        if (syntax->options[i].name != NULL && syntax->options[i].letter == found)
+        if (syntax->options[i].name && syntax->options[i].letter == found)
             return &syntax->options[i];
     return NULL;
 }
@@ -299,7 +298,7 @@ int cli_read_options(const struct cli_syntax *syntax, int argc, char **argv, voi
             *status = print_help(syntax);
             return -1;
         }
-        if (option == NULL) {
+        if (!option) {
             *status = try_help(syntax->command);
             return -1;
         }

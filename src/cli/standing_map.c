@@ -34,7 +34,7 @@ int cli_standing_open(struct weir_standing **map, const struct weir_rules *rules
     *map = NULL;
     if (settings->kinds_count == 0)
         return 0;
-    if (!with_file || settings->file == NULL)
+    if (!with_file || !settings->file)
         return open_lists(map, settings);
     int size = snprintf(path, sizeof path, "%s.map", settings->file);
     if (size < 0 || (size_t)size >= sizeof path) {

@@ -111,8 +111,8 @@ static void print_limits(const struct admin_answer *answer, const struct round *
         int width = printf("%s%s", limit->name, limit->shadow ? "*" : "");
         printf("%*s %-16s %12" PRIu64 " %12" PRIu64, width < NAME_WIDTH ? NAME_WIDTH - width : 0,
                "", limit->algorithm, limit->allowed, limit->denied);
-        print_rate(limit->allowed, old != NULL ? old->allowed : 0, old != NULL, elapsed_s);
-        print_rate(limit->denied, old != NULL ? old->denied : 0, old != NULL, elapsed_s);
+        print_rate(limit->allowed, old ? old->allowed : 0, old, elapsed_s);
+        print_rate(limit->denied, old ? old->denied : 0, old, elapsed_s);
         putchar('\n');
     }
 }
@@ -177,16 +177,15 @@ static struct shortage *find_shortages(const struct admin_answer *answer,
 {
     struct shortage *list = calloc(answer->limit_count + 1, sizeof *list);
     *count = 0;
-    for (size_t i = 0; list != NULL && i < answer->limit_count; i++) {
+    for (size_t i = 0; list && i < answer->limit_count; i++) {
         const struct admin_limit *limit = &answer->limits[i];
         if (limit->evictions + limit->overflows == 0)
             continue;
         const struct admin_limit *old = find_before(before, limit->name);
-        list[(*count)++] =
-            (struct shortage){limit, old,
-                              growth(limit->evictions, old != NULL ? old->evictions : 0) +
-                                  growth(limit->overflows, old != NULL ? old->overflows : 0),
-                              limit->evictions + limit->overflows};
+        list[(*count)++] = (struct shortage){limit, old,
+                                             growth(limit->evictions, old ? old->evictions : 0) +
+                                                 growth(limit->overflows, old ? old->overflows : 0),
+                                             limit->evictions + limit->overflows};
     }
     if (*count > 1)
         qsort(list, *count, sizeof *list, by_shortage);
@@ -215,8 +214,8 @@ static void print_short(const struct admin_answer *answer, const struct round *b
     for (size_t i = 0; i < count && i < SHORT_MAX; i++) {
         const struct admin_limit *limit = list[i].limit, *old = list[i].old;
         print_short_line(limit->name, limit->evictions, limit->overflows);
-        print_rate(limit->evictions, old != NULL ? old->evictions : 0, old != NULL, elapsed_s);
-        print_rate(limit->overflows, old != NULL ? old->overflows : 0, old != NULL, elapsed_s);
+        print_rate(limit->evictions, old ? old->evictions : 0, old, elapsed_s);
+        print_rate(limit->overflows, old ? old->overflows : 0, old, elapsed_s);
         putchar('\n');
     }
     if (count > SHORT_MAX)

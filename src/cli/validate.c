@@ -68,7 +68,7 @@ static int check_url(const char *path, const char *setting, const char *text)
 {
     struct redis_url url;
     struct weir_reason reason = {{0}};
-    int error = text != NULL ? redis_url_parse(&url, text, &reason) : 0;
+    int error = text ? redis_url_parse(&url, text, &reason) : 0;
     if (error < 0)
         cli_error("%s: %s: %s", path, setting, reason.text);
     return error;
@@ -80,7 +80,7 @@ static int check_store(char *path, struct weir_rules *rules)
     int error = check_url(path, "identities.redis", settings->identities.redis.url);
     if (error == 0)
         error = check_url(path, "store.redis", settings->store.redis.url);
-    if (error < 0 || settings->store.redis.url == NULL)
+    if (error < 0 || !settings->store.redis.url)
         return error;
     return weir_rules_prepare(rules, check_limit, path);
 }
@@ -163,7 +163,7 @@ static void print_summary(const char *path, const struct weir_rules *rules)
     printf("%s: OK, %" PRIu32 " limit%s", path, count, count == 1 ? "" : "s");
     if (shadows > 0)
         printf(" (%" PRIu32 " shadow)", shadows);
-    if (store->redis.url != NULL)
+    if (store->redis.url)
         printf(", in Redis: %" PRIu32 " exact, %" PRIu32 " leased", count - leased, leased);
     print_spans(rules);
     print_said(rules);
@@ -240,9 +240,9 @@ int weir_command_validate(int argc, char **argv)
     int first = cli_read_options(&syntax, argc, argv, &options, &status);
     if (first < 0)
         return status;
-    if (options.envoy_config != NULL && first < argc)
+    if (options.envoy_config && first < argc)
         return cli_usage_error("validate", "--envoy-config takes no other files");
-    if (options.envoy_config != NULL)
+    if (options.envoy_config)
         return cli_finish(
             cli_envoy_check(options.envoy_config, options.merge_domains, options.quiet));
     if (first == argc)

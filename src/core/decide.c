@@ -16,7 +16,7 @@ static bool decide_span(const struct weir_limit *limit, uint64_t *span, const st
             weir_span_compact(limit, span, use->now_ns);
         span_charge(limit, &in_place, use);
     }
-    if (report != NULL)
+    if (report)
         weir_span_report(limit, span, use, allowed, report);
     return allowed;
 }
@@ -35,10 +35,10 @@ bool weir_decide(const struct weir_limit *limit, void *state, const struct weir_
         allowed = cell_test(limit, cell, use->now_ns, use->cost, &delay);
         if (allowed)
             cell_charge(limit, cell, use->now_ns, use->cost);
-        if (report != NULL)
+        if (report)
             weir_cell_report(limit, cell, use, allowed, report);
     }
-    if (delay_ns != NULL)
+    if (delay_ns)
         *delay_ns = delay;
     return allowed;
 }

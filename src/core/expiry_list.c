@@ -280,7 +280,7 @@ uint32_t expiry_list_need(const struct weir_span_source *source, const struct we
     uint32_t most = expiry_list_most(to);
     uint64_t entries = count;
 
-    if (source != NULL) {
+    if (source) {
         const struct span_change read_only = {.span = source->span};
         struct entries list;
         uint32_t first;

@@ -224,7 +224,7 @@ static void limit_set_spec(struct weir_limit *limit, const struct weir_limit_spe
 int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec,
                     struct weir_reason *reason)
 {
-    if (reason != NULL)
+    if (reason)
         reason->text[0] = '\0';
 
     struct limit_range algorithm = {"algorithm", spec->algorithm, 0, WEIR_QUOTA};

@@ -379,7 +379,7 @@ uint32_t log_needs(const struct weir_span_source *source, const struct weir_limi
 {
     uint32_t words = cost > 1 ? 2 : (uint32_t)cost, most = log_words(to);
 
-    if (source != NULL) {
+    if (source) {
         const struct span_change read_only = {.span = source->span};
         struct log_ring ring;
         uint64_t now_ns;

@@ -65,7 +65,7 @@ static void look(const struct weir_limit *limit, const struct weir_cell *cell, u
     const struct weir_limit_spec *spec = &limit->spec;
 
     view->used = view->before = 0;
-    if (spec->bounds == NULL) {
+    if (!spec->bounds) {
         view->period = 0;
         view->used = now_ns < cell->a ? cell->b & COUNT_MAX : 0;
         view->capacity = spec->rate;

@@ -8,7 +8,7 @@ void reason_text(struct weir_reason *reason, const char *text)
 {
     uint32_t at = 0;
 
-    if (reason == NULL)
+    if (!reason)
         return;
     while (at < WEIR_REASON_MAX - 1 && reason->text[at] != '\0')
         at++;

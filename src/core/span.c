@@ -122,7 +122,7 @@ bool weir_span_fits(const struct weir_limit *limit, const uint64_t *span, uint64
 static const struct weir_span_source *span_source(const struct weir_span_source *source,
                                                   const struct weir_limit *to)
 {
-    return source != NULL && weir_limit_converts(source->limit, to) ? source : NULL;
+    return source && weir_limit_converts(source->limit, to) ? source : NULL;
 }
 
 uint32_t weir_span_needs(const struct weir_span_source *source, const struct weir_limit *to,
@@ -156,10 +156,10 @@ void weir_span_resize(const struct weir_span_source *source, const struct weir_l
         out[i] = 0;
     source = span_source(source, to);
     if (to->spec.algorithm == WEIR_SLIDING_LOG)
-        log_resize(source != NULL ? source : &fresh, to, out, words);
+        log_resize(source ? source : &fresh, to, out, words);
     else if (to->spec.algorithm == WEIR_CONCURRENCY)
-        expiry_list_resize(source != NULL ? source : &fresh, to, out, words);
-    else if (source != NULL) /* only N differs: the counters stay */
+        expiry_list_resize(source ? source : &fresh, to, out, words);
+    else if (source) /* only N differs: the counters stay */
         for (uint32_t i = 0; i < to->span_words; i++)
             out[i] = source->span[i];
 }

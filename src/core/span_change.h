@@ -17,7 +17,7 @@ struct span_change {
 
 static inline uint64_t span_read(const struct span_change *change, uint32_t word)
 {
-    if (change->edits != NULL) {
+    if (change->edits) {
         for (uint32_t i = 0; i < change->edits->count; i++)
             if (change->edits->word[i] == word)
                 return change->edits->value[i];
@@ -30,7 +30,7 @@ static inline void span_write(const struct span_change *change, uint32_t word, u
 {
     struct weir_edits *edits = change->edits;
 
-    if (edits == NULL) {
+    if (!edits) {
         change->plain[word] = value;
         return;
     }

@@ -56,7 +56,7 @@ static bool read_use(const struct weir_decision *decision, uint16_t i, struct us
 {
     const struct weir_check *check = &decision->checks[i];
     struct weir_report report;
-    if ((check->flags & (stateless | WEIR_CHECK_SHADOW)) != 0 || check->limit == NULL)
+    if ((check->flags & (stateless | WEIR_CHECK_SHADOW)) != 0 || !check->limit)
         return false;
     weir_decision_report_whole(decision, i, &report);
     use->limit = check->limit;
@@ -117,7 +117,7 @@ static bool is_challenged(const struct weir_decision *decision, uint16_t i,
 {
     const struct weir_check *check = &decision->checks[i];
     struct weir_report report;
-    if (steps == NULL || steps->challenge == 0 || check->scale != steps->challenge ||
+    if (!steps || steps->challenge == 0 || check->scale != steps->challenge ||
         check->scale_kind != WEIR_SCALE_RESERVE)
         return false;
     weir_decision_report_whole(decision, i, &report);
@@ -139,7 +139,7 @@ static struct effect denial_of(const struct weir_decision *decision, uint16_t fi
         return (struct effect){WEIR_ACTION_NONE, 0};
     if (challenges)
         return (struct effect){WEIR_ACTION_CHALLENGE, 0};
-    if (reject != NULL && reject->tarpit_ns != 0)
+    if (reject && reject->tarpit_ns != 0)
         return (struct effect){WEIR_ACTION_TARPIT, reject->tarpit_ns};
     return (struct effect){WEIR_ACTION_REJECT, 0};
 }
@@ -156,8 +156,8 @@ static struct effect effect_of(const struct weir_decision *decision, uint16_t fi
     const struct weir_steps *steps = weir_rules_steps(rules, rule);
     if (decision->verdict == WEIR_DENIED)
         return denial_of(decision, first, end, steps, weir_rules_reject(rules, rule));
-    if (steps == NULL || decision->source > WEIR_SOURCE_LOCAL ||
-        (entry->borrow != NULL && weir_borrow_lends(entry->borrow, &decision->checks[first])))
+    if (!steps || decision->source > WEIR_SOURCE_LOCAL ||
+        (entry->borrow && weir_borrow_lends(entry->borrow, &decision->checks[first])))
         return (struct effect){WEIR_ACTION_NONE, 0};
     return step_of(decision, first, end, steps);
 }

@@ -56,7 +56,7 @@ static void answer_warning(const struct weir_decision *decision, uint16_t first,
     uint32_t rule = decision->checks[first].rule;
     struct weir_warn_use use;
     warning->percent = 0;
-    if (generation == NULL || !generation->warns || rule >= generation->count ||
+    if (!generation || !generation->warns || rule >= generation->count ||
         decision->verdict == WEIR_DENIED)
         return;
     const struct weir_warn_at *at = weir_rules_warn_at(generation->rules, rule);
@@ -92,7 +92,7 @@ static void answer_limit(const struct weir_decision *decision, uint16_t first, u
     uint16_t i = weir_decision_tightest(decision, first, end, &limit->report);
     const struct weir_generation *generation = weir_entry_of(decision)->generation;
     const struct weir_check *check = &decision->checks[i];
-    limit->name = generation != NULL && check->rule < generation->count
+    limit->name = generation && check->rule < generation->count
                       ? generation->views[check->rule].name
                       : (struct weir_bytes){"", 0};
     limit->limit = check->limit;
@@ -152,7 +152,7 @@ static uint64_t retry_after(const struct weir_decision *decision, const struct w
 static void add_lease(struct weir_lease_fields *lease, const struct weir_store *lender,
                       const struct weir_check *check)
 {
-    bool named = lease->place != WEIR_LEASE_TOKEN_LOCAL && lender->ops->name_of != NULL;
+    bool named = lease->place != WEIR_LEASE_TOKEN_LOCAL && lender->ops->name_of;
     if (named) {
         struct weir_store_name name;
         lease->place = WEIR_LEASE_TOKEN_REMOTE;
@@ -166,8 +166,7 @@ static void add_lease(struct weir_lease_fields *lease, const struct weir_store *
 
 static bool asks_for_lease(const struct weir_check *check)
 {
-    return check->limit != NULL && check->cost > 0 &&
-           check->limit->spec.algorithm == WEIR_CONCURRENCY;
+    return check->limit && check->cost > 0 && check->limit->spec.algorithm == WEIR_CONCURRENCY;
 }
 
 /* Adds the states of checks that may have given a lease: each once. */
@@ -247,7 +246,7 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
     answer->action = WEIR_ACTION_NONE;
     answer->reject = NULL;
     const struct weir_generation *generation = weir_entry_of(decision)->generation;
-    if (generation != NULL && __builtin_expect(generation->acts, 0))
+    if (generation && __builtin_expect(generation->acts, 0))
         weir_action_choose(decision, told, answer);
     bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;
     answer->lease = charges ? write_lease(decision, answer_lease) : (struct weir_bytes){NULL, 0};

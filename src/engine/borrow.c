@@ -32,7 +32,7 @@ int weir_borrow_offer(struct weir_entry *entry, const struct weir_loans *loans,
     size_t room = entry->decision.count + loans->check_count + 1U; /* and a record of a key */
     struct weir_scratch *scratch = &entry->scratch;
     struct weir_borrow *borrow = take(scratch, sizeof *borrow);
-    if (borrow == NULL)
+    if (!borrow)
         return refuse(reason);
     *borrow = (struct weir_borrow){
         .loan_count = loans->count,
@@ -42,8 +42,7 @@ int weir_borrow_offer(struct weir_entry *entry, const struct weir_loans *loans,
         .checks = take(scratch, room * sizeof *borrow->checks),
         .outcomes = take(scratch, room * sizeof *borrow->outcomes),
     };
-    if (borrow->loans == NULL || borrow->from == NULL || borrow->checks == NULL ||
-        borrow->outcomes == NULL)
+    if (!borrow->loans || !borrow->from || !borrow->checks || !borrow->outcomes)
         return refuse(reason);
     memcpy(borrow->loans, loans->loans, loans->count * sizeof *borrow->loans);
     memcpy(borrow->from, loans->checks, loans->check_count * sizeof *borrow->from);
@@ -100,9 +99,9 @@ static bool needs(const struct weir_decision *decision, const struct weir_borrow
             continue;
         const struct weir_loan *loan = loan_of(borrow, decision->checks[i].rule);
         uint64_t retry_ns = retry_of(decision, decision->checks[i].rule);
-        uint64_t *longest = loan != NULL ? &longest_ns : &others_ns;
+        uint64_t *longest = loan ? &longest_ns : &others_ns;
         *longest = retry_ns > *longest ? retry_ns : *longest;
-        if (loan != NULL)
+        if (loan)
             *needed |= UINT32_C(1) << (loan - borrow->loans);
         others |= loan == NULL;
     }
@@ -211,7 +210,7 @@ bool weir_borrow_again(struct weir_engine *engine, struct weir_entry *entry)
 bool weir_borrow_failed(struct weir_entry *entry)
 {
     struct weir_borrow *borrow = entry->borrow;
-    if (borrow == NULL || !borrow->tried)
+    if (!borrow || !borrow->tried)
         return false;
     swap(entry);
     entry->decision.verdict = WEIR_DENIED;
@@ -337,7 +336,7 @@ void weir_engine_own(const struct weir_decision *decision, struct weir_decision 
 {
     const struct weir_borrow *borrow = weir_entry_of(decision)->borrow;
     *own = *decision;
-    if (borrow == NULL || !borrow->beside)
+    if (!borrow || !borrow->beside)
         return;
     own->checks = borrow->checks;
     own->outcomes = borrow->outcomes;
@@ -351,7 +350,7 @@ uint16_t weir_engine_borrowed(const struct weir_decision *decision,
 {
     const struct weir_borrow *borrow = weir_entry_of(decision)->borrow;
     uint16_t count = 0;
-    if (borrow == NULL || !borrow->borrowed)
+    if (!borrow || !borrow->borrowed)
         return 0;
     for (uint16_t i = 0; i < borrow->loan_count; i++) {
         const struct weir_loan *loan = &borrow->loans[i];

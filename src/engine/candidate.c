@@ -92,7 +92,7 @@ static void try_limit(struct weir_engine *engine, const struct weir_entry *entry
         return;
     struct weir_entry *trial =
         live->source == WEIR_SOURCE_STORE ? weir_pool_take(engine->trials) : NULL;
-    if (trial == NULL) {
+    if (!trial) {
         count(entry, check->rule, WEIR_TRIAL_SKIPPED);
         return;
     }
@@ -115,7 +115,7 @@ void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry
 {
     const struct weir_decision *decision = &entry->decision;
     struct weir_decision live;
-    if (engine->trials == NULL || decision->op != WEIR_OP_DECIDE || decision->repeated ||
+    if (!engine->trials || decision->op != WEIR_OP_DECIDE || decision->repeated ||
         decision->policy != WEIR_POLICY_ALL)
         return;
     weir_engine_own(decision, &live);
@@ -132,7 +132,7 @@ static void count_outcome(struct weir_engine *engine, const struct weir_entry *t
                           enum weir_trial_outcome outcome)
 {
     count(trial, trial->checks[0].rule, outcome);
-    if (engine->tried != NULL && outcome != WEIR_TRIAL_SKIPPED)
+    if (engine->tried && outcome != WEIR_TRIAL_SKIPPED)
         engine->tried(engine->tried_context, &trial->checks[0], outcome);
 }
 
@@ -163,10 +163,10 @@ static const struct weir_purpose trial_purpose = {.decided = trial_decided, .fai
 
 int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *rules)
 {
-    if (engine->trials != NULL || !weir_rules_any_candidate(rules))
+    if (engine->trials || !weir_rules_any_candidate(rules))
         return 0;
     struct weir_pool *trials = malloc(sizeof *trials);
-    if (trials == NULL)
+    if (!trials)
         return WEIR_ERR_MEMORY;
     int err = weir_pool_open(trials, WEIR_TRIALS_MAX, &trial_purpose);
     if (err < 0) {
@@ -179,7 +179,7 @@ int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *ru
 
 void weir_candidates_close(struct weir_engine *engine)
 {
-    if (engine->trials == NULL)
+    if (!engine->trials)
         return;
     weir_pool_close(engine->trials);
     free(engine->trials);

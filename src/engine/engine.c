@@ -17,7 +17,7 @@
 /* The memory of tokens, for the first rules that read any. */
 static int open_tokens(struct weir_engine *engine, const struct weir_rules *rules)
 {
-    return engine->tokens != NULL || rules == NULL || !weir_rules_reads_tokens(rules)
+    return engine->tokens || !rules || !weir_rules_reads_tokens(rules)
                ? 0
                : weir_tokens_open(&engine->tokens, &engine->token_counters);
 }
@@ -36,9 +36,9 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
     size_t most = (size_t)decisions + WEIR_WARNINGS_MAX + WEIR_TRIALS_MAX;
     engine->queue = calloc(most, sizeof *engine->queue);
     engine->batch = calloc(most, sizeof *engine->batch);
-    if (engine->queue == NULL || engine->batch == NULL)
+    if (!engine->queue || !engine->batch)
         return WEIR_ERR_MEMORY;
-    if (options->rules == NULL)
+    if (!options->rules)
         return 0;
     err = weir_warnings_open(engine, options->rules);
     if (err == 0)
@@ -50,7 +50,7 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
 
 static void close_parts(struct weir_engine *engine)
 {
-    if (engine->generation != NULL)
+    if (engine->generation)
         weir_generation_unpin(engine->generation, &engine->tallies);
     weir_tallies_close(&engine->tallies);
     weir_warnings_close(engine);
@@ -70,7 +70,7 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     if (decisions > WEIR_ENGINE_DECISIONS_MAX)
         return WEIR_ERR_RANGE;
     struct weir_engine *e = calloc(1, sizeof *e);
-    if (e == NULL)
+    if (!e)
         return WEIR_ERR_MEMORY;
     e->store = options->store;
     e->local = options->local;
@@ -86,7 +86,7 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->tried_context = options->tried_context;
     e->clock = options->clock;
     e->clock_context = options->clock_context;
-    e->keep_tuples = !options->text_keys && options->store->ops->name_of == NULL;
+    e->keep_tuples = !options->text_keys && !options->store->ops->name_of;
     e->standing = options->standing;
     pthread_mutex_init(&e->readers, NULL);
     int err = open_parts(e, options, decisions);
@@ -102,22 +102,22 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
 
 static void unpin(struct weir_engine *engine, struct weir_entry *entry)
 {
-    if (entry->generation != NULL)
+    if (entry->generation)
         weir_generation_unpin(entry->generation, &engine->tallies);
     entry->generation = NULL;
 }
 
 void weir_engine_end(struct weir_engine *engine)
 {
-    if (engine->store == NULL)
+    if (!engine->store)
         return;
     for (uint32_t i = 0; i < engine->pool.touched; i++) {
         struct weir_entry *entry = weir_pool_at(&engine->pool, i);
-        if (entry->state != WEIR_ENTRY_FREE && entry->lookup != NULL)
+        if (entry->state != WEIR_ENTRY_FREE && entry->lookup)
             weir_lookup_end(engine, entry);
     }
     engine->directory = NULL;
-    for (struct weir_entry *entry = engine->first_pending; entry != NULL; entry = entry->next)
+    for (struct weir_entry *entry = engine->first_pending; entry; entry = entry->next)
         engine->store->ops->cancel(engine->store, &entry->decision);
     engine->first_pending = engine->last_pending = NULL;
     engine->pending = 0;
@@ -136,9 +136,9 @@ void weir_engine_close(struct weir_engine *engine)
 {
     weir_engine_end(engine);
     unpin_all(engine, &engine->pool); /* also of those still handed out */
-    if (engine->warnings != NULL)
+    if (engine->warnings)
         unpin_all(engine, weir_warnings_pool(engine));
-    if (engine->trials != NULL)
+    if (engine->trials)
         unpin_all(engine, engine->trials);
     close_parts(engine);
 }
@@ -158,7 +158,7 @@ int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules)
         engine->generation = after;
         engine->moment.until_ns = 0;
     }
-    if (err == 0 && before != NULL)
+    if (err == 0 && before)
         weir_generation_unpin(before, &engine->tallies);
     pthread_mutex_unlock(&engine->readers);
     return err;
@@ -171,7 +171,7 @@ void weir_engine_set_standing(struct weir_engine *engine, const struct weir_stan
 
 struct weir_rules *weir_engine_rules(const struct weir_engine *engine)
 {
-    return engine->generation != NULL ? engine->generation->rules : NULL;
+    return engine->generation ? engine->generation->rules : NULL;
 }
 
 /* --- The pool --------------------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ struct weir_rules *weir_engine_rules(const struct weir_engine *engine)
 struct weir_decision *weir_engine_take(struct weir_engine *engine)
 {
     struct weir_entry *entry = weir_pool_take(&engine->pool);
-    if (entry == NULL) {
+    if (!entry) {
         weir_count(&engine->failures.exhausted, 1);
         return NULL;
     }
@@ -216,7 +216,7 @@ void weir_engine_pin(struct weir_engine *engine, struct weir_entry *entry, int c
 static void set_time(struct weir_engine *engine, struct weir_rules_query *query)
 {
     struct weir_moment *moment = &engine->moment;
-    uint64_t now_ns = engine->clock != NULL ? engine->clock(engine->clock_context) : engine->now_ns;
+    uint64_t now_ns = engine->clock ? engine->clock(engine->clock_context) : engine->now_ns;
     if (now_ns < moment->from_ns || now_ns >= moment->until_ns)
         weir_rules_moment(engine->generation->rules, now_ns, moment);
     query->now_ns = now_ns;
@@ -234,7 +234,7 @@ struct weir_bytes weir_engine_key_text(const struct weir_engine *engine,
 
 static struct weir_bytes keep_name(struct weir_decision *decision, struct weir_bytes name)
 {
-    bool kept = name.data != NULL && name.size <= WEIR_IDENTITY_MAX;
+    bool kept = name.data && name.size <= WEIR_IDENTITY_MAX;
     return kept ? weir_decision_keep(decision, name) : (struct weir_bytes){NULL, 0};
 }
 
@@ -248,8 +248,7 @@ void weir_engine_keep_identity(struct weir_entry *entry, const struct weir_ident
 int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
                          struct weir_rules_query *query)
 {
-    struct weir_generation *generation =
-        entry->lookup != NULL ? entry->generation : engine->generation;
+    struct weir_generation *generation = entry->lookup ? entry->generation : engine->generation;
     entry->decision.count = 0;
     entry->decision.network = weir_address_network(&query->request->client);
     entry->scratch.used = 0;
@@ -276,7 +275,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
         entry->stands = entry->standing.entry.level != WEIR_STANDING_GOOD;
     if (__builtin_expect(generation->warns, 0))
         weir_engine_keep_identity(entry, &entry->identity);
-    if (entry->lookup != NULL) /* which has pinned them */
+    if (entry->lookup) /* which has pinned them */
         entry->decision.count = (uint16_t)checks;
     else
         weir_engine_pin(engine, entry, checks);
@@ -369,7 +368,7 @@ void weir_engine_apply_solution(struct weir_engine *engine, struct weir_decision
 const struct weir_rules *weir_decision_rules(const struct weir_decision *decision)
 {
     const struct weir_generation *generation = weir_entry_of(decision)->generation;
-    return generation != NULL ? generation->rules : NULL;
+    return generation ? generation->rules : NULL;
 }
 
 const struct weir_caller_standing *weir_decision_standing(const struct weir_decision *decision)
@@ -410,7 +409,7 @@ const struct weir_engine_counters *weir_engine_counters(const struct weir_engine
                                                         uint32_t rule)
 {
     const struct weir_generation *generation = engine->generation;
-    if (generation == NULL || rule >= generation->count)
+    if (!generation || rule >= generation->count)
         return NULL;
     return &generation->views[rule].tally->counters;
 }
@@ -421,7 +420,7 @@ const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine 
     const struct weir_engine_counters *counters = NULL;
     pthread_mutex_lock(&engine->readers);
     const struct weir_generation *generation = engine->generation;
-    int rule = generation != NULL ? weir_rules_find(generation->rules, name, size) : -1;
+    int rule = generation ? weir_rules_find(generation->rules, name, size) : -1;
     if (rule >= 0)
         counters = &generation->views[rule].tally->counters;
     pthread_mutex_unlock(&engine->readers);

@@ -16,7 +16,7 @@ static bool is_shadow(const struct weir_check *check)
 
 static void settle_open(const struct weir_check *check, struct weir_outcome *outcome)
 {
-    uint64_t capacity = check->limit != NULL ? check->limit->capacity : WEIR_NEVER;
+    uint64_t capacity = check->limit ? check->limit->capacity : WEIR_NEVER;
     *outcome = (struct weir_outcome){
         .report = {.limit = capacity, .remaining = capacity},
         .verdict = WEIR_ALLOWED,
@@ -42,7 +42,7 @@ static void add_local(struct weir_failure *failure, struct weir_decision *decisi
 {
     struct weir_decision *part = &failure->part;
     struct weir_check *check = &decision->checks[i];
-    if (check->limit->local != NULL)
+    if (check->limit->local)
         check->limit = check->limit->local;
     failure->place[part->count] = (uint8_t)i;
     failure->checks[part->count++] = *check;
@@ -123,7 +123,7 @@ void weir_failure_settle(struct weir_failure *failure, struct weir_store *local,
         .policy = decision->policy,
         .network = decision->network,
     };
-    bool closed = split(failure, local != NULL, decision);
+    bool closed = split(failure, local, decision);
     if (part->count > 0) {
         bool all = decision->policy == WEIR_POLICY_ALL;
         if (all && part->op == WEIR_OP_DECIDE && (closed || always_denied(decision)))

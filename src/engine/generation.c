@@ -16,7 +16,7 @@ struct weir_tally_block {
 
 void weir_tallies_close(struct weir_tallies *tallies)
 {
-    while (tallies->blocks != NULL) {
+    while (tallies->blocks) {
         struct weir_tally_block *block = tallies->blocks;
         tallies->blocks = block->next;
         free(block);
@@ -27,13 +27,13 @@ void weir_tallies_close(struct weir_tallies *tallies)
 static int tallies_reserve(struct weir_tallies *tallies, uint32_t count)
 {
     uint32_t have = 0;
-    for (const struct weir_tally *t = tallies->free; t != NULL && have < count; t = t->next_free)
+    for (const struct weir_tally *t = tallies->free; t && have < count; t = t->next_free)
         have++;
     if (have >= count)
         return 0;
     struct weir_tally_block *block =
         calloc(1, sizeof *block + (count - have) * sizeof *block->tallies);
-    if (block == NULL)
+    if (!block)
         return WEIR_ERR_MEMORY;
     block->next = tallies->blocks;
     tallies->blocks = block;
@@ -77,7 +77,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
 {
     uint32_t count = weir_rules_count(rules);
     struct weir_generation *g = malloc(sizeof *g + count * sizeof *g->views);
-    if (g == NULL)
+    if (!g)
         return WEIR_ERR_MEMORY;
     if (tallies_reserve(tallies, count) < 0) {
         free(g);
@@ -94,7 +94,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);
         size_t size = strlen(info.name);
-        int old = before != NULL ? weir_rules_find(before->rules, info.name, size) : -1;
+        int old = before ? weir_rules_find(before->rules, info.name, size) : -1;
         g->views[i].name = (struct weir_bytes){info.name, size};
         g->views[i].tally = old >= 0 ? before->views[old].tally : tally_take(tallies);
         g->views[i].tally->generations++;

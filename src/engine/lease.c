@@ -7,7 +7,7 @@
 
 static bool asks_for_lease(const struct weir_check *check)
 {
-    return check->limit != NULL && check->limit->spec.algorithm == WEIR_CONCURRENCY;
+    return check->limit && check->limit->spec.algorithm == WEIR_CONCURRENCY;
 }
 
 bool weir_lease_wanted(const struct weir_decision *decision)
@@ -35,9 +35,9 @@ void weir_lease_prepare(struct weir_engine *engine, struct weir_entry *entry)
  * round. */
 bool weir_place_is_local(const struct weir_engine *engine, uint8_t place)
 {
-    bool table = engine->store->ops->name_of == NULL;
+    bool table = !engine->store->ops->name_of;
     if (place == WEIR_LEASE_TOKEN_LOCAL)
-        return engine->local != NULL || !table;
+        return engine->local || !table;
     return place == WEIR_LEASE_TOKEN_TABLE ? !table : table;
 }
 
@@ -101,7 +101,7 @@ bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decisi
     if (!charges || decision->lease.id == 0 || is_kept(decision))
         return false;
     entry->local = decision->source == WEIR_SOURCE_LOCAL;
-    bool named = !entry->local && ops->name_of != NULL;
+    bool named = !entry->local && ops->name_of;
     for (uint16_t i = 0; i < decision->count; i++) {
         if (!holds(decision, i))
             continue;

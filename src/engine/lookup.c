@@ -25,7 +25,7 @@ static struct weir_lookup *copy_request(struct weir_engine *engine,
     if (bytes > WEIR_LOOKUP_BYTES_MAX || size > WEIR_LOOKUPS_BYTES_MAX - engine->lookup_bytes)
         return NULL;
     struct weir_lookup *lookup = malloc(size);
-    if (lookup == NULL)
+    if (!lookup)
         return NULL;
     memset(lookup, 0, sizeof *lookup);
     lookup->size = size;
@@ -38,7 +38,7 @@ static struct weir_lookup *copy_request(struct weir_engine *engine,
     for (uint16_t i = 0; i < request->count; i++) {
         const struct weir_bytes *value = &request->values[i];
         lookup->values[i] = (struct weir_bytes){NULL, 0};
-        if (value->data == NULL)
+        if (!value->data)
             continue;
         lookup->values[i] = (struct weir_bytes){at, value->size};
         if (value->size > 0)
@@ -90,7 +90,7 @@ static int apply_again(struct weir_engine *engine, struct weir_lookup *lookup)
                                      .reason = reason};
     int err = ++lookup->rounds < WEIR_LOOKUP_ROUNDS ? weir_engine_evaluate(engine, entry, &query)
                                                     : hurry(engine, entry, &query);
-    if (err == 0 && lookup->idempotency_key.data != NULL)
+    if (err == 0 && lookup->idempotency_key.data)
         err = weir_engine_apply_idempotency(engine, decision, lookup->idempotency_key, reason);
     if (err == 0 && lookup->reserves)
         err = weir_engine_apply_reservation(engine, decision, entry->estimate, entry->life_ns,
@@ -144,7 +144,7 @@ int weir_lookup_begin(struct weir_engine *engine, struct weir_entry *entry,
     struct weir_lookup *lookup = NULL;
     if (engine->looking < engine->pool.size / 2)
         lookup = copy_request(engine, query);
-    if (lookup == NULL)
+    if (!lookup)
         return hurry(engine, entry, query);
     weir_engine_pin(engine, entry, 0);
     lookup->engine = engine;
@@ -187,5 +187,5 @@ void weir_engine_look(struct weir_engine *engine, struct weir_decision *decision
 const struct weir_reason *weir_engine_refusal(const struct weir_decision *decision)
 {
     const struct weir_lookup *lookup = weir_entry_of(decision)->lookup;
-    return lookup != NULL && lookup->refused ? &lookup->reason : NULL;
+    return lookup && lookup->refused ? &lookup->reason : NULL;
 }

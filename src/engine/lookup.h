@@ -64,7 +64,7 @@ void weir_lookup_end(struct weir_engine *engine, struct weir_entry *entry);
 
 static inline bool weir_lookup_waits(const struct weir_entry *entry)
 {
-    return entry->lookup != NULL && entry->lookup->waits;
+    return entry->lookup && entry->lookup->waits;
 }
 
 #endif

@@ -48,9 +48,9 @@ static void fetch(const struct weir_entry *entry)
 struct weir_entry *weir_pool_take(struct weir_pool *pool)
 {
     struct weir_entry *entry = pool->free;
-    if (entry != NULL) {
+    if (entry) {
         pool->free = entry->next;
-        if (pool->free != NULL)
+        if (pool->free)
             fetch(pool->free);
     } else {
         if (pool->touched == pool->size)

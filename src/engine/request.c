@@ -31,7 +31,7 @@ static __attribute__((noinline)) void record_denial(struct weir_engine *engine,
 static void account(struct weir_engine *engine, const struct weir_entry *entry)
 {
     const struct weir_generation *generation = entry->generation;
-    uint16_t count = generation != NULL ? entry->decision.count : 0;
+    uint16_t count = generation ? entry->decision.count : 0;
     for (uint16_t i = 0, end; i < count; i = end) {
         const struct weir_check *check = &entry->checks[i];
         bool denied = entry->outcomes[i].verdict == WEIR_DENIED;
@@ -86,7 +86,7 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
         weir_borrow_decided(entry);
     if (d->op == WEIR_OP_DECIDE)
         account(engine, entry);
-    if (entry->generation != NULL && __builtin_expect(entry->generation->tries, 0))
+    if (entry->generation && __builtin_expect(entry->generation->tries, 0))
         weir_candidates_follow(engine, entry);
     if (__builtin_expect(entry->borrow != NULL, 0))
         weir_borrow_choose(entry);
@@ -94,7 +94,7 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
         uint64_t retry_after_ns;
         d->denied_by = weir_decision_blame(d, &retry_after_ns);
     }
-    if (entry->generation != NULL && __builtin_expect(entry->generation->warns, 0))
+    if (entry->generation && __builtin_expect(entry->generation->warns, 0))
         weir_warnings_look(engine, entry);
 }
 

@@ -117,10 +117,10 @@ long weir_reservation_write(const struct weir_reservation *reservation, const ui
     weir_put64(bytes + 25, reservation->estimate);
     bytes[33] = (unsigned char)reservation->count;
     put32(bytes + 34, reservation->network);
-    for (uint16_t i = 0; i < reservation->count && at != NULL; i++)
+    for (uint16_t i = 0; i < reservation->count && at; i++)
         at = pack_part(&reservation->parts[i], reservation->place == WEIR_LEASE_TOKEN_REMOTE, at,
                        end);
-    if (at == NULL)
+    if (!at)
         return WEIR_ERR_TOO_LARGE;
     sign(secret, bytes, (size_t)(at - bytes), at);
     return (long)weir_base64url_write(bytes, (size_t)(at - bytes) + MAC_BYTES, text);
@@ -168,7 +168,7 @@ static bool unpack(struct weir_reservation *reservation, const unsigned char *by
         reservation->count >= WEIR_CHECKS_MAX)
         return false;
     bool named = reservation->place == WEIR_LEASE_TOKEN_REMOTE;
-    for (uint16_t i = 0; i < reservation->count && at != NULL; i++)
+    for (uint16_t i = 0; i < reservation->count && at; i++)
         at = unpack_part(&reservation->parts[i], named, at, end);
     return at == end;
 }
@@ -182,9 +182,9 @@ long weir_reservation_read(struct weir_reservation *reservation, const uint64_t 
     long size = weir_base64url_read(text, bytes);
     if (size < HEAD_BYTES + MAC_BYTES)
         return WEIR_ERR_SYNTAX;
-    if (secret != NULL)
+    if (secret)
         sign(secret, bytes, (size_t)size - MAC_BYTES, mac);
-    if ((secret != NULL && !same_mac(mac, bytes + size - MAC_BYTES)) ||
+    if ((secret && !same_mac(mac, bytes + size - MAC_BYTES)) ||
         !unpack(reservation, bytes, bytes + size - MAC_BYTES))
         return WEIR_ERR_SYNTAX;
     return size;
@@ -254,7 +254,7 @@ static int reserve_checks(struct weir_check *checks, uint16_t count, bool named,
 int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decision *decision,
                                   uint64_t estimate, uint64_t life_ns, struct weir_reason *reason)
 {
-    bool named = engine->store->ops->name_of != NULL;
+    bool named = engine->store->ops->name_of;
     struct weir_entry *entry = weir_entry_of(decision);
     size_t size = WEIR_RESERVATION_FIXED_BYTES;
     entry->estimate = estimate;
@@ -264,7 +264,7 @@ int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decisi
         return 0;
     }
     int err = reserve_checks(entry->checks, decision->count, named, &size);
-    if (err == 0 && entry->borrow != NULL) /* whichever of them it comes to */
+    if (err == 0 && entry->borrow) /* whichever of them it comes to */
         err = reserve_checks(entry->borrow->from, entry->borrow->loan_checks, named, &size);
     if (err < 0) {
         reason_text(reason, "cost: too large");
@@ -280,7 +280,7 @@ int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decisi
 bool weir_reservation_covers(const struct weir_decision *decision, uint16_t i)
 {
     const struct weir_check *check = &decision->checks[i];
-    return check->limit != NULL && check->rule != UINT32_MAX &&
+    return check->limit && check->rule != UINT32_MAX &&
            check->limit->spec.algorithm != WEIR_CONCURRENCY;
 }
 
@@ -300,7 +300,7 @@ bool weir_engine_reserved(const struct weir_decision *decision)
 uint64_t weir_engine_store_time(const struct weir_engine *engine, uint64_t now_ns)
 {
     const struct weir_store_ops *ops = engine->store->ops;
-    return ops->time != NULL ? ops->time(engine->store, now_ns) : now_ns;
+    return ops->time ? ops->time(engine->store, now_ns) : now_ns;
 }
 
 /* Where the states live, at their time. */
@@ -313,7 +313,7 @@ static uint64_t time_at(const struct weir_engine *engine, uint8_t place, uint64_
 static bool store_secret(const struct weir_engine *engine, unsigned i, uint64_t words[2])
 {
     const struct weir_store_ops *ops = engine->store->ops;
-    return ops->secret != NULL && ops->secret(engine->store, i, words);
+    return ops->secret && ops->secret(engine->store, i, words);
 }
 
 size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_decision *decision,
@@ -322,7 +322,7 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
 {
     const struct weir_entry *entry = weir_entry_of(decision);
     uint64_t estimate = entry->estimate;
-    bool remote = engine->store->ops->name_of != NULL;
+    bool remote = engine->store->ops->name_of;
     struct weir_reservation made; /* not cleared: 3 KiB */
     made.id = *id = weir_lease_draw(engine->secret, &engine->lease_state);
     made.charged_at_ns = decision->now_ns;
@@ -502,7 +502,7 @@ static bool gives_back(struct step_maker *maker, uint16_t i, const struct weir_s
 {
     const struct weir_settle *settle = &maker->plan->settle;
     return settle->how != WEIR_SETTLE_STATUS ||
-           (now->cap != NULL && (maker->plan->capped >> i & 1) == 0 &&
+           (now->cap && (maker->plan->capped >> i & 1) == 0 &&
             weir_rules_gives_back(weir_engine_rules(maker->engine), now->rule, settle->status));
 }
 
@@ -697,7 +697,7 @@ static int read_token(const struct weir_engine *engine, struct weir_bytes token,
     }
     if (size >= 0)
         return 0;
-    return engine->store->ops->secret != NULL && known == 0 ? WEIR_ERR_STORE : WEIR_ERR_SYNTAX;
+    return engine->store->ops->secret && known == 0 ? WEIR_ERR_STORE : WEIR_ERR_SYNTAX;
 }
 
 int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *decision,
@@ -714,7 +714,7 @@ int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *d
     plan.settled.id = read.id;
     entry->local = weir_place_is_local(engine, read.place);
     if (entry->local
-            ? engine->local == NULL
+            ? !engine->local
             : (read.place == WEIR_LEASE_TOKEN_REMOTE) != (engine->store->ops->name_of != NULL))
         return WEIR_ERR_NOT_FOUND;
     uint64_t until_ns = read.ends_at_ns + (release ? weir_settled_grace_ns(life_of(&read)) : 0);

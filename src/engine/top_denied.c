@@ -26,7 +26,7 @@ struct weir_top_denied {
 int weir_top_denied_open(struct weir_top_denied **top_denied)
 {
     struct weir_top_denied *o = calloc(1, sizeof *o);
-    if (o == NULL)
+    if (!o)
         return WEIR_ERR_MEMORY;
     atomic_flag_clear(&o->locked);
     for (size_t i = 0; i < INDEX_SIZE; i++)
@@ -221,7 +221,7 @@ size_t weir_top_denied_collect(struct weir_top_denied *top_denied, struct weir_b
     while (!try_lock(top_denied))
         sched_yield();
     for (size_t i = 0; i < top_denied->count && count < max; i++)
-        if (name.data == NULL || has_name(&top_denied->entries[i], name))
+        if (!name.data || has_name(&top_denied->entries[i], name))
             list[count++] = top_denied->entries[i];
     unlock(top_denied);
 
@@ -229,7 +229,7 @@ size_t weir_top_denied_collect(struct weir_top_denied *top_denied, struct weir_b
      * once: only entries of the others can be the same. */
     for (size_t i = before; i < count;) {
         struct weir_denied_key *same = find_in(list, before, list[i].hash);
-        if (same == NULL) {
+        if (!same) {
             i++;
             continue;
         }

@@ -60,11 +60,11 @@ static void settle_and_finish(struct weir_engine *engine, struct weir_entry *ent
 
 static void unlink_pending(struct weir_engine *engine, struct weir_entry *entry)
 {
-    if (entry->previous != NULL)
+    if (entry->previous)
         entry->previous->next = entry->next;
     else
         engine->first_pending = entry->next;
-    if (entry->next != NULL)
+    if (entry->next)
         entry->next->previous = entry->previous;
     else
         engine->last_pending = entry->previous;
@@ -97,7 +97,7 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
     decision->verdict = WEIR_PENDING;
     decision->error = 0;
     decision->delay_ns = 0;
-    if (engine->store->ops->prefetch != NULL)
+    if (engine->store->ops->prefetch)
         engine->store->ops->prefetch(engine->store, decision);
     engine->queue[engine->queued++] = decision; /* has room: the pool is no larger */
 }
@@ -106,15 +106,15 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
 static void link_pending(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_entry *before = engine->last_pending;
-    while (before != NULL && before->decision.deadline_ns > entry->decision.deadline_ns)
+    while (before && before->decision.deadline_ns > entry->decision.deadline_ns)
         before = before->previous;
     entry->previous = before;
-    entry->next = before != NULL ? before->next : engine->first_pending;
-    if (entry->next != NULL)
+    entry->next = before ? before->next : engine->first_pending;
+    if (entry->next)
         entry->next->previous = entry;
     else
         engine->last_pending = entry;
-    if (before != NULL)
+    if (before)
         before->next = entry;
     else
         engine->first_pending = entry;
@@ -144,8 +144,7 @@ static void drop(struct weir_engine *engine, struct weir_entry *entry)
 
 static void expire(struct weir_engine *engine)
 {
-    while (engine->first_pending != NULL &&
-           engine->first_pending->decision.deadline_ns <= engine->now_ns) {
+    while (engine->first_pending && engine->first_pending->decision.deadline_ns <= engine->now_ns) {
         struct weir_entry *entry = engine->first_pending;
         engine->store->ops->cancel(engine->store, &entry->decision);
         unlink_pending(engine, entry);
@@ -203,7 +202,7 @@ static void run_alone(struct weir_engine *engine, struct weir_entry *entry, uint
     struct weir_store *store = entry->local ? engine->local : engine->store;
     decision->verdict = WEIR_PENDING;
     decision->error = 0;
-    if (store == NULL)
+    if (!store)
         weir_turn_refuse(engine, decision, 0); /* no such store here: no such lease */
     else
         store->ops->submit(store, engine->now_ns, &decision, 1);
@@ -218,7 +217,7 @@ static void run_alone(struct weir_engine *engine, struct weir_entry *entry, uint
 
 static void run_all_alone(struct weir_engine *engine, uint64_t deadline_ns)
 {
-    while (engine->alone != NULL) {
+    while (engine->alone) {
         struct weir_entry *entry = engine->alone;
         engine->alone = entry->next;
         if (entry->state == WEIR_ENTRY_CANCELLED)
@@ -261,7 +260,7 @@ static void run_round(struct weir_engine *engine)
     uint32_t size = take_batch(engine, deadline_ns);
     if (size > 0)
         run_batch(engine, size);
-    if (engine->alone != NULL)
+    if (engine->alone)
         run_all_alone(engine, deadline_ns);
 }
 
@@ -269,20 +268,19 @@ uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns)
 {
     engine->now_ns = now_ns;
     expire(engine);
-    for (int round = 0; round < ROUNDS_MAX && (engine->queued > 0 || engine->alone != NULL);
-         round++)
+    for (int round = 0; round < ROUNDS_MAX && (engine->queued > 0 || engine->alone); round++)
         run_round(engine);
-    if (engine->store->ops->flush != NULL)
+    if (engine->store->ops->flush)
         engine->store->ops->flush(engine->store);
     if (engine->queued > 0)
         return now_ns;
-    return engine->first_pending != NULL ? engine->first_pending->decision.deadline_ns : WEIR_NEVER;
+    return engine->first_pending ? engine->first_pending->decision.deadline_ns : WEIR_NEVER;
 }
 
 /* What becomes of a decision whose asker has gone. NULL: it is cancelled. */
 static const struct weir_purpose *unattended(const struct weir_entry *entry)
 {
-    if (entry->purpose->unattended != NULL)
+    if (entry->purpose->unattended)
         return entry->purpose->unattended;
     return weir_turn_is_operation(&entry->decision) ? &weir_unattended_purpose : NULL;
 }
@@ -293,22 +291,22 @@ void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decisi
     const struct weir_purpose *purpose = unattended(entry);
     switch (entry->state) {
     case WEIR_ENTRY_LOOKING:
-        if (purpose != NULL && !entry->lookup->held)
+        if (purpose && !entry->lookup->held)
             entry->purpose = purpose;
         else
             weir_engine_give_back(engine, entry);
         break;
     case WEIR_ENTRY_QUEUED:
     case WEIR_ENTRY_ALONE: /* a list still points here: the run gives it back */
-        entry->state = purpose != NULL ? WEIR_ENTRY_ALONE : WEIR_ENTRY_CANCELLED;
-        if (purpose != NULL)
+        entry->state = purpose ? WEIR_ENTRY_ALONE : WEIR_ENTRY_CANCELLED;
+        if (purpose)
             entry->purpose = purpose;
         break;
     case WEIR_ENTRY_DECIDED:
         entry->state = WEIR_ENTRY_CANCELLED; /* likewise */
         break;
     case WEIR_ENTRY_PENDING:
-        if (purpose != NULL) {
+        if (purpose) {
             entry->purpose = purpose;
             break;
         }

@@ -42,7 +42,7 @@ static uint16_t longest(const struct weir_decision *decision, uint16_t first, ui
     uint16_t best = UINT16_MAX;
     for (uint16_t i = first; i < end; i++) {
         const struct weir_check *check = &decision->checks[i];
-        if ((check->flags & silent) != 0 || check->limit == NULL)
+        if ((check->flags & silent) != 0 || !check->limit)
             return UINT16_MAX;
         if (best == UINT16_MAX ||
             check->limit->spec.window_ns > decision->checks[best].limit->spec.window_ns)
@@ -60,7 +60,7 @@ uint8_t weir_decision_warns(const struct weir_decision *decision, uint16_t first
     uint8_t reached = 0;
     if (i == UINT16_MAX)
         return 0;
-    if (borrow != NULL && weir_borrow_lends(borrow, &decision->checks[first]))
+    if (borrow && weir_borrow_lends(borrow, &decision->checks[first]))
         return 0; /* a pool is another limit for its borrowers; its owners get their own warnings */
     weir_decision_report_whole(decision, i, &report);
     use->check = i;
@@ -167,7 +167,7 @@ static void ask(struct weir_engine *engine, const struct weir_entry *of, uint16_
 {
     const struct weir_check *check = &of->decision.checks[i];
     struct weir_entry *entry = weir_pool_take(&engine->warnings->pool);
-    if (entry == NULL) { /* the next request finds it due again */
+    if (!entry) { /* the next request finds it due again */
         forget(engine->warnings, fact->mark);
         return;
     }
@@ -175,7 +175,7 @@ static void ask(struct weir_engine *engine, const struct weir_entry *of, uint16_
     entry->generation->pins++;
     keep_fact(entry, of, fact);
     make_check(engine, entry, check, fact, end_ns);
-    if (engine->store->ops->name_of == NULL)
+    if (!engine->store->ops->name_of)
         weir_turn_decide_now(engine, entry); /* the table answers at once */
     else
         weir_engine_queue(engine, &entry->decision);
@@ -226,7 +226,7 @@ static void look_limit(struct weir_engine *engine, const struct weir_entry *entr
 void weir_warnings_look(struct weir_engine *engine, const struct weir_entry *entry)
 {
     const struct weir_decision *decision = &entry->decision;
-    if (engine->warnings == NULL || decision->source != WEIR_SOURCE_STORE ||
+    if (!engine->warnings || decision->source != WEIR_SOURCE_STORE ||
         (decision->op != WEIR_OP_DECIDE && decision->op != WEIR_OP_DEBIT))
         return;
     for (uint16_t i = 0, end; i < decision->count; i = end) {
@@ -272,10 +272,10 @@ static const struct weir_purpose record_purpose = {
 
 int weir_warnings_open(struct weir_engine *engine, const struct weir_rules *rules)
 {
-    if (engine->warn == NULL || engine->warnings != NULL || !weir_rules_warns(rules))
+    if (!engine->warn || engine->warnings || !weir_rules_warns(rules))
         return 0;
     struct weir_warnings *warnings = calloc(1, sizeof *warnings);
-    if (warnings == NULL)
+    if (!warnings)
         return WEIR_ERR_MEMORY;
     int err = weir_pool_open(&warnings->pool, WEIR_WARNINGS_MAX, &record_purpose);
     if (err < 0) {
@@ -289,7 +289,7 @@ int weir_warnings_open(struct weir_engine *engine, const struct weir_rules *rule
 void weir_warnings_close(struct weir_engine *engine)
 {
     struct weir_warnings *warnings = engine->warnings;
-    if (warnings == NULL)
+    if (!warnings)
         return;
     weir_pool_close(&warnings->pool);
     free(warnings);

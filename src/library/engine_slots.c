@@ -44,7 +44,7 @@ static uint64_t lease_seed(void)
 
 static void close_stores(struct weir_lane *lane)
 {
-    if (lane->local != NULL)
+    if (lane->local)
         lane->local->ops->close(lane->local);
     lane->store->ops->close(lane->store);
 }
@@ -57,7 +57,7 @@ static void lane_open_standing(struct weir_lane *lane, const struct weir_engine_
     weir_engine_set_standing(lane->engine, lanes->lists);
     int err = weir_standing_reader_open(&lane->standing, lanes->rules, &reason);
     (void)err;
-    if (lane->standing.map != NULL)
+    if (lane->standing.map)
         weir_engine_set_standing(lane->engine, lane->standing.map);
 }
 
@@ -68,7 +68,7 @@ static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
     if (err < 0)
         return err;
     lane->local = NULL;
-    if (lanes->spare != NULL)
+    if (lanes->spare)
         err = weir_store_spare_open(&lane->local, lanes->spare);
     if (err < 0) {
         close_stores(lane);

@@ -32,7 +32,7 @@ int weir_standing_lists_open(struct weir_standing **lists, const struct weir_rul
     const struct weir_standing_settings *settings = &weir_rules_settings(rules)->standing;
     const struct weir_standing_options options = {.entries_max = settings->entries_max};
     *lists = NULL;
-    if (settings->lists_count == 0 || settings->file != NULL)
+    if (settings->lists_count == 0 || settings->file)
         return 0;
     int err = weir_standing_create(lists, &options, reason);
     if (err < 0)
@@ -49,7 +49,7 @@ int weir_standing_reader_open(struct weir_standing_reader *reader, const struct 
                               struct weir_reason *reason)
 {
     weir_standing_reader_close(reader);
-    if (file_of(rules) == NULL)
+    if (!file_of(rules))
         return 0;
     int err = open_map(&reader->map, file_of(rules), reason);
     if (err == 0)
@@ -69,7 +69,7 @@ bool weir_standing_reader_renew(struct weir_standing_reader *reader, const struc
 {
     struct weir_standing *map;
     struct weir_reason reason;
-    if (file_of(rules) == NULL || !weir_standing_reader_stale(reader))
+    if (!file_of(rules) || !weir_standing_reader_stale(reader))
         return false;
     uint64_t now_ns = clock();
     if (reader->tried_ns != 0 && now_ns - reader->tried_ns < TRY_EVERY_NS)

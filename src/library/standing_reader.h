@@ -36,7 +36,7 @@ int weir_standing_lists_open(struct weir_standing **lists, const struct weir_rul
  * loads. */
 static inline bool weir_standing_reader_stale(const struct weir_standing_reader *reader)
 {
-    return reader->map == NULL || weir_standing_replaced(reader->map);
+    return !reader->map || weir_standing_replaced(reader->map);
 }
 
 /* Opens the map again where it is stale, at most ten times a second; keeps the old one until that

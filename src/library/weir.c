@@ -115,7 +115,7 @@ static int open_table(struct weir *weir, const struct weir_rules *rules,
     if (patience_ns == 0)
         patience_ns = WEIR_STATE_PATIENCE_DEFAULT_NS;
     struct weir_table_options table = {
-        .path = options->state_file != NULL ? options->state_file : settings->state_file,
+        .path = options->state_file ? options->state_file : settings->state_file,
         .bytes = options->state_bytes != 0 ? options->state_bytes : settings->state_bytes,
         .span_percent = settings->state_spans,
         .span_percent_new = weir_rules_span_percent(rules),
@@ -125,7 +125,7 @@ static int open_table(struct weir *weir, const struct weir_rules *rules,
     };
     int err = weir_table_open(&weir->table, &table, reason);
     weir->spare = NULL;
-    if (err == 0 && table.path != NULL) {
+    if (err == 0 && table.path) {
         err = weir_table_open_spare(&weir->spare, weir->table, reason);
         if (err < 0)
             weir_table_close(weir->table);
@@ -196,7 +196,7 @@ static int open_all(struct weir *weir, const char *rules_file, const struct weir
 {
     struct weir_rules *rules;
     weir->rules_file = strdup(rules_file);
-    if (weir->rules_file == NULL)
+    if (!weir->rules_file)
         return WEIR_ERR_MEMORY;
     int err = load(&rules, rules_file, reason);
     if (err == 0) {
@@ -213,14 +213,14 @@ int weir_open(struct weir **weir, const char *rules_file, const struct weir_opti
 {
     static const struct weir_options defaults = {NULL, 0, 0};
     struct weir_reason unwanted;
-    if (reason == NULL)
+    if (!reason)
         reason = &unwanted;
     reason->text[0] = '\0';
     *weir = NULL;
     struct weir *w = aligned_alloc(128, (sizeof *w + 127) / 128 * 128);
     int err = WEIR_ERR_MEMORY;
-    if (w != NULL)
-        err = open_all(w, rules_file, options != NULL ? options : &defaults, reason);
+    if (w)
+        err = open_all(w, rules_file, options ? options : &defaults, reason);
     if (err < 0) {
         if (reason->text[0] == '\0')
             snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
@@ -239,7 +239,7 @@ static bool is_ours(const struct weir *weir)
 
 void weir_close(struct weir *weir)
 {
-    if (weir == NULL || !is_ours(weir))
+    if (!weir || !is_ours(weir))
         return;
     weir_engine_slots_close(&weir->lanes);
     weir_table_close(weir->spare);
@@ -253,7 +253,7 @@ void weir_close(struct weir *weir)
 int weir_reload(struct weir *weir, struct weir_reason *reason)
 {
     struct weir_reason unwanted;
-    if (reason == NULL)
+    if (!reason)
         reason = &unwanted;
     reason->text[0] = '\0';
     if (!is_ours(weir))
@@ -304,7 +304,7 @@ static int fill_request(struct weir_request *request, const struct weir_rules *r
     for (size_t i = 0; i < count; i++) {
         const char *value = attributes[i].value;
         int attribute = find_attribute(rules, attributes[i].name);
-        if (attribute < 0 || value == NULL)
+        if (attribute < 0 || !value)
             continue;
         size_t size = strlen(value);
         if (attribute != WEIR_ATTR_CLIENT_IP)
@@ -343,7 +343,7 @@ static void summarise(const struct weir_decision *decision, struct weir_answer_s
         snprintf(summary->denied_by, sizeof summary->denied_by, "%s", WEIR_ANSWER_BY_STANDING);
     }
     summary->standing[0] = summary->reason[0] = '\0';
-    if (answer.standing.level.data != NULL) {
+    if (answer.standing.level.data) {
         snprintf(summary->standing, sizeof summary->standing, "%.*s",
                  (int)answer.standing.level.size, answer.standing.level.data);
         snprintf(summary->reason, sizeof summary->reason, "%.*s", (int)answer.standing.reason.size,
@@ -390,7 +390,7 @@ static int check_in(struct weir *weir, struct weir_lane *lane,
     request.cost = cost;
     struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
     err = weir_engine_apply_rules(lane->engine, decision, &request, NULL);
-    if (err == 0 && key.data != NULL)
+    if (err == 0 && key.data)
         err = weir_engine_apply_idempotency(lane->engine, decision, key, NULL);
     if (err == 0) {
         weir_engine_queue(lane->engine, decision);

@@ -21,10 +21,10 @@ void *rules_arena_alloc(struct rules_arena *arena, size_t size)
         return NULL;
     size_t rounded = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     struct rules_arena_block *block = arena->last;
-    if (block == NULL || block->size - block->used < rounded) {
+    if (!block || block->size - block->used < rounded) {
         size_t room = rounded > ARENA_BLOCK_BYTES ? rounded : ARENA_BLOCK_BYTES;
         block = malloc(sizeof(*block) + room);
-        if (block == NULL)
+        if (!block)
             return NULL;
         block->before = arena->last;
         block->used = 0;
@@ -39,14 +39,14 @@ void *rules_arena_alloc(struct rules_arena *arena, size_t size)
 char *rules_arena_copy(struct rules_arena *arena, const char *text, size_t size)
 {
     char *copy = rules_arena_alloc(arena, size + 1);
-    if (copy != NULL && size > 0)
+    if (copy && size > 0)
         memcpy(copy, text, size);
     return copy;
 }
 
 void rules_arena_free(struct rules_arena *arena)
 {
-    while (arena->last != NULL) {
+    while (arena->last) {
         struct rules_arena_block *before = arena->last->before;
         free(arena->last);
         arena->last = before;

@@ -16,7 +16,7 @@ static bool problems_grow(struct weir_problems *problems)
         return true;
     size_t room = count == 0 ? PROBLEMS_FIRST : (size_t)count * 2;
     struct weir_problem *list = realloc(problems->list, room * sizeof(*list));
-    if (list == NULL)
+    if (!list)
         return false;
     problems->list = list;
     return true;
@@ -34,7 +34,7 @@ bool rules_problem_add(struct weir_problems *problems, const char *file, uint32_
     struct weir_problem *problem = &problems->list[problems->count];
     problem->file = strdup(file);
     problem->message = strdup(message);
-    if (problem->file == NULL || problem->message == NULL) {
+    if (!problem->file || !problem->message) {
         free(problem->file);
         free(problem->message);
         return false;
@@ -146,7 +146,7 @@ const char *rules_nearest(const char *text, size_t size, const char *const *word
         if (word_size > WORD_MAX || word_size < 2)
             continue;
         size_t far = distance(text, size, words[i], word_size);
-        if (far < least || (far == least && nearest == NULL)) {
+        if (far < least || (far == least && !nearest)) {
             least = far;
             nearest = words[i];
         }
@@ -159,7 +159,7 @@ const char *rules_hint(struct rules_hint *hint, const char *text, size_t size,
 {
     const char *nearest = rules_nearest(text, size, words, count);
     hint->text[0] = '\0';
-    if (nearest != NULL)
+    if (nearest)
         snprintf(hint->text, sizeof(hint->text), "; did you mean `%.*s`?", WORD_MAX, nearest);
     return hint->text;
 }

@@ -23,7 +23,7 @@ int weir_rules_parse(struct weir_rules **out, const char *name, const char *fold
 {
     *out = NULL;
     struct weir_rules *rules = calloc(1, sizeof(*rules));
-    if (rules == NULL)
+    if (!rules)
         return WEIR_ERR_MEMORY;
     atomic_init(&rules->references, 1);
     rules->default_plan = RULES_NONE;
@@ -53,10 +53,10 @@ static int read_file(const char *path, char **text, size_t *size, struct weir_pr
     int err = 0;
     size_t used = 0, room = 65536;
     char *bytes = malloc(room);
-    while (bytes != NULL && used <= RULES_FILE_MAX) {
+    while (bytes && used <= RULES_FILE_MAX) {
         if (used == room) {
             char *more = realloc(bytes, room * 2);
-            if (more == NULL)
+            if (!more)
                 break;
             bytes = more;
             room *= 2;
@@ -77,7 +77,7 @@ static int read_file(const char *path, char **text, size_t *size, struct weir_pr
     if (err == 0 && used > RULES_FILE_MAX) {
         *text = bytes; /* the document says that it is too large */
         *size = used;
-    } else if (err == 0 && *text == NULL) {
+    } else if (err == 0 && !*text) {
         free(bytes);
         return WEIR_ERR_MEMORY;
     }
@@ -95,10 +95,8 @@ int weir_rules_load(struct weir_rules **rules, const char *path, struct weir_pro
         return err;
     }
     const char *slash = strrchr(path, '/');
-    char *folder =
-        slash != NULL ? strndup(path, (size_t)(slash - path) + (slash == path)) : strdup(".");
-    err = folder != NULL ? weir_rules_parse(rules, path, folder, text, size, problems)
-                         : WEIR_ERR_MEMORY;
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + (slash == path)) : strdup(".");
+    err = folder ? weir_rules_parse(rules, path, folder, text, size, problems) : WEIR_ERR_MEMORY;
     free(folder);
     free(text);
     return err;
@@ -120,8 +118,7 @@ bool weir_rules_unshared(const struct weir_rules *rules)
 void weir_rules_unref(struct weir_rules *rules)
 {
     /* Release what this holder did, acquire what all others did, before anything is freed. */
-    if (rules == NULL ||
-        atomic_fetch_sub_explicit(&rules->references, 1, memory_order_acq_rel) != 1)
+    if (!rules || atomic_fetch_sub_explicit(&rules->references, 1, memory_order_acq_rel) != 1)
         return;
     rules_string_map_free(&rules->rule_names);
     rules_string_map_free(&rules->attributes);
@@ -152,7 +149,7 @@ static int prepare_caps(const struct weir_rules *rules, const struct rules_rule 
 {
     struct rules_refund *refund = rule->refund;
     int err = prepare_rates(&refund->caps, rule->name, prepare, context);
-    for (uint32_t p = 0; err == 0 && refund->plans != NULL && p < rules->plan_count; p++)
+    for (uint32_t p = 0; err == 0 && refund->plans && p < rules->plan_count; p++)
         err = prepare_rates(&refund->plans[p], rule->name, prepare, context);
     return err;
 }
@@ -162,7 +159,7 @@ static int prepare_lender(const struct weir_rules *rules, const struct rules_rul
 {
     struct rules_rates rates = lender->rates;
     int err = prepare_rates(&rates, lender->name, prepare, context);
-    for (uint32_t p = 0; err == 0 && lender->plans != NULL && p < rules->plan_count; p++)
+    for (uint32_t p = 0; err == 0 && lender->plans && p < rules->plan_count; p++)
         err = prepare_rates(&lender->plans[p], lender->name, prepare, context);
     return err;
 }
@@ -184,13 +181,13 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
     for (uint32_t i = 0; i < rules->rule_count; i++) {
         struct rules_rule *rule = &rules->rules[i];
         int err = prepare_rates(&rule->rates, rule->name, prepare, context);
-        for (uint32_t p = 0; err == 0 && rule->plans != NULL && p < rules->plan_count; p++)
+        for (uint32_t p = 0; err == 0 && rule->plans && p < rules->plan_count; p++)
             err = prepare_rates(&rule->plans[p], rule->name, prepare, context);
-        if (err == 0 && rule->refund != NULL)
+        if (err == 0 && rule->refund)
             err = prepare_caps(rules, rule, prepare, context);
         if (err == 0)
             err = prepare_rates(&rule->candidate, rule->name, prepare, context);
-        if (err == 0 && rule->lends != NULL)
+        if (err == 0 && rule->lends)
             err = prepare_lender(rules, &rule->lends->lender, prepare, context);
         if (err < 0)
             return err;
@@ -201,7 +198,7 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
     err = prepare(context, &rules->idempotency, "idempotency");
     for (int i = 0; i < WEIR_SETTLED_CLASSES && err == 0; i++)
         err = prepare(context, &rules->settled[i], "reservations");
-    if (err == 0 && rules->settings.challenge.keys != NULL)
+    if (err == 0 && rules->settings.challenge.keys)
         err = prepare(context, &rules->solved, "challenge");
     for (int i = 0; i < RULES_WARNED && rules->warns && err == 0; i++)
         err = prepare(context, &rules->warned[i], "warn_at");
@@ -224,7 +221,7 @@ static uint64_t hash_of(const void *data, size_t size)
 static int add(void *context, struct weir_limit *limit, const char *name)
 {
     struct distinct *distinct = context;
-    const struct weir_limit *own = limit->local != NULL ? limit->local : limit;
+    const struct weir_limit *own = limit->local ? limit->local : limit;
     const struct weir_limit_spec *spec = &own->spec;
     const uint64_t words[] = {spec->algorithm, spec->rate,   spec->window_ns, spec->burst,
                               spec->segments,  spec->strict, spec->rollover,  spec->calendar};
@@ -232,14 +229,14 @@ static int add(void *context, struct weir_limit *limit, const char *name)
     if (distinct->count == distinct->room) {
         uint32_t room = distinct->room == 0 ? 64 : distinct->room * 2;
         uint64_t(*hashes)[2] = realloc(distinct->hashes, room * sizeof(*hashes));
-        if (hashes == NULL)
+        if (!hashes)
             return WEIR_ERR_MEMORY;
         distinct->hashes = hashes;
         distinct->room = room;
     }
     uint64_t *hashes = distinct->hashes[distinct->count++];
     hashes[0] = hash_of(words, sizeof(words));
-    hashes[1] = hashes[0] ^ (own->name != NULL ? hash_of(own->name, strlen(own->name)) : 0);
+    hashes[1] = hashes[0] ^ (own->name ? hash_of(own->name, strlen(own->name)) : 0);
     return 0;
 }
 
@@ -293,7 +290,7 @@ int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_
 {
     uint32_t number =
         rules_string_map_find(&rules->attributes, 0, rules_text_hash(name, size), name, size);
-    bool claim = number != RULES_NONE && rules->jwt != NULL && rules->jwt->claim_of[number] != 0;
+    bool claim = number != RULES_NONE && rules->jwt && rules->jwt->claim_of[number] != 0;
     bool made = claim || number == WEIR_ATTR_STANDING || number == WEIR_ATTR_CHALLENGE;
     return number == RULES_NONE || made ? -1 : (int)number;
 }
@@ -333,7 +330,7 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
     info->key_count = rule->key_count;
     info->algorithm = (enum weir_algorithm)rule->algorithm;
     info->shadow = (rule->flags & WEIR_CHECK_SHADOW) != 0;
-    info->by_plan = rule->plans != NULL;
+    info->by_plan = rule->plans;
     info->leased = (rule->flags & WEIR_CHECK_LEASED) != 0;
     info->on_store_error = rule->on_store_error;
     info->tag = rule->tag_names;
@@ -341,22 +338,22 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
     info->enforce = rule->enforce;
     info->candidate = rule->candidate.limits;
     info->candidate_count = rule->candidate.count;
-    info->pool = rule->loan != NULL ? rules->rules[rule->loan->pool].name : NULL;
-    info->lends = rule->lends != NULL;
+    info->pool = rule->loan ? rules->rules[rule->loan->pool].name : NULL;
+    info->lends = rule->lends;
     info->overrides = rule->own_count;
     info->when = rule->when != 0 ? rules->schedules[__builtin_ctzll(rule->when)].text : NULL;
-    info->unlimited = rule->rates.limits == NULL && rule->plans == NULL;
+    info->unlimited = !rule->rates.limits && !rule->plans;
 }
 
 bool weir_rules_rates(const struct weir_rules *rules, uint32_t index, uint32_t set,
                       const struct weir_limit **limits, uint32_t *count)
 {
     const struct rules_rule *rule = &rules->rules[index];
-    if (set >= (rule->plans != NULL ? rules->plan_count : 1))
+    if (set >= (rule->plans ? rules->plan_count : 1))
         return false;
-    const struct rules_rates *rates = rule->plans != NULL ? &rule->plans[set] : &rule->rates;
+    const struct rules_rates *rates = rule->plans ? &rule->plans[set] : &rule->rates;
     *limits = rates->limits;
-    *count = rates->limits != NULL ? rates->count : 0;
+    *count = rates->limits ? rates->count : 0;
     return true;
 }
 
@@ -365,7 +362,7 @@ bool weir_rules_rates(const struct weir_rules *rules, uint32_t index, uint32_t s
 /* Counts states, and those of them that need a span. */
 static void count_states(const struct rules_rates *rates, uint64_t *states, uint64_t *spans)
 {
-    for (uint32_t i = 0; rates->limits != NULL && i < rates->count; i++) {
+    for (uint32_t i = 0; rates->limits && i < rates->count; i++) {
         ++*states;
         *spans += rates->limits[i].span_words > 0 || !rates->limits[i].packs;
     }
@@ -378,7 +375,7 @@ uint32_t weir_rules_span_percent(const struct weir_rules *rules)
         const struct rules_rule *rule = &rules->rules[i];
         count_states(&rule->rates, &states, &spans);
         count_states(&rule->candidate, &states, &spans);
-        for (uint32_t plan = 0; rule->plans != NULL && plan < rules->plan_count; plan++)
+        for (uint32_t plan = 0; rule->plans && plan < rules->plan_count; plan++)
             count_states(&rule->plans[plan], &states, &spans);
     }
     return WEIR_RULES_SPAN_PERCENT_MIN +
@@ -389,8 +386,8 @@ uint32_t weir_rules_span_percent(const struct weir_rules *rules)
 
 bool weir_rules_timed(const struct weir_rules *rules)
 {
-    return rules->schedule_count > 0 || rules->jwt != NULL ||
-           rules->settings.standing.kinds_count > 0 || rules->settings.challenge.keys != NULL;
+    return rules->schedule_count > 0 || rules->jwt || rules->settings.standing.kinds_count > 0 ||
+           rules->settings.challenge.keys;
 }
 
 void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct weir_moment *moment)
@@ -426,5 +423,5 @@ void weir_request_clear(struct weir_request *request, uint16_t count)
 
 bool weir_rules_reads_tokens(const struct weir_rules *rules)
 {
-    return rules->jwt != NULL;
+    return rules->jwt;
 }

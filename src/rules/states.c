@@ -33,7 +33,7 @@ uint32_t rules_kind_hash(const struct weir_limit_spec *spec)
 struct rules_rates rules_states_reference(const struct weir_rules *rules,
                                           const struct rules_rule *rule)
 {
-    if (rule->plans == NULL)
+    if (!rule->plans)
         return rule->rates;
     if (rules->default_plan != RULES_NONE && rule->plans[rules->default_plan].count > 0)
         return rule->plans[rules->default_plan];
@@ -95,5 +95,5 @@ size_t rules_state_name(const struct rules_rule *rule, uint32_t state,
 uint32_t rules_state_called(const char *name)
 {
     const char *mark = strchr(name, '#');
-    return mark != NULL ? (uint32_t)(strtoul(mark + 1, NULL, 10) - 1) : 0;
+    return mark ? (uint32_t)(strtoul(mark + 1, NULL, 10) - 1) : 0;
 }

@@ -55,7 +55,7 @@ uint32_t rules_string_map_find(const struct rules_string_map *words, uint32_t sc
     uint32_t check = word_check(scope, hash);
     for (uint32_t at = check & words->mask;; at = (at + 1) & words->mask) {
         const struct rules_word *word = &words->slots[at];
-        if (word->text == NULL)
+        if (!word->text)
             return RULES_NONE;
         if (word->check == check && word->scope == scope && word->size == size &&
             memcmp(word->text, text, size) == 0)
@@ -66,22 +66,22 @@ uint32_t rules_string_map_find(const struct rules_string_map *words, uint32_t sc
 static void words_put(struct rules_string_map *words, const struct rules_word *word)
 {
     uint32_t at = word->check & words->mask;
-    while (words->slots[at].text != NULL)
+    while (words->slots[at].text)
         at = (at + 1) & words->mask;
     words->slots[at] = *word;
 }
 
 static bool words_grow(struct rules_string_map *words)
 {
-    size_t room = words->slots == NULL ? SLOTS_FIRST : ((size_t)words->mask + 1) * 2;
+    size_t room = !words->slots ? SLOTS_FIRST : ((size_t)words->mask + 1) * 2;
     if (room > UINT32_MAX / 2)
         return false;
     struct rules_string_map grown = {.count = words->count, .mask = (uint32_t)room - 1};
     grown.slots = calloc(room, sizeof(*grown.slots));
-    if (grown.slots == NULL)
+    if (!grown.slots)
         return false;
-    for (size_t i = 0; words->slots != NULL && i <= words->mask; i++)
-        if (words->slots[i].text != NULL)
+    for (size_t i = 0; words->slots && i <= words->mask; i++)
+        if (words->slots[i].text)
             words_put(&grown, &words->slots[i]);
     free(words->slots);
     *words = grown;
@@ -91,7 +91,7 @@ static bool words_grow(struct rules_string_map *words)
 bool rules_string_map_add(struct rules_string_map *words, uint32_t scope, const char *text,
                           size_t size, uint32_t number)
 {
-    if ((words->slots == NULL || words->count >= (words->mask + 1) / 2) && !words_grow(words))
+    if ((!words->slots || words->count >= (words->mask + 1) / 2) && !words_grow(words))
         return false;
     uint32_t check = word_check(scope, rules_text_hash(text, size));
     struct rules_word word = {text, (uint32_t)size, scope, number, check};
@@ -133,15 +133,15 @@ static void pairs_put(struct rules_pairs *pairs, const struct rules_pair *pair)
 
 static bool pairs_grow(struct rules_pairs *pairs)
 {
-    size_t room = pairs->slots == NULL ? SLOTS_FIRST : ((size_t)pairs->mask + 1) * 2;
+    size_t room = !pairs->slots ? SLOTS_FIRST : ((size_t)pairs->mask + 1) * 2;
     if (room > UINT32_MAX / 2)
         return false;
     struct rules_pairs grown = {.count = pairs->count, .mask = (uint32_t)room - 1};
     grown.slots = malloc(room * sizeof(*grown.slots));
-    if (grown.slots == NULL)
+    if (!grown.slots)
         return false;
     memset(grown.slots, 0xFF, room * sizeof(*grown.slots));
-    for (size_t i = 0; pairs->slots != NULL && i <= pairs->mask; i++)
+    for (size_t i = 0; pairs->slots && i <= pairs->mask; i++)
         if (pairs->slots[i].number != RULES_NONE)
             pairs_put(&grown, &pairs->slots[i]);
     free(pairs->slots);
@@ -151,7 +151,7 @@ static bool pairs_grow(struct rules_pairs *pairs)
 
 bool rules_pairs_add(struct rules_pairs *pairs, uint32_t first, uint32_t second, uint32_t number)
 {
-    if ((pairs->slots == NULL || pairs->count >= (pairs->mask + 1) / 2) && !pairs_grow(pairs))
+    if ((!pairs->slots || pairs->count >= (pairs->mask + 1) / 2) && !pairs_grow(pairs))
         return false;
     struct rules_pair pair = {(uint64_t)first << 32 | second, number};
     pairs_put(pairs, &pair);

@@ -13,11 +13,11 @@ int weir_store_prepare(struct weir_store *store, struct weir_store *local, struc
 {
     int err = store->ops->prepare(store, limit, reason);
 
-    if (err < 0 || local == NULL)
+    if (err < 0 || !local)
         return err;
 
     /* It belongs to the same rules as the limit, which no other thread has yet. */
-    struct weir_limit *part = limit->local != NULL ? (struct weir_limit *)limit->local : limit;
+    struct weir_limit *part = limit->local ? (struct weir_limit *)limit->local : limit;
 
     err = local->ops->prepare(local, part, reason);
     limit->id = part->id;
@@ -73,7 +73,7 @@ static bool adopt(struct weir_table *spare, const struct weir_decision *decision
         const struct weir_limit *limit = decision->checks[i].limit;
 
         /* Checks of these operations have no limit. */
-        if (decision->op < WEIR_OP_RELEASE && limit != NULL && limit->id != 0 &&
+        if (decision->op < WEIR_OP_RELEASE && limit && limit->id != 0 &&
             weir_table_adopt(spare, limit) < 0)
             return false;
     }
@@ -111,7 +111,7 @@ static int open_with(struct weir_store **store, struct weir_table *table,
 {
     struct embedded *embedded = calloc(1, sizeof *embedded);
 
-    if (embedded == NULL)
+    if (!embedded)
         return WEIR_ERR_MEMORY;
     embedded->store.ops = ops;
     embedded->table = table;

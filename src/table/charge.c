@@ -46,7 +46,7 @@ static uint64_t occupant_span(const struct weir_table *table, const struct table
 {
     const struct weir_limit *limit = region_limit(table, bucket->param[i]);
 
-    return limit != NULL && region_has_span(limit) ? slot_span(bucket, i) : 0;
+    return limit && region_has_span(limit) ? slot_span(bucket, i) : 0;
 }
 
 /* Writes the whole slot of a new key, or of one whose parameters change. */

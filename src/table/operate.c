@@ -23,14 +23,14 @@ static const struct weir_limit *lease_limit(const struct weir_table *table, uint
 {
     const struct weir_limit *limit = region_limit(table, param);
 
-    return limit != NULL && limit->spec.algorithm == WEIR_CONCURRENCY ? limit : NULL;
+    return limit && limit->spec.algorithm == WEIR_CONCURRENCY ? limit : NULL;
 }
 
 /* Ends a lease in a span whose lock is held. */
 static bool release_in(struct weir_table_owner *owner, const struct weir_limit *limit,
                        uint64_t *span, uint64_t lease_id)
 {
-    if (span == NULL || weir_span_release(limit, span, lease_id, &owner->edits) == 0)
+    if (!span || weir_span_release(limit, span, lease_id, &owner->edits) == 0)
         return false;
     apply_edits(owner, span);
     return true;
@@ -79,9 +79,8 @@ static bool release_in_bucket(struct weir_table_owner *owner, const struct bucke
     int slot = find_in(buckets, b);
     const struct weir_limit *limit = slot < 0 ? NULL : lease_limit(table, bucket->param[slot]);
 
-    return limit != NULL &&
-           release_in(owner, limit, slot_state_span(table, bucket, (uint32_t)slot, limit),
-                      lease_id);
+    return limit && release_in(owner, limit, slot_state_span(table, bucket, (uint32_t)slot, limit),
+                               lease_id);
 }
 
 int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id)
@@ -126,7 +125,7 @@ static uint64_t end_in(struct weir_table_owner *owner, const struct weir_limit *
 {
     uint64_t total = 0;
 
-    for (uint32_t ended = 1; span != NULL && ended > 0; total += ended) {
+    for (uint32_t ended = 1; span && ended > 0; total += ended) {
         ended = weir_span_end_owner(limit, span, lease_owner, &owner->edits);
         if (ended > 0)
             apply_edits(owner, span);
@@ -145,7 +144,7 @@ static uint64_t end_in_bucket(struct weir_table_owner *owner, struct table_bucke
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
         const struct weir_limit *limit = lease_limit(table, bucket->param[i]);
 
-        if (limit != NULL)
+        if (limit)
             total += end_in(owner, limit, slot_state_span(table, bucket, i, limit), lease_owner);
     }
     owner_unlock(&bucket->lock);
@@ -159,7 +158,7 @@ uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_own
     uint64_t total = 0;
 
     for (uint32_t i = 1; i <= table->fixed.params_max && !leases; i++)
-        leases = lease_limit(table, (uint16_t)i) != NULL;
+        leases = lease_limit(table, (uint16_t)i);
     for (uint64_t b = 0; leases && b < table->fixed.buckets; b++)
         total += end_in_bucket(owner, &table->buckets[b], lease_owner);
     return total;

@@ -391,7 +391,7 @@ bool overflow_consistent(const struct weir_table *table)
         const struct table_param *param = &table->params[i];
         uint32_t first = chunks_first(param->chunks), count = chunks_count(param->chunks);
 
-        if (region_limit(table, (uint16_t)(i + 1)) == NULL)
+        if (!region_limit(table, (uint16_t)(i + 1)))
             continue;
         if (!chunks_fit(table, param->chunks))
             return false;

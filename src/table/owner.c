@@ -122,7 +122,7 @@ static bool is_known(const struct weir_table *table, uint32_t value)
 {
     const uint32_t *lock = __atomic_load_n(&table->stuck[value & 255], __ATOMIC_ACQUIRE);
 
-    return lock != NULL && __atomic_load_n(lock, __ATOMIC_RELAXED) == value;
+    return lock && __atomic_load_n(lock, __ATOMIC_RELAXED) == value;
 }
 
 /* A lock of this holder was given back. */
@@ -130,7 +130,7 @@ static void forget(struct weir_table *table, uint32_t value)
 {
     uint32_t **stuck = &table->stuck[value & 255];
 
-    if (__atomic_load_n(stuck, __ATOMIC_RELAXED) != NULL)
+    if (__atomic_load_n(stuck, __ATOMIC_RELAXED))
         __atomic_store_n(stuck, NULL, __ATOMIC_RELEASE);
 }
 
@@ -227,7 +227,7 @@ uint32_t weir_table_stopped(struct weir_table *table)
     for (uint32_t i = 0; i < table->fixed.owners_max; i++) {
         uint32_t *lock = __atomic_load_n(&table->stuck[i], __ATOMIC_ACQUIRE);
 
-        if (lock == NULL)
+        if (!lock)
             continue;
 
         uint32_t value = __atomic_load_n(lock, __ATOMIC_RELAXED);
@@ -308,7 +308,7 @@ int weir_table_attach(struct weir_table *table, struct weir_table_owner **result
         aligned_alloc(TABLE_LINE, (sizeof *owner + TABLE_LINE - 1) / TABLE_LINE * TABLE_LINE);
     int err = WEIR_ERR_MEMORY;
 
-    if (owner == NULL)
+    if (!owner)
         return WEIR_ERR_MEMORY;
     *owner = (struct weir_table_owner){.table = table, .fd = -1, .no_run = UINT32_MAX};
 
@@ -319,7 +319,7 @@ int weir_table_attach(struct weir_table *table, struct weir_table_owner **result
         goto free_owner;
     owner->zeros = zeros;
     owner->slots.held = calloc(table->fixed.params_max, 2 * sizeof *owner->slots.held);
-    if (owner->slots.held == NULL)
+    if (!owner->slots.held)
         goto unmap_zeros;
     owner->spans.held = owner->slots.held + table->fixed.params_max;
     if (table->fd >= 0) {
@@ -350,7 +350,7 @@ struct weir_table_owner *owner_open_alone(struct weir_table *table)
 {
     struct weir_table_owner *owner = calloc(1, sizeof *owner);
 
-    if (owner == NULL)
+    if (!owner)
         return NULL;
     owner->table = table;
     owner->slot = &table->owners[0];
@@ -364,7 +364,7 @@ struct weir_table_owner *owner_open_alone(struct weir_table *table)
 
 void weir_table_detach(struct weir_table_owner *owner)
 {
-    if (owner == NULL)
+    if (!owner)
         return;
     __atomic_store_n(&owner->table->ours[owner->index], false, __ATOMIC_RELAXED);
     if (owner->fd >= 0)

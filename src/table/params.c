@@ -41,7 +41,7 @@ static uint64_t hash_of(const void *data, size_t size)
 
 uint64_t params_account_name(const char *name)
 {
-    return name != NULL ? hash_of(name, strlen(name)) | 1 : ACCOUNT_OF_COMMANDS;
+    return name ? hash_of(name, strlen(name)) | 1 : ACCOUNT_OF_COMMANDS;
 }
 
 bool params_account_is_shared(uint64_t name)
@@ -90,7 +90,7 @@ static struct table_param *lookup_spec(const struct weir_table *table,
                 return param;
             continue;
         }
-        if (*vacant == NULL)
+        if (!*vacant)
             *vacant = param;
         if (live == PARAM_NONE)
             break;
@@ -257,11 +257,11 @@ static struct table_param *intern(struct weir_table *table, const struct weir_li
 {
     struct table_param *vacant, *param = lookup_spec(table, &limit->spec, name, &vacant);
 
-    if (param == NULL && name != ACCOUNT_OF_COMMANDS && params_is_crowded(table)) {
+    if (!param && name != ACCOUNT_OF_COMMANDS && params_is_crowded(table)) {
         name = ACCOUNT_OF_OTHERS;
         param = lookup_spec(table, &limit->spec, name, &vacant);
     }
-    if (param != NULL || limit->span_words > SPAN_WORDS_MAX || vacant == NULL)
+    if (param || limit->span_words > SPAN_WORDS_MAX || !vacant)
         return param;
     publish(table, vacant, limit, name);
     return vacant;
@@ -271,7 +271,7 @@ int params_intern(struct weir_table *table, struct weir_limit *limit, uint64_t n
 {
     struct table_param *param = intern(table, limit, name);
 
-    if (param == NULL)
+    if (!param)
         return WEIR_ERR_FULL;
     limit->id = param->limit.id;
     return 0;
@@ -338,7 +338,7 @@ bool weir_table_tidy(struct weir_table *table, uint64_t now_ns, uint64_t buckets
     bool more = false;
 
     pthread_mutex_lock(&table->mutex);
-    if (table->sweep != NULL || live > most / 2)
+    if (table->sweep || live > most / 2)
         more = sweep_step(table, now_ns, buckets, live > most - most / 8);
     pthread_mutex_unlock(&table->mutex);
     return more;
@@ -348,7 +348,7 @@ bool weir_table_knows(const struct weir_table *table, const struct weir_limit *l
 {
     struct table_param *vacant;
 
-    return lookup_spec(table, &limit->spec, params_account_name(limit->name), &vacant) != NULL;
+    return lookup_spec(table, &limit->spec, params_account_name(limit->name), &vacant);
 }
 
 void weir_table_limit_stats(const struct weir_table *table, const char *name,
@@ -427,7 +427,7 @@ static bool compiles(const struct weir_limit *limit)
     struct weir_limit_spec spec = limit->spec;
     struct weir_limit compiled;
 
-    if (limit->name != NULL || limit->local != NULL || spec.bounds != NULL || spec.bound_count != 0)
+    if (limit->name || limit->local || spec.bounds || spec.bound_count != 0)
         return false;
     if (spec.algorithm == WEIR_QUOTA) {
         spec.bounds = any_calendar;

@@ -53,7 +53,7 @@ static void look_at_all(struct weir_table_owner *owner, struct table_bucket *con
             struct candidate *candidate = &all->at[all->count];
             const struct weir_limit *limit = region_limit(owner->table, pair[b]->param[i]);
 
-            if ((place->taken[b] >> i & 1) || limit == NULL)
+            if ((place->taken[b] >> i & 1) || !limit)
                 continue;
             candidate->yields = limit->yields;
             slot_look(owner->table, pair[b], i, now_ns, &candidate->view);
@@ -110,8 +110,8 @@ static const struct candidate *find_victim(const struct candidates *all,
                                           : candidate->account == choice->account &&
                                                 (choice->denying || !candidate->view.denies);
 
-        if (may_evict && (victim == NULL || placement_is_before(&candidate->view, &victim->view,
-                                                                choice->denying_first)))
+        if (may_evict && (!victim || placement_is_before(&candidate->view, &victim->view,
+                                                         choice->denying_first)))
             victim = candidate;
     }
     return victim;
@@ -127,7 +127,7 @@ enum placement placement_evict(struct weir_table_owner *owner, struct table_buck
     account_refresh(owner, now_ns);
     look_at_all(owner, pair, now_ns, place, &all);
     victim = find_victim(&all, &choice);
-    if (victim == NULL) {
+    if (!victim) {
         choice.yielding = false;
         if (!account_is_above(owner, &owner->slots, choice.account)) {
             uint32_t other = largest(owner, &all, choice.account);
@@ -140,7 +140,7 @@ enum placement placement_evict(struct weir_table_owner *owner, struct table_buck
             return PLACE_NONE;
         victim = find_victim(&all, &choice);
     }
-    if (victim == NULL)
+    if (!victim)
         return PLACE_NONE;
     place->bucket = pair[victim->bucket];
     place->slot = victim->slot;

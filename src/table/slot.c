@@ -39,9 +39,9 @@ static bool read_cell(const struct weir_table *table, const struct table_bucket 
     }
     const uint64_t *span = slot_state_span(table, bucket, i, limit);
 
-    if (span != NULL)
+    if (span)
         *cell = (struct weir_cell){span[0], span[1]};
-    return span != NULL;
+    return span;
 }
 
 uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket *bucket,
@@ -50,14 +50,14 @@ uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket
     const struct weir_limit *limit = region_limit(table, bucket->param[i]);
     struct weir_cell cell;
 
-    if (limit == NULL)
+    if (!limit)
         return 0;
     if (limit->span_words == 0)
         return read_cell(table, bucket, i, limit, &cell) ? cell_fresh_at(limit, &cell) : 0;
 
     const uint64_t *span = slot_state_span(table, bucket, i, limit);
 
-    return span != NULL ? weir_span_fresh_at(limit, span) : 0;
+    return span ? weir_span_fresh_at(limit, span) : 0;
 }
 
 /* What remains of the capacity at `now_ns`. The calendar of a quota is not known here (see
@@ -100,7 +100,7 @@ void slot_look(const struct weir_table *table, const struct table_bucket *bucket
     uint64_t remaining;
 
     *view = (struct slot_view){0, 0, false};
-    if (limit == NULL)
+    if (!limit)
         return;
     if (limit->span_words == 0) {
         if (!read_cell(table, bucket, i, limit, &cell))
@@ -109,7 +109,7 @@ void slot_look(const struct weir_table *table, const struct table_bucket *bucket
     } else {
         const uint64_t *span = slot_state_span(table, bucket, i, limit);
 
-        if (span == NULL)
+        if (!span)
             return;
         remaining = span_remaining(limit, span, now_ns, view);
     }
@@ -122,14 +122,14 @@ bool slot_valid(const struct weir_table *table, const struct table_bucket *bucke
     const struct weir_limit *limit = region_limit(table, bucket->param[i]);
     struct weir_cell cell;
 
-    if (limit == NULL)
+    if (!limit)
         return false;
     if (limit->span_words == 0)
         return read_cell(table, bucket, i, limit, &cell) && weir_cell_valid(limit, &cell);
 
     const uint64_t *span = slot_state_span(table, bucket, i, limit);
 
-    return span != NULL && weir_span_valid(limit, span);
+    return span && weir_span_valid(limit, span);
 }
 
 bool slot_clear(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i)
@@ -138,7 +138,7 @@ bool slot_clear(struct weir_table_owner *owner, struct table_bucket *bucket, uin
     const struct weir_limit *limit = region_limit(table, bucket->param[i]);
     uint32_t *heap_lock = &table->header->heap_lock;
 
-    if (limit == NULL || !region_has_span(limit)) {
+    if (!limit || !region_has_span(limit)) {
         slot_set_param(bucket, i, 0);
         return true;
     }

@@ -110,7 +110,7 @@ static void find_successors(struct weir_table *table, const struct params_set *p
         uint32_t at = find_kind(table, sorted, count, &kind);
         const struct table_param *to = at < count ? &table->params[sorted[at]] : NULL;
 
-        if (to != NULL && to->account == from->account && may_succeed(&from->limit, &to->limit))
+        if (to && to->account == from->account && may_succeed(&from->limit, &to->limit))
             sweep->successor[i] = (uint16_t)(sorted[at] + 1);
         if (sweep->successor[i] != 0) /* no other sweep may drop it meanwhile */
             params_pin(table, sweep->successor[i]);
@@ -123,14 +123,14 @@ static struct params_sweep *begin(struct weir_table *table, bool pressure)
     struct params_set pinned;
     struct params_sweep *sweep = calloc(1, sizeof *sweep);
 
-    if (sweep == NULL || params_lock(table) < 0) {
+    if (!sweep || params_lock(table) < 0) {
         free(sweep);
         return NULL;
     }
     params_pinned(table, &pinned);
     sweep->pressure = pressure;
     for (uint32_t i = 0; i < count; i++) {
-        if (region_limit(table, (uint16_t)(i + 1)) == NULL || params_set_has(&pinned, i))
+        if (!region_limit(table, (uint16_t)(i + 1)) || params_set_has(&pinned, i))
             continue;
         params_set_add(&sweep->candidates, i);
         sweep->pinned[i] = table->params[i].pinned;
@@ -171,7 +171,7 @@ static void sweep_slot(struct weir_table *table, struct params_sweep *sweep,
 
     if (slot_fresh_at(table, bucket, i) <= now_ns) {
         sweep->partial |= !slot_clear(table->service, bucket, i);
-    } else if (successor != 0 && region_limit(table, successor) != NULL) {
+    } else if (successor != 0 && region_limit(table, successor)) {
         carry_over(table->service, bucket, i, successor, now_ns);
     } else if (sweep->pressure) {
         owner_count(table->service, COUNT_EVICTIONS);
@@ -235,7 +235,7 @@ void sweep_close(struct weir_table *table)
 {
     const struct params_sweep *sweep = table->sweep;
 
-    for (uint32_t i = 0; sweep != NULL && i < table->fixed.params_max; i++)
+    for (uint32_t i = 0; sweep && i < table->fixed.params_max; i++)
         if (sweep->successor[i] != 0)
             params_unpin(table, sweep->successor[i]);
     free(table->sweep);
@@ -247,9 +247,9 @@ bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets, boo
     struct params_sweep *sweep = table->sweep;
     uint64_t end;
 
-    if (sweep == NULL) {
+    if (!sweep) {
         table->sweep = begin(table, pressure);
-        return table->sweep != NULL;
+        return table->sweep;
     }
     end = sweep->at + buckets < table->fixed.buckets ? sweep->at + buckets : table->fixed.buckets;
     for (; sweep->at < end; sweep->at++)
@@ -280,7 +280,7 @@ int sweep_dropped(struct weir_table *table)
     struct weir_table_owner *owner = owner_open_alone(table);
     uint32_t *heap_lock = &table->header->heap_lock;
 
-    if (owner == NULL)
+    if (!owner)
         return WEIR_ERR_MEMORY;
     if (!owner_lock(owner, heap_lock)) { /* never: all owners are gone */
         free(owner);

@@ -69,21 +69,21 @@ int weir_table_open(struct weir_table **result, const struct weir_table_options 
     bool alone = false;
     int err;
 
-    if (reason == NULL)
+    if (!reason)
         reason = &unwanted;
     reason->text[0] = 0;
-    if (table == NULL)
+    if (!table)
         return WEIR_ERR_MEMORY;
     table->pinned = calloc(WEIR_TABLE_PARAMS_MAX, sizeof *table->pinned);
-    if (table->pinned == NULL || pthread_mutex_init(&table->mutex, NULL) != 0) {
+    if (!table->pinned || pthread_mutex_init(&table->mutex, NULL) != 0) {
         free(table->pinned);
         free(table);
         return WEIR_ERR_MEMORY;
     }
     table->fd = -1;
     table->patience_ns = options->patience_ns;
-    err = options->path != NULL ? file_open(table, options, &alone, reason)
-                                : open_private(table, options, reason);
+    err = options->path ? file_open(table, options, &alone, reason)
+                        : open_private(table, options, reason);
     if (err < 0)
         goto close_region;
     err = weir_table_attach(table, &table->service);
@@ -111,7 +111,7 @@ close_region:
 
 void weir_table_close(struct weir_table *table)
 {
-    if (table == NULL)
+    if (!table)
         return;
     sweep_close(table);
     weir_table_detach(table->service);
@@ -188,7 +188,7 @@ int weir_table_adopt(struct weir_table *spare, const struct weir_limit *limit)
         return 0;
     pthread_mutex_lock(&spare->mutex);
     if (!params_are(spare, limit)) {
-        if (region_limit(spare, limit->id) != NULL) { /* the id meant another limit */
+        if (region_limit(spare, limit->id)) { /* the id meant another limit */
             clear_slots(spare, limit->id);
             params_drop(spare, &spare->params[limit->id - 1]);
         }
@@ -296,14 +296,14 @@ static int validate_slot(const struct weir_table *table, uint64_t index, uint32_
     const struct table_bucket *bucket = &table->buckets[index];
     const struct weir_limit *limit = region_limit(table, bucket->param[i]);
 
-    if (limit == NULL)
+    if (!limit)
         return damaged(reason, "a slot with unknown parameters in bucket", index);
     if (!is_once(table, index, i))
         return damaged(reason, "duplicate key in bucket", index);
     if (region_has_span(limit)) {
         uint64_t span = slot_span(bucket, i);
 
-        if (heap_state(table, limit, span) == NULL)
+        if (!heap_state(table, limit, span))
             return damaged(reason, "a slot without its span in bucket", index);
         if (*heap_owner_of(table, span) != (index << 3 | i))
             return damaged(reason, "a span of another slot in bucket", index);
@@ -320,7 +320,7 @@ int weir_table_validate(const struct weir_table *table, struct weir_reason *reas
     struct weir_reason unwanted;
     uint64_t spans = 0;
 
-    if (reason == NULL)
+    if (!reason)
         reason = &unwanted;
     if (header->check != layout_header_check(header) || layout_check(header) < 0)
         return damaged(reason, "the header", 0);

@@ -228,17 +228,17 @@ static bool load_converted(struct weir_table_owner *owner, const struct transact
     const struct weir_limit *limit = txn->decision->checks[i].limit;
     const struct table_bucket *bucket = target->bucket;
     const struct weir_limit *from = region_limit(table, bucket->param[target->slot]);
-    bool has_span = from != NULL && region_has_span(from);
+    bool has_span = from && region_has_span(from);
     const uint64_t *span = has_span ? slot_state_span(table, bucket, target->slot, from) : NULL;
     struct weir_cell cell = {0, 0};
 
     target->rewrite = true;
-    target->replaced = span != NULL ? slot_span(bucket, target->slot) : 0;
+    target->replaced = span ? slot_span(bucket, target->slot) : 0;
     target->cell = cell;
-    if (from == NULL || (has_span && span == NULL) || !weir_limit_converts(from, limit)) {
+    if (!from || (has_span && !span) || !weir_limit_converts(from, limit)) {
         from = NULL;
     } else if (limit->span_words == 0) {
-        if (span != NULL)
+        if (span)
             cell = (struct weir_cell){span[0], span[1]};
         else
             cell_unpack(from, bucket->slot[target->slot].state, &cell);
@@ -253,9 +253,9 @@ static bool load_converted(struct weir_table_owner *owner, const struct transact
     uint32_t words = 2;
 
     if (limit->span_words > 0)
-        words = words_for(
-            limit, weir_span_needs(from != NULL ? &source : NULL, limit, joint.cost, joint.count));
-    if (take_span(owner, from != NULL ? &source : NULL, limit, words, target))
+        words = words_for(limit,
+                          weir_span_needs(from ? &source : NULL, limit, joint.cost, joint.count));
+    if (take_span(owner, from ? &source : NULL, limit, words, target))
         return true;
     if (!owner->give_up || owner->stuck)
         return no_room_to_grow(owner, txn, i, words, target->replaced);
@@ -335,7 +335,7 @@ static bool load(struct weir_table_owner *owner, const struct transaction *txn, 
 
     const uint64_t *span = slot_state_span(owner->table, bucket, target->slot, limit);
 
-    if (span == NULL) { /* of a damaged file */
+    if (!span) { /* of a damaged file */
         target->rewrite = true;
         return load_fresh(owner, txn, i, target);
     }
@@ -473,7 +473,7 @@ static bool has_no_span(const struct weir_table *table, uint16_t param)
 {
     const struct weir_limit *limit = region_limit(table, param);
 
-    return limit != NULL && !region_has_span(limit);
+    return limit && !region_has_span(limit);
 }
 
 static bool try_slot(struct weir_table_owner *owner, const struct transaction *txn,

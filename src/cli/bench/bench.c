@@ -37,7 +37,7 @@ int weir_command_bench(int argc, char **argv)
     if (status != 0 || help)
         return status;
     struct bench_summary *summary = malloc(sizeof *summary); /* 58 KiB of histogram */
-    if (summary == NULL) {
+    if (!summary) {
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
         status = EXIT_FAILURE;
     } else {

@@ -73,7 +73,7 @@ int bench_client_open(struct bench_client **client, const struct bench_plan *pla
     uint32_t count = (uint32_t)share(plan->connections, plan->threads, index);
     struct bench_client *made = calloc(1, sizeof *made + count * sizeof(struct bench_connection));
     int error = WEIR_ERR_MEMORY;
-    if (made == NULL)
+    if (!made)
         goto fail;
     made->plan = plan;
     made->left_to_send =
@@ -208,7 +208,7 @@ static bool send_due(struct bench_client *client, uint64_t now_ns)
         if (due > now_ns || due >= client->plan->end_ns)
             break;
         struct bench_connection *connection = find_room(client);
-        waits = connection == NULL;
+        waits = !connection;
         if (waits)
             break;
         queue(client, connection, due);

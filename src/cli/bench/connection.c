@@ -27,7 +27,7 @@ int bench_connection_open(struct bench_connection *connection, const struct benc
     connection->out = calloc(plan->pipeline, request->size);
     connection->due_ns = calloc(plan->pipeline, sizeof *connection->due_ns);
     connection->in = malloc(IN_ROOM);
-    if (connection->out == NULL || connection->due_ns == NULL || connection->in == NULL) {
+    if (!connection->out || !connection->due_ns || !connection->in) {
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(WEIR_ERR_MEMORY));
         return WEIR_ERR_MEMORY;
     }
@@ -99,7 +99,7 @@ static int make_room(struct bench_connection *connection)
     if (left >= BENCH_REPLY_MAX)
         return WEIR_ERR_TOO_LARGE;
     char *larger = realloc(connection->in, connection->in_room * 2);
-    if (larger == NULL)
+    if (!larger)
         return WEIR_ERR_MEMORY;
     connection->in = larger;
     connection->in_room *= 2;

@@ -174,16 +174,16 @@ static const struct preset *find_preset(const char *name)
 static int choose_preset(struct wording *wording, enum bench_protocol protocol)
 {
     const struct preset *preset = find_preset(wording->command);
-    if (preset == NULL)
+    if (!preset)
         return wrong("command", "throttle, check, auth, get, incr or ping", wording->command);
-    if (protocol == BENCH_RESP ? preset->resp == NULL : preset->http == NULL)
+    if (protocol == BENCH_RESP ? !preset->resp : !preset->http)
         return cli_usage_error("bench", "--command: %s cannot be asked over %s", preset->name,
                                protocol == BENCH_RESP ? "the Redis protocol" : "HTTP");
     if (protocol == BENCH_RESP) {
         wording->resp = preset->resp;
         return 0;
     }
-    bool auth = preset->body == NULL;
+    bool auth = !preset->body;
     size_t count = auth ? sizeof auth_headers / sizeof auth_headers[0]
                         : sizeof check_headers / sizeof check_headers[0];
     if (wording->header_count + count > BENCH_HEADERS_MAX)
@@ -192,7 +192,7 @@ static int choose_preset(struct wording *wording, enum bench_protocol protocol)
            count * sizeof *wording->headers);
     wording->header_count += count;
     wording->http = preset->http;
-    if (wording->body == NULL)
+    if (!wording->body)
         wording->body = preset->body;
     return 0;
 }
@@ -201,13 +201,12 @@ static int choose_preset(struct wording *wording, enum bench_protocol protocol)
 static int settle_wording(struct wording *wording, struct bench_options *options)
 {
     struct weir_reason reason;
-    bool web = wording->http != NULL ||
-               (wording->command != NULL && strcmp(wording->command, "auth") == 0);
+    bool web = wording->http || (wording->command && strcmp(wording->command, "auth") == 0);
     if ((wording->command != NULL) + (wording->resp != NULL) + (wording->http != NULL) > 1)
         return cli_usage_error("bench", "give one of --command, --resp and --http");
-    if (wording->target == NULL)
+    if (!wording->target)
         wording->target = web ? "http://127.0.0.1:8080" : "redis://127.0.0.1:6380";
-    if (wording->command == NULL)
+    if (!wording->command)
         wording->command = "throttle";
     int error = bench_target_parse(&options->plan.target, wording->target, &reason);
     if (error == WEIR_ERR_SYNTAX)
@@ -217,14 +216,13 @@ static int settle_wording(struct wording *wording, struct bench_options *options
         return EXIT_FAILURE;
     }
     bool http = options->plan.target.protocol == BENCH_HTTP;
-    if (http ? wording->resp != NULL : wording->http != NULL)
+    if (http ? wording->resp : wording->http)
         return cli_usage_error("bench", "--%s: the target speaks %s", http ? "resp" : "http",
                                http ? "HTTP" : "the Redis protocol");
-    if (!http && (wording->body != NULL || wording->header_count > 0))
+    if (!http && (wording->body || wording->header_count > 0))
         return cli_usage_error("bench", "--header and --body are for HTTP");
-    return wording->resp == NULL && wording->http == NULL
-               ? choose_preset(wording, options->plan.target.protocol)
-               : 0;
+    return !wording->resp && !wording->http ? choose_preset(wording, options->plan.target.protocol)
+                                            : 0;
 }
 
 /* Makes the request. Returns 0 or an exit status. */
@@ -236,7 +234,7 @@ static int make_request(const struct wording *wording, struct bench_options *opt
     options->labels.command = http ? wording->http : wording->resp;
     if (!http)
         plan->denial = bench_denial_of(wording->resp);
-    if (wording->denied != NULL && (http || !bench_denial_parse(wording->denied, &plan->denial)))
+    if (wording->denied && (http || !bench_denial_parse(wording->denied, &plan->denial)))
         return http ? cli_usage_error("bench", "--denied is for the Redis protocol")
                     : wrong("denied", "ELEMENT=INTEGER, as in 0=1", wording->denied);
     int error = http ? bench_request_http(&plan->request, plan->target.host, wording->http,

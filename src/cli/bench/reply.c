@@ -16,7 +16,7 @@ bool bench_denial_parse(const char *text, struct bench_denial *denial)
         return false;
     errno = 0;
     unsigned long element = strtoul(text, &end, 10);
-    if (element > BENCH_ELEMENT_MAX || *end != '=' || strchr("-0123456789", end[1]) == NULL)
+    if (element > BENCH_ELEMENT_MAX || *end != '=' || !strchr("-0123456789", end[1]))
         return false;
     const char *value = end + 1;
     denial->element = (uint32_t)element;
@@ -71,7 +71,7 @@ static long resp_read(struct bench_reader *reader, const struct bench_denial *de
         reply->error = reader->nodes[0].text;
     } else if (denial->known) {
         const struct weir_resp_node *node = element_find(reader->nodes, count, denial->element);
-        if (node != NULL && (node->type == WEIR_RESP_INTEGER || node->type == WEIR_RESP_BOOLEAN) &&
+        if (node && (node->type == WEIR_RESP_INTEGER || node->type == WEIR_RESP_BOOLEAN) &&
             node->integer == denial->value)
             reply->verdict = BENCH_DENIED;
     }

@@ -144,7 +144,7 @@ int bench_report_json(const struct bench_plan *plan, const struct bench_labels *
         "seconds", (double)summary->elapsed_ns / 1e9, "throughput", rate_of(summary), "latency_us",
         latency_json(plan, &total->latency), "server_cpu_us", server_json(summary), "client_cpu_us",
         each_us(summary->client_cpu_ns, total->replies));
-    if (object == NULL)
+    if (!object)
         return WEIR_ERR_SYNTAX;
     int error = json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     json_decref(object);

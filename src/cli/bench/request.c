@@ -117,8 +117,8 @@ static bool argument_next(const char **line, const char **argument, size_t *size
     if (*at == '"' || *at == '\'') {
         const char *end = strchr(at + 1, *at);
         *argument = at + 1;
-        *size = end != NULL ? (size_t)(end - at - 1) : SIZE_MAX;
-        *line = end != NULL ? end + 1 : at;
+        *size = end ? (size_t)(end - at - 1) : SIZE_MAX;
+        *line = end ? end + 1 : at;
     } else {
         *argument = at;
         *size = strcspn(at, " \t");
@@ -144,7 +144,7 @@ static int arguments_count(const char *line, size_t *count)
 static int request_open(struct bench_request *request)
 {
     *request = (struct bench_request){.text = malloc(BENCH_REQUEST_MAX)};
-    return request->text != NULL ? 0 : WEIR_ERR_MEMORY;
+    return request->text ? 0 : WEIR_ERR_MEMORY;
 }
 
 int bench_request_resp(struct bench_request *request, const char *line)
@@ -171,7 +171,7 @@ int bench_request_resp(struct bench_request *request, const char *line)
 /* One line of a head: refuses what would make it two. */
 static int append_line(struct bench_request *request, const char *line, const char *after)
 {
-    if (strpbrk(line, "\r\n") != NULL)
+    if (strpbrk(line, "\r\n"))
         return WEIR_ERR_SYNTAX;
     int error = append_filled(request, line, strlen(line));
     return error < 0 ? error : append(request, after, strlen(after));
@@ -181,7 +181,7 @@ static int append_head(struct bench_request *request, const char *host, const ch
                        const char *const *headers, size_t count)
 {
     const char *space = strchr(start, ' ');
-    if (space == NULL || space == start || space[1] != '/' || strchr(space + 1, ' ') != NULL)
+    if (!space || space == start || space[1] != '/' || strchr(space + 1, ' '))
         return WEIR_ERR_SYNTAX;
     int error = append_line(request, start, " HTTP/1.1\r\nHost: ");
     if (error == 0)
@@ -197,11 +197,11 @@ int bench_request_http(struct bench_request *request, const char *host, const ch
     int error = request_open(request);
     if (error == 0)
         error = append_head(request, host, start, headers, count);
-    if (error == 0 && body != NULL)
+    if (error == 0 && body)
         error = append_number(request, "Content-Length: ", filled_size(body, strlen(body)));
     if (error == 0)
         error = append(request, "\r\n", 2);
-    if (error == 0 && body != NULL)
+    if (error == 0 && body)
         error = append_filled(request, body, strlen(body));
     if (error < 0)
         bench_request_free(request);

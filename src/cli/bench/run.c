@@ -53,7 +53,7 @@ static int open_clients(struct bench_thread **threads, const struct bench_plan *
                         struct weir_reason *reason)
 {
     *threads = calloc(plan->threads, sizeof **threads);
-    if (*threads == NULL) {
+    if (!*threads) {
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(WEIR_ERR_MEMORY));
         return WEIR_ERR_MEMORY;
     }

@@ -42,7 +42,7 @@ static bool split_host(const char *text, const char *default_port, char host[BEN
 {
     bool bracket = *text == '[';
     const char *end = bracket ? strchr(text, ']') : text + strcspn(text, ":");
-    if (end == NULL)
+    if (!end)
         return false;
     const char *start = text + bracket;
     size_t size = (size_t)(end - start);
@@ -124,7 +124,7 @@ static int log_in(int fd, const char *password, bool resp3, struct weir_reason *
 {
     char question[LOGIN_MAX];
     static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
-    if (password != NULL) {
+    if (password) {
         int size = snprintf(question, sizeof question, "*2\r\n$4\r\nAUTH\r\n$%zu\r\n%s\r\n",
                             strlen(password), password);
         if (size >= (int)sizeof question)

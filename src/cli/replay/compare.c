@@ -26,11 +26,11 @@ struct replay_compare {
 struct replay_compare *replay_compare_open(const struct weir_rules *rules)
 {
     struct replay_compare *compare = calloc(1, sizeof *compare);
-    if (compare == NULL)
+    if (!compare)
         return NULL;
     compare->rules = rules;
     compare->first = calloc((size_t)weir_rules_count(rules) + 1, sizeof *compare->first);
-    if (compare->first == NULL) {
+    if (!compare->first) {
         free(compare);
         return NULL;
     }
@@ -39,7 +39,7 @@ struct replay_compare *replay_compare_open(const struct weir_rules *rules)
 
 void replay_compare_close(struct replay_compare *compare)
 {
-    if (compare == NULL)
+    if (!compare)
         return;
     for (size_t i = 0; i < compare->count; i++)
         replay_contest_close(compare->entries[i].contest);
@@ -54,13 +54,13 @@ static struct replay_contest *open_contest(struct replay_compare *compare,
     if (compare->count == compare->room) {
         size_t room = compare->room > 0 ? compare->room * 2 : 16;
         struct entry *entries = realloc(compare->entries, room * sizeof *entries);
-        if (entries == NULL)
+        if (!entries)
             return NULL;
         compare->entries = entries;
         compare->room = room;
     }
     struct replay_contest *contest = replay_contest_open(check->limit);
-    if (contest == NULL)
+    if (!contest)
         return NULL;
     compare->entries[compare->count++] =
         (struct entry){check->rule, check->limit, contest, compare->first[check->rule]};
@@ -71,16 +71,16 @@ static struct replay_contest *open_contest(struct replay_compare *compare,
 int replay_compare_add(struct replay_compare *compare, const struct weir_check *check,
                        uint64_t now_ns)
 {
-    if (check->limit == NULL || check->limit->spec.algorithm == WEIR_CONCURRENCY)
+    if (!check->limit || check->limit->spec.algorithm == WEIR_CONCURRENCY)
         return 0;
     struct replay_contest *contest = NULL;
     for (size_t at = compare->first[check->rule]; at > 0; at = compare->entries[at - 1].next)
         if (compare->entries[at - 1].limit == check->limit)
             contest = compare->entries[at - 1].contest;
-    if (contest == NULL)
+    if (!contest)
         contest = open_contest(compare, check);
-    return contest == NULL ? WEIR_ERR_MEMORY
-                           : replay_contest_add(contest, check->hash, now_ns, check->cost);
+    return !contest ? WEIR_ERR_MEMORY
+                    : replay_contest_add(contest, check->hash, now_ns, check->cost);
 }
 
 /* "12 (3.40%)"; no share where there is nothing to share. */

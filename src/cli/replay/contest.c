@@ -137,10 +137,10 @@ static void add_contenders(struct replay_contest *contest, const struct weir_lim
 struct replay_contest *replay_contest_open(const struct weir_limit *limit)
 {
     struct replay_contest *contest = calloc(1, sizeof *contest);
-    if (contest == NULL)
+    if (!contest)
         return NULL;
     contest->slots = calloc(SLOTS_MIN, sizeof *contest->slots);
-    if (contest->slots == NULL) {
+    if (!contest->slots) {
         free(contest);
         return NULL;
     }
@@ -155,11 +155,11 @@ struct replay_contest *replay_contest_open(const struct weir_limit *limit)
 
 void replay_contest_close(struct replay_contest *contest)
 {
-    if (contest == NULL)
+    if (!contest)
         return;
     for (size_t i = 0; i < contest->slot_count; i++) {
         struct contest_key *key = contest->slots[i];
-        for (size_t j = 0; key != NULL && j < contest->count; j++)
+        for (size_t j = 0; key && j < contest->count; j++)
             replay_log_free(&key->logs[j]);
         free(key);
     }
@@ -171,7 +171,7 @@ static struct contest_key **find_slot(struct contest_key **slots, size_t slot_co
                                       const uint64_t hash[2])
 {
     size_t at = (size_t)hash[0] & (slot_count - 1);
-    while (slots[at] != NULL && (slots[at]->hash[0] != hash[0] || slots[at]->hash[1] != hash[1]))
+    while (slots[at] && (slots[at]->hash[0] != hash[0] || slots[at]->hash[1] != hash[1]))
         at = (at + 1) & (slot_count - 1);
     return &slots[at];
 }
@@ -180,11 +180,11 @@ static int grow(struct replay_contest *contest)
 {
     size_t slot_count = contest->slot_count * 2;
     struct contest_key **slots = calloc(slot_count, sizeof *slots);
-    if (slots == NULL)
+    if (!slots)
         return WEIR_ERR_MEMORY;
     for (size_t i = 0; i < contest->slot_count; i++) {
         struct contest_key *key = contest->slots[i];
-        if (key != NULL)
+        if (key)
             *find_slot(slots, slot_count, key->hash) = key;
     }
     free(contest->slots);
@@ -197,7 +197,7 @@ static int grow(struct replay_contest *contest)
 static struct contest_key *find_key(struct replay_contest *contest, const uint64_t hash[2])
 {
     struct contest_key **slot = find_slot(contest->slots, contest->slot_count, hash);
-    if (*slot != NULL)
+    if (*slot)
         return *slot;
     if (contest->used >= contest->slot_count / 2) {
         if (grow(contest) < 0)
@@ -205,7 +205,7 @@ static struct contest_key *find_key(struct replay_contest *contest, const uint64
         slot = find_slot(contest->slots, contest->slot_count, hash);
     }
     struct contest_key *key = calloc(1, sizeof *key + contest->state_words * sizeof key->states[0]);
-    if (key == NULL)
+    if (!key)
         return NULL;
     key->hash[0] = hash[0];
     key->hash[1] = hash[1];
@@ -244,7 +244,7 @@ int replay_contest_add(struct replay_contest *contest, const uint64_t hash[2], u
                        uint64_t cost)
 {
     struct contest_key *key = find_key(contest, hash);
-    if (key == NULL)
+    if (!key)
         return WEIR_ERR_MEMORY;
     const struct weir_use use = {.now_ns = now_ns, .cost = cost};
     bool exact = false;

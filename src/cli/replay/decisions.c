@@ -27,7 +27,7 @@ struct replay_decisions {
 struct replay_decisions *replay_decisions_open(const char *path)
 {
     struct replay_decisions *decisions = malloc(sizeof *decisions);
-    if (decisions == NULL)
+    if (!decisions)
         return NULL;
     decisions->error = 0;
     decisions->used = 0;
@@ -126,7 +126,7 @@ void replay_decisions_add(struct replay_decisions *decisions, uint64_t n,
     out = PUT(out, ",\"allowed\":");
     out = put_verdict(out, decision->verdict == WEIR_ALLOWED);
     const struct weir_caller_standing *standing = weir_decision_standing(decision);
-    if (standing != NULL) {
+    if (standing) {
         const char *level = weir_standing_level_name(standing->entry.level);
         out = PUT(out, ",\"standing\":\"");
         out = put_text(out, level, strlen(level));

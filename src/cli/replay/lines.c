@@ -81,7 +81,7 @@ int replay_lines_each(struct replay_trace *trace, replay_lines_fn take_one, void
 {
     struct lines lines = {take_one, context, malformed, replay_second_open()};
 
-    if (lines.second == NULL) {
+    if (!lines.second) {
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
         return -1;
     }

@@ -29,7 +29,7 @@ static int grow(struct replay_log *log)
 {
     uint32_t room = log->room > 0 ? log->room * 2 : ROOM_MIN;
     struct replay_admission *ring = room == 0 ? NULL : malloc(room * sizeof *ring);
-    if (ring == NULL)
+    if (!ring)
         return WEIR_ERR_MEMORY;
     for (uint32_t i = 0; i < log->count; i++)
         ring[i] = *entry_at(log, i);

@@ -23,14 +23,14 @@ struct replay_outcomes {
 struct replay_outcomes *replay_outcomes_open(struct weir_engine *engine)
 {
     struct replay_outcomes *outcomes = calloc(1, sizeof *outcomes);
-    if (outcomes != NULL)
+    if (outcomes)
         outcomes->engine = engine;
     return outcomes;
 }
 
 void replay_outcomes_close(struct replay_outcomes *outcomes)
 {
-    if (outcomes == NULL)
+    if (!outcomes)
         return;
     for (size_t i = 0; i < outcomes->count; i++)
         free(outcomes->heap[i].token);
@@ -63,7 +63,7 @@ static int push(struct replay_outcomes *outcomes, struct outcome outcome)
     if (outcomes->count == outcomes->room) {
         size_t room = outcomes->room != 0 ? outcomes->room * 2 : 64;
         struct outcome *heap = realloc(outcomes->heap, room * sizeof *heap);
-        if (heap == NULL)
+        if (!heap)
             return WEIR_ERR_MEMORY;
         outcomes->heap = heap;
         outcomes->room = room;
@@ -110,7 +110,7 @@ int replay_outcomes_add(struct replay_outcomes *outcomes, const struct weir_deci
                               .status = (uint32_t)status,
                               .size = (uint32_t)size,
                               .token = malloc(size)};
-    if (outcome.token == NULL)
+    if (!outcome.token)
         return WEIR_ERR_MEMORY;
     memcpy(outcome.token, text, size);
     int error = push(outcomes, outcome);
@@ -126,7 +126,7 @@ struct weir_decision *replay_outcomes_due(struct replay_outcomes *outcomes, uint
         (outcomes->heap[0].due_ns > now_ns && outcomes->count < REPLAY_OUTCOMES_MAX))
         return NULL;
     struct weir_decision *decision = weir_engine_take(outcomes->engine);
-    if (decision == NULL)
+    if (!decision)
         return NULL; /* never: one decision at a time is in use */
     struct outcome outcome = pop(outcomes);
     const struct weir_settle settle = {.how = WEIR_SETTLE_STATUS, .status = outcome.status};

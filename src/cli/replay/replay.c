@@ -83,7 +83,7 @@ static int count_checks(struct replay *replay, const struct weir_decision *decis
     int error = 0;
     for (uint16_t i = first; error == 0 && i < end; i++) {
         allowed = allowed && decision->outcomes[i].verdict == WEIR_ALLOWED;
-        if (replay->compare != NULL)
+        if (replay->compare)
             error = replay_compare_add(replay->compare, &decision->checks[i], replay->now_ns);
     }
     return error < 0 ? error : count_limit(replay, &decision->checks[first], allowed);
@@ -146,7 +146,7 @@ static void take_decision(void *context, struct weir_decision *decision)
         weir_engine_release(replay->engine, decision);
         return;
     }
-    if (replay->decisions != NULL)
+    if (replay->decisions)
         replay_decisions_add(replay->decisions, replay->totals.lines, replay->rules, decision);
     if (replay->request.dry_run) {
         replay->totals.dry_runs++;
@@ -168,7 +168,7 @@ static void take_decision(void *context, struct weir_decision *decision)
         replay_outcomes_add(replay->outcomes, decision, replay->now_ns, replay->request.latency_ns,
                             replay->request.status) < 0)
         replay->error = WEIR_ERR_MEMORY;
-    if (replay->health != NULL && !replay->request.dry_run &&
+    if (replay->health && !replay->request.dry_run &&
         replay_health_add(replay->health, decision, replay->now_ns, replay->request.latency_ns,
                           replay->request.status) < 0)
         replay->error = WEIR_ERR_MEMORY;
@@ -201,7 +201,7 @@ static void settle_due(struct replay *replay)
     uint64_t now_ns = line_clock(replay), due_ns;
     struct weir_decision *decision;
     replay->settling = true;
-    while ((decision = replay_outcomes_due(replay->outcomes, now_ns, &due_ns)) != NULL) {
+    while ((decision = replay_outcomes_due(replay->outcomes, now_ns, &due_ns))) {
         weir_engine_queue(replay->engine, decision);
         weir_engine_run(replay->engine, due_ns);
     }
@@ -213,7 +213,7 @@ static int apply(struct replay *replay, struct weir_decision *decision, struct w
 {
     struct replay_request *request = &replay->request;
     int error = weir_engine_apply_rules(replay->engine, decision, &request->request, reason);
-    if (error < 0 || request->check.idempotency_key.data == NULL)
+    if (error < 0 || !request->check.idempotency_key.data)
         return error;
     return weir_engine_apply_idempotency(replay->engine, decision, request->check.idempotency_key,
                                          reason);
@@ -227,10 +227,10 @@ static int replay_line(void *context, const struct replay_line *line, struct wei
     if (replay_request_parse(&replay->request, replay->rules, line, reason) < 0)
         return REPLAY_MALFORMED;
     settle_due(replay);
-    if (replay->health != NULL)
+    if (replay->health)
         replay_health_move(replay->health, line_clock(replay));
     struct weir_decision *decision = weir_engine_take(replay->engine);
-    if (decision == NULL)
+    if (!decision)
         return WEIR_ERR_FULL;
     if (apply(replay, decision, reason) < 0) {
         weir_engine_release(replay->engine, decision);
@@ -281,7 +281,7 @@ static int open_engine(struct replay *replay)
                                               .text_keys = true};
         error = weir_engine_open(&replay->engine, &options);
     }
-    if (error == 0 && (replay->outcomes = replay_outcomes_open(replay->engine)) == NULL)
+    if (error == 0 && !(replay->outcomes = replay_outcomes_open(replay->engine)))
         error = WEIR_ERR_MEMORY;
     if (error == 0)
         error = replay_health_open(&replay->health, replay->rules);
@@ -322,19 +322,19 @@ static int open_replay(struct replay *replay)
     replay->trials = replay_trials_open(replay->rules, options->keys_max);
     if (options->compare)
         replay->compare = replay_compare_open(replay->rules);
-    if (replay->trace == NULL || replay->tally == NULL || replay->trials == NULL ||
-        (options->compare && replay->compare == NULL)) {
+    if (!replay->trace || !replay->tally || !replay->trials ||
+        (options->compare && !replay->compare)) {
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
         return -1;
     }
-    if (options->decisions != NULL) {
+    if (options->decisions) {
         const char *input = overwritten_input(options);
-        if (input != NULL) {
+        if (input) {
             cli_error("%s: the decisions would overwrite it", input);
             return -1;
         }
         replay->decisions = replay_decisions_open(options->decisions);
-        if (replay->decisions == NULL) {
+        if (!replay->decisions) {
             cli_error("%s: %s", options->decisions, strerror(errno));
             return -1;
         }
@@ -345,7 +345,7 @@ static int open_replay(struct replay *replay)
 /* Writes what is left of the decisions. Returns 0 or -1 after telling why. */
 static int close_decisions(struct replay *replay)
 {
-    if (replay->decisions == NULL)
+    if (!replay->decisions)
         return 0;
     int failure = replay_decisions_close(replay->decisions);
     replay->decisions = NULL;
@@ -363,11 +363,11 @@ static void close_replay(struct replay *replay)
     replay_trace_close(replay->trace);
     replay_outcomes_close(replay->outcomes);
     replay_health_close(replay->health);
-    if (replay->engine != NULL)
+    if (replay->engine)
         weir_engine_close(replay->engine);
-    if (replay->store != NULL)
+    if (replay->store)
         replay->store->ops->close(replay->store);
-    if (replay->table != NULL)
+    if (replay->table)
         weir_table_close(replay->table);
     weir_standing_close(replay->standing);
     weir_rules_unref(replay->rules);
@@ -377,14 +377,14 @@ static void close_replay(struct replay *replay)
 static void report(const struct replay *replay)
 {
     const struct replay_options *options = replay->options;
-    bool to_stderr = options->decisions != NULL && strcmp(options->decisions, "-") == 0;
+    bool to_stderr = options->decisions && strcmp(options->decisions, "-") == 0;
     FILE *out = to_stderr ? stderr : stdout;
     replay_report_print(out, &replay->totals, replay->rules, replay->tally, replay->engine,
                         options->top);
     replay_trials_print(replay->trials, out);
-    if (replay->health != NULL)
+    if (replay->health)
         replay_health_print(replay->health, out);
-    if (replay->compare != NULL)
+    if (replay->compare)
         replay_compare_print(replay->compare, out);
     struct weir_table_stats stats;
     weir_table_stats(replay->table, replay->now_ns, &stats);
@@ -394,7 +394,7 @@ static void report(const struct replay *replay)
 static int run(const struct replay_options *options)
 {
     struct replay *replay = calloc(1, sizeof *replay);
-    if (replay == NULL) {
+    if (!replay) {
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
         return EXIT_FAILURE;
     }
@@ -435,7 +435,7 @@ int replay_measure(const struct replay_options *options, const char *rules, size
 {
     struct replay *replay = calloc(1, sizeof *replay);
     int error = -1;
-    if (replay == NULL) {
+    if (!replay) {
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
         return -1;
     }
@@ -589,22 +589,22 @@ static const struct cli_syntax syntax = {
 /* Whether the options fit together. Returns 0 or the exit status. */
 static int check_options(struct replay_options *options)
 {
-    if (!options->suggest && (options->suggest_permille != 0 || options->suggest_key != NULL ||
+    if (!options->suggest && (options->suggest_permille != 0 || options->suggest_key ||
                               options->suggest_margin != MARGIN_NONE))
         return cli_usage_error("replay", "--percentile, --margin and --key go with --suggest");
-    if (options->suggest && (options->config != NULL || options->decisions != NULL ||
-                             options->compare || options->state_bytes != 0))
+    if (options->suggest &&
+        (options->config || options->decisions || options->compare || options->state_bytes != 0))
         return cli_usage_error("replay", "--suggest takes no rules: neither --config, --decisions, "
                                          "--compare nor --state-size");
     if (options->suggest && options->keys_max == 0)
         return cli_usage_error("replay", "--suggest: --max-keys must not be 0");
-    if (!options->suggest && options->config == NULL)
+    if (!options->suggest && !options->config)
         return cli_usage_error("replay", "--config is required");
     if (options->suggest_permille == 0)
         options->suggest_permille = SUGGEST_PERMILLE;
     if (options->suggest_margin == MARGIN_NONE)
         options->suggest_margin = SUGGEST_MARGIN;
-    if (options->suggest_key == NULL)
+    if (!options->suggest_key)
         options->suggest_key = SUGGEST_KEY;
     if (options->top == UINT64_MAX)
         options->top = options->suggest ? SUGGEST_ROUTES : TOP_DEFAULT;

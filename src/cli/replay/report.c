@@ -72,7 +72,7 @@ static void make_mark(const struct weir_rule_info *info, char mark[MARK_MAX])
              info->shadow          ? "*"
              : info->enforce < 100 ? "%"
                                    : "",
-             info->pool != NULL ? "+" : "");
+             info->pool ? "+" : "");
 }
 
 static void print_limits(FILE *out, const struct weir_rules *rules,
@@ -134,7 +134,7 @@ static void print_effects(FILE *out, const struct weir_rules *rules,
                     "%% %s is enforced on %u%% of its keys: %" PRIu64 " of %" PRIu64
                     " denials took effect\n",
                     info.name, info.enforce, denied, denied + without);
-        if (info.pool != NULL)
+        if (info.pool)
             fprintf(out,
                     "+ %s borrowed from %s for %" PRIu64 " requests that it would have denied\n",
                     info.name, info.pool, (uint64_t)counters->borrowed);
@@ -166,7 +166,7 @@ void replay_report_print(FILE *out, const struct replay_totals *totals,
     print_effects(out, rules, engine);
     print_standing(out, engine);
     const struct replay_key **keys = calloc((size_t)top + 1, sizeof *keys);
-    if (keys != NULL)
+    if (keys)
         print_top(out, rules, tally, top, keys);
     else
         cli_error("out of memory: the most denied keys are left out");

@@ -44,8 +44,8 @@ static int fill_headers(struct replay_request *out, const struct weir_rules *rul
         if (at < 0)
             continue;
         struct weir_bytes *value = &out->request.values[at];
-        *value = value->data == NULL ? pair->value : join(out, &used, *value, pair->value);
-        if (value->data == NULL)
+        *value = !value->data ? pair->value : join(out, &used, *value, pair->value);
+        if (!value->data)
             return refuse(reason, WEIR_ERR_TOO_LARGE, "headers", "repeated ones are too large");
     }
     return 0;
@@ -76,8 +76,7 @@ int replay_request_fill(struct replay_request *out, const struct weir_rules *rul
     request->values[WEIR_ATTR_METHOD] = check->method;
     request->values[WEIR_ATTR_PATH] = check->path;
     request->values[WEIR_ATTR_HOST] = check->host;
-    if (check->ip.data != NULL &&
-        weir_address_parse(&request->client, check->ip.data, check->ip.size) < 0)
+    if (check->ip.data && weir_address_parse(&request->client, check->ip.data, check->ip.size) < 0)
         return refuse(reason, WEIR_ERR_SYNTAX, "ip", "not an IP address");
     int error = fill_headers(out, rules, check, reason);
     return error < 0 ? error : fill_attributes(request, rules, check, reason);
@@ -184,7 +183,7 @@ static bool stands_for_name(const struct replay_request *request,
 struct weir_bytes replay_request_name(const struct replay_request *request, struct weir_bytes key,
                                       char *out)
 {
-    if (request->host_name.data == NULL)
+    if (!request->host_name.data)
         return key;
     for (size_t at = 0; at < key.size; at++) {
         if (key.data[at] == ':' && at + 1 < key.size && key.data[at + 1] != ':')

@@ -31,7 +31,7 @@ struct replay_second *replay_second_open(void)
 
 void replay_second_close(struct replay_second *second)
 {
-    if (second == NULL)
+    if (!second)
         return;
     free(second->text);
     free(second->lines);
@@ -45,12 +45,12 @@ static struct weir_bytes stamp_of(const struct replay_line *line)
     const char *end = line->text + line->size;
     const char *from = line->size > 0 ? memchr(line->text, '[', line->size) : NULL;
 
-    if (line->format != REPLAY_ACCESS_LOG || from == NULL)
+    if (line->format != REPLAY_ACCESS_LOG || !from)
         return none;
 
     const char *to = memchr(from, ']', (size_t)(end - from));
 
-    if (to == NULL || to - from > STAMP_MAX)
+    if (!to || to - from > STAMP_MAX)
         return none;
     return (struct weir_bytes){from + 1, (size_t)(to - from) - 1};
 }
@@ -72,7 +72,7 @@ static int grow(struct replay_second *second, size_t size)
         uint32_t room = second->room > 0 ? 2 * second->room : 64;
         struct kept *lines = realloc(second->lines, room * sizeof *lines);
 
-        if (lines == NULL)
+        if (!lines)
             return WEIR_ERR_MEMORY;
         second->lines = lines;
         second->room = room;
@@ -81,7 +81,7 @@ static int grow(struct replay_second *second, size_t size)
         size_t room = 2 * (second->text_room + size);
         char *text = realloc(second->text, room);
 
-        if (text == NULL)
+        if (!text)
             return WEIR_ERR_MEMORY;
         second->text = text;
         second->text_room = room;

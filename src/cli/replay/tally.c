@@ -20,14 +20,14 @@ struct replay_tally {
 struct replay_tally *replay_tally_open(uint32_t rules, uint64_t keys_max)
 {
     struct replay_tally *tally = calloc(1, sizeof *tally);
-    if (tally == NULL)
+    if (!tally)
         return NULL;
     tally->rules = rules;
     tally->keys_max = keys_max;
     tally->slot_count = SLOTS_MIN;
     tally->counts = calloc(rules > 0 ? rules : 1, sizeof *tally->counts);
     tally->slots = calloc(SLOTS_MIN, sizeof *tally->slots);
-    if (tally->counts == NULL || tally->slots == NULL) {
+    if (!tally->counts || !tally->slots) {
         replay_tally_close(tally);
         return NULL;
     }
@@ -38,9 +38,9 @@ struct replay_tally *replay_tally_open(uint32_t rules, uint64_t keys_max)
 
 void replay_tally_close(struct replay_tally *tally)
 {
-    if (tally == NULL)
+    if (!tally)
         return;
-    for (size_t i = 0; tally->slots != NULL && i < tally->slot_count; i++)
+    for (size_t i = 0; tally->slots && i < tally->slot_count; i++)
         free(tally->slots[i].text);
     free(tally->slots);
     free(tally->counts);
@@ -64,7 +64,7 @@ static int grow(struct replay_tally *tally)
 {
     size_t slot_count = tally->slot_count * 2;
     struct replay_key *slots = calloc(slot_count, sizeof *slots);
-    if (slots == NULL)
+    if (!slots)
         return WEIR_ERR_MEMORY;
     for (size_t i = 0; i < tally->slot_count; i++) {
         const struct replay_key *key = &tally->slots[i];
@@ -80,7 +80,7 @@ static int grow(struct replay_tally *tally)
 static int keep_text(struct replay_key *slot, struct weir_bytes key)
 {
     slot->text = malloc(key.size > 0 ? key.size : 1);
-    if (slot->text == NULL)
+    if (!slot->text)
         return WEIR_ERR_MEMORY;
     if (key.size > 0)
         memcpy(slot->text, key.data, key.size);
@@ -115,7 +115,7 @@ int replay_tally_add(struct replay_tally *tally, uint32_t rule, const uint64_t h
     if (allowed)
         return 0;
     count->denied_keys += slot->denied++ == 0;
-    return slot->text == NULL ? keep_text(slot, key) : 0;
+    return !slot->text ? keep_text(slot, key) : 0;
 }
 
 struct replay_count replay_tally_count(const struct replay_tally *tally, uint32_t rule)

@@ -29,7 +29,7 @@ struct replay_trace *replay_trace_open(const char *const *files, size_t count,
                                        enum replay_format format)
 {
     struct replay_trace *trace = malloc(sizeof *trace);
-    if (trace == NULL)
+    if (!trace)
         return NULL;
     trace->files = files;
     trace->file_count = count;
@@ -48,7 +48,7 @@ static void close_file(struct replay_trace *trace)
 
 void replay_trace_close(struct replay_trace *trace)
 {
-    if (trace == NULL)
+    if (!trace)
         return;
     close_file(trace);
     free(trace);
@@ -133,7 +133,7 @@ static int next_of_file(struct replay_trace *trace, struct replay_line *line)
         char *from = trace->buffer + trace->start;
         size_t size = trace->end - trace->start;
         char *newline = memchr(from, '\n', size);
-        if (newline != NULL) {
+        if (newline) {
             if (take_line(trace, (size_t)(newline - from), 1, line))
                 return 1;
             continue;

@@ -38,12 +38,12 @@ struct replay_trials *replay_trials_open(const struct weir_rules *rules, uint64_
 {
     uint32_t count = weir_rules_count(rules);
     struct replay_trials *trials = calloc(1, sizeof *trials + count * sizeof *trials->limits);
-    if (trials == NULL)
+    if (!trials)
         return NULL;
     trials->rules = rules;
     trials->count = count;
     trials->keys = replay_tally_open(count, keys_max);
-    if (trials->keys == NULL) {
+    if (!trials->keys) {
         free(trials);
         return NULL;
     }
@@ -52,7 +52,7 @@ struct replay_trials *replay_trials_open(const struct weir_rules *rules, uint64_
 
 void replay_trials_close(struct replay_trials *trials)
 {
-    if (trials == NULL)
+    if (!trials)
         return;
     for (uint32_t i = 0; i < trials->count; i++)
         for (uint32_t j = 0; j < trials->limits[i].shown; j++)
@@ -68,7 +68,7 @@ static int keep(struct trial_limit *limit, const struct difference *difference,
     *kept = *difference;
     kept->key_size = (uint32_t)key.size;
     kept->key = malloc(key.size + 1);
-    if (kept->key == NULL)
+    if (!kept->key)
         return WEIR_ERR_MEMORY;
     memcpy(kept->key, key.data, key.size);
     limit->shown++;

@@ -27,7 +27,7 @@ struct suggest_demand *suggest_demand_open(uint64_t keys_max)
 {
     struct suggest_demand *demand = calloc(1, sizeof *demand);
 
-    if (demand == NULL)
+    if (!demand)
         return NULL;
     demand->keys_max = keys_max < UINT32_MAX ? keys_max : UINT32_MAX - 1;
     return demand;
@@ -35,7 +35,7 @@ struct suggest_demand *suggest_demand_open(uint64_t keys_max)
 
 void suggest_demand_close(struct suggest_demand *demand)
 {
-    if (demand == NULL)
+    if (!demand)
         return;
     free(demand->keys);
     free(demand->slots);
@@ -81,13 +81,13 @@ static int grow(struct suggest_demand *demand)
     uint64_t room = demand->room == 0 ? FIRST_KEYS : 2 * demand->room, slots = 2 * room;
     struct suggest_key *keys = realloc(demand->keys, room * sizeof *keys);
 
-    if (keys == NULL)
+    if (!keys)
         return WEIR_ERR_MEMORY;
     demand->keys = keys;
 
     uint32_t *index = realloc(demand->slots, slots * sizeof *index);
 
-    if (index == NULL)
+    if (!index)
         return WEIR_ERR_MEMORY;
     demand->slots = index;
     demand->slot_mask = slots - 1;
@@ -180,7 +180,7 @@ int suggest_demand_add(struct suggest_demand *demand, uint32_t route, const uint
     *key = NULL;
     if (find(demand, route, hash, &found) < 0)
         return WEIR_ERR_MEMORY;
-    if (found == NULL)
+    if (!found)
         return 0;
     for (int w = 0; w < SUGGEST_WINDOWS; w++)
         count_in(found, w, now_ns, cost);
@@ -215,7 +215,7 @@ uint32_t *suggest_demand_sorted(const struct suggest_demand *demand, uint32_t ro
 
     uint32_t *sorted = n > 0 ? malloc(n * sizeof *sorted) : NULL;
 
-    if (sorted == NULL)
+    if (!sorted)
         return NULL;
     n = 0;
     for (uint64_t i = 0; i < demand->count; i++)

@@ -91,7 +91,7 @@ static int by_number(const void *a, const void *b)
 
 static bool is_over(const struct suggest_limit *limit, const struct suggest_key *key)
 {
-    for (int w = 0; limit != NULL && w < SUGGEST_WINDOWS; w++)
+    for (int w = 0; limit && w < SUGGEST_WINDOWS; w++)
         if (limit->chosen[w] && key->most[w] > limit->rate[w])
             return true;
     return false;
@@ -124,7 +124,7 @@ static int settle_rates(const struct suggest_trace *trace, struct suggest_plan *
     const struct suggest_key *keys = suggest_demand_keys(trace->demand, &count);
     uint64_t *denied = malloc((count + 1) * sizeof *denied);
 
-    if (denied == NULL)
+    if (!denied)
         return WEIR_ERR_MEMORY;
     for (;;) { /* at 1000 nobody is above any rate */
         plan->permille = low + (high - low) / 2;
@@ -174,7 +174,7 @@ static void make_name(struct suggest_plan *plan, struct suggest_limit *limit)
     char *name = limit->name;
     bool taken = true;
 
-    if (limit->route == NULL)
+    if (!limit->route)
         memcpy(name, "everything", sizeof "everything");
     else
         suggest_route_name(limit->route, name);
@@ -184,7 +184,7 @@ static void make_name(struct suggest_plan *plan, struct suggest_limit *limit)
     for (unsigned same = 1; taken; same++) {
         if (same > 1)
             snprintf(name + size, ROUTE_NAME_MAX + 1 - size, "-%u", same);
-        taken = limit->route != NULL && strcmp(name, "everything") == 0;
+        taken = limit->route && strcmp(name, "everything") == 0;
         for (uint32_t i = 0; i < plan->count && !taken; i++)
             taken = strcmp(plan->limits[i].name, name) == 0;
     }
@@ -196,7 +196,7 @@ static int look(const struct suggest_trace *trace, struct suggest_limit *limit)
     limit->about = &trace->about[limit->number];
     for (int w = 0; w < SUGGEST_WINDOWS; w++) {
         limit->sorted[w] = suggest_demand_sorted(trace->demand, limit->number, w, &limit->keys);
-        if (limit->sorted[w] == NULL && limit->keys > 0)
+        if (!limit->sorted[w] && limit->keys > 0)
             return WEIR_ERR_MEMORY;
     }
     return 0;
@@ -266,7 +266,7 @@ struct suggest_plan *suggest_plan_make(const struct suggest_trace *trace)
 {
     struct suggest_plan *plan = calloc(1, sizeof *plan);
 
-    if (plan == NULL)
+    if (!plan)
         return NULL;
     if (take_all(trace, plan) < 0) {
         suggest_plan_free(plan);
@@ -283,7 +283,7 @@ struct suggest_plan *suggest_plan_make(const struct suggest_trace *trace)
 
 void suggest_plan_free(struct suggest_plan *plan)
 {
-    if (plan == NULL)
+    if (!plan)
         return;
     for (uint32_t i = 0; i <= ROUTES_MAX; i++)
         for (int w = 0; w < SUGGEST_WINDOWS; w++)

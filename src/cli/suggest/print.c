@@ -142,9 +142,9 @@ static void print_limit(const struct suggest_trace *trace, const struct suggest_
                         FILE *out)
 {
     fprintf(out, "\n  # %s%s%s: %" PRIu64 " requests, %zu keys\n",
-            limit->route == NULL ? "everything" : limit->route->method,
-            limit->route == NULL || limit->route->method[0] == '\0' ? "" : " ",
-            limit->route == NULL ? "" : limit->route->path, limit->about->requests, limit->keys);
+            !limit->route ? "everything" : limit->route->method,
+            !limit->route || limit->route->method[0] == '\0' ? "" : " ",
+            !limit->route ? "" : limit->route->path, limit->about->requests, limit->keys);
     fprintf(out, "  #              ");
     for (int c = 0; c < CANDIDATES; c++)
         fprintf(out, " %9s", candidates[c].name);
@@ -155,7 +155,7 @@ static void print_limit(const struct suggest_trace *trace, const struct suggest_
         if (limit->chosen[w])
             print_who(limit, w, out);
     fprintf(out, "  - name: %s\n", limit->name);
-    if (limit->route != NULL)
+    if (limit->route)
         print_match(limit->route, out);
     fprintf(out, "    key: [%s]\n", trace->key);
     print_rates(limit, out);
@@ -218,7 +218,7 @@ static double share(uint64_t part, uint64_t whole)
 
 void suggest_print_measured(const struct replay_measured *measured, FILE *out)
 {
-    if (measured == NULL) {
+    if (!measured) {
         fprintf(out, "\n# Not run on its own trace, which can be read only once.\n");
         return;
     }

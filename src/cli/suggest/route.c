@@ -75,7 +75,7 @@ static bool is_id(struct weir_bytes word)
         hex += is_hex(word.data[i]);
     }
     if (word.size > 0 &&
-        (digits == word.size || word.data[0] == ':' || memchr(word.data, '*', word.size) != NULL))
+        (digits == word.size || word.data[0] == ':' || memchr(word.data, '*', word.size)))
         return true;
     return (hex == word.size && word.size >= HEX_ID_MIN && digits > 0) || is_uuid(word);
 }
@@ -149,7 +149,7 @@ static bool make_route(struct suggest_route *route, struct weir_bytes method,
     struct weir_bytes normal;
 
     memset(route, 0, sizeof *route);
-    if (path.data == NULL || !is_method(method) ||
+    if (!path.data || !is_method(method) ||
         weir_path_normalise(&normal, path, 0, room, sizeof room, NULL) < 0)
         return false;
     if (method.size > 0)
@@ -196,7 +196,7 @@ bool suggest_route_is_file(const struct suggest_route *route)
     };
     const char *last = strrchr(route->path, '/'), *dot = strrchr(route->path, '.');
 
-    if (!suggest_route_reads(route) || dot == NULL || last == NULL || dot < last)
+    if (!suggest_route_reads(route) || !dot || !last || dot < last)
         return false;
     for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++)
         if (strcasecmp(dot + 1, extensions[i]) == 0)

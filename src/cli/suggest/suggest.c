@@ -66,7 +66,7 @@ static int count_for(struct suggest *suggest, uint32_t about, const struct weir_
     if (suggest_demand_add(suggest->demand, about, check->hash, suggest->now_ns, check->cost,
                            &key) < 0)
         return WEIR_ERR_MEMORY;
-    for (int w = 0; key != NULL && w < SUGGEST_WINDOWS; w++)
+    for (int w = 0; key && w < SUGGEST_WINDOWS; w++)
         if (key->most[w] > to->top[w][SUGGEST_TOP - 1].most)
             note_top(to->top[w], check->hash[0], key->most[w],
                      replay_request_name(&suggest->request, check->key, name));
@@ -157,8 +157,7 @@ static int open_suggest(struct suggest *suggest)
     suggest->demand = suggest_demand_open(options->keys_max);
     suggest->routes = suggest_routes_open();
     suggest->about = calloc(1 + ROUTES_MAX, sizeof *suggest->about);
-    if (suggest->trace != NULL && suggest->demand != NULL && suggest->routes != NULL &&
-        suggest->about != NULL)
+    if (suggest->trace && suggest->demand && suggest->routes && suggest->about)
         return 0;
     cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
     return -1;
@@ -183,7 +182,7 @@ static int keep_standard_input(void)
     FILE *file = tmpfile();
     size_t got;
 
-    if (file == NULL)
+    if (!file)
         return -1;
     while ((got = fread(buffer, 1, sizeof buffer, stdin)) > 0)
         if (fwrite(buffer, 1, got, file) < got)
@@ -228,7 +227,7 @@ static int print(struct suggest *suggest, const struct suggest_plan *plan, bool 
     size_t size;
     FILE *text = open_memstream(&rules, &size);
 
-    if (text == NULL)
+    if (!text)
         return WEIR_ERR_MEMORY;
     suggest_print_rules(&suggest->told, plan, text);
     if (fclose(text) != 0) {
@@ -253,7 +252,7 @@ static int plan_and_print(struct suggest *suggest, bool again, off_t start)
     suggest->told.about = suggest->about;
 
     struct suggest_plan *plan = suggest_plan_make(&suggest->told);
-    int error = plan != NULL ? print(suggest, plan, again, start) : WEIR_ERR_MEMORY;
+    int error = plan ? print(suggest, plan, again, start) : WEIR_ERR_MEMORY;
 
     suggest_plan_free(plan);
     if (error < 0)
@@ -268,7 +267,7 @@ static int suggest_by(const struct replay_options *options, const char *key, boo
     struct suggest *suggest = calloc(1, sizeof *suggest);
     int status = EXIT_FAILURE;
 
-    if (suggest == NULL) {
+    if (!suggest) {
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
         return status;
     }

@@ -6,5 +6,5 @@
 
 bool rules_challenge_passed(struct rules_evaluation *evaluation)
 {
-    return rules_challenge_value(evaluation).data != NULL;
+    return rules_challenge_value(evaluation).data;
 }

@@ -29,7 +29,7 @@ static bool is_token(struct weir_bytes name)
     for (size_t i = 0; i < name.size; i++) {
         char c = name.data[i];
         bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!word && (c == '\0' || strchr(marks, c) == NULL))
+        if (!word && (c == '\0' || !strchr(marks, c)))
             return false;
     }
     return name.size > 0;
@@ -75,7 +75,7 @@ static void load_headers(struct rules_loader *loader, const struct rules_node *n
         return;
     }
     struct weir_reject_header *headers = rules_keep(loader, count * sizeof(*headers));
-    for (uint32_t i = 0; i < count && headers != NULL; i++) {
+    for (uint32_t i = 0; i < count && headers; i++) {
         const struct rules_node *key = node->items[2 * i], *text = node->items[2 * i + 1];
         struct weir_bytes name, value;
         if (!rules_read_text(loader, key, "a name", &name) || !check_header(loader, key, name) ||
@@ -109,11 +109,11 @@ static void check_json(struct rules_loader *loader, const struct rules_node *nod
         {.retry_after_s = UINT64_MAX, .limit = 10, .remaining = 0, .reason = {"7", 1}},
     };
     char *out = rules_borrow(loader, WEIR_TEMPLATE_OUT_MAX);
-    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]) && out != NULL; i++) {
+    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]) && out; i++) {
         json_error_t error;
         size_t size = weir_template_write(body, &samples[i], out);
         json_t *tree = json_loadb(out, size, JSON_DECODE_ANY, &error);
-        if (tree == NULL) {
+        if (!tree) {
             rules_problem(loader, node,
                           "`body` is not JSON when its variables are filled in, in its line %d: %s",
                           error.line, error.text);
@@ -132,7 +132,7 @@ static void load_body(struct rules_loader *loader, const struct rules_node *node
     if (!rules_read_text(loader, node, "body", &text))
         return;
     const char *kept = rules_keep_text(loader, text.data, text.size);
-    if (kept == NULL)
+    if (!kept)
         return;
     struct weir_bytes type = {reject->content_type, strlen(reject->content_type)};
     enum weir_template_kind kind = weir_template_kind_of(type);
@@ -153,14 +153,14 @@ static void load_type(struct rules_loader *loader, const struct rules_field *fie
     const struct rules_field *field = &fields[CONTENT_TYPE];
     struct weir_bytes type;
     reject->content_type = "application/json";
-    if (field->value == NULL)
+    if (!field->value)
         return;
     reject->content_type = NULL;
     if (!rules_read_text(loader, field->value, "content_type", &type))
         return;
-    if (fields[BODY].value == NULL)
+    if (!fields[BODY].value)
         rules_problem(loader, field->key, "`content_type` is that of a `body`, which is missing");
-    else if (!is_value(type) || type.size > TYPE_MAX || memchr(type.data, '/', type.size) == NULL)
+    else if (!is_value(type) || type.size > TYPE_MAX || !memchr(type.data, '/', type.size))
         rules_problem(loader, field->value,
                       "`content_type` must be a media type such as `application/json`");
     else
@@ -189,17 +189,17 @@ void rules_load_reject(struct rules_loader *loader, const struct rules_field *fi
                                          {"body", NULL, NULL},
                                          {"content_type", NULL, NULL}};
     struct weir_reject *reject = rules_keep(loader, sizeof(*reject));
-    if (reject == NULL || !rules_fields(loader, field->value, "`reject`", fields, FIELDS))
+    if (!reject || !rules_fields(loader, field->value, "`reject`", fields, FIELDS))
         return;
-    if (fields[STATUS].value != NULL)
+    if (fields[STATUS].value)
         load_status(loader, fields[STATUS].value, reject);
-    if (fields[TARPIT].value != NULL)
+    if (fields[TARPIT].value)
         rules_read_duration(loader, fields[TARPIT].value, "tarpit", TARPIT_LEAST_NS,
                             WEIR_DELAY_MAX_NS, "1ms to 1min", &reject->tarpit_ns);
-    if (fields[HEADERS].value != NULL)
+    if (fields[HEADERS].value)
         load_headers(loader, fields[HEADERS].value, reject);
     load_type(loader, fields, reject);
-    if (fields[BODY].value != NULL && reject->content_type != NULL)
+    if (fields[BODY].value && reject->content_type)
         load_body(loader, fields[BODY].value, reject);
     rule->reject = reject;
     loader->rules->acts = true;

@@ -17,7 +17,7 @@ enum { AT, MARK, DELAY, CHALLENGE, FIELDS };
 static const char *refusal(const struct rules_field *fields)
 {
     const struct rules_node *rate = fields[RULES_LIMIT_RATE].value;
-    if (rate != NULL && rate->kind == RULES_SCALAR &&
+    if (rate && rate->kind == RULES_SCALAR &&
         weir_bytes_are((struct weir_bytes){rate->text, rate->size}, "unlimited"))
         return "an unlimited rate never reaches a step: remove `steps`";
     return NULL;
@@ -26,7 +26,7 @@ static const char *refusal(const struct rules_field *fields)
 /* Whether all rates of the limit, for whatever plan, are single ones. */
 static bool has_one_rate(const struct weir_rules *rules, const struct rules_rule *rule)
 {
-    for (uint32_t p = 0; p < rules->plan_count && rule->plans != NULL; p++)
+    for (uint32_t p = 0; p < rules->plan_count && rule->plans; p++)
         if (rule->plans[p].count > 1)
             return false;
     return rule->rates.count <= 1;
@@ -66,9 +66,9 @@ static bool read_delay(struct rules_loader *loader, const struct rules_field *fi
     else if (!has_one_rate(loader->rules, rule))
         why = "`delay: true` needs a limit of one rate; with several give a constant: "
               "`delay: 500ms`";
-    if (why != NULL)
+    if (why)
         rules_problem(loader, field->value, "%s", why);
-    return why == NULL;
+    return !why;
 }
 
 static void load_challenge(struct rules_loader *loader, const struct rules_field *field,
@@ -98,11 +98,11 @@ static void load_step(struct rules_loader *loader, const struct rules_node *node
         return;
     for (int i = MARK; i < FIELDS; i++)
         actions += fields[i].value != NULL;
-    if (fields[AT].value == NULL)
+    if (!fields[AT].value)
         rules_problem(loader, node, "a step needs `at`, the use from which it counts: `at: 80%%`");
     else if (actions != 1)
         rules_problem(loader, node, actions == 0 ? ONE_OF : ONE_OF ", not several");
-    if (fields[AT].value == NULL || actions != 1 ||
+    if (!fields[AT].value || actions != 1 ||
         !rules_read_percent(loader, fields[AT].value, "at", 1, 99, STEP_EXAMPLE, &percent))
         return;
     if (percent <= *last)
@@ -110,10 +110,10 @@ static void load_step(struct rules_loader *loader, const struct rules_node *node
                       "steps must be in ascending order; %u%% comes after %u%%", percent, *last);
     *last = percent;
     step.percent = (uint8_t)percent;
-    if (fields[CHALLENGE].value != NULL)
+    if (fields[CHALLENGE].value)
         load_challenge(loader, &fields[CHALLENGE], rule, percent, steps);
-    else if (fields[MARK].value != NULL ? read_true(loader, &fields[MARK])
-                                        : read_delay(loader, &fields[DELAY], rule, &step))
+    else if (fields[MARK].value ? read_true(loader, &fields[MARK])
+                                : read_delay(loader, &fields[DELAY], rule, &step))
         steps->list[steps->count++] = step;
 }
 
@@ -123,7 +123,7 @@ void rules_load_steps(struct rules_loader *loader, const struct rules_field *fie
     const struct rules_field *field = &fields[RULES_LIMIT_STEPS];
     const char *why = refusal(fields);
     uint32_t last = 0;
-    if (why != NULL) {
+    if (why) {
         rules_problem(loader, field->key, "%s", why);
         return;
     }
@@ -135,7 +135,7 @@ void rules_load_steps(struct rules_loader *loader, const struct rules_field *fie
         return;
     }
     struct weir_steps *steps = rules_keep(loader, sizeof(*steps));
-    if (steps == NULL)
+    if (!steps)
         return;
     for (uint32_t i = 0; i < field->value->size; i++)
         load_step(loader, field->value->items[i], rule, &last, steps);

@@ -20,7 +20,7 @@
 static struct weir_bytes cut(struct weir_bytes *text, char separator)
 {
     const char *end = memchr(text->data, separator, text->size);
-    struct weir_bytes piece = {text->data, end != NULL ? (size_t)(end - text->data) : text->size};
+    struct weir_bytes piece = {text->data, end ? (size_t)(end - text->data) : text->size};
     size_t used = piece.size + (end != NULL);
     text->data += used;
     text->size -= used;
@@ -33,7 +33,7 @@ static bool days_parse(struct weir_bytes word, uint8_t *days)
     bool more = true;
     *days = 0;
     while (more) {
-        more = memchr(word.data, ',', word.size) != NULL;
+        more = memchr(word.data, ',', word.size);
         struct weir_bytes range = cut(&word, ',');
         struct weir_bytes name = cut(&range, '-');
         int from = rules_weekday_parse(name),
@@ -71,7 +71,7 @@ static int ranges_parse(struct weir_bytes word, uint8_t days, struct rules_hours
 {
     bool more = true;
     while (more) {
-        more = memchr(word.data, ',', word.size) != NULL;
+        more = memchr(word.data, ',', word.size);
         struct weir_bytes range = cut(&word, ',');
         struct weir_bytes begin = cut(&range, '-');
         int from = minutes_parse(begin, DAY_MINUTES - 1), to = minutes_parse(range, DAY_MINUTES);
@@ -173,7 +173,7 @@ static int append(struct rules_schedule *schedule, uint32_t *room, uint64_t at_n
     if (schedule->count == *room) {
         uint32_t wanted = *room > 0 ? *room * 2 : 1024;
         uint64_t *more = realloc(schedule->changes, wanted * sizeof(*more));
-        if (more == NULL)
+        if (!more)
             return WEIR_ERR_MEMORY;
         schedule->changes = more;
         *room = wanted;

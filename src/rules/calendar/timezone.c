@@ -178,7 +178,7 @@ static bool take_footer(struct rules_zone *zone, struct tzif *tzif)
     if (left < 2 || tzif->at[0] != '\n')
         return false;
     const uint8_t *text = tzif->at + 1, *end = memchr(text, '\n', left - 1);
-    if (end == NULL)
+    if (!end)
         return false;
     zone->ruled = end > text;
     return !zone->ruled ||
@@ -195,12 +195,12 @@ static int read_zone(struct rules_zone **opened, struct tzif *tzif)
         block_size(&counts, 8) > (uint64_t)(tzif->end - tzif->at))
         return WEIR_ERR_SYNTAX;
     struct rules_zone *zone = calloc(1, sizeof(*zone));
-    if (zone == NULL)
+    if (!zone)
         return WEIR_ERR_MEMORY;
     zone->at_s = calloc(counts.times + 1, sizeof(*zone->at_s));
     zone->offset = calloc(counts.times + 1, sizeof(*zone->offset));
     const uint8_t *block = tzif->at;
-    int err = zone->at_s == NULL || zone->offset == NULL ? WEIR_ERR_MEMORY : 0;
+    int err = !zone->at_s || !zone->offset ? WEIR_ERR_MEMORY : 0;
     if (err == 0 && !take_transitions(zone, tzif, &counts))
         err = WEIR_ERR_SYNTAX;
     tzif->at = block + block_size(&counts, 8);
@@ -280,7 +280,7 @@ int rules_zone_open(struct rules_zone **zone, struct weir_bytes name, struct wei
     snprintf(path, sizeof(path), "%s/%.*s", RULES_ZONE_FOLDER, (int)name.size, name.data);
     uint8_t *data = malloc(FILE_BYTES_MAX);
     size_t size = 0;
-    int err = data == NULL ? WEIR_ERR_MEMORY : read_file(path, data, &size);
+    int err = !data ? WEIR_ERR_MEMORY : read_file(path, data, &size);
     if (err == 0)
         err = rules_zone_parse(zone, data, size, reason);
     else if (err == WEIR_ERR_NOT_FOUND)
@@ -294,7 +294,7 @@ int rules_zone_open(struct rules_zone **zone, struct weir_bytes name, struct wei
 
 void rules_zone_close(struct rules_zone *zone)
 {
-    if (zone == NULL)
+    if (!zone)
         return;
     free(zone->at_s);
     free(zone->offset);

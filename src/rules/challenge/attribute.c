@@ -21,13 +21,13 @@ static bool passed(struct rules_evaluation *evaluation)
 {
     const struct weir_rules *rules = evaluation->rules;
     const struct weir_challenge_settings *settings = &rules->settings.challenge;
-    if (settings->keys == NULL || evaluation->request->client.family == 0)
+    if (!settings->keys || evaluation->request->client.family == 0)
         return false;
     struct weir_bytes cookies = rules_value(evaluation, rules->challenge_sources[0]);
     struct weir_bytes field = rules_value(evaluation, rules->challenge_sources[1]), value;
-    if (field.data != NULL && holds(evaluation, field))
+    if (field.data && holds(evaluation, field))
         return true;
-    for (int i = 0; i < RULES_CHALLENGE_COOKIES_MAX && cookies.data != NULL; i++) {
+    for (int i = 0; i < RULES_CHALLENGE_COOKIES_MAX && cookies.data; i++) {
         if (!weir_cookie_next(&cookies, settings->cookie, &value))
             return false;
         if (holds(evaluation, value))

@@ -36,7 +36,7 @@ static void load_secret_file(struct rules_loader *loader, const struct rules_nod
         return;
     const char *path = rules_path_of(loader, name);
     struct weir_challenge_keys *keys = rules_keep(loader, sizeof(*keys));
-    if (path == NULL || keys == NULL)
+    if (!path || !keys)
         return;
     long size = weir_file_read(path, text, sizeof(text), &reason);
     if (size < 0)
@@ -71,14 +71,14 @@ static void load_cookie(struct rules_loader *loader, const struct rules_node *ro
 {
     struct weir_bytes name = {COOKIE_NAME, strlen(COOKIE_NAME)};
     struct rules_quote quote;
-    if (node != NULL && !rules_read_text(loader, node, "cookie", &name))
+    if (node && !rules_read_text(loader, node, "cookie", &name))
         return;
     if (name.size > COOKIE_NAME_MAX || !weir_cookie_name_is_valid(name)) {
         rules_problem(loader, node,
                       "%s is not the name of a cookie: use 1 to %d letters, digits, `-` and `_`",
                       rules_quote(&quote, name.data, name.size), COOKIE_NAME_MAX);
     } else if (!settings->secure && is_secure_name(name)) {
-        rules_problem(loader, node != NULL ? node : root,
+        rules_problem(loader, node ? node : root,
                       "browsers refuse a cookie %s without `secure: true`; give `cookie` a name "
                       "without `__Host-` or `__Secure-`",
                       rules_quote(&quote, name.data, name.size));
@@ -123,20 +123,20 @@ void rules_load_challenge(struct rules_loader *loader, const struct rules_node *
     loader->challenge = true;
     if (!rules_fields(loader, node, "`challenge`", fields, COUNT))
         return;
-    if (fields[LISTEN].value != NULL)
+    if (fields[LISTEN].value)
         rules_read_listen(loader, fields[LISTEN].value, &settings->listener.address, &far);
-    if (fields[SECRET_FILE].value == NULL)
+    if (!fields[SECRET_FILE].value)
         rules_problem(loader, node,
                       "`secret_file` is missing: a file with a key, such as the output of "
                       "`openssl rand -hex 32`");
     else
         load_secret_file(loader, fields[SECRET_FILE].value, settings);
-    if (fields[LIFE].value != NULL)
+    if (fields[LIFE].value)
         rules_read_duration(loader, fields[LIFE].value, "life", LIFE_MIN_NS, LIFE_MAX_NS,
                             "1min to 30d", &settings->life_ns);
-    if (fields[DIFFICULTY_BITS].value != NULL)
+    if (fields[DIFFICULTY_BITS].value)
         load_difficulty(loader, fields[DIFFICULTY_BITS].value, settings);
-    if (fields[SECURE].value != NULL)
+    if (fields[SECURE].value)
         rules_read_bool(loader, fields[SECURE].value, "secure", &settings->secure);
     load_cookie(loader, node, fields[COOKIE].value, settings);
     intern_sources(loader, node);

@@ -29,7 +29,7 @@ uint16_t weir_rules_candidate(const struct weir_rules *rules, const struct weir_
         return 0;
     const struct rules_rates *rates = &rules->rules[live->rule].candidate;
     /* Of one key there is one candidate, whichever state its plan counts in. */
-    uint32_t state = live->limit != NULL ? rules_state_called(live->limit->name) : 0;
+    uint32_t state = live->limit ? rules_state_called(live->limit->name) : 0;
     for (uint8_t i = 0; i < rates->count; i++) {
         struct weir_check *check = &checks[i];
         *check = *live;

@@ -21,8 +21,7 @@ static uint64_t of_route(struct rules_evaluation *evaluation, const struct rules
     rules_path_atoms(evaluation);
     for (uint32_t i = 0; i < costs->route_count; i++) {
         const struct rules_route *route = &costs->routes[i];
-        bool same = route->method.data == NULL ||
-                    (method.data != NULL && weir_bytes_equal(method, route->method));
+        bool same = !route->method.data || (method.data && weir_bytes_equal(method, route->method));
         if (same && in_path(evaluation, route->atom))
             return route->cost;
     }
@@ -38,7 +37,7 @@ int rules_cost_of(struct rules_evaluation *evaluation, const struct rules_cost *
     }
     struct weir_bytes value = rules_value(evaluation, costs->attribute);
     *cost = costs->otherwise;
-    if (value.data == NULL)
+    if (!value.data)
         return 0;
     uint64_t number;
     bool good = value.size > 0 &&
@@ -47,7 +46,7 @@ int rules_cost_of(struct rules_evaluation *evaluation, const struct rules_cost *
     if (good) {
         *cost = number;
     } else if (!costs->lenient) {
-        if (evaluation->reason != NULL) {
+        if (evaluation->reason) {
             snprintf(evaluation->reason->text, sizeof(evaluation->reason->text),
                      "%s: must be a whole number from %llu to %llu", costs->name,
                      (unsigned long long)costs->least, (unsigned long long)costs->most);

@@ -68,7 +68,7 @@ int weir_rules_idempotency(const struct weir_rules *rules, const struct weir_che
     for (uint16_t i = 0; i < count; i++) {
         if (!has_state(&checks[i]))
             continue;
-        first = first == NULL ? &checks[i] : first;
+        first = !first ? &checks[i] : first;
         add_check(&context, &checks[i], rules->shared);
     }
     SHA256_Final(digest, &context);
@@ -80,7 +80,7 @@ int weir_rules_idempotency(const struct weir_rules *rules, const struct weir_che
         .cost = 1,
         .key = {text, 2 * TEXT_BYTES},
         /* Beside a state that it is charged with; the table needs none. */
-        .tag = first != NULL && rules->shared ? weir_check_tag(first) : 0,
+        .tag = first && rules->shared ? weir_check_tag(first) : 0,
         .rule = UINT32_MAX,
         .flags = WEIR_CHECK_IDEMPOTENCY,
         .on_store_error = WEIR_FAIL_LOCAL,

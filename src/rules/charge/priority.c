@@ -7,7 +7,7 @@
 
 static uint8_t class_called(const struct rules_priority *priority, struct weir_bytes name)
 {
-    for (uint8_t i = 0; name.data != NULL && i < priority->class_count; i++)
+    for (uint8_t i = 0; name.data && i < priority->class_count; i++)
         if (weir_bytes_are(name, priority->names[i]))
             return i;
     return priority->fallback;

@@ -100,11 +100,11 @@ static int try_rates(const struct rules_rates *rates, const struct rules_rates *
 {
     for (uint8_t i = 0; i < rates->count; i++) {
         const struct weir_limit *limit = &rates->limits[i];
-        const struct weir_limit *at = local && limit->local != NULL ? limit->local : limit;
+        const struct weir_limit *at = local && limit->local ? limit->local : limit;
         int fit = hash_name(limit) == mark->name ? fits(at, mark) : 0;
         if (fit > best) {
             settling->limit = at;
-            settling->cap = caps != NULL ? &caps->limits[i] : NULL;
+            settling->cap = caps ? &caps->limits[i] : NULL;
             best = fit;
         }
     }
@@ -118,9 +118,9 @@ static const struct weir_limit *own_cap(const struct weir_rules *rules,
 {
     const struct rules_refund *refund = rule->refund;
     struct rules_rates caps = {NULL, 0, NULL};
-    if (refund != NULL)
+    if (refund)
         caps = refund->caps;
-    for (uint32_t p = 0; refund != NULL && refund->plans != NULL && p < rules->plan_count; p++)
+    for (uint32_t p = 0; refund && refund->plans && p < rules->plan_count; p++)
         caps = caps.count == 0 ? refund->plans[p] : caps;
     return caps.count == 0 ? NULL : &caps.limits[state < caps.count ? state : 0];
 }
@@ -159,11 +159,10 @@ static int try_rule(const struct weir_rules *rules, uint32_t number,
 {
     const struct rules_rule *rule = &rules->rules[number];
     const struct rules_refund *refund = rule->refund;
-    int found =
-        try_rates(&rule->rates, refund != NULL ? &refund->caps : NULL, mark, local, best, settling);
-    for (uint32_t p = 0; rule->plans != NULL && p < rules->plan_count; p++) {
-        found = try_rates(&rule->plans[p], refund != NULL ? &refund->plans[p] : NULL, mark, local,
-                          found, settling);
+    int found = try_rates(&rule->rates, refund ? &refund->caps : NULL, mark, local, best, settling);
+    for (uint32_t p = 0; rule->plans && p < rules->plan_count; p++) {
+        found = try_rates(&rule->plans[p], refund ? &refund->plans[p] : NULL, mark, local, found,
+                          settling);
     }
     if (found < 2 && rule->own_count > 0)
         found = try_overrides(rules, number, mark, local, found, settling);
@@ -189,6 +188,6 @@ bool weir_rules_gives_back(const struct weir_rules *rules, uint32_t rule, uint32
 {
     const struct rules_refund *refund = rules->rules[rule].refund;
     uint32_t bit = status - WEIR_STATUS_MIN;
-    return refund != NULL && status >= WEIR_STATUS_MIN && status <= WEIR_STATUS_MAX &&
+    return refund && status >= WEIR_STATUS_MIN && status <= WEIR_STATUS_MAX &&
            (refund->statuses[bit / 8] >> bit % 8 & 1) != 0;
 }

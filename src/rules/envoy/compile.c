@@ -23,7 +23,7 @@ static struct weir_bytes join(struct envoy_loader *loader, struct weir_bytes a, 
                               struct weir_bytes b)
 {
     char *text = envoy_keep(loader, a.size + b.size + 2);
-    if (text == NULL)
+    if (!text)
         return (struct weir_bytes){"", 0};
     char *end = put(text, a);
     *end++ = by;
@@ -39,7 +39,7 @@ static bool grow(void **list, uint32_t count, uint32_t *room)
         return true;
     uint32_t more = *room == 0 ? 64 : *room * 2;
     void *larger = realloc(*list, more * sizeof(void *));
-    if (larger == NULL)
+    if (!larger)
         return false;
     *list = larger;
     *room = more;
@@ -51,7 +51,7 @@ static uint32_t add_node(struct envoy_loader *loader, struct weir_bytes composit
 {
     struct weir_envoy *envoy = loader->envoy;
     struct envoy_node *node = envoy_keep(loader, sizeof(*node));
-    if (node == NULL || !grow((void **)&envoy->nodes, envoy->node_count, &envoy->node_room)) {
+    if (!node || !grow((void **)&envoy->nodes, envoy->node_count, &envoy->node_room)) {
         loader->no_memory = true;
         return RULES_NONE;
     }
@@ -78,7 +78,7 @@ static void add_pattern(struct envoy_loader *loader, struct envoy_node *level,
 {
     struct envoy_pattern *pattern = envoy_keep(loader, sizeof(*pattern));
     char *glob = envoy_keep(loader, 2 * composite.size + 1);
-    if (pattern == NULL || glob == NULL)
+    if (!pattern || !glob)
         return;
     size_t used = 0;
     for (size_t i = 0; i < composite.size; i++) {
@@ -88,7 +88,7 @@ static void add_pattern(struct envoy_loader *loader, struct envoy_node *level,
     }
     pattern->glob = (struct weir_bytes){glob, used};
     pattern->node = number;
-    if (level->last_pattern != NULL)
+    if (level->last_pattern)
         level->last_pattern->next = pattern;
     else
         level->patterns = pattern;
@@ -112,7 +112,7 @@ static void add_limit(struct envoy_loader *loader, struct weir_envoy_rule *rule,
     limit->limit.name = WEIR_ENVOY_LIMIT_NAME;
     if (loader->envoy->options.nodes > 1) {
         struct weir_limit *part = envoy_keep(loader, sizeof(*part));
-        if (part == NULL)
+        if (!part)
             return;
         weir_limit_divide(&limit->limit, loader->envoy->options.nodes, part);
         limit->limit.local = part;
@@ -208,7 +208,7 @@ static void read_fields(struct envoy_loader *loader, const struct rules_node *ma
             wrong(loader, key, "a key must be a word");
         else if (found < 0)
             unknown_key(loader, key, known);
-        else if (fields->value[found] != NULL)
+        else if (fields->value[found])
             envoy_fail(loader, "weir: line %u: `%s` is given twice", key->line, key_names[found]);
         else
             fields->value[found] = map->items[i + 1];
@@ -221,7 +221,7 @@ static uint64_t read_number(struct envoy_loader *loader, const struct fields *fi
 {
     const struct rules_node *node = fields->value[key];
     struct envoy_resolved value;
-    if (node == NULL)
+    if (!node)
         return fallback;
     bool whole = envoy_resolve(node, &value) && value.type == ENVOY_INT &&
                  (!value.negative || value.magnitude == 0);
@@ -243,13 +243,13 @@ static unsigned read_word(struct envoy_loader *loader, const struct fields *fiel
     const struct rules_node *node = fields->value[key];
     char what[256];
     int used = snprintf(what, sizeof(what), "`%s` must be one of", key_names[key]);
-    for (unsigned i = 0; node != NULL && i < count; i++) {
+    for (unsigned i = 0; node && i < count; i++) {
         if (node->kind == RULES_SCALAR && strcmp(node->text, words[i]) == 0)
             return i;
         used +=
             snprintf(what + used, sizeof(what) - (size_t)used, "%s %s", i > 0 ? "," : "", words[i]);
     }
-    if (node != NULL)
+    if (node)
         wrong(loader, node, what);
     return fallback;
 }
@@ -278,14 +278,14 @@ static void read_spec(struct envoy_loader *loader, const struct fields *fields, 
     spec->strict = read_word(loader, fields, KEY_STRICT, no_yes, 2, 0) == 1;
     bool bucket = spec->algorithm == WEIR_TOKEN_BUCKET || spec->algorithm == WEIR_GCRA ||
                   spec->algorithm == WEIR_LEAKY_BUCKET;
-    if (fields->value[KEY_BURST] != NULL && !bucket) {
+    if (fields->value[KEY_BURST] && !bucket) {
         envoy_fail(loader, "weir: line %u: `burst` is for token_bucket, gcra and leaky_bucket",
                    fields->value[KEY_BURST]->line);
     }
     bool sliding = spec->algorithm == WEIR_SLIDING_WINDOW;
     const struct rules_node *of_sliding =
         fields->value[fields->value[KEY_SEGMENTS] != NULL ? KEY_SEGMENTS : KEY_STRICT];
-    if (of_sliding != NULL && !sliding) {
+    if (of_sliding && !sliding) {
         envoy_fail(loader, "weir: line %u: `segments` and `strict` are for sliding_window",
                    of_sliding->line);
     }
@@ -301,10 +301,10 @@ static void load_item(struct envoy_loader *loader, const struct rules_node *node
         return;
     const struct rules_node *unit_node = fields.value[KEY_UNIT];
     uint8_t unit = WEIR_ENVOY_UNKNOWN;
-    if (unit_node != NULL && unit_node->kind == RULES_SCALAR)
+    if (unit_node && unit_node->kind == RULES_SCALAR)
         unit = envoy_unit_of((struct weir_bytes){unit_node->text, unit_node->size});
-    if (unit == WEIR_ENVOY_UNKNOWN || fields.value[KEY_REQUESTS] == NULL) {
-        wrong(loader, unit == WEIR_ENVOY_UNKNOWN && unit_node != NULL ? unit_node : node,
+    if (unit == WEIR_ENVOY_UNKNOWN || !fields.value[KEY_REQUESTS]) {
+        wrong(loader, unit == WEIR_ENVOY_UNKNOWN && unit_node ? unit_node : node,
               "a limit needs a `unit` (second, minute, hour, day, week, month, year) and "
               "`requests_per_unit`");
         return;
@@ -340,13 +340,13 @@ static void load_manner(struct envoy_loader *loader, const struct fields *fields
     rule->cost = read_number(loader, fields, KEY_COST, 1, WEIR_RATE_MAX, 1);
     rule->charge = (uint8_t)read_word(loader, fields, KEY_CHARGE, charges, 3, charge);
     const struct rules_node *given = fields->value[KEY_CHARGE];
-    if (given != NULL && rule->charge == ENVOY_CHARGE_IF_ALL && loader->envoy->options.redis_compat)
+    if (given && rule->charge == ENVOY_CHARGE_IF_ALL && loader->envoy->options.redis_compat)
         wrong(loader, given, "`charge: if_all_allow` cannot be combined with `redis_compat`");
     rule->on_store_error =
         (uint8_t)read_word(loader, fields, KEY_ON_STORE_ERROR, failures, 4, rule->on_store_error);
     const struct weir_envoy_options *options = &loader->envoy->options;
     given = fields->value[KEY_ON_STORE_ERROR];
-    if (given != NULL && rule->on_store_error == WEIR_ENVOY_STORE_LOCAL && options->shared &&
+    if (given && rule->on_store_error == WEIR_ENVOY_STORE_LOCAL && options->shared &&
         options->nodes == 0)
         wrong(loader, given, "`on_store_error: local` needs `nodes` in the rules file's `store`");
 }
@@ -359,28 +359,28 @@ static void make_limits(struct envoy_loader *loader, const struct envoy_source *
     struct weir_limit_spec spec = {0};
     uint32_t line = 0;
     if (rule->unlimited) {
-        if (source->weir != NULL) {
+        if (source->weir) {
             envoy_fail(loader, "weir: line %u: nothing to say of an unlimited descriptor",
                        source->weir->line);
         }
         return;
     }
-    if (source->weir != NULL) {
+    if (source->weir) {
         line = source->weir->line;
         read_fields(loader, source->weir, KEYS_OF_WEIR, &fields);
         if (loader->failed)
             return;
     }
     const struct rules_node *list = fields.value[KEY_LIMITS];
-    uint32_t room = list != NULL ? ENVOY_LIMITS_MAX : 1;
+    uint32_t room = list ? ENVOY_LIMITS_MAX : 1;
     rule->limits = envoy_keep(loader, room * sizeof(*rule->limits));
-    if (rule->limits == NULL)
+    if (!rule->limits)
         return;
     read_spec(loader, &fields, rule->unit, rule->requests, &spec);
     load_manner(loader, &fields, spec.algorithm, rule);
     if (!loader->failed)
         add_limit(loader, rule, &spec, rule->requests, rule->unit, line);
-    if (list != NULL && !loader->failed)
+    if (list && !loader->failed)
         load_items(loader, list, rule);
 }
 
@@ -401,7 +401,7 @@ static void check_replaces(struct envoy_loader *loader, const struct envoy_sourc
                            struct weir_envoy_rule *rule)
 {
     uint32_t *replaces = envoy_keep(loader, (source->replace_count + 1) * sizeof(*replaces));
-    for (uint32_t i = 0; replaces != NULL && i < source->replace_count; i++) {
+    for (uint32_t i = 0; replaces && i < source->replace_count; i++) {
         struct weir_bytes name = source->replaces[i];
         if (name.size == 0)
             envoy_fail(loader, "should not have an empty replaces entry");
@@ -427,7 +427,7 @@ static struct weir_envoy_rule *add_rule(struct envoy_loader *loader,
                    source->unit.data);
     }
     struct weir_envoy_rule *rule = envoy_keep(loader, sizeof(*rule));
-    if (rule == NULL || !grow((void **)&envoy->rules, envoy->rule_count, &envoy->rule_room)) {
+    if (!rule || !grow((void **)&envoy->rules, envoy->rule_count, &envoy->rule_room)) {
         loader->no_memory = true;
         return NULL;
     }
@@ -457,7 +457,7 @@ static void load_level(struct envoy_loader *loader, uint32_t level, struct weir_
 static void check_share(struct envoy_loader *loader, const struct envoy_source *source,
                         struct weir_bytes composite)
 {
-    if (source->share_threshold && memchr(composite.data, '*', composite.size) == NULL) {
+    if (source->share_threshold && !memchr(composite.data, '*', composite.size)) {
         envoy_fail(loader,
                    "share_threshold can only be used with wildcard values (containing '*'), but "
                    "found key '%.*s'",
@@ -486,11 +486,11 @@ static void load_descriptor(struct envoy_loader *loader, uint32_t level, struct 
     struct weir_envoy_rule *rule = source->has_limit ? add_rule(loader, source, stat) : NULL;
     check_share(loader, source, composite);
     const struct weir_envoy_value *metadata =
-        source->metadata != NULL ? envoy_metadata(loader, source->metadata) : NULL;
-    if (rule != NULL && !loader->failed && !loader->no_memory) {
+        source->metadata ? envoy_metadata(loader, source->metadata) : NULL;
+    if (rule && !loader->failed && !loader->no_memory) {
         rule->metadata = metadata;
         make_limits(loader, source, rule);
-    } else if (rule == NULL && source->weir != NULL) {
+    } else if (!rule && source->weir) {
         envoy_fail(loader, "weir: line %u: a descriptor with this key needs a rate_limit",
                    source->weir->line);
     }
@@ -503,7 +503,7 @@ static void load_descriptor(struct envoy_loader *loader, uint32_t level, struct 
     node->share_threshold = source->share_threshold;
     envoy->shares |= source->share_threshold;
     parent->children++;
-    if (memchr(composite.data, '*', composite.size) != NULL)
+    if (memchr(composite.data, '*', composite.size))
         add_pattern(loader, parent, composite, number);
     add_word(loader, &envoy->words, level, composite, number);
     if (composite.size > envoy->longest_stat)

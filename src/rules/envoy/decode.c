@@ -158,7 +158,7 @@ static void check_keys(struct envoy_loader *loader, const struct rules_node *map
             fail_with_value(loader, "error loading config file: yaml: invalid map key: ", "", key);
         } else if (resolved.type != ENVOY_TEXT) {
             fail_with_value(loader, "config error, key is not of type string: ", "", key);
-        } else if (known == NULL) {
+        } else if (!known) {
             fail_with_value(loader, "config error, unknown key ", "'", key);
         } else {
             warn_misplaced(loader, key, known, place);
@@ -229,7 +229,7 @@ static uint32_t read_list(struct envoy_loader *loader, const struct rules_node *
         return 0;
     }
     array = envoy_borrow(loader, (node->size + 1) * size);
-    if (array == NULL)
+    if (!array)
         return 0;
     memcpy(items, &array, sizeof(array));
     for (uint32_t i = 0; i < node->size; i++)
@@ -391,7 +391,7 @@ void envoy_decode(struct envoy_loader *loader, const char *text, size_t size,
         loader->no_memory = true;
     else if (err < 0)
         envoy_fail(loader, "error loading config file: %s", problems.list[0].message);
-    else if (root != NULL)
+    else if (root)
         decode_root(loader, root, file);
     weir_problems_free(&problems);
 }

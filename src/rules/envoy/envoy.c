@@ -20,8 +20,7 @@ struct weir_envoy *weir_envoy_ref(struct weir_envoy *envoy)
 void weir_envoy_unref(struct weir_envoy *envoy)
 {
     /* Release what this holder did, acquire what all others did, before anything is freed. */
-    if (envoy == NULL ||
-        atomic_fetch_sub_explicit(&envoy->references, 1, memory_order_acq_rel) != 1)
+    if (!envoy || atomic_fetch_sub_explicit(&envoy->references, 1, memory_order_acq_rel) != 1)
         return;
     rules_string_map_free(&envoy->domains);
     rules_string_map_free(&envoy->words);
@@ -44,9 +43,9 @@ static bool keep_options(struct weir_envoy *envoy, const struct weir_envoy_optio
     if (envoy->options.near_limit_ratio <= 0)
         envoy->options.near_limit_ratio = NEAR_LIMIT_RATIO;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (*texts[i] != NULL) {
+        if (*texts[i]) {
             *texts[i] = rules_arena_copy(&envoy->arena, *texts[i], strlen(*texts[i]));
-            if (*texts[i] == NULL)
+            if (!*texts[i])
                 return false;
         }
     }
@@ -61,13 +60,13 @@ static void load_files(struct envoy_loader *loader, const struct weir_envoy_file
     const char *prefix = loader->envoy->options.name_prefix;
     struct envoy_source_file *sources = envoy_borrow(loader, (count + 1) * sizeof(*sources));
     for (uint32_t i = 0; i < count && !loader->failed && !loader->no_memory; i++) {
-        size_t size = strlen(files[i].name) + (prefix != NULL ? strlen(prefix) : 0) + 1;
+        size_t size = strlen(files[i].name) + (prefix ? strlen(prefix) : 0) + 1;
         char *name = envoy_borrow(loader, size);
-        if (name == NULL)
+        if (!name)
             return;
-        snprintf(name, size, "%s%s", prefix != NULL ? prefix : "", files[i].name);
+        snprintf(name, size, "%s%s", prefix ? prefix : "", files[i].name);
         loader->file = sources[i].name = name;
-        if (loader->envoy->options.opening != NULL)
+        if (loader->envoy->options.opening)
             loader->envoy->options.opening(name);
         envoy_decode(loader, files[i].text, files[i].size, &sources[i]);
     }
@@ -81,7 +80,7 @@ int weir_envoy_parse(struct weir_envoy **out, const struct weir_envoy_file *file
     *out = NULL;
     error->text[0] = '\0';
     struct weir_envoy *envoy = calloc(1, sizeof(*envoy));
-    if (envoy == NULL)
+    if (!envoy)
         return WEIR_ERR_MEMORY;
     atomic_init(&envoy->references, 1);
     struct envoy_loader loader = {.envoy = envoy, .error = error};
@@ -170,7 +169,7 @@ size_t weir_envoy_dump(const struct weir_envoy *envoy, char *out, size_t size)
     for (uint32_t i = 0; i < envoy->rule_count; i++) {
         const struct weir_envoy_rule *rule = envoy->rules[i];
         char *at = used < size ? out + used : NULL;
-        int more = snprintf(at, at != NULL ? size - used : 0,
+        int more = snprintf(at, at ? size - used : 0,
                             "%s: unit=%s requests_per_unit=%u, shadow_mode: %s, quota_mode: %s\n",
                             rule->stat.data, envoy_unit_name(rule->unit), rule->requests,
                             rule->shadow ? "true" : "false", rule->quota ? "true" : "false");

@@ -33,13 +33,13 @@ struct walk {
 static int walk_folder(struct walk *walk, size_t size, unsigned depth)
 {
     DIR *folder = depth < FOLDERS_MAX ? opendir(walk->path) : NULL;
-    if (folder == NULL) {
+    if (!folder) {
         errno = depth < FOLDERS_MAX ? errno : ELOOP;
         return WEIR_ERR_IO;
     }
     int err = 0;
     const struct dirent *entry;
-    while (err == 0 && (entry = readdir(folder)) != NULL) {
+    while (err == 0 && (entry = readdir(folder))) {
         const char *name = entry->d_name;
         struct stat own, what;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
@@ -97,7 +97,7 @@ static int read_file(struct rules_arena *arena, const char *path, size_t size,
     char *text = rules_arena_alloc(arena, size + 1);
     size_t used = 0;
     ssize_t got = 1;
-    if (text == NULL)
+    if (!text)
         return WEIR_ERR_MEMORY;
     int file = weir_file_open(path, reason);
     if (file < 0)
@@ -126,16 +126,16 @@ static int visit_reading(struct walk *walk, const struct stat *own, const struct
     if (folder->count == reading->room) {
         uint32_t room = reading->room == 0 ? 16 : reading->room * 2;
         struct weir_envoy_file *files = realloc(folder->files, room * sizeof(*files));
-        if (files == NULL)
+        if (!files)
             return WEIR_ERR_MEMORY;
         folder->files = files;
         reading->room = room;
     }
     const char *relative = walk->path + walk->root_size;
     char *name = rules_arena_copy(&folder->arena, relative, strlen(relative));
-    if (name == NULL)
+    if (!name)
         return WEIR_ERR_MEMORY;
-    for (char *slash = strchr(name, '/'); slash != NULL; slash = strchr(slash, '/'))
+    for (char *slash = strchr(name, '/'); slash; slash = strchr(slash, '/'))
         *slash = '.';
     struct weir_envoy_file *file = &folder->files[folder->count];
     file->name = name;

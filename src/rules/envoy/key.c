@@ -49,7 +49,7 @@ static void tuple_put_text(struct tuple *tuple, struct weir_bytes text)
 static struct weir_bytes prefix_of(const struct weir_envoy_item *item,
                                    const struct weir_envoy_part *part, char *room)
 {
-    if (item->rule != NULL)
+    if (item->rule)
         return item->rule->limits[part->index].prefix;
     return (struct weir_bytes){room, envoy_prefix_write(room, &part->limit->spec, 0)};
 }
@@ -59,7 +59,7 @@ static struct weir_bytes value_of(const struct weir_envoy_item *item,
                                   const struct weir_envoy_descriptor *of, uint32_t entry,
                                   bool *pattern)
 {
-    *pattern = item->patterns != NULL && item->patterns[entry].data != NULL;
+    *pattern = item->patterns && item->patterns[entry].data;
     return *pattern ? item->patterns[entry] : of->entries[entry].value;
 }
 
@@ -90,7 +90,7 @@ size_t envoy_counter_size(const struct weir_envoy *envoy, const struct weir_envo
                           const struct weir_envoy_descriptor *of)
 {
     const char *prefix = envoy->options.redis_prefix;
-    size_t size = (prefix != NULL ? strlen(prefix) : 0) + request->domain.size + 1 + 20;
+    size_t size = (prefix ? strlen(prefix) : 0) + request->domain.size + 1 + 20;
     for (uint32_t i = 0; i < of->entry_count; i++) {
         struct weir_bytes key = of->entries[i].key, value = of->entries[i].value;
         size +=
@@ -114,10 +114,10 @@ void envoy_counter_key(struct weir_envoy_plan *plan, const struct weir_envoy_par
     const struct weir_envoy_item *item = &plan->items[part->item];
     const struct weir_envoy_descriptor *of = &plan->request->descriptors[part->item];
     const char *prefix = plan->envoy->options.redis_prefix;
-    size_t prefix_size = prefix != NULL ? strlen(prefix) : 0;
+    size_t prefix_size = prefix ? strlen(prefix) : 0;
     uint64_t unit_s = part->limit->spec.window_ns / 1000000000;
     char *start = envoy_plan_alloc(plan, envoy_counter_size(plan->envoy, plan->request, of));
-    memcpy(start, prefix != NULL ? prefix : "", prefix_size);
+    memcpy(start, prefix ? prefix : "", prefix_size);
     char *out = put_bytes(start + prefix_size, plan->request->domain, '_');
     for (uint32_t i = 0; i < of->entry_count; i++) {
         bool pattern;

@@ -41,7 +41,7 @@ struct weir_bytes envoy_keep_text(struct envoy_loader *loader, struct weir_bytes
 {
     const char *copy = rules_arena_copy(&loader->envoy->arena, text.data, text.size);
     loader->no_memory |= copy == NULL;
-    return copy != NULL ? (struct weir_bytes){copy, text.size} : (struct weir_bytes){"", 0};
+    return copy ? (struct weir_bytes){copy, text.size} : (struct weir_bytes){"", 0};
 }
 
 void envoy_resolve_or_fail(struct envoy_loader *loader, const struct rules_node *node,
@@ -52,5 +52,5 @@ void envoy_resolve_or_fail(struct envoy_loader *loader, const struct rules_node 
     struct rules_quote quote;
     envoy_fail(loader, "error loading config file: yaml: cannot decode %s %s as a !!%s", value->tag,
                rules_quote(&quote, node->text, node->size),
-               strrchr(node->tag, ':') != NULL ? strrchr(node->tag, ':') + 1 : node->tag);
+               strrchr(node->tag, ':') ? strrchr(node->tag, ':') + 1 : node->tag);
 }

@@ -18,7 +18,7 @@ static uint32_t find(const struct weir_envoy *envoy, uint32_t level, const char 
 
 static uint32_t find_pattern(const struct envoy_node *level, struct weir_bytes text)
 {
-    for (const struct envoy_pattern *at = level->patterns; at != NULL; at = at->next)
+    for (const struct envoy_pattern *at = level->patterns; at; at = at->next)
         if (weir_glob_match(at->glob, text))
             return at->node;
     return RULES_NONE;
@@ -35,7 +35,7 @@ static uint32_t step(const struct weir_envoy *envoy, uint32_t level,
     out->by_pattern = false;
     out->by_value = true;
     uint32_t number = find(envoy, level, text.data, text.size);
-    if (number == RULES_NONE && envoy->nodes[level]->patterns != NULL) {
+    if (number == RULES_NONE && envoy->nodes[level]->patterns) {
         number = find_pattern(envoy->nodes[level], text);
         out->by_pattern = number != RULES_NONE;
     }
@@ -166,7 +166,7 @@ struct weir_bytes envoy_stat(struct weir_envoy_plan *plan, const struct weir_env
     for (uint32_t i = 0; i < walk->steps; i++) {
         struct weir_bytes value = value_shown(walk->rule, shares, &walk->path[i], &of->entries[i]);
         put(&writer, '.', of->entries[i].key);
-        if (value.data != NULL)
+        if (value.data)
             put(&writer, '_', value);
     }
     return (struct weir_bytes){writer.start, (size_t)(writer.end - writer.start)};

@@ -19,7 +19,7 @@ static struct weir_bytes read_string(struct reader *reader, const struct rules_n
     struct envoy_loader *loader = reader->loader;
     const char *copy = rules_arena_copy(&loader->envoy->arena, node->text, node->size);
     loader->no_memory |= copy == NULL;
-    return (struct weir_bytes){copy, copy != NULL ? node->size : 0};
+    return (struct weir_bytes){copy, copy ? node->size : 0};
 }
 
 static void read_value(struct reader *reader, const struct rules_node *node, unsigned depth,
@@ -67,7 +67,7 @@ static void read_map_fields(struct reader *reader, const struct rules_node *map,
         if (envoy_is_merge(key)) {
             for (uint32_t j = value->kind == RULES_LIST ? value->size : 1; j > 0; j--) {
                 const struct rules_node *merged = merged_map(value, j - 1);
-                if (merged != NULL)
+                if (merged)
                     read_map_fields(reader, merged, depth, out, names, items);
             }
         } else if (key->kind != RULES_SCALAR) {
@@ -93,7 +93,7 @@ static void read_map(struct reader *reader, const struct rules_node *map, unsign
     out->count = 0;
     out->names = names;
     out->items = items;
-    if (names != NULL && items != NULL)
+    if (names && items)
         read_map_fields(reader, map, depth, out, names, items);
 }
 
@@ -103,7 +103,7 @@ static void read_list(struct reader *reader, const struct rules_node *list, unsi
     struct weir_envoy_value *items = envoy_keep(reader->loader, (list->size + 1) * sizeof(*items));
     out->kind = WEIR_ENVOY_LIST;
     out->items = items;
-    out->count = items != NULL ? list->size : 0;
+    out->count = items ? list->size : 0;
     for (uint32_t i = 0; i < out->count; i++)
         read_value(reader, list->items[i], depth + 1, &items[i]);
 }
@@ -152,7 +152,7 @@ const struct weir_envoy_value *envoy_metadata(struct envoy_loader *loader,
 {
     struct reader reader = {loader, 0};
     struct weir_envoy_value *metadata = envoy_keep(loader, sizeof(*metadata));
-    if (metadata == NULL)
+    if (!metadata)
         return NULL;
     read_value(&reader, node, 1, metadata);
     if (reader.values > loader->envoy->metadata_values)

@@ -68,7 +68,7 @@ static const struct weir_bytes *patterns_of(struct weir_envoy_plan *plan,
         const struct envoy_step *at = &walk->path[i];
         if (!at->by_pattern || !at->node->share_threshold)
             continue;
-        if (patterns == NULL) {
+        if (!patterns) {
             patterns = envoy_plan_alloc(plan, of->entry_count * sizeof(*patterns));
             memset(patterns, 0, of->entry_count * sizeof(*patterns));
         }
@@ -91,7 +91,7 @@ static int plan_override(struct weir_envoy_plan *plan, const struct weir_envoy_d
     item->override = override(context, of->requests_per_unit, seconds, reason);
     item->stat = envoy_override_stat(plan, of);
     plan->overrides = true;
-    return item->override != NULL ? 0 : WEIR_ERR_FULL;
+    return item->override ? 0 : WEIR_ERR_FULL;
 }
 
 static void plan_rule(struct weir_envoy_plan *plan, const struct weir_envoy_descriptor *of,
@@ -99,7 +99,7 @@ static void plan_rule(struct weir_envoy_plan *plan, const struct weir_envoy_desc
 {
     struct envoy_walk walk;
     envoy_walk(plan->envoy, domain, of, room, &walk);
-    if (walk.rule == NULL)
+    if (!walk.rule)
         return;
     item->rule = walk.rule;
     item->unlimited = walk.rule->unlimited;
@@ -116,13 +116,12 @@ static void plan_replaces(struct weir_envoy_plan *plan)
     memset(replaced, 0, size);
     for (uint32_t i = 0; i < count; i++) {
         const struct weir_envoy_rule *rule = plan->items[i].rule;
-        for (uint32_t j = 0; rule != NULL && j < rule->replace_count; j++)
+        for (uint32_t j = 0; rule && j < rule->replace_count; j++)
             replaced[rule->replaces[j] / 8] |= (uint8_t)(1u << rule->replaces[j] % 8);
     }
     for (uint32_t i = 0; i < count; i++) {
         struct weir_envoy_item *item = &plan->items[i];
-        bool named =
-            item->rule != NULL && !item->unlimited && item->rule->name_number != RULES_NONE;
+        bool named = item->rule && !item->unlimited && item->rule->name_number != RULES_NONE;
         uint32_t name = named ? item->rule->name_number : 0;
         if (named && (replaced[name / 8] >> name % 8 & 1) != 0)
             *item = (struct weir_envoy_item){.hits = item->hits};
@@ -143,8 +142,8 @@ static bool is_counter(const struct weir_envoy_plan *plan, const struct weir_env
     const struct weir_envoy_rule *rule = item->rule;
     if (!plan->envoy->options.redis_compat)
         return false;
-    if (rule == NULL)
-        return item->override != NULL;
+    if (!rule)
+        return item->override;
     const struct weir_limit_spec *spec = &rule->limits->limit.spec;
     return rule->limit_count == 1 && rule->charge == ENVOY_CHARGE_ALWAYS &&
            spec->algorithm == WEIR_FIXED_WINDOW &&
@@ -157,17 +156,17 @@ static void add_part(struct weir_envoy_plan *plan, uint32_t at, const struct wei
     const struct weir_envoy_item *item = &plan->items[at];
     const struct weir_envoy_rule *rule = item->rule;
     bool negative = plan->request->descriptors[at].is_negative_hits;
-    uint8_t charge = rule != NULL ? rule->charge : envoy_default_charge(&plan->envoy->options);
+    uint8_t charge = rule ? rule->charge : envoy_default_charge(&plan->envoy->options);
     struct weir_envoy_part *part = &plan->parts[plan->part_count++];
     *part = (struct weir_envoy_part){
         .limit = limit,
-        .cost = multiply(item->hits, rule != NULL ? rule->cost : 1),
+        .cost = multiply(item->hits, rule ? rule->cost : 1),
         .item = at,
         .op = negative ? WEIR_OP_REFUND : WEIR_OP_DECIDE,
-        .on_store_error = rule != NULL ? rule->on_store_error : plan->envoy->options.on_store_error,
+        .on_store_error = rule ? rule->on_store_error : plan->envoy->options.on_store_error,
         .index = (uint8_t)index,
     };
-    if (rule != NULL && rule->shadow)
+    if (rule && rule->shadow)
         part->flags |= WEIR_CHECK_SHADOW;
     if (charge == ENVOY_CHARGE_ALWAYS)
         part->flags |= WEIR_CHECK_CHARGE_ON_DENY;
@@ -183,13 +182,13 @@ static void add_parts(struct weir_envoy_plan *plan, bool negative, bool counter)
 {
     for (uint32_t i = 0; i < plan->request->descriptor_count; i++) {
         struct weir_envoy_item *item = &plan->items[i];
-        uint32_t limits = item->rule != NULL ? item->rule->limit_count : 0;
+        uint32_t limits = item->rule ? item->rule->limit_count : 0;
         bool wanted = plan->request->descriptors[i].is_negative_hits == negative &&
-                      (limits > 0 || item->override != NULL) && is_counter(plan, item) == counter;
+                      (limits > 0 || item->override) && is_counter(plan, item) == counter;
         if (!wanted)
             continue;
         item->part = plan->part_count;
-        if (item->override != NULL)
+        if (item->override)
             add_part(plan, i, item->override, 0);
         for (uint32_t j = 0; j < limits; j++)
             add_part(plan, i, &item->rule->limits[j].limit, j);
@@ -217,8 +216,7 @@ static bool clashes(const struct weir_envoy_plan *plan, uint32_t first, uint32_t
     const struct weir_envoy_descriptor *of = plan->request->descriptors;
     for (uint32_t i = first; i < at; i++) {
         const struct weir_envoy_part *other = &plan->parts[i];
-        bool override =
-            plan->items[part->item].override != NULL || plan->items[other->item].override != NULL;
+        bool override = plan->items[part->item].override || plan->items[other->item].override;
         if (override && other->limit != part->limit &&
             same_entries(&of[other->item], &of[part->item]))
             return true;

@@ -140,7 +140,7 @@ static struct weir_envoy_value passed_metadata(struct weir_envoy_plan *plan,
     for (uint32_t i = 0; i < plan->request->descriptor_count; i++) {
         const struct weir_envoy_rule *rule = plan->items[i].rule;
         bool passed = statuses[i].code == WEIR_ENVOY_OK && !plan->items[i].unlimited;
-        if (!passed || rule == NULL || rule->metadata == NULL)
+        if (!passed || !rule || !rule->metadata)
             continue;
         bool seen = false;
         for (uint32_t j = 0; j < count; j++)
@@ -261,7 +261,7 @@ static void fill_status(const struct weir_envoy_plan *plan, const struct weir_en
     status->has_limit = true;
     status->limit_remaining = remaining < UINT32_MAX ? (uint32_t)remaining : UINT32_MAX;
     status->duration_until_reset_s = reset_of(part);
-    if (item->rule != NULL) {
+    if (item->rule) {
         const struct envoy_limit *limit = &item->rule->limits[part->index];
         status->requests_per_unit = limit->requests;
         status->unit = limit->unit;
@@ -292,7 +292,7 @@ static void count_status(const struct weir_envoy_plan *plan, uint32_t i,
     }
     if (item->unlimited)
         return;
-    bool quota = plan->envoy->options.quota_mode || (item->rule != NULL && item->rule->quota);
+    bool quota = plan->envoy->options.quota_mode || (item->rule && item->rule->quota);
     bool over = status->code == WEIR_ENVOY_OVER_LIMIT;
     count->quota += quota;
     count->quota_over += quota && over;
@@ -307,7 +307,7 @@ static void set_header(struct weir_envoy_plan *plan, struct weir_envoy_header *h
                        const char *name, const char *fallback, uint64_t number)
 {
     char *text = envoy_plan_alloc(plan, NUMBER_MAX);
-    const char *key = name != NULL ? name : fallback;
+    const char *key = name ? name : fallback;
     int size = snprintf(text, NUMBER_MAX, "%llu", (unsigned long long)number);
     header->key = (struct weir_bytes){key, strlen(key)};
     header->value = (struct weir_bytes){text, (size_t)size};
@@ -361,7 +361,7 @@ int weir_envoy_respond(struct weir_envoy_plan *plan, struct weir_envoy_response 
         *shadowed = options->shadow_mode;
         response->overall_code = options->shadow_mode ? WEIR_ENVOY_OK : WEIR_ENVOY_OVER_LIMIT;
     }
-    if (options->headers && count.nearest != NULL)
+    if (options->headers && count.nearest)
         set_headers(plan, count.nearest, response);
     if (options->dynamic_metadata)
         response->dynamic_metadata = dynamic_metadata(plan, statuses);

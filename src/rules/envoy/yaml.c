@@ -140,7 +140,7 @@ static uint8_t type_of_plain(const struct rules_node *node, struct envoy_resolve
     }
     char plain[NUMBER_MAX];
     size_t used = 0;
-    if (strchr("+-.0123456789", node->text[0]) == NULL || node->size >= sizeof(plain))
+    if (!strchr("+-.0123456789", node->text[0]) || node->size >= sizeof(plain))
         return ENVOY_TEXT;
     for (const char *at = node->text; *at != '\0'; at++)
         if (*at != '_')
@@ -178,7 +178,7 @@ bool envoy_resolve(const struct rules_node *node, struct envoy_resolved *out)
     *out = (struct envoy_resolved){0};
     if (node->kind != RULES_SCALAR)
         out->type = node->kind == RULES_LIST ? ENVOY_LIST : ENVOY_MAP;
-    else if (node->tag != NULL)
+    else if (node->tag)
         return resolve_tagged(node, out);
     else
         out->type = node->plain ? type_of_plain(node, out) : ENVOY_TEXT;
@@ -189,8 +189,7 @@ bool envoy_resolve(const struct rules_node *node, struct envoy_resolved *out)
 bool envoy_is_merge(const struct rules_node *key)
 {
     return key->kind == RULES_SCALAR && strcmp(key->text, "<<") == 0 &&
-           ((key->plain && key->tag == NULL) ||
-            (key->tag != NULL && strcmp(key->tag, LONG_TAG "merge") == 0));
+           ((key->plain && !key->tag) || (key->tag && strcmp(key->tag, LONG_TAG "merge") == 0));
 }
 
 /* --- Texts ------------------------------------------------------------------------------------ */
@@ -276,7 +275,7 @@ void envoy_text_add_mismatch(struct envoy_text *text, const struct rules_node *n
 {
     struct envoy_resolved value;
     envoy_resolve(node, &value);
-    const char *tag = node->tag != NULL ? node->tag : value.tag;
+    const char *tag = node->tag ? node->tag : value.tag;
     bool known = strncmp(tag, LONG_TAG, LONG_TAG_SIZE) == 0;
     envoy_text_add(text, "line %u: cannot unmarshal %s%s", node->line, known ? "!!" : "",
                    known ? tag + LONG_TAG_SIZE : tag);

@@ -28,7 +28,7 @@ static bool is_valid(enum weir_token result)
 static struct weir_bytes scratch_copy(struct weir_scratch *scratch, struct weir_bytes text)
 {
     char *copy = scratch->bytes + scratch->used;
-    if (text.data == NULL || text.size > sizeof(scratch->bytes) - scratch->used)
+    if (!text.data || text.size > sizeof(scratch->bytes) - scratch->used)
         return (struct weir_bytes){NULL, 0};
     memcpy(copy, text.data, text.size);
     scratch->used += (uint32_t)text.size;
@@ -44,7 +44,7 @@ struct weir_bytes rules_claim(struct rules_evaluation *evaluation, uint8_t claim
     enum weir_token result = WEIR_TOKEN_MALFORMED;
     for (uint8_t i = 0; i < jwt->source_count && !is_valid(result); i++) {
         struct weir_bytes token = token_at(jwt, request, i);
-        if (token.data != NULL) {
+        if (token.data) {
             result = rules_tokens_verify(evaluation->query->tokens, jwt, token,
                                          evaluation->query->now_ns, &evaluation->claims);
         }
@@ -70,9 +70,9 @@ const char *weir_rules_token_state(const struct weir_rules *rules,
 {
     const char *name = NULL;
     struct rules_claims claims;
-    for (uint8_t i = 0; rules->jwt != NULL && i < rules->jwt->source_count; i++) {
+    for (uint8_t i = 0; rules->jwt && i < rules->jwt->source_count; i++) {
         struct weir_bytes token = token_at(rules->jwt, request, i);
-        if (token.data == NULL)
+        if (!token.data)
             continue;
         enum weir_token result = rules_jwt_verify(rules->jwt, token, now_ns, &claims);
         name = weir_token_names[result];
@@ -126,18 +126,17 @@ static bool from_key(struct rules_evaluation *evaluation, const struct rules_ide
     uint8_t digest[WEIR_DIGEST_BYTES];
     if (source->attribute < request->count)
         key = request->values[source->attribute];
-    if (key.data == NULL)
+    if (!key.data)
         return false;
     rules_sha256(key, digest);
     if (rules_keys_find(&evaluation->rules->keys, digest, &caller, &evaluation->plan)) {
         use_caller(evaluation, &caller);
         return true;
     }
-    int found =
-        directory != NULL ? directory->ops->find(directory, evaluation->rules, digest, &caller) : 0;
+    int found = directory ? directory->ops->find(directory, evaluation->rules, digest, &caller) : 0;
     if (found > 0) {
         use_caller(evaluation, &caller);
-        if (caller.plan.data != NULL)
+        if (caller.plan.data)
             use_plan(evaluation, caller.plan);
     }
     evaluation->error = found < 0 ? found : 0;
@@ -159,12 +158,12 @@ static bool from_token(struct rules_evaluation *evaluation)
 {
     const struct rules_jwt *jwt = evaluation->rules->jwt;
     struct weir_bytes user = identity_claim(evaluation, jwt->user, WEIR_IDENTITY_MAX);
-    if (user.data == NULL)
+    if (!user.data)
         return false;
     struct weir_bytes plan = identity_claim(evaluation, jwt->plan, RULES_NAME_MAX);
     evaluation->identity.user = user;
     evaluation->identity.org = identity_claim(evaluation, jwt->org, WEIR_IDENTITY_MAX);
-    if (plan.data != NULL)
+    if (plan.data)
         use_plan(evaluation, plan);
     return true;
 }
@@ -187,16 +186,16 @@ static void use_request(struct rules_evaluation *evaluation)
 {
     const struct weir_request *request = evaluation->request;
     struct weir_identity *identity = &evaluation->identity;
-    if (request->count > WEIR_ATTR_USER && request->values[WEIR_ATTR_USER].data != NULL) {
+    if (request->count > WEIR_ATTR_USER && request->values[WEIR_ATTR_USER].data) {
         struct weir_bytes user = request->values[WEIR_ATTR_USER];
-        bool same = identity->user.data != NULL && weir_bytes_equal(identity->user, user);
+        bool same = identity->user.data && weir_bytes_equal(identity->user, user);
         evaluation->override_count *= same;
         identity->user = user;
         evaluation->user_is_address = false;
     }
-    if (request->count > WEIR_ATTR_ORG && request->values[WEIR_ATTR_ORG].data != NULL)
+    if (request->count > WEIR_ATTR_ORG && request->values[WEIR_ATTR_ORG].data)
         identity->org = request->values[WEIR_ATTR_ORG];
-    if (request->count > WEIR_ATTR_PLAN && request->values[WEIR_ATTR_PLAN].data != NULL)
+    if (request->count > WEIR_ATTR_PLAN && request->values[WEIR_ATTR_PLAN].data)
         use_plan(evaluation, request->values[WEIR_ATTR_PLAN]);
 }
 
@@ -213,7 +212,7 @@ void rules_identify(struct rules_evaluation *evaluation)
     use_request(evaluation);
     if (evaluation->plan == RULES_NONE)
         evaluation->plan = rules->default_plan;
-    if (evaluation->identity.plan.data == NULL && evaluation->plan != RULES_NONE) {
+    if (!evaluation->identity.plan.data && evaluation->plan != RULES_NONE) {
         const char *name = rules->plan_names[evaluation->plan];
         evaluation->identity.plan = (struct weir_bytes){name, strlen(name)};
     }

@@ -36,7 +36,7 @@ json_t *rules_json_read(struct weir_bytes text, uint32_t most)
     json_t *root = is_small(text, most)
                        ? json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, &error)
                        : NULL;
-    if (root != NULL && !json_is_object(root)) {
+    if (root && !json_is_object(root)) {
         json_decref(root);
         root = NULL;
     }

@@ -33,10 +33,10 @@ static bool read_number(const json_t *jwk, const char *name, struct number *numb
 static bool may_verify(const json_t *jwk)
 {
     const json_t *operations = json_object_get(jwk, "key_ops");
-    bool may = operations == NULL;
+    bool may = !operations;
     for (size_t i = 0; i < json_array_size(operations); i++) {
         const char *operation = json_string_value(json_array_get(operations, i));
-        may = may || (operation != NULL && strcmp(operation, "verify") == 0);
+        may = may || (operation && strcmp(operation, "verify") == 0);
     }
     return may;
 }
@@ -45,13 +45,13 @@ static bool may_verify(const json_t *jwk)
 static bool is_text(const json_t *jwk, const char *name)
 {
     const json_t *member = json_object_get(jwk, name);
-    return member == NULL || json_is_string(member);
+    return !member || json_is_string(member);
 }
 
 /* RFC 7518 6.2.2, 6.3.2: the private number of both kinds of pairs. */
 static bool is_private(const json_t *jwk)
 {
-    return json_object_get(jwk, "d") != NULL && !weir_bytes_are(rules_json_text(jwk, "kty"), "oct");
+    return json_object_get(jwk, "d") && !weir_bytes_are(rules_json_text(jwk, "kty"), "oct");
 }
 
 /* Of what kind a key is; -1: of none that is known here, or not for signatures. */
@@ -63,12 +63,9 @@ static int algorithm_of(const json_t *jwk)
     if (!is_text(jwk, "use") || !is_text(jwk, "alg") || !is_text(jwk, "kid"))
         return -1;
     for (int i = 0; i < RULES_ALGORITHMS; i++) {
-        bool meant = algorithm.data == NULL || weir_bytes_are(algorithm, rules_algorithm_names[i]);
-        if (weir_bytes_are(kind, kinds[i])) {
-            return meant && (use.data == NULL || weir_bytes_are(use, "sig")) && may_verify(jwk)
-                       ? i
-                       : -1;
-        }
+        bool meant = !algorithm.data || weir_bytes_are(algorithm, rules_algorithm_names[i]);
+        if (weir_bytes_are(kind, kinds[i]))
+            return meant && (!use.data || weir_bytes_are(use, "sig")) && may_verify(jwk) ? i : -1;
     }
     return -1;
 }
@@ -80,7 +77,7 @@ static int read_secret(struct rules_arena *arena, struct weir_bytes value,
         return WEIR_ERR_RANGE;
     key->algorithm = RULES_HS256;
     key->secret = (struct weir_bytes){rules_arena_copy(arena, value.data, value.size), value.size};
-    return key->secret.data != NULL ? 0 : WEIR_ERR_MEMORY;
+    return key->secret.data ? 0 : WEIR_ERR_MEMORY;
 }
 
 /* Errors: WEIR_ERR_RANGE (it will not do), WEIR_ERR_UNSUPPORTED, WEIR_ERR_MEMORY. */
@@ -104,9 +101,9 @@ static int read_key(const json_t *jwk, struct rules_arena *arena, struct rules_j
         OPENSSL_cleanse(numbers, sizeof(numbers));
     }
     struct weir_bytes id = rules_json_text(jwk, "kid");
-    if (err == 0 && id.data != NULL) {
+    if (err == 0 && id.data) {
         key->id = (struct weir_bytes){rules_arena_copy(arena, id.data, id.size), id.size};
-        err = key->id.data != NULL ? 0 : WEIR_ERR_MEMORY;
+        err = key->id.data ? 0 : WEIR_ERR_MEMORY;
     }
     if (err < 0)
         rules_jwt_key_free(key);
@@ -118,7 +115,7 @@ int rules_jwks_read(struct weir_bytes text, struct rules_arena *arena, struct ru
 {
     json_t *root = rules_json_read(text, UINT32_MAX);
     const json_t *set = json_object_get(root, "keys");
-    bool alone = root != NULL && set == NULL && json_object_get(root, "kty") != NULL;
+    bool alone = root && !set && json_object_get(root, "kty");
     size_t listed = alone ? 1 : json_array_size(set);
     int count = alone || json_is_array(set) ? 0 : WEIR_ERR_SYNTAX;
     for (size_t i = 0; i < listed && count >= 0; i++) {

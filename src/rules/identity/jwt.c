@@ -24,10 +24,10 @@ static bool cut(struct weir_bytes token, struct parts *parts)
     if (token.size > RULES_TOKEN_MAX)
         return false;
     const char *first = memchr(token.data, '.', token.size), *end = token.data + token.size;
-    if (first == NULL)
+    if (!first)
         return false;
     const char *second = memchr(first + 1, '.', (size_t)(end - first - 1));
-    if (second == NULL)
+    if (!second)
         return false;
     parts->header = (struct weir_bytes){token.data, (size_t)(first - token.data)};
     parts->payload = (struct weir_bytes){first + 1, (size_t)(second - first - 1)};
@@ -60,7 +60,7 @@ static enum weir_token find_keys(const struct rules_jwt *jwt, int algorithm, str
     candidates->count = 0;
     for (uint8_t i = 0; i < jwt->key_count; i++) {
         const struct rules_jwt_key *key = &jwt->keys[i];
-        bool named = id.data != NULL && key->id.data != NULL;
+        bool named = id.data && key->id.data;
         if (key->algorithm != algorithm || (named && !weir_bytes_equal(key->id, id)))
             continue;
         if (candidates->count == RULES_JWT_TRIES_MAX)
@@ -77,9 +77,8 @@ static enum weir_token read_header(const struct rules_jwt *jwt, struct weir_byte
     json_t *header = read_object(part, RULES_HEADER_VALUES_MAX);
     struct weir_bytes algorithm = rules_json_text(header, "alg");
     struct weir_bytes id = rules_json_text(header, "kid");
-    bool odd = (id.data == NULL && json_object_get(header, "kid") != NULL) ||
-               json_object_get(header, "crit") != NULL;
-    if (algorithm.data != NULL && !odd) {
+    bool odd = (!id.data && json_object_get(header, "kid")) || json_object_get(header, "crit");
+    if (algorithm.data && !odd) {
         result = WEIR_TOKEN_KEY;
         for (int i = 0; i < RULES_ALGORITHMS; i++) {
             struct weir_bytes name = {rules_algorithm_names[i], strlen(rules_algorithm_names[i])};
@@ -117,7 +116,7 @@ enum weir_token rules_jwt_verify(const struct rules_jwt *jwt, struct weir_bytes 
     if (result != WEIR_TOKEN_VALID)
         return result;
     json_t *payload = read_object(parts.payload, RULES_PAYLOAD_VALUES_MAX);
-    result = payload != NULL ? rules_jwt_judge(jwt, payload, now_ns, claims) : WEIR_TOKEN_MALFORMED;
+    result = payload ? rules_jwt_judge(jwt, payload, now_ns, claims) : WEIR_TOKEN_MALFORMED;
     if (result == WEIR_TOKEN_VALID &&
         !is_signed(&candidates, &parts, (struct weir_bytes){(const char *)bytes, (size_t)size}))
         result = WEIR_TOKEN_SIGNATURE;
@@ -132,7 +131,7 @@ struct weir_bytes rules_jwt_cut(const struct rules_jwt *jwt, uint32_t source,
 {
     static const char scheme[] = "Bearer ";
     size_t size = sizeof(scheme) - 1;
-    if (value.data == NULL || value.size == 0)
+    if (!value.data || value.size == 0)
         return (struct weir_bytes){NULL, 0};
     if (value.size < size || strncasecmp(value.data, scheme, size) != 0)
         return jwt->schemes[source] ? (struct weir_bytes){NULL, 0} : value;
@@ -179,6 +178,6 @@ int rules_jwt_seal(struct rules_jwt *jwt)
 
 void rules_jwt_free(struct rules_jwt *jwt)
 {
-    for (uint8_t i = 0; jwt != NULL && i < jwt->key_count; i++)
+    for (uint8_t i = 0; jwt && i < jwt->key_count; i++)
         rules_jwt_key_free(&jwt->keys[i]);
 }

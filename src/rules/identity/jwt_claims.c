@@ -30,7 +30,7 @@ static enum presence read_date(const json_t *payload, const char *name, bool up,
 {
     const json_t *value = json_object_get(payload, name);
     double seconds;
-    if (value == NULL)
+    if (!value)
         return ABSENT;
     if (json_is_integer(value)) {
         json_int_t whole = json_integer_value(value);
@@ -180,7 +180,7 @@ static const json_t *find(const json_t *object, struct weir_bytes name)
     for (;;) {
         const json_t *whole = json_object_get(object, name.data);
         const char *dot = memchr(name.data, '.', name.size);
-        if (whole != NULL || dot == NULL)
+        if (whole || !dot)
             return whole;
         size_t size = (size_t)(dot - name.data);
         memcpy(part, name.data, size);

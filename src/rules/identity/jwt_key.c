@@ -56,7 +56,7 @@ static bool ec_will_do(EVP_PKEY *key)
         OBJ_sn2nid(group) != NID_X9_62_prime256v1)
         return false;
     EVP_PKEY_CTX *context = EVP_PKEY_CTX_new(key, NULL);
-    bool good = context != NULL && EVP_PKEY_public_check(context) == 1;
+    bool good = context && EVP_PKEY_public_check(context) == 1;
     EVP_PKEY_CTX_free(context);
     return good;
 }
@@ -88,7 +88,7 @@ static EVP_PKEY *decode(const char *name, const unsigned char *bytes, long size)
         key = d2i_PublicKey(EVP_PKEY_RSA, NULL, &bytes, size);
     } else if (strcmp(name, PEM_STRING_X509) == 0) {
         X509 *certificate = d2i_X509(NULL, &bytes, size);
-        key = certificate != NULL ? X509_get_pubkey(certificate) : NULL;
+        key = certificate ? X509_get_pubkey(certificate) : NULL;
         X509_free(certificate);
     }
     return key;
@@ -103,10 +103,10 @@ static int refuse(struct weir_reason *reason, int error, const char *what)
 static int read_block(struct rules_jwt_key *key, const char *name, const unsigned char *bytes,
                       long size, struct weir_reason *reason)
 {
-    if (strstr(name, "PRIVATE KEY") != NULL)
+    if (strstr(name, "PRIVATE KEY"))
         return refuse(reason, WEIR_ERR_SYNTAX, RULES_JWT_KEY_IS_PRIVATE);
     EVP_PKEY *public_key = decode(name, bytes, size);
-    if (public_key == NULL)
+    if (!public_key)
         return refuse(reason, WEIR_ERR_SYNTAX, "holds no public key and no certificate");
     if (take(key, public_key) < 0) {
         return refuse(reason, WEIR_ERR_RANGE,
@@ -122,7 +122,7 @@ int rules_jwt_key_pem(struct rules_jwt_key *key, struct weir_bytes text, struct 
     long size = 0;
     BIO *file = BIO_new_mem_buf(text.data, (int)text.size);
     int err = WEIR_ERR_MEMORY;
-    if (file == NULL || PEM_read_bio(file, &name, &header, &bytes, &size) != 1) {
+    if (!file || PEM_read_bio(file, &name, &header, &bytes, &size) != 1) {
         err = refuse(reason, WEIR_ERR_SYNTAX, "holds no PEM and no JSON");
         goto close_file;
     }
@@ -153,7 +153,7 @@ static EVP_PKEY *build(const char *kind, OSSL_PARAM *parameters)
 {
     EVP_PKEY *key = NULL;
     EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, kind, NULL);
-    if (context != NULL && EVP_PKEY_fromdata_init(context) == 1 &&
+    if (context && EVP_PKEY_fromdata_init(context) == 1 &&
         EVP_PKEY_fromdata(context, &key, EVP_PKEY_PUBLIC_KEY, parameters) != 1)
         key = NULL;
     EVP_PKEY_CTX_free(context);
@@ -170,17 +170,16 @@ int rules_jwt_key_rsa(struct rules_jwt_key *key, struct weir_bytes modulus,
     OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
     BIGNUM *n = BN_bin2bn((const unsigned char *)modulus.data, (int)modulus.size, NULL);
     BIGNUM *e = BN_bin2bn((const unsigned char *)exponent.data, (int)exponent.size, NULL);
-    if (builder != NULL && n != NULL && e != NULL &&
-        OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_N, n) == 1 &&
+    if (builder && n && e && OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_N, n) == 1 &&
         OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_E, e) == 1)
         parameters = OSSL_PARAM_BLD_to_param(builder);
     OSSL_PARAM_BLD_free(builder);
     BN_free(n);
     BN_free(e);
-    if (parameters == NULL) /* not the key's fault, which must not be ignored then */
+    if (!parameters) /* not the key's fault, which must not be ignored then */
         return failed(WEIR_ERR_MEMORY);
     EVP_PKEY *public_key = build("RSA", parameters);
-    return public_key != NULL ? take(key, public_key) : failed(WEIR_ERR_RANGE);
+    return public_key ? take(key, public_key) : failed(WEIR_ERR_RANGE);
 }
 
 int rules_jwt_key_ec(struct rules_jwt_key *key, struct weir_bytes x, struct weir_bytes y)
@@ -193,17 +192,17 @@ int rules_jwt_key_ec(struct rules_jwt_key *key, struct weir_bytes x, struct weir
     memcpy(point + 1 + COORDINATE_BYTES, y.data, COORDINATE_BYTES);
     OSSL_PARAM *parameters = NULL;
     OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
-    if (builder != NULL &&
+    if (builder &&
         OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME, SN_X9_62_prime256v1,
                                         0) == 1 &&
         OSSL_PARAM_BLD_push_octet_string(builder, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point)) ==
             1)
         parameters = OSSL_PARAM_BLD_to_param(builder);
     OSSL_PARAM_BLD_free(builder);
-    if (parameters == NULL)
+    if (!parameters)
         return failed(WEIR_ERR_MEMORY);
     EVP_PKEY *public_key = build("EC", parameters);
-    return public_key != NULL ? take(key, public_key) : failed(WEIR_ERR_RANGE);
+    return public_key ? take(key, public_key) : failed(WEIR_ERR_RANGE);
 }
 
 /* --- Verifying -------------------------------------------------------------------------------- */
@@ -214,7 +213,7 @@ static bool hmac_verifies(const struct rules_jwt_key *key, struct weir_bytes tex
     unsigned char expected[EVP_MAX_MD_SIZE];
     unsigned size = 0;
     return HMAC(EVP_sha256(), key->secret.data, (int)key->secret.size,
-                (const unsigned char *)text.data, text.size, expected, &size) != NULL &&
+                (const unsigned char *)text.data, text.size, expected, &size) &&
            signature.size == size && CRYPTO_memcmp(expected, signature.data, size) == 0;
 }
 
@@ -228,7 +227,7 @@ static size_t ecdsa_der(struct weir_bytes signature, unsigned char der[ES256_DER
     BIGNUM *s = BN_bin2bn(bytes + COORDINATE_BYTES, COORDINATE_BYTES, NULL);
     ECDSA_SIG *pair = ECDSA_SIG_new();
     int size = 0;
-    if (r == NULL || s == NULL || pair == NULL || ECDSA_SIG_set0(pair, r, s) != 1) {
+    if (!r || !s || !pair || ECDSA_SIG_set0(pair, r, s) != 1) {
         BN_free(r);
         BN_free(s);
     } else {
@@ -250,7 +249,7 @@ bool rules_jwt_key_verifies(const struct rules_jwt_key *key, struct weir_bytes t
             return failed(false);
     }
     EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool good = context != NULL &&
+    bool good = context &&
                 EVP_DigestVerifyInit(context, NULL, EVP_sha256(), NULL, key->public_key) == 1 &&
                 EVP_DigestVerify(context, (const unsigned char *)signature.data, signature.size,
                                  (const unsigned char *)text.data, text.size) == 1;
@@ -264,7 +263,7 @@ bool rules_jwt_key_verifies(const struct rules_jwt_key *key, struct weir_bytes t
 int rules_jwt_key_digest(const struct rules_jwt_key *key, unsigned char digest[32])
 {
     unsigned char *der = NULL;
-    int size = key->public_key != NULL ? i2d_PUBKEY(key->public_key, &der) : 0;
+    int size = key->public_key ? i2d_PUBKEY(key->public_key, &der) : 0;
     SHA256_CTX context;
     if (size < 0)
         return failed(WEIR_ERR_MEMORY);
@@ -283,6 +282,6 @@ void rules_jwt_key_free(struct rules_jwt_key *key)
 {
     EVP_PKEY_free(key->public_key);
     key->public_key = NULL;
-    if (key->secret.data != NULL)
+    if (key->secret.data)
         OPENSSL_cleanse((char *)(uintptr_t)key->secret.data, key->secret.size);
 }

@@ -39,12 +39,12 @@ static int add_block(struct rules_keys *keys)
     if (count == 0 || (count >= BLOCKS_FIRST && (count & (count - 1)) == 0)) {
         size_t room = count == 0 ? BLOCKS_FIRST : (size_t)count * 2;
         char **texts = realloc(keys->texts, room * sizeof(*texts));
-        if (texts == NULL)
+        if (!texts)
             return WEIR_ERR_MEMORY;
         keys->texts = texts;
     }
     char *block = malloc(BLOCK_BYTES);
-    if (block == NULL)
+    if (!block)
         return WEIR_ERR_MEMORY;
     keys->texts[keys->text_blocks++] = block;
     keys->text_used = 0;
@@ -97,18 +97,18 @@ static bool grow_owners(struct rules_keys *keys)
     if (room > UINT32_MAX / 8)
         return false;
     struct rules_key_owner *owners = realloc(keys->owners, room * sizeof(*owners));
-    if (owners != NULL) {
+    if (owners) {
         keys->owners = owners;
         keys->room = room;
     }
-    return owners != NULL;
+    return owners;
 }
 
 static bool grow_slots(struct rules_keys *keys)
 {
-    uint32_t count = keys->slots == NULL ? OWNERS_FIRST * 2 : (keys->mask + 1) * 2;
+    uint32_t count = !keys->slots ? OWNERS_FIRST * 2 : (keys->mask + 1) * 2;
     uint32_t *slots = malloc(count * sizeof(*slots));
-    if (slots == NULL)
+    if (!slots)
         return false;
     memset(slots, 0xFF, count * sizeof(*slots));
     free(keys->slots);
@@ -123,7 +123,7 @@ int64_t rules_keys_add(struct rules_keys *keys, const struct rules_key_owner *ow
 {
     if (keys->count == keys->room && !grow_owners(keys))
         return -1;
-    if ((keys->slots == NULL || keys->count >= (keys->mask + 1) / 4 * 3) && !grow_slots(keys))
+    if ((!keys->slots || keys->count >= (keys->mask + 1) / 4 * 3) && !grow_slots(keys))
         return -1;
     keys->slots[find_slot(keys, owner->digest)] = keys->count;
     keys->owners[keys->count] = *owner;
@@ -170,7 +170,7 @@ static int index_users(struct rules_keys *keys)
     if (count == 0)
         return 0;
     keys->by_user = malloc(count * sizeof(*keys->by_user));
-    if (keys->by_user == NULL)
+    if (!keys->by_user)
         return WEIR_ERR_MEMORY;
     for (uint32_t i = 0; i < keys->count; i++) {
         const struct rules_key_owner *owner = &keys->owners[i];
@@ -201,7 +201,7 @@ const struct weir_override *rules_keys_override(const struct rules_keys *keys,
         uint32_t begin = keys->set_ends[owner->set - 1], end = keys->set_ends[owner->set];
         const struct weir_override *found =
             rules_override_of(keys->list + begin, end - begin, rule);
-        if (found != NULL && weir_bytes_equal(text, user))
+        if (found && weir_bytes_equal(text, user))
             return found;
     }
     return NULL;
@@ -219,7 +219,7 @@ int rules_keys_finish(struct rules_keys *keys)
 {
     if (keys->count > 0 && keys->count < keys->room) {
         struct rules_key_owner *owners = realloc(keys->owners, keys->count * sizeof(*keys->owners));
-        if (owners == NULL)
+        if (!owners)
             return WEIR_ERR_MEMORY;
         keys->owners = owners;
         keys->room = keys->count;

@@ -143,7 +143,7 @@ static struct weir_bytes *field_of(struct rules_keys_line *line, struct weir_byt
 static bool take_field(struct rules_keys_line *line, const char **at, const char *end)
 {
     struct weir_bytes *field = field_of(line, take_word(at, end));
-    if (field == NULL || field->data != NULL || !take_colon(at, end))
+    if (!field || field->data || !take_colon(at, end))
         return false;
     if (field == &line->limits) {
         bool good = take_limits(line, at, end);
@@ -186,7 +186,7 @@ static bool line_read(struct rules_keys_line *line, const char *text, size_t siz
             return false;
     } while (at < end && *at == ',');
     bool closed = at < end && *at == '}' && skip_spaces(at + 1, end) == end;
-    return closed && line->user.data != NULL;
+    return closed && line->user.data;
 }
 
 /* The next line, without its end; data == NULL at the end of the file, or where a line does not end
@@ -194,7 +194,7 @@ static bool line_read(struct rules_keys_line *line, const char *text, size_t siz
 static struct weir_bytes next_bytes(struct rules_keys_lines *lines)
 {
     char *end = memchr(lines->bytes + lines->from, '\n', lines->to - lines->from);
-    if (end == NULL) {
+    if (!end) {
         lines->to -= lines->from;
         memmove(lines->bytes, lines->bytes + lines->from, lines->to);
         lines->from = 0;
@@ -202,10 +202,10 @@ static struct weir_bytes next_bytes(struct rules_keys_lines *lines)
             fread(lines->bytes + lines->to, 1, sizeof(lines->bytes) - lines->to, lines->file);
         end = memchr(lines->bytes, '\n', lines->to);
     }
-    if (end == NULL && (lines->to == lines->from || lines->to == sizeof(lines->bytes)))
+    if (!end && (lines->to == lines->from || lines->to == sizeof(lines->bytes)))
         return (struct weir_bytes){NULL, 0};
     const char *start = lines->bytes + lines->from;
-    size_t size = end != NULL ? (size_t)(end - start) : lines->to - lines->from;
+    size_t size = end ? (size_t)(end - start) : lines->to - lines->from;
     lines->from += size + (end != NULL);
     lines->number++;
     return (struct weir_bytes){start, size};
@@ -215,7 +215,7 @@ enum rules_keys_line_kind rules_keys_lines_next(struct rules_keys_lines *lines,
                                                 struct rules_keys_line *line)
 {
     struct weir_bytes text;
-    while ((text = next_bytes(lines)).data != NULL) {
+    while ((text = next_bytes(lines)).data) {
         if (!is_empty(text)) {
             bool caller = line_read(line, text.data, text.size);
             return caller ? RULES_KEYS_LINE_CALLER : RULES_KEYS_LINE_OTHER;

@@ -51,7 +51,7 @@ static int add_owner(struct keys_reader *reader, const struct rules_key_owner *o
     if (index >= reader->lines_room) {
         uint32_t room = reader->keys->room;
         uint32_t *lines = realloc(reader->lines, room * sizeof(*lines));
-        if (lines == NULL)
+        if (!lines)
             return WEIR_ERR_MEMORY;
         reader->lines = lines;
         reader->lines_room = room;
@@ -90,17 +90,17 @@ static int add_line(struct keys_reader *reader, const struct rules_keys_line *li
 {
     struct rules_key_owner owner = {.org = RULES_NONE, .plan = RULES_NONE};
     memcpy(owner.digest, line->digest, WEIR_DIGEST_BYTES);
-    if (line->plan.data != NULL) {
+    if (line->plan.data) {
         owner.plan = rules_plan_find(reader->rules, line->plan);
         if (owner.plan == RULES_NONE)
             return WEIR_ERR_RULES;
     }
     if (rules_keys_index(reader->keys, owner.digest) != RULES_NONE)
         return WEIR_ERR_RULES;
-    int err = line->limits.data != NULL ? read_line_limits(reader, line->limits, &owner.set) : 0;
+    int err = line->limits.data ? read_line_limits(reader, line->limits, &owner.set) : 0;
     if (err == 0)
         err = rules_keys_keep(reader->keys, line->user, &owner.user);
-    if (err == 0 && line->org.data != NULL)
+    if (err == 0 && line->org.data)
         err = keep_org(reader, line->org, &owner.org);
     return err < 0 ? err : add_owner(reader, &owner, number);
 }
@@ -205,9 +205,9 @@ static int report_limit(struct yaml_reader *reader, const yaml_mark_t *mark, con
 {
     const struct weir_rules *rules = reader->into->rules;
     struct rules_quote quote;
-    if (reader->names == NULL) {
+    if (!reader->names) {
         reader->names = malloc((rules->rule_count + 1) * sizeof(*reader->names));
-        if (reader->names == NULL)
+        if (!reader->names)
             return WEIR_ERR_MEMORY;
         for (uint32_t i = 0; i < rules->rule_count; i++)
             reader->names[i] = rules->rules[i].name;
@@ -575,7 +575,7 @@ int rules_keys_load(struct weir_rules *rules, const char *path, bool compile,
     if (descriptor < 0)
         return descriptor;
     FILE *file = fdopen(descriptor, "rb");
-    if (file == NULL) {
+    if (!file) {
         close(descriptor);
         return WEIR_ERR_MEMORY;
     }

@@ -27,7 +27,7 @@ static int learn(struct rules_keys_overrides *overrides, uint32_t scope, const c
                  size_t size, uint32_t number)
 {
     const char *kept = rules_arena_copy(&overrides->texts, text, size);
-    bool added = kept != NULL && rules_string_map_add(&overrides->words, scope, kept, size, number);
+    bool added = kept && rules_string_map_add(&overrides->words, scope, kept, size, number);
     return added ? 0 : WEIR_ERR_MEMORY;
 }
 
@@ -46,7 +46,7 @@ static int grow(void **array, uint32_t *room, uint32_t needed, size_t size)
     if (more == *room)
         return 0;
     void *grown = realloc(*array, more * size);
-    if (grown == NULL)
+    if (!grown)
         return WEIR_ERR_MEMORY;
     *array = grown;
     *room = more;

@@ -25,9 +25,8 @@ struct making {
 static struct weir_bytes next_piece(struct weir_bytes *rest, bool *more)
 {
     const char *comma = memchr(rest->data, ',', rest->size);
-    struct weir_bytes piece = {rest->data,
-                               comma != NULL ? (size_t)(comma - rest->data) : rest->size};
-    *more = comma != NULL;
+    struct weir_bytes piece = {rest->data, comma ? (size_t)(comma - rest->data) : rest->size};
+    *more = comma;
     rest->data += piece.size + *more;
     rest->size -= piece.size + *more;
     while (piece.size > 0 && piece.data[0] == ' ') {
@@ -50,9 +49,9 @@ static int use_calendar(const struct making *making, uint8_t unit, struct weir_l
     const struct rules_rule *rule = making->rule;
     uint64_t window_ns = rules_unit_ns(unit);
     const struct weir_limit *of = with_window(&rule->rates, window_ns);
-    for (uint32_t p = 0; of == NULL && rule->plans != NULL && p < making->rules->plan_count; p++)
+    for (uint32_t p = 0; !of && rule->plans && p < making->rules->plan_count; p++)
         of = with_window(&rule->plans[p], window_ns);
-    if (of == NULL) {
+    if (!of) {
         snprintf(making->reason->text, sizeof(making->reason->text),
                  "the quota `%s` has no such period, and so no calendar for it", rule->name);
         return WEIR_ERR_RANGE;
@@ -170,7 +169,7 @@ static struct weir_override *make_block(const struct making *making)
     size_t limits = (divided ? 2U : 1U) * count;
     struct block *block = malloc(sizeof(*block) + limits * sizeof(struct weir_limit) +
                                  count * (sizeof(uint32_t) + RULES_STATE_NAME_MAX));
-    if (block == NULL)
+    if (!block)
         return NULL;
     uint32_t *kept = (uint32_t *)(void *)&block->limits[limits];
     char *names = (char *)&kept[count];
@@ -208,7 +207,7 @@ int rules_override_make(const struct weir_rules *rules, uint32_t rule, struct we
     if (err < 0)
         return err;
     *override = make_block(&making);
-    return *override != NULL ? 0 : WEIR_ERR_MEMORY;
+    return *override ? 0 : WEIR_ERR_MEMORY;
 }
 
 int weir_rules_override(const struct weir_rules *rules, struct weir_bytes limit,
@@ -217,7 +216,7 @@ int weir_rules_override(const struct weir_rules *rules, struct weir_bytes limit,
 {
     struct rules_quote quote;
     int rule = rules_rule_find(rules, limit);
-    if (rule < 0 || rules->rules[rule].limit_template == NULL) {
+    if (rule < 0 || !rules->rules[rule].limit_template) {
         snprintf(reason->text, sizeof(reason->text), "no limit is called %.120s",
                  rules_quote(&quote, limit.data, limit.size));
         return WEIR_ERR_NOT_FOUND;
@@ -229,7 +228,7 @@ void rules_count_overrides(struct weir_rules *rules)
 {
     const struct rules_keys *keys = &rules->keys;
     /* Callers in Redis may have overrides that are not known yet. */
-    bool in_redis = rules->settings.identities.redis.url != NULL;
+    bool in_redis = rules->settings.identities.redis.url;
     for (uint32_t i = 0; i < rules->rule_count && in_redis; i++)
         rules->rules[i].personal = true;
     for (uint32_t i = 0; i < keys->count && keys->set_count > 0; i++) {

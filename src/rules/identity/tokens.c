@@ -51,7 +51,7 @@ const char *const weir_token_names[WEIR_TOKEN_RESULTS] = {
 int weir_tokens_open(struct weir_tokens **tokens, struct weir_token_counters *counters)
 {
     *tokens = calloc(1, sizeof(**tokens));
-    if (*tokens == NULL)
+    if (!*tokens)
         return WEIR_ERR_MEMORY;
     (*tokens)->counters = counters;
     return 0;
@@ -146,10 +146,10 @@ static void keep_good(struct weir_tokens *tokens, const struct place *place, con
     uint8_t *at = entry->texts;
     for (uint8_t i = 0; i < jwt->claim_count; i++) {
         const struct weir_bytes *value = &claims->values[i];
-        uint16_t size = value->data != NULL ? (uint16_t)value->size : NO_TEXT;
+        uint16_t size = value->data ? (uint16_t)value->size : NO_TEXT;
         memcpy(at, &size, sizeof(size));
         at += sizeof(size);
-        if (value->data != NULL) {
+        if (value->data) {
             memcpy(at, value->data, value->size);
             at += value->size;
         }
@@ -183,7 +183,7 @@ static enum weir_token verify(struct weir_tokens *tokens, const struct rules_jwt
     rules_sha256(token, digest);
     struct place place = place_of(digest);
     struct good *good = find_good(tokens, &place, digest, jwt);
-    if (good != NULL) {
+    if (good) {
         good->used_ns = now_ns;
         read_good(good, jwt, claims);
         return now_ns >= good->from_ns && now_ns < good->until_ns ? WEIR_TOKEN_CACHED
@@ -204,7 +204,7 @@ enum weir_token rules_tokens_verify(struct weir_tokens *tokens, const struct rul
                                     struct weir_bytes token, uint64_t now_ns,
                                     struct rules_claims *claims)
 {
-    if (tokens == NULL)
+    if (!tokens)
         return rules_jwt_verify(jwt, token, now_ns, claims);
     enum weir_token result = verify(tokens, jwt, token, now_ns, claims);
     weir_count(&tokens->counters->results[result], 1);

@@ -57,7 +57,7 @@ bool rules_check_standing(struct rules_loader *loader, const struct rules_node *
 /* RFC 9110 5.6.2: what a field name may have beyond name_byte. */
 static bool header_byte(char byte)
 {
-    return name_byte(byte) || (byte != '\0' && strchr("!#$%&'*+^`|~", byte) != NULL);
+    return name_byte(byte) || (byte != '\0' && strchr("!#$%&'*+^`|~", byte));
 }
 
 static bool check_name(struct rules_loader *loader, const struct rules_node *node,
@@ -123,7 +123,7 @@ static bool check_name(struct rules_loader *loader, const struct rules_node *nod
 static bool claim_byte(char byte)
 {
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-           (byte >= '0' && byte <= '9') || (byte != '\0' && strchr("._-:/@#~+", byte) != NULL);
+           (byte >= '0' && byte <= '9') || (byte != '\0' && strchr("._-:/@#~+", byte));
 }
 
 int rules_intern_claim(struct rules_loader *loader, const struct rules_node *node,
@@ -131,7 +131,7 @@ int rules_intern_claim(struct rules_loader *loader, const struct rules_node *nod
 {
     struct rules_jwt *jwt = loader->rules->jwt;
     struct rules_quote quote;
-    if (jwt == NULL) {
+    if (!jwt) {
         rules_problem(loader, node, "the claim %s needs the section `jwt:`, which verifies tokens",
                       rules_quote(&quote, name.data, name.size));
         return -1;
@@ -153,7 +153,7 @@ int rules_intern_claim(struct rules_loader *loader, const struct rules_node *nod
         return -1;
     }
     const char *kept = rules_keep_text(loader, name.data, name.size);
-    if (kept == NULL)
+    if (!kept)
         return -1;
     jwt->claims[jwt->claim_count] = (struct weir_bytes){kept, name.size};
     return jwt->claim_count++;
@@ -187,7 +187,7 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
     }
     uint16_t number = rules->attribute_count;
     const char *kept = rules_keep_text(loader, name.data, name.size);
-    if (kept == NULL || !rules_keep_word(loader, &rules->attributes, 0, kept, name.size, number))
+    if (!kept || !rules_keep_word(loader, &rules->attributes, 0, kept, name.size, number))
         return -1;
     rules->attribute_names[number] = kept;
     if (of_token)
@@ -236,7 +236,7 @@ bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
     for (uint32_t i = 0; i < rules->identify_count; i++)
         if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute)
             return true;
-    for (uint8_t i = 0; rules->jwt != NULL && i < rules->jwt->source_count; i++)
+    for (uint8_t i = 0; rules->jwt && i < rules->jwt->source_count; i++)
         if (rules->jwt->sources[i] == attribute)
             return true;
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)

@@ -56,12 +56,12 @@ void rules_load_plans(struct rules_loader *loader, const struct rules_node *plan
                       const struct rules_node *default_plan)
 {
     struct weir_rules *rules = loader->rules;
-    loader->plans_given = plans != NULL;
-    if (plans != NULL && plans->kind != RULES_MAP) {
+    loader->plans_given = plans;
+    if (plans && plans->kind != RULES_MAP) {
         rules_problem(loader, plans, "`plans` must be a mapping of plans");
         plans = NULL;
     }
-    uint32_t count = plans != NULL ? plans->size / 2 : 0;
+    uint32_t count = plans ? plans->size / 2 : 0;
     rules->plan_names = rules_keep(loader, (count + 1) * sizeof(*rules->plan_names));
     loader->plans = rules_borrow(loader, (count + 1) * sizeof(*loader->plans));
     for (uint32_t i = 0; i < count && !loader->no_memory; i++) {
@@ -72,14 +72,14 @@ void rules_load_plans(struct rules_loader *loader, const struct rules_node *plan
             continue;
         uint32_t number = rules->plan_count;
         const char *kept = rules_keep_text(loader, name.data, name.size);
-        if (kept == NULL || !rules_keep_word(loader, &rules->plans, 0, kept, name.size, number))
+        if (!kept || !rules_keep_word(loader, &rules->plans, 0, kept, name.size, number))
             return;
         rules->plan_names[number] = kept;
         rules->plan_count++;
         loader->plans[number].name = node;
         load_entries(loader, plans->items[2 * i + 1], number);
     }
-    if (default_plan != NULL && !loader->no_memory)
+    if (default_plan && !loader->no_memory)
         load_default(loader, default_plan);
 }
 
@@ -95,7 +95,7 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
     if (address < 0)
         return;
     bool token = weir_bytes_are(name, "jwt");
-    if (token && rules->jwt == NULL) {
+    if (token && !rules->jwt) {
         rules_problem(loader, node,
                       "`jwt` needs the section `jwt:`, which this file does not have");
         return;
@@ -175,22 +175,22 @@ static const struct weir_identities_settings defaults = {
 static void load_lives(struct rules_loader *loader, const struct rules_field *fields,
                        struct weir_identities_settings *identities)
 {
-    if (fields[LIFE].value != NULL) {
+    if (fields[LIFE].value) {
         rules_read_duration(loader, fields[LIFE].value, "life", NS_PER_MS, NS_PER_DAY, "1ms to 1d",
                             &identities->life_ns);
     }
-    if (fields[UNKNOWN_LIFE].value != NULL) {
+    if (fields[UNKNOWN_LIFE].value) {
         rules_read_duration(loader, fields[UNKNOWN_LIFE].value, "unknown_life", NS_PER_MS,
                             NS_PER_DAY, "1ms to 1d", &identities->unknown_life_ns);
     }
     const struct rules_node *stale = fields[STALE].value;
-    if (stale != NULL && stale->kind == RULES_SCALAR && strcmp(stale->text, "off") == 0) {
+    if (stale && stale->kind == RULES_SCALAR && strcmp(stale->text, "off") == 0) {
         identities->stale_ns = 0;
-    } else if (stale != NULL) {
+    } else if (stale) {
         rules_read_duration(loader, stale, "stale", NS_PER_MS, 30 * NS_PER_DAY,
                             "1ms to 30d, or off", &identities->stale_ns);
     }
-    if (fields[DEADLINE].value != NULL) {
+    if (fields[DEADLINE].value) {
         rules_read_duration(loader, fields[DEADLINE].value, "deadline", NS_PER_MS, 10 * NS_PER_S,
                             "1ms to 10s", &identities->deadline_ns);
     }
@@ -217,13 +217,13 @@ void rules_load_identities(struct rules_loader *loader, const struct rules_node 
         fields[RULES_REDIS_URL].value = node;
     }
     rules_load_redis(loader, node, fields, &identities->redis);
-    if (fields[PREFIX].value != NULL)
+    if (fields[PREFIX].value)
         rules_read_prefix(loader, fields[PREFIX].value, &identities->prefix);
     load_lives(loader, fields, identities);
-    if (fields[MAX_KEYS].value != NULL &&
+    if (fields[MAX_KEYS].value &&
         rules_read_number(loader, fields[MAX_KEYS].value, "max_keys", 1, KEYS_MAX, &most))
         identities->max_keys = (uint32_t)most;
-    if (fields[ON_ERROR].value != NULL) {
+    if (fields[ON_ERROR].value) {
         identities->deny =
             rules_read_choice(loader, fields[ON_ERROR].value, "on_error", outcomes, 2) == 1;
     }

@@ -33,7 +33,7 @@ static bool read_route(struct rules_loader *loader, const struct rules_node *nod
         return false;
     const char *space = memchr(text.data, ' ', text.size);
     struct weir_bytes path = text;
-    if (space != NULL) {
+    if (space) {
         struct weir_bytes method = {text.data, (size_t)(space - text.data)};
         if (!rules_check_method(loader, node, method))
             return false;
@@ -96,18 +96,18 @@ static void load_attribute(struct rules_loader *loader, const struct rules_field
     }
     costs->attribute = attribute >= 0 ? (uint16_t)attribute : 0;
     costs->name = attribute >= 0 ? loader->rules->attribute_names[attribute] : "";
-    if (fields[DEFAULT].value != NULL)
+    if (fields[DEFAULT].value)
         read_cost(loader, fields[DEFAULT].value, "default", &costs->otherwise);
-    if (fields[MIN].value != NULL)
+    if (fields[MIN].value)
         read_cost(loader, fields[MIN].value, "min", &costs->least);
-    if (fields[MAX].value == NULL) {
+    if (!fields[MAX].value) {
         rules_problem(loader, fields[FROM].key,
                       "`max` is missing: a cost that requests give must be bounded");
     } else if (read_cost(loader, fields[MAX].value, "max", &costs->most) &&
                costs->most < costs->least) {
         rules_problem(loader, fields[MAX].value, "`max` is below `min`");
     }
-    if (fields[ON_BAD].value != NULL)
+    if (fields[ON_BAD].value)
         costs->lenient = rules_read_choice(loader, fields[ON_BAD].value, "on_bad", choices, 2) == 1;
 }
 
@@ -129,7 +129,7 @@ void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,
         return;
     }
     struct rules_cost *costs = rules_keep(loader, sizeof(*costs));
-    if (costs == NULL)
+    if (!costs)
         return;
     costs->otherwise = 1;
     rule->costs = costs;
@@ -186,7 +186,7 @@ static void make_caps(struct rules_loader *loader, const struct rules_node *node
     caps->count = rates->count;
     caps->limits =
         rates->count > 0 ? rules_keep(loader, rates->count * sizeof(*caps->limits)) : NULL;
-    for (uint8_t i = 0; i < rates->count && caps->limits != NULL && rates->limits != NULL; i++)
+    for (uint8_t i = 0; i < rates->count && caps->limits && rates->limits; i++)
         make_cap(loader, node, percent, &rates->limits[i], &caps->limits[i]);
 }
 
@@ -195,10 +195,10 @@ static void make_all_caps(struct rules_loader *loader, const struct rules_node *
                           struct rules_refund *refund)
 {
     make_caps(loader, node, percent, &rule->rates, &refund->caps);
-    if (rule->plans == NULL)
+    if (!rule->plans)
         return;
     refund->plans = rules_keep(loader, (loader->rules->plan_count + 1) * sizeof(*refund->plans));
-    for (uint32_t p = 0; p < loader->rules->plan_count && refund->plans != NULL; p++)
+    for (uint32_t p = 0; p < loader->rules->plan_count && refund->plans; p++)
         make_caps(loader, node, percent, &rule->plans[p], &refund->plans[p]);
 }
 
@@ -218,16 +218,16 @@ static void load_refund(struct rules_loader *loader, const struct rules_field *o
         return;
     }
     struct rules_refund *refund = rules_keep(loader, sizeof(*refund));
-    bool good = refund != NULL;
-    for (uint32_t i = 0; i < items.count && refund != NULL; i++)
+    bool good = refund;
+    for (uint32_t i = 0; i < items.count && refund; i++)
         good = rules_read_status(loader, items.items[i], "refund_on", refund->statuses) && good;
-    if (cap->value != NULL) {
+    if (cap->value) {
         good =
             rules_read_percent(loader, cap->value, "refund_cap", 1, 100, CAP_DEFAULT, &percent) &&
             good;
     }
     if (good)
-        make_all_caps(loader, cap->value != NULL ? cap->value : on->value, percent, rule, refund);
+        make_all_caps(loader, cap->value ? cap->value : on->value, percent, rule, refund);
     rule->refund = refund;
 }
 
@@ -238,11 +238,11 @@ void rules_load_settle(struct rules_loader *loader, const struct rules_field *fi
     const struct rules_field *cap = &fields[RULES_LIMIT_REFUND_CAP];
     const struct rules_node *debt = fields[RULES_LIMIT_DEBT].value;
     uint32_t percent = DEBT_DEFAULT;
-    if (on->value != NULL)
+    if (on->value)
         load_refund(loader, on, cap, rule);
-    else if (cap->value != NULL)
+    else if (cap->value)
         rules_problem(loader, cap->key, "`refund_cap` goes with `refund_on`");
-    if (debt != NULL)
+    if (debt)
         rules_read_percent(loader, debt, "debt", 0, DEBT_MOST, DEBT_DEFAULT, &percent);
     rule->floor = (uint16_t)(percent + 1);
 }

@@ -62,7 +62,7 @@ static int push(struct builder *builder, struct rules_node *node)
     if (builder->stack_size == builder->stack_room) {
         uint32_t room = builder->stack_room == 0 ? 256 : builder->stack_room * 2;
         struct rules_node **stack = realloc(builder->stack, room * sizeof(*stack));
-        if (stack == NULL)
+        if (!stack)
             return WEIR_ERR_MEMORY;
         builder->stack = stack;
         builder->stack_room = room;
@@ -74,7 +74,7 @@ static int push(struct builder *builder, struct rules_node *node)
 static struct rules_node *new_node(struct builder *builder, uint8_t kind, const yaml_mark_t *mark)
 {
     struct rules_node *node = rules_arena_alloc(builder->arena, sizeof(*node));
-    if (node != NULL) {
+    if (node) {
         node->kind = kind;
         node->line = (uint32_t)mark->line + 1;
         node->column = (uint32_t)mark->column + 1;
@@ -89,17 +89,17 @@ static int add_anchor(struct builder *builder, const yaml_char_t *name, const ya
                       uint32_t *index)
 {
     *index = 0;
-    if (name == NULL)
+    if (!name)
         return 0;
     if (builder->anchor_count == RULES_ANCHORS_MAX)
         return fail(builder, mark, "more than %d anchors", RULES_ANCHORS_MAX);
-    if (builder->anchors == NULL) {
+    if (!builder->anchors) {
         builder->anchors = calloc(RULES_ANCHORS_MAX, sizeof(*builder->anchors));
-        if (builder->anchors == NULL)
+        if (!builder->anchors)
             return WEIR_ERR_MEMORY;
     }
     char *copy = rules_arena_copy(builder->arena, (const char *)name, strlen((const char *)name));
-    if (copy == NULL)
+    if (!copy)
         return WEIR_ERR_MEMORY;
     builder->anchors[builder->anchor_count].name = copy;
     *index = ++builder->anchor_count;
@@ -114,7 +114,7 @@ static int add_alias(struct builder *builder, const yaml_event_t *event)
         struct anchor *anchor = &builder->anchors[i - 1];
         if (strcmp(anchor->name, name) != 0)
             continue;
-        if (anchor->node == NULL) {
+        if (!anchor->node) {
             return builder->first
                        ? fail(builder, &event->start_mark,
                               "yaml: anchor '%s' value contains itself", name)
@@ -138,7 +138,7 @@ static int add_alias(struct builder *builder, const yaml_event_t *event)
 
 static int check_tag(struct builder *builder, const yaml_char_t *tag, const yaml_mark_t *mark)
 {
-    if (tag == NULL || builder->first)
+    if (!tag || builder->first)
         return 0;
     struct rules_quote quote;
     return fail(builder, mark, "tag %s: a rules file has no tags",
@@ -148,10 +148,10 @@ static int check_tag(struct builder *builder, const yaml_char_t *tag, const yaml
 /* Keeps a tag where tags mean something; false when memory is out. */
 static bool keep_tag(struct builder *builder, struct rules_node *node, const yaml_char_t *tag)
 {
-    if (tag == NULL)
+    if (!tag)
         return true;
     node->tag = rules_arena_copy(builder->arena, (const char *)tag, strlen((const char *)tag));
-    return node->tag != NULL;
+    return node->tag;
 }
 
 static int add_scalar(struct builder *builder, const yaml_event_t *event)
@@ -163,13 +163,13 @@ static int add_scalar(struct builder *builder, const yaml_event_t *event)
     if (err < 0)
         return err;
     struct rules_node *node = new_node(builder, RULES_SCALAR, &event->start_mark);
-    if (node == NULL)
+    if (!node)
         return WEIR_ERR_MEMORY;
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     node->size = (uint32_t)event->data.scalar.length;
     node->text = rules_arena_copy(builder->arena, (const char *)event->data.scalar.value,
                                   event->data.scalar.length);
-    if (node->text == NULL || !keep_tag(builder, node, event->data.scalar.tag))
+    if (!node->text || !keep_tag(builder, node, event->data.scalar.tag))
         return WEIR_ERR_MEMORY;
     if (anchor > 0)
         builder->anchors[anchor - 1].node = node;
@@ -192,7 +192,7 @@ static int open_node(struct builder *builder, const yaml_event_t *event, uint8_t
     if (err < 0)
         return err;
     frame->node = new_node(builder, kind, &event->start_mark);
-    if (frame->node == NULL || !keep_tag(builder, frame->node, tag))
+    if (!frame->node || !keep_tag(builder, frame->node, tag))
         return WEIR_ERR_MEMORY;
     frame->start = builder->stack_size;
     builder->depth++;
@@ -226,7 +226,7 @@ static int check_keys(struct builder *builder, const struct rules_node *map)
 {
     uint32_t count = map->size / 2, scalars = 0;
     struct rules_node **keys = malloc((count + 1) * sizeof(struct rules_node *));
-    if (keys == NULL)
+    if (!keys)
         return WEIR_ERR_MEMORY;
     int err = 0;
     for (uint32_t i = 0; i < count && err == 0; i++)
@@ -253,11 +253,11 @@ static int close_node(struct builder *builder)
 {
     struct frame *frame = &builder->frames[--builder->depth];
     struct rules_node *node = frame->node;
-    assert(node != NULL); /* libyaml gives an end for each start */
+    assert(node); /* libyaml gives an end for each start */
     uint32_t count = builder->stack_size - frame->start;
     node->size = count;
     node->items = rules_arena_alloc(builder->arena, (count + 1) * sizeof(struct rules_node *));
-    if (node->items == NULL)
+    if (!node->items)
         return WEIR_ERR_MEMORY;
     for (uint32_t i = 0; i < count; i++) {
         node->items[i] = builder->stack[frame->start + i];
@@ -280,7 +280,7 @@ static int take_event(struct builder *builder, const yaml_event_t *event)
         return fail(builder, &event->start_mark, "more than %d values", RULES_NODES_MAX);
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
-        return builder->root == NULL
+        return !builder->root
                    ? 0
                    : fail(builder, &event->start_mark, "a second document; a file has one");
     case YAML_ALIAS_EVENT:
@@ -315,8 +315,8 @@ int rules_document_syntax(const struct yaml_parser_s *parser, const char *file, 
     }
     char message[256];
     snprintf(message, sizeof(message), "not valid YAML: %s%s%s",
-             parser->problem != NULL ? parser->problem : "unreadable",
-             parser->context != NULL ? ", " : "", parser->context != NULL ? parser->context : "");
+             parser->problem ? parser->problem : "unreadable", parser->context ? ", " : "",
+             parser->context ? parser->context : "");
     bool kept = rules_problem_add(problems, file, (uint32_t)line, (uint32_t)column, message);
     return kept ? WEIR_ERR_RULES : WEIR_ERR_MEMORY;
 }
@@ -327,7 +327,7 @@ static int first_syntax(struct builder *builder, const yaml_parser_t *parser)
     if (parser->error == YAML_MEMORY_ERROR)
         return WEIR_ERR_MEMORY;
     const char *problem =
-        parser->problem != NULL ? parser->problem : "unknown problem parsing YAML content";
+        parser->problem ? parser->problem : "unknown problem parsing YAML content";
     size_t line = parser->problem_mark.line;
     if (line != 0)
         line += parser->error == YAML_SCANNER_ERROR;
@@ -382,7 +382,7 @@ int rules_document_parse(struct rules_node **root, struct rules_arena *arena, co
     int err = build(&builder, text, size);
     if (err < 0)
         return err;
-    if (builder.root == NULL)
+    if (!builder.root)
         return fail(&builder, &(yaml_mark_t){0}, "the file is empty");
     *root = builder.root;
     return builder.bad_keys ? WEIR_ERR_RULES : 0;

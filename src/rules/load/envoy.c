@@ -62,7 +62,7 @@ static void fields_of(struct rules_field *fields, const char *const *names, int 
 
 static void read_flag(struct rules_loader *loader, const struct rules_field *field, bool *flag)
 {
-    if (field->value != NULL)
+    if (field->value)
         rules_read_bool(loader, field->value, field->name, flag);
 }
 
@@ -71,7 +71,7 @@ static const char *read_word(struct rules_loader *loader, const struct rules_fie
                              size_t most)
 {
     struct weir_bytes text;
-    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text))
+    if (!field->value || !rules_read_text(loader, field->value, field->name, &text))
         return NULL;
     bool good = text.size > 0 && text.size <= most;
     for (size_t i = 0; i < text.size; i++)
@@ -90,7 +90,7 @@ static void load_headers(struct rules_loader *loader, const struct rules_field *
 {
     static const char *const names[] = {"limit", "remaining", "reset"};
     struct rules_field fields[3];
-    if (field->value == NULL)
+    if (!field->value)
         return;
     if (field->value->kind != RULES_MAP) {
         rules_read_bool(loader, field->value, field->name, &options->headers);
@@ -108,7 +108,7 @@ static void load_ratio(struct rules_loader *loader, const struct rules_field *fi
                        struct weir_envoy_options *options)
 {
     struct weir_bytes text;
-    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text))
+    if (!field->value || !rules_read_text(loader, field->value, field->name, &text))
         return;
     char *end;
     float ratio = strtof(text.data, &end);
@@ -133,7 +133,7 @@ static void load_tags(struct rules_loader *loader, const struct rules_node *node
         const struct rules_field value = {"tags", node->items[i], node->items[i + 1]};
         struct weir_envoy_tag tag = {read_word(loader, &name, TAG_MAX),
                                      read_word(loader, &value, TAG_MAX)};
-        if (tag.name != NULL && tag.value != NULL)
+        if (tag.name && tag.value)
             envoy->tags[envoy->tag_count++] = tag;
     }
 }
@@ -169,22 +169,22 @@ static void load_statsd(struct rules_loader *loader, const struct rules_field *f
     static const char *const names[COUNT] = {"address", "interval", "tags", "format"};
     static const char *const formats[] = {"statsd", "dogstatsd"};
     struct rules_field fields[COUNT];
-    if (field->value == NULL)
+    if (!field->value)
         return;
     fields_of(fields, names, COUNT);
     if (!rules_fields(loader, field->value, field->name, fields, COUNT))
         return;
-    if (fields[ADDRESS].value == NULL)
+    if (!fields[ADDRESS].value)
         rules_problem(loader, field->value, "`address` is missing");
     else
         load_statsd_address(loader, fields[ADDRESS].value, envoy);
-    if (fields[INTERVAL].value != NULL) {
+    if (fields[INTERVAL].value) {
         rules_read_duration(loader, fields[INTERVAL].value, "interval", NS_PER_S / 10,
                             3600 * NS_PER_S, "100ms to 1h", &envoy->flush_ns);
     }
-    if (fields[TAGS].value != NULL)
+    if (fields[TAGS].value)
         load_tags(loader, fields[TAGS].value, envoy);
-    if (fields[FORMAT].value != NULL) {
+    if (fields[FORMAT].value) {
         envoy->statsd_tags =
             rules_read_choice(loader, fields[FORMAT].value, "format", formats, 2) == 1;
     }
@@ -195,16 +195,16 @@ static void load_prometheus(struct rules_loader *loader, const struct rules_fiel
 {
     static const char *const names[] = {"address", "path"};
     struct rules_field fields[2];
-    if (field->value == NULL)
+    if (!field->value)
         return;
     fields_of(fields, names, 2);
     if (!rules_fields(loader, field->value, field->name, fields, 2))
         return;
     envoy->prometheus = read_word(loader, &fields[0], 128);
     envoy->prometheus_path = read_word(loader, &fields[1], 128);
-    if (fields[0].value == NULL)
+    if (!fields[0].value)
         rules_problem(loader, field->value, "`address` is missing");
-    if (envoy->prometheus_path != NULL && envoy->prometheus_path[0] != '/')
+    if (envoy->prometheus_path && envoy->prometheus_path[0] != '/')
         rules_problem(loader, fields[1].value, "`path` begins with a slash");
 }
 
@@ -222,7 +222,7 @@ void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node
     options->ignore_dot_files = true;
     if (!rules_fields(loader, node, "envoy", fields, ENVOY_FIELDS))
         return;
-    if (fields[ENVOY_CONFIG].value == NULL)
+    if (!fields[ENVOY_CONFIG].value)
         rules_problem(loader, node, "`config` is missing: the folder of the configuration");
     else if (rules_read_text(loader, fields[ENVOY_CONFIG].value, "config", &text))
         envoy->folder = rules_path_of(loader, text);
@@ -236,18 +236,18 @@ void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node
     read_flag(loader, &fields[ENVOY_NEED_STORE], &envoy->need_store);
     load_headers(loader, &fields[ENVOY_HEADERS], options);
     load_ratio(loader, &fields[ENVOY_NEAR], options);
-    if (fields[ENVOY_CHARGE].value != NULL) {
+    if (fields[ENVOY_CHARGE].value) {
         options->charge_if_allowed =
             rules_read_choice(loader, fields[ENVOY_CHARGE].value, "charge", charges, 2) == 1;
     }
-    if (fields[ENVOY_ON_STORE_ERROR].value != NULL) {
+    if (fields[ENVOY_ON_STORE_ERROR].value) {
         int choice = rules_read_choice(loader, fields[ENVOY_ON_STORE_ERROR].value, "on_store_error",
                                        failures, 4);
         options->on_store_error = choice > 0 ? (uint8_t)choice : WEIR_ENVOY_STORE_FAIL;
     }
     read_flag(loader, &fields[ENVOY_REDIS_COMPAT], &options->redis_compat);
     options->redis_prefix = read_word(loader, &fields[ENVOY_REDIS_PREFIX], 128);
-    if (options->redis_compat && loader->rules->settings.store.redis.url == NULL) {
+    if (options->redis_compat && !loader->rules->settings.store.redis.url) {
         rules_problem(loader, fields[ENVOY_REDIS_COMPAT].key,
                       "`redis_compat` needs counters in Redis: add `store: {redis: …}`");
     }
@@ -261,7 +261,7 @@ void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node
     load_prometheus(loader, &fields[ENVOY_PROMETHEUS], envoy);
     options->nodes = loader->rules->settings.store.nodes;
     options->leased = loader->rules->settings.store.leased;
-    options->shared = loader->rules->settings.store.redis.url != NULL;
+    options->shared = loader->rules->settings.store.redis.url;
     if (options->on_store_error == WEIR_ENVOY_STORE_LOCAL && options->shared &&
         options->nodes == 0) {
         rules_problem(loader, fields[ENVOY_ON_STORE_ERROR].key,

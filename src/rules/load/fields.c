@@ -76,7 +76,7 @@ static void unknown_key(struct rules_loader *loader, const struct rules_node *ke
     }
     rules_quote(&quote, key->text, key->size);
     const char *nearest = rules_nearest(key->text, key->size, names, count);
-    if (nearest != NULL) {
+    if (nearest) {
         rules_problem(loader, key, "%s has no key %s; did you mean `%s`?", what, quote.text,
                       nearest);
     } else if (strcmp(key->text, "<<") == 0) {
@@ -103,7 +103,7 @@ bool rules_fields(struct rules_loader *loader, const struct rules_node *node, co
             f++;
         if (f == count) {
             unknown_key(loader, key, what, fields, count);
-        } else if (fields[f].value == NULL) {
+        } else if (!fields[f].value) {
             fields[f].key = key;
             fields[f].value = node->items[i + 1];
         }
@@ -118,7 +118,7 @@ bool rules_read_text(struct rules_loader *loader, const struct rules_node *node,
         rules_problem(loader, node, "`%s` must be a text, not %s", what, kind_name(node));
         return false;
     }
-    if (memchr(node->text, '\0', node->size) != NULL) {
+    if (memchr(node->text, '\0', node->size)) {
         rules_problem(loader, node, "`%s` has a NUL in it", what);
         return false;
     }
@@ -289,7 +289,7 @@ const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name)
     size_t folder_size = strlen(loader->folder);
     bool relative = name.size > 0 && name.data[0] != '/' && folder_size > 0;
     char *path = rules_keep(loader, folder_size + name.size + 2);
-    if (path != NULL) {
+    if (path) {
         snprintf(path, folder_size + name.size + 2, "%s%s%s", relative ? loader->folder : "",
                  relative ? "/" : "", name.data);
     }
@@ -304,7 +304,7 @@ const char *rules_read_secret_file(struct rules_loader *loader, const struct rul
     if (!rules_read_text(loader, node, what, &name))
         return NULL;
     const char *path = rules_path_of(loader, name);
-    if (path == NULL)
+    if (!path)
         return NULL;
     struct weir_reason reason = {{0}};
     long got = weir_file_read(path, secret, sizeof(secret), &reason);
@@ -315,8 +315,8 @@ const char *rules_read_secret_file(struct rules_loader *loader, const struct rul
     size_t size = (size_t)got;
     size -= size > 0 && secret[size - 1] == '\n';
     size -= size > 0 && size < (size_t)got && secret[size - 1] == '\r';
-    if (size == 0 || size > RULES_SECRET_MAX || memchr(secret, '\0', size) != NULL ||
-        memchr(secret, '\n', size) != NULL) {
+    if (size == 0 || size > RULES_SECRET_MAX || memchr(secret, '\0', size) ||
+        memchr(secret, '\n', size)) {
         rules_problem(loader, node, "%s must hold %s of 1 to %d bytes on one line", path, kind,
                       RULES_SECRET_MAX);
         return NULL;

@@ -90,10 +90,10 @@ static void load_public(struct rules_loader *loader, const struct rules_node *no
     struct weir_reason reason = {{0}};
     struct rules_jwt_key key = {0};
     size_t at = 0;
-    while (at < text.size && strchr(" \t\r\n", text.data[at]) != NULL && text.data[at] != '\0')
+    while (at < text.size && strchr(" \t\r\n", text.data[at]) && text.data[at] != '\0')
         at++;
     if (at < text.size && text.data[at] == '{') {
-        load_set(loader, node, path, text, id.data != NULL);
+        load_set(loader, node, path, text, id.data);
         return;
     }
     int err = rules_jwt_key_pem(&key, text, &reason);
@@ -110,9 +110,9 @@ static bool holds_keys(struct weir_bytes text)
 {
     static const char pem[] = "-----BEGIN ";
     json_t *object = rules_json_read(text, UINT32_MAX);
-    bool json = object != NULL;
+    bool json = object;
     json_decref(object);
-    return json || memmem(text.data, text.size, pem, sizeof(pem) - 1) != NULL;
+    return json || memmem(text.data, text.size, pem, sizeof(pem) - 1);
 }
 
 /* The bytes of the file but the end of its last line. */
@@ -132,7 +132,7 @@ static void load_secret(struct rules_loader *loader, const struct rules_node *no
         return;
     }
     key.secret = (struct weir_bytes){rules_keep_text(loader, text.data, text.size), text.size};
-    if (key.secret.data != NULL)
+    if (key.secret.data)
         add_single(loader, node, path, &key, id);
 }
 
@@ -144,7 +144,7 @@ static void load_file(struct rules_loader *loader, const struct rules_node *node
         return;
     const char *path = rules_path_of(loader, name);
     char *bytes = rules_borrow(loader, KEY_FILE_MAX);
-    if (path == NULL || bytes == NULL)
+    if (!path || !bytes)
         return;
     struct weir_reason reason = {{0}};
     long size = weir_file_read(path, bytes, KEY_FILE_MAX, &reason);
@@ -178,23 +178,22 @@ static void load_key(struct rules_loader *loader, const struct rules_node *node)
                       "a key has either `file` (PEM or JWK set) or `secret_file` (for HS256)");
         return;
     }
-    if (fields[KEY_ID].value != NULL) {
+    if (fields[KEY_ID].value) {
         if (!rules_read_text(loader, fields[KEY_ID].value, "kid", &id))
             return;
         id.data = rules_keep_text(loader, id.data, id.size);
     }
-    load_file(loader, secret->value != NULL ? secret->value : file->value, secret->value != NULL,
-              id);
+    load_file(loader, secret->value ? secret->value : file->value, secret->value, id);
 }
 
 static void load_algorithms(struct rules_loader *loader, const struct rules_node *node)
 {
     struct rules_jwt *jwt = loader->rules->jwt;
     struct rules_items items = {NULL, 0};
-    if (node != NULL)
+    if (node)
         items = rules_items_of(&node);
     for (int i = 0; i < RULES_ALGORITHMS; i++)
-        jwt->algorithms[i] = node == NULL;
+        jwt->algorithms[i] = !node;
     for (uint32_t i = 0; i < items.count; i++) {
         int algorithm = rules_read_choice(loader, items.items[i], "algorithms",
                                           rules_algorithm_names, RULES_ALGORITHMS);
@@ -207,7 +206,7 @@ static void load_algorithms(struct rules_loader *loader, const struct rules_node
 static void check_algorithms(struct rules_loader *loader, const struct rules_node *node)
 {
     const struct rules_jwt *jwt = loader->rules->jwt;
-    for (int i = 0; node != NULL && i < RULES_ALGORITHMS; i++) {
+    for (int i = 0; node && i < RULES_ALGORITHMS; i++) {
         bool found = !jwt->algorithms[i];
         for (uint8_t k = 0; k < jwt->key_count; k++)
             found = found || jwt->keys[k].algorithm == i;
@@ -224,8 +223,7 @@ static bool too_many_alike(const struct rules_jwt *jwt, const struct rules_jwt_k
     uint32_t alike = 0;
     for (uint8_t i = 0; i < jwt->key_count; i++) {
         const struct rules_jwt_key *other = &jwt->keys[i];
-        bool same = other->id.data == NULL ||
-                    (key->id.data != NULL && weir_bytes_equal(key->id, other->id));
+        bool same = !other->id.data || (key->id.data && weir_bytes_equal(key->id, other->id));
         alike += other->algorithm == key->algorithm && same;
     }
     return alike > RULES_JWT_TRIES_MAX;
@@ -305,7 +303,7 @@ static void load_sources(struct rules_loader *loader, const struct rules_node *n
 {
     static const struct rules_node otherwise = {
         .kind = RULES_SCALAR, .size = 20, .text = "header.authorization"};
-    const struct rules_node *sources = node != NULL ? node : &otherwise;
+    const struct rules_node *sources = node ? node : &otherwise;
     struct rules_items items = rules_items_of(&sources);
     if (items.count == 0)
         rules_problem(loader, node, "`from` is an empty list: no token would be found");
@@ -347,9 +345,9 @@ static void load_parties(struct rules_loader *loader, const struct rules_node *n
 {
     struct rules_jwt *jwt = loader->rules->jwt;
     const struct rules_node *audience = fields[JWT_AUDIENCE].value;
-    if (fields[JWT_ISSUER].value != NULL)
+    if (fields[JWT_ISSUER].value)
         jwt->issuer_count = load_names(loader, &fields[JWT_ISSUER], jwt->issuers);
-    if (audience == NULL) {
+    if (!audience) {
         rules_problem(loader, node,
                       "`audience` is missing: tokens for other services would be accepted; name "
                       "this service, or set `audience: any`");
@@ -361,9 +359,9 @@ static void load_parties(struct rules_loader *loader, const struct rules_node *n
 static uint8_t load_claim(struct rules_loader *loader, const struct rules_field *field,
                           const char *otherwise)
 {
-    struct weir_bytes name = {otherwise, otherwise != NULL ? strlen(otherwise) : 0};
-    bool given = field->value != NULL;
-    if (!given && otherwise == NULL)
+    struct weir_bytes name = {otherwise, otherwise ? strlen(otherwise) : 0};
+    bool given = field->value;
+    if (!given && !otherwise)
         return RULES_CLAIM_NONE;
     if (given && !rules_read_text(loader, field->value, field->name, &name))
         return RULES_CLAIM_NONE;
@@ -376,16 +374,16 @@ static uint8_t load_claim(struct rules_loader *loader, const struct rules_field 
 static void load_times(struct rules_loader *loader, const struct rules_field *fields)
 {
     struct rules_jwt *jwt = loader->rules->jwt;
-    if (fields[JWT_LEEWAY].value != NULL) {
+    if (fields[JWT_LEEWAY].value) {
         rules_read_duration(loader, fields[JWT_LEEWAY].value, "leeway", 0, LEEWAY_MAX_NS,
                             "0s to 5min", &jwt->leeway_ns);
     }
-    if (fields[JWT_MAX_AGE].value != NULL) {
+    if (fields[JWT_MAX_AGE].value) {
         rules_read_duration(loader, fields[JWT_MAX_AGE].value, "max_age", NS_PER_S, AGE_MAX_NS,
                             "1s to 366d", &jwt->max_age_ns);
     }
     jwt->require_exp = true;
-    if (fields[JWT_REQUIRE_EXP].value != NULL)
+    if (fields[JWT_REQUIRE_EXP].value)
         rules_read_bool(loader, fields[JWT_REQUIRE_EXP].value, "require_exp", &jwt->require_exp);
 }
 
@@ -400,11 +398,11 @@ void rules_load_jwt(struct rules_loader *loader, const struct rules_node *node)
     loader->rules->jwt = jwt;
     for (int i = 0; i < JWT_FIELDS; i++)
         fields[i] = (struct rules_field){names[i], NULL, NULL};
-    if (jwt == NULL || !rules_fields(loader, node, "`jwt`", fields, JWT_FIELDS))
+    if (!jwt || !rules_fields(loader, node, "`jwt`", fields, JWT_FIELDS))
         return;
     jwt->user = jwt->org = jwt->plan = RULES_CLAIM_NONE;
     load_sources(loader, fields[JWT_FROM].value);
-    if (fields[JWT_KEYS].value == NULL)
+    if (!fields[JWT_KEYS].value)
         rules_problem(loader, node, "`keys` is missing: without keys no signature can be verified");
     else
         load_keys(loader, fields[JWT_KEYS].value, fields[JWT_ALGORITHMS].value);

@@ -30,7 +30,7 @@ bool rules_load_key_part(struct rules_loader *loader, const struct rules_node *n
         part->attribute = WEIR_ATTR_PATH;
         part->segments = rules_capture(loader, node, name);
         part->name = name_of_label = rules_keep_text(loader, name.data, name.size);
-        if (part->segments == NULL)
+        if (!part->segments)
             return false;
     } else {
         int attribute = rules_intern_attribute(loader, node, name);
@@ -41,7 +41,7 @@ bool rules_load_key_part(struct rules_loader *loader, const struct rules_node *n
         part->secret = rules_is_secret(loader->rules, part->attribute);
         part->name = name_of_label = loader->rules->attribute_names[attribute];
     }
-    if (part->name == NULL)
+    if (!part->name)
         return false;
     size_t size = strlen(name_of_label);
     if (size > RULES_ATTRIBUTE_NAME_MAX) {
@@ -50,13 +50,13 @@ bool rules_load_key_part(struct rules_loader *loader, const struct rules_node *n
         return false;
     }
     char *label = rules_keep(loader, size + 1 + RULES_LABEL_STEP);
-    if (label != NULL) {
+    if (label) {
         memcpy(label, name_of_label, size);
         label[size] = '=';
     }
     part->label = label;
     part->label_size = (uint8_t)(size + 1);
-    return label != NULL;
+    return label;
 }
 
 static void load_missing(struct rules_loader *loader, const struct rules_node *node,
@@ -74,7 +74,7 @@ static void load_missing(struct rules_loader *loader, const struct rules_node *n
         }
     }
     const char *nearest = rules_nearest(text.data, text.size, words, 3);
-    if (nearest != NULL) {
+    if (nearest) {
         rules_problem(loader, node,
                       "`on_missing` must be skip, shared, deny or an attribute; did you mean `%s`?",
                       nearest);
@@ -103,9 +103,9 @@ void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
                     const struct rules_node *on_missing, struct rules_rule *rule)
 {
     struct rules_items items = {NULL, 0};
-    if (key != NULL)
+    if (key)
         items = rules_items_of(&key);
-    if (key != NULL && key->kind == RULES_MAP) {
+    if (key && key->kind == RULES_MAP) {
         rules_problem(loader, key, "`key` must be a list of attributes");
         return;
     }
@@ -128,6 +128,6 @@ void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
         if (says_network(part))
             rule->flags |= WEIR_CHECK_NETWORK;
     }
-    if (on_missing != NULL && !loader->no_memory)
+    if (on_missing && !loader->no_memory)
         load_missing(loader, on_missing, rule);
 }

@@ -69,16 +69,16 @@ static bool read_parts(struct rules_loader *loader, const struct rules_node *nod
         said[i] = (struct rules_field){parts[i].name, NULL, NULL};
     if (!rules_fields(loader, node, "candidate", said, PART_COUNT))
         return false;
-    if (said[PART_RATE].value != NULL) {
+    if (said[PART_RATE].value) {
         leave_calendar(fields);
-    } else if (said[PART_QUOTA].value != NULL) {
+    } else if (said[PART_QUOTA].value) {
         fields[RULES_LIMIT_RATE].value = fields[RULES_LIMIT_ALGORITHM].value = NULL;
         leave_options(fields);
     }
-    if (said[PART_ALGORITHM].value != NULL)
+    if (said[PART_ALGORITHM].value)
         leave_options(fields);
     for (size_t i = 0; i < PART_COUNT; i++)
-        if (said[i].value != NULL)
+        if (said[i].value)
             fields[parts[i].field] = said[i];
     return true;
 }
@@ -103,7 +103,7 @@ static void load_candidate(struct rules_loader *loader, const struct rules_field
     struct rules_field tried[RULES_LIMIT_FIELDS];
     struct rules_rule candidate = *rule;
     memcpy(tried, fields, sizeof(tried));
-    if (borrow->value != NULL) {
+    if (borrow->value) {
         rules_problem(loader, field->key,
                       "a limit with `borrow: true` cannot have a candidate: the loans of the "
                       "candidate are unknown");
@@ -117,7 +117,7 @@ static void load_candidate(struct rules_loader *loader, const struct rules_field
         if (!read_parts(loader, field->value, tried))
             return;
     } else {
-        bool quota = fields[RULES_LIMIT_QUOTA].value != NULL;
+        bool quota = fields[RULES_LIMIT_QUOTA].value;
         tried[quota ? RULES_LIMIT_QUOTA : RULES_LIMIT_RATE] = *field;
     }
     candidate.plans = NULL;
@@ -128,7 +128,7 @@ static void load_candidate(struct rules_loader *loader, const struct rules_field
         return;
     if (candidate.algorithm == WEIR_CONCURRENCY) {
         rules_problem(loader, field->value, NO_LEASES);
-    } else if (candidate.rates.limits == NULL) {
+    } else if (!candidate.rates.limits) {
         rules_problem(
             loader, field->value,
             "a candidate needs a rate of its own such as `50/min`, not `plan` or `unlimited`");
@@ -165,7 +165,7 @@ static const char *warn_refusal(const struct rules_rule *rule, const struct rule
         return "`warn_at` does not work with concurrency";
     if (rule->algorithm == WEIR_LEAKY_QUEUE)
         return "`warn_at` does not work with `queue`, which delays requests and uses nothing up";
-    if (rate != NULL && rate->kind == RULES_SCALAR &&
+    if (rate && rate->kind == RULES_SCALAR &&
         weir_bytes_are((struct weir_bytes){rate->text, rate->size}, unlimited))
         return "an unlimited rate never reaches a threshold: remove `warn_at`";
     return NULL;
@@ -178,7 +178,7 @@ static void load_warn(struct rules_loader *loader, const struct rules_field *fie
     struct rules_items items = rules_items_of(&field->value);
     const char *why = warn_refusal(rule, fields[RULES_LIMIT_RATE].value);
     uint32_t percent = 0;
-    if (why != NULL) {
+    if (why) {
         rules_problem(loader, field->key, "%s", why);
         return;
     }
@@ -211,7 +211,7 @@ static void load_name(struct rules_loader *loader, const struct rules_node *limi
     struct rules_rule *rule = &rules->rules[number];
     struct weir_bytes name;
     rule->name = "";
-    if (field->value == NULL) {
+    if (!field->value) {
         rules_problem(loader, limit, "`name` is missing");
         return;
     }
@@ -230,10 +230,10 @@ static void load_name(struct rules_loader *loader, const struct rules_node *limi
         return;
     }
     const char *kept = rules_keep_text(loader, name.data, name.size);
-    if (kept == NULL || !rules_keep_word(loader, &rules->rule_names, 0, kept, name.size, number))
+    if (!kept || !rules_keep_word(loader, &rules->rule_names, 0, kept, name.size, number))
         return;
     uint8_t *prefix = rules_keep(loader, RULES_PREFIX_MAX);
-    if (prefix == NULL)
+    if (!prefix)
         return;
     prefix[0] = (uint8_t)name.size;
     memcpy(prefix + 1, name.data, name.size);
@@ -258,7 +258,7 @@ static void load_unless(struct rules_loader *loader, const struct rules_node *no
     struct rules_items items = rules_items_of(&node);
     uint32_t *unless = rules_keep(loader, (items.count + 1) * sizeof(*unless));
     struct rules_quote quote;
-    for (uint32_t i = 0; i < items.count && unless != NULL; i++) {
+    for (uint32_t i = 0; i < items.count && unless; i++) {
         struct weir_bytes name;
         if (!rules_read_text(loader, items.items[i], "unless", &name))
             continue;
@@ -277,7 +277,7 @@ static void load_unless(struct rules_loader *loader, const struct rules_node *no
             unless[rule->unless_count++] = (uint32_t)other;
         }
     }
-    if (unless != NULL)
+    if (unless)
         qsort(unless, rule->unless_count, sizeof(*unless), compare_numbers);
     rule->unless = unless;
 }
@@ -317,14 +317,13 @@ static void load_behaviour(struct rules_loader *loader, const struct rules_field
     bool shadowed = false;
     rule->cost = 1;
     rule->enforce = 100;
-    if (cost != NULL)
+    if (cost)
         rules_load_cost(loader, cost, rule);
-    if (shadow != NULL && rules_read_bool(loader, shadow, "shadow", &shadowed) && shadowed)
+    if (shadow && rules_read_bool(loader, shadow, "shadow", &shadowed) && shadowed)
         rule->flags |= WEIR_CHECK_SHADOW;
-    if (fields[RULES_LIMIT_ENFORCE].value != NULL)
+    if (fields[RULES_LIMIT_ENFORCE].value)
         load_enforce(loader, &fields[RULES_LIMIT_ENFORCE], rule);
-    if (on_deny->value != NULL &&
-        rules_read_choice(loader, on_deny->value, "on_deny", denials, 2) == 1) {
+    if (on_deny->value && rules_read_choice(loader, on_deny->value, "on_deny", denials, 2) == 1) {
         rule->flags |= WEIR_CHECK_CHARGE_ON_DENY;
         if (rule->algorithm == WEIR_CONCURRENCY) {
             rules_problem(loader, on_deny->value,
@@ -337,7 +336,7 @@ static void load_behaviour(struct rules_loader *loader, const struct rules_field
 static uint32_t least_checks(const struct weir_rules *rules, const struct rules_rule *rule)
 {
     uint32_t least = rule->rates.count;
-    for (uint32_t p = 0; p < rules->plan_count && rule->plans != NULL; p++) {
+    for (uint32_t p = 0; p < rules->plan_count && rule->plans; p++) {
         uint32_t count = rule->plans[p].count;
         least = p == 0 || count < least ? count : least;
     }
@@ -408,33 +407,33 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
 {
     struct rules_rule *rule = &loader->rules->rules[number];
     rules_load_match(loader, fields[RULES_LIMIT_MATCH].value, rule);
-    if (fields[RULES_LIMIT_KEY].value == NULL) {
+    if (!fields[RULES_LIMIT_KEY].value) {
         rules_problem(loader, node,
                       "`key` is missing; write `key: []` for one state that all share");
     }
     rules_load_key(loader, fields[RULES_LIMIT_KEY].value, fields[RULES_LIMIT_ON_MISSING].value,
                    rule);
-    if (fields[RULES_LIMIT_UNLESS].value != NULL)
+    if (fields[RULES_LIMIT_UNLESS].value)
         load_unless(loader, fields[RULES_LIMIT_UNLESS].value, number, nodes);
     uint32_t wrong = loader->wrong; /* no problem is reported again for the candidate */
     rules_load_rate(loader, node, fields, rule);
     load_behaviour(loader, fields, rule);
-    if (fields[RULES_LIMIT_WHEN].value != NULL)
+    if (fields[RULES_LIMIT_WHEN].value)
         rules_load_when(loader, &fields[RULES_LIMIT_WHEN], rule);
     rules_load_sharing(loader, fields, rule);
     rules_load_limit_adaptive(loader, fields, rule);
     rules_load_settle(loader, fields, rule);
-    if (fields[RULES_LIMIT_CANDIDATE].value != NULL && loader->wrong == wrong)
+    if (fields[RULES_LIMIT_CANDIDATE].value && loader->wrong == wrong)
         load_candidate(loader, fields, rule);
-    if (fields[RULES_LIMIT_WARN_AT].value != NULL)
+    if (fields[RULES_LIMIT_WARN_AT].value)
         load_warn(loader, fields, rule);
-    if (fields[RULES_LIMIT_BY_STANDING].value != NULL)
+    if (fields[RULES_LIMIT_BY_STANDING].value)
         rules_load_by_standing(loader, fields, rule);
-    if (fields[RULES_LIMIT_SHED].value != NULL)
+    if (fields[RULES_LIMIT_SHED].value)
         rules_load_shed(loader, &fields[RULES_LIMIT_SHED], rule);
-    if (fields[RULES_LIMIT_STEPS].value != NULL)
+    if (fields[RULES_LIMIT_STEPS].value)
         rules_load_steps(loader, fields, rule);
-    if (fields[RULES_LIMIT_REJECT].value != NULL)
+    if (fields[RULES_LIMIT_REJECT].value)
         rules_load_reject(loader, &fields[RULES_LIMIT_REJECT], rule);
     count_always(loader, node, rule);
 }

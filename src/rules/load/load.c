@@ -66,7 +66,7 @@ static void load_keys(struct rules_loader *loader, const struct rules_node *node
     if (!rules_read_text(loader, node, "keys", &name))
         return;
     const char *path = rules_path_of(loader, name);
-    if (path == NULL)
+    if (!path)
         return;
     /* Without sound limits their overrides mean nothing. */
     struct weir_reason reason = {{0}};
@@ -95,47 +95,47 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     if (!rules_fields(loader, root, "a rules file", fields, TOP_FIELDS) ||
         !rules_fixed_attributes(loader))
         return;
-    if (fields[TOP_VERSION].value != NULL)
+    if (fields[TOP_VERSION].value)
         load_version(loader, fields[TOP_VERSION].value);
-    if (fields[TOP_SERVER].value != NULL)
+    if (fields[TOP_SERVER].value)
         rules_load_server(loader, fields[TOP_SERVER].value);
-    if (fields[TOP_STATE].value != NULL)
+    if (fields[TOP_STATE].value)
         rules_load_state(loader, fields[TOP_STATE].value);
-    if (fields[TOP_HEADERS].value != NULL)
+    if (fields[TOP_HEADERS].value)
         rules_load_headers(loader, fields[TOP_HEADERS].value);
-    if (fields[TOP_STORE].value != NULL)
+    if (fields[TOP_STORE].value)
         rules_load_store(loader, fields[TOP_STORE].value);
-    if (fields[TOP_IDENTITIES].value != NULL)
+    if (fields[TOP_IDENTITIES].value)
         rules_load_identities(loader, fields[TOP_IDENTITIES].value);
-    if (fields[TOP_IDEMPOTENCY].value != NULL)
+    if (fields[TOP_IDEMPOTENCY].value)
         rules_load_idempotency(loader, fields[TOP_IDEMPOTENCY].value);
-    if (fields[TOP_ENVOY].value != NULL)
+    if (fields[TOP_ENVOY].value)
         rules_load_envoy(loader, fields[TOP_ENVOY].value);
-    if (fields[TOP_WEBHOOK].value != NULL)
+    if (fields[TOP_WEBHOOK].value)
         rules_load_webhook(loader, fields[TOP_WEBHOOK].value);
-    if (fields[TOP_TIMEZONE].value != NULL)
+    if (fields[TOP_TIMEZONE].value)
         rules_load_timezone(loader, fields[TOP_TIMEZONE].value);
-    if (fields[TOP_JWT].value != NULL)
+    if (fields[TOP_JWT].value)
         rules_load_jwt(loader, fields[TOP_JWT].value);
-    if (fields[TOP_CHALLENGE].value != NULL)
+    if (fields[TOP_CHALLENGE].value)
         rules_load_challenge(loader, fields[TOP_CHALLENGE].value);
-    if (fields[TOP_PATHS].value != NULL)
+    if (fields[TOP_PATHS].value)
         rules_load_paths(loader, fields[TOP_PATHS].value); /* before the limits: their patterns */
-    if (fields[TOP_ADAPTIVE].value != NULL)
+    if (fields[TOP_ADAPTIVE].value)
         rules_load_adaptive(loader, fields[TOP_ADAPTIVE].value); /* before the limits */
     rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
-    loader->callers = fields[TOP_KEYS].value != NULL || fields[TOP_IDENTITIES].value != NULL;
-    if (fields[TOP_IDENTIFY].value != NULL && !loader->no_memory)
+    loader->callers = fields[TOP_KEYS].value || fields[TOP_IDENTITIES].value;
+    if (fields[TOP_IDENTIFY].value && !loader->no_memory)
         rules_load_identify(loader, fields[TOP_IDENTIFY].value, loader->callers);
-    if (fields[TOP_PRIORITY].value != NULL && !loader->no_memory)
+    if (fields[TOP_PRIORITY].value && !loader->no_memory)
         rules_load_priority(loader, fields[TOP_PRIORITY].value); /* before the limits: `shed` */
-    if (fields[TOP_STANDING].value != NULL && !loader->no_memory)
+    if (fields[TOP_STANDING].value && !loader->no_memory)
         rules_load_standing(loader, fields[TOP_STANDING].value); /* after what makes secrets */
-    if (fields[TOP_LIMITS].value == NULL)
+    if (!fields[TOP_LIMITS].value)
         rules_problem(loader, root, "`limits` is missing; write `limits: []` for none");
     else if (!loader->no_memory)
         rules_load_limits(loader, fields[TOP_LIMITS].value);
-    if (fields[TOP_KEYS].value != NULL && !loader->no_memory)
+    if (fields[TOP_KEYS].value && !loader->no_memory)
         load_keys(loader, fields[TOP_KEYS].value);
     if (loader->wrong == 0 && !loader->no_memory)
         rules_count_overrides(loader->rules);
@@ -148,7 +148,7 @@ static bool set_defaults(struct rules_loader *loader)
 {
     struct weir_settings *settings = &loader->rules->settings;
     struct weir_cidr *proxies = rules_keep(loader, 2 * sizeof(*proxies));
-    if (proxies == NULL)
+    if (!proxies)
         return false;
     proxies[0] = (struct weir_cidr){{4, {127}}, 8};
     proxies[1] = (struct weir_cidr){{6, {[15] = 1}}, 128};
@@ -167,7 +167,7 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
         rules_document_parse(&root, &loader->scratch, loader->file, text, size, loader->problems);
     if (err == WEIR_ERR_MEMORY || !set_defaults(loader))
         return WEIR_ERR_MEMORY;
-    if (root != NULL)
+    if (root)
         load_top(loader, root);
     if (loader->no_memory)
         return WEIR_ERR_MEMORY;
@@ -186,7 +186,7 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
         err = rules_make_solved(loader->rules);
     if (err < 0)
         return err; /* not within the range that the loader admits */
-    err = loader->rules->jwt != NULL ? rules_jwt_seal(loader->rules->jwt) : 0;
+    err = loader->rules->jwt ? rules_jwt_seal(loader->rules->jwt) : 0;
     return err < 0 ? err : rules_index_build(loader->rules);
 }
 
@@ -194,7 +194,7 @@ int rules_load_text(struct weir_rules *rules, const char *name, const char *fold
                     const char *text, size_t size, struct weir_problems *problems)
 {
     struct rules_loader loader = {
-        .rules = rules, .problems = problems, .file = name, .folder = folder != NULL ? folder : ""};
+        .rules = rules, .problems = problems, .file = name, .folder = folder ? folder : ""};
     int err = load_document(&loader, text, size);
     rules_string_map_free(&loader.plan_limits);
     rules_arena_free(&loader.scratch);

@@ -34,7 +34,7 @@ static struct weir_bytes unescape(struct rules_loader *loader, struct weir_bytes
 {
     char *kept = rules_keep(loader, text.size + 1);
     size_t used = 0;
-    for (size_t i = 0; kept != NULL && i < text.size; i++) {
+    for (size_t i = 0; kept && i < text.size; i++) {
         if (text.data[i] == '\\' && i + 1 < text.size)
             i++;
         kept[used++] = text.data[i];
@@ -111,7 +111,7 @@ static bool check_host(struct rules_loader *loader, const struct rules_node *nod
         return false;
     }
     normal->data = rules_keep_text(loader, normal->data, normal->size);
-    return normal->data != NULL;
+    return normal->data;
 }
 
 static bool check_plan(struct rules_loader *loader, const struct rules_node *node,
@@ -143,14 +143,14 @@ static void load_captured(struct rules_loader *loader, const struct rules_node *
 {
     unsigned options = loader->rules->path_options;
     char *kept = rules_keep(loader, text.size + 1);
-    for (size_t i = 0; kept != NULL && i < text.size; i++) {
+    for (size_t i = 0; kept && i < text.size; i++) {
         bool encoded = (i >= 1 && text.data[i - 1] == '%') || (i >= 2 && text.data[i - 2] == '%');
         bool upper = text.data[i] >= 'A' && text.data[i] <= 'Z' && !encoded;
         bool fold = upper && (options & WEIR_PATH_FOLD_CASE) != 0;
         kept[i] = (char)(fold ? text.data[i] | 0x20 : text.data[i]);
     }
     if ((options & WEIR_PATH_KEEP_PARAMETERS) == 0 && text.size > 0 &&
-        memchr(text.data, ';', text.size) != NULL) {
+        memchr(text.data, ';', text.size)) {
         rules_problem(loader, node,
                       "path parameters (`;…`) are cut off before a pattern captures; remove them, "
                       "or set `paths: { parameters: keep }`");
@@ -177,17 +177,17 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
     uint32_t atom = RULES_NONE;
     if (glob) {
         char *kept = rules_keep(loader, text.size + 1);
-        for (size_t i = 0; kept != NULL && i < text.size; i++) {
+        for (size_t i = 0; kept && i < text.size; i++) {
             bool upper = host && text.data[i] >= 'A' && text.data[i] <= 'Z';
             kept[i] = (char)(upper ? text.data[i] | 0x20 : text.data[i]);
         }
         value.data = kept;
-        if (host && memchr(text.data, ':', text.size) != NULL)
+        if (host && memchr(text.data, ':', text.size))
             rules_problem(loader, node, "hosts are compared without port; remove it");
         part->globs = true;
     } else {
         value = unescape(loader, text);
-        if (value.data == NULL)
+        if (!value.data)
             return;
         bool good = true;
         if (host && value.size > 0)
@@ -217,11 +217,11 @@ int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,
     if (err < 0)
         return err;
     const char *kept = rules_keep_text(loader, room, used);
-    if (kept == NULL)
+    if (!kept)
         return WEIR_ERR_MEMORY;
     for (uint8_t i = 0; i < pattern->count; i++) {
         struct weir_bytes *segment = &pattern->segments[i].text;
-        segment->data = segment->data != NULL ? kept + (segment->data - room) : NULL;
+        segment->data = segment->data ? kept + (segment->data - room) : NULL;
     }
     struct weir_rules *rules = loader->rules;
     *atom = rules_path_trie_add(&rules->paths, pattern, &rules->atom_count);
@@ -286,9 +286,9 @@ static int compare_places(const void *a, const void *b)
 static void sort_places(struct rules_loader *loader, struct rules_part *part, const uint32_t *atoms)
 {
     struct rules_place *places = rules_keep(loader, (part->count + 1) * sizeof(*places));
-    for (uint32_t i = 0; places != NULL && i < part->count; i++)
+    for (uint32_t i = 0; places && i < part->count; i++)
         places[i] = (struct rules_place){atoms[i], i};
-    if (places != NULL)
+    if (places)
         qsort(places, part->count, sizeof(*places), compare_places);
     part->places = places;
 }
@@ -313,9 +313,9 @@ static void load_part(struct rules_loader *loader, const struct rules_node *node
             load_prefix(loader, items.items[i], part, atoms);
         else
             load_value(loader, items.items[i], part, atoms, values);
-    if (part->kind == RULES_PART_PATH && atoms != NULL)
+    if (part->kind == RULES_PART_PATH && atoms)
         sort_places(loader, part, atoms);
-    else if (!part->globs && atoms != NULL)
+    else if (!part->globs && atoms)
         qsort(atoms, part->count, sizeof(*atoms), compare_atoms);
     part->atoms = atoms;
     part->values = values;
@@ -327,19 +327,19 @@ const int8_t *rules_capture(struct rules_loader *loader, const struct rules_node
     struct weir_bytes wanted = {name.data + 5, name.size - 5}; /* behind "path." */
     int8_t *segments = rules_keep(loader, loader->pattern_count + 1);
     bool found = false;
-    for (uint32_t p = 0; segments != NULL && p < loader->pattern_count; p++) {
+    for (uint32_t p = 0; segments && p < loader->pattern_count; p++) {
         const struct weir_path_pattern *pattern = &loader->patterns[p];
         segments[p] = -1;
         for (uint8_t i = 0; i < pattern->count; i++) {
             const struct weir_bytes *text = &pattern->segments[i].text;
-            if (pattern->segments[i].kind == WEIR_SEGMENT_ANY && text->data != NULL &&
+            if (pattern->segments[i].kind == WEIR_SEGMENT_ANY && text->data &&
                 text->size == wanted.size && memcmp(text->data, wanted.data, text->size) == 0) {
                 segments[p] = (int8_t)i;
                 found = true;
             }
         }
     }
-    if (!found && segments != NULL) {
+    if (!found && segments) {
         struct rules_quote quote;
         rules_problem(loader, node, "%s: the `path` of this limit's match names no `:%.*s`",
                       rules_quote(&quote, name.data, name.size), (int)wanted.size, wanted.data);
@@ -364,7 +364,7 @@ static bool name_part(struct rules_loader *loader, const struct rules_node *key,
         part->attribute = WEIR_ATTR_PATH;
         part->segments = rules_capture(loader, key, name);
         part->name = rules_keep_text(loader, name.data, name.size);
-        return part->segments != NULL && part->name != NULL;
+        return part->segments && part->name;
     }
     if (address > 0 && !weir_bytes_are(name, "client.ip")) {
         rules_problem(loader, key,
@@ -405,7 +405,7 @@ void rules_load_match(struct rules_loader *loader, const struct rules_node *node
 {
     loader->pattern_count = 0;
     loader->patterns = NULL;
-    if (node == NULL)
+    if (!node)
         return;
     if (node->kind != RULES_MAP) {
         rules_problem(loader, node, "`match` must be a mapping of attributes to values");
@@ -466,7 +466,7 @@ void rules_load_timezone(struct rules_loader *loader, const struct rules_node *n
     if (!rules_read_text(loader, node, "timezone", &name))
         return;
     struct rules_zone *zone = open_zone(loader, node, name);
-    if (zone != NULL) {
+    if (zone) {
         loader->timezone = node;
         rules_zone_close(zone);
     }
@@ -492,13 +492,13 @@ static bool make_schedule(struct rules_loader *loader, const struct rules_node *
                       quote.text);
         return false;
     }
-    if (name.data == NULL) {
-        name = loader->timezone != NULL
+    if (!name.data) {
+        name = loader->timezone
                    ? (struct weir_bytes){loader->timezone->text, loader->timezone->size}
                    : (struct weir_bytes){"UTC", 3};
     }
     struct rules_zone *zone = open_zone(loader, node, name);
-    if (zone == NULL)
+    if (!zone)
         return false;
     err = rules_schedule_make(schedule, hours, count, zone);
     rules_zone_close(zone);
@@ -553,7 +553,7 @@ static void keep_schedule(struct rules_loader *loader, const struct rules_schedu
     kept->schedule = *schedule;
     kept->text = text;
     kept->schedule.changes = rules_keep(loader, schedule->count * sizeof(*schedule->changes));
-    if (kept->schedule.changes != NULL) {
+    if (kept->schedule.changes) {
         memcpy(kept->schedule.changes, schedule->changes,
                schedule->count * sizeof(*schedule->changes));
         rules->schedule_count++;
@@ -572,7 +572,7 @@ void rules_load_when(struct rules_loader *loader, const struct rules_field *fiel
         return;
     }
     const char *text = whole_text(loader, &items);
-    if (text == NULL) {
+    if (!text) {
         if (!loader->no_memory)
             rules_problem(loader, field->value, "`when` is longer than %d bytes", WHEN_TEXT_MAX);
         return;
@@ -616,7 +616,7 @@ void rules_load_paths(struct rules_loader *loader, const struct rules_node *node
     if (!rules_fields(loader, node, "paths", fields, 3))
         return;
     for (int i = 0; i < 3; i++)
-        if (fields[i].value != NULL &&
+        if (fields[i].value &&
             rules_read_choice(loader, fields[i].value, fields[i].name, choices[i].words, 2) == 1)
             loader->rules->path_options |= choices[i].option;
 }

@@ -95,8 +95,8 @@ static int unit_parse(uint64_t *window_ns, const char *text, size_t size, bool b
     const char *nearest = rules_nearest(name, name_size, unit_names, UNIT_COUNT);
     snprintf(reason->text, sizeof(reason->text), "%.80s: unknown unit %.40s%s%s%s; units are %s",
              rules_quote(&quote, whole->data, whole->size), rules_quote(&unit, name, name_size),
-             nearest != NULL ? " (did you mean `" : "", nearest != NULL ? nearest : "",
-             nearest != NULL ? "`?)" : "", UNITS_TEXT);
+             nearest ? " (did you mean `" : "", nearest ? nearest : "", nearest ? "`?)" : "",
+             UNITS_TEXT);
     return WEIR_ERR_SYNTAX;
 }
 
@@ -149,9 +149,9 @@ int weir_rate_parse(struct weir_rate *rate, const char *text, size_t size,
     const char *unit = text + digits + 1;
     size_t left = size - (size_t)digits - 1;
     const char *space = memchr(unit, ' ', left);
-    size_t unit_size = space != NULL ? (size_t)(space - unit) : left;
+    size_t unit_size = space ? (size_t)(space - unit) : left;
     int err = unit_parse(&rate->window_ns, unit, unit_size, true, &whole, reason);
-    if (err == 0 && space != NULL) {
+    if (err == 0 && space) {
         struct weir_bytes rest = {space, left - unit_size};
         err = burst_parse(rate, &rest, &whole, reason);
     }
@@ -241,7 +241,7 @@ static int parse_leases(struct weir_bytes text, struct weir_rate *rate, struct w
     *rate = (struct weir_rate){.kind = WEIR_RATE_COUNT};
     if (parse_word(text, rate))
         return 0;
-    if (memchr(text.data, '/', text.size) != NULL) {
+    if (memchr(text.data, '/', text.size)) {
         snprintf(reason->text, sizeof(reason->text),
                  "concurrency limits requests in flight, not a rate: remove the unit");
         return WEIR_ERR_SYNTAX;

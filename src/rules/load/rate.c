@@ -69,10 +69,10 @@ static bool read_anchor(struct rules_loader *loader, const struct rules_node *no
     if (!rules_read_text(loader, node, "anchor", &text))
         return false;
     const char *space = memchr(text.data, ' ', text.size);
-    size_t first = space != NULL ? (size_t)(space - text.data) : text.size;
+    size_t first = space ? (size_t)(space - text.data) : text.size;
     struct weir_bytes day = {text.data, first};
     bool good;
-    if (space != NULL) {
+    if (space) {
         struct weir_bytes time = {space + 1, text.size - first - 1};
         good = anchor_day(day, calendar) && anchor_time(time, calendar);
     } else {
@@ -127,7 +127,7 @@ static const struct rules_bounds *make_bounds(struct rules_loader *loader,
 {
     int64_t *begins = malloc(RULES_CALENDAR_BOUNDS_MAX * sizeof(*begins));
     struct rules_bounds *made = rules_borrow(loader, sizeof(*made));
-    if (begins == NULL || made == NULL) {
+    if (!begins || !made) {
         loader->no_memory = true;
         free(begins);
         return NULL;
@@ -136,13 +136,13 @@ static const struct rules_bounds *make_bounds(struct rules_loader *loader,
     made->count = rules_calendar_bounds(calendar, zone, RULES_CALENDAR_FROM_S, RULES_CALENDAR_TO_S,
                                         begins, RULES_CALENDAR_BOUNDS_MAX);
     uint64_t *bounds = rules_keep(loader, made->count * sizeof(*bounds));
-    for (uint32_t i = 0; bounds != NULL && i < made->count; i++)
+    for (uint32_t i = 0; bounds && i < made->count; i++)
         bounds[i] = (uint64_t)begins[i] * NS;
     free(begins);
     made->bounds = bounds;
     made->next = loader->calendars;
     loader->calendars = made;
-    return bounds != NULL ? made : NULL;
+    return bounds ? made : NULL;
 }
 
 static const struct rules_bounds *bounds_of(struct rules_loader *loader,
@@ -152,12 +152,12 @@ static const struct rules_bounds *bounds_of(struct rules_loader *loader,
     struct weir_bytes name = {"UTC", 3};
     struct weir_reason reason = {{0}};
     struct rules_zone *zone;
-    if (node == NULL)
+    if (!node)
         node = loader->timezone;
-    if (node != NULL && !rules_read_text(loader, node, "timezone", &name))
+    if (node && !rules_read_text(loader, node, "timezone", &name))
         return NULL;
     uint64_t hash = name.size <= RULES_ZONE_NAME_MAX ? calendar_name(calendar, name) : 0;
-    for (const struct rules_bounds *b = loader->calendars; b != NULL; b = b->next)
+    for (const struct rules_bounds *b = loader->calendars; b; b = b->next)
         if (b->name == hash)
             return b;
     int err = rules_zone_open(&zone, name, &reason);
@@ -179,15 +179,15 @@ static bool load_quota(struct rules_loader *loader, const struct rules_field *fi
     struct rules_calendar calendar = {.unit = unit, .month = 1, .day = 1};
     const struct rules_node *anchor = fields[RULES_LIMIT_ANCHOR].value;
     const struct rules_node *rollover = fields[RULES_LIMIT_ROLLOVER].value;
-    if (anchor != NULL && !read_anchor(loader, anchor, &calendar))
+    if (anchor && !read_anchor(loader, anchor, &calendar))
         return false;
     struct rules_rollover over = {0, false};
-    if (rollover != NULL && !read_rollover(loader, rollover, spec->rate, &over))
+    if (rollover && !read_rollover(loader, rollover, spec->rate, &over))
         return false;
     spec->rollover = rules_rollover_of(&over, spec->rate);
     const struct rules_bounds *bounds =
         bounds_of(loader, fields[RULES_LIMIT_TIMEZONE].value, &calendar);
-    if (bounds == NULL)
+    if (!bounds)
         return false;
     spec->window_ns = rules_unit_ns(unit);
     spec->calendar = bounds->name;
@@ -224,7 +224,7 @@ static const struct rules_node *value_of(const struct numbers *numbers,
 static void misplaced(struct numbers *numbers, enum rules_limit_field field, const char *belongs)
 {
     const struct rules_field *at = &numbers->fields[field];
-    if (at->value != NULL) {
+    if (at->value) {
         rules_problem(numbers->loader, at->key, "`%s` belongs to %s, not to %s", at->name, belongs,
                       weir_algorithm_name(numbers->spec.algorithm));
     }
@@ -233,11 +233,11 @@ static void misplaced(struct numbers *numbers, enum rules_limit_field field, con
 static void read_algorithm(struct numbers *numbers)
 {
     const struct rules_node *node = value_of(numbers, RULES_LIMIT_ALGORITHM);
-    bool quota = value_of(numbers, RULES_LIMIT_QUOTA) != NULL;
+    bool quota = value_of(numbers, RULES_LIMIT_QUOTA);
     numbers->spec.algorithm = quota ? WEIR_QUOTA : WEIR_SLIDING_WINDOW;
     if (quota) {
         misplaced(numbers, RULES_LIMIT_ALGORITHM, "limits with a rate");
-    } else if (node != NULL) {
+    } else if (node) {
         int choice =
             rules_read_choice(numbers->loader, node, "algorithm", algorithms, ALGORITHM_COUNT);
         numbers->wrong = choice < 0;
@@ -249,11 +249,10 @@ static void read_algorithm(struct numbers *numbers)
     }
     const struct rules_node *queue = value_of(numbers, RULES_LIMIT_QUEUE);
     bool queued = false;
-    if (queue != NULL && numbers->spec.algorithm != WEIR_LEAKY_BUCKET) {
+    if (queue && numbers->spec.algorithm != WEIR_LEAKY_BUCKET) {
         if (!numbers->wrong)
             misplaced(numbers, RULES_LIMIT_QUEUE, "leaky_bucket");
-    } else if (queue != NULL && rules_read_bool(numbers->loader, queue, "queue", &queued) &&
-               queued) {
+    } else if (queue && rules_read_bool(numbers->loader, queue, "queue", &queued) && queued) {
         numbers->spec.algorithm = WEIR_LEAKY_QUEUE;
     }
 }
@@ -269,12 +268,12 @@ static void read_window_options(struct numbers *numbers)
     const struct rules_node *segments = value_of(numbers, RULES_LIMIT_SEGMENTS);
     const struct rules_node *strict = value_of(numbers, RULES_LIMIT_STRICT);
     uint64_t count = 0;
-    if (segments != NULL) {
+    if (segments) {
         numbers->wrong |=
             !rules_read_number(loader, segments, "segments", 1, WEIR_SEGMENTS_MAX, &count);
         numbers->spec.segments = (uint32_t)count;
     }
-    if (strict != NULL)
+    if (strict)
         numbers->wrong |= !rules_read_bool(loader, strict, "strict", &numbers->spec.strict);
 }
 
@@ -369,7 +368,7 @@ static void load_rates(struct numbers *numbers, const struct rules_node *list,
         return;
     }
     struct weir_limit *limits = rules_keep(loader, list->size * sizeof(*limits));
-    for (uint32_t i = 0; i < list->size && limits != NULL; i++) {
+    for (uint32_t i = 0; i < list->size && limits; i++) {
         const struct rules_node *node = list->items[i];
         struct weir_limit_spec spec = numbers->spec;
         struct weir_rate rate;
@@ -383,7 +382,7 @@ static void load_rates(struct numbers *numbers, const struct rules_node *list,
         }
     }
     rates->limits = limits;
-    rates->count = limits != NULL ? (uint8_t)list->size : 0;
+    rates->count = limits ? (uint8_t)list->size : 0;
 }
 
 /* Whether a list may stand where the numbers do: for quotas and concurrency there is one. */
@@ -398,7 +397,7 @@ static void load_single(struct numbers *numbers, const struct weir_limit_spec *s
                         const struct rules_node *node, struct rules_rates *rates)
 {
     rates->limits = rules_keep(numbers->loader, sizeof(*rates->limits));
-    if (rates->limits != NULL) {
+    if (rates->limits) {
         rates->count = 1;
         compile(numbers, spec, node, rates->limits);
     }
@@ -431,7 +430,7 @@ static void load_plans(struct numbers *numbers, const struct rules_node *node,
         rules_problem(loader, node, "`plan` needs `default_plan`, for callers without a plan");
     rule->plans = rules_keep(loader, (rules->plan_count + 1) * sizeof(*rule->plans));
     uint64_t hash = rules_text_hash(rule->name, rule->name_size);
-    for (uint32_t p = 0; p < rules->plan_count && rule->plans != NULL; p++) {
+    for (uint32_t p = 0; p < rules->plan_count && rule->plans; p++) {
         uint32_t entry =
             rules_string_map_find(&loader->plan_limits, p, hash, rule->name, rule->name_size);
         if (entry == RULES_NONE) {
@@ -454,13 +453,13 @@ static void load_concurrency(struct numbers *numbers, const struct rules_node *l
     numbers->spec.window_ns = LIFE_DEFAULT_NS;
     struct weir_bytes text;
     struct weir_reason reason;
-    if (life != NULL && rules_read_text(loader, life, "life", &text) &&
+    if (life && rules_read_text(loader, life, "life", &text) &&
         weir_duration_parse(&numbers->spec.window_ns, text.data, text.size, &reason) < 0) {
         rules_problem(loader, life, "%s", reason.text);
         numbers->wrong = true;
     }
     *node = value_of(numbers, RULES_LIMIT_LIMIT);
-    if (*node == NULL) {
+    if (!*node) {
         rules_problem(loader, limit, "concurrency needs `limit`, how many may be in flight");
         numbers->wrong = true;
     } else {
@@ -487,17 +486,17 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
     misplaced(numbers, RULES_LIMIT_LIMIT, "concurrency");
     misplaced(numbers, RULES_LIMIT_LIFE, "concurrency");
     *node = value_of(numbers, RULES_LIMIT_RATE);
-    if (*node == NULL) {
+    if (!*node) {
         rules_problem(loader, limit, "`rate` is missing");
         numbers->wrong = true;
     } else if (!is_list(numbers, *node)) {
         numbers->wrong |= !read_numbers(numbers, *node, rate);
     }
-    if (burst == NULL)
+    if (!burst)
         return;
     if (!bucket_is(numbers->spec.algorithm)) {
         misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
-    } else if (*node != NULL && is_list(numbers, *node)) {
+    } else if (*node && is_list(numbers, *node)) {
         rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key,
                       "in a list, give each rate its own burst: `[10/s burst 20, 500/h]`");
     } else if (rate->kind != WEIR_RATE_COUNT) {
@@ -522,11 +521,11 @@ static void keep_limit_template(struct numbers *numbers, struct rules_rule *rule
     struct rules_limit_template *limit_template =
         rules_keep(numbers->loader, sizeof(*limit_template));
     struct weir_reason reason;
-    if (limit_template == NULL)
+    if (!limit_template)
         return;
     limit_template->spec = numbers->spec;
     limit_template->spec.rate = limit_template->spec.burst = 0;
-    if (rollover != NULL && rollover->kind == RULES_SCALAR) {
+    if (rollover && rollover->kind == RULES_SCALAR) {
         struct weir_bytes text = {rollover->text, rollover->size};
         if (rules_rollover_parse(text, UINT64_MAX, &limit_template->rollover, &reason) < 0)
             limit_template->rollover = (struct rules_rollover){0, false}; /* told where it counts */
@@ -556,7 +555,7 @@ void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit
         load_period(&numbers, &rate, &node);
     else
         load_count(&numbers, limit, &rate, &node);
-    if (node == NULL || loader->no_memory)
+    if (!node || loader->no_memory)
         return;
     if (loader->callers && !numbers.wrong)
         keep_limit_template(&numbers, rule);

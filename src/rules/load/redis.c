@@ -31,14 +31,14 @@ static const struct scheme *check_url(struct rules_loader *loader, const struct 
     const char *names[SCHEME_COUNT];
     struct rules_quote quote;
     const char *colon = memchr(url.data, ':', url.size);
-    size_t size = colon != NULL ? (size_t)(colon - url.data) : 0;
+    size_t size = colon ? (size_t)(colon - url.data) : 0;
     const struct scheme *scheme = NULL;
     for (size_t i = 0; i < SCHEME_COUNT; i++) {
         names[i] = schemes[i].name;
         if (weir_bytes_are((struct weir_bytes){url.data, size}, names[i]))
             scheme = &schemes[i];
     }
-    if (scheme == NULL) {
+    if (!scheme) {
         bool likely = size > 0 && size < 20; /* else it may be a secret */
         struct rules_hint room;
         const char *hint = likely ? rules_hint(&room, url.data, size, names, SCHEME_COUNT) : "";
@@ -66,7 +66,7 @@ static const struct scheme *check_url(struct rules_loader *loader, const struct 
 static const char *read_secret(struct rules_loader *loader, const struct rules_field *field)
 {
     struct weir_bytes text;
-    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text))
+    if (!field->value || !rules_read_text(loader, field->value, field->name, &text))
         return NULL;
     if (text.size == 0 || text.size > RULES_SECRET_MAX) {
         rules_problem(loader, field->value, "`%s` must have 1 to %d bytes", field->name,
@@ -83,23 +83,23 @@ static void load_access(struct rules_loader *loader, const struct rules_field *f
     const struct rules_field *file = &fields[RULES_REDIS_PASSWORD_FILE];
     access->user = read_secret(loader, &fields[RULES_REDIS_USER]);
     access->password = read_secret(loader, &fields[RULES_REDIS_PASSWORD]);
-    if (file->value != NULL && fields[RULES_REDIS_PASSWORD].value != NULL) {
+    if (file->value && fields[RULES_REDIS_PASSWORD].value) {
         rules_problem(loader, file->key, "`password` and `password_file` are the same; give one");
-    } else if (file->value != NULL) {
+    } else if (file->value) {
         access->password =
             rules_read_secret_file(loader, file->value, "password_file", "a password");
     }
     access->sentinel_user = read_secret(loader, &fields[RULES_REDIS_SENTINEL_USER]);
     access->sentinel_password = read_secret(loader, &fields[RULES_REDIS_SENTINEL_PASSWORD]);
-    bool in_url = memchr(url.data, '@', url.size) != NULL;
+    bool in_url = memchr(url.data, '@', url.size);
     for (int i = RULES_REDIS_USER; i <= RULES_REDIS_SENTINEL_PASSWORD; i++) {
-        if (fields[i].value == NULL)
+        if (!fields[i].value)
             continue;
         if (i <= RULES_REDIS_PASSWORD_FILE && in_url) {
             rules_problem(loader, fields[i].key, "`%s` is also in the URL; give it once",
                           fields[i].name);
         }
-        if (i >= RULES_REDIS_SENTINEL_USER && scheme != NULL && !scheme->sentinel) {
+        if (i >= RULES_REDIS_SENTINEL_USER && scheme && !scheme->sentinel) {
             rules_problem(loader, fields[i].key,
                           "`%s` belongs to redis-sentinel://, not to %s:", fields[i].name,
                           scheme->name);
@@ -110,7 +110,7 @@ static void load_access(struct rules_loader *loader, const struct rules_field *f
 static const char *read_path(struct rules_loader *loader, const struct rules_field *field)
 {
     struct weir_bytes name;
-    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &name))
+    if (!field->value || !rules_read_text(loader, field->value, field->name, &name))
         return NULL;
     if (name.size == 0)
         rules_problem(loader, field->value, "`%s` is empty", field->name);
@@ -132,17 +132,17 @@ static void load_tls(struct rules_loader *loader, const struct rules_field *tls,
     access->cert_file = read_path(loader, &fields[CERT]);
     access->key_file = read_path(loader, &fields[KEY]);
     access->server_name = read_secret(loader, &fields[SERVER_NAME]);
-    if (fields[INSECURE].value != NULL)
+    if (fields[INSECURE].value)
         rules_read_bool(loader, fields[INSECURE].value, "insecure", &access->insecure);
     if ((fields[CERT].value == NULL) != (fields[KEY].value == NULL)) {
         rules_problem(loader, fields[fields[CERT].value != NULL ? CERT : KEY].key,
                       "`cert` and `key` belong together; give both");
     }
-    if (access->insecure && fields[CA].value != NULL) {
+    if (access->insecure && fields[CA].value) {
         rules_problem(loader, fields[INSECURE].key,
                       "`insecure` verifies nothing, so `ca` has no effect; give one");
     }
-    if (scheme != NULL && !scheme->tls) {
+    if (scheme && !scheme->tls) {
         rules_problem(
             loader, tls->key,
             "`tls` belongs to rediss://, rediss-sentinel:// and rediss-cluster://, not to "
@@ -167,14 +167,14 @@ void rules_load_redis(struct rules_loader *loader, const struct rules_node *node
     const struct rules_field *at = &fields[RULES_REDIS_URL];
     const struct scheme *scheme = NULL;
     struct weir_bytes url = {"", 0};
-    if (at->value == NULL) {
+    if (!at->value) {
         rules_problem(loader, node, "`%s` is missing", at->name);
     } else if (rules_read_text(loader, at->value, at->name, &url)) {
         scheme = check_url(loader, at->value, url);
         access->url = rules_keep_text(loader, url.data, url.size);
     }
     load_access(loader, fields, scheme, url, access);
-    if (fields[RULES_REDIS_TLS].value != NULL)
+    if (fields[RULES_REDIS_TLS].value)
         load_tls(loader, &fields[RULES_REDIS_TLS], scheme, access);
 }
 

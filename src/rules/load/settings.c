@@ -23,7 +23,7 @@
 static const char *read_file_name(struct rules_loader *loader, const struct rules_field *field)
 {
     struct weir_bytes text;
-    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text))
+    if (!field->value || !rules_read_text(loader, field->value, field->name, &text))
         return NULL;
     if (text.size == 0) {
         rules_problem(loader, field->value, "`%s` is empty", field->name);
@@ -42,7 +42,7 @@ static void load_names(struct rules_loader *loader, const struct rules_node *nod
     }
     const char **names = rules_keep(loader, (items.count + 1) * sizeof(*names));
     tls->client_names = names;
-    for (uint32_t i = 0; i < items.count && names != NULL; i++) {
+    for (uint32_t i = 0; i < items.count && names; i++) {
         struct weir_bytes text;
         if (!rules_read_text(loader, items.items[i], "client_names", &text))
             continue;
@@ -66,14 +66,14 @@ static void load_tls(struct rules_loader *loader, const struct rules_node *node,
                                         {"client_names", NULL, NULL}};
     if (!rules_fields(loader, node, "tls", fields, COUNT))
         return;
-    if (fields[CERT].value == NULL || fields[KEY].value == NULL)
+    if (!fields[CERT].value || !fields[KEY].value)
         rules_problem(loader, node, "`tls` needs `cert` and `key`, files in PEM");
     tls->cert_file = read_file_name(loader, &fields[CERT]);
     tls->key_file = read_file_name(loader, &fields[KEY]);
     tls->client_ca_file = read_file_name(loader, &fields[CLIENT_CA]);
-    if (fields[CLIENT_NAMES].value == NULL)
+    if (!fields[CLIENT_NAMES].value)
         return;
-    if (fields[CLIENT_CA].value == NULL) {
+    if (!fields[CLIENT_CA].value) {
         rules_problem(loader, fields[CLIENT_NAMES].key,
                       "`client_names` needs a `client_ca` that signs their certificates");
     }
@@ -170,7 +170,7 @@ bool rules_read_listen(struct rules_loader *loader, const struct rules_node *nod
 static void load_age(struct rules_loader *loader, const struct rules_node *node, const char *what,
                      uint64_t *value_ns)
 {
-    if (node != NULL)
+    if (node)
         rules_read_duration(loader, node, what, NS_PER_S, AGE_MAX_NS, "1s to 366d", value_ns);
 }
 
@@ -185,7 +185,7 @@ static void load_hosts(struct rules_loader *loader, const struct rules_node *nod
     }
     const char **hosts = rules_keep(loader, (items.count + 1) * sizeof(*hosts));
     listener->hosts = hosts;
-    for (uint32_t i = 0; i < items.count && hosts != NULL; i++) {
+    for (uint32_t i = 0; i < items.count && hosts; i++) {
         struct weir_bytes text, normal;
         char room[WEIR_HOST_MAX];
         struct weir_reason reason;
@@ -212,9 +212,9 @@ static void load_own(struct rules_loader *loader, const struct rules_field *fiel
                  &listener->max_connection_age_grace_ns);
         return;
     }
-    if (fields[0].value != NULL)
+    if (fields[0].value)
         load_hosts(loader, fields[0].value, listener);
-    if (fields[1].value != NULL)
+    if (fields[1].value)
         rules_read_bool(loader, fields[1].value, "metrics_open", &listener->metrics_open);
 }
 
@@ -245,36 +245,35 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
     if (field->value->kind == RULES_MAP) {
         rules_fields(loader, field->value, "a listener", fields,
                      grpc || admin ? COUNT : OWN + http);
-        address = fields[ADDRESS].value != NULL ? fields[ADDRESS].value : fields[LISTEN].value;
-        if (fields[ADDRESS].value != NULL && fields[LISTEN].value != NULL) {
+        address = fields[ADDRESS].value ? fields[ADDRESS].value : fields[LISTEN].value;
+        if (fields[ADDRESS].value && fields[LISTEN].value) {
             rules_problem(loader, fields[LISTEN].key,
                           "`listen` and `address` are the same; give one");
         }
-        if (fields[TLS].value != NULL)
+        if (fields[TLS].value)
             load_tls(loader, fields[TLS].value, &listener->tls);
     }
-    if (fields[TOKEN].value != NULL &&
-        rules_read_text(loader, fields[TOKEN].value, "token", &token)) {
+    if (fields[TOKEN].value && rules_read_text(loader, fields[TOKEN].value, "token", &token)) {
         if (token.size == 0)
             rules_problem(loader, fields[TOKEN].value, "`token` is empty");
         listener->token = rules_keep_text(loader, token.data, token.size);
     }
-    if (fields[OPEN].value != NULL)
+    if (fields[OPEN].value)
         rules_read_bool(loader, fields[OPEN].value, "open", &listener->open);
-    if (fields[TRUSTED].value != NULL) {
+    if (fields[TRUSTED].value) {
         listener->trusted_set =
             rules_read_bool(loader, fields[TRUSTED].value, "trusted", &listener->trusted);
     }
-    if (fields[PROXY_PROTOCOL].value != NULL) {
+    if (fields[PROXY_PROTOCOL].value) {
         rules_read_bool(loader, fields[PROXY_PROTOCOL].value, "proxy_protocol",
                         &listener->proxy_protocol);
     }
-    if (http && fields[OWN].value != NULL)
+    if (http && fields[OWN].value)
         rules_read_bool(loader, fields[OWN].value, "hold", &listener->hold);
     if (!http)
         load_own(loader, &fields[OWN], grpc, listener);
-    if (address != NULL && rules_read_listen(loader, address, &listener->address, &far) && far &&
-        !listener->open && fields[TOKEN].value == NULL && listener->tls.client_ca_file == NULL) {
+    if (address && rules_read_listen(loader, address, &listener->address, &far) && far &&
+        !listener->open && !fields[TOKEN].value && !listener->tls.client_ca_file) {
         rules_problem(loader, address,
                       "`%s` is open to other machines: give it a `token` or a `tls.client_ca`, or "
                       "set `open: true`",
@@ -303,7 +302,7 @@ static void load_proxies(struct rules_loader *loader, const struct rules_node *n
     settings->trusted_proxies = proxies;
     settings->trusted_proxy_count = 0;
     settings->trust_unix = false;
-    for (uint32_t i = 0; i < items.count && proxies != NULL; i++) {
+    for (uint32_t i = 0; i < items.count && proxies; i++) {
         struct weir_bytes text;
         struct rules_quote quote;
         if (!rules_read_text(loader, items.items[i], "trusted_proxies", &text))
@@ -335,13 +334,13 @@ void rules_load_server(struct rules_loader *loader, const struct rules_node *nod
     if (!rules_fields(loader, node, "server", fields, COUNT))
         return;
     for (int i = HTTP; i <= ADMIN; i++)
-        if (fields[i].value != NULL)
+        if (fields[i].value)
             load_listener(loader, &fields[i], listeners[i]);
-    if (fields[WORKERS].value != NULL)
+    if (fields[WORKERS].value)
         load_workers(loader, fields[WORKERS].value);
-    if (fields[PROXIES].value != NULL)
+    if (fields[PROXIES].value)
         load_proxies(loader, fields[PROXIES].value);
-    if (fields[HEADERS].value != NULL)
+    if (fields[HEADERS].value)
         rules_load_headers(loader, fields[HEADERS].value);
 }
 
@@ -355,16 +354,16 @@ void rules_load_state(struct rules_loader *loader, const struct rules_node *node
     struct rules_quote quote;
     if (!rules_fields(loader, node, "state", fields, 3))
         return;
-    if (fields[2].value != NULL) {
+    if (fields[2].value) {
         rules_read_percent(loader, fields[2].value, "spans", 1, SPANS_MOST, SPANS_EXAMPLE,
                            &settings->state_spans);
     }
-    if (fields[0].value != NULL && rules_read_text(loader, fields[0].value, "file", &text)) {
+    if (fields[0].value && rules_read_text(loader, fields[0].value, "file", &text)) {
         if (text.size == 0)
             rules_problem(loader, fields[0].value, "`file` is empty; remove it for private memory");
         settings->state_file = rules_keep_text(loader, text.data, text.size);
     }
-    if (fields[1].value == NULL || !rules_read_text(loader, fields[1].value, "size", &text))
+    if (!fields[1].value || !rules_read_text(loader, fields[1].value, "size", &text))
         return;
     if (weir_size_parse(&settings->state_bytes, text.data, text.size, &reason) < 0) {
         rules_problem(loader, fields[1].value, "%s", reason.text);
@@ -455,18 +454,18 @@ static void load_redis(struct rules_loader *loader, const struct rules_field *re
         rules_fields(loader, redis->value, "redis", fields, REDIS_FIELDS);
     else
         fields[RULES_REDIS_URL].value = redis->value;
-    if (fields[REDIS_MODE].value != NULL)
+    if (fields[REDIS_MODE].value)
         store->leased = rules_read_choice(loader, fields[REDIS_MODE].value, "mode", modes, 2) == 1;
-    if (fields[REDIS_PREFIX].value != NULL)
+    if (fields[REDIS_PREFIX].value)
         rules_read_prefix(loader, fields[REDIS_PREFIX].value, &store->prefix);
-    if (fields[REDIS_NODES].value != NULL)
+    if (fields[REDIS_NODES].value)
         load_nodes(loader, &fields[REDIS_NODES]);
     rules_load_redis(loader, redis->value, fields, &store->redis);
-    if (fields[REDIS_LEASE].value != NULL) {
+    if (fields[REDIS_LEASE].value) {
         rules_read_duration(loader, fields[REDIS_LEASE].value, "lease", 20 * NS_PER_MS, NS_PER_S,
                             "20ms to 1s", &store->lease_ns);
     }
-    if (fields[REDIS_REMEMBER].value != NULL)
+    if (fields[REDIS_REMEMBER].value)
         load_remember(loader, fields[REDIS_REMEMBER].value);
 }
 
@@ -484,15 +483,15 @@ void rules_load_store(struct rules_loader *loader, const struct rules_node *node
     store->deadline_ns = 20 * NS_PER_MS;
     if (!rules_fields(loader, node, "store", fields, COUNT))
         return;
-    if (fields[NODES].value != NULL)
+    if (fields[NODES].value)
         load_nodes(loader, &fields[NODES]);
-    if (fields[DEADLINE].value != NULL) {
+    if (fields[DEADLINE].value) {
         rules_read_duration(loader, fields[DEADLINE].value, "deadline", NS_PER_MS, 10 * NS_PER_S,
                             "1ms to 10s", &store->deadline_ns);
     }
-    if (fields[ON_STORE_ERROR].value != NULL)
+    if (fields[ON_STORE_ERROR].value)
         store->on_store_error = rules_read_failure(loader, fields[ON_STORE_ERROR].value);
-    if (fields[REDIS].value == NULL) {
+    if (!fields[REDIS].value) {
         rules_problem(loader, node,
                       "`redis` is missing; without `store`, states are in this machine's memory");
         return;
@@ -505,7 +504,7 @@ void rules_load_store(struct rules_loader *loader, const struct rules_node *node
 void rules_load_idempotency(struct rules_loader *loader, const struct rules_node *node)
 {
     struct rules_field life = {"life", NULL, NULL};
-    if (rules_fields(loader, node, "idempotency", &life, 1) && life.value != NULL) {
+    if (rules_fields(loader, node, "idempotency", &life, 1) && life.value) {
         rules_read_duration(loader, life.value, "life", NS_PER_S, 30 * 86400 * NS_PER_S,
                             "1s to 30d", &loader->rules->settings.idempotency_ns);
     }
@@ -542,7 +541,7 @@ static void load_url(struct rules_loader *loader, const struct rules_node *node,
     for (int i = 0; i < 2; i++) {
         size_t size = strlen(schemes[i]);
         good = good || (url.size > size && memcmp(url.data, schemes[i], size) == 0 &&
-                        strchr("/?#:@", url.data[size]) == NULL);
+                        !strchr("/?#:@", url.data[size]));
     }
     if (!plain || !good || url.size > URL_MAX) {
         rules_problem(loader, node,
@@ -598,7 +597,7 @@ static void load_secrets(struct rules_loader *loader, const struct rules_field *
     }
     for (uint32_t i = 0; i < items.count; i++) {
         const char *text = read_secret(loader, items.items[i], file);
-        if (text != NULL && !decode(text, &webhook->secrets[webhook->secret_count++])) {
+        if (text && !decode(text, &webhook->secrets[webhook->secret_count++])) {
             rules_problem(loader, items.items[i],
                           "a webhook's secret is base64 of %d to %d bytes, as `openssl rand "
                           "-base64 32` prints it, with or without `whsec_` before it",
@@ -623,24 +622,23 @@ void rules_load_webhook(struct rules_loader *loader, const struct rules_node *no
     if (!rules_fields(loader, node, "webhook", fields, WEBHOOK_FIELDS))
         return;
     webhook->timeout_ns = TIMEOUT_NS;
-    if (fields[WEBHOOK_URL].value != NULL)
+    if (fields[WEBHOOK_URL].value)
         load_url(loader, fields[WEBHOOK_URL].value, webhook);
     else
         rules_problem(loader, node, "`webhook` needs `url`, where warnings are sent to");
-    if (secret->value != NULL && file->value != NULL) {
+    if (secret->value && file->value) {
         rules_problem(loader, file->key, "`secret` and `secret_file` are the same; give one");
-    } else if (secret->value == NULL && file->value == NULL) {
+    } else if (!secret->value && !file->value) {
         rules_problem(loader, node,
                       "`webhook` needs `secret` or `secret_file`: receivers verify the signature "
                       "of a message");
     } else {
-        load_secrets(loader, file->value != NULL ? file : secret, file->value != NULL, webhook);
+        load_secrets(loader, file->value ? file : secret, file->value, webhook);
     }
-    if (fields[WEBHOOK_TIMEOUT].value != NULL) {
+    if (fields[WEBHOOK_TIMEOUT].value) {
         rules_read_duration(loader, fields[WEBHOOK_TIMEOUT].value, "timeout", TIMEOUT_MIN_NS,
                             TIMEOUT_MAX_NS, "100ms to 30s", &webhook->timeout_ns);
     }
-    if (fields[WEBHOOK_CA].value != NULL &&
-        rules_read_text(loader, fields[WEBHOOK_CA].value, "ca", &ca))
+    if (fields[WEBHOOK_CA].value && rules_read_text(loader, fields[WEBHOOK_CA].value, "ca", &ca))
         webhook->ca_file = rules_path_of(loader, ca);
 }

@@ -20,11 +20,11 @@ uint8_t rules_read_failure(struct rules_loader *loader, const struct rules_node 
 /* A key that has a meaning only with a shared store; false after a problem. */
 static bool needs_store(struct rules_loader *loader, const struct rules_field *field)
 {
-    if (loader->redis == NULL) {
+    if (!loader->redis) {
         rules_problem(loader, field->key, "`%s` needs a shared store: add `store: {redis: …}`",
                       field->name);
     }
-    return loader->redis != NULL;
+    return loader->redis;
 }
 
 /* The keyword that scales a limit for one request, or acts on what is used of it; NULL: none does.
@@ -36,7 +36,7 @@ static const char *scaled_by(const struct rules_field *fields)
                                                      RULES_LIMIT_BY_STANDING, RULES_LIMIT_STEPS};
 
     for (size_t i = 0; i < sizeof(scaling) / sizeof(scaling[0]); i++)
-        if (fields[scaling[i]].value != NULL)
+        if (fields[scaling[i]].value)
             return fields[scaling[i]].name;
     return NULL;
 }
@@ -48,8 +48,8 @@ static void load_mode(struct rules_loader *loader, const struct rules_field *fie
     static const char *const modes[] = {"exact", "leased"};
     bool splits = rule->algorithm != WEIR_CONCURRENCY && rule->algorithm != WEIR_LEAKY_QUEUE;
     const char *scaled = scaled_by(fields);
-    bool leased = loader->rules->settings.store.leased && splits && scaled == NULL;
-    if (field->value != NULL && needs_store(loader, field)) {
+    bool leased = loader->rules->settings.store.leased && splits && !scaled;
+    if (field->value && needs_store(loader, field)) {
         int choice = rules_read_choice(loader, field->value, "mode", modes, 2);
         leased = choice == 1;
         if (leased && !splits) {
@@ -59,7 +59,7 @@ static void load_mode(struct rules_loader *loader, const struct rules_field *fie
                           rule->algorithm == WEIR_CONCURRENCY
                               ? "nodes do not know each other's requests in flight"
                               : "all nodes share one order");
-        } else if (leased && scaled != NULL) {
+        } else if (leased && scaled) {
             rules_problem(loader, field->value,
                           "a limit with `%s` is decided exactly and cannot be leased; remove "
                           "`mode`, or set it to exact",
@@ -90,12 +90,12 @@ static int find_in_key(const struct rules_rule *rule, struct weir_bytes name)
 static struct weir_bytes lower_name(struct rules_loader *loader, struct weir_bytes name)
 {
     char *lower = rules_borrow(loader, name.size + 1);
-    for (size_t i = 0; lower != NULL && i < name.size; i++) {
+    for (size_t i = 0; lower && i < name.size; i++) {
         bool upper = name.data[i] >= 'A' && name.data[i] <= 'Z';
         lower[i] = (char)(upper ? name.data[i] | 0x20 : name.data[i]);
     }
     bool header = name.size > 7 && memcmp(name.data, "header.", 7) == 0;
-    return header && lower != NULL ? (struct weir_bytes){lower, name.size} : name;
+    return header && lower ? (struct weir_bytes){lower, name.size} : name;
 }
 
 static void load_hash_tag(struct rules_loader *loader, const struct rules_field *field,
@@ -121,7 +121,7 @@ static void load_hash_tag(struct rules_loader *loader, const struct rules_field 
             rules_problem(loader, items.items[i],
                           "`hash_tag` %s is not in `key`, so one state would be in several places",
                           rules_quote(&quote, name.data, name.size));
-        } else if (memchr(rule->tag, part, rule->tag_count) != NULL) {
+        } else if (memchr(rule->tag, part, rule->tag_count)) {
             rules_problem(loader, items.items[i], "%s is twice in `hash_tag`",
                           rules_quote(&quote, name.data, name.size));
         } else {
@@ -137,15 +137,14 @@ void rules_check_nodes(struct rules_loader *loader)
     const struct weir_rules *rules = loader->rules;
     struct weir_store_settings *store = &loader->rules->settings.store;
     const char *whose = NULL;
-    if (loader->redis == NULL || store->nodes != 0)
+    if (!loader->redis || store->nodes != 0)
         return;
     for (uint32_t i = rules->rule_count; i > 0; i--) {
         whose = rules->rules[i - 1].on_store_error == WEIR_FAIL_LOCAL ? rules->rules[i - 1].name
                                                                       : whose;
     }
-    bool named = whose != NULL;
-    bool commands =
-        store->on_store_error == WEIR_FAIL_LOCAL && rules->settings.redis.address != NULL;
+    bool named = whose;
+    bool commands = store->on_store_error == WEIR_FAIL_LOCAL && rules->settings.redis.address;
     if (named || commands) {
         rules_problem(loader, loader->redis,
                       "`nodes` is missing: while Redis fails, each node decides its part of %s%s%s "
@@ -168,7 +167,7 @@ static void share(struct rules_loader *loader, const struct rules_rule *rule,
     if (!rules_is_divided(loader->rules, rule) || loader->wrong > 0)
         return;
     struct weir_limit *part = rules_keep(loader, sizeof(*part));
-    if (part != NULL)
+    if (part)
         weir_limit_divide(limit, store->nodes, part);
     limit->local = part;
 }
@@ -178,7 +177,7 @@ static void share_rates(struct rules_loader *loader, const struct rules_rule *ru
 {
     uint32_t states[WEIR_RATES_MAX] = {0};
     bool in_order = true;
-    if (rates->limits == NULL) /* none, or no memory for them */
+    if (!rates->limits) /* none, or no memory for them */
         return;
     if (loader->wrong == 0)
         rules_states_of(reference, rates->limits, rates->count, states);
@@ -187,7 +186,7 @@ static void share_rates(struct rules_loader *loader, const struct rules_rule *ru
         share(loader, rule, &rates->limits[i], states[i]);
     }
     uint32_t *kept = in_order ? NULL : rules_keep(loader, rates->count * sizeof(*kept));
-    if (kept != NULL)
+    if (kept)
         memcpy(kept, states, rates->count * sizeof(*kept));
     rates->states = kept;
 }
@@ -197,14 +196,14 @@ void rules_load_sharing(struct rules_loader *loader, const struct rules_field *f
 {
     const struct rules_field *hash_tag = &fields[RULES_LIMIT_HASH_TAG];
     const struct rules_node *failure = fields[RULES_LIMIT_ON_STORE_ERROR].value;
-    rule->on_store_error = failure != NULL ? rules_read_failure(loader, failure)
-                                           : loader->rules->settings.store.on_store_error;
+    rule->on_store_error = failure ? rules_read_failure(loader, failure)
+                                   : loader->rules->settings.store.on_store_error;
     load_mode(loader, fields, rule);
-    if (hash_tag->value != NULL)
+    if (hash_tag->value)
         load_hash_tag(loader, hash_tag, rule);
     struct rules_rates reference = rules_states_reference(loader->rules, rule);
     share_rates(loader, rule, &reference, &rule->rates);
-    for (uint32_t p = 0; p < loader->rules->plan_count && rule->plans != NULL; p++)
+    for (uint32_t p = 0; p < loader->rules->plan_count && rule->plans; p++)
         share_rates(loader, rule, &reference, &rule->plans[p]);
 }
 
@@ -270,10 +269,10 @@ static void lower_rates(struct lending *lending, const struct rules_node *node, 
 {
     struct weir_limit *limits =
         rates->count > 0 ? rules_keep(lending->loader, rates->count * sizeof(*limits)) : NULL;
-    for (uint8_t i = 0; i < rates->count && limits != NULL; i++)
+    for (uint8_t i = 0; i < rates->count && limits; i++)
         lower(lending, node, percent, &rates->limits[i], &limits[i]);
     rates->limits = limits;
-    rates->count = limits != NULL ? rates->count : 0;
+    rates->count = limits ? rates->count : 0;
 }
 
 /* `reserve` of a pool: the lender's rates become lower. */
@@ -295,7 +294,7 @@ static void load_reserve(struct lending *lending, uint32_t number, struct rules_
                           : weir_algorithm_name((enum weir_algorithm)lender->algorithm));
         return;
     }
-    if (mode->value != NULL && (lender->flags & WEIR_CHECK_LEASED) != 0) {
+    if (mode->value && (lender->flags & WEIR_CHECK_LEASED) != 0) {
         rules_problem(loader, mode->key,
                       "a pool with a reserve is always decided exactly; remove `mode`");
         return;
@@ -304,8 +303,8 @@ static void load_reserve(struct lending *lending, uint32_t number, struct rules_
     lender->flags &= (uint8_t)~WEIR_CHECK_LEASED;
     lower_rates(lending, node, percent, &lender->rates);
     struct rules_rates *lowered =
-        lender->plans != NULL ? rules_keep(loader, (plans + 1) * sizeof(*lowered)) : NULL;
-    for (uint32_t p = 0; lowered != NULL && p < plans; p++) {
+        lender->plans ? rules_keep(loader, (plans + 1) * sizeof(*lowered)) : NULL;
+    for (uint32_t p = 0; lowered && p < plans; p++) {
         lowered[p] = lender->plans[p];
         lower_rates(lending, node, percent, &lowered[p]);
     }
@@ -327,15 +326,15 @@ static void pin_key(struct lending *lending, uint32_t number, struct rules_rule 
 {
     struct rules_loader *loader = lending->loader;
     struct rules_key_part *parts = rules_keep(loader, (lender->key_count + 1U) * sizeof(*parts));
-    for (uint32_t i = 0; parts != NULL && i < lender->key_count; i++) {
+    for (uint32_t i = 0; parts && i < lender->key_count; i++) {
         const struct rules_part *about = part_about(lender, &lender->key[i]);
         parts[i] = lender->key[i];
-        if (about != NULL && (about->globs || about->count != 1)) {
+        if (about && (about->globs || about->count != 1)) {
             rules_problem(loader, field_of(lending, number, RULES_LIMIT_BORROW)->key,
                           "`%s` is in the key, but `match` allows more than one value (%s): "
                           "a borrower could not tell which one to charge",
                           parts[i].name, about->wanted);
-        } else if (about != NULL) {
+        } else if (about) {
             parts[i].source = RULES_FROM_LITERAL;
             parts[i].literal = about->values[0];
         }
@@ -346,7 +345,7 @@ static void pin_key(struct lending *lending, uint32_t number, struct rules_rule 
 /* The rates of a pool of one plan are that plan's, for every borrower. */
 static void pin_plan(const struct weir_rules *rules, struct rules_rule *lender)
 {
-    for (uint32_t i = 0; i < lender->part_count && lender->plans != NULL; i++) {
+    for (uint32_t i = 0; i < lender->part_count && lender->plans; i++) {
         const struct rules_part *part = &lender->parts[i];
         if (part->attribute != WEIR_ATTR_PLAN || part->globs || part->count != 1)
             continue;
@@ -364,17 +363,17 @@ static void load_pool(struct lending *lending, uint32_t number)
     const struct rules_field *reserve = field_of(lending, number, RULES_LIMIT_RESERVE);
     const struct rules_node *borrow = field_of(lending, number, RULES_LIMIT_BORROW)->value;
     bool lends = false;
-    if (borrow != NULL && !rules_read_bool(loader, borrow, "borrow", &lends)) {
+    if (borrow && !rules_read_bool(loader, borrow, "borrow", &lends)) {
         lending->lends[number] = true;
         return;
     }
     lending->lends[number] = lends;
     if (!lends) {
-        if (reserve->value != NULL)
+        if (reserve->value)
             rules_problem(loader, reserve->key, "`reserve` goes with `borrow: true`");
         return;
     }
-    if (field_of(lending, number, RULES_LIMIT_POOL)->value != NULL) {
+    if (field_of(lending, number, RULES_LIMIT_POOL)->value) {
         rules_problem(loader, borrow, "a limit with `pool` cannot lend");
         return;
     }
@@ -384,12 +383,12 @@ static void load_pool(struct lending *lending, uint32_t number)
                       "charged here");
         return;
     }
-    if (loader->wrong == 0 && pool->rates.limits == NULL && pool->plans == NULL) {
+    if (loader->wrong == 0 && !pool->rates.limits && !pool->plans) {
         rules_problem(loader, borrow, "an unlimited limit has nothing to lend");
         return;
     }
     struct rules_loan *loan = rules_keep(loader, sizeof(*loan));
-    if (loan == NULL)
+    if (!loan)
         return;
     loan->pool = number;
     loan->lender = *pool;
@@ -399,7 +398,7 @@ static void load_pool(struct lending *lending, uint32_t number)
     pin_key(lending, number, &loan->lender);
     if (loader->wrong == 0)
         pin_plan(loader->rules, &loan->lender);
-    if (reserve->value != NULL)
+    if (reserve->value)
         load_reserve(lending, number, &loan->lender);
     loader->rules->rules[number].lends = loan;
 }
@@ -437,7 +436,7 @@ static void load_borrower(struct lending *lending, uint32_t number)
     struct rules_loader *loader = lending->loader;
     struct rules_rule *rule = &loader->rules->rules[number];
     const struct rules_field *field = field_of(lending, number, RULES_LIMIT_POOL);
-    int pool = field->value != NULL ? find_pool(lending, number, field->value) : -1;
+    int pool = field->value ? find_pool(lending, number, field->value) : -1;
     if (pool < 0)
         return;
     bool leases = rule->algorithm == WEIR_CONCURRENCY;
@@ -460,8 +459,8 @@ void rules_load_loans(struct rules_loader *loader, const struct rules_field *fie
     uint32_t count = loader->rules->rule_count;
     struct lending lending = {loader, fields, names, name_count, NULL};
     lending.lends = rules_borrow(loader, (count + 1U) * sizeof(*lending.lends));
-    for (uint32_t i = 0; lending.lends != NULL && i < count; i++)
+    for (uint32_t i = 0; lending.lends && i < count; i++)
         load_pool(&lending, i);
-    for (uint32_t i = 0; lending.lends != NULL && i < count; i++)
+    for (uint32_t i = 0; lending.lends && i < count; i++)
         load_borrower(&lending, i);
 }

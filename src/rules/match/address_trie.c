@@ -52,7 +52,7 @@ static uint32_t add_node(struct rules_address_trie *trie, const uint64_t bits[2]
     if (trie->count == trie->room) {
         uint32_t room = trie->room == 0 ? 16 : trie->room * 2;
         struct rules_address_node *nodes = realloc(trie->nodes, room * sizeof(*nodes));
-        if (nodes == NULL)
+        if (!nodes)
             return 0;
         trie->nodes = nodes;
         trie->room = room;

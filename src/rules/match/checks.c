@@ -36,9 +36,9 @@ static int add_rates(struct rules_evaluation *evaluation, const struct rules_rat
         struct weir_check *check = &checks[count++];
         *check = *first;
         check->limit = &rates->limits[i];
-        rules_state_choose(check->hash, rates->states != NULL ? rates->states[i] : i);
+        rules_state_choose(check->hash, rates->states ? rates->states[i] : i);
     }
-    if (rates->states != NULL)
+    if (rates->states)
         rules_state_choose(first->hash, rates->states[0]);
     return count;
 }
@@ -49,19 +49,19 @@ static const struct rules_rates *choose_rates(struct rules_evaluation *evaluatio
                                               const struct rules_rule *rule, uint32_t number,
                                               struct rules_rates *own)
 {
-    if (rule->plans == NULL && !rule->personal)
+    if (!rule->plans && !rule->personal)
         return &rule->rates;
     rules_identify(evaluation);
     if (rule->personal) {
         const struct weir_override *override =
             rules_override_of(evaluation->overrides, evaluation->override_count, number);
-        if (override != NULL) {
+        if (override) {
             *own =
                 (struct rules_rates){override->limits, (uint8_t) override->count, override->states};
             return own;
         }
     }
-    return rule->plans != NULL ? &rule->plans[evaluation->plan] : &rule->rates;
+    return rule->plans ? &rule->plans[evaluation->plan] : &rule->rates;
 }
 
 /* Whether a limit that is rolled out may deny this key. By a hash of its name and text that all
@@ -79,14 +79,14 @@ static bool is_enforced(const struct rules_rule *rule, const struct weir_check *
 static void join_scales(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                         struct weir_check *check)
 {
-    if (rule->shed != NULL)
+    if (rule->shed)
         weir_rules_join_scale(check, rule->shed[rules_class_of(evaluation)], WEIR_SCALE_RESERVE);
     if (rule->adaptive != 0)
         weir_rules_join_scale(check, weir_rules_scale(evaluation->rules, rule->adaptive - 1u),
                               WEIR_SCALE_RATE);
-    if (rule->by_standing != NULL)
+    if (rule->by_standing)
         weir_rules_join_scale(check, rule->by_standing[evaluation->standing], WEIR_SCALE_RATE);
-    if (rule->steps != NULL && rule->steps->challenge != 0 && !rules_challenge_passed(evaluation))
+    if (rule->steps && rule->steps->challenge != 0 && !rules_challenge_passed(evaluation))
         weir_rules_join_scale(check, rule->steps->challenge, WEIR_SCALE_RESERVE);
 }
 
@@ -99,7 +99,7 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
         return rules_too_many(evaluation);
     struct weir_check *check = &checks[count];
     uint64_t cost = rule->cost;
-    int err = rule->costs != NULL ? rules_cost_of(evaluation, rule->costs, &cost) : 0;
+    int err = rule->costs ? rules_cost_of(evaluation, rule->costs, &cost) : 0;
     if (err < 0)
         return err;
     check->cost = multiply(cost, evaluation->request->cost);
@@ -117,18 +117,18 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
         check->flags &= (uint8_t)~WEIR_CHECK_UNLIMITED;
     }
     if (err < 0) {
-        if (evaluation->reason != NULL) {
+        if (evaluation->reason) {
             snprintf(evaluation->reason->text, sizeof(evaluation->reason->text),
                      "path and keys are too long together");
         }
         return err;
     }
-    if (check->limit != NULL)
+    if (check->limit)
         join_scales(evaluation, rule, check);
     if (rule->enforce < 100 && !is_enforced(rule, check))
         check->flags |= WEIR_CHECK_SHADOW;
     count++;
-    bool others = (rates->count > 1 || rates->states != NULL) && check->limit != NULL;
+    bool others = (rates->count > 1 || rates->states) && check->limit;
     return others ? add_rates(evaluation, rates, checks, count) : count;
 }
 
@@ -153,7 +153,7 @@ static int add_loan(struct rules_evaluation *evaluation, uint32_t number, int co
     }
     if (loan.count == 0) {
         if ((lender->when & evaluation->query->resting) != 0 ||
-            rules_key_missing(evaluation, lender) != NULL)
+            rules_key_missing(evaluation, lender))
             return 0;
         int end = build(evaluation, lender, from->pool, loans->checks, loans->check_count);
         if (end == WEIR_ERR_SYNTAX)
@@ -180,7 +180,7 @@ static int add_loans(struct rules_evaluation *evaluation, const struct weir_chec
         uint32_t rule = checks[i].rule;
         bool first = rule != last;
         last = rule;
-        if (!first || evaluation->rules->rules[rule].loan == NULL || checks[i].limit == NULL ||
+        if (!first || !evaluation->rules->rules[rule].loan || !checks[i].limit ||
             checks[i].scale != 0)
             continue;
         int err = add_loan(evaluation, rule, count, loans);
@@ -222,14 +222,14 @@ int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *c
     for (int i = 0; i < found && count >= 0; i++)
         if (rules_unless(&rules->rules[matched[i]], checks, count) < 0)
             count = rules_checks_build(&evaluation, matched[i], checks, count);
-    if (loans != NULL) {
+    if (loans) {
         loans->count = loans->check_count = 0;
         if (count >= 0 && rules->lends) {
             err = add_loans(&evaluation, checks, count, loans);
             count = err < 0 ? err : count;
         }
     }
-    if (query->identity != NULL)
+    if (query->identity)
         *query->identity = evaluation.identity;
     if (refused && evaluation.error == WEIR_ERR_STORE)
         return 0; /* for any user of that address */

@@ -14,7 +14,7 @@
 
 static int too_large(struct rules_evaluation *evaluation, const char *what)
 {
-    if (evaluation->reason != NULL)
+    if (evaluation->reason)
         snprintf(evaluation->reason->text, sizeof(evaluation->reason->text), "%s", what);
     return WEIR_ERR_TOO_LARGE;
 }
@@ -37,7 +37,7 @@ int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules_que
     evaluation->scratch = scratch;
     evaluation->reason = query->reason;
     scratch->used = 0;
-    if (request->count > WEIR_ATTR_PATH && request->values[WEIR_ATTR_PATH].data != NULL) {
+    if (request->count > WEIR_ATTR_PATH && request->values[WEIR_ATTR_PATH].data) {
         int err = weir_path_normalise(&evaluation->path, request->values[WEIR_ATTR_PATH],
                                       rules->path_options, scratch->bytes, WEIR_PATH_MAX,
                                       evaluation->reason);
@@ -46,7 +46,7 @@ int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules_que
         if (evaluation->path.data == scratch->bytes)
             scratch->used += (uint32_t)evaluation->path.size;
     }
-    if (request->count > WEIR_ATTR_HOST && request->values[WEIR_ATTR_HOST].data != NULL) {
+    if (request->count > WEIR_ATTR_HOST && request->values[WEIR_ATTR_HOST].data) {
         char *room = scratch->bytes + scratch->used;
         int err = weir_host_normalise(&evaluation->host, request->values[WEIR_ATTR_HOST], room,
                                       evaluation->reason);
@@ -96,10 +96,10 @@ uint32_t rules_atom(struct rules_evaluation *evaluation, uint16_t attribute)
         struct weir_bytes value = rules_value(evaluation, attribute);
         evaluation->known[attribute / 64] |= bit;
         evaluation->atoms[attribute] =
-            value.data == NULL ? RULES_NONE
-                               : rules_string_map_find(&evaluation->rules->literals, attribute,
-                                                       rules_text_hash(value.data, value.size),
-                                                       value.data, value.size);
+            !value.data ? RULES_NONE
+                        : rules_string_map_find(&evaluation->rules->literals, attribute,
+                                                rules_text_hash(value.data, value.size), value.data,
+                                                value.size);
     }
     return evaluation->atoms[attribute];
 }
@@ -141,7 +141,7 @@ static uint32_t place_of(const struct rules_part *part, uint32_t atom)
 int rules_pattern_of(struct rules_evaluation *evaluation, const struct rules_rule *rule)
 {
     const struct rules_part *part = rule->path_part;
-    if (part == NULL)
+    if (!part)
         return -1;
     rules_path_atoms(evaluation);
     uint32_t first = UINT32_MAX;
@@ -174,7 +174,7 @@ static bool values_hold(struct rules_evaluation *evaluation, const struct rules_
     if (!part->globs)
         return atom != RULES_NONE && has_atom(part, atom);
     struct weir_bytes value = rules_value(evaluation, part->attribute);
-    for (uint32_t i = 0; value.data != NULL && i < part->count; i++) {
+    for (uint32_t i = 0; value.data && i < part->count; i++) {
         bool holds = part->atoms[i] == RULES_NONE ? weir_glob_match(part->values[i], value)
                                                   : part->atoms[i] == atom;
         if (holds)
@@ -230,9 +230,9 @@ bool rules_key_present(struct rules_evaluation *evaluation, const struct rules_r
     } else {
         found = rules_value(evaluation, part->attribute);
     }
-    if (value != NULL)
+    if (value)
         *value = found;
-    return found.data != NULL;
+    return found.data;
 }
 
 const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluation,
@@ -277,7 +277,7 @@ static void consider(struct search *search, uint32_t number)
     for (uint32_t i = 0; i < rule->part_count; i++)
         if (!rules_part_holds(search->evaluation, rule, &rule->parts[i]))
             return;
-    if (rules_key_missing(search->evaluation, rule) != NULL)
+    if (rules_key_missing(search->evaluation, rule))
         return;
     if (search->count == RULES_MATCHED_MAX) {
         search->full = true;

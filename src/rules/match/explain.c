@@ -67,7 +67,7 @@ static bool explain_rule(struct rules_evaluation *evaluation, const struct rules
         return true;
     }
     const struct rules_key_part *missing = rules_key_missing(evaluation, rule);
-    if (missing != NULL) {
+    if (missing) {
         explanation->why = WEIR_WHY_KEY;
         explanation->attribute = missing->name;
         return true;
@@ -84,10 +84,10 @@ int weir_rules_explain(const struct weir_rules_query *query, struct weir_check *
     struct weir_bytes client = {NULL, 0};
     if (err == 0) {
         client = client_text(&evaluation);
-        if (rules->jwt != NULL)
+        if (rules->jwt)
             rules_claims_keep(&evaluation);
     }
-    bool refused = err == 0 && query->map != NULL && rules_standing_find(&evaluation);
+    bool refused = err == 0 && query->map && rules_standing_find(&evaluation);
     if (evaluation.standing != WEIR_STANDING_GOOD)
         rules_standing_name(&evaluation);
     for (uint32_t i = 0; err == 0 && i < rules->rule_count; i++) {
@@ -111,18 +111,17 @@ int weir_rules_explain(const struct weir_rules_query *query, struct weir_check *
         explanation->check = (int16_t)count;
         count = rules_checks_build(&evaluation, i, checks, count);
         explanation->own =
-            rule->personal &&
-            rules_override_of(evaluation.overrides, evaluation.override_count, i) != NULL;
+            rule->personal && rules_override_of(evaluation.overrides, evaluation.override_count, i);
         if (count >= 0) {
             explanation->scale = checks[explanation->check].scale;
-            if (rule->shed != NULL)
+            if (rule->shed)
                 explanation->class = query->rules->priority->names[rules_class_of(&evaluation)];
         }
         err = count < 0 ? count : 0;
     }
     if (err < 0)
         return err;
-    if (query->identity != NULL) {
+    if (query->identity) {
         rules_identify(&evaluation);
         *query->identity = evaluation.identity;
     }
@@ -147,7 +146,7 @@ static size_t print_applies(const struct weir_explanation *explanation,
                             char text[WEIR_EXPLANATION_TEXT_MAX])
 {
     const char *own = explanation->own ? ", with the caller's own rates" : "";
-    if (explanation->class != NULL)
+    if (explanation->class)
         return print(text, "applies%s, at %u%% for `%s`", own,
                      explanation->scale != 0 ? explanation->scale : 100U, explanation->class);
     return print(text, "applies%s", own);
@@ -174,7 +173,7 @@ size_t weir_explanation_text(const struct weir_rules *rules,
     default:
         break;
     }
-    if (explanation->found.data == NULL)
+    if (!explanation->found.data)
         return print(text, "%s is missing; wanted %s", explanation->attribute, explanation->wanted);
     if (explanation->secret) {
         char secret[RULES_SECRET_TEXT];

@@ -9,7 +9,7 @@
 
 static int refuse(struct weir_reason *reason, int err, const char *what)
 {
-    if (reason != NULL)
+    if (reason)
         snprintf(reason->text, sizeof(reason->text), "host: %s", what);
     return err;
 }
@@ -38,7 +38,7 @@ static int literal_normalise(struct weir_bytes *host, struct weir_bytes raw, cha
                              struct weir_reason *reason)
 {
     const char *close = memchr(raw.data, ']', raw.size);
-    if (close == NULL)
+    if (!close)
         return refuse(reason, WEIR_ERR_SYNTAX, "a [ without its ]");
     size_t inner = (size_t)(close - raw.data) - 1;
     const char *rest = close + 1;
@@ -46,7 +46,7 @@ static int literal_normalise(struct weir_bytes *host, struct weir_bytes raw, cha
     if (rest_size > 0 && (rest[0] != ':' || !is_port(rest + 1, rest_size - 1)))
         return refuse(reason, WEIR_ERR_SYNTAX, "only a port may follow ]");
     struct weir_address address;
-    bool v6 = memchr(raw.data + 1, ':', inner) != NULL;
+    bool v6 = memchr(raw.data + 1, ':', inner);
     if (!v6 || weir_address_parse(&address, raw.data + 1, inner) < 0)
         return refuse(reason, WEIR_ERR_SYNTAX, "no IPv6 address in the brackets");
     char text[WEIR_ADDRESS_TEXT_MAX];
@@ -81,7 +81,7 @@ int weir_host_normalise(struct weir_bytes *host, struct weir_bytes raw, char *ou
         size--;
     if (size > WEIR_HOST_MAX)
         return refuse(reason, WEIR_ERR_TOO_LARGE, "longer than 255 bytes");
-    *host = (struct weir_bytes){raw.data != NULL ? raw.data : "", size};
+    *host = (struct weir_bytes){raw.data ? raw.data : "", size};
     if (upper) {
         for (size_t i = 0; i < size; i++) {
             char byte = raw.data[i];

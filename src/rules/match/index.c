@@ -28,7 +28,7 @@ static bool grow(void **array, uint32_t count, uint32_t *room, size_t size)
         return true;
     uint32_t more = *room == 0 ? 16 : *room * 2;
     void *grown = realloc(*array, more * size);
-    if (grown == NULL)
+    if (!grown)
         return false;
     *array = grown;
     *room = more;
@@ -134,7 +134,7 @@ static uint32_t divide(struct build *build, uint32_t node, const struct entry *e
         bool may_divide = node == 0 || build->entries < build->entries_max;
         if (count > RULES_POSTINGS_MAX && may_divide)
             part = best_part(build, &entries[i]);
-        if (part == NULL) {
+        if (!part) {
             if (!add_posting(index, entries[i].rule))
                 return RULES_NONE;
             index->nodes[node].posting_count++;
@@ -192,7 +192,7 @@ int rules_index_build(struct weir_rules *rules)
     build.shared = calloc((size_t)rules->atom_count + 1, sizeof(uint32_t));
     struct entry *entries = calloc((size_t)count + 1, sizeof(*entries));
     int err = WEIR_ERR_MEMORY;
-    if (build.shared != NULL && entries != NULL && add_node(&rules->index) != RULES_NONE) {
+    if (build.shared && entries && add_node(&rules->index) != RULES_NONE) {
         for (uint32_t i = 0; i < count; i++)
             entries[i].rule = i;
         err = build_node(&build, 0, entries, count);

@@ -219,7 +219,7 @@ static void put_address(struct rules_key_writer *writer, struct source *source,
     source->at += 3 + size;
     if (part->source != RULES_FROM_ADDRESS) {
         rules_key_put(writer, "ip:", 3);
-    } else if (source->evaluation != NULL && bits == 8 * size) {
+    } else if (source->evaluation && bits == 8 * size) {
         put_client(writer, source->evaluation);
         return;
     }
@@ -300,7 +300,7 @@ struct weir_bytes weir_rules_key_text(const struct weir_rules *rules,
                                       const struct weir_check *check, const uint64_t secret[2],
                                       char room[WEIR_KEY_TEXT_MAX])
 {
-    if (!check->key_is_tuple || check->key.data == NULL)
+    if (!check->key_is_tuple || !check->key.data)
         return check->key;
     size_t size = write_text(rules, &rules->rules[check->rule], check->key, secret, NULL, room);
     return (struct weir_bytes){room, size};

@@ -61,7 +61,7 @@ static int part_read(struct rules_evaluation *evaluation, struct weir_request *r
         evaluation->path = value;
     } else if (part->attribute == WEIR_ATTR_HOST) {
         evaluation->host = value;
-    } else if (jwt != NULL && jwt->claim_of[part->attribute] != 0) {
+    } else if (jwt && jwt->claim_of[part->attribute] != 0) {
         evaluation->claims.values[jwt->claim_of[part->attribute] - 1] = value;
     } else {
         request->values[part->attribute] = value;
@@ -77,7 +77,7 @@ static int plan_read(struct rules_evaluation *evaluation, const struct weir_key_
     struct weir_bytes plan = values->plan.data ? values->plan : evaluation->identity.plan;
     evaluation->caller_known = true;
     evaluation->plan = rules->default_plan;
-    if (plan.data == NULL)
+    if (!plan.data)
         return 0;
     uint32_t number = rules_plan_find(rules, plan);
     if (number != RULES_NONE) {
@@ -93,13 +93,13 @@ static int values_read(struct rules_evaluation *evaluation, struct weir_request 
                        const struct rules_rule *rule, const struct weir_key_values *values,
                        struct weir_reason *reason)
 {
-    if (evaluation->rules->jwt != NULL) { /* there is no token: claims are what is given here */
+    if (evaluation->rules->jwt) { /* there is no token: claims are what is given here */
         memset(evaluation->claims.values, 0, sizeof(evaluation->claims.values));
         evaluation->claims_known = true;
     }
     for (uint32_t i = 0; i < rule->key_count; i++) {
         const struct rules_key_part *part = &rule->key[i];
-        if (values->values[i].data == NULL) {
+        if (!values->values[i].data) {
             if (rule->missing != RULES_SHARED)
                 return refuse(reason, WEIR_ERR_RANGE, "no state without ", part->name);
             continue;
@@ -117,7 +117,7 @@ static bool captures(const struct rules_rule *rule, uint32_t pattern,
 {
     for (uint32_t i = 0; i < rule->key_count; i++) {
         const struct rules_key_part *part = &rule->key[i];
-        if (part->source == RULES_FROM_CAPTURE && values->values[i].data != NULL &&
+        if (part->source == RULES_FROM_CAPTURE && values->values[i].data &&
             part->segments[pattern] < 0)
             return false;
     }
@@ -131,7 +131,7 @@ static int path_choose(struct rules_evaluation *evaluation, const struct rules_r
 {
     evaluation->paths_known = true;
     memset(&evaluation->segments, 0, sizeof(evaluation->segments));
-    if (rule->path_part == NULL)
+    if (!rule->path_part)
         return 0;
     for (uint32_t p = 0; p < rule->path_part->count; p++) {
         if (captures(rule, p, values)) {
@@ -172,10 +172,10 @@ int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
     err = values_read(&evaluation, &request, rule, values, reason);
     if (err < 0)
         return err;
-    struct weir_bytes user = values->user.data != NULL ? values->user : evaluation.identity.user;
-    if (rule->own_count > 0 && user.data != NULL) {
+    struct weir_bytes user = values->user.data ? values->user : evaluation.identity.user;
+    if (rule->own_count > 0 && user.data) {
         evaluation.overrides = rules_keys_override(&rules->keys, user, index);
-        evaluation.override_count = evaluation.overrides != NULL;
+        evaluation.override_count = evaluation.overrides ? 1 : 0;
     }
     return rules_checks_build(&evaluation, index, checks, 0);
 }

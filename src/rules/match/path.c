@@ -26,7 +26,7 @@ static char class_of(char byte)
 
 static int refuse(struct weir_reason *reason, int err, const char *field, const char *what)
 {
-    if (reason != NULL)
+    if (reason)
         snprintf(reason->text, sizeof(reason->text), "%s: %s", field, what);
     return err;
 }
@@ -164,7 +164,7 @@ static int put_next(struct path_writer *writer, struct weir_bytes raw, size_t *a
         *at += 2;
         byte = (char)(high << 4 | low);
         bool unreserved =
-            is_letter(byte) || is_digit(byte) || (byte != '\0' && strchr("-._~", byte) != NULL);
+            is_letter(byte) || is_digit(byte) || (byte != '\0' && strchr("-._~", byte));
         bool parameters = byte == ';' && (writer->options & WEIR_PATH_KEEP_PARAMETERS) == 0;
         class = byte == '\0' ? '0' : unreserved ? 'p' : parameters ? ';' : 'e';
     }
@@ -218,7 +218,7 @@ int weir_path_normalise(struct weir_bytes *path, struct weir_bytes raw, unsigned
             return 0;
         }
         raw = cut_authority(raw);
-        if (raw.data == NULL)
+        if (!raw.data)
             return refuse(reason, WEIR_ERR_SYNTAX, "path", "does not begin with /");
     }
     if (raw.size == 0 || raw.data[0] != '/') {

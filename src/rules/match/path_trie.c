@@ -10,7 +10,7 @@ static uint32_t add_node(struct rules_path_trie *trie)
     if (trie->count == trie->room) {
         uint32_t room = trie->room == 0 ? 16 : trie->room * 2;
         struct rules_path_node *nodes = realloc(trie->nodes, room * sizeof(*nodes));
-        if (nodes == NULL)
+        if (!nodes)
             return RULES_NONE;
         trie->nodes = nodes;
         trie->room = room;

@@ -11,7 +11,7 @@
 static int refuse(struct weir_reason *reason, struct weir_bytes text, const char *what)
 {
     struct rules_quote quote;
-    if (reason != NULL) {
+    if (reason) {
         snprintf(reason->text, sizeof(reason->text), "path pattern %.120s: %s",
                  rules_quote(&quote, text.data, text.size), what);
     }
@@ -77,11 +77,11 @@ static int add_literal(struct compiler *compiler, struct weir_path_segment *segm
 {
     const char *name = slashed.data + 1;
     size_t size = slashed.size - 1;
-    if (size > 0 && memchr(name, '*', size) != NULL) {
+    if (size > 0 && memchr(name, '*', size)) {
         return refuse(compiler->reason, compiler->text,
                       "`*` matches one whole segment; `**`, only at the end, matches the rest");
     }
-    if (size > 0 && (memchr(name, '?', size) != NULL || memchr(name, '#', size) != NULL)) {
+    if (size > 0 && (memchr(name, '?', size) || memchr(name, '#', size))) {
         return refuse(compiler->reason, compiler->text,
                       "remove the query; queries are cut off before matching");
     }
@@ -93,7 +93,7 @@ static int add_literal(struct compiler *compiler, struct weir_path_segment *segm
     if (size > 1 && name[0] == '{' && name[size - 1] == '}')
         return refuse(compiler->reason, compiler->text, "write `:name`, not `{name}`");
     for (size_t i = 0; i < size; i++) { /* in paths they stand encoded only (RFC 3986) */
-        if (name[i] != '\0' && strchr("[]{}^|\\", name[i]) != NULL) {
+        if (name[i] != '\0' && strchr("[]{}^|\\", name[i])) {
             return refuse(
                 compiler->reason, compiler->text,
                 "no regular expressions: `:name` or `*` matches one segment, `**` the rest");
@@ -163,9 +163,9 @@ int weir_path_pattern_compile(struct weir_path_pattern *pattern, struct weir_byt
     const char *at = text.data, *end = text.data + text.size;
     while (at < end) {
         const char *slash = memchr(at + 1, '/', (size_t)(end - at) - 1);
-        const char *stop = slash != NULL ? slash : end;
+        const char *stop = slash ? slash : end;
         struct weir_bytes slashed = {at, (size_t)(stop - at)};
-        int err = add_segment(&compiler, slashed, slash == NULL);
+        int err = add_segment(&compiler, slashed, !slash);
         if (err < 0)
             return err;
         at = stop;

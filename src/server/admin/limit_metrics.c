@@ -106,7 +106,7 @@ static void put_standing(struct weir_metrics *metrics)
 
 static bool borrows(const struct counted *limit)
 {
-    return limit->info.pool != NULL;
+    return limit->info.pool;
 }
 
 static void put_borrowed(struct weir_metrics *metrics, const struct counted *limit)

@@ -554,7 +554,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
                         daemon->state == WEIR_TABLE_FILE_GONE ||
                             daemon->state == WEIR_TABLE_FILE_OTHER);
     weir_metrics_number(&metrics, "weir_reload_running", "gauge",
-                        "1: the rules file is being read again.", daemon->reload.daemon != NULL);
+                        "1: the rules file is being read again.", daemon->reload.daemon ? 1 : 0);
     seconds(&metrics, "weir_reload_duration_seconds",
             "How long the last reload took, a failed one too.", (int64_t)daemon->reload_took_ns);
     seconds(&metrics, "weir_rules_loaded_seconds",

@@ -78,7 +78,7 @@ int weir_background_open(struct weir_background **out)
 
 bool weir_background_busy(const struct weir_background *background)
 {
-    return background->started != NULL;
+    return background->started;
 }
 
 void weir_background_start(struct weir_background *background, struct weir_job *job)

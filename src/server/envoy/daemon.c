@@ -20,7 +20,7 @@ static struct weir_envoy_settings settings_of(const struct weir_daemon *daemon,
         settings.options.ignore_dot_files = true;
         settings.options.nodes = all->store.nodes;
         settings.options.leased = all->store.leased;
-        settings.options.shared = all->store.redis.url != NULL;
+        settings.options.shared = all->store.redis.url;
     }
     if (daemon->options.envoy_config)
         settings.folder = daemon->options.envoy_config;

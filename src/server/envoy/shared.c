@@ -35,7 +35,7 @@ void weir_envoy_shared_set(struct weir_envoy_shared *shared,
                            const struct weir_envoy_settings *settings, struct weir_rules *rules)
 {
     struct weir_envoy_settings first = shared->settings;
-    bool again = shared->rules != NULL;
+    bool again = shared->rules;
     if (!again)
         shared->first_rules = weir_rules_ref(rules);
     weir_rules_unref(shared->rules);

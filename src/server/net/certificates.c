@@ -36,7 +36,7 @@ static int context_load(struct weir_tls_context **context, enum weir_listener_ki
         .names = tls->client_names,
         .name_count = tls->client_name_count,
         .alpn = &listeners[kind].protocol,
-        .alpn_count = listeners[kind].protocol != NULL,
+        .alpn_count = listeners[kind].protocol ? 1 : 0,
     };
     int err = weir_file_check(tls->cert_file, &why);
     if (err == 0)

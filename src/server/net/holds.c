@@ -147,7 +147,7 @@ static bool make_entries(struct weir_holds *holds)
         holds->held[i].next = holds->free;
         holds->free = &holds->held[i];
     }
-    return holds->held != NULL;
+    return holds->held;
 }
 
 static void link_entry(struct weir_holds *holds, struct weir_held *held)

@@ -51,7 +51,7 @@ int weir_reservations_open(struct weir_reservations **reservations, uint32_t max
     struct weir_reservations *r = calloc(1, sizeof *r);
     struct place *places = calloc(max, sizeof *places);
     struct caller *callers = calloc(max, sizeof *callers);
-    if (r == NULL || places == NULL || callers == NULL) {
+    if (!r || !places || !callers) {
         free(callers);
         free(places);
         free(r);
@@ -71,7 +71,7 @@ int weir_reservations_open(struct weir_reservations **reservations, uint32_t max
 
 void weir_reservations_close(struct weir_reservations *reservations)
 {
-    if (reservations == NULL)
+    if (!reservations)
         return;
     pthread_mutex_destroy(&reservations->mutex);
     free(reservations->callers);
@@ -253,7 +253,7 @@ void weir_reservations_remove(struct weir_reservations *r, uint64_t id)
 {
     pthread_mutex_lock(&r->mutex);
     uint32_t *link = find(r, id);
-    if (link != NULL)
+    if (link)
         give_back(r, link);
     pthread_mutex_unlock(&r->mutex);
 }

@@ -31,7 +31,7 @@ static bool caller_of(const struct weir_connection *connection,
 {
     bool any = weir_engine_looks(decision);
     uint32_t fewest = UINT32_MAX;
-    *caller = connection != NULL ? hash_peer(connection) : 0;
+    *caller = connection ? hash_peer(connection) : 0;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         if (!weir_reservation_covers(decision, i))
@@ -204,7 +204,7 @@ uint16_t weir_settled_count(const struct weir_decision *decision,
 void weir_reserve_alone(struct weir_worker *worker, struct weir_decision *decision)
 {
     struct weir_settled settled;
-    if (decision->owner != NULL) {
+    if (decision->owner) {
         const struct kept kept = {worker, NULL, decision, weir_reserve_place(decision->owner)};
         release_unheard(&kept);
         weir_worker_cancel(worker, decision);

@@ -61,7 +61,7 @@ static inline uint32_t weir_reserve_place(const void *owner)
 /* Whether a decision has no slot, so that its end is for weir_reserve_alone. */
 static inline bool weir_reserve_is_alone(const struct weir_decision *decision)
 {
-    return decision->owner == NULL || ((uintptr_t)decision->owner & 1) != 0;
+    return !decision->owner || ((uintptr_t)decision->owner & 1) != 0;
 }
 
 /* A decision without a slot is done: a release, or a reservation whose connection has gone. */

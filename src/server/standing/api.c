@@ -368,7 +368,7 @@ static void list(struct weir_http_call *call)
     if (!wait)
         return;
     wait_about(wait, &value);
-    wait->one = value.kind != NULL;
+    wait->one = value.kind;
     wait->job->filter.level = level;
     wait_for(call, wait);
 }

@@ -82,7 +82,7 @@ int weir_bans_protect(struct weir_bans *bans, const struct weir_cidr *proxies, s
         most++;
     kept = calloc(most, sizeof *kept);
     pthread_mutex_lock(&bans->lock);
-    bans->ready = kept != NULL;
+    bans->ready = kept;
     if (kept) {
         free(bans->kept);
         bans->kept = kept;

@@ -304,7 +304,7 @@ int weir_webhook_configure(struct weir_webhook *webhook,
     webhook->next = next;
     webhook->changed = true;
     pthread_mutex_unlock(&webhook->lock);
-    atomic_store_explicit(&webhook->wanted, settings->url != NULL, memory_order_release);
+    atomic_store_explicit(&webhook->wanted, settings->url, memory_order_release);
     curl_multi_wakeup(webhook->multi);
     return 0;
 }

@@ -53,11 +53,11 @@ static int send_call(struct store *store, struct store_call *call)
 
 static int send_share_call(struct store *store, const struct redis_shares_call *ask)
 {
-    const uint64_t test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0;
+    const uint64_t test_now_us = store->test_time_ns ? *store->test_time_ns / 1000 : 0;
     struct store_call *call =
         call_take(store, CALL_SHARE, sizeof *ask + share_script_size(store->prefix, ask->check));
 
-    if (call == NULL)
+    if (!call)
         return WEIR_ERR_FULL;
     call->share = (struct redis_shares_call *)(void *)call->bytes;
     *call->share = *ask;
@@ -137,20 +137,20 @@ static void send_orphan(struct store *store, struct store_call *call)
 
 static uint64_t resume_orphans(struct store *store, uint64_t hr)
 {
-    while (store->paused.first != NULL && store->paused.first->sent_hr <= hr) {
+    while (store->paused.first && store->paused.first->sent_hr <= hr) {
         struct store_call *call = store->paused.first;
 
         call_unlink(call);
         send_orphan(store, call);
     }
-    return store->paused.first != NULL ? store->paused.first->sent_hr : UINT64_MAX;
+    return store->paused.first ? store->paused.first->sent_hr : UINT64_MAX;
 }
 
 void background_roll_back(struct store *store, struct pending *pending, struct redis_step step)
 {
     struct store_call *call = call_write_step(store, CALL_ORPHAN, pending, step);
 
-    if (call == NULL)
+    if (!call)
         return; /* what it reserved stays charged */
     redis_stats_add(&store->stats.rollbacks, 1);
     send_orphan(store, call);
@@ -173,11 +173,11 @@ void background_release(struct store *store, const struct weir_decision *decisio
             .count = 1,
             .action = REDIS_DECIDE,
             .prefix = store->prefix,
-            .test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0,
+            .test_now_us = store->test_time_ns ? *store->test_time_ns / 1000 : 0,
         };
         struct store_call *call = call_write(store, CALL_ORPHAN, &batch);
 
-        if (call == NULL)
+        if (!call)
             return; /* the lease ends by its life */
         send_orphan(store, call);
     }
@@ -202,7 +202,7 @@ void background_probe(struct store *store)
 {
     static const char ping[] = "*1\r\n$4\r\nPING\r\n";
     struct store_call *call = call_take(store, CALL_PROBE, sizeof ping - 1);
-    bool sent = call != NULL;
+    bool sent = call;
 
     if (sent) {
         memcpy(call->bytes, ping, sizeof ping - 1);
@@ -244,7 +244,7 @@ static bool send_one(struct store *store, uint8_t action)
                   WEIR_RESP_HEAD_MAX + 2 * WEIR_RESP_BULK_MAX(3) + WEIR_RESP_BULK_MAX(sizeof key) +
                       WEIR_RESP_BULK_MAX(REDIS_SECRET_TEXT_MAX));
 
-    if (call == NULL)
+    if (!call)
         return false;
     snprintf(key, sizeof key, "%s" SECRET_KEY, store->prefix);
     call->call.size = (size_t)(write_words(store, call->bytes, key, action) - call->bytes);
@@ -271,7 +271,7 @@ static void ask(struct store *store)
 
 uint64_t background_ask_server(struct store *store, uint64_t hr)
 {
-    if (store->secret == NULL)
+    if (!store->secret)
         return UINT64_MAX;
     if (hr >= store->server_info_hr) {
         if (store->connected && redis_breaker_closed(&store->breaker))
@@ -357,7 +357,7 @@ bool background_secret(const struct weir_store *base, unsigned i, uint64_t words
 {
     struct store *store = store_of(base);
 
-    return store->secret != NULL && redis_secret_at(store->secret, i, store_now(store), words);
+    return store->secret && redis_secret_at(store->secret, i, store_now(store), words);
 }
 
 /* --- Their end -------------------------------------------------------------------------------- */
@@ -408,9 +408,9 @@ uint64_t background_expire(struct store *store, uint64_t hr)
         struct call_list *list = &store->background[kind];
         uint64_t limit = limit_ns(store, kind);
 
-        while (list->first != NULL && list->first->sent_hr + limit <= hr)
+        while (list->first && list->first->sent_hr + limit <= hr)
             expire(store, list->first);
-        if (list->first != NULL && list->first->sent_hr + limit < next_hr)
+        if (list->first && list->first->sent_hr + limit < next_hr)
             next_hr = list->first->sent_hr + limit;
     }
     return next_hr;

@@ -41,7 +41,7 @@ int redis_denial_cache_open(struct redis_denial_cache **denials,
     struct redis_denial_cache *new = calloc(1, sizeof *new);
     uint64_t entries = 1;
 
-    if (new == NULL)
+    if (!new)
         return WEIR_ERR_MEMORY;
     while (entries < options->records)
         entries *= 2;
@@ -55,7 +55,7 @@ int redis_denial_cache_open(struct redis_denial_cache **denials,
     memcpy(new->secret, options->secret, sizeof new->secret);
     new->index = calloc(entries, sizeof *new->index);
     new->ring = malloc(new->size);
-    if (new->index == NULL || new->ring == NULL) {
+    if (!new->index || !new->ring) {
         redis_denial_cache_close(new);
         return WEIR_ERR_MEMORY;
     }

@@ -25,7 +25,7 @@ void call_append(struct call_list *list, struct store_call *call)
     call->list = list;
     call->previous = list->last;
     call->next = NULL;
-    if (list->last != NULL)
+    if (list->last)
         list->last->next = call;
     else
         list->first = call;
@@ -36,11 +36,11 @@ void call_unlink(struct store_call *call)
 {
     struct call_list *list = call->list;
 
-    if (call->previous != NULL)
+    if (call->previous)
         call->previous->next = call->next;
     else
         list->first = call->next;
-    if (call->next != NULL)
+    if (call->next)
         call->next->previous = call->previous;
     else
         list->last = call->previous;
@@ -52,7 +52,7 @@ struct store_call *call_take(struct store *store, enum call_kind kind, size_t by
     size_t size = sizeof(struct store_call) + bytes;
     struct store_call *call = redis_slabs_take(&store->call_slabs, size);
 
-    if (call == NULL)
+    if (!call)
         return NULL;
     memset(call, 0, sizeof *call);
     call->store = store;
@@ -64,7 +64,7 @@ struct store_call *call_take(struct store *store, enum call_kind kind, size_t by
 
 void call_give(struct store *store, struct store_call *call)
 {
-    if (call->list != NULL)
+    if (call->list)
         call_unlink(call);
     redis_slabs_give(&store->call_slabs, call, call->size);
 }
@@ -75,7 +75,7 @@ struct store_call *call_write(struct store *store, enum call_kind kind,
     struct store_call *call = call_take(store, kind, redis_script_size(batch));
     bool cluster = redis_client_is_cluster(store->client);
 
-    if (call != NULL)
+    if (call)
         call->call.size = redis_script_write(batch, call->bytes, &call->call.script,
                                              cluster ? &call->call.cluster_slot : NULL);
     return call;
@@ -87,7 +87,7 @@ struct store_call *call_write_step(struct store *store, enum call_kind kind,
     const struct call_plan_context context = {
         .prefix = store->prefix,
         .now_ns = store_server_now(store),
-        .test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0,
+        .test_now_us = store->test_time_ns ? *store->test_time_ns / 1000 : 0,
     };
     uint16_t checks[WEIR_CHECKS_MAX];
     struct weir_decision as;
@@ -117,7 +117,7 @@ static bool call_learned(struct store *store, const struct weir_reason *reason)
 {
     static const char says[] = "WEIR clocks differ; at the server it is ";
     const char *at = strstr(reason->text, says);
-    uint64_t us = at != NULL ? strtoull(at + sizeof says - 1, NULL, 10) : 0;
+    uint64_t us = at ? strtoull(at + sizeof says - 1, NULL, 10) : 0;
 
     if (us == 0 || us > REDIS_TIME_MAX_US)
         return false;
@@ -137,9 +137,9 @@ static const char *name_key(const struct store *store, const struct weir_check *
     struct weir_bytes bytes = {key, 0};
 
     text[0] = '\0';
-    if (strstr(reason->text, "WRONGTYPE") == NULL && strstr(reason->text, "a key of") == NULL)
+    if (!strstr(reason->text, "WRONGTYPE") && !strstr(reason->text, "a key of"))
         return text;
-    if (first->limit == NULL || redis_key_size(store->prefix, first) > sizeof key)
+    if (!first->limit || redis_key_size(store->prefix, first) > sizeof key)
         bytes = first->key;
     else
         bytes.size = (size_t)(redis_key_write(key, store->prefix, first) - key);
@@ -206,7 +206,7 @@ static void call_done(struct redis_call *done, int error, const struct weir_resp
         pending_answered(store, call, error, nodes, count);
     else if (background_answered(store, call, error, nodes, count))
         call = NULL; /* to be sent again */
-    if (call != NULL)
+    if (call)
         redis_slabs_give(&store->call_slabs, call, call->size);
     if (store->queued)
         store_flush_soon(store);
@@ -256,7 +256,7 @@ bool call_forget(struct store *store, struct store_call *call)
 
 void pending_free(struct store *store, struct pending *pending)
 {
-    if (pending->call_plan != NULL)
+    if (pending->call_plan)
         redis_slabs_give(&store->call_slabs, pending->call_plan, sizeof *pending->call_plan);
     redis_slabs_give(&store->pending_slabs, pending, sizeof *pending);
 }
@@ -301,16 +301,16 @@ void pending_drop_calls(struct store *store, struct pending *pending)
 {
     bool executed = false;
 
-    while (pending->calls.first != NULL) {
+    while (pending->calls.first) {
         struct store_call *call = pending->calls.first;
         struct redis_step step = call->step;
         bool perhaps = call_forget(store, call);
 
         executed |= perhaps;
-        if (pending->call_plan != NULL)
+        if (pending->call_plan)
             call_plan_failed(pending->call_plan, pending->decision, step, perhaps);
     }
-    if (pending->call_plan != NULL) {
+    if (pending->call_plan) {
         struct redis_step step;
 
         call_plan_cancel(pending->call_plan);
@@ -333,7 +333,7 @@ static void pending_batch(struct store *store, const struct weir_decision *decis
         .action = action,
         .prefix = store->prefix,
         .now_ns = store_server_now(store),
-        .test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0,
+        .test_now_us = store->test_time_ns ? *store->test_time_ns / 1000 : 0,
     };
     for (uint16_t i = 0; i < decision->count; i++)
         if (call_plan_has_state(&decision->checks[i]))
@@ -349,7 +349,7 @@ static int start_one(struct store *store, struct pending *pending, uint8_t actio
 
     struct store_call *call = call_write(store, CALL_DECISION, &batch);
 
-    if (call == NULL)
+    if (!call)
         return WEIR_ERR_FULL;
     call->pending = pending;
     call->action = action;
@@ -393,7 +393,7 @@ static int send_step(struct store *store, struct pending *pending, struct redis_
 {
     struct store_call *call = call_write_step(store, CALL_STEP, pending, step);
 
-    if (call == NULL)
+    if (!call)
         return WEIR_ERR_FULL;
     call->pending = pending;
     call->step = step;
@@ -418,7 +418,7 @@ static uint8_t go_on(struct store *store, struct pending *pending)
 static int start_plan(struct store *store, struct pending *pending, bool one_slot)
 {
     pending->call_plan = redis_slabs_take(&store->call_slabs, sizeof *pending->call_plan);
-    if (pending->call_plan == NULL)
+    if (!pending->call_plan)
         return WEIR_ERR_FULL;
     call_plan_make(pending->call_plan, pending->decision, one_slot, redis_random(&store->random));
     pending->decision->now_ns = 0; /* becomes the latest of its servers' */

@@ -42,7 +42,7 @@ static uint64_t boot_ns(void)
 void store_read_clocks(struct store *store)
 {
     store->hr = uv_hrtime();
-    store->now_ns = store->test_time_ns != NULL ? *store->test_time_ns : boot_ns();
+    store->now_ns = store->test_time_ns ? *store->test_time_ns : boot_ns();
     store->clocks_read = true;
 }
 
@@ -57,7 +57,7 @@ void store_tell(struct store *store, const char *event, const char *format, ...)
     char text[WEIR_REASON_MAX];
     va_list arguments;
 
-    if (store->event == NULL || store->closing)
+    if (!store->event || store->closing)
         return;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -251,7 +251,7 @@ static void append(struct pending_list *list, struct pending *pending, enum pend
 {
     pending->state = (uint8_t)state;
     pending->next = NULL;
-    if (list->last != NULL)
+    if (list->last)
         list->last->next = pending;
     else
         list->first = pending;
@@ -261,13 +261,13 @@ static void append(struct pending_list *list, struct pending *pending, enum pend
 /* The next of them that was not cancelled meanwhile; NULL: none. */
 static struct pending *take_first(struct store *store, struct pending_list *list)
 {
-    while (list->first != NULL) {
+    while (list->first) {
         struct pending *pending = list->first;
 
         list->first = pending->next;
-        if (list->first == NULL)
+        if (!list->first)
             list->last = NULL;
-        if (pending->decision != NULL)
+        if (pending->decision)
             return pending;
         pending_free(store, pending);
     }
@@ -285,7 +285,7 @@ static void deliver_refused(struct store *store)
 {
     struct pending *pending;
 
-    while ((pending = take_first(store, &store->refused)) != NULL)
+    while ((pending = take_first(store, &store->refused)))
         pending_finish(store, pending, pending->error);
 }
 
@@ -340,13 +340,13 @@ void store_wake(struct store *store, struct redis_shares_wait *waits, int error)
     struct pending *pending;
 
     /* `done` may cancel any of them, so they are moved to a list of the store first. */
-    for (struct redis_shares_wait *next; waits != NULL; waits = next) {
+    for (struct redis_shares_wait *next; waits; waits = next) {
         next = waits->next;
         pending = waits->decision->store_data;
         pending->error = (int8_t)error;
         append(&store->woken, pending, PENDING_WOKEN);
     }
-    while ((pending = take_first(store, &store->woken)) != NULL)
+    while ((pending = take_first(store, &store->woken)))
         if (pending->error != 0)
             pending_finish(store, pending, pending->error);
         else
@@ -368,7 +368,7 @@ static struct pending *take_pending(struct store *store, struct weir_decision *d
     uint64_t left_ns = store->deadline_ns;
 
     decision->store_data = pending;
-    if (pending == NULL)
+    if (!pending)
         return NULL; /* no memory at all: the engine's deadline ends it */
     if (decision->deadline_ns > batch->now_ns)
         left_ns = decision->deadline_ns - batch->now_ns;
@@ -408,7 +408,7 @@ static bool submit_one(struct store *store, struct weir_decision *decision,
 
     struct pending *pending = take_pending(store, decision, batch);
 
-    if (pending == NULL)
+    if (!pending)
         return true;
     if (leased) {
         enum tried tried = try_shares(store, pending);
@@ -468,10 +468,9 @@ static void account_late(struct store *store, const struct pending *pending)
     redis_stats_add(&store->stats.timeouts, 1);
     /* One that waited for a share has no call of its own; the share's is on its first check's key,
      * most often. Where the breaker opens by this, its probe asks that server. */
-    call_account(store,
-                 call != NULL ? call->call.cluster_slot
-                              : redis_check_cluster_slot(pending->decision->checks),
-                 false);
+    call_account(
+        store, call ? call->call.cluster_slot : redis_check_cluster_slot(pending->decision->checks),
+        false);
 }
 
 static void cancel(struct weir_store *base, struct weir_decision *decision)
@@ -480,7 +479,7 @@ static void cancel(struct weir_store *base, struct weir_decision *decision)
     struct pending *pending = decision->store_data;
 
     decision->store_data = NULL;
-    if (pending == NULL)
+    if (!pending)
         return;
     switch (pending->state) {
     case PENDING_REFUSED:
@@ -529,9 +528,9 @@ static uint64_t time_of(const struct weir_store *base, uint64_t now_ns)
 
 static void free_store(struct store *store)
 {
-    if (store->shares != NULL)
+    if (store->shares)
         redis_shares_close(store->shares);
-    if (store->denials != NULL)
+    if (store->denials)
         redis_denial_cache_close(store->denials);
     redis_slabs_end(&store->call_slabs);
     redis_slabs_end(&store->pending_slabs);
@@ -549,7 +548,7 @@ static void one_closed(void *context)
     void *closed_context = store->closed_context;
 
     free_store(store);
-    if (closed != NULL)
+    if (closed)
         closed(closed_context);
 }
 
@@ -682,16 +681,16 @@ static int open_client(struct store *store, const struct weir_store_redis_option
 int weir_store_redis_open(struct weir_store **base, const struct weir_store_redis_options *options,
                           struct weir_reason *reason)
 {
-    const char *prefix = options->prefix != NULL ? options->prefix : "weir:";
+    const char *prefix = options->prefix ? options->prefix : "weir:";
     struct store *store;
 
-    if (strlen(prefix) > REDIS_PREFIX_MAX || strpbrk(prefix, "{}") != NULL) {
+    if (strlen(prefix) > REDIS_PREFIX_MAX || strpbrk(prefix, "{}")) {
         snprintf(reason->text, sizeof reason->text,
                  "the prefix of keys has at most %d bytes and no braces", REDIS_PREFIX_MAX);
         return WEIR_ERR_RANGE;
     }
     store = calloc(1, sizeof *store);
-    if (store == NULL)
+    if (!store)
         return WEIR_ERR_MEMORY;
     store->base.ops = &redis_store_ops;
     store->loop = options->loop;

@@ -41,7 +41,7 @@ void redis_slabs_init(struct redis_slabs *slabs, size_t bytes_max)
 
 void redis_slabs_end(struct redis_slabs *slabs)
 {
-    while (slabs->slabs != NULL) {
+    while (slabs->slabs) {
         struct redis_slab *slab = slabs->slabs;
 
         slabs->slabs = slab->next;
@@ -62,7 +62,7 @@ static void add_slab(struct redis_slabs *slabs, unsigned rank)
 
     char *memory = malloc(bytes);
 
-    if (memory == NULL)
+    if (!memory)
         return;
     slabs->bytes += bytes;
 
@@ -87,12 +87,12 @@ void *redis_slabs_take(struct redis_slabs *slabs, size_t size)
 
     unsigned rank = class_of(size);
 
-    if (slabs->free[rank] == NULL)
+    if (!slabs->free[rank])
         add_slab(slabs, rank);
 
     struct redis_block *block = slabs->free[rank];
 
-    if (block == NULL)
+    if (!block)
         return NULL;
     slabs->free[rank] = block->next;
     slabs->taken++;

@@ -22,7 +22,7 @@ static bool fill_state(struct copy *copy, const struct copy_state *from, uint32_
     memcpy(state, from->state, 3 * sizeof state[0]);
     if (!region_has_span(limit))
         return true;
-    if (source.span == NULL) /* of a file that was damaged while it was in use */
+    if (!source.span) /* of a file that was damaged while it was in use */
         return false;
     if (limit->span_words > 0)
         words = weir_span_needs(&source, limit, 0, 0);
@@ -49,7 +49,7 @@ static void clear_slot(struct copy *copy, struct table_bucket *bucket, uint32_t 
 {
     const struct weir_limit *limit = region_limit(copy->to, bucket->param[i]);
 
-    if (limit != NULL && region_has_span(limit))
+    if (limit && region_has_span(limit))
         heap_give(copy->owner, slot_span(bucket, i));
     slot_set_param(bucket, i, 0);
 }
@@ -83,10 +83,10 @@ int copy_begin(struct copy *copy, uint64_t mark_ns)
     struct weir_table_owner *owner = owner_open_alone(to);
 
     copy->owner = owner;
-    if (owner == NULL)
+    if (!owner)
         return WEIR_ERR_MEMORY;
     owner->slots.held = calloc(header->params_max, sizeof *owner->slots.held);
-    if (owner->slots.held == NULL)
+    if (!owner->slots.held)
         return WEIR_ERR_MEMORY;
     to->service = owner;
     if (header->identity_bits > copy->identity_bits) {
@@ -103,7 +103,7 @@ int copy_begin(struct copy *copy, uint64_t mark_ns)
 void copy_end(struct copy *copy)
 {
     copy->to->service = NULL;
-    if (copy->owner != NULL)
+    if (copy->owner)
         free(copy->owner->slots.held);
     free(copy->owner);
 }
@@ -115,7 +115,7 @@ static void copy_params(struct weir_table *to, const struct weir_table *from, ui
         const struct table_param *param = &from->params[i];
         const struct weir_limit *known = region_limit(from, (uint16_t)(i + 1));
 
-        if (known == NULL)
+        if (!known)
             continue;
 
         struct weir_limit limit = *known;
@@ -132,8 +132,7 @@ static void copy_slot(struct copy *copy, const struct weir_table *from, const ui
     const struct weir_limit *limit = region_limit(from, bucket->param[i]);
     struct copy_state state = {.at = {index, slot_tag(bucket, i)}, .limit = limit};
 
-    if (limit == NULL || ids[bucket->param[i]] == 0 ||
-        slot_fresh_at(from, bucket, i) <= copy->now_ns)
+    if (!limit || ids[bucket->param[i]] == 0 || slot_fresh_at(from, bucket, i) <= copy->now_ns)
         return;
     if (slot_is_second(bucket, i))
         state.at.bucket = position_other(&from->map, index, state.at.tag);
@@ -152,7 +151,7 @@ int copy_region(struct weir_table *to, const struct weir_table *from)
                         .map = from->map,
                         .identity_bits = header->identity_bits,
                         .now_ns = header->t0_ns};
-    int err = ids == NULL ? WEIR_ERR_MEMORY : copy_begin(&copy, from->header->mark_ns);
+    int err = !ids ? WEIR_ERR_MEMORY : copy_begin(&copy, from->header->mark_ns);
 
     if (err == 0) {
         copy_params(to, from, ids);

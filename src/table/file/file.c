@@ -193,7 +193,7 @@ struct source {
 
 static const uint64_t *source_secret(const struct source *from)
 {
-    return from->version1 != NULL ? version1_secret(from->version1) : from->table->fixed.secret;
+    return from->version1 ? version1_secret(from->version1) : from->table->fixed.secret;
 }
 
 /* Creates the file table->path, with what fits of `from` (NULL: empty). */
@@ -205,7 +205,7 @@ static int create(struct weir_table *table, const struct weir_table_options *opt
     struct weir_table_options with_secret = *options;
     int err;
 
-    if (draft == NULL)
+    if (!draft)
         return WEIR_ERR_MEMORY;
     snprintf(draft, size, "%s.new", table->path);
     table->fd = err = open_draft(draft, options, reason);
@@ -215,12 +215,12 @@ static int create(struct weir_table *table, const struct weir_table_options *opt
         err = 1; /* another process was faster: open that */
         goto remove_draft;
     }
-    if (from != NULL)
+    if (from)
         memcpy(with_secret.secret, source_secret(from), sizeof with_secret.secret);
     err = build(table, draft, &with_secret, reason);
-    if (err == 0 && from != NULL)
-        err = from->version1 != NULL ? version1_copy(table, from->version1)
-                                     : copy(table, options, from->table, reason);
+    if (err == 0 && from)
+        err = from->version1 ? version1_copy(table, from->version1)
+                             : copy(table, options, from->table, reason);
     if (err < 0)
         goto remove_draft;
     if (rename(draft, table->path) == 0)
@@ -382,9 +382,9 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
     *alone = false;
     table->fd = open(table->path, O_RDWR | O_CLOEXEC);
     if (table->fd < 0)
-        return errno == ENOENT ? create(table, options, options->copy_of != NULL ? &copied : NULL,
-                                        false, reason)
-                               : fail_errno(reason, table->path, "open it");
+        return errno == ENOENT
+                   ? create(table, options, options->copy_of ? &copied : NULL, false, reason)
+                   : fail_errno(reason, table->path, "open it");
     if (fstat(table->fd, &status) != 0 || !S_ISREG(status.st_mode))
         return fail(reason, WEIR_ERR_FORMAT, table->path, "not a regular file");
     err = lock_opening(table->fd, table->path, options, reason);
@@ -422,7 +422,7 @@ int file_open(struct weir_table *table, const struct weir_table_options *options
     int err;
 
     table->path = strdup(options->path);
-    if (table->path == NULL)
+    if (!table->path)
         return WEIR_ERR_MEMORY;
     do
         err = try_open_file(table, options, alone, reason);

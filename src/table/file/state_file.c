@@ -62,7 +62,7 @@ static int read_there(const struct weir_table_options *options, struct table_hea
     struct stat status;
     int err = 0;
 
-    if (options->path == NULL || options->reset || stat(options->path, &status) != 0)
+    if (!options->path || options->reset || stat(options->path, &status) != 0)
         return 0;
     if (!S_ISREG(status.st_mode)) {
         reason_text(reason, options->path);
@@ -111,7 +111,7 @@ int weir_table_check_room(const struct weir_table_options *options, uint32_t lim
     struct table_header plan;
     struct weir_reason unwanted;
 
-    if (reason == NULL)
+    if (!reason)
         reason = &unwanted;
     reason->text[0] = 0;
 
@@ -154,7 +154,7 @@ int weir_table_plan_capacity(const struct weir_table_options *options,
     struct table_header plan;
     struct weir_reason unwanted;
 
-    if (reason == NULL)
+    if (!reason)
         reason = &unwanted;
     reason->text[0] = 0;
 

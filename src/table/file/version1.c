@@ -303,7 +303,7 @@ static bool read_state(struct version1 *old, const union v1_slot *slot, struct c
         return weir_cell_valid(limit, &cell);
     }
     state->span = span_at(old, offset, limit->span_words > 0 ? limit->span_words : 2);
-    if (state->span == NULL)
+    if (!state->span)
         return false;
     if (limit->span_words == 0) {
         cell = (struct weir_cell){state->span[0], state->span[1]};
@@ -325,7 +325,7 @@ static uint64_t state_fresh_at(const struct copy_state *state)
 
     if (state->limit->span_words > 0)
         return weir_span_fresh_at(state->limit, state->span);
-    if (state->span != NULL)
+    if (state->span)
         cell = (struct weir_cell){state->span[0], state->span[1]};
     else
         cell_unpack(state->limit, state->state, &cell);
@@ -381,7 +381,7 @@ static bool walk(struct version1 *old, each_state *each, void *context)
                 state.at.bucket = other;
             if (!read_state(old, &bucket->slot[i], &state))
                 return false;
-            if (each != NULL && state_fresh_at(&state) > old->now_ns)
+            if (each && state_fresh_at(&state) > old->now_ns)
                 each(context, &state);
         }
     return true;
@@ -428,11 +428,11 @@ int version1_open(struct version1 **result, int fd, uint64_t size, uint64_t wall
     struct version1 *old = calloc(1, sizeof *old);
     int err = WEIR_ERR_MEMORY;
 
-    if (old == NULL)
+    if (!old)
         return WEIR_ERR_MEMORY;
     old->limits = calloc(V1_PARAMS_MAX, sizeof *old->limits);
     old->log = calloc(2 + 2 * WEIR_LOG_MAX, sizeof *old->log);
-    if (old->limits == NULL || old->log == NULL)
+    if (!old->limits || !old->log)
         goto close_old;
 
     void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
@@ -448,7 +448,7 @@ int version1_open(struct version1 **result, int fd, uint64_t size, uint64_t wall
 
     const char *damage = find_damage(old, wall_ns);
 
-    if (damage == NULL) {
+    if (!damage) {
         *result = old;
         return 0;
     }
@@ -462,7 +462,7 @@ close_old:
 
 void version1_close(struct version1 *old)
 {
-    if (old->base != NULL)
+    if (old->base)
         munmap(old->base, old->bytes);
     free(old->log);
     free(old->limits);
@@ -491,8 +491,7 @@ int version1_copy(struct weir_table *to, struct version1 *old)
                                        .identity_bits = old->header->identity_bits,
                                        .now_ns = old->now_ns},
                               .ids = calloc(V1_PARAMS_MAX + 1, sizeof *copying.ids)};
-    int err =
-        copying.ids == NULL ? WEIR_ERR_MEMORY : copy_begin(&copying.copy, old->header->mark_ns);
+    int err = !copying.ids ? WEIR_ERR_MEMORY : copy_begin(&copying.copy, old->header->mark_ns);
 
     if (err == 0) {
         for (uint32_t i = 0; i < old->header->params_max; i++) {

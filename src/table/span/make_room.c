@@ -72,7 +72,7 @@ static int next_victim(struct weir_table_owner *owner, uint64_t page, uint32_t *
     uint16_t param = victim->bucket->param[victim->slot];
     const struct weir_limit *limit = region_limit(table, param);
 
-    if (limit == NULL || !region_has_span(limit) ||
+    if (!limit || !region_has_span(limit) ||
         slot_span(victim->bucket, victim->slot) != victim->span) {
         owner_unlock(&victim->bucket->lock);
         return -1;
@@ -226,10 +226,10 @@ static bool next_candidate(struct room *room, struct candidate *first)
         struct candidate *one = &room->candidates[i];
 
         if (may_evict(room, one->span, one->account, &one->view) &&
-            (best == NULL || placement_is_before(&one->view, &best->view, room->denying)))
+            (!best || placement_is_before(&one->view, &best->view, room->denying)))
             best = one;
     }
-    if (best == NULL)
+    if (!best)
         return false;
     *first = *best;
     *best = room->candidates[--room->count];

@@ -53,8 +53,8 @@ static bool hop_parse(struct weir_address *address, struct weir_bytes hop)
 
     if (hop.size > 0 && hop.data[0] == '[') {
         const char *bracket = memchr(hop.data, ']', hop.size);
-        size_t inside = bracket != NULL ? (size_t)(bracket - hop.data) - 1 : 0;
-        if (inside == 0 || memchr(hop.data + 1, ':', inside) == NULL ||
+        size_t inside = bracket ? (size_t)(bracket - hop.data) - 1 : 0;
+        if (inside == 0 || !memchr(hop.data + 1, ':', inside) ||
             weir_address_parse(address, hop.data + 1, inside) < 0)
             return false;
         bracket++;
@@ -62,7 +62,7 @@ static bool hop_parse(struct weir_address *address, struct weir_bytes hop)
                (*bracket == ':' && port_is_valid(bracket + 1, (size_t)(end - bracket) - 1));
     }
     colon = hop.size > 0 ? memchr(hop.data, ':', hop.size) : NULL;
-    if (colon != NULL && memchr(colon + 1, ':', (size_t)(end - colon) - 1) == NULL) {
+    if (colon && !memchr(colon + 1, ':', (size_t)(end - colon) - 1)) {
         return weir_address_parse(address, hop.data, (size_t)(colon - hop.data)) == 0 &&
                port_is_valid(colon + 1, (size_t)(end - colon) - 1);
     }

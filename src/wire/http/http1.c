@@ -268,7 +268,7 @@ static long field_note(struct weir_http1_parser *parser, struct weir_http1_reque
             if (facts->host || !host_is_valid(value))
                 return refuse(parser, 400, facts->host ? "more than one Host" : "invalid Host");
             facts->host = true;
-            if (request->host.data == NULL)
+            if (!request->host.data)
                 request->host = value;
         }
         return 0;
@@ -370,7 +370,7 @@ static void bytes_rebase(struct weir_bytes *bytes, const struct weir_http1_parse
                          const char *data)
 {
     uintptr_t offset = (uintptr_t)bytes->data - (uintptr_t)parser->base;
-    if (bytes->data != NULL && offset <= parser->head_size)
+    if (bytes->data && offset <= parser->head_size)
         bytes->data = data + offset; /* else it is the "/" of an empty path */
 }
 

@@ -129,10 +129,10 @@ static long framing_decide(struct weir_http1_reply_reader *reader, uint16_t stat
 static size_t line_find(const char *data, size_t at, size_t size)
 {
     const char *lf = memchr(data + at, '\n', size - at);
-    if (lf == NULL || lf == data + at || lf[-1] != '\r')
+    if (!lf || lf == data + at || lf[-1] != '\r')
         return SIZE_MAX;
     size_t end = (size_t)(lf - data) - 1;
-    return memchr(data + at, '\r', end - at) == NULL ? end : SIZE_MAX;
+    return !memchr(data + at, '\r', end - at) ? end : SIZE_MAX;
 }
 
 static long head_parse(struct weir_http1_reply_reader *reader, const char *data,
@@ -165,7 +165,7 @@ static long head_find(struct weir_http1_reply_reader *reader, const char *data, 
     size_t limit = size < WEIR_HTTP1_REPLY_HEAD_MAX ? size : WEIR_HTTP1_REPLY_HEAD_MAX;
     const char *found =
         memmem(data + reader->scanned, limit - reader->scanned, empty_line, sizeof empty_line);
-    if (found != NULL) {
+    if (found) {
         reader->head_size = (size_t)(found - data) + sizeof empty_line;
         return 1;
     }

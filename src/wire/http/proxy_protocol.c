@@ -25,9 +25,9 @@ static bool word_take(const char **at, const char *end, const char **word, size_
 {
     const char *space = memchr(*at, ' ', (size_t)(end - *at));
     *word = *at;
-    *size = (size_t)((space != NULL ? space : end) - *at);
-    *at = space != NULL ? space + 1 : end;
-    return *size > 0 && (space == NULL || space + 1 < end);
+    *size = (size_t)((space ? space : end) - *at);
+    *at = space ? space + 1 : end;
+    return *size > 0 && (!space || space + 1 < end);
 }
 
 static bool port_is_valid(const char *text, size_t size)

@@ -31,7 +31,7 @@ static bool is_printable(struct weir_bytes text)
 
 static bool is_told(const struct weir_answer_limit *told)
 {
-    return !told->shadow && !told->unlimited && told->limit != NULL &&
+    return !told->shadow && !told->unlimited && told->limit &&
            told->name.size <= WEIR_RATELIMIT_NAME_MAX && is_printable(told->name);
 }
 
@@ -46,7 +46,7 @@ struct policy {
 
 static uint64_t quota_of(const struct weir_limit *limit, uint8_t scale)
 {
-    return limit != NULL ? scale_part(limit->spec.rate, scale != 0 ? scale : 100) : 0;
+    return limit ? scale_part(limit->spec.rate, scale != 0 ? scale : 100) : 0;
 }
 
 static struct policy policy_of(const struct weir_answer_limit *told)
@@ -279,7 +279,7 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
         out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Warning: ");
         out = warnings_write(out, answer, warned);
     }
-    if ((dialects & WEIR_HEADERS_STANDING) && answer->standing.level.data != NULL)
+    if ((dialects & WEIR_HEADERS_STANDING) && answer->standing.level.data)
         out = standing_write(out, &answer->standing);
     if (!answer->allowed && answer->retry_after_ns != WEIR_NEVER) {
         out = WEIR_LITERAL_WRITE(out, "Retry-After: ");

@@ -57,7 +57,7 @@ static char *limit_write(char *out, const struct weir_answer_limit *told)
     out = WEIR_LITERAL_WRITE(out, "{\"name\":");
     out = name_write(out, told->name);
     out = WEIR_LITERAL_WRITE(out, ",\"algorithm\":");
-    if (told->limit == NULL) {
+    if (!told->limit) {
         out = WEIR_LITERAL_WRITE(out, "null");
     } else {
         *out++ = '"';
@@ -131,11 +131,11 @@ size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
     }
     if (answer->repeated)
         out = WEIR_LITERAL_WRITE(out, ",\"repeated\":true");
-    if (answer->lease.data != NULL) {
+    if (answer->lease.data) {
         out = WEIR_LITERAL_WRITE(out, ",\"lease\":");
         out = string_write(out, answer->lease);
     }
-    if (answer->standing.level.data != NULL)
+    if (answer->standing.level.data)
         out = standing_write(out, &answer->standing);
     out = WEIR_LITERAL_WRITE(out, ",\"limits\":[");
     for (uint16_t i = 0; i < answer->count; i++) {
@@ -164,7 +164,7 @@ static char *violated_policies_write(char *out, const struct weir_answer *answer
 {
     out = WEIR_LITERAL_WRITE(out, ",\"violated-policies\":");
     char *list = out;
-    for (uint16_t i = 0; answer != NULL && i < answer->count; i++) {
+    for (uint16_t i = 0; answer && i < answer->count; i++) {
         const struct weir_answer_limit *limit = &answer->limits[i];
         if (limit->allowed || limit->shadow)
             continue;
@@ -205,7 +205,7 @@ size_t weir_problem_json_write(enum weir_problem_type type, unsigned status, con
         text_write(out, type == WEIR_PROBLEM_BLANK ? weir_http_status_text(status) : titles[type]);
     out = WEIR_LITERAL_WRITE(out, "\",\"status\":");
     out = weir_decimal_write(out, status);
-    if (detail != NULL) {
+    if (detail) {
         out = WEIR_LITERAL_WRITE(out, ",\"detail\":");
         out += weir_json_string_write(detail, strnlen(detail, WEIR_REASON_MAX - 1), out);
     }

@@ -431,7 +431,7 @@ size_t weir_envoy_json_write(const struct weir_envoy_response *response, char *o
         put_text(&sink, "}");
     }
     put_text(&sink, response->header_count > 0 ? "]" : "");
-    if (response->dynamic_metadata != NULL) {
+    if (response->dynamic_metadata) {
         put_text(&sink, ",\"dynamicMetadata\":");
         put_value(&sink, response->dynamic_metadata);
     }

@@ -16,14 +16,12 @@
 
 int json_scan_fail(const struct json_scan *scan, int err, const char *at, const char *what)
 {
-    if (scan->reason != NULL) {
+    if (scan->reason) {
         char element[16] = "";
-        if (scan->index >= 0) {
-            snprintf(element, sizeof element, "[%d]%s", (int)scan->index,
-                     scan->field != NULL ? "." : ": ");
-        }
+        if (scan->index >= 0)
+            snprintf(element, sizeof element, "[%d]%s", (int)scan->index, scan->field ? "." : ": ");
         snprintf(scan->reason->text, sizeof scan->reason->text, "%s%s%s%s, at byte %zu", element,
-                 scan->field != NULL ? scan->field : "", scan->field != NULL ? ": " : "", what,
+                 scan->field ? scan->field : "", scan->field ? ": " : "", what,
                  (size_t)(at - scan->text));
     }
     return err;
@@ -104,7 +102,7 @@ static char *escape_read(char **at, const char *end, char *out)
 {
     static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     const char *letter = *at < end && **at != '\0' ? strchr(letters, **at) : NULL;
-    if (letter != NULL) {
+    if (letter) {
         (*at)++;
         *out++ = values[letter - letters];
         return out;
@@ -135,7 +133,7 @@ int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
         } else if (*at == '\\') {
             char *escape = at++;
             out = escape_read(&at, scan->end, out);
-            if (out == NULL)
+            if (!out)
                 return syntax(scan, escape, "invalid escape in a string");
         } else if ((unsigned char)*at < 0x20) {
             return syntax(scan, at, "a control character in a string");

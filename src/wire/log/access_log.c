@@ -27,7 +27,7 @@ static bool byte_take(struct cursor *cursor, char wanted)
 static bool word_take(struct cursor *cursor, struct weir_bytes *word)
 {
     char *space = memchr(cursor->at, ' ', (size_t)(cursor->end - cursor->at));
-    if (space == NULL || space == cursor->at)
+    if (!space || space == cursor->at)
         return false;
     *word = (struct weir_bytes){cursor->at, (size_t)(space - cursor->at)};
     cursor->at = space + 1;
@@ -41,7 +41,7 @@ static size_t escape_read(const char *at, const char *end, char *out)
     if (at == end)
         return 0;
     const char *letter = memchr(letters, *at, sizeof letters - 1);
-    if (letter != NULL) {
+    if (letter) {
         *out = values[letter - letters];
         return 1;
     }
@@ -149,11 +149,11 @@ static void request_split(struct weir_access_line *line, struct weir_bytes reque
 {
     const char *space = memchr(request.data, ' ', request.size);
     line->method = line->target = (struct weir_bytes){0};
-    if (space == NULL || space == request.data)
+    if (!space || space == request.data)
         return;
     const char *target = space + 1, *end = request.data + request.size;
     const char *last = memrchr(target, ' ', (size_t)(end - target));
-    if (last != NULL && end - last > 5 && memcmp(last + 1, "HTTP/", 5) == 0)
+    if (last && end - last > 5 && memcmp(last + 1, "HTTP/", 5) == 0)
         end = last;
     if (end > target) {
         line->method = (struct weir_bytes){request.data, (size_t)(space - request.data)};
@@ -198,7 +198,7 @@ int weir_access_line_parse(struct weir_access_line *line, char *text, size_t siz
     struct cursor cursor = {text, text + size};
     struct weir_bytes ident, request;
 
-    while (cursor.end > text && memchr(" \t\r\n", cursor.end[-1], 4) != NULL)
+    while (cursor.end > text && memchr(" \t\r\n", cursor.end[-1], 4))
         cursor.end--;
     if (!word_take(&cursor, &line->host) || !word_take(&cursor, &ident) ||
         !word_take(&cursor, &line->user) || !time_take(&cursor, &line->t_ns) ||

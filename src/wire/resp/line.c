@@ -27,8 +27,8 @@ enum resp_line resp_line_find(const char *data, size_t size, size_t at, size_t b
     size_t from = *scanned > at ? *scanned : at;
     const char *cr = memchr(data + from, '\r', limit - from);
 
-    if (cr == NULL || cr + 1 == data + limit) {
-        *scanned = cr != NULL ? (size_t)(cr - data) : limit;
+    if (!cr || cr + 1 == data + limit) {
+        *scanned = cr ? (size_t)(cr - data) : limit;
         return limit == at + bound ? RESP_LINE_LONG : RESP_LINE_MORE;
     }
     *end = (size_t)(cr - data);

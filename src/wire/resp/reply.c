@@ -36,7 +36,7 @@ static long line_read(struct weir_resp_reader *reader, const struct position *at
         break;
     }
     at->node->text = (struct weir_bytes){at->data + reader->used + 1, *end - reader->used - 1};
-    return memchr(at->node->text.data, '\n', at->node->text.size) == NULL ? 1 : WEIR_ERR_SYNTAX;
+    return !memchr(at->node->text.data, '\n', at->node->text.size) ? 1 : WEIR_ERR_SYNTAX;
 }
 
 /* Reads the integer of a line. Returns 1, 0 for more, or an error. */
@@ -72,7 +72,7 @@ static bool double_read(struct weir_bytes text, double *value)
     if (text.size == 0 || text.size > DOUBLE_MAX)
         return false;
     for (size_t i = 0; i < text.size; i++)
-        if (memchr("+-.0123456789eE", text.data[i], 15) == NULL)
+        if (!memchr("+-.0123456789eE", text.data[i], 15))
             return false; /* strtod takes hexadecimal and white space too */
     memcpy(copy, text.data, text.size);
     copy[text.size] = '\0';
@@ -255,7 +255,7 @@ static void nodes_rebase(const struct weir_resp_reader *reader, const char *data
                          struct weir_resp_node *nodes, uint32_t node_max)
 {
     for (uint32_t i = 0; i < reader->nodes && i < node_max; i++)
-        if (nodes[i].text.data != NULL)
+        if (nodes[i].text.data)
             nodes[i].text.data = data + ((uintptr_t)nodes[i].text.data - (uintptr_t)reader->base);
 }
 

@@ -48,7 +48,7 @@ static size_t escape_read(const char *at, const char *end, char *out)
         return 3;
     }
     const char *letter = memchr(letters, *at, sizeof letters - 1);
-    *out = letter != NULL ? values[letter - letters] : *at;
+    *out = letter ? values[letter - letters] : *at;
     return 1;
 }
 
@@ -97,7 +97,7 @@ static long inline_parse(struct weir_resp_parser *parser, char *data, size_t siz
     char *newline = memchr(data + parser->scanned, '\n', limit - parser->scanned), *at = data;
     uint32_t count = 0;
 
-    if (newline == NULL) {
+    if (!newline) {
         parser->scanned = limit;
         return limit == WEIR_RESP_LINE_MAX ? refuse(parser, "too big inline request") : 0;
     }
@@ -215,7 +215,7 @@ static void arguments_rebase(struct weir_resp_parser *parser, const char *data,
 {
     for (uint32_t i = 0; i < parser->have && i < WEIR_RESP_ARGS_MAX; i++) {
         struct weir_bytes *arg = &request->args[i];
-        if (arg->data != NULL)
+        if (arg->data)
             arg->data = data + ((uintptr_t)arg->data - (uintptr_t)parser->base);
     }
 }
@@ -261,5 +261,5 @@ bool weir_resp_is(struct weir_bytes arg, const char *word)
             return false;
         i++;
     }
-    return i == arg.size && word[i] == '\0' && arg.data != NULL;
+    return i == arg.size && word[i] == '\0' && arg.data;
 }

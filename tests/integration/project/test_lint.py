@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's own checks of words and of commits: they find what they are for, and nothing else."""
+"""The project's own checks of words, of conditions and of commits: they find what they are for, and nothing else."""
 
 import os
 import subprocess
@@ -10,6 +10,7 @@ import pytest
 from model.program import ROOT
 
 WORDS = ROOT / "script" / "checks" / "words.py"
+NULLS = ROOT / "script" / "checks" / "nulls.py"
 SUBJECTS = ROOT / "script" / "checks" / "subjects"
 LONGEST = 72
 
@@ -25,6 +26,28 @@ def words(folder, name, text):
     done = run(folder, sys.executable, WORDS, name)
     assert not done.stderr
     return done.returncode, done.stdout
+
+
+def nulls(folder, statement):
+    (folder / "file.c").write_text(f"void f(void)\n{{\n    {statement}\n}}\n", encoding="utf-8")
+    done = run(folder, sys.executable, NULLS, "file.c")
+    assert not done.stderr
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize("statement", [
+    "if (p != NULL)", "while (list->next == NULL)", "return a && rows[i].at(x, y) == NULL;",
+    "return *p != NULL;", "x = ok && (p = take()) != NULL ? 1 : 2;"])
+def test_a_condition_with_null_is_found(tmp_path, statement):
+    status, found = nulls(tmp_path, statement)
+    assert status == 1 and found.startswith("file.c:3: ")
+
+
+@pytest.mark.parametrize("statement", [
+    "if (p && !q)", "count += p != NULL;", "/* if (p != NULL) */", 'puts("if (p != NULL)");',
+    "if (__builtin_expect(p != NULL, 0))", "same = (p != NULL) == (q != NULL);", "p = NULL;"])
+def test_numbers_texts_and_comments_may_say_null(tmp_path, statement):
+    assert nulls(tmp_path, statement) == (0, "")
 
 
 PHRASES = ["Whoever calls", "callers, who asks first", "it is elsewhere", "it stands in a list",

@@ -42,7 +42,7 @@ static void add_class(struct rules_loader *loader, const struct rules_node *node
         return;
     }
     const char *kept = rules_keep_text(loader, name.data, name.size);
-    if (kept != NULL)
+    if (kept)
         priority->names[priority->class_count++] = kept;
 }
 
@@ -88,7 +88,7 @@ static void load_routes(struct rules_loader *loader, const struct rules_node *no
 {
     uint32_t count = node->size / 2;
     struct rules_class_route *routes = rules_keep(loader, (count + 1) * sizeof(*routes));
-    for (uint32_t i = 0; i < count && routes != NULL; i++) {
+    for (uint32_t i = 0; i < count && routes; i++) {
         const struct rules_node *key = node->items[2 * i];
         struct rules_class_route *route = &routes[priority->route_count];
         struct weir_path_pattern pattern;
@@ -142,7 +142,7 @@ static void load_default(struct rules_loader *loader, const struct rules_node *n
 {
     const struct weir_rules *rules = loader->rules;
     const char *name = "normal";
-    if (given != NULL) {
+    if (given) {
         int class = find_class(loader, given, "default", priority);
         priority->fallback = class > 0 ? (uint8_t) class : 0;
         return;
@@ -165,10 +165,10 @@ void rules_load_priority(struct rules_loader *loader, const struct rules_node *n
     struct rules_field fields[FIELDS] = {
         {"from", NULL, NULL}, {"classes", NULL, NULL}, {"default", NULL, NULL}};
     struct rules_priority *priority = rules_keep(loader, sizeof(*priority));
-    if (priority == NULL || !rules_fields(loader, node, "`priority`", fields, FIELDS))
+    if (!priority || !rules_fields(loader, node, "`priority`", fields, FIELDS))
         return;
     loader->rules->priority = priority;
-    if (fields[FROM].value == NULL) {
+    if (!fields[FROM].value) {
         rules_problem(loader, node,
                       "`from` is missing; set it to a header field, `plan`, or a mapping of paths "
                       "to classes");
@@ -176,12 +176,11 @@ void rules_load_priority(struct rules_loader *loader, const struct rules_node *n
     }
     if (!load_source(loader, fields[FROM].value, priority))
         return;
-    if (fields[CLASSES].value != NULL)
+    if (fields[CLASSES].value)
         load_classes(loader, fields[CLASSES].value, priority);
     else
         set_classes(loader, fields[FROM].value, priority);
-    loader->classes_ranked =
-        fields[CLASSES].value != NULL || priority->source != RULES_PRIORITY_PLAN;
+    loader->classes_ranked = fields[CLASSES].value || priority->source != RULES_PRIORITY_PLAN;
     if (priority->source == RULES_PRIORITY_ROUTES)
         load_routes(loader, fields[FROM].value, priority);
     load_default(loader, node, fields[DEFAULT].value, priority);
@@ -208,7 +207,7 @@ void rules_load_shed(struct rules_loader *loader, const struct rules_field *fiel
 {
     const struct rules_priority *priority = loader->rules->priority;
     const struct rules_node *node = field->value;
-    if (priority == NULL) {
+    if (!priority) {
         rules_problem(loader, field->key,
                       "`shed` needs the section `priority:`, which says the class of a request");
         return;
@@ -221,7 +220,7 @@ void rules_load_shed(struct rules_loader *loader, const struct rules_field *fiel
     }
     uint8_t *shed = rules_keep(loader, RULES_CLASSES_MAX);
     uint32_t wrong = loader->wrong;
-    if (shed == NULL)
+    if (!shed)
         return;
     memset(shed, 100, RULES_CLASSES_MAX);
     for (uint32_t i = 0; i < node->size; i += 2) {

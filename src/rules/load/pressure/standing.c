@@ -57,7 +57,7 @@ static bool make_rule(struct rules_loader *loader, const struct rules_key_part *
     static const char name[] = WEIR_ANSWER_BY_STANDING;
     struct rules_key_part *key = rules_keep(loader, sizeof(*key));
     uint8_t *prefix = rules_keep(loader, RULES_PREFIX_MAX);
-    if (key == NULL || prefix == NULL)
+    if (!key || !prefix)
         return false;
     *key = *part;
     prefix[0] = (uint8_t)(sizeof(name) - 1);
@@ -193,7 +193,7 @@ static void load_reason(struct rules_loader *loader, const struct rules_node *no
         return;
     }
     reason->data = rules_keep_text(loader, text.data, text.size);
-    reason->size = reason->data != NULL ? text.size : 0;
+    reason->size = reason->data ? text.size : 0;
 }
 
 static int pass_over(void *context, const struct weir_list_item *item, struct weir_reason *reason)
@@ -232,19 +232,18 @@ static void load_list(struct rules_loader *loader, const struct rules_node *node
     if (!rules_fields(loader, node, "a list", fields, COUNT))
         return;
     for (int i = FILE_; i <= LEVEL; i++)
-        if (fields[i].value == NULL)
+        if (!fields[i].value)
             rules_problem(loader, node, "`%s` is missing in a list", fields[i].name);
-    if (fields[BY].value != NULL)
+    if (fields[BY].value)
         kind = find_kind(loader, fields[BY].value);
-    if (fields[LEVEL].value != NULL &&
-        rules_read_text(loader, fields[LEVEL].value, "level", &text) &&
+    if (fields[LEVEL].value && rules_read_text(loader, fields[LEVEL].value, "level", &text) &&
         rules_read_level(loader, fields[LEVEL].value, "level", text, &list.level) &&
         list.level == WEIR_STANDING_GOOD)
         rules_problem(loader, fields[LEVEL].value,
                       "`good` is what callers are who are in no list; use another level");
-    if (fields[REASON].value != NULL)
+    if (fields[REASON].value)
         load_reason(loader, fields[REASON].value, &list.reason);
-    if (fields[FILE_].value != NULL && rules_read_text(loader, fields[FILE_].value, "file", &text))
+    if (fields[FILE_].value && rules_read_text(loader, fields[FILE_].value, "file", &text))
         list.path = rules_path_of(loader, text);
     if (loader->wrong != wrong || loader->no_memory || kind < 0)
         return;
@@ -309,7 +308,7 @@ static void load_type(struct rules_loader *loader, const struct rules_field *fie
     if (!good) {
         rules_problem(loader, field->value,
                       "`content_type` must be a media type such as `application/json`");
-    } else if (refusal->body.data == NULL) {
+    } else if (!refusal->body.data) {
         rules_problem(loader, field->key, "`content_type` needs a `body`");
     } else {
         refusal->content_type =
@@ -325,13 +324,13 @@ static void load_refusal(struct rules_loader *loader, const struct rules_field *
         {"status", NULL, NULL}, {"body", NULL, NULL}, {"content_type", NULL, NULL}};
     if (!rules_fields(loader, field->value, field->name, fields, 3))
         return;
-    if (fields[0].value != NULL)
+    if (fields[0].value)
         load_status(loader, fields[0].value, &refusal->status);
-    if (fields[1].value != NULL)
+    if (fields[1].value)
         load_body(loader, fields[1].value, refusal);
-    if (refusal->body.data != NULL)
+    if (refusal->body.data)
         refusal->content_type = (struct weir_bytes){plain, sizeof(plain) - 1};
-    if (fields[2].value != NULL)
+    if (fields[2].value)
         load_type(loader, &fields[2], refusal);
 }
 
@@ -341,9 +340,9 @@ static void load_answer(struct rules_loader *loader, const struct rules_node *no
     struct rules_field fields[] = {{"suspended", NULL, NULL}, {"revoked", NULL, NULL}};
     if (!rules_fields(loader, node, "answer", fields, 2))
         return;
-    if (fields[0].value != NULL)
+    if (fields[0].value)
         load_refusal(loader, &fields[0], &standing->suspended);
-    if (fields[1].value != NULL)
+    if (fields[1].value)
         load_refusal(loader, &fields[1], &standing->revoked);
 }
 
@@ -365,26 +364,25 @@ void rules_load_standing(struct rules_loader *loader, const struct rules_node *n
     rules->standing.suspended.status = rules->standing.revoked.status = STATUS_DEFAULT;
     if (!rules_fields(loader, node, "standing", fields, COUNT))
         return;
-    if (fields[BY].value != NULL)
+    if (fields[BY].value)
         load_by(loader, fields[BY].value);
     else
         rules_problem(loader, node,
                       "`standing` needs `by`, which says what callers are known by: "
                       "`by: [client.ip/64, user]`");
-    if (fields[FILE_].value != NULL &&
-        rules_read_text(loader, fields[FILE_].value, "file", &text)) {
+    if (fields[FILE_].value && rules_read_text(loader, fields[FILE_].value, "file", &text)) {
         if (text.size == 0)
             rules_problem(loader, fields[FILE_].value,
                           "`file` is empty; remove it to keep nothing across restarts");
         standing->file = rules_keep_text(loader, text.data, text.size);
     }
-    if (fields[ENTRIES].value != NULL &&
+    if (fields[ENTRIES].value &&
         rules_read_number(loader, fields[ENTRIES].value, "entries", WEIR_STANDING_ENTRIES_MIN,
                           WEIR_STANDING_ENTRIES_MAX, &entries))
         standing->entries_max = (size_t)entries;
-    if (fields[LISTS].value != NULL)
+    if (fields[LISTS].value)
         load_lists(loader, fields[LISTS].value);
-    if (fields[ANSWER].value != NULL)
+    if (fields[ANSWER].value)
         load_answer(loader, fields[ANSWER].value);
 }
 
@@ -428,11 +426,11 @@ void rules_load_by_standing(struct rules_loader *loader, const struct rules_fiel
                       "`{ throttled: 20%% }`");
         return;
     }
-    if (rate != NULL && rate->kind == RULES_SCALAR &&
+    if (rate && rate->kind == RULES_SCALAR &&
         weir_bytes_are((struct weir_bytes){rate->text, rate->size}, "unlimited"))
         rules_problem(loader, field->key, "an unlimited rate has no scale: remove `by_standing`");
     uint8_t *scales = rules_keep(loader, WEIR_STANDING_LEVELS);
-    if (scales == NULL)
+    if (!scales)
         return;
     memset(scales, 100, WEIR_STANDING_LEVELS);
     for (uint32_t i = 0; i < node->size; i += 2)

@@ -25,7 +25,7 @@
 
 static void client_event(struct redis_client *client, enum redis_event event, const char *text)
 {
-    if (client->options.event != NULL && !client->closing)
+    if (client->options.event && !client->closing)
         client->options.event(client->options.context, event, text);
 }
 
@@ -69,7 +69,7 @@ static void wake_set(struct redis_client *client)
     uint64_t due = UINT64_MAX, now = uv_hrtime();
     for (unsigned i = 0; i < REDIS_WAIT_LISTS; i++) {
         const struct redis_call *first = client->waiting[i].first;
-        due = first != NULL && first->due_ns < due ? first->due_ns : due;
+        due = first && first->due_ns < due ? first->due_ns : due;
     }
     if (due != UINT64_MAX)
         uv_timer_start(&client->wake, on_wake, due > now ? (due - now + 999999) / 1000000 : 0, 0);
@@ -79,8 +79,8 @@ static void wait_remove(struct redis_client *client, struct redis_call *call)
 {
     struct redis_call **first = &client->waiting[call->list].first;
     struct redis_call **last = &client->waiting[call->list].last;
-    *(call->previous != NULL ? &call->previous->next : first) = call->next;
-    *(call->next != NULL ? &call->next->previous : last) = call->previous;
+    *(call->previous ? &call->previous->next : first) = call->next;
+    *(call->next ? &call->next->previous : last) = call->previous;
 }
 
 /* Returns whether the call may wait. */
@@ -96,7 +96,7 @@ static bool wait_add(struct redis_client *client, struct redis_call *call)
     call->place = NULL;
     call->next = NULL;
     call->previous = client->waiting[list].last;
-    *(call->previous != NULL ? &call->previous->next : &client->waiting[list].first) = call;
+    *(call->previous ? &call->previous->next : &client->waiting[list].first) = call;
     client->waiting[list].last = call;
     client->counters.retries++;
     if (client->waiting[list].first == call)
@@ -108,15 +108,14 @@ static bool wait_add(struct redis_client *client, struct redis_call *call)
 
 static struct redis_node *node_of(const struct redis_client *client, uint16_t slot)
 {
-    return client->owners != NULL ? client->owners[slot % REDIS_CLUSTER_SLOTS] : client->master;
+    return client->owners ? client->owners[slot % REDIS_CLUSTER_SLOTS] : client->master;
 }
 
 /* Errors: WEIR_ERR_STORE (no server that accepts it), WEIR_ERR_MEMORY. */
 static int call_route(struct redis_client *client, struct redis_call *call)
 {
     struct redis_node *node = node_of(client, call->cluster_slot);
-    return node != NULL && redis_node_accepts(node) ? redis_node_send(node, call, false)
-                                                    : WEIR_ERR_STORE;
+    return node && redis_node_accepts(node) ? redis_node_send(node, call, false) : WEIR_ERR_STORE;
 }
 
 void redis_client_finish(struct redis_client *client, struct redis_call *call, int error,
@@ -143,7 +142,7 @@ static void on_wake(uv_timer_t *timer)
 
     for (unsigned i = 0; i < REDIS_WAIT_LISTS; i++) {
         struct redis_call *call;
-        while ((call = client->waiting[i].first) != NULL && call->due_ns <= now) {
+        while ((call = client->waiting[i].first) && call->due_ns <= now) {
             wait_remove(client, call);
             if (call_route(client, call) != 0)
                 redis_client_again(client, call, false);
@@ -176,7 +175,7 @@ int redis_client_send(struct redis_client *client, struct redis_call *call)
 
 void redis_client_flush(struct redis_client *client)
 {
-    while (client->dirty != NULL) {
+    while (client->dirty) {
         struct redis_node *node = client->dirty;
         client->dirty = node->next_dirty;
         node->dirty = false;
@@ -188,7 +187,7 @@ bool redis_client_forget(struct redis_client *client, struct redis_call *call)
 {
     struct redis_node *node = call->place;
     bool certain = true;
-    if (node == NULL) {
+    if (!node) {
         wait_remove(client, call);
     } else {
         certain = redis_send_queue_leave(&node->send_queue, call);
@@ -205,8 +204,8 @@ static struct redis_node **place_find(struct redis_client *client, const struct 
     struct redis_node **empty = NULL;
     for (uint32_t i = 0; i < REDIS_MASTERS_MAX; i++) {
         struct redis_node **at = &client->nodes[i];
-        if (*at == NULL)
-            empty = empty != NULL ? empty : at;
+        if (!*at)
+            empty = empty ? empty : at;
         else if (redis_host_equals(&(*at)->host, host))
             return at;
     }
@@ -217,17 +216,17 @@ static struct redis_node **place_find(struct redis_client *client, const struct 
 static struct redis_node *cluster_node(struct redis_client *client, const struct redis_host *host)
 {
     struct redis_node **at = place_find(client, host);
-    if (at != NULL && *at == NULL)
+    if (at && !*at)
         *at = redis_node_open(client, host);
-    return at != NULL ? *at : NULL;
+    return at ? *at : NULL;
 }
 
 static void cluster_move(struct redis_client *client, uint16_t slot, struct redis_node *node)
 {
-    if (client->owners[slot] != NULL)
+    if (client->owners[slot])
         client->owners[slot]->slots--;
     client->owners[slot] = node;
-    if (node != NULL)
+    if (node)
         node->slots++;
 }
 
@@ -251,7 +250,7 @@ void redis_client_apply_topology(struct redis_client *client, const struct redis
     client->counters.refreshes++;
     for (uint32_t i = 0; i < REDIS_MASTERS_MAX; i++) {
         struct redis_node *node = client->nodes[i];
-        if (node != NULL && node->slots == 0)
+        if (node && node->slots == 0)
             redis_node_turn_away(node); /* what waits for it finds its way by the new map */
     }
     if (changed) {
@@ -266,7 +265,7 @@ static void cluster_tidy(struct redis_client *client)
     uint64_t now = uv_now(client->options.loop);
     for (uint32_t i = 0; i < REDIS_MASTERS_MAX; i++) {
         struct redis_node *node = client->nodes[i];
-        if (node != NULL && node->slots == 0 && node->send_queue.first == node->send_queue.last &&
+        if (node && node->slots == 0 && node->send_queue.first == node->send_queue.last &&
             now - node->used_ms >= UNUSED_MS) {
             client->nodes[i] = NULL;
             redis_node_close(node);
@@ -290,16 +289,16 @@ void redis_client_apply_master(struct redis_client *client, const struct redis_h
 
     client->counters.refreshes++;
     client->mapped = true;
-    if (before != NULL && before->state == REDIS_NODE_READY && epoch < client->epoch)
+    if (before && before->state == REDIS_NODE_READY && epoch < client->epoch)
         return;
     client->epoch = epoch;
-    if (before != NULL && redis_host_equals(&before->host, master))
+    if (before && redis_host_equals(&before->host, master))
         return;
     struct redis_node *node = redis_node_open(client, master);
-    if (node == NULL)
+    if (!node)
         return; /* no memory: the next answer tries again */
     client->master = node;
-    if (before != NULL) {
+    if (before) {
         client_event(client, REDIS_EVENT_FAILOVER, redis_host_text(address, client, master));
         redis_node_retire(before);
     }
@@ -325,19 +324,19 @@ static void call_redirect(struct redis_client *client, struct redis_node *node,
     } else {
         target = cluster_node(client, &host);
     }
-    if (target != NULL && refusal == REDIS_REFUSAL_MOVED) {
+    if (target && refusal == REDIS_REFUSAL_MOVED) {
         cluster_move(client, slot, target);
         redis_topology_refresh_want(client);
     }
-    if (call == NULL)
+    if (!call)
         return;
-    if (refusal == REDIS_REFUSAL_ASK && target != NULL && call->attempts < ATTEMPTS_AT_ONCE &&
+    if (refusal == REDIS_REFUSAL_ASK && target && call->attempts < ATTEMPTS_AT_ONCE &&
         redis_node_accepts(target)) {
         call->attempts++;
         if (redis_node_send(target, call, true) == 0)
             return;
     }
-    redis_client_again(client, call, target != NULL && refusal == REDIS_REFUSAL_MOVED);
+    redis_client_again(client, call, target && refusal == REDIS_REFUSAL_MOVED);
 }
 
 /* NOSCRIPT: the script and the call again, to the same server. */
@@ -359,7 +358,7 @@ void redis_client_refused(struct redis_client *client, struct redis_node *node,
     switch (refusal) {
     case REDIS_REFUSAL_RIGHTS:
         redis_node_drain(node, "it no longer allows us to call scripts");
-        if (call != NULL)
+        if (call)
             redis_client_finish(client, call, 0, nodes, count);
         return;
     case REDIS_REFUSAL_MOVED:
@@ -376,17 +375,17 @@ void redis_client_refused(struct redis_client *client, struct redis_node *node,
     case REDIS_REFUSAL_WAIT:
         break;
     case REDIS_REFUSAL_NOSCRIPT:
-        if (call != NULL && call->script != NULL) {
+        if (call && call->script) {
             call_reload(client, node, call);
             return;
         }
         /* fall through */
     default:
-        if (call != NULL)
+        if (call)
             redis_client_finish(client, call, 0, nodes, count);
         return;
     }
-    if (call != NULL)
+    if (call)
         redis_client_again(client, call, false);
 }
 
@@ -395,15 +394,15 @@ void redis_client_refused(struct redis_client *client, struct redis_node *node,
 static void on_tick(uv_timer_t *timer)
 {
     struct redis_client *client = timer->data;
-    if (client->nodes == NULL) {
-        if (client->former != NULL)
+    if (!client->nodes) {
+        if (client->former)
             redis_node_tick(client->former);
-        if (client->master != NULL && !client->closing)
+        if (client->master && !client->closing)
             redis_node_tick(client->master);
         return;
     }
     for (uint32_t i = 0; i < REDIS_MASTERS_MAX && !client->closing; i++)
-        if (client->nodes[i] != NULL)
+        if (client->nodes[i])
             redis_node_tick(client->nodes[i]);
     if (!client->closing)
         cluster_tidy(client);
@@ -426,7 +425,7 @@ void redis_client_part_gone(struct redis_client *client)
     void (*closed)(void *context) = client->closed;
     void *context = client->closed_context;
     client_free(client);
-    if (closed != NULL)
+    if (closed)
         closed(context);
 }
 
@@ -458,11 +457,11 @@ static int client_make(struct redis_client *client, struct weir_reason *reason)
     if (error == 0 && cluster) {
         client->nodes = calloc(REDIS_MASTERS_MAX, sizeof *client->nodes);
         client->owners = calloc(REDIS_CLUSTER_SLOTS, sizeof *client->owners);
-        error = client->nodes == NULL || client->owners == NULL ? WEIR_ERR_MEMORY : 0;
+        error = !client->nodes || !client->owners ? WEIR_ERR_MEMORY : 0;
     }
     if (error == 0 && (client->url.kind == REDIS_SINGLE || client->url.kind == REDIS_UNIX)) {
         client->master = redis_node_open(client, &client->url.hosts[0]);
-        error = client->master == NULL ? WEIR_ERR_MEMORY : 0;
+        error = !client->master ? WEIR_ERR_MEMORY : 0;
     }
     return error;
 }
@@ -474,12 +473,12 @@ int redis_client_open(struct redis_client **out, const struct redis_client_optio
 
     assert(options->script_count <= REDIS_SCRIPTS_MAX);
     reason->text[0] = '\0';
-    if (client == NULL)
+    if (!client)
         return WEIR_ERR_MEMORY;
     client->options = *options;
     client->url = *options->url;
     client->options.url = &client->url;
-    if (client->url.server_name != NULL)
+    if (client->url.server_name)
         snprintf(client->server_name, sizeof client->server_name, "%s", client->url.server_name);
     client->options.calls_max = options->calls_max != 0 ? options->calls_max : CALLS_MAX;
     client->options.connect_ms = options->connect_ms != 0 ? options->connect_ms : CONNECT_MS;
@@ -507,12 +506,12 @@ void redis_client_close(struct redis_client *client, void (*closed)(void *contex
     client->closed_context = context;
     if (client->url.kind == REDIS_CLUSTER || client->url.kind == REDIS_SENTINEL)
         redis_topology_refresh_close(client);
-    if (client->master != NULL)
+    if (client->master)
         redis_node_close(client->master);
-    if (client->former != NULL)
+    if (client->former)
         redis_node_close(client->former);
-    for (uint32_t i = 0; client->nodes != NULL && i < REDIS_MASTERS_MAX; i++)
-        if (client->nodes[i] != NULL)
+    for (uint32_t i = 0; client->nodes && i < REDIS_MASTERS_MAX; i++)
+        if (client->nodes[i])
             redis_node_close(client->nodes[i]);
     uv_close((uv_handle_t *)&client->tick, on_timer_closed);
     uv_close((uv_handle_t *)&client->wake, on_timer_closed);
@@ -526,7 +525,7 @@ const struct redis_client_counters *redis_client_counters(const struct redis_cli
 bool redis_client_ready(const struct redis_client *client, uint16_t slot)
 {
     const struct redis_node *node = node_of(client, slot);
-    return node != NULL && node->state == REDIS_NODE_READY;
+    return node && node->state == REDIS_NODE_READY;
 }
 
 bool redis_client_is_cluster(const struct redis_client *client)

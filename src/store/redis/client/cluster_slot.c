@@ -24,10 +24,10 @@ static uint16_t crc16(const char *data, size_t size)
 uint16_t redis_cluster_slot(const char *key, size_t size)
 {
     const char *open = size > 0 ? memchr(key, '{', size) : NULL;
-    if (open != NULL) {
+    if (open) {
         size_t rest = size - (size_t)(open + 1 - key);
         const char *close = rest > 0 ? memchr(open + 1, '}', rest) : NULL;
-        if (close != NULL && close > open + 1) {
+        if (close && close > open + 1) {
             key = open + 1;
             size = (size_t)(close - key);
         }

@@ -46,7 +46,7 @@ static void connection_free(struct redis_connection *connection)
 {
     weir_tls_close(connection->tls);
     redis_reply_reader_free(&connection->reader);
-    if (connection->output != NULL)
+    if (connection->output)
         explicit_bzero(connection->output, connection->output_room); /* it had the password */
     free(connection->output);
     free(connection->secret);
@@ -186,7 +186,7 @@ static void secret_push(struct redis_connection *connection)
 
 static void output_push(struct redis_connection *connection)
 {
-    if (connection->tls != NULL) {
+    if (connection->tls) {
         if (connection->output_used > 0) {
             if (weir_tls_write(connection->tls, connection->output, connection->output_used) != 0) {
                 redis_connection_fail(connection, weir_tls_error(connection->tls));
@@ -222,7 +222,7 @@ static bool output_grow(struct redis_connection *connection, size_t size)
     if (room > OUTPUT_MAX && connection->output_used > 0)
         return false; /* flush first */
     char *grown = realloc(connection->output, room);
-    if (grown == NULL) {
+    if (!grown) {
         if (connection->output_used == 0)
             redis_connection_fail(connection, "no memory for a command");
         return false;
@@ -296,9 +296,9 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
     struct redis_connection *connection = connection_of(handle->data);
     size_t size = SECRET_INPUT;
-    char *room = connection->tls != NULL ? connection->secret
-                                         : redis_reply_reader_room(&connection->reader, &size);
-    if (room != NULL)
+    char *room =
+        connection->tls ? connection->secret : redis_reply_reader_room(&connection->reader, &size);
+    if (room)
         *buffer = uv_buf_init(room, (unsigned)size);
 }
 
@@ -307,7 +307,7 @@ static long secret_take(struct redis_connection *connection)
 {
     size_t size;
     char *room = redis_reply_reader_room(&connection->reader, &size);
-    if (room == NULL) {
+    if (!room) {
         fail_with_room(connection);
         return 0;
     }
@@ -333,8 +333,7 @@ static void secret_read(struct redis_connection *connection, size_t size)
         input_parse(connection);
     if (failed || got < 0) {
         const char *why = weir_tls_error(connection->tls);
-        redis_connection_fail(connection,
-                              why != NULL && *why != '\0' ? why : "it ended the TLS session");
+        redis_connection_fail(connection, why && *why != '\0' ? why : "it ended the TLS session");
     }
 }
 
@@ -348,7 +347,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
             fail_with_room(connection);
         else
             fail_with(connection, "reading", (int)size);
-    } else if (size > 0 && connection->tls != NULL) {
+    } else if (size > 0 && connection->tls) {
         secret_read(connection, (size_t)size);
     } else if (size > 0) {
         redis_reply_reader_take(&connection->reader, (size_t)size);
@@ -368,7 +367,7 @@ static void on_connected(struct redis_socket *socket, int status)
     status = uv_read_start(&socket->stream, on_alloc, on_read);
     if (status != 0) {
         fail_with(connection, "reading", status);
-    } else if (connection->tls != NULL) {
+    } else if (connection->tls) {
         connection->state = SECURING;
         output_push(connection); /* the ClientHello */
     } else {
@@ -382,21 +381,20 @@ static bool connection_allocate(struct redis_connection *connection)
     const struct redis_connection_options *options = &connection->options;
     const char *name = options->server_name;
     connection->output = malloc(connection->output_room = OUTPUT_FIRST);
-    if (connection->output == NULL || redis_reply_reader_init(&connection->reader) != 0)
+    if (!connection->output || redis_reply_reader_init(&connection->reader) != 0)
         return false;
-    if (options->tls == NULL)
+    if (!options->tls)
         return true;
     connection->secret = malloc(SECRET_INPUT);
-    return connection->secret != NULL &&
-           weir_tls_open(&connection->tls, options->tls,
-                         name != NULL ? name : options->host->name) == 0;
+    return connection->secret &&
+           weir_tls_open(&connection->tls, options->tls, name ? name : options->host->name) == 0;
 }
 
 int redis_connection_open(struct redis_connection **out,
                           const struct redis_connection_options *options)
 {
     struct redis_connection *connection = calloc(1, sizeof *connection);
-    if (connection == NULL)
+    if (!connection)
         return WEIR_ERR_MEMORY;
     connection->options = *options;
     if (!connection_allocate(connection)) {

@@ -60,7 +60,7 @@ int redis_handshake_make(struct redis_handshake *handshake, const struct redis_c
     for (unsigned i = 0; i < client->options.script_count; i++)
         room += client->options.scripts[i]->size + SMALL_MAX + WEIR_RESP_HEAD_MAX;
     handshake->bytes = malloc(room);
-    if (handshake->bytes == NULL)
+    if (!handshake->bytes)
         return WEIR_ERR_MEMORY;
     at = handshake->bytes + redis_auth_write(handshake->bytes, url->user, url->password);
     step_add(handshake, REDIS_HANDSHAKE_AUTH, at);
@@ -92,7 +92,7 @@ int redis_handshake_make(struct redis_handshake *handshake, const struct redis_c
 
 void redis_handshake_free(struct redis_handshake *handshake)
 {
-    if (handshake->bytes != NULL) {
+    if (handshake->bytes) {
         explicit_bzero(handshake->bytes, handshake->size); /* it has the password */
         free(handshake->bytes);
     }

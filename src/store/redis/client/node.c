@@ -37,7 +37,7 @@ const char *redis_host_text(char out[REDIS_ADDRESS_MAX], const struct redis_clie
     if (client->url.kind == REDIS_UNIX) {
         snprintf(out, REDIS_ADDRESS_MAX, "%s", client->url.path);
     } else {
-        bool address6 = strchr(host->name, ':') != NULL;
+        bool address6 = strchr(host->name, ':');
         snprintf(out, REDIS_ADDRESS_MAX, address6 ? "[%s]:%u" : "%s:%u", host->name, host->port);
     }
     return out;
@@ -132,7 +132,7 @@ static void on_opened(void *owner)
     struct redis_node *node = owner;
     const struct redis_handshake *handshake = &node->client->handshake;
     char *room = redis_connection_room(node->connection, handshake->size);
-    if (room != NULL) {
+    if (room) {
         memcpy(room, handshake->bytes, handshake->size);
         redis_connection_put(node->connection, handshake->size);
         redis_connection_flush(node->connection);
@@ -197,7 +197,7 @@ static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t
         return;
     if (nodes[0].type == WEIR_RESP_ERROR)
         redis_client_refused(client, node, done.call, nodes, count);
-    else if (done.call != NULL)
+    else if (done.call)
         redis_client_finish(client, done.call, 0, nodes, count);
 }
 
@@ -275,10 +275,10 @@ static void on_timer(uv_timer_t *timer)
 struct redis_node *redis_node_open(struct redis_client *client, const struct redis_host *host)
 {
     struct redis_node *node = calloc(1, sizeof *node);
-    if (node == NULL)
+    if (!node)
         return NULL;
     node->client = client;
-    if (host != NULL)
+    if (host)
         node->host = *host;
     uv_timer_init(client->options.loop, &node->timer);
     node->timer.data = node;
@@ -301,13 +301,13 @@ void redis_node_close(struct redis_node *node)
     if (node->state == REDIS_NODE_READY || node->state == REDIS_NODE_DRAINING)
         node->client->ready--;
     node->state = REDIS_NODE_ENDED;
-    for (struct redis_node **at = &node->client->dirty; *at != NULL; at = &(*at)->next_dirty) {
+    for (struct redis_node **at = &node->client->dirty; *at; at = &(*at)->next_dirty) {
         if (*at == node) {
             *at = node->next_dirty;
             break;
         }
     }
-    if (node->connection != NULL) {
+    if (node->connection) {
         redis_connection_close(node->connection);
         node->connection = NULL;
     }
@@ -384,10 +384,10 @@ static bool place_write(struct redis_node *node, const struct redis_place *place
     if (bytes.size == 0)
         return true;
     char *room = redis_connection_room(node->connection, before + bytes.size);
-    if (room == NULL) {
+    if (!room) {
         redis_connection_flush(node->connection);
         room = redis_connection_room(node->connection, before + bytes.size);
-        if (room == NULL)
+        if (!room)
             return false;
     }
     memcpy(room, asking_bytes, before);
@@ -418,7 +418,7 @@ void redis_node_turn_away(struct redis_node *node)
         struct redis_call *call = place->kind == REDIS_PLACE_CALL ? place->call : NULL;
         place->kind = REDIS_PLACE_GAP;
         place->call = NULL;
-        if (call != NULL) {
+        if (call) {
             call->place = NULL;
             redis_client_again(node->client, call, false);
         }
@@ -439,7 +439,7 @@ void redis_node_drain(struct redis_node *node, const char *why)
 void redis_node_retire(struct redis_node *node)
 {
     struct redis_client *client = node->client;
-    if (client->former != NULL)
+    if (client->former)
         node_part(client->former); /* it had its time */
     client->former = node;
     redis_node_drain(node, "it is no longer a master");

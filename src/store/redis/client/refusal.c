@@ -21,9 +21,8 @@ static struct weir_bytes unwrap(struct weir_bytes error)
     if (error.size < sizeof head || memcmp(error.data, head, sizeof head - 1) != 0)
         return error;
     const char *inner = memmem(error.data, error.size, ": -", 3);
-    return inner == NULL
-               ? error
-               : (struct weir_bytes){inner + 3, error.size - (size_t)(inner + 3 - error.data)};
+    return !inner ? error
+                  : (struct weir_bytes){inner + 3, error.size - (size_t)(inner + 3 - error.data)};
 }
 
 enum redis_refusal redis_refusal_of(struct weir_bytes error)
@@ -57,7 +56,7 @@ bool redis_lacks_rights(struct weir_bytes error)
                                             "The user executing the script"};
     bool lacks = begins_with(unwrap(error), "NOPERM");
     for (size_t i = 0; i < sizeof in_script / sizeof *in_script; i++)
-        lacks = lacks || memmem(error.data, error.size, in_script[i], strlen(in_script[i])) != NULL;
+        lacks = lacks || memmem(error.data, error.size, in_script[i], strlen(in_script[i]));
     return lacks;
 }
 
@@ -94,12 +93,12 @@ int redis_redirection_read(struct weir_bytes error, const struct redis_host *ask
 {
     const char *end = error.data + error.size, *at = memchr(error.data, ' ', error.size);
     uint64_t number, port;
-    if (at == NULL || (at++, !number_read(&at, end, REDIS_CLUSTER_SLOTS - 1, &number)) ||
-        at == end || *at != ' ')
+    if (!at || (at++, !number_read(&at, end, REDIS_CLUSTER_SLOTS - 1, &number)) || at == end ||
+        *at != ' ')
         return WEIR_ERR_SYNTAX;
     /* An IPv6 address has no brackets here: the port follows the last colon. */
     const char *name = at + 1, *colon = memrchr(name, ':', (size_t)(end - name));
-    if (colon == NULL)
+    if (!colon)
         return WEIR_ERR_SYNTAX;
     at = colon + 1;
     if (!number_read(&at, end, UINT16_MAX, &port) || at != end)

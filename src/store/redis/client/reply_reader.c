@@ -15,7 +15,7 @@ int redis_reply_reader_init(struct redis_reply_reader *reader)
     *reader = (struct redis_reply_reader){.room = BYTES_FIRST, .node_room = NODES_FIRST};
     reader->bytes = malloc(reader->room);
     reader->nodes = malloc(reader->node_room * sizeof *reader->nodes);
-    if (reader->bytes != NULL && reader->nodes != NULL)
+    if (reader->bytes && reader->nodes)
         return 0;
     redis_reply_reader_free(reader);
     return WEIR_ERR_MEMORY;
@@ -39,7 +39,7 @@ char *redis_reply_reader_room(struct redis_reply_reader *reader, size_t *size)
     if (reader->room - reader->end < READ_MIN) {
         char *grown =
             redis_reply_reader_is_full(reader) ? NULL : realloc(reader->bytes, 2 * reader->room);
-        if (grown == NULL)
+        if (!grown)
             return NULL;
         reader->bytes = grown;
         reader->room *= 2;
@@ -58,7 +58,7 @@ static int nodes_grow(struct redis_reply_reader *reader, uint32_t count)
 {
     struct weir_resp_node *grown =
         count > NODES_MAX ? NULL : realloc(reader->nodes, count * sizeof *grown);
-    if (grown == NULL)
+    if (!grown)
         return WEIR_ERR_TOO_LARGE;
     reader->nodes = grown;
     reader->node_room = count;
@@ -75,14 +75,14 @@ static void reader_settle(struct redis_reply_reader *reader)
     reader->end = left;
     if (reader->room > BYTES_FIRST && left + READ_MIN < BYTES_FIRST) {
         char *shrunk = realloc(reader->bytes, BYTES_FIRST);
-        if (shrunk != NULL) {
+        if (shrunk) {
             reader->bytes = shrunk;
             reader->room = BYTES_FIRST;
         }
     }
     if (reader->node_room > NODES_FIRST && reader->reader.nodes == 0) {
         struct weir_resp_node *shrunk = realloc(reader->nodes, NODES_FIRST * sizeof *reader->nodes);
-        if (shrunk != NULL) {
+        if (shrunk) {
             reader->nodes = shrunk;
             reader->node_room = NODES_FIRST;
         }

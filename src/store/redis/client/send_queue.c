@@ -14,7 +14,7 @@ static void queue_close_gaps(struct redis_send_queue *queue)
         struct redis_place place = *redis_send_queue_at(queue, from);
         if (place.kind == REDIS_PLACE_GAP)
             continue;
-        if (place.call != NULL)
+        if (place.call)
             place.call->turn = to;
         *redis_send_queue_at(queue, to++) = place;
     }
@@ -25,7 +25,7 @@ static int queue_grow(struct redis_send_queue *queue)
 {
     uint32_t room = queue->room == 0 ? ROOM_FIRST : 2 * queue->room;
     struct redis_place *places = room == 0 ? NULL : malloc(room * sizeof *places);
-    if (places == NULL)
+    if (!places)
         return WEIR_ERR_MEMORY;
     for (uint32_t turn = queue->first; turn != queue->last; turn++)
         places[turn & (room - 1)] = *redis_send_queue_at(queue, turn);
@@ -46,7 +46,7 @@ int redis_send_queue_push(struct redis_send_queue *queue, struct redis_place pla
                 return error;
         }
     }
-    if (place.call != NULL)
+    if (place.call)
         place.call->turn = queue->last;
     *redis_send_queue_at(queue, queue->last++) = place;
     return 0;

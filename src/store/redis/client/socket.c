@@ -89,7 +89,7 @@ static void address_next(struct redis_socket *socket)
 
 static void addresses_take(struct redis_socket *socket, const struct addrinfo *list)
 {
-    for (; list != NULL && socket->address_count < REDIS_ADDRESSES_MAX; list = list->ai_next)
+    for (; list && socket->address_count < REDIS_ADDRESSES_MAX; list = list->ai_next)
         if (list->ai_addrlen <= sizeof socket->addresses[0])
             memcpy(&socket->addresses[socket->address_count++], list->ai_addr, list->ai_addrlen);
 }
@@ -129,7 +129,7 @@ int redis_socket_open(struct redis_socket *socket, const struct redis_host *host
                       uint32_t first)
 {
     socket->first = first;
-    if (host == NULL) {
+    if (!host) {
         int status = handle_init(socket, uv_pipe_init(socket->loop, &socket->pipe, 0));
         if (status == 0)
             uv_pipe_connect(&socket->connect, &socket->pipe, path, on_connected);

@@ -48,7 +48,7 @@ static void refresh_timer(struct redis_topology_refresh *refresh,
 
 static void refresh_hang_up(struct redis_topology_refresh *refresh)
 {
-    if (refresh->connection != NULL) {
+    if (refresh->connection) {
         redis_connection_close(refresh->connection);
         refresh->connection = NULL;
     }
@@ -58,7 +58,7 @@ static void refresh_hang_up(struct redis_topology_refresh *refresh)
 
 static bool has_master(const struct redis_client *client)
 {
-    return client->master != NULL && client->master->state == REDIS_NODE_READY;
+    return client->master && client->master->state == REDIS_NODE_READY;
 }
 
 /* After an answer. */
@@ -96,7 +96,7 @@ static void question_write(struct redis_topology_refresh *refresh)
     size_t room = REDIS_AUTH_MAX + 2 * (REDIS_HOST_MAX + 128);
     char *start = redis_connection_room(refresh->connection, room), *at = start;
 
-    if (at == NULL)
+    if (!at)
         return; /* its output is stuck: the timer ends it */
     at += first ? redis_auth_write(at, user, password) : 0;
     refresh->secret = at > start;
@@ -135,8 +135,7 @@ static void slots_replied(struct redis_topology_refresh *refresh,
 {
     struct weir_reason reason = {"no memory for a map of slots"};
     struct redis_topology *topology = malloc(sizeof *topology);
-    if (topology == NULL ||
-        redis_topology_read(topology, &refresh->asked, nodes, count, &reason) != 0) {
+    if (!topology || redis_topology_read(topology, &refresh->asked, nodes, count, &reason) != 0) {
         refresh_give_up(refresh, reason.text);
     } else {
         redis_client_apply_topology(refresh->client, topology);
@@ -212,7 +211,7 @@ static void on_gone(void *owner)
 static uint32_t candidate_count(const struct redis_client *client)
 {
     uint32_t count = client->url.host_count;
-    for (uint32_t i = 0; client->nodes != NULL && i < REDIS_MASTERS_MAX; i++)
+    for (uint32_t i = 0; client->nodes && i < REDIS_MASTERS_MAX; i++)
         count += client->nodes[i] != NULL;
     return count;
 }
@@ -220,9 +219,9 @@ static uint32_t candidate_count(const struct redis_client *client)
 /* The n-th server that is known (or ready); NULL: fewer. */
 static const struct redis_node *node_pick(const struct redis_client *client, uint32_t n, bool ready)
 {
-    for (uint32_t i = 0; client->nodes != NULL && i < REDIS_MASTERS_MAX; i++) {
+    for (uint32_t i = 0; client->nodes && i < REDIS_MASTERS_MAX; i++) {
         const struct redis_node *node = client->nodes[i];
-        if (node != NULL && (!ready || node->state == REDIS_NODE_READY) && n-- == 0)
+        if (node && (!ready || node->state == REDIS_NODE_READY) && n-- == 0)
             return node;
     }
     return NULL;
@@ -234,9 +233,9 @@ static void candidate_pick(struct redis_topology_refresh *refresh)
     const struct redis_node *node = NULL;
     uint32_t turn;
 
-    if (client->nodes != NULL && refresh->tried == 0 && client->ready > 0)
+    if (client->nodes && refresh->tried == 0 && client->ready > 0)
         node = node_pick(client, (uint32_t)(redis_random(&client->random) % client->ready), true);
-    if (node == NULL) {
+    if (!node) {
         turn = refresh->turn++ % candidate_count(client);
         if (turn < client->url.host_count) {
             refresh->asked = client->url.hosts[turn];
@@ -291,7 +290,7 @@ static void refresh_next(struct redis_topology_refresh *refresh)
         refresh_timer(refresh, REDIS_REFRESH_PAUSED, redis_client_jitter(client, most / 2, most));
         return;
     }
-    if (refresh->connection == NULL && refresh->connection_lives) {
+    if (!refresh->connection && refresh->connection_lives) {
         refresh_timer(refresh, REDIS_REFRESH_PAUSED, LINGER_MS); /* until the last one is gone */
         return;
     }
@@ -299,7 +298,7 @@ static void refresh_next(struct redis_topology_refresh *refresh)
     refresh->wanted = false;
     /* Half of what a connection may take: it is a server of many, and the next may answer. */
     refresh_timer(refresh, REDIS_REFRESH_ASKING, client->options.connect_ms / 2 + 1);
-    if (refresh->connection != NULL)
+    if (refresh->connection)
         question_write(refresh);
     else
         refresh_open(refresh);
@@ -319,7 +318,7 @@ void redis_topology_refresh_want(struct redis_client *client)
     struct redis_topology_refresh *refresh = &client->refresh;
     uint64_t now = uv_now(client->options.loop), spacing, due;
 
-    if (refresh->client == NULL || refresh->state == REDIS_REFRESH_ENDED || refresh->wanted)
+    if (!refresh->client || refresh->state == REDIS_REFRESH_ENDED || refresh->wanted)
         return; /* a single server has no topology */
     if (refresh->state == REDIS_REFRESH_ASKING) {
         refresh->wanted = true; /* what is being answered may be older than the reason */

@@ -72,12 +72,12 @@ static bool number_read(const char *text, const char *end, uint32_t max, uint32_
 static int access_read(struct redis_url *url, struct cursor *cursor, const char *end)
 {
     const char *at = memchr(cursor->at, '@', (size_t)(end - cursor->at));
-    if (at == NULL)
+    if (!at)
         return 0;
-    if (memchr(at + 1, '@', (size_t)(end - at - 1)) != NULL)
+    if (memchr(at + 1, '@', (size_t)(end - at - 1)))
         return refuse_at(cursor, at, "write an @ in a user or password as %40");
     const char *colon = memchr(cursor->at, ':', (size_t)(at - cursor->at));
-    if (colon == NULL)
+    if (!colon)
         return refuse_at(cursor, at, "expected user:password or :password before the @");
     int error =
         decode(cursor, cursor->at, (size_t)(colon - cursor->at), url->user, sizeof url->user);
@@ -109,7 +109,7 @@ static int host_read(const struct cursor *cursor, const char *at, const char *en
     if (bracket) {
         name++;
         name_end = memchr(at, ']', (size_t)(end - at));
-        if (name_end == NULL)
+        if (!name_end)
             return refuse_at(cursor, at, "missing ] after this [");
         at = name_end + 1;
     } else {
@@ -140,14 +140,14 @@ static int hosts_read(struct redis_url *url, struct cursor *cursor, const char *
 
     for (const char *at = cursor->at;; at++) {
         const char *comma = several ? memchr(at, ',', (size_t)(end - at)) : NULL;
-        const char *stop = comma != NULL ? comma : end;
+        const char *stop = comma ? comma : end;
         if (url->host_count == REDIS_HOSTS_MAX)
             return refuse_at(cursor, at, "more than 16 hosts");
         int error = host_read(cursor, at, stop, port, &url->hosts[url->host_count]);
         if (error != 0)
             return error;
         url->host_count++;
-        if (comma == NULL)
+        if (!comma)
             return 0;
         at = comma;
     }
@@ -186,14 +186,14 @@ static int path_read(struct redis_url *url, struct cursor *cursor, const char *e
 static int unix_read(struct redis_url *url, struct cursor *cursor, const char *end)
 {
     const char *query = memchr(cursor->at, '?', (size_t)(end - cursor->at));
-    const char *path_end = query != NULL ? query : end;
+    const char *path_end = query ? query : end;
     if (cursor->at[0] == '/' && cursor->at[1] == '/')
         cursor->at += 2; /* unix:///path */
     if (cursor->at[0] != '/')
         return refuse_at(cursor, cursor->at, "the path of a socket must begin with /");
     int error =
         decode(cursor, cursor->at, (size_t)(path_end - cursor->at), url->path, sizeof url->path);
-    if (error != 0 || query == NULL)
+    if (error != 0 || !query)
         return error;
     if (strncmp(query, "?db=", 4) != 0 || !number_read(query + 4, end, DB_MAX, &url->db))
         return refuse_at(cursor, query, "only ?db=NUMBER may follow a path");
@@ -238,14 +238,14 @@ int redis_url_parse(struct redis_url *url, const char *text, struct weir_reason 
     if (url->kind == REDIS_UNIX)
         return unix_read(url, &cursor, end);
     const char *slash = strchr(cursor.at, '/');
-    const char *hosts_end = slash != NULL ? slash : end;
+    const char *hosts_end = slash ? slash : end;
     int error = access_read(url, &cursor, hosts_end);
-    if (error == 0 && slash != NULL && strchr(slash, '@') != NULL)
+    if (error == 0 && slash && strchr(slash, '@'))
         error = refuse_at(&cursor, slash, "write a / in a password as %2F");
     if (error == 0)
         error = hosts_read(url, &cursor, hosts_end);
     if (error == 0) {
-        cursor.at = slash != NULL ? slash + 1 : end;
+        cursor.at = slash ? slash + 1 : end;
         error = path_read(url, &cursor, end);
     }
     return error;

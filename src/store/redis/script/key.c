@@ -24,7 +24,7 @@ static char *put(char *out, const void *data, size_t size)
 /* A lease's token says its tag, and that may be 0. */
 uint64_t redis_key_tag(const struct weir_check *check)
 {
-    return check->limit != NULL ? weir_check_tag(check) : check->tag;
+    return check->limit ? weir_check_tag(check) : check->tag;
 }
 
 uint16_t redis_key_cluster_slot(uint64_t tag)
@@ -44,7 +44,7 @@ uint16_t redis_check_cluster_slot(const struct weir_check *check)
 /* The prefix of the text: the limit's name and ':', or the mark of a limit without a name. */
 static const char *name_of(const struct weir_check *check, size_t *size, char *mark)
 {
-    bool named = check->limit != NULL && check->limit->name != NULL;
+    bool named = check->limit && check->limit->name;
 
     *mark = named ? ':' : '!';
     *size = named ? strlen(check->limit->name) : 0;
@@ -69,7 +69,7 @@ void redis_key_digest(const struct weir_check *check, unsigned char digest[REDIS
 
 static bool is_digest(const struct weir_check *check)
 {
-    return check->limit != NULL && check->limit->spec.algorithm == WEIR_CONCURRENCY;
+    return check->limit && check->limit->spec.algorithm == WEIR_CONCURRENCY;
 }
 
 size_t redis_key_size(const char *prefix, const struct weir_check *check)

@@ -43,7 +43,7 @@ static bool same_key(const struct weir_check *a, const struct weir_check *b)
     const char *name = a->limit->name, *other = b->limit->name;
 
     return a->key.size == b->key.size && memcmp(a->key.data, b->key.data, a->key.size) == 0 &&
-           (name == other || (name != NULL && other != NULL && strcmp(name, other) == 0));
+           (name == other || (name && other && strcmp(name, other) == 0));
 }
 
 /* A scale of a bucket is in its packed cost and depth, that of others in the general case. */
@@ -108,7 +108,7 @@ static const struct redis_script *script_for(const struct redis_batch *batch)
 /* Whether a check is known by tag and digest, from a lease's token. */
 static bool is_token(const struct redis_batch *batch, const struct weir_check *check)
 {
-    return batch->decision->op == WEIR_OP_RELEASE && check->limit == NULL;
+    return batch->decision->op == WEIR_OP_RELEASE && !check->limit;
 }
 
 static size_t key_size(const struct redis_batch *batch, const struct weir_check *check)
@@ -120,7 +120,7 @@ static size_t key_size(const struct redis_batch *batch, const struct weir_check 
 
 static size_t packed_size(const struct weir_check *check)
 {
-    bool quota = check->limit != NULL && check->limit->spec.algorithm == WEIR_QUOTA;
+    bool quota = check->limit && check->limit->spec.algorithm == WEIR_QUOTA;
 
     return quota ? REDIS_PACKED_MAX : REDIS_PACKED_SHORT_MAX;
 }
@@ -227,7 +227,7 @@ size_t redis_script_write(const struct redis_batch *batch, char *out,
     uint16_t more = batch->test_now_us != 0 ? 2 : single ? 0 : 1;
 
     *script = script_for(batch);
-    if (slot != NULL)
+    if (slot)
         *slot = redis_check_cluster_slot(check_at(batch, 0));
     out = weir_resp_write_array(out, 3 + 2 * (uint64_t)keys + more);
     out = WEIR_RESP_WRITE_WORD(out, "EVALSHA");
@@ -590,7 +590,7 @@ static int no_reply_of_ours(struct weir_reason *reason)
 /* If a key holds a string shorter than any state, a script fails with an error of its library. */
 static void explain(struct weir_reason *reason)
 {
-    if (strstr(reason->text, "data string too short") == NULL)
+    if (!strstr(reason->text, "data string too short"))
         return;
     reason->text[0] = '\0';
     reason_text(reason,
@@ -601,7 +601,7 @@ static int error_reply(struct weir_bytes text, struct weir_reason *reason)
 {
     size_t size = text.size < WEIR_REASON_MAX - 1 ? text.size : WEIR_REASON_MAX - 1;
 
-    if (reason != NULL) {
+    if (reason) {
         memcpy(reason->text, text.data, size);
         reason->text[size] = '\0';
         for (size_t i = 0; i < size; i++) /* one line, and no text of C ends within */
@@ -620,7 +620,7 @@ int redis_script_read(const struct redis_batch *batch, struct weir_decision *int
     uint64_t now_us = 0;
 
     *repeated = false;
-    if (reason != NULL)
+    if (reason)
         reason->text[0] = '\0';
     if (count > 0 && nodes[0].type == WEIR_RESP_ERROR)
         return error_reply(nodes[0].text, reason);

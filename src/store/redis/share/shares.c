@@ -68,15 +68,15 @@ struct redis_shares {
 static void entry_free(struct redis_shares *shares, struct share_entry *entry)
 {
     weir_wheel_remove(&shares->wheel, &entry->timer);
-    if (entry->slot != NULL) {
+    if (entry->slot) {
         entry->slot->entry = NULL;
         entry->slot->decisions = 0;
     }
-    if (entry->previous != NULL)
+    if (entry->previous)
         entry->previous->next = entry->next;
     else
         shares->all = entry->next;
-    if (entry->next != NULL)
+    if (entry->next)
         entry->next->previous = entry->previous;
     shares->entries--;
     shares->counters.held = shares->entries;
@@ -99,7 +99,7 @@ static void entry_queue(struct redis_shares *shares, struct share_entry *entry)
 static void entry_leave(struct redis_shares *shares, struct share_entry *entry)
 {
     weir_wheel_remove(&shares->wheel, &entry->timer);
-    if (entry->slot != NULL) {
+    if (entry->slot) {
         entry->slot->entry = NULL;
         entry->slot->decisions = 0;
         entry->slot = NULL;
@@ -118,9 +118,9 @@ static uint64_t worth(const struct share_slot *slot)
 {
     if (slot->since_ns == 0)
         return 0;
-    if (slot->entry == NULL)
+    if (!slot->entry)
         return slot->since_ns / 2;
-    if (slot->entry->first != NULL || slot->entry->sent)
+    if (slot->entry->first || slot->entry->sent)
         return UINT64_MAX;
     return UINT64_MAX / 2 + slot->entry->seen_ns / 2;
 }
@@ -142,7 +142,7 @@ static struct share_slot *slot_take(struct redis_shares *shares, const uint64_t 
             out = &set[i];
     if (worth(out) == UINT64_MAX)
         return NULL;
-    if (out->entry != NULL)
+    if (out->entry)
         entry_leave(shares, out->entry);
     *out = (struct share_slot){.hash = {hash[0], hash[1]}, .since_ns = now_ns | 1};
     return out;
@@ -165,7 +165,7 @@ static void copy_check(struct share_entry *entry, const struct weir_check *check
 
     entry->limit = *check->limit;
     entry->limit.local = NULL;
-    if (check->limit->name != NULL) {
+    if (check->limit->name) {
         memcpy(entry->text, check->limit->name, name_size);
         entry->limit.name = entry->text;
         key += name_size;
@@ -180,20 +180,20 @@ static void copy_check(struct share_entry *entry, const struct weir_check *check
 static struct share_entry *new_entry(struct redis_shares *shares, const struct weir_check *check,
                                      const struct share_terms *terms, uint64_t now_ns)
 {
-    size_t name_size = check->limit->name != NULL ? strlen(check->limit->name) + 1 : 0;
+    size_t name_size = check->limit->name ? strlen(check->limit->name) + 1 : 0;
     struct share_entry *entry;
 
     if (shares->entries >= shares->entries_max)
         return NULL;
     entry = calloc(1, sizeof *entry + name_size + check->key.size);
-    if (entry == NULL)
+    if (!entry)
         return NULL;
     entry->terms = *terms;
     share_init(&entry->share, now_ns);
     copy_check(entry, check, name_size);
     entry->seen_ns = now_ns;
     entry->next = shares->all;
-    if (entry->next != NULL)
+    if (entry->next)
         entry->next->previous = entry;
     shares->all = entry;
     shares->entries++;
@@ -209,7 +209,7 @@ static struct share_entry *entry_of(struct redis_shares *shares, struct share_sl
 {
     struct share_terms terms;
 
-    if (slot->entry != NULL) {
+    if (slot->entry) {
         if (same_budget(&slot->entry->check, check))
             return slot->entry;
         entry_leave(shares, slot->entry);
@@ -224,7 +224,7 @@ static struct share_entry *entry_of(struct redis_shares *shares, struct share_sl
     if (++slot->decisions < HOT_LIVES * terms.hot_decisions)
         return NULL;
     slot->entry = new_entry(shares, check, &terms, now_ns);
-    if (slot->entry != NULL)
+    if (slot->entry)
         slot->entry->slot = slot;
     return slot->entry;
 }
@@ -243,10 +243,10 @@ int redis_shares_open(struct redis_shares **shares, const struct redis_shares_op
 
     struct redis_shares *made = calloc(1, sizeof *made);
 
-    if (made == NULL)
+    if (!made)
         return WEIR_ERR_MEMORY;
     made->slots = calloc((size_t)sets * SET_SLOTS, sizeof *made->slots);
-    if (made->slots == NULL) {
+    if (!made->slots) {
         free(made);
         return WEIR_ERR_MEMORY;
     }
@@ -263,7 +263,7 @@ int redis_shares_open(struct redis_shares **shares, const struct redis_shares_op
 
 void redis_shares_close(struct redis_shares *shares)
 {
-    while (shares->all != NULL)
+    while (shares->all)
         entry_free(shares, shares->all);
     free(shares->slots);
     free(shares);
@@ -286,7 +286,7 @@ static void link_wait(struct share_entry *entry, struct redis_shares_wait *wait)
     wait->place = entry;
     wait->next = NULL;
     wait->previous = entry->last;
-    if (entry->last != NULL)
+    if (entry->last)
         entry->last->next = wait;
     else
         entry->first = wait;
@@ -298,13 +298,13 @@ void redis_shares_leave(struct redis_shares *shares, struct redis_shares_wait *w
     struct share_entry *entry = wait->place;
 
     (void)shares;
-    if (entry == NULL)
+    if (!entry)
         return;
-    if (wait->previous != NULL)
+    if (wait->previous)
         wait->previous->next = wait->next;
     else
         entry->first = wait->next;
-    if (wait->next != NULL)
+    if (wait->next)
         wait->next->previous = wait->previous;
     else
         entry->last = wait->previous;
@@ -349,10 +349,10 @@ static void view_check(struct redis_shares *shares, const struct weir_decision *
     }
 
     struct share_slot *slot = slot_take(shares, check->hash, now_ns);
-    struct share_entry *entry = slot != NULL ? entry_of(shares, slot, check, now_ns) : NULL;
+    struct share_entry *entry = slot ? entry_of(shares, slot, check, now_ns) : NULL;
 
     view->entries[i] = entry;
-    if (entry == NULL) {
+    if (!entry) {
         view->exact = true;
         return;
     }
@@ -378,7 +378,7 @@ static void view_check(struct redis_shares *shares, const struct weir_decision *
 static bool twice(const struct weir_decision *decision, const struct view *view)
 {
     for (uint16_t i = 1; i < view->count; i++) {
-        for (uint16_t j = 0; view->entries[i] != NULL && j < i; j++)
+        for (uint16_t j = 0; view->entries[i] && j < i; j++)
             if (view->entries[i] == view->entries[j])
                 return true;
     }
@@ -425,7 +425,7 @@ static void settle_outcome(const struct weir_decision *decision, uint16_t i,
     bool allowed = view->looks[i] != SHARE_DENIED;
 
     *outcome = (struct weir_outcome){.verdict = allowed ? WEIR_ALLOWED : WEIR_DENIED};
-    if (entry == NULL)
+    if (!entry)
         return;
     if (allowed && charges) {
         share_spend(&entry->share, check->cost, now_ns);
@@ -454,7 +454,7 @@ static void decide(struct redis_shares *shares, struct weir_decision *decision,
 static void note_demand(const struct weir_decision *decision, const struct view *view)
 {
     for (uint16_t i = 0; i < view->count; i++)
-        if (view->entries[i] != NULL)
+        if (view->entries[i])
             share_demand_note(&view->entries[i]->share.demand, decision->checks[i].cost);
 }
 
@@ -468,12 +468,12 @@ static void wait_for(struct redis_shares *shares, struct weir_decision *decision
     for (uint16_t i = 0; i < view->count; i++) {
         struct share_entry *entry = view->entries[i];
 
-        if (entry == NULL || view->looks[i] < SHARE_ASK)
+        if (!entry || view->looks[i] < SHARE_ASK)
             continue;
         if (view->looks[i] == SHARE_ASK) {
             if (entry->waited_cost == 0)
                 entry->waited_cost = decision->checks[i].cost;
-            entry->gives_back = entry->slot == NULL;
+            entry->gives_back = !entry->slot;
             entry_queue(shares, entry);
         }
         if (!waits)
@@ -488,7 +488,7 @@ static void refill(struct redis_shares *shares, const struct weir_decision *deci
     for (uint16_t i = 0; i < view->count; i++) {
         struct share_entry *entry = view->entries[i];
 
-        if (entry != NULL && !entry->queued && !entry->sent &&
+        if (entry && !entry->queued && !entry->sent &&
             share_refills(&entry->share, now_ns, shares->roundtrip_ns)) {
             entry->waited_cost = 0;
             if (share_is_cold(&entry->share, &entry->terms))
@@ -504,7 +504,7 @@ static void refill(struct redis_shares *shares, const struct weir_decision *deci
 static bool knows_enough(const struct weir_decision *decision, const struct view *view)
 {
     for (uint16_t i = 0; i < view->count; i++)
-        if (view->entries[i] != NULL && view->looks[i] >= SHARE_ASK &&
+        if (view->entries[i] && view->looks[i] >= SHARE_ASK &&
             view->entries[i]->share.reset_at_ns == 0)
             return false;
     return true;
@@ -525,14 +525,14 @@ enum redis_shares_answer redis_shares_try(struct redis_shares *shares,
     if (view.exact || (decision->count > 1 && twice(decision, &view)))
         return REDIS_SHARES_EXACT;
 
-    bool first_try = wait == NULL || !wait->counted;
+    bool first_try = !wait || !wait->counted;
 
     if (view.asks) {
         bool settled = decision->policy == WEIR_POLICY_ALL && view.denied;
 
         if (settled && !knows_enough(decision, &view))
             return REDIS_SHARES_EXACT;
-        if (!settled && wait == NULL)
+        if (!settled && !wait)
             return REDIS_SHARES_EXACT;
         if (!settled) {
             if (first_try)
@@ -545,7 +545,7 @@ enum redis_shares_answer redis_shares_try(struct redis_shares *shares,
     if (first_try)
         note_demand(decision, &view);
     decide(shares, decision, &view, now_ns);
-    if (wait != NULL)
+    if (wait)
         refill(shares, decision, &view, now_ns);
     return REDIS_SHARES_DECIDED;
 }
@@ -558,7 +558,7 @@ static struct share_entry *pop(struct redis_shares *shares)
     struct share_entry *entry = shares->queue;
 
     shares->queue = entry->next_queued;
-    if (shares->queue == NULL)
+    if (!shares->queue)
         shares->queue_end = &shares->queue;
     entry->queued = false;
     shares->busy--;
@@ -579,12 +579,12 @@ static void schedule(struct redis_shares *shares, struct share_entry *entry)
 static bool fill(struct redis_shares *shares, struct share_entry *entry, uint64_t now_ns)
 {
     uint64_t id = shares->last_id + 1;
-    bool asks = entry->first != NULL || !entry->gives_back;
+    bool asks = entry->first || !entry->gives_back;
 
     if (asks) {
         share_ask(&entry->share, &entry->terms, id, entry->waited_cost, now_ns, &entry->call);
     } else {
-        entry->gives_back = entry->slot == NULL;
+        entry->gives_back = !entry->slot;
         if (!share_give_back(&entry->share, &entry->terms, id, now_ns, &entry->call))
             return false;
     }
@@ -598,7 +598,7 @@ static bool fill(struct redis_shares *shares, struct share_entry *entry, uint64_
 
 bool redis_shares_next(struct redis_shares *shares, uint64_t now_ns, struct redis_shares_call *call)
 {
-    while (shares->queue != NULL) {
+    while (shares->queue) {
         struct share_entry *entry = pop(shares);
 
         if (!fill(shares, entry, now_ns)) {
@@ -620,7 +620,7 @@ static struct redis_shares_wait *wake(struct share_entry *entry)
 {
     struct redis_shares_wait *woken = entry->first;
 
-    for (struct redis_shares_wait *wait = woken; wait != NULL; wait = wait->next)
+    for (struct redis_shares_wait *wait = woken; wait; wait = wait->next)
         wait->place = NULL;
     entry->first = entry->last = NULL;
     return woken;
@@ -635,10 +635,10 @@ static struct redis_shares_wait *finish(struct redis_shares *shares, struct shar
 
     entry->sent = false;
     shares->busy--;
-    if (entry->slot == NULL && !returned) {
+    if (!entry->slot && !returned) {
         entry->gives_back = true;
         entry_queue(shares, entry);
-    } else if (entry->slot == NULL || (returned && woken == NULL)) {
+    } else if (!entry->slot || (returned && !woken)) {
         entry_free(shares, entry);
     } else {
         entry->gives_back = false;
@@ -670,7 +670,7 @@ uint64_t redis_shares_tick(struct redis_shares *shares, uint64_t now_ns)
 {
     struct weir_timer *timer;
 
-    while ((timer = weir_wheel_expire(&shares->wheel, now_ns)) != NULL) {
+    while ((timer = weir_wheel_expire(&shares->wheel, now_ns))) {
         struct share_entry *entry = (struct share_entry *)(void *)timer; /* its first member */
 
         if (entry->queued || entry->sent)
@@ -689,7 +689,7 @@ uint64_t redis_shares_tick(struct redis_shares *shares, uint64_t now_ns)
 void redis_shares_end(struct redis_shares *shares)
 {
     shares->ending = true;
-    for (struct share_entry *entry = shares->all; entry != NULL; entry = entry->next)
-        if (entry->slot != NULL)
+    for (struct share_entry *entry = shares->all; entry; entry = entry->next)
+        if (entry->slot)
             entry_leave(shares, entry);
 }
