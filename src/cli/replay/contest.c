@@ -197,14 +197,15 @@ static int grow(struct replay_contest *contest)
 static struct contest_key *find_key(struct replay_contest *contest, const uint64_t hash[2])
 {
     struct contest_key **slot = find_slot(contest->slots, contest->slot_count, hash);
-    if (*slot)
-        return *slot;
+    struct contest_key *key = *slot;
+    if (key)
+        return key;
     if (contest->used >= contest->slot_count / 2) {
         if (grow(contest) < 0)
             return NULL;
         slot = find_slot(contest->slots, contest->slot_count, hash);
     }
-    struct contest_key *key = calloc(1, sizeof *key + contest->state_words * sizeof key->states[0]);
+    key = calloc(1, sizeof *key + contest->state_words * sizeof key->states[0]);
     if (!key)
         return NULL;
     key->hash[0] = hash[0];

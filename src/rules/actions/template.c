@@ -44,9 +44,9 @@ enum weir_template_kind weir_template_kind_of(struct weir_bytes type)
 
 static uint8_t variable_of(const char *name, size_t size)
 {
-    for (uint8_t i = 1; i < NAME_COUNT; i++)
+    for (size_t i = 1; i < NAME_COUNT; i++)
         if (size == strlen(names[i]) && memcmp(name, names[i], size) == 0)
-            return i;
+            return (uint8_t)i;
     return WEIR_TEMPLATE_NONE;
 }
 

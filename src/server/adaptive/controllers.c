@@ -25,6 +25,7 @@ struct controller {
 /* A limit that follows one. */
 struct follower {
     const struct weir_adaptive_limit *limit;
+    const struct weir_adaptive *adaptive; /* its controller, as the rules have it */
     const char *name;
     union {
         struct weir_aimd aimd;
@@ -72,9 +73,9 @@ void weir_controllers_close(struct weir_controllers *controllers)
 
 /* --- Scales ----------------------------------------------------------------------------------- */
 
-static uint32_t number_of(const struct controller *controller, const struct follower *follower)
+static uint32_t number_of(const struct follower *follower)
 {
-    switch (controller->adaptive->kind) {
+    switch (follower->adaptive->kind) {
     case WEIR_ADAPTIVE_AIMD:
         return weir_aimd_limit(&follower->aimd);
     case WEIR_ADAPTIVE_GRADIENT2:
@@ -86,13 +87,13 @@ static uint32_t number_of(const struct controller *controller, const struct foll
 
 static uint8_t percent_of(const struct controller *controller, const struct follower *follower)
 {
-    const struct weir_adaptive *adaptive = controller->adaptive;
+    const struct weir_adaptive *adaptive = follower->adaptive;
     uint64_t most, percent;
 
     if (adaptive->kind == WEIR_ADAPTIVE_HEALTH)
         return controller->health.percent;
     most = adaptive->kind == WEIR_ADAPTIVE_AIMD ? adaptive->aimd.max : adaptive->gradient2.max;
-    percent = (uint64_t)number_of(controller, follower) * 100 / most;
+    percent = (uint64_t)number_of(follower) * 100 / most;
     return (uint8_t)(percent > 0 ? percent : 1);
 }
 
@@ -108,11 +109,11 @@ static void log_move(struct weir_controllers *controllers, const struct controll
     weir_log_begin(&line, controllers->log, now < before ? WEIR_LOG_WARNING : WEIR_LOG_INFO,
                    "scale");
     weir_log_text(&line, "limit", follower->name);
-    weir_log_text(&line, "controller", controller->adaptive->name);
+    weir_log_text(&line, "controller", follower->adaptive->name);
     weir_log_number(&line, "from_percent", before);
     weir_log_number(&line, "to_percent", now);
     for (int signal = 0; signal < WEIR_SIGNALS; signal++)
-        if (controller->adaptive->kind == WEIR_ADAPTIVE_HEALTH &&
+        if (follower->adaptive->kind == WEIR_ADAPTIVE_HEALTH &&
             controller->health.causes[signal] < 100)
             weir_log_number(&line, weir_signal_names[signal], controller->health.causes[signal]);
     weir_log_end(&line);
@@ -167,11 +168,11 @@ static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
 }
 
 /* What was learned stays, within the new bounds. */
-static void fill_follower(struct weir_controllers *before, struct follower *follower,
-                          const struct weir_adaptive *adaptive)
+static void fill_follower(struct weir_controllers *before, struct follower *follower)
 {
+    const struct weir_adaptive *adaptive = follower->adaptive;
     const struct follower *old = find_follower(before, follower->name);
-    const struct weir_adaptive *was = old ? before->list[old->limit->adaptive].adaptive : NULL;
+    const struct weir_adaptive *was = old ? old->adaptive : NULL;
     bool same = was && was->kind == adaptive->kind && strcmp(was->name, adaptive->name) == 0;
 
     follower->percent = follower->logged_percent = same ? old->logged_percent : 100;
@@ -217,8 +218,6 @@ int weir_controllers_set_rules(struct weir_controllers *controllers, struct weir
     struct follower *followers = calloc(follower_count + 1, sizeof *followers);
     bool reads_machine = false;
 
-    if (!adaptive) /* then the file has no section for it, and no limit that follows one */
-        count = follower_count = 0;
     if (!list || !followers) {
         free(list);
         free(followers);
@@ -234,8 +233,9 @@ int weir_controllers_set_rules(struct weir_controllers *controllers, struct weir
 
         weir_rules_info(rules, limits[i].rule, &info);
         followers[i].limit = &limits[i];
+        followers[i].adaptive = &adaptive[limits[i].adaptive];
         followers[i].name = info.name;
-        fill_follower(controllers, &followers[i], &adaptive[limits[i].adaptive]);
+        fill_follower(controllers, &followers[i]);
     }
     free(controllers->list);
     free(controllers->followers);
@@ -309,7 +309,7 @@ static void learn(struct weir_controllers *controllers, struct follower *followe
                   const struct weir_ended *ended)
 {
     struct controller *controller = &controllers->list[follower->limit->adaptive];
-    const struct weir_adaptive *adaptive = controller->adaptive;
+    const struct weir_adaptive *adaptive = follower->adaptive;
     const struct weir_result result = {
         ended->now_ns, ended->latency_ns, ended->in_flight,
         weir_adaptive_failed(adaptive, ended->status, ended->latency_ns)};
@@ -395,13 +395,12 @@ uint32_t weir_controllers_push(struct weir_controllers *controllers, struct weir
 
 /* --- Looking ---------------------------------------------------------------------------------- */
 
-static void visit_follower(struct weir_controllers *controllers, const struct follower *follower,
+static void visit_follower(const struct follower *follower,
                            const struct weir_controllers_visitor *visitor)
 {
-    const struct controller *controller = &controllers->list[follower->limit->adaptive];
     const struct weir_follower_view view = {.limit = follower->name,
-                                            .adaptive = controller->adaptive,
-                                            .number = number_of(controller, follower),
+                                            .adaptive = follower->adaptive,
+                                            .number = number_of(follower),
                                             .percent = follower->percent,
                                             .history = &follower->history};
 
@@ -422,6 +421,6 @@ void weir_controllers_visit(struct weir_controllers *controllers,
         visitor->controller(visitor->context, &view);
     }
     for (uint32_t i = 0; i < controllers->follower_count && visitor->follower; i++)
-        visit_follower(controllers, &controllers->followers[i], visitor);
+        visit_follower(&controllers->followers[i], visitor);
     pthread_mutex_unlock(&controllers->lock);
 }

@@ -130,7 +130,7 @@ static void serve_problem(struct weir_http_call *call, struct weir_bytes puzzle,
         "zero bits, POST puzzle and solution to " PATH " as a form, and send the token that comes "
         "back in the field X-Weir-Challenge\",\"puzzle\":\"%.*s\",\"difficulty\":%u,"
         "\"expires_in\":%u}\n",
-        (int)puzzle.size, puzzle.data, difficulty, WEIR_CHALLENGE_PUZZLE_LIFE_S);
+        (int)puzzle.size, puzzle.data, difficulty, (unsigned)WEIR_CHALLENGE_PUZZLE_LIFE_S);
     weir_count(&work->served, 1);
     weir_http_reply(call, WEIR_HTTP_403, COMMON_FIELDS, "application/problem+json", work->page,
                     (size_t)size);
