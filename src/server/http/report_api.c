@@ -83,7 +83,7 @@ static void report_request(struct weir_http_call *call)
 {
     struct weir_reason reason = {{0}};
     struct weir_decision *decision;
-    uint64_t outcome;
+    uint64_t outcome = 0;
     int err = report_read(call, &outcome, &reason);
 
     if (err == 0)

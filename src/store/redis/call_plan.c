@@ -385,7 +385,8 @@ void call_plan_finish(const struct call_plan *plan, struct weir_decision *decisi
         struct weir_outcome *outcome = &decision->outcomes[i];
 
         outcome->overflow = false;
-        if (decision->checks[i].flags & WEIR_CHECK_IDEMPOTENCY && plan->denied)
+        /* Records that were not asked for; of a repeat, those of later slots may be. */
+        if (decision->checks[i].flags & WEIR_CHECK_IDEMPOTENCY && (plan->denied || plan->repeated))
             *outcome = (struct weir_outcome){.verdict = WEIR_ALLOWED};
         if (plan->repeated) {
             outcome->verdict = WEIR_ALLOWED;

@@ -662,6 +662,10 @@ static void a_repeat_of_a_debit_charges_what_was_lost_and_nothing_twice(void **s
         begin_debit(own, 4); /* another true cost: it was settled before */
         run(own);
         assert_true(((struct sim *)own)->decision.repeated);
+        for (uint16_t i = 3; i < 5; i++) /* records of later slots, which were not asked for */
+            assert_memory_equal(&((struct sim *)own)->outcomes[i],
+                                &(struct weir_outcome){.verdict = WEIR_ALLOWED},
+                                offsetof(struct weir_outcome, overflow));
         expect_used(own, partly);
         for (int i = 0; i < 2; i++) {
             begin_debit(own, 9);
