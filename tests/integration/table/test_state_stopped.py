@@ -116,6 +116,7 @@ def test_a_file_that_another_process_stopped_while_opening_is_one_line_and_no_ha
         weir.start()
         assert ask(weir).json["limits"][0]["remaining"] == LIMIT - 2
     finally:
+        weir.kill()
         opener.kill()
         opener.wait()
 
