@@ -66,7 +66,7 @@ uint16_t weir_decision_limit_end(const struct weir_decision *decision, uint16_t 
     return end;
 }
 
-/* Whether a check that denies or not is told rather than another. */
+/* Whether a check that denies or not is reported rather than another. */
 static bool is_tighter(bool denies, const struct weir_report *report, bool other_denies,
                        const struct weir_report *other)
 {

@@ -3,7 +3,7 @@
  *
  * A check is one limit, one key, one cost. A decision is one verdict for up to WEIR_CHECKS_MAX of
  * them. The front end's side (rules, commands, descriptors) fills the checks; a store fills the
- * outcomes; what a client is told is computed from an outcome only when somebody asks.
+ * outcomes. The report to a client is computed from an outcome, only when it is needed.
  *
  * Ownership: the engine owns decisions, in a fixed pool per worker; checks and outcomes point into
  * the same pool entry. A check's `limit` belongs to a generation of the rules that the decision
@@ -26,28 +26,29 @@ enum weir_check_flag {
     WEIR_CHECK_CHARGE_ON_DENY = 2, /* `on_deny: charge`: charged whatever the outcome */
     WEIR_CHECK_UNLIMITED = 4,      /* always admitted; has no state */
     WEIR_CHECK_ALWAYS_DENY = 8,    /* `on_missing: deny`: always denied; has no state */
-    WEIR_CHECK_LEASED = 16,        /* `mode: leased`: a store elsewhere may decide from a share */
+    WEIR_CHECK_LEASED = 16,        /* `mode: leased`: a remote store may decide from a share */
     /* The record of an idempotency key: a decision's last check, and never told to a client; a
      * remote DEBIT may have more. A bucket of 1 per life. Where it denies, the request was decided
      * before and was allowed: `repeated` is set, every other check is admitted and charged nothing.
      * Where it admits, it is charged with the others, iff the request is allowed. It never denies.
-     * It is charged on WEIR_OP_DECIDE and DEBIT, only looked at on PEEK, and passed over on others.
+     * It is charged on WEIR_OP_DECIDE and DEBIT, only looked at on PEEK, and skipped on others.
      * Only under WEIR_POLICY_ALL. A store without room for the record decides without it. */
     WEIR_CHECK_IDEMPOTENCY = 32,
-    /* A fixed window that others count in, too: in Redis its key is `key` as it stands, window
+    /* A fixed window that others count in, too: in Redis its key is `key` unchanged, window
      * included, and its state a number (INCRBY, EXPIRE). With CHARGE_ON_DENY and under EACH only;
      * all checks of a decision have it or none. The table ignores it. */
     WEIR_CHECK_COUNTER = 64,
     /* The key contains the client's address, or a prefix of it that says its network
      * (weir_address_network). Where the table is full, keys of one network do not crowd out those
-     * of others. Stores elsewhere ignore it. */
+     * of others. Remote stores ignore it. */
     WEIR_CHECK_NETWORK = 128,
 };
 
 /* What a scale below 100 % does to a limit. Limit and state stay those of 100 %; the two differ for
  * buckets only. */
 enum weir_scale_kind {
-    WEIR_SCALE_RESERVE, /* the rest of the capacity is kept for others: a bucket refills as ever */
+    WEIR_SCALE_RESERVE, /* the rest of the capacity is kept for others: a bucket refills as before
+                         */
     WEIR_SCALE_RATE,    /* rate and burst are scaled: a bucket charges its cost * 100 / scale */
 };
 
@@ -103,7 +104,7 @@ enum weir_source {
 
 /* What a store says of one check. `verdict` is the limit's own (a shadow check may be DENIED in an
  * allowed decision). Either `cell` is the state after the decision, or, for states in spans and for
- * stores elsewhere, `report` is already made (`reported`), and `next_ns` with it: of a check with a
+ * remote stores, `report` is already made (`reported`), and `next_ns` with it: of a check with a
  * scale, limit and remaining at 100 %, the retry and `next_ns` at the scale. */
 struct weir_outcome {
     uint64_t delay_ns;
@@ -138,10 +139,10 @@ struct weir_decision {
     uint8_t source;          /* out: enum weir_source */
     int8_t error;            /* out: 0, or the enum weir_err that made `source` not STORE */
     bool repeated;           /* out: see WEIR_CHECK_IDEMPOTENCY */
-    bool remembered; /* out, stores elsewhere: a denial told from memory. What denied then denies
+    bool remembered; /* out, remote stores: a denial told from memory. What denied then denies
                         now; what admitted then may not any more */
-    bool apart; /* out, stores elsewhere; in: WEIR_OP_REFUND: the checks were charged by several
-                   servers, each at its own time: their outcomes' charged_at_ns */
+    bool apart;      /* out, remote stores; in: WEIR_OP_REFUND: the checks were charged by several
+                        servers, each at its own time: their outcomes' charged_at_ns */
     uint32_t
         network; /* in: of the client (weir_address_network), for WEIR_CHECK_NETWORK; 0: unknown */
 };
@@ -163,14 +164,14 @@ void weir_decision_report_whole(const struct weir_decision *decision, uint16_t i
  * the record of an idempotency key never deny. */
 void weir_decision_join(struct weir_decision *decision);
 
-/* A limit of several rates is as many checks, one after the other, of one `rule`: whoever counts or
- * tells limits takes them together. Returns where the checks of the limit end whose first check is
- * `first`. Checks of commands (rule UINT32_MAX) are each a limit. */
+/* A limit of several rates is as many checks, one after the other, of one `rule`. Code that counts
+ * or reports limits takes them together. Returns where the checks of the limit end whose first
+ * check is `first`. Checks of commands (rule UINT32_MAX) are each a limit. */
 uint16_t weir_decision_limit_end(const struct weir_decision *decision, uint16_t first);
 
-/* The one of the checks [first, end) of a limit that a client is told, and its report: of those
- * that deny the one with the longest retry; if none denies, the one with the least remaining, and
- * of such the one with the longest reset; the first where that is a tie too. In the report
+/* The one of the checks [first, end) of a limit that is reported to a client, and its report: of
+ * those that deny the one with the longest retry; if none denies, the one with the least remaining,
+ * and of such the one with the longest reset; the first where that is a tie too. In the report
  * `remaining` is the least of all: what the limit as a whole would admit. */
 uint16_t weir_decision_tightest(const struct weir_decision *decision, uint16_t first, uint16_t end,
                                 struct weir_report *report);

@@ -34,8 +34,7 @@ static struct weir_daemon *call_daemon(const struct weir_http_call *call)
     return call->http->server;
 }
 
-/* Answers with a JSON value, which it consumes. */
-static void reply_json(struct weir_http_call *call, json_t *value)
+void weir_admin_reply_json(struct weir_http_call *call, json_t *value)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
     if (text)
@@ -269,9 +268,9 @@ static void limits_list(struct weir_http_call *call)
     if (weir_rules_settings(daemon->rules)->standing.kinds_count > 0)
         json_array_append_new(list, standing_json(daemon));
     weir_table_stats(daemon->table, weir_worker_time(call->worker), &table);
-    reply_json(call,
-               json_pack("{s:o, s:I, s:I}", "limits", list, "evictions",
-                         (json_int_t)table.evictions, "overflows", (json_int_t)table.overflows));
+    weir_admin_reply_json(call, json_pack("{s:o, s:I, s:I}", "limits", list, "evictions",
+                                          (json_int_t)table.evictions, "overflows",
+                                          (json_int_t)table.overflows));
 }
 
 /* --- The most denied keys --------------------------------------------------------------------- */
@@ -353,7 +352,8 @@ static void top_handle(struct weir_http_call *call, struct weir_bytes name, bool
     for (size_t i = 0; i < count && i < wanted; i++)
         json_array_append_new(keys, top_entry(&list[i], has_state));
     free(list);
-    reply_json(call, json_pack("{s:s%, s:o}", "limit", name.data, name.size, "keys", keys));
+    weir_admin_reply_json(call,
+                          json_pack("{s:s%, s:o}", "limit", name.data, name.size, "keys", keys));
 }
 
 /* --- One key's state -------------------------------------------------------------------------- */

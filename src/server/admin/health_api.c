@@ -11,6 +11,7 @@
 #include "core/bytes.h"
 #include "server/adaptive/controllers.h"
 #include "server/admin/access.h"
+#include "server/admin/api.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
@@ -215,17 +216,8 @@ static void handle_show(struct weir_http_call *call)
     const struct weir_controllers_visitor visitor = {show_controller, show_follower, &shown};
 
     weir_controllers_visit(daemon->controllers, &visitor);
-
-    json_t *body =
-        json_pack("{s:o, s:o}", "controllers", shown.controllers, "limits", shown.limits);
-    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-
-    if (text)
-        weir_http_reply(call, WEIR_HTTP_200, NULL, "application/json", text, strlen(text));
-    else
-        weir_http_problem(call, WEIR_HTTP_500, NULL, "out of memory");
-    free(text);
-    json_decref(body);
+    weir_admin_reply_json(
+        call, json_pack("{s:o, s:o}", "controllers", shown.controllers, "limits", shown.limits));
 }
 
 void weir_health_handle(struct weir_http_call *call)
