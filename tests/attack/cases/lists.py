@@ -69,7 +69,7 @@ def command_limits(attack):
     got = ask(weir.redis_address, numbers, [(i, 10 + i) for i in range(times)])
     taken = times - sum(got.errors.values())
     attack.at_most(tried, times, "distinct limits that commands got", taken, COMMANDS)
-    attack.holds(tried, times, f"the others were told: {', '.join(got.errors)}",
+    attack.holds(tried, times, f"the others got: {', '.join(got.errors)}",
                  "ERR too many distinct limits",
                  list(got.errors) == ["ERR too many distinct limits"])
     counted = int(info(weir.redis_address)["distinct_limits"])
