@@ -1,72 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 replies: any bytes mean the same replies however they come. */
-#include "fuzz.h"
-
-#include <string.h>
+#include "pieces.h"
 
 #include "wire/http/http1_reply.h"
 
-#define BYTEWISE_MAX 1024 /* beyond it, byte by byte would slow the fuzzer down */
-
 /* The replies of a connection whose bytes come in pieces: first `first` of them, then `step` at a
  * time; as text. A connection ends at its first error. */
-static char *connection_text(const uint8_t *data, size_t size, size_t first, size_t step)
+static char *text_in_pieces(const uint8_t *data, size_t size, size_t first, size_t step)
 {
     struct weir_http1_reply_reader reader = {0};
     struct weir_http1_reply reply = {0};
-    char *text = NULL, *buffer = malloc(1);
-    size_t text_size = 0, start = 0, kept = 0; /* buffer = data[start..start + kept) */
+    struct pieces pieces = {.data = data};
+    char *text = NULL;
+    size_t text_size = 0;
     FILE *out = open_memstream(&text, &text_size);
     long taken = 0;
 
-    REQUIRE(out != NULL && buffer != NULL);
+    REQUIRE(out != NULL);
     for (size_t have = first; taken >= 0; have = size - have < step ? size : have + step) {
-        char *grown = fuzz_copy(data + start, have - start);
-        memcpy(grown, buffer, kept); /* a chunked body is joined in the old one */
-        free(buffer);
-        buffer = grown;
-        kept = have - start;
-        while (kept > 0 && (taken = weir_http1_reply_parse(&reader, buffer, kept, &reply)) > 0) {
-            REQUIRE((size_t)taken <= kept && reply.status >= 100 && reply.status < 600);
-            REQUIRE(reply.body.data + reply.body.size <= buffer + taken);
+        pieces_come(&pieces, have);
+        while (pieces.kept > 0 &&
+               (taken = weir_http1_reply_parse(&reader, pieces.buffer, pieces.kept, &reply)) > 0) {
+            REQUIRE(reply.status >= 100 && reply.status < 600);
+            REQUIRE(reply.body.data + reply.body.size <= pieces.buffer + taken);
             REQUIRE(reply.fields.data + reply.fields.size <= reply.body.data);
             fprintf(out, "%ld %u %d %zu ", taken, reply.status, reply.keep_alive,
                     reply.fields.size);
             fwrite(reply.body.data, 1, reply.body.size, out);
             fputc('\n', out);
-            start += (size_t)taken;
-            kept -= (size_t)taken;
-            memmove(buffer, buffer + taken, kept);
+            pieces_take(&pieces, (size_t)taken);
             memset(&reader, 0, sizeof reader);
         }
         if (have == size)
             break;
     }
     fprintf(out, "%ld\n", taken < 0 ? taken : 0);
-    free(buffer);
+    free(pieces.buffer);
     fclose(out);
     return text;
-}
-
-void weir_fuzz_split(const uint8_t *data, size_t size, size_t at)
-{
-    char *whole = connection_text(data, size, size, 1);
-    char *split = connection_text(data, size, at, size);
-    REQUIRE(strcmp(whole, split) == 0);
-    free(whole);
-    free(split);
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    char *whole = connection_text(data, size, size, 1);
-    if (size <= BYTEWISE_MAX) {
-        char *bytewise = connection_text(data, size, 0, 1);
-        REQUIRE(strcmp(whole, bytewise) == 0);
-        free(bytewise);
-    }
-    free(whole);
-    if (size > 0)
-        weir_fuzz_split(data, size, data[size / 2] * size / 256);
-    return 0;
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replies of the Redis protocol: any bytes mean the same tree however they come. */
-#include "fuzz.h"
-
-#include <string.h>
+#include "pieces.h"
 
 #include "wire/resp/reply.h"
 
 #define NODES_MAX 64
-#define BYTEWISE_MAX 1024 /* beyond it, byte by byte would slow the fuzzer down */
-
 static void node_print(FILE *out, const struct weir_resp_node *node, const char *data, size_t taken)
 {
     REQUIRE(node->text.data == NULL ||
@@ -25,7 +21,7 @@ static void node_print(FILE *out, const struct weir_resp_node *node, const char 
 }
 
 /* The first reply of bytes that come in pieces, as text. */
-static char *reply_text(const uint8_t *data, size_t size, size_t first, size_t step)
+static char *text_in_pieces(const uint8_t *data, size_t size, size_t first, size_t step)
 {
     struct weir_resp_reader reader = {0};
     struct weir_resp_node nodes[NODES_MAX];
@@ -51,25 +47,4 @@ static char *reply_text(const uint8_t *data, size_t size, size_t first, size_t s
     free(buffer);
     fclose(out);
     return text;
-}
-
-void weir_fuzz_split(const uint8_t *data, size_t size, size_t at)
-{
-    char *whole = reply_text(data, size, size, 1), *split = reply_text(data, size, at, size);
-    REQUIRE(strcmp(whole, split) == 0);
-    free(whole);
-    free(split);
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    if (size <= BYTEWISE_MAX) {
-        char *whole = reply_text(data, size, size, 1), *bytewise = reply_text(data, size, 0, 1);
-        REQUIRE(strcmp(whole, bytewise) == 0);
-        free(bytewise);
-        free(whole);
-    }
-    if (size > 0)
-        weir_fuzz_split(data, size, data[size / 2] * size / 256);
-    return 0;
 }
