@@ -141,4 +141,32 @@ static inline uint64_t next_random(uint64_t *state)
     return *state * UINT64_C(2685821657736338717);
 }
 
+/* The largest cost that the limit would admit of the key now. */
+static inline uint64_t key_remaining(struct weir_table *table, struct weir_table_owner *owner,
+                                     const struct weir_limit *limit, uint64_t key, uint64_t now_ns)
+{
+    struct weir_report report;
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, table, limit, key, 1);
+    one.decision.op = WEIR_OP_PEEK;
+    submit_one(owner, &one, now_ns);
+    assert_false(one.outcomes[0].charged);
+    weir_decision_report(&one.decision, 0, &report);
+    return report.remaining;
+}
+
+/* A limit with an account of its own. */
+static inline struct weir_limit make_named(struct weir_table *table, const char *name,
+                                           struct weir_limit_spec spec)
+{
+    struct weir_limit limit;
+
+    assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
+    limit.name = name;
+    assert_int_equal(weir_table_intern(table, &limit), 0);
+    return limit;
+}
+
 #endif

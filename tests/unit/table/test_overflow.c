@@ -5,27 +5,11 @@
 
 #include <stdio.h>
 
+#include "state_folder.h"
 #include "table/overflow.h"
 #include "table/owner.h"
-#include "temporary.h"
 
 #define LIMITS 60
-
-static char folder[TEMPORARY_MAX];
-static char path[TEMPORARY_MAX + 8];
-
-static int make_folder(void **state)
-{
-    temporary_folder(folder);
-    snprintf(path, sizeof path, "%s/state", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    temporary_remove(folder);
-    return 0;
-}
 
 static struct weir_table *open_here(void)
 {

@@ -48,16 +48,7 @@ static int tear_down(void **state)
 static uint64_t remaining(struct fixture *f, const struct weir_limit *limit, uint64_t key,
                           uint64_t now_ns)
 {
-    struct weir_report report;
-    struct one one;
-
-    begin_one(&one);
-    add_check(&one, f->table, limit, key, 1);
-    one.decision.op = WEIR_OP_PEEK;
-    submit_one(f->owner, &one, now_ns);
-    assert_false(one.outcomes[0].charged);
-    weir_decision_report(&one.decision, 0, &report);
-    return report.remaining;
+    return key_remaining(f->table, f->owner, limit, key, now_ns);
 }
 
 /* A decision on keys 1, 2, 3 under three, ten, log. */

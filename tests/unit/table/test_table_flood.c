@@ -120,18 +120,6 @@ static void a_flood_of_ten_million_keys_pardons_no_denied_one(void **state)
     weir_table_close(table);
 }
 
-/* A limit with an account of its own. */
-static struct weir_limit make_named(struct weir_table *table, const char *name,
-                                    struct weir_limit_spec spec)
-{
-    struct weir_limit limit;
-
-    assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
-    limit.name = name;
-    assert_int_equal(weir_table_intern(table, &limit), 0);
-    return limit;
-}
-
 static struct weir_table_limit_stats limit_stats_of(const struct weir_table *table,
                                                     const char *name)
 {

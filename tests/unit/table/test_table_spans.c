@@ -23,20 +23,6 @@ static uint64_t overflows(struct weir_table *table)
     return stats.overflows;
 }
 
-static uint64_t remaining(struct weir_table *table, struct weir_table_owner *owner,
-                          const struct weir_limit *limit, uint64_t key, uint64_t now_ns)
-{
-    struct weir_report report;
-    struct one one;
-
-    begin_one(&one);
-    add_check(&one, table, limit, key, 1);
-    one.decision.op = WEIR_OP_PEEK;
-    submit_one(owner, &one, now_ns);
-    weir_decision_report(&one.decision, 0, &report);
-    return report.remaining;
-}
-
 /* The most that a span takes which was made for a state of so many words: an eighth more and the
  * heap's own word, rounded up to a size of the heap, which is at most twice as much; and what is
  * left over of the one page that is cut into such spans, which counts as used. */
@@ -59,14 +45,14 @@ static void a_log_takes_room_for_what_it_holds(void **state)
     for (uint64_t now_ns = START; events < 1000; events++, now_ns += MS) {
         assert_true(decide_key(table, owner, &limit, 1, 1, now_ns));
         assert_true(span_bytes(table) <= most_bytes(2 + (events > 0 ? events + 1 : 2)));
-        assert_int_equal(remaining(table, owner, &limit, 1, now_ns), 999 - events);
+        assert_int_equal(key_remaining(table, owner, &limit, 1, now_ns), 999 - events);
     }
     assert_false(decide_key(table, owner, &limit, 1, 1, START + SECOND));
     validate(table);
     /* All but the last of them are gone: so is their room, when the log is charged. */
     assert_true(decide_key(table, owner, &limit, 1, 1, START + MINUTE + 998 * MS));
     assert_true(span_bytes(table) <= most_bytes(2 + 2));
-    assert_int_equal(remaining(table, owner, &limit, 1, START + MINUTE + 998 * MS), 998);
+    assert_int_equal(key_remaining(table, owner, &limit, 1, START + MINUTE + 998 * MS), 998);
     validate(table);
     weir_table_detach(owner);
     weir_table_close(table);
@@ -93,10 +79,10 @@ static void leases_take_room_for_those_in_flight(void **state)
     }
     for (uint64_t i = 0; i < 498; i++)
         assert_int_equal(weir_table_release(owner, hash, i * 37 % 500 + 1), 0);
-    assert_int_equal(remaining(table, owner, &limit, 1, START), 998);
+    assert_int_equal(key_remaining(table, owner, &limit, 1, START), 998);
     assert_true(decide_key(table, owner, &limit, 1, 1, START));
     assert_true(span_bytes(table) <= 32 * 8);
-    assert_int_equal(remaining(table, owner, &limit, 1, START), 997);
+    assert_int_equal(key_remaining(table, owner, &limit, 1, START), 997);
     validate(table);
     weir_table_detach(owner);
     weir_table_close(table);
@@ -117,7 +103,7 @@ static void a_thousand_callers_of_a_large_log_fit_with_room_to_spare(void **stat
         for (uint64_t key = 0; key < 1000; key++)
             assert_true(decide_key(table, owner, &limit, key, 1, START + i * SECOND + key));
     for (uint64_t key = 0; key < 1000; key++)
-        assert_int_equal(remaining(table, owner, &limit, key, START + 59 * SECOND + key), 940);
+        assert_int_equal(key_remaining(table, owner, &limit, key, START + 59 * SECOND + key), 940);
     weir_table_stats(table, START, &stats);
     assert_int_equal(stats.evictions, 0);
     assert_int_equal(stats.overflows, 0);
@@ -126,17 +112,6 @@ static void a_thousand_callers_of_a_large_log_fit_with_room_to_spare(void **stat
     validate(table);
     weir_table_detach(owner);
     weir_table_close(table);
-}
-
-static struct weir_limit named_limit(struct weir_table *table, const char *name,
-                                     struct weir_limit_spec spec)
-{
-    struct weir_limit limit;
-
-    assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
-    limit.name = name;
-    assert_int_equal(weir_table_intern(table, &limit), 0);
-    return limit;
 }
 
 /* A log that may have a quarter of the heap, and not more, since another limit takes the rest.
@@ -148,10 +123,10 @@ static void a_log_that_cannot_grow_joins_events(void **state)
         .bytes = WEIR_TABLE_BYTES_MIN, .span_percent = 10, .secret = {1, 2}});
     struct weir_table_owner *owner = attach(table);
     struct weir_limit crowd =
-        named_limit(table, "crowd",
-                    (struct weir_limit_spec){
-                        .algorithm = WEIR_SLIDING_LOG, .rate = 3, .window_ns = 60 * MINUTE});
-    struct weir_limit limit = named_limit(
+        make_named(table, "crowd",
+                   (struct weir_limit_spec){
+                       .algorithm = WEIR_SLIDING_LOG, .rate = 3, .window_ns = 60 * MINUTE});
+    struct weir_limit limit = make_named(
         table, "large",
         (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 2000, .window_ns = SECOND});
     uint64_t admitted_ns[8000], random = 3, early = 0, joined = 0, first = 0, last = 0,
@@ -234,7 +209,7 @@ static void logs_that_grow_forget_none_that_used_as_much(void **state)
     struct weir_table *table = open_table(&(struct weir_table_options){
         .bytes = UINT64_C(1) << 20, .span_percent = 20, .secret = {1, 2}});
     struct weir_table_owner *owner = attach(table);
-    struct weir_limit log = named_limit(
+    struct weir_limit log = make_named(
         table, "api",
         (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 500, .window_ns = MINUTE});
     uint32_t admitted[100] = {0};
@@ -256,7 +231,7 @@ static void a_log_that_grows_takes_room_from_those_who_used_little(void **state)
     struct weir_table *table = open_table(&(struct weir_table_options){
         .bytes = UINT64_C(1) << 20, .span_percent = 20, .secret = {1, 2}});
     struct weir_table_owner *owner = attach(table);
-    struct weir_limit log = named_limit(
+    struct weir_limit log = make_named(
         table, "api",
         (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 500, .window_ns = MINUTE});
 
@@ -291,7 +266,7 @@ static void two_leases_of_one_key_in_one_decision_both_have_room(void **state)
             add_check(&one, table, &limit, 1, 1);
         one.decision.lease.id = i + 1;
         assert_true(submit_one(owner, &one, START));
-        assert_int_equal(remaining(table, owner, &limit, 1, START), 60 - 3 * (i + 1));
+        assert_int_equal(key_remaining(table, owner, &limit, 1, START), 60 - 3 * (i + 1));
     }
     validate(table);
     weir_table_detach(owner);
@@ -344,11 +319,11 @@ static void a_changed_limit_takes_a_log_along(void **state)
     for (uint64_t i = 0; i < 50; i++)
         assert_true(decide_key(table, owner, &limits[0], 1, 1, START + i));
     assert_false(decide_key(table, owner, &limits[1], 1, 1, START + 50));
-    assert_int_equal(remaining(table, owner, &limits[0], 1, START + 50), 450);
+    assert_int_equal(key_remaining(table, owner, &limits[0], 1, START + 50), 450);
     assert_true(decide_key(table, owner, &limits[0], 1, 3, START + 50));
     /* A debit writes it as the other limit's, which has room for 20 events: the rest joins. */
     use_key(table, owner, &limits[1], 1, 1, START + 60, WEIR_OP_DEBIT);
-    assert_int_equal(remaining(table, owner, &limits[0], 1, START + 60), 446);
+    assert_int_equal(key_remaining(table, owner, &limits[0], 1, START + 60), 446);
     assert_true(decide_key(table, owner, &limits[0], 1, 446, START + 60));
     assert_false(decide_key(table, owner, &limits[0], 1, 1, START + 61));
     validate(table);

@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "state_folder.h"
 #include "table/owner.h"
 #include "table/slot.h"
-#include "temporary.h"
 
 static struct weir_limit compile(const char *name, struct weir_limit_spec spec)
 {
@@ -266,9 +266,6 @@ static void a_pinned_limit_is_never_dropped_even_without_a_state(void **state)
     weir_table_close(table);
 }
 
-static char folder[TEMPORARY_MAX];
-static char path[TEMPORARY_MAX + 8];
-
 /* A process that pins all places and waits to be killed. */
 static pid_t start_hoarder(void)
 {
@@ -470,25 +467,6 @@ static void states_of_dropped_limits_are_removed_at_the_start(void **state)
     validate(table);
     weir_table_detach(owner);
     weir_table_close(table);
-}
-
-static int remove_file(void **state)
-{
-    unlink(path);
-    return 0;
-}
-
-static int make_folder(void **state)
-{
-    temporary_folder(folder);
-    snprintf(path, sizeof path, "%s/state", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    temporary_remove(folder);
-    return 0;
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions in files: what outlives a process, who may open what, and files that are not right. */
+#include "../state_folder.h"
 #include "../table_test.h"
-#include "temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,28 +16,6 @@
 #include <unistd.h>
 
 #define SIZE (UINT64_C(1) << 20)
-
-static char folder[TEMPORARY_MAX];
-static char path[TEMPORARY_MAX + 8];
-
-static int make_folder(void **state)
-{
-    temporary_folder(folder);
-    snprintf(path, sizeof path, "%s/state", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    temporary_remove(folder);
-    return 0;
-}
-
-static int remove_file(void **state)
-{
-    unlink(path);
-    return 0;
-}
 
 static int try_open(const struct weir_table_options *options, struct weir_table **table,
                     char text[WEIR_REASON_MAX])
@@ -58,20 +36,6 @@ static const struct weir_limit_spec ten_an_hour = {
     .algorithm = WEIR_GCRA, .rate = 10, .window_ns = 60 * MINUTE};
 static const struct weir_limit_spec log_an_hour = {
     .algorithm = WEIR_SLIDING_LOG, .rate = 10, .window_ns = 60 * MINUTE};
-
-static uint64_t remaining(struct weir_table *table, struct weir_table_owner *owner,
-                          const struct weir_limit *limit, uint64_t key, uint64_t now_ns)
-{
-    struct weir_report report;
-    struct one one;
-
-    begin_one(&one);
-    add_check(&one, table, limit, key, 1);
-    one.decision.op = WEIR_OP_PEEK;
-    submit_one(owner, &one, now_ns);
-    weir_decision_report(&one.decision, 0, &report);
-    return report.remaining;
-}
 
 static void use_file(uint64_t bytes, uint64_t keys, uint64_t cost)
 {
@@ -98,10 +62,10 @@ static uint64_t count_kept(struct weir_table *table, uint64_t keys, uint64_t lef
     uint64_t kept = 0;
 
     for (uint64_t key = 0; key < keys; key++) {
-        bool same = remaining(table, owner, &bucket, key, START) == left;
+        bool same = key_remaining(table, owner, &bucket, key, START) == left;
 
         if (key % 50 == 0)
-            same = same && remaining(table, owner, &list, UINT64_MAX - key, START) == left;
+            same = same && key_remaining(table, owner, &list, UINT64_MAX - key, START) == left;
         kept += same;
     }
     weir_table_detach(owner);
@@ -190,7 +154,7 @@ static void a_size_that_is_too_small_keeps_those_that_deny(void **state)
     bucket = make_limit(table, ten_an_hour);
     validate(table);
     for (uint64_t key = 0; key < 1000; key++)
-        denied += remaining(table, owner, &bucket, key, START) == 0;
+        denied += key_remaining(table, owner, &bucket, key, START) == 0;
     assert_int_equal(denied, 1000);
     weir_table_detach(owner);
     weir_table_close(table);
@@ -431,7 +395,7 @@ static void another_share_of_spans_copies_the_file(void **state)
 
         for (uint64_t key = 0; key < 50; key++) {
             assert_true(decide_key(table, owner, &log, key, 1, START + round));
-            assert_int_equal(remaining(table, owner, &log, key, START + round), 9 - round);
+            assert_int_equal(key_remaining(table, owner, &log, key, START + round), 9 - round);
         }
         validate(table);
         options.span_percent = has[round] + 1;
@@ -562,7 +526,7 @@ static void parameters_that_no_state_has_make_room_for_others(void **state)
     validate(table);
     assert_int_equal(weir_table_intern(table, &limit), 0);
     kept = make_limit(table, ten_an_hour);
-    assert_int_equal(remaining(table, owner, &kept, 1, START), 6);
+    assert_int_equal(key_remaining(table, owner, &kept, 1, START), 6);
     weir_table_detach(owner);
     weir_table_close(table);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A state file that weir wrote when its version was 1 (see version1_keys.h): all that is live is
  * copied, exactly; a damaged one is refused and left alone. Usage: test_version1 FILE. */
-#include "temporary.h"
+#include "../state_folder.h"
 #include "version1_keys.h"
 
 #include <fcntl.h>
@@ -19,22 +19,6 @@
 #define UNDO_AT 64 /* its journal */
 
 static uint8_t original[SIZE];
-static char folder[TEMPORARY_MAX];
-static char path[TEMPORARY_MAX + 8];
-
-static int make_folder(void **state)
-{
-    temporary_folder(folder);
-    snprintf(path, sizeof path, "%s/state", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    temporary_remove(folder);
-    return 0;
-}
-
 static void write_file(const uint8_t *bytes, size_t size)
 {
     FILE *file = fopen(path, "wb");
