@@ -4,21 +4,7 @@
 
 #include <string.h>
 
-static bool is_space(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-static struct weir_bytes trim(struct weir_bytes text)
-{
-    while (text.size > 0 && is_space(text.data[0])) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size > 0 && is_space(text.data[text.size - 1]))
-        text.size--;
-    return text;
-}
+#include "core/bytes.h"
 
 /* Takes the text before the next semicolon or comma off the field. */
 static struct weir_bytes take_pair(struct weir_bytes *field)
@@ -30,7 +16,7 @@ static struct weir_bytes take_pair(struct weir_bytes *field)
     size += size < field->size;
     field->data += size;
     field->size -= size;
-    return trim(pair);
+    return weir_bytes_trim(pair);
 }
 
 bool weir_cookie_next(struct weir_bytes *field, struct weir_bytes name, struct weir_bytes *value)

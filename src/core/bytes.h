@@ -23,4 +23,16 @@ static inline bool weir_bytes_are(struct weir_bytes bytes, const char *text)
     return weir_bytes_equal(bytes, (struct weir_bytes){text, strlen(text)});
 }
 
+/* Without the spaces and tabs around it. */
+static inline struct weir_bytes weir_bytes_trim(struct weir_bytes text)
+{
+    while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t')) {
+        text.data++;
+        text.size--;
+    }
+    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
+        text.size--;
+    return text;
+}
+
 #endif

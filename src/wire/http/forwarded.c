@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/bytes.h"
 #include "wire/http/chars.h"
 
 /* The longest "for" value that can be an address: brackets, an IPv6 address, a port. */
@@ -13,17 +14,6 @@
 static bool is_space(char c)
 {
     return c == ' ' || c == '\t';
-}
-
-static struct weir_bytes trim(struct weir_bytes text)
-{
-    while (text.size > 0 && is_space(text.data[0])) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size > 0 && is_space(text.data[text.size - 1]))
-        text.size--;
-    return text;
 }
 
 /* node-port (RFC 7239 section 6): digits, or an obfuscated port. */
@@ -89,7 +79,7 @@ static bool last_take(struct weir_bytes *list, struct weir_bytes *element, bool 
         if (quotes && list->data[at] == '"' && !(quoted && is_escaped(list->data, at)))
             quoted = !quoted;
     }
-    *element = trim((struct weir_bytes){list->data + at, list->size - at});
+    *element = weir_bytes_trim((struct weir_bytes){list->data + at, list->size - at});
     list->size = at > 0 ? at - 1 : 0;
     return !quoted;
 }
