@@ -65,10 +65,12 @@ static inline void temporary_note(const char *path)
 
 static inline void temporary_name(char path[TEMPORARY_MAX])
 {
+    char name[TEMPORARY_MAX]; /* GCC 14 warns of snprintf to a path that could be NULL */
     const char *parent = getenv("TMPDIR");
     if (!parent || parent[0] != '/' || strlen(parent) > 60)
         parent = "/tmp";
-    snprintf(path, TEMPORARY_MAX, "%.60s/weir-test-XXXXXX", parent);
+    snprintf(name, sizeof name, "%.60s/weir-test-XXXXXX", parent);
+    memcpy(path, name, sizeof name);
 }
 
 /* Makes an empty folder and writes its path. */
