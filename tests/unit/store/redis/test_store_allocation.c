@@ -32,22 +32,33 @@ static void turn(const struct weir_limit *limit, uint32_t number, uint8_t flags)
     STORE_UNTIL(&rig, rig.finished == finished + pending);
 }
 
+/* Whether 100 turns in a row allocate nothing, in the first 2,000 turns: how many are needed until
+ * pools are as large as the most decisions at one time depends on how slow the machine is. */
+static bool settles(const struct weir_limit *limit, uint8_t flags)
+{
+    for (uint32_t round = 0; round < 20; round++) {
+        uint64_t before = allocations;
+
+        for (uint32_t i = 0; i < 100; i++)
+            turn(limit, i, flags);
+        if (allocations == before)
+            return true;
+    }
+    return false;
+}
+
 static void run(uint8_t flags)
 {
     struct weir_store_redis_options options;
     struct weir_limit limit = store_rig_limit(WEIR_GCRA, 1000, 10 * SECOND);
-    uint64_t before;
 
     store_rig_start(&rig);
     options = store_rig_options(&rig);
     store_rig_open(&rig, &options);
     for (uint32_t i = 0; i < 50; i++)
         turn(&limit, i, flags);
-    before = allocations;
-    assert_true(before > 0); /* they are counted */
-    for (uint32_t i = 0; i < 100; i++)
-        turn(&limit, i, flags);
-    assert_int_equal(allocations, before);
+    assert_true(allocations > 0); /* they are counted */
+    assert_true(settles(&limit, flags));
     assert_int_equal(rig.stats->errors, 0);
     store_rig_end(&rig);
 }
