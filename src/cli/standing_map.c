@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "cli/options.h"
-#include "standing/fill_lists.h"
+#include "rules/standing_lists.h"
 
 static int fail(int error, const struct weir_reason *reason)
 {

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "standing/fill_lists.h"
+#include "rules/standing_lists.h"
 
 #define TRY_EVERY_NS UINT64_C(100000000)
 

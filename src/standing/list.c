@@ -2,12 +2,8 @@
 /* see list.h */
 #include "standing/list.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "core/reason.h"
 
 int weir_standing_network(const struct weir_standing_kind *kind, struct weir_bytes text,
                           struct weir_cidr *network)
@@ -103,58 +99,5 @@ int weir_list_parse(const struct weir_standing_kind *kind, const char *name, str
         if (err == 0)
             err = take(context, &item, reason);
     }
-    return err;
-}
-
-static int fail_file(struct weir_reason *reason, int err, const char *path, const char *what)
-{
-    reason_text(reason, path);
-    reason_text(reason, ": ");
-    reason_text(reason, what);
-    return err;
-}
-
-/* Reads a whole file; the caller frees it, also after an error. */
-static int read_file(const char *path, char **data, size_t *size, struct weir_reason *reason)
-{
-    FILE *file = fopen(path, "rbe");
-    char text[64] = "";
-    size_t room = 0;
-    int err = 0;
-
-    *data = NULL;
-    *size = 0;
-    if (!file)
-        return fail_file(reason, WEIR_ERR_IO, path, strerror_r(errno, text, sizeof text));
-    while (!feof(file) && !ferror(file) && err == 0) {
-        if (*size == room) {
-            char *more = realloc(*data, room = room ? 2 * room : 65536);
-
-            err = more ? 0 : WEIR_ERR_MEMORY;
-            *data = more ? more : *data;
-        }
-        if (err == 0)
-            *size += fread(*data + *size, 1, room - *size, file);
-        if (*size > WEIR_LIST_BYTES_MAX)
-            err = fail_file(reason, WEIR_ERR_TOO_LARGE, path, "the list is larger than 256 MiB");
-    }
-    if (ferror(file) && err == 0)
-        err = fail_file(reason, WEIR_ERR_IO, path, "cannot be read");
-    fclose(file);
-    return err;
-}
-
-int weir_list_read(const struct weir_standing_kind *kind, const char *path,
-                   int (*take)(void *context, const struct weir_list_item *item,
-                               struct weir_reason *reason),
-                   void *context, struct weir_reason *reason)
-{
-    char *data;
-    size_t size;
-    int err = read_file(path, &data, &size, reason);
-
-    if (err == 0)
-        err = weir_list_parse(kind, path, (struct weir_bytes){data, size}, take, context, reason);
-    free(data);
     return err;
 }

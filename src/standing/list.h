@@ -9,7 +9,7 @@
  * after white space. Lines end with LF or CR LF; a byte order mark before the first one is ignored.
  * A value has up to WEIR_LIST_VALUE_MAX bytes and no control characters.
  *
- * Threads: pure functions, except weir_list_read, which reads a file.
+ * Threads: pure functions. rules/standing_lists.h reads the files.
  */
 #ifndef WEIR_STANDING_LIST_H
 #define WEIR_STANDING_LIST_H
@@ -37,11 +37,5 @@ int weir_list_parse(const struct weir_standing_kind *kind, const char *name, str
                     int (*take)(void *context, const struct weir_list_item *item,
                                 struct weir_reason *reason),
                     void *context, struct weir_reason *reason) __attribute__((warn_unused_result));
-
-/* The same for a file. Errors: also WEIR_ERR_IO, WEIR_ERR_TOO_LARGE, WEIR_ERR_MEMORY. */
-int weir_list_read(const struct weir_standing_kind *kind, const char *path,
-                   int (*take)(void *context, const struct weir_list_item *item,
-                               struct weir_reason *reason),
-                   void *context, struct weir_reason *reason) __attribute__((warn_unused_result));
 
 #endif

@@ -265,8 +265,7 @@ static void reload_standing(struct weir_daemon *daemon, const struct weir_settin
 {
     if (!daemon->standing || !lists)
         return;
-    weir_standing_service_set_lists(daemon->standing, &settings->standing, lists,
-                                    weir_worker_time(daemon->admin));
+    weir_standing_service_set_lists(daemon->standing, lists, weir_worker_time(daemon->admin));
     if (weir_bans_protect(daemon->standing->bans, settings->trusted_proxies,
                           settings->trusted_proxy_count) < 0)
         weir_log_event(&daemon->log, WEIR_LOG_WARNING, "bans_unpublished", "reason",

@@ -473,7 +473,7 @@ static int open_standing(struct weir_daemon *daemon, struct weir_reason *reason)
         err = weir_bans_protect(daemon->standing->bans, settings->trusted_proxies,
                                 settings->trusted_proxy_count);
     if (err == 0)
-        weir_standing_service_set_lists(daemon->standing, &settings->standing, lists, now_ns);
+        weir_standing_service_set_lists(daemon->standing, lists, now_ns);
     weir_standing_lists_free(lists);
     if (err < 0 && !reason->text[0])
         snprintf(reason->text, sizeof reason->text, "standing: %s", weir_error_text(err));

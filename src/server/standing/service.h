@@ -14,6 +14,7 @@
 #ifndef WEIR_SERVER_STANDING_SERVICE_H
 #define WEIR_SERVER_STANDING_SERVICE_H
 
+#include "rules/standing_lists.h"
 #include "server/daemon/log.h"
 #include "server/standing/bans.h"
 #include "server/standing/keeper.h"
@@ -39,9 +40,6 @@ struct weir_standing_service {
     struct weir_standing_tally tally;
 };
 
-/* What the list files say, read. */
-struct weir_standing_lists;
-
 /* Opens the history and the map, with what is in force in the history. Errors: those of
  * weir_history_open and weir_standing_create; *reason says which file and why. */
 int weir_standing_service_open(struct weir_standing_service **service,
@@ -58,16 +56,8 @@ int weir_standing_service_join(struct weir_standing_service *service, uv_loop_t 
 void weir_standing_service_stop(struct weir_standing_service *service);
 void weir_standing_service_close(struct weir_standing_service *service);
 
-/* Reads all list files; on the background thread, too. The caller frees *lists. Errors: those of
- * weir_list_read; *reason names file and line. */
-int weir_standing_lists_read(struct weir_standing_lists **lists,
-                             const struct weir_standing_settings *settings,
-                             struct weir_reason *reason) __attribute__((warn_unused_result));
-void weir_standing_lists_free(struct weir_standing_lists *lists);
-
 /* Puts lists in force in place of those that are. What finds no room is logged. */
 void weir_standing_service_set_lists(struct weir_standing_service *service,
-                                     const struct weir_standing_settings *settings,
                                      const struct weir_standing_lists *lists, uint64_t now_ns);
 
 /* A value of a kind, as an operator names it. */

@@ -8,11 +8,8 @@
 
 #include <cmocka.h>
 
-#include <unistd.h>
-
 #include "standing/list.h"
 #include "standing_test.h"
-#include "temporary.h"
 
 static const struct weir_standing_kind users = {.name = {"user", 4}};
 static const struct weir_standing_kind addresses = {
@@ -125,26 +122,6 @@ static void test_an_error_of_the_taker_ends_it(void **state)
                      WEIR_ERR_FULL);
 }
 
-static void test_a_file_is_read_whole(void **state)
-{
-    char path[TEMPORARY_MAX];
-    struct weir_reason reason = {""};
-    int fd = temporary_file(path), count = 0;
-    FILE *file = fdopen(fd, "w");
-    struct text text = {.used = 0};
-
-    assert_non_null(file);
-    for (count = 0; count < 40000; count++)
-        fprintf(file, "# %d\n", count);
-    fprintf(file, "ada");
-    fclose(file);
-    assert_int_equal(weir_list_read(&users, path, take_value, &text, &reason), 0);
-    assert_string_equal(text.data, "40001:ada ");
-    unlink(path);
-    assert_int_equal(weir_list_read(&users, path, take_value, &text, &reason), WEIR_ERR_IO);
-    assert_memory_equal(reason.text, path, strlen(path));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,7 +130,6 @@ int main(void)
         cmocka_unit_test(test_errors_name_file_and_line),
         cmocka_unit_test(test_a_value_may_have_1024_bytes),
         cmocka_unit_test(test_an_error_of_the_taker_ends_it),
-        cmocka_unit_test(test_a_file_is_read_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,11 +8,10 @@
 
 #include "core/answer.h"
 #include "core/bytes.h"
-#include "rules/file.h"
 #include "rules/load/attributes.h"
 #include "rules/load/key.h"
 #include "rules/load/limit_fields.h"
-#include "standing/list.h"
+#include "rules/standing_lists.h"
 
 #define BODY_MAX 4096 /* it goes into the buffer of a reply */
 #define TYPE_MAX 100
@@ -210,9 +209,7 @@ static void check_list(struct rules_loader *loader, const struct rules_node *nod
 {
     const struct weir_standing_settings *standing = &loader->rules->settings.standing;
     struct weir_reason reason = {{0}};
-    int err = weir_file_check(list->path, &reason); /* a FIFO would never end */
-    if (err == 0)
-        err = weir_list_read(&standing->kinds[list->kind], list->path, pass_over, NULL, &reason);
+    int err = weir_list_read(&standing->kinds[list->kind], list->path, pass_over, NULL, &reason);
     if (err == WEIR_ERR_MEMORY)
         loader->no_memory = true;
     else if (err < 0)
