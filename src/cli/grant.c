@@ -7,14 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/admin_client.h"
-#include "cli/options.h"
+#include "cli/admin_access.h"
 #include "core/reason.h"
 #include "rules/match/key_values.h"
-#include "server/daemon/server.h"
 
 struct grant_options {
-    const char *admin, *token;
+    struct admin_access access;
     const char *keys[WEIR_KEY_VALUES_MAX];
     struct admin_grant grant;
 };
@@ -35,14 +33,7 @@ static bool take_key(void *field, char *value, struct weir_reason *reason)
 #define AT(field) .at = offsetof(struct grant_options, field)
 
 static const struct cli_option options_table[] = {
-    CLI_OPTION(0, "admin", "ADDRESS",
-               "its admin listener, HOST:PORT, [IPV6]:PORT or unix:/PATH\n"
-               "(" WEIR_ADMIN_ADDRESS_DEFAULT ")",
-               .kind = CLI_TEXT, AT(admin)),
-    CLI_OPTION(0, "token", "TOKEN",
-               "the admin token. WEIR_ADMIN_TOKEN in the environment does the\n"
-               "same and is not seen by other users",
-               .kind = CLI_TEXT, AT(token)),
+    ADMIN_ACCESS_OPTIONS(offsetof(struct grant_options, access)),
     CLI_OPTION(0, "limit", "NAME", "a limit of the rules file", .kind = CLI_TEXT, AT(grant.limit)),
     CLI_OPTION(0, "key", "VALUE", "a value of its key; once for each, in the order of the file",
                .kind = CLI_TAKEN, .take = take_key),
@@ -64,31 +55,32 @@ static const struct cli_syntax syntax = {
     .count = sizeof options_table / sizeof *options_table,
 };
 
+struct granting {
+    const struct admin_grant *grant;
+    struct admin_granted granted;
+};
+
+static int give(struct admin_client *client, void *context, struct weir_reason *reason)
+{
+    struct granting *granting = context;
+    return admin_client_grant(client, granting->grant, &granting->granted, reason);
+}
+
 static int run(const struct grant_options *options)
 {
-    struct admin_granted granted;
-    struct weir_reason reason = {{0}};
-    struct admin_client *client;
-    int error = admin_client_open(&client, options->admin, options->token);
-    if (error < 0) {
-        cli_error("%s", weir_error_text(error));
-        return EXIT_FAILURE;
-    }
-    error = admin_client_grant(client, &options->grant, &granted, &reason);
-    admin_client_close(client);
-    if (error < 0) {
-        cli_error("%s: %s", options->admin, reason.text);
-        return EXIT_FAILURE;
-    }
-    printf("%s: %" PRIu64 " of %" PRIu64 " remain%s\n", options->grant.limit, granted.remaining,
-           granted.limit, granted.granted ? "" : "; there was nothing to give back");
+    struct granting granting = {.grant = &options->grant};
+    const struct admin_granted *granted = &granting.granted;
+    int status = admin_access_call(&options->access, give, &granting);
+    if (status != EXIT_SUCCESS)
+        return status;
+    printf("%s: %" PRIu64 " of %" PRIu64 " remain%s\n", options->grant.limit, granted->remaining,
+           granted->limit, granted->granted ? "" : "; there was nothing to give back");
     return cli_finish(EXIT_SUCCESS);
 }
 
 int weir_command_grant(int argc, char **argv)
 {
-    struct grant_options options = {.admin = WEIR_ADMIN_ADDRESS_DEFAULT,
-                                    .token = getenv("WEIR_ADMIN_TOKEN")};
+    struct grant_options options = {.access = admin_access_default()};
     options.grant.keys = options.keys;
     int status;
     if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)

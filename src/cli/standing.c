@@ -8,15 +8,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/admin_client.h"
-#include "cli/options.h"
-#include "server/daemon/server.h"
+#include "cli/admin_access.h"
 
 #define ADDRESS_KIND "client.ip"
 #define DURATION_MAX_MS (UINT64_C(100) * 365 * 86400 * 1000)
 
 struct standing_options {
-    const char *admin, *token;
+    struct admin_access access;
     const char *reason, *by;
     const char *kind, *level;
     uint64_t count, skip;
@@ -24,15 +22,7 @@ struct standing_options {
 
 #define AT(field) .at = offsetof(struct standing_options, field)
 
-#define OPTIONS_OF_ALL                                                                             \
-    CLI_OPTION(0, "admin", "ADDRESS",                                                              \
-               "its admin listener, HOST:PORT, [IPV6]:PORT or unix:/PATH\n"                        \
-               "(" WEIR_ADMIN_ADDRESS_DEFAULT ")",                                                 \
-               .kind = CLI_TEXT, AT(admin)),                                                       \
-        CLI_OPTION(0, "token", "TOKEN",                                                            \
-                   "the admin token. WEIR_ADMIN_TOKEN in the environment does the\n"               \
-                   "same and is not seen by other users",                                          \
-                   .kind = CLI_TEXT, AT(token))
+#define OPTIONS_OF_ALL ADMIN_ACCESS_OPTIONS(offsetof(struct standing_options, access))
 #define OPTIONS_OF_CHANGES                                                                         \
     CLI_OPTION(0, "reason", "TEXT", "why; up to 127 bytes. Callers that are refused see it",       \
                .kind = CLI_TEXT, AT(reason)),                                                      \
@@ -226,25 +216,33 @@ static void print_in_force(const json_t *answer)
 
 /* --- Calls ------------------------------------------------------------------------------------ */
 
+/* One request, and the object that answers it. */
+struct exchange {
+    const char *method, *path;
+    const struct admin_parameter *parameters;
+    size_t count;
+    const char *body;
+    json_t *answer;
+};
+
+static int exchange(struct admin_client *client, void *context, struct weir_reason *reason)
+{
+    struct exchange *one = context;
+
+    return admin_client_call(client, one->method, one->path, one->parameters, one->count, one->body,
+                             &one->answer, reason);
+}
+
 /* Sends one request; *answer is the caller's. Returns the exit status. */
 static int call(const struct standing_options *options, const char *method, const char *path,
                 const struct admin_parameter *parameters, size_t count, const char *body,
                 json_t **answer)
 {
-    struct weir_reason reason = {{0}};
-    struct admin_client *client;
-    int error = admin_client_open(&client, options->admin, options->token);
+    struct exchange one = {method, path, parameters, count, body, NULL};
+    int status = admin_access_call(&options->access, exchange, &one);
 
-    *answer = NULL;
-    if (error < 0) {
-        cli_error("%s", weir_error_text(error));
-        return EXIT_FAILURE;
-    }
-    error = admin_client_call(client, method, path, parameters, count, body, answer, &reason);
-    admin_client_close(client);
-    if (error < 0)
-        cli_error("%s: %s", options->admin, reason.text);
-    return error < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    *answer = one.answer;
+    return status;
 }
 
 static int set(const struct standing_options *options, const struct caller *caller,
@@ -323,10 +321,8 @@ static bool read_options(const struct cli_syntax *syntax, int *argc, char ***arg
 {
     int first;
 
-    *options = (struct standing_options){.admin = WEIR_ADMIN_ADDRESS_DEFAULT,
-                                         .token = getenv("WEIR_ADMIN_TOKEN"),
-                                         .by = user_name(),
-                                         .count = 100};
+    *options = (struct standing_options){
+        .access = admin_access_default(), .by = user_name(), .count = 100};
     first = cli_read_options(syntax, *argc, *argv, options, status);
     if (first < 0)
         return false;
