@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see health.h: a heap of requests that have not ended, the earliest first */
+/* see health.h */
 #include "cli/replay/health.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "cli/replay/due_queue.h"
 #include "cli/replay/report.h"
 #include "server/adaptive/controllers.h"
 
@@ -14,7 +14,8 @@
 #define QUIET_STEPS 4 /* ticks in what follows: the scale rises at most twice */
 
 struct ending {
-    uint64_t due_ns, number, latency_ns;
+    struct due_time time;
+    uint64_t latency_ns;
     uint32_t status, count;
     uint32_t rules[WEIR_CHECKS_MAX];
 };
@@ -29,9 +30,8 @@ struct lowest {
 struct replay_health {
     struct weir_rules *rules;
     struct weir_controllers *controllers;
-    struct ending *heap;
-    size_t count, room;
-    uint64_t number, ticked_ns; /* ticked_ns 0: not begun */
+    struct due_queue endings; /* requests that have not ended */
+    uint64_t ticked_ns;       /* 0: not begun */
     struct lowest *lowest;
     uint32_t limit_count, visited;
     uint64_t step_ns; /* of the tick at hand */
@@ -51,6 +51,7 @@ int replay_health_open(struct replay_health **health, struct weir_rules *rules)
     if (!new)
         return WEIR_ERR_MEMORY;
     new->rules = rules;
+    new->endings.item_size = sizeof(struct ending);
     new->limit_count = count;
     new->lowest = calloc(count, sizeof *new->lowest);
 
@@ -71,53 +72,11 @@ void replay_health_close(struct replay_health *health)
         return;
     weir_controllers_close(health->controllers);
     free(health->lowest);
-    free(health->heap);
+    due_queue_free(&health->endings);
     free(health);
 }
 
 /* --- Requests that have not ended ------------------------------------------------------------- */
-
-static bool is_before(const struct ending *a, const struct ending *b)
-{
-    return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->number < b->number;
-}
-
-static int push(struct replay_health *health, const struct ending *ending)
-{
-    if (health->count == health->room) {
-        size_t room = health->room != 0 ? health->room * 2 : 64;
-        struct ending *heap = realloc(health->heap, room * sizeof *heap);
-
-        if (!heap)
-            return WEIR_ERR_MEMORY;
-        health->heap = heap;
-        health->room = room;
-    }
-
-    size_t at = health->count++;
-
-    for (; at > 0 && is_before(ending, &health->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        health->heap[at] = health->heap[(at - 1) / 2];
-    health->heap[at] = *ending;
-    return 0;
-}
-
-static void pop(struct replay_health *health, struct ending *first)
-{
-    struct ending *heap = health->heap;
-    const struct ending last = heap[--health->count];
-    size_t at = 0, child;
-
-    *first = heap[0];
-    while ((child = 2 * at + 1) < health->count) {
-        child += child + 1 < health->count && is_before(&heap[child + 1], &heap[child]);
-        if (!is_before(&heap[child], &last))
-            break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = last;
-}
 
 int replay_health_add(struct replay_health *health, const struct weir_decision *decision,
                       uint64_t now_ns, uint64_t latency_ns, uint64_t status)
@@ -131,10 +90,9 @@ int replay_health_add(struct replay_health *health, const struct weir_decision *
             ending.rules[ending.count++] = decision->checks[i].rule;
     if (ending.count == 0)
         return 0;
-    ending.number = health->number++;
-    if (__builtin_add_overflow(now_ns, latency_ns, &ending.due_ns))
-        ending.due_ns = UINT64_MAX;
-    return push(health, &ending);
+    if (__builtin_add_overflow(now_ns, latency_ns, &ending.time.due_ns))
+        ending.time.due_ns = UINT64_MAX;
+    return due_queue_push(&health->endings, &ending);
 }
 
 /* --- Virtual time ----------------------------------------------------------------------------- */
@@ -187,14 +145,17 @@ void replay_health_move(struct replay_health *health, uint64_t now_ns)
 
     if (health->ticked_ns == 0)
         tick(health, now_ns);
-    while (health->count > 0 &&
-           (health->heap[0].due_ns <= now_ns || health->count >= REPLAY_ENDINGS_MAX)) {
-        pop(health, &ending);
-        if (ending.due_ns > health->ticked_ns && ending.due_ns <= now_ns)
-            tick_until(health, ending.due_ns);
+    while (health->endings.count > 0 && (due_queue_first_ns(&health->endings) <= now_ns ||
+                                         health->endings.count >= REPLAY_ENDINGS_MAX)) {
+        due_queue_pop(&health->endings, &ending);
+
+        uint64_t due_ns = ending.time.due_ns;
+
+        if (due_ns > health->ticked_ns && due_ns <= now_ns)
+            tick_until(health, due_ns);
 
         const struct weir_ended ended = {
-            .now_ns = ending.due_ns,
+            .now_ns = due_ns,
             .latency_ns = ending.latency_ns,
             .has_latency = ending.latency_ns != 0,
             .status = ending.status,

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see outcomes.h: a heap, the earliest first; of those due at one time the first that came
- */
+/* see outcomes.h */
 #include "cli/replay/outcomes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/replay/due_queue.h"
+
 struct outcome {
-    uint64_t due_ns, number;
+    struct due_time time;
     uint32_t status, size;
     char *token;
 };
 
 struct replay_outcomes {
     struct weir_engine *engine;
-    struct outcome *heap;
-    size_t count, room;
-    uint64_t number;
+    struct due_queue queue;
     bool expected; /* of the decision at hand */
 };
 
 struct replay_outcomes *replay_outcomes_open(struct weir_engine *engine)
 {
     struct replay_outcomes *outcomes = calloc(1, sizeof *outcomes);
-    if (outcomes)
+    if (outcomes) {
         outcomes->engine = engine;
+        outcomes->queue.item_size = sizeof(struct outcome);
+    }
     return outcomes;
 }
 
@@ -32,9 +33,12 @@ void replay_outcomes_close(struct replay_outcomes *outcomes)
 {
     if (!outcomes)
         return;
-    for (size_t i = 0; i < outcomes->count; i++)
-        free(outcomes->heap[i].token);
-    free(outcomes->heap);
+    while (outcomes->queue.count > 0) {
+        struct outcome outcome;
+        due_queue_pop(&outcomes->queue, &outcome);
+        free(outcome.token);
+    }
+    due_queue_free(&outcomes->queue);
     free(outcomes);
 }
 
@@ -53,48 +57,6 @@ void replay_outcomes_expect(struct replay_outcomes *outcomes, struct weir_decisi
                                                        WEIR_RESERVATION_LIFE_MAX_NS, NULL) == 0;
 }
 
-static bool is_before(const struct outcome *a, const struct outcome *b)
-{
-    return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->number < b->number;
-}
-
-static int push(struct replay_outcomes *outcomes, struct outcome outcome)
-{
-    if (outcomes->count == outcomes->room) {
-        size_t room = outcomes->room != 0 ? outcomes->room * 2 : 64;
-        struct outcome *heap = realloc(outcomes->heap, room * sizeof *heap);
-        if (!heap)
-            return WEIR_ERR_MEMORY;
-        outcomes->heap = heap;
-        outcomes->room = room;
-    }
-    size_t at = outcomes->count++;
-    while (at > 0 && is_before(&outcome, &outcomes->heap[(at - 1) / 2])) {
-        outcomes->heap[at] = outcomes->heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    outcomes->heap[at] = outcome;
-    return 0;
-}
-
-static struct outcome pop(struct replay_outcomes *outcomes)
-{
-    struct outcome *heap = outcomes->heap, first = heap[0];
-    struct outcome last = heap[--outcomes->count];
-    size_t at = 0, child;
-    while ((child = 2 * at + 1) < outcomes->count) {
-        if (child + 1 < outcomes->count && is_before(&heap[child + 1], &heap[child]))
-            child++;
-        if (!is_before(&heap[child], &last))
-            break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = last;
-    heap[outcomes->count].token = NULL; /* it has moved, or is the caller's */
-    return first;
-}
-
 int replay_outcomes_add(struct replay_outcomes *outcomes, const struct weir_decision *decision,
                         uint64_t now_ns, uint64_t latency_ns, uint64_t status)
 {
@@ -105,15 +67,14 @@ int replay_outcomes_add(struct replay_outcomes *outcomes, const struct weir_deci
     outcomes->expected = false;
     size_t size = weir_engine_reservation(outcomes->engine, decision, now_ns, &life_ns, &id, text);
     uint64_t wait_ns = latency_ns < REPLAY_LATENCY_MAX_NS ? latency_ns : REPLAY_LATENCY_MAX_NS;
-    struct outcome outcome = {.due_ns = now_ns + wait_ns,
-                              .number = outcomes->number++,
+    struct outcome outcome = {.time.due_ns = now_ns + wait_ns,
                               .status = (uint32_t)status,
                               .size = (uint32_t)size,
                               .token = malloc(size)};
     if (!outcome.token)
         return WEIR_ERR_MEMORY;
     memcpy(outcome.token, text, size);
-    int error = push(outcomes, outcome);
+    int error = due_queue_push(&outcomes->queue, &outcome);
     if (error < 0)
         free(outcome.token);
     return error;
@@ -122,15 +83,17 @@ int replay_outcomes_add(struct replay_outcomes *outcomes, const struct weir_deci
 struct weir_decision *replay_outcomes_due(struct replay_outcomes *outcomes, uint64_t now_ns,
                                           uint64_t *due_ns)
 {
-    if (outcomes->count == 0 ||
-        (outcomes->heap[0].due_ns > now_ns && outcomes->count < REPLAY_OUTCOMES_MAX))
+    struct due_queue *queue = &outcomes->queue;
+    if (queue->count == 0 ||
+        (due_queue_first_ns(queue) > now_ns && queue->count < REPLAY_OUTCOMES_MAX))
         return NULL;
     struct weir_decision *decision = weir_engine_take(outcomes->engine);
     if (!decision)
         return NULL; /* never: one decision at a time is in use */
-    struct outcome outcome = pop(outcomes);
+    struct outcome outcome;
+    due_queue_pop(queue, &outcome);
     const struct weir_settle settle = {.how = WEIR_SETTLE_STATUS, .status = outcome.status};
-    *due_ns = outcome.due_ns < now_ns ? outcome.due_ns : now_ns;
+    *due_ns = outcome.time.due_ns < now_ns ? outcome.time.due_ns : now_ns;
     int error = weir_engine_apply_settle(outcomes->engine, decision,
                                          (struct weir_bytes){outcome.token, outcome.size}, &settle,
                                          *due_ns);
