@@ -7,7 +7,7 @@
 
 #include "rules/standing_lists.h"
 
-#define TRY_EVERY_NS UINT64_C(100000000)
+#define TRY_EVERY_MS 100
 
 /* Opens the map beside the file. Errors: as weir_standing_open. */
 static int open_map(struct weir_standing **map, const char *file, struct weir_reason *reason)
@@ -61,24 +61,32 @@ int weir_standing_reader_open(struct weir_standing_reader *reader, const struct 
 void weir_standing_reader_close(struct weir_standing_reader *reader)
 {
     weir_standing_close(reader->map);
-    *reader = (struct weir_standing_reader){NULL, 0};
+    *reader = (struct weir_standing_reader){NULL, 0, 0};
 }
 
 bool weir_standing_reader_renew(struct weir_standing_reader *reader, const struct weir_rules *rules,
-                                uint64_t (*clock)(void))
+                                uint64_t now_ns)
 {
     struct weir_standing *map;
     struct weir_reason reason;
-    if (!file_of(rules) || !weir_standing_reader_stale(reader))
+    bool dropped = false;
+    if (!file_of(rules))
         return false;
-    uint64_t now_ns = clock();
-    if (reader->tried_ns != 0 && now_ns - reader->tried_ns < TRY_EVERY_NS)
-        return false;
-    reader->tried_ns = now_ns;
+    if (reader->map && weir_standing_cut(reader->map)) {
+        weir_standing_reader_close(reader);
+        dropped = true;
+    }
+    reader->looked_us = (uint32_t)(now_ns / 1000);
+    if (reader->map && !weir_standing_replaced(reader->map))
+        return dropped;
+    uint32_t now_ms = (uint32_t)(now_ns / 1000000) | 1; /* never 0 */
+    if (reader->tried_ms != 0 && now_ms - reader->tried_ms < TRY_EVERY_MS)
+        return dropped;
+    reader->tried_ms = now_ms;
     if (open_map(&map, file_of(rules), &reason) < 0)
-        return false;
+        return dropped;
     weir_standing_close(reader->map);
     reader->map = map;
-    reader->tried_ns = 0;
+    reader->tried_ms = 0;
     return true;
 }

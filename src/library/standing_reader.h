@@ -7,6 +7,10 @@
  * there is no map, all callers are good. Rules without `file` have lists alone: those are in a map
  * in private memory, which all lanes share.
  *
+ * A file that is cut short while it is mapped would end the process with SIGBUS, and a library
+ * installs no signal handlers. So its size is looked at before a check, unless that was done in the
+ * last WEIR_STANDING_LOOK_EVERY_US. Only a cut between that look and the check is not noticed.
+ *
  * Threads: one owner, as its lane.
  */
 #ifndef WEIR_LIBRARY_STANDING_READER_H
@@ -15,9 +19,13 @@
 #include "rules/rules.h"
 #include "standing/standing.h"
 
+/* How old the last look at the file's size may be. A look takes about half a microsecond. */
+#define WEIR_STANDING_LOOK_EVERY_US 20
+
 struct weir_standing_reader {
     struct weir_standing *map; /* NULL: none */
-    uint64_t tried_ns;         /* when it could last not be opened; 0: never */
+    uint32_t tried_ms;         /* when it could last not be opened; 0: never */
+    uint32_t looked_us;        /* when its file's size was looked at */
 };
 
 /* Opens the map of these rules, if they have `file`; a map that is not there yet is no error. The
@@ -32,16 +40,20 @@ void weir_standing_reader_close(struct weir_standing_reader *reader);
 int weir_standing_lists_open(struct weir_standing **lists, const struct weir_rules *rules,
                              struct weir_reason *reason);
 
-/* Whether a map is missing or replaced, so that weir_standing_reader_renew has to look: one or two
- * loads. */
-static inline bool weir_standing_reader_stale(const struct weir_standing_reader *reader)
+/* Whether a map is missing, replaced, or due for a look at its size, so that
+ * weir_standing_reader_renew has to be called: a few loads. `now_ns` as renew's clock. */
+static inline bool weir_standing_reader_stale(const struct weir_standing_reader *reader,
+                                              uint64_t now_ns)
 {
-    return !reader->map || weir_standing_replaced(reader->map);
+    return !reader->map ||
+           (uint32_t)(now_ns / 1000) - reader->looked_us >= WEIR_STANDING_LOOK_EVERY_US ||
+           weir_standing_replaced(reader->map);
 }
 
-/* Opens the map again where it is stale, at most ten times a second; keeps the old one until that
- * succeeds. `clock` gives nanoseconds of any steady clock. Returns whether the map is another. */
+/* Opens the map again where it is missing or replaced, at most ten times a second; keeps the old
+ * one until that succeeds. A map whose file was cut short is dropped at once: all callers are good
+ * until there is another one. `now_ns`: of any steady clock. Returns whether the map is another. */
 bool weir_standing_reader_renew(struct weir_standing_reader *reader, const struct weir_rules *rules,
-                                uint64_t (*clock)(void));
+                                uint64_t now_ns);
 
 #endif

@@ -152,7 +152,7 @@ static int open_guard(struct weir *weir)
  * of it. */
 static int try_standing(const struct weir_rules *rules, struct weir_reason *reason)
 {
-    struct weir_standing_reader reader = {NULL, 0};
+    struct weir_standing_reader reader = {NULL, 0, 0};
     int err = weir_standing_reader_open(&reader, rules, reason);
     weir_standing_reader_close(&reader);
     return err;
@@ -370,10 +370,11 @@ static uint64_t boot_clock(void)
 static void renew_standing(struct weir_lane *lane)
 {
     const struct weir_rules *rules = weir_engine_rules(lane->engine);
-    if (__builtin_expect(weir_rules_settings(rules)->standing.file == NULL, 1) ||
-        !weir_standing_reader_stale(&lane->standing))
+    if (__builtin_expect(weir_rules_settings(rules)->standing.file == NULL, 1))
         return;
-    if (weir_standing_reader_renew(&lane->standing, rules, boot_clock))
+    uint64_t now_ns = boot_clock();
+    if (weir_standing_reader_stale(&lane->standing, now_ns) &&
+        weir_standing_reader_renew(&lane->standing, rules, now_ns))
         weir_engine_set_standing(lane->engine, lane->standing.map);
 }
 

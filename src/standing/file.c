@@ -197,6 +197,13 @@ void standing_file_discard(const char *path)
         unlink(name);
 }
 
+bool standing_file_cut(const struct weir_standing *map)
+{
+    struct stat status;
+
+    return map->fd >= 0 && fstat(map->fd, &status) == 0 && (uint64_t)status.st_size < map->bytes;
+}
+
 void standing_file_unmap(struct weir_standing *map)
 {
     if (map->base)

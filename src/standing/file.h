@@ -28,6 +28,9 @@ int standing_file_publish(const char *path, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 void standing_file_discard(const char *path);
 
+/* Whether the file is smaller than its map; never of private memory. */
+bool standing_file_cut(const struct weir_standing *map);
+
 void standing_file_unmap(struct weir_standing *map);
 
 #endif

@@ -212,6 +212,11 @@ bool weir_standing_replaced(const struct weir_standing *standing)
     return __atomic_load_n(&standing->header->replaced, __ATOMIC_RELAXED) != 0;
 }
 
+bool weir_standing_cut(const struct weir_standing *standing)
+{
+    return standing_file_cut(standing);
+}
+
 void weir_standing_id(const struct weir_standing *standing, struct weir_bytes kind,
                       struct weir_bytes value, uint64_t id[2])
 {

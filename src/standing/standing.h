@@ -108,6 +108,10 @@ void weir_standing_close(struct weir_standing *standing);
  * keep this map until that succeeds. */
 bool weir_standing_replaced(const struct weir_standing *standing);
 
+/* Whether the file has become smaller than the map, as by `truncate` or a copy over it: a touch of
+ * what it no longer has ends the process with SIGBUS. One system call. */
+bool weir_standing_cut(const struct weir_standing *standing);
+
 /* The longest text of a kind, in bytes. */
 #define WEIR_STANDING_KIND_MAX 128
 

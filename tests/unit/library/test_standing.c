@@ -189,6 +189,34 @@ static void rules_without_a_file_have_their_lists(void **state)
     weir_close(weir);
 }
 
+/* The look at its size may be 20 us old. */
+static void let_a_look_grow_old(void)
+{
+    uint64_t until_ns = wall_ns() + 1000000;
+    while (wall_ns() < until_ns)
+        ;
+}
+
+static void a_map_that_is_cut_short_is_dropped_without_a_signal(void **state)
+{
+    struct weir_standing *map = create_map();
+    struct weir *weir = open_weir();
+    hold(map, "eve", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
+    assert_false(ask(weir, "eve").allowed);
+    assert_int_equal(truncate(map_path, 0), 0);
+    let_a_look_grow_old();
+    assert_true(ask(weir, "eve").allowed);
+    unlink(map_path); /* as the advice is */
+    struct weir_standing *other = create_map();
+    hold(other, "eve", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
+    uint64_t deadline_ns = wall_ns() + 60 * SECOND;
+    while (ask(weir, "eve").allowed)
+        assert_true(wall_ns() < deadline_ns);
+    weir_close(weir);
+    weir_standing_close(other);
+    weir_standing_close(map);
+}
+
 static void a_map_that_is_none_is_an_error(void **state)
 {
     struct weir *weir;
@@ -211,6 +239,7 @@ int main(void)
         TEST(a_map_that_comes_later_counts_once_it_is_there),
         TEST(a_reload_keeps_it),
         TEST(rules_without_a_file_have_their_lists),
+        TEST(a_map_that_is_cut_short_is_dropped_without_a_signal),
         TEST(a_map_that_is_none_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
