@@ -67,12 +67,13 @@ void weir_worker_settle(struct weir_worker *base, uint64_t now_ns)
     worker_decide(worker);
 }
 
-/* Decisions that are at a shared store, or wait for the lookup of a caller, are no longer gathered,
- * but they are taken. */
+/* Decisions that are at a shared store, wait for the lookup of a caller, or are made and wait for
+ * their reply (which is held back, or behind one that is), are no longer gathered, but they are
+ * taken. The last are those that remain when all that could be written was. */
 static bool worker_room(const struct weir_worker_state *worker)
 {
     uint32_t taken = worker->taken;
-    return (taken < WEIR_GATHER_MAX ||
+    return (taken < WEIR_GATHER_MAX + worker->kept ||
             taken < WEIR_GATHER_MAX + weir_engine_pending(worker->base.engine) + worker->held) &&
            taken + WEIR_BATCH_MAX <= worker->decisions;
 }
@@ -212,6 +213,7 @@ static void worker_turn(struct weir_worker_state *worker)
         if (worker->queued || worker->run_wanted || weir_engine_waits(worker->base.engine))
             worker_decide(worker);
         worker_flush(worker);
+        worker->kept = worker->taken;
         if (worker->stalled && worker_room(worker))
             worker_unstall(worker);
     } while (worker->queued || worker->dirty);

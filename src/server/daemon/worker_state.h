@@ -37,6 +37,7 @@ struct weir_worker_state {
     uint32_t taken;     /* out of it */
     uint32_t queued;    /* decisions in the engine since its last run */
     uint32_t held;      /* in batches that wait for the lookup of a caller */
+    uint32_t kept;      /* taken, once all that could be written was: see worker_room */
 
     struct weir_wheel wheel;
     struct weir_connection *all;                    /* every open connection */

@@ -206,6 +206,18 @@ def test_eight_late_denials_of_a_prefix_are_held_until_weir_ends(tmp_path):
         assert weir.wait() == 0
 
 
+def test_a_worker_that_holds_many_replies_answers_others(tmp_path):
+    late = {"name": "late", "match": {"path": "/late"}, "key": ["client.ip"], "rate": "0/h",
+            "reject": {"tarpit": "1min"}}
+    with holding(tmp_path, late) as weir:
+        held = [ask_auth(weir, "/late", f"192.0.2.{i % 100}") for i in range(300)]
+        with weir.client() as client:
+            assert client.auth("/").status == 200
+        assert select.select([client.socket for client in held], [], [], 0)[0] == []
+        for client in held:
+            client.close()
+
+
 def test_held_replies_of_delays_tarpits_and_queues_come_in_their_time(tmp_path):
     slow = {"name": "slow", "match": {"path": "/slow"}, "key": [], "rate": "10/h",
             "steps": [{"at": "10%", "delay": "3ms"}]}
