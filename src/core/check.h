@@ -65,11 +65,13 @@ struct weir_check {
     uint8_t flags;         /* enum weir_check_flag */
     uint8_t scale : 7;     /* percent of the limit that this request may use: 1..99; 0: all of it */
     uint8_t scale_kind : 1; /* enum weir_scale_kind; 0 where `scale` is 0 */
-    uint16_t floor : 13;    /* WEIR_OP_DEBIT: 0: none; else 1 + the most that may be owed beyond the
+    uint16_t floor : 12;    /* WEIR_OP_DEBIT: 0: none; else 1 + the most that may be owed beyond the
                                capacity, in percent of it (0..1000): the store lowers `cost` to
                                what it has charged */
     uint16_t on_store_error : 2; /* enum weir_store_failure */
     uint16_t key_is_tuple : 1;   /* `key` is the tuple: weir_rules_key_text writes its text */
+    uint16_t challenged : 1; /* `scale` is that of the limit's challenge, and would be higher, or
+                                none, if the request had passed one. Stores ignore it */
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct weir_check) == 64, "a check is one line");
 

@@ -3,6 +3,8 @@
 #include "engine/action.h"
 
 #include "core/bucket.h"
+#include "core/cell.h"
+#include "core/scale.h"
 #include "engine/borrow.h"
 #include "engine/generation.h"
 #include "engine/pool.h"
@@ -34,21 +36,28 @@ struct use {
     uint64_t used, capacity, owed_ns;
 };
 
-/* What a bucket owes after the request, rounded up. A report from another place has that of the
- * state; what a peek would add is then rounded by itself. */
-static uint64_t owed_after(const struct weir_decision *decision, uint16_t i,
-                           const struct weir_report *report)
+static bool is_owing(const struct weir_check *check)
+{
+    return bucket_is(check->limit->spec.algorithm) && check->limit->spec.rate != 0;
+}
+
+/* A bucket after the request. A report from another place has what is owed, rounded up to a
+ * nanosecond. A peek has charged nothing: what it would charge is added, at its scale. */
+static void read_bucket(const struct weir_decision *decision, uint16_t i,
+                        struct weir_report *report, uint64_t *owed_ns)
 {
     const struct weir_check *check = &decision->checks[i];
     const struct weir_outcome *outcome = &decision->outcomes[i];
-    struct bucket_time owed = {report->reset_after_ns, 0};
-    if (!bucket_is(check->limit->spec.algorithm) || check->limit->spec.rate == 0)
-        return 0;
+    const struct weir_use use = {.now_ns = decision->now_ns};
+    struct weir_cell cell = {.a = decision->now_ns + report->reset_after_ns};
     if (!outcome->reported)
-        owed = bucket_owed(&outcome->cell, decision->now_ns);
-    if (decision->op == WEIR_OP_PEEK)
-        owed = bucket_time_add(check->limit, owed, bucket_cost(check->limit, check->cost));
-    return owed.ns + (owed.rem != 0);
+        cell = outcome->cell;
+    if (decision->op == WEIR_OP_PEEK) {
+        scale_cell_charge(check, &cell, decision->now_ns);
+        weir_cell_report(check->limit, &cell, &use, true, report);
+    }
+    struct bucket_time owed = bucket_owed(&cell, decision->now_ns);
+    *owed_ns = owed.ns + (owed.rem != 0);
 }
 
 /* False: this check has no use that counts. */
@@ -59,11 +68,11 @@ static bool read_use(const struct weir_decision *decision, uint16_t i, struct us
     if ((check->flags & (stateless | WEIR_CHECK_SHADOW)) != 0 || !check->limit)
         return false;
     weir_decision_report_whole(decision, i, &report);
-    use->limit = check->limit;
-    use->capacity = report.limit;
+    *use = (struct use){.limit = check->limit, .capacity = report.limit};
+    if (is_owing(check))
+        read_bucket(decision, i, &report, &use->owed_ns);
     use->used = report.remaining < report.limit ? report.limit - report.remaining : 0;
-    use->owed_ns = owed_after(decision, i, &report);
-    if (decision->op == WEIR_OP_PEEK)
+    if (decision->op == WEIR_OP_PEEK && !is_owing(check))
         use->used =
             check->cost < use->capacity - use->used ? use->used + check->cost : use->capacity;
     return use->capacity > 0;
@@ -112,13 +121,11 @@ static bool is_denying(const struct weir_decision *decision, uint16_t i)
 }
 
 /* Whether the challenge alone denies: the whole limit would admit the request. */
-static bool is_challenged(const struct weir_decision *decision, uint16_t i,
-                          const struct weir_steps *steps)
+static bool is_challenged(const struct weir_decision *decision, uint16_t i)
 {
     const struct weir_check *check = &decision->checks[i];
     struct weir_report report;
-    if (!steps || steps->challenge == 0 || check->scale != steps->challenge ||
-        check->scale_kind != WEIR_SCALE_RESERVE)
+    if (!check->challenged)
         return false;
     weir_decision_report_whole(decision, i, &report);
     return check->cost <= report.remaining;
@@ -126,14 +133,14 @@ static bool is_challenged(const struct weir_decision *decision, uint16_t i,
 
 /* How a limit denies; NONE: it does not. */
 static struct effect denial_of(const struct weir_decision *decision, uint16_t first, uint16_t end,
-                               const struct weir_steps *steps, const struct weir_reject *reject)
+                               const struct weir_reject *reject)
 {
     bool denies = false, challenges = true;
     for (uint16_t i = first; i < end; i++) {
         if (!is_denying(decision, i))
             continue;
         denies = true;
-        challenges = challenges && is_challenged(decision, i, steps);
+        challenges = challenges && is_challenged(decision, i);
     }
     if (!denies)
         return (struct effect){WEIR_ACTION_NONE, 0};
@@ -155,7 +162,7 @@ static struct effect effect_of(const struct weir_decision *decision, uint16_t fi
         return (struct effect){WEIR_ACTION_NONE, 0};
     const struct weir_steps *steps = weir_rules_steps(rules, rule);
     if (decision->verdict == WEIR_DENIED)
-        return denial_of(decision, first, end, steps, weir_rules_reject(rules, rule));
+        return denial_of(decision, first, end, weir_rules_reject(rules, rule));
     if (!steps || decision->source > WEIR_SOURCE_LOCAL ||
         (entry->borrow && weir_borrow_lends(entry->borrow, &decision->checks[first])))
         return (struct effect){WEIR_ACTION_NONE, 0};

@@ -75,6 +75,17 @@ static bool is_enforced(const struct rules_rule *rule, const struct weir_check *
     return (hash[0] >> 32) * 100 >> 32 < rule->enforce;
 }
 
+/* The scale of the challenge counts where it is the smallest. Beside an equal one of another
+ * keyword it changes nothing: then a challenge that was passed would not help. */
+static void join_challenge(const struct rules_rule *rule, struct weir_check *check)
+{
+    uint8_t percent = rule->steps->challenge;
+    if (check->scale != 0 && check->scale <= percent)
+        return;
+    weir_rules_join_scale(check, percent, WEIR_SCALE_RESERVE);
+    check->challenged = 1;
+}
+
 /* What of the limit this request may use. All keywords that say so join their scales here. */
 static void join_scales(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                         struct weir_check *check)
@@ -87,7 +98,7 @@ static void join_scales(struct rules_evaluation *evaluation, const struct rules_
     if (rule->by_standing)
         weir_rules_join_scale(check, rule->by_standing[evaluation->standing], WEIR_SCALE_RATE);
     if (rule->steps && rule->steps->challenge != 0 && !rules_challenge_passed(evaluation))
-        weir_rules_join_scale(check, rule->steps->challenge, WEIR_SCALE_RESERVE);
+        join_challenge(rule, check);
 }
 
 /* The checks of a rule that is `number`, or of its like for others. */
@@ -107,6 +118,7 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     check->flags = rule->flags;
     check->scale = check->scale_kind = 0;
     check->floor = 0;
+    check->challenged = 0;
     check->on_store_error = rule->on_store_error & 3;
     const struct rules_rates *rates = choose_rates(evaluation, rule, number, &own);
     check->limit = rates->limits;

@@ -9,6 +9,7 @@
 #include "model.h"
 #include "rig.h"
 #include "rules/actions/reject.h"
+#include "rules/charge/adaptive.h"
 #include "table_rig.h"
 
 #ifdef MODEL_QUICK
@@ -334,6 +335,42 @@ static void only_a_challenge_that_alone_denies_challenges(void **state)
     close_world();
 }
 
+/* Free requests would be denied just so after a challenge, so they are not sent to one. */
+static void a_challenge_does_not_take_the_denials_of_an_equal_scale_for_its_own(void **state)
+{
+    (void)state;
+    open_world("plans: {free: {}, paid: {}}\n"
+               "default_plan: free\n"
+               "priority: {from: plan}\n"
+               "limits: [{name: a, key: [], rate: 10/h, shed: {free: 50%},\n"
+               "          steps: [{at: 50%, challenge: true}]}]\n");
+    world.plan = "free";
+    for (int i = 1; i <= 5; i++)
+        expect("a", 1, WEIR_ACTION_NONE, 0);
+    expect("a", 1, WEIR_ACTION_REJECT, 0);
+    world.plan = "paid";
+    expect("a", 1, WEIR_ACTION_CHALLENGE, 0);
+    close_world();
+}
+
+/* At a rate of 50 % a cost weighs twice as much. */
+static void a_peek_counts_its_cost_as_a_scale_weighs_it(void **state)
+{
+    (void)state;
+    open_world("adaptive: {c: {algorithm: aimd, max: 10}}\n"
+               "limits: [{name: a, key: [user], algorithm: gcra, rate: 10/s burst 10,\n"
+               "          adaptive: c, steps: [{at: 40%, mark: true}, {at: 60%, delay: true}]}]\n");
+    weir_rules_set_scale(world.rules, 0, 50);
+    expect("a", 1, WEIR_ACTION_NONE, 0);
+    weir_engine_release(world.engine, decide("a", 1, WEIR_OP_PEEK));
+    assert_int_equal(world.answer.action, WEIR_ACTION_MARK);
+    weir_engine_release(world.engine, decide("a", 3, WEIR_OP_PEEK));
+    assert_int_equal(world.answer.action, WEIR_ACTION_DELAY);
+    assert_int_equal(world.answer.delay_ns, 2 * SECOND / 10);
+    expect("a", 1, WEIR_ACTION_MARK, 0);
+    close_world();
+}
+
 static void the_limit_to_blame_shapes_and_the_strictest_denial_counts(void **state)
 {
     (void)state;
@@ -399,6 +436,8 @@ int main(void)
         cmocka_unit_test(random_use_takes_the_steps_of_the_model),
         cmocka_unit_test(a_bucket_lets_a_burst_through_at_its_own_pace),
         cmocka_unit_test(only_a_challenge_that_alone_denies_challenges),
+        cmocka_unit_test(a_challenge_does_not_take_the_denials_of_an_equal_scale_for_its_own),
+        cmocka_unit_test(a_peek_counts_its_cost_as_a_scale_weighs_it),
         cmocka_unit_test(the_limit_to_blame_shapes_and_the_strictest_denial_counts),
         cmocka_unit_test(shadow_and_unlimited_limits_take_no_step),
         cmocka_unit_test(a_queue_that_sheds_keeps_its_places_in_order_of_arrival),
