@@ -13,6 +13,10 @@
 #define LOG_EVERY_NS UINT64_C(10000000000)
 enum { LOG_FALL = 10 };
 
+/* Of a request whose latency is not known, for AIMD: else each failure of a burst would seem
+ * to have begun after the decrease that the one before it caused. */
+#define LATENCY_ASSUMED_NS UINT64_C(1000000000)
+
 /* A controller of the file. What only tables use stays zero for the others. */
 struct controller {
     const struct weir_adaptive *adaptive;
@@ -88,13 +92,16 @@ static uint32_t number_of(const struct follower *follower)
 static uint8_t percent_of(const struct controller *controller, const struct follower *follower)
 {
     const struct weir_adaptive *adaptive = follower->adaptive;
-    uint64_t most, percent;
+    bool aimd = adaptive->kind == WEIR_ADAPTIVE_AIMD;
+    uint64_t least, most, percent, floor_percent;
 
     if (adaptive->kind == WEIR_ADAPTIVE_HEALTH)
         return controller->health.percent;
-    most = adaptive->kind == WEIR_ADAPTIVE_AIMD ? adaptive->aimd.max : adaptive->gradient2.max;
+    least = aimd ? adaptive->aimd.min : adaptive->gradient2.min;
+    most = aimd ? adaptive->aimd.max : adaptive->gradient2.max;
     percent = (uint64_t)number_of(follower) * 100 / most;
-    return (uint8_t)(percent > 0 ? percent : 1);
+    floor_percent = (least * 100 + most - 1) / most; /* rounded up: never less than `min` */
+    return (uint8_t)(percent > floor_percent ? percent : floor_percent);
 }
 
 static void log_move(struct weir_controllers *controllers, const struct controller *controller,
@@ -311,8 +318,8 @@ static void learn(struct weir_controllers *controllers, struct follower *followe
     struct controller *controller = &controllers->list[follower->limit->adaptive];
     const struct weir_adaptive *adaptive = follower->adaptive;
     const struct weir_result result = {
-        ended->now_ns, ended->latency_ns, ended->in_flight,
-        weir_adaptive_failed(adaptive, ended->status, ended->latency_ns)};
+        ended->now_ns, ended->has_latency ? ended->latency_ns : LATENCY_ASSUMED_NS,
+        ended->in_flight, weir_adaptive_failed(adaptive, ended->status, ended->latency_ns)};
 
     switch (adaptive->kind) {
     case WEIR_ADAPTIVE_AIMD:

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from daemon.http import request_bytes
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 from model.program import run_weir
@@ -96,6 +97,25 @@ def test_aimd_moves_with_each_result(tmp_path):
         while weir.check().status == 200:
             leases += 1
         assert leases == 50
+
+
+def test_aimd_takes_a_burst_of_failures_without_latencies_for_one(tmp_path):
+    with Weir(tmp_path, rules(SLOTS, INFLIGHT)) as weir, weir.client() as client:
+        body = {"status": 503}
+        for _ in range(3):
+            client.send(request_bytes("POST", "/v1/report", {"Content-Type": "application/json"},
+                                      json.dumps(body).encode()))
+        assert [client.reply().status for _ in range(3)] == [200] * 3
+        assert health(weir)["limits"][0]["limit"] == 50
+
+
+def test_a_scale_leaves_no_less_than_the_minimum(tmp_path):
+    wide = {"inflight": {"algorithm": "aimd", "min": 30, "max": 2000, "decrease": "1%"}}
+    with Weir(tmp_path, rules({**SLOTS, "limit": 2000}, wide)) as weir:
+        report(weir, {"status": 503, "latency_ms": 1})
+        assert health(weir)["limits"][0]["limit"] == 30
+        assert scale_of(weir, "slots") == 2
+        assert weir.check(cost=30).status == 200
 
 
 def test_a_settlement_is_a_result_once(tmp_path):
