@@ -30,6 +30,7 @@ static struct weir_lookup *copy_request(struct weir_engine *engine,
     memset(lookup, 0, sizeof *lookup);
     lookup->size = size;
     lookup->client = request->client;
+    lookup->trusted = request->trusted;
     lookup->cost = request->cost;
     lookup->resting = query->resting;
     lookup->now_ns = query->now_ns;
@@ -81,6 +82,7 @@ static int apply_again(struct weir_engine *engine, struct weir_lookup *lookup)
     struct weir_reason *reason = &lookup->reason;
     struct weir_request request; /* of its values, only those below `count` are ever read */
     request.client = lookup->client;
+    request.trusted = lookup->trusted;
     request.cost = lookup->cost;
     request.count = lookup->count;
     memcpy(request.values, lookup->values, lookup->count * sizeof *lookup->values);

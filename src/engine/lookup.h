@@ -49,6 +49,7 @@ struct weir_lookup {
     char key[WEIR_IDEMPOTENCY_KEY_MAX];
     /* The request, whose values point behind them. */
     struct weir_address client;
+    bool trusted;
     uint64_t cost, resting, now_ns;
     uint16_t count;
     struct weir_bytes values[];

@@ -33,10 +33,12 @@ struct scene {
     struct rig rig;
     struct weir_rules *rules;
     struct fake_directory *directory;
+    bool trusted; /* its requests are */
 };
 
 static void scene_open_with(struct scene *scene, const char *text)
 {
+    scene->trusted = false;
     scene->directory = malloc(sizeof *scene->directory);
     fake_directory_init(scene->directory);
     scene->rules = rig_rules(text);
@@ -65,6 +67,7 @@ static int apply(struct scene *scene, struct weir_decision *d, const char *key, 
     char *copies[3];
     struct weir_request request;
     weir_request_clear(&request, weir_rules_attribute_count(rules));
+    request.trusted = scene->trusted;
     assert_int_equal(weir_address_parse(&request.client, "192.0.2.1", 9), 0);
     for (int i = 0; i < 3; i++) {
         copies[i] = values[i] != NULL ? strdup(values[i]) : NULL;
@@ -250,6 +253,31 @@ static void a_directory_that_cannot_find_out_may_have_requests_refused(void **st
     assert_int_equal(late->error, WEIR_ERR_STORE);
     assert_string_equal(weir_engine_refusal(late)->text, at_once.text);
     assert_string_equal(at_once.text, "who is calling cannot be looked up now");
+    scene_close(&s);
+}
+
+/* Only a trusted request may say its class. */
+static void whether_a_request_is_trusted_is_remembered_meanwhile(void **state)
+{
+    static const char text[] =
+        "identities: redis://127.0.0.1:6379\n"
+        "identify: [header.x-key]\n"
+        "priority: {from: header.x-cost}\n"
+        "limits: [{name: api, key: [], rate: 10/h, shed: {normal: 50%, sheddable: 20%}}]\n"
+        "plans: {free: {}}\n"
+        "default_plan: free\n";
+    struct scene s;
+    (void)state;
+    scene_open_with(&s, text);
+    for (int i = 0; i < 2; i++) {
+        s.trusted = i == 1;
+        struct weir_decision *d = take(&s, i == 1 ? "one" : "two", NULL, "critical");
+        weir_engine_queue(s.rig.engine, d);
+        fake_directory_answer(s.directory, (unsigned)i, FAKE_KNOWN, "alice", "free");
+        run(&s);
+        assert_int_equal(d->count, 1);
+        assert_int_equal(d->checks[0].scale, s.trusted ? 0 : 50);
+    }
     scene_close(&s);
 }
 
@@ -470,6 +498,7 @@ int main(void)
         cmocka_unit_test(a_reset_is_done_although_nobody_waits_for_it_any_more),
         cmocka_unit_test(what_the_rules_refuse_late_is_said_in_the_same_words),
         cmocka_unit_test(a_directory_that_cannot_find_out_may_have_requests_refused),
+        cmocka_unit_test(whether_a_request_is_trusted_is_remembered_meanwhile),
         cmocka_unit_test(an_idempotency_key_is_remembered_meanwhile),
         cmocka_unit_test(a_reservation_is_remembered_meanwhile_and_may_be_refused),
         cmocka_unit_test(a_reload_meanwhile_changes_nothing_for_those_that_wait),
