@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/actions/reject.h"
+#include "rules/actions/steps.h"
 #include "server/grpc/reply.h"
 #include "server/grpc/stream.h"
 #include "wire/decimal.h"
@@ -230,6 +232,29 @@ static void action_add(const struct weir_answer *answer, struct weir_grpc_pair *
     field_add(fields, count, "X-Weir-Delay-Ms", (struct weir_bytes){room, (size_t)(end - room)});
 }
 
+/* The service believes these fields, so it gets none that the client has made up. */
+static void remove_others(const struct weir_rules *rules, const struct weir_grpc_pair *fields,
+                          size_t count, struct weir_grpc_authz_response *response)
+{
+    bool acts = weir_rules_acts(rules);
+    bool stands = (weir_rules_settings(rules)->headers & WEIR_HEADERS_STANDING) != 0;
+    const struct {
+        const char *name;
+        bool wanted;
+    } ours[] = {{"X-Weir-Lease", true},
+                {"X-Weir-Action", acts},
+                {"X-Weir-Delay-Ms", acts},
+                {"X-RateLimit-Standing", stands}};
+    _Static_assert(sizeof ours / sizeof *ours <= WEIR_GRPC_AUTHZ_REMOVE_MAX, "room for all");
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        size_t at = 0;
+        while (at < count && !weir_bytes_are(fields[at].name, ours[i].name))
+            at++;
+        if (ours[i].wanted && at == count)
+            response->remove[response->remove_count++] = ours[i].name;
+    }
+}
+
 static void response_deny(struct weir_grpc *grpc, struct weir_grpc_authz_response *response,
                           struct weir_grpc_pair *fields, size_t *count)
 {
@@ -258,7 +283,6 @@ static void response_deny(struct weir_grpc *grpc, struct weir_grpc_authz_respons
 
 void weir_grpc_authz_finish(struct weir_grpc_stream *stream)
 {
-    static const char lease_name[] = "X-Weir-Lease";
     struct weir_grpc *grpc = weir_grpc_of(stream);
     struct weir_decision *decision = stream->call;
     struct weir_grpc_authz_response response = {.status = WEIR_GRPC_OK};
@@ -282,9 +306,8 @@ void weir_grpc_authz_finish(struct weir_grpc_stream *stream)
     if (response.allowed) {
         response.response_headers = (struct weir_grpc_pairs){fields, count};
         if (grpc->answer.lease.data) /* for the service alone, which ends it */
-            field_add(fields, &count, lease_name, grpc->answer.lease);
-        else
-            response.remove = lease_name;
+            field_add(fields, &count, "X-Weir-Lease", grpc->answer.lease);
+        remove_others(weir_decision_rules(decision), fields, count, &response);
         response.headers = (struct weir_grpc_pairs){fields, count};
     } else if (grpc->answer.standing.refused) {
         response_deny_standing(grpc, &response, fields, &count);

@@ -150,16 +150,15 @@ static int write_allowed(const struct weir_grpc_authz_response *from, struct wei
         ENVOY__SERVICE__AUTH__V3__CHECK_RESPONSE__INIT;
     Envoy__Service__Auth__V3__OkHttpResponse allowed =
         ENVOY__SERVICE__AUTH__V3__OK_HTTP_RESPONSE__INIT;
-    ProtobufCBinaryData removed;
+    ProtobufCBinaryData removed[WEIR_GRPC_AUTHZ_REMOVE_MAX];
     allowed.headers = options_make(&from->headers, arena);
     allowed.n_headers = from->headers.count;
     allowed.response_headers_to_add = options_make(&from->response_headers, arena);
     allowed.n_response_headers_to_add = from->response_headers.count;
-    if (from->remove) {
-        removed = weir_grpc_data((struct weir_bytes){from->remove, strlen(from->remove)});
-        allowed.headers_to_remove = &removed;
-        allowed.n_headers_to_remove = 1;
-    }
+    for (size_t i = 0; i < from->remove_count; i++)
+        removed[i] = weir_grpc_data((struct weir_bytes){from->remove[i], strlen(from->remove[i])});
+    allowed.headers_to_remove = removed;
+    allowed.n_headers_to_remove = from->remove_count;
     response.status = code;
     response.http_response_case =
         ENVOY__SERVICE__AUTH__V3__CHECK_RESPONSE__HTTP_RESPONSE_OK_RESPONSE;

@@ -32,6 +32,8 @@ struct weir_grpc_authz_request {
 int weir_grpc_authz_read(struct weir_grpc_authz_request *request, struct weir_bytes message,
                          struct weir_grpc_arena *arena) __attribute__((warn_unused_result));
 
+#define WEIR_GRPC_AUTHZ_REMOVE_MAX 4
+
 struct weir_grpc_authz_response {
     bool allowed;
     int status;                              /* google.rpc.Status: enum weir_grpc_status */
@@ -39,7 +41,9 @@ struct weir_grpc_authz_response {
     struct weir_bytes body;                  /* of a denial */
     struct weir_grpc_pairs headers;          /* allowed: to the service; denied: to the client */
     struct weir_grpc_pairs response_headers; /* allowed: to the client */
-    const char *remove; /* allowed: a header that the service must not see from the client; NULL */
+    /* allowed: headers that the service must not see from the client */
+    const char *remove[WEIR_GRPC_AUTHZ_REMOVE_MAX];
+    size_t remove_count;
 };
 
 /* Writes a CheckResponse, gRPC's prefix before it; the bytes are in the arena. Headers replace

@@ -112,6 +112,20 @@ def test_envoy_is_told_in_both_directions(weir):
     assert fields["content-type"] == "application/json"
 
 
+def test_envoy_removes_what_a_client_says_of_its_action_and_standing(tmp_path):
+    standing = {"by": ["client.ip"], "file": "standing.db"}
+    rules = rules_of(MARKED, headers=["standing"], standing=standing,
+                     server={"grpc": {"address": "127.0.0.1:0"}})
+    with Weir(tmp_path, rules) as weir, Stub(weir.grpc_address) as stub:
+        for _ in range(7):
+            allowed = authorize(stub, "/marked").ok_response
+            assert set(allowed.headers_to_remove) == {
+                "X-Weir-Lease", "X-Weir-Action", "X-Weir-Delay-Ms", "X-RateLimit-Standing"}
+        marked = authorize(stub, "/marked").ok_response
+        assert fields_of(marked.headers)["x-weir-action"] == "mark"
+        assert "X-Weir-Action" not in marked.headers_to_remove
+
+
 def test_the_redis_protocol_says_the_action(tmp_path):
     with RedisWeir(tmp_path, rules_of(*LIMITS)) as weir, weir.redis() as client:
         answers = []
