@@ -310,6 +310,24 @@ int weir_rules_header(const struct weir_rules *rules, const char *name, size_t s
     return weir_rules_attribute(rules, full, PREFIX + size);
 }
 
+const char *weir_rules_attribute_name(const struct weir_rules *rules, uint16_t attribute)
+{
+    return rules->attribute_names[attribute];
+}
+
+bool weir_rules_refunds(const struct weir_rules *rules)
+{
+    for (uint32_t i = 0; i < rules->rule_count; i++)
+        if (rules->rules[i].refund)
+            return true;
+    return false;
+}
+
+uint32_t weir_rules_adaptive_count(const struct weir_rules *rules)
+{
+    return rules->adaptive_limit_count;
+}
+
 uint16_t weir_rules_attribute_count(const struct weir_rules *rules)
 {
     return rules->attribute_count;

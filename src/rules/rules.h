@@ -127,6 +127,8 @@ struct weir_settings {
     bool trust_unix;        /* `unix` in trusted_proxies */
     const char *state_file; /* NULL: private memory */
     uint64_t state_bytes;
+    const char *state_owner, *state_group; /* of a new state file; NULL: the process's own */
+    uint32_t state_mode;                   /* of a new state file; 0: 0600 */
     uint32_t state_spans; /* percent of the state for spans; 0: see weir_rules_span_percent */
     uint32_t headers; /* enum weir_header_dialect bits (core/answer.h); default DRAFT | X_DELTA */
 };
@@ -172,6 +174,14 @@ int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_
 /* The same for a header's field name of any case, without its "header." prefix. */
 int weir_rules_header(const struct weir_rules *rules, const char *name, size_t size);
 uint16_t weir_rules_attribute_count(const struct weir_rules *rules);
+/* The name of attribute `attribute` < weir_rules_attribute_count. */
+const char *weir_rules_attribute_name(const struct weir_rules *rules, uint16_t attribute);
+
+/* Whether some limit gives back by outcome (`refund_on`). */
+bool weir_rules_refunds(const struct weir_rules *rules);
+
+/* How many limits follow the health of a backend (`adaptive`). */
+uint32_t weir_rules_adaptive_count(const struct weir_rules *rules);
 
 /* What one limit of the file is, for reports; index = order in the file. */
 struct weir_rule_info {

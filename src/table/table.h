@@ -82,6 +82,9 @@ struct weir_table_options {
         params_max; /* distinct limits; 0: chosen from `bytes`, at most WEIR_TABLE_PARAMS_MAX */
     const struct weir_table *copy_of; /* a new file begins with the states of this table, whose
                                          owners no longer write. NULL: it begins empty */
+    /* Of a new file; one that exists keeps what it has. */
+    const char *owner, *group; /* names; NULL: the process's own, or those of the file replaced */
+    uint32_t mode;             /* bits of 0666; 0: 0600, or that of the file replaced */
     bool sparse;      /* private memory: of small pages, touched only as far as it is used */
     bool reset;       /* begin with an empty file: the existing one is removed, good or damaged
                          (--reset-state) */

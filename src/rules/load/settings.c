@@ -344,16 +344,52 @@ void rules_load_server(struct rules_loader *loader, const struct rules_node *nod
         rules_load_headers(loader, fields[HEADERS].value);
 }
 
+/* `mode` of a state file: three or four octal digits, of which only bits to read and write are set,
+ * and those of the owner are. */
+static bool parse_mode(struct weir_bytes text, uint32_t *mode)
+{
+    *mode = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '7')
+            return false;
+        *mode = *mode << 3 | (uint32_t)(text.data[i] - '0');
+    }
+    return (text.size == 3 || text.size == 4) && (*mode & 0600) == 0600 && (*mode & ~0666u) == 0;
+}
+
+/* `owner`, `group` and `mode` of a new state file. */
+static void load_state_access(struct rules_loader *loader, const struct rules_field *fields)
+{
+    struct weir_settings *settings = &loader->rules->settings;
+    const char **names[] = {&settings->state_owner, &settings->state_group};
+    struct weir_bytes text;
+    struct rules_quote quote;
+    for (int i = 0; i < 2; i++)
+        if (fields[i].value && rules_read_text(loader, fields[i].value, fields[i].name, &text)) {
+            if (text.size == 0)
+                rules_problem(loader, fields[i].value, "`%s` is empty; remove it", fields[i].name);
+            *names[i] = rules_keep_text(loader, text.data, text.size);
+        }
+    if (fields[2].value && rules_read_text(loader, fields[2].value, "mode", &text) &&
+        !parse_mode(text, &settings->state_mode))
+        rules_problem(loader, fields[2].value,
+                      "`mode` must be octal digits for reading and writing, such as \"0660\" or "
+                      "\"0600\", not %s",
+                      rules_quote(&quote, text.data, text.size));
+}
+
 void rules_load_state(struct rules_loader *loader, const struct rules_node *node)
 {
-    struct rules_field fields[] = {
-        {"file", NULL, NULL}, {"size", NULL, NULL}, {"spans", NULL, NULL}};
+    struct rules_field fields[] = {{"file", NULL, NULL},  {"size", NULL, NULL},
+                                   {"spans", NULL, NULL}, {"owner", NULL, NULL},
+                                   {"group", NULL, NULL}, {"mode", NULL, NULL}};
     struct weir_settings *settings = &loader->rules->settings;
     struct weir_bytes text;
     struct weir_reason reason;
     struct rules_quote quote;
-    if (!rules_fields(loader, node, "state", fields, 3))
+    if (!rules_fields(loader, node, "state", fields, 6))
         return;
+    load_state_access(loader, &fields[3]);
     if (fields[2].value) {
         rules_read_percent(loader, fields[2].value, "spans", 1, SPANS_MOST, SPANS_EXAMPLE,
                            &settings->state_spans);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/reason.h"
+#include "table/file/access.h"
 #include "table/file/copy.h"
 #include "table/file/version1.h"
 #include "table/owner.h"
@@ -40,6 +41,8 @@ static int fail_errno(struct weir_reason *reason, const char *path, const char *
     reason_text(reason, what);
     reason_text(reason, ": ");
     reason_text(reason, strerror_r(number, text, sizeof text));
+    if (number == EACCES || number == EPERM)
+        access_explain(path, reason);
     return number == ENOMEM ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
 }
 
@@ -139,9 +142,10 @@ static int open_draft(const char *path, const struct weir_table_options *options
     }
 }
 
-/* Builds a file under the name `draft` and maps it; nothing but its header is written. */
+/* Builds a file under the name `draft` and maps it; nothing but its header is written. `old`: the
+ * file that it replaces, -1: none. */
 static int build(struct weir_table *table, const char *draft,
-                 const struct weir_table_options *options, struct weir_reason *reason)
+                 const struct weir_table_options *options, int old, struct weir_reason *reason)
 {
     struct table_header plan;
     uint8_t *base = NULL;
@@ -150,8 +154,11 @@ static int build(struct weir_table *table, const char *draft,
     if (err < 0)
         return err;
     /* Allocates all blocks, so that a full disk is an error now and not a signal later. */
-    if (ftruncate(table->fd, 0) != 0 || fchmod(table->fd, 0600) != 0)
+    if (ftruncate(table->fd, 0) != 0)
         return fail_errno(reason, draft, "write it");
+    err = access_set(table->fd, draft, options, old, reason);
+    if (err < 0)
+        return err;
     errno = posix_fallocate(table->fd, 0, (off_t)plan.bytes);
     if (errno != 0)
         return fail_errno(reason, draft, "reserve its size on disk");
@@ -189,6 +196,7 @@ static int copy(struct weir_table *table, const struct weir_table_options *optio
 struct source {
     const struct weir_table *table;
     struct version1 *version1;
+    int fd; /* of the file; -1: none, as for private memory */
 };
 
 static const uint64_t *source_secret(const struct source *from)
@@ -217,7 +225,7 @@ static int create(struct weir_table *table, const struct weir_table_options *opt
     }
     if (from)
         memcpy(with_secret.secret, source_secret(from), sizeof with_secret.secret);
-    err = build(table, draft, &with_secret, reason);
+    err = build(table, draft, &with_secret, from ? from->fd : -1, reason);
     if (err == 0 && from)
         err = from->version1 ? version1_copy(table, from->version1)
                              : copy(table, options, from->table, reason);
@@ -333,7 +341,7 @@ static int replace(struct weir_table *table, const struct weir_table_options *op
     if (keep && options->span_percent == 0)
         same_share.span_percent = old.fixed.span_percent;
 
-    const struct source from = {.table = &old};
+    const struct source from = {.table = &old, .fd = old.fd};
     int err = create(table, &same_share, keep ? &from : NULL, true, reason);
 
     region_unmap(&old);
@@ -355,7 +363,7 @@ static int upgrade(struct weir_table *table, const struct weir_table_options *op
                    uint64_t size, bool alone, struct weir_reason *reason)
 {
     struct weir_reason detail = {""};
-    struct source from = {.table = NULL};
+    struct source from = {.table = NULL, .fd = table->fd};
     int fd = table->fd, err;
 
     if (!alone)
@@ -375,7 +383,10 @@ static int upgrade(struct weir_table *table, const struct weir_table_options *op
 static int try_open_file(struct weir_table *table, const struct weir_table_options *options,
                          bool *alone, struct weir_reason *reason)
 {
-    const struct source copied = {.table = options->copy_of};
+    const struct source copied = {
+        .table = options->copy_of,
+        .fd = options->copy_of ? options->copy_of->fd : -1,
+    };
     struct stat status;
     int err;
 

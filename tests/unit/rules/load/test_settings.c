@@ -61,6 +61,30 @@ static void every_setting_is_read(void **state)
     weir_rules_unref(rules);
 }
 
+static void a_state_file_may_belong_to_a_group(void **state)
+{
+    static const char *const modes[] = {"660", "0660"};
+    static const char *const bad[] = {"0777", "0060", "rw", "66", "00660", "0680"};
+    static char problems[TEST_PROBLEMS_MAX];
+    char text[128];
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        snprintf(text, sizeof text,
+                 "state: { owner: weir, group: limits, mode: '%s' }\nlimits: []\n", modes[i]);
+        struct weir_rules *rules = test_load(text);
+        const struct weir_settings *settings = weir_rules_settings(rules);
+        assert_string_equal(settings->state_owner, "weir");
+        assert_string_equal(settings->state_group, "limits");
+        assert_int_equal(settings->state_mode, 0660);
+        weir_rules_unref(rules);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(text, sizeof text, "state: { mode: '%s' }\nlimits: []\n", bad[i]);
+        assert_null(test_parse(text, problems));
+        assert_non_null(strstr(problems, "`mode` must be octal digits"));
+    }
+    test_refused("state: { group: '' }\nlimits: []\n", "1:17: `group` is empty; remove it\n");
+}
+
 /* A new region's share for spans follows the states that a key may have. */
 static void the_share_for_spans_suits_the_limits(void **state)
 {
@@ -158,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_file_of_limits_has_the_defaults),
         cmocka_unit_test(every_setting_is_read),
+        cmocka_unit_test(a_state_file_may_belong_to_a_group),
         cmocka_unit_test(the_share_for_spans_suits_the_limits),
         cmocka_unit_test(listeners_may_be_open_in_so_many_words),
         cmocka_unit_test(the_admin_listener_may_have_names_and_open_metrics),

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see access.h */
+#include "table/file/access.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/reason.h"
+
+#define NAMES_MAX 4096 /* of one entry, the members of a group included */
+#define MODE_DEFAULT 0600
+#define MODE_BITS 0666u
+
+/* Where a lookup fails, the number is shown alone. */
+static void put_user(struct weir_reason *reason, uid_t uid)
+{
+    struct passwd entry, *found = NULL;
+    char names[NAMES_MAX], text[64];
+
+    if (getpwuid_r(uid, &entry, names, sizeof names, &found) == 0 && found)
+        snprintf(text, sizeof text, "user %.32s (%u)", found->pw_name, (unsigned)uid);
+    else
+        snprintf(text, sizeof text, "user %u", (unsigned)uid);
+    reason_text(reason, text);
+}
+
+static void put_group(struct weir_reason *reason, gid_t gid)
+{
+    struct group entry, *found = NULL;
+    char names[NAMES_MAX], text[64];
+
+    if (getgrgid_r(gid, &entry, names, sizeof names, &found) == 0 && found)
+        snprintf(text, sizeof text, "group %.32s (%u)", found->gr_name, (unsigned)gid);
+    else
+        snprintf(text, sizeof text, "group %u", (unsigned)gid);
+    reason_text(reason, text);
+}
+
+void access_explain(const char *path, struct weir_reason *reason)
+{
+    struct stat status;
+    char mode[24];
+
+    if (stat(path, &status) != 0) {
+        reason_text(reason, "; this process is ");
+        put_user(reason, geteuid());
+        reason_text(reason, ", who may not write to the folder");
+        return;
+    }
+    snprintf(mode, sizeof mode, "; it has mode %04o, ", (unsigned)status.st_mode & 07777u);
+    reason_text(reason, mode);
+    put_user(reason, status.st_uid);
+    reason_text(reason, ", ");
+    put_group(reason, status.st_gid);
+    reason_text(reason, "; this process is ");
+    put_user(reason, geteuid());
+}
+
+static int refuse(struct weir_reason *reason, const char *path, const char *what, const char *name,
+                  int number)
+{
+    char text[64] = "";
+
+    reason_text(reason, path);
+    reason_text(reason, what);
+    reason_text(reason, name);
+    if (number != 0) {
+        reason_text(reason, ": ");
+        reason_text(reason, strerror_r(number, text, sizeof text));
+        reason_text(reason, "; this process is ");
+        put_user(reason, geteuid());
+    }
+    return WEIR_ERR_IO;
+}
+
+static int find_user(const char *path, const char *name, uid_t *uid, struct weir_reason *reason)
+{
+    struct passwd entry, *found = NULL;
+    char names[NAMES_MAX];
+
+    if (getpwnam_r(name, &entry, names, sizeof names, &found) != 0 || !found)
+        return refuse(reason, path, ": there is no user ", name, 0);
+    *uid = found->pw_uid;
+    return 0;
+}
+
+static int find_group(const char *path, const char *name, gid_t *gid, struct weir_reason *reason)
+{
+    struct group entry, *found = NULL;
+    char names[NAMES_MAX];
+
+    if (getgrnam_r(name, &entry, names, sizeof names, &found) != 0 || !found)
+        return refuse(reason, path, ": there is no group ", name, 0);
+    *gid = found->gr_gid;
+    return 0;
+}
+
+/* Gives the file to a user or a group, unless it is theirs. */
+static int give(int fd, const char *path, uid_t uid, gid_t gid, struct weir_reason *reason)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) == 0 && (uid == (uid_t)-1 || uid == status.st_uid) &&
+        (gid == (gid_t)-1 || gid == status.st_gid))
+        return 0;
+    if (fchown(fd, uid, gid) == 0)
+        return 0;
+    return refuse(reason, path, ": cannot give the state file to another ",
+                  uid != (uid_t)-1 ? "user" : "group", errno);
+}
+
+int access_set(int fd, const char *path, const struct weir_table_options *options, int old,
+               struct weir_reason *reason)
+{
+    struct stat status;
+    mode_t mode = MODE_DEFAULT;
+    uid_t uid = (uid_t)-1;
+    gid_t gid = (gid_t)-1;
+    int err = 0;
+
+    if (old >= 0 && fstat(old, &status) == 0) {
+        mode = status.st_mode & MODE_BITS;
+        /* The same owner and group where this process may: it is no error where not. */
+        if (fchown(fd, status.st_uid, status.st_gid) != 0 && fchown(fd, uid, status.st_gid) != 0)
+            errno = 0;
+    }
+    if (options->mode != 0)
+        mode = options->mode & MODE_BITS;
+    if (options->owner)
+        err = find_user(path, options->owner, &uid, reason);
+    if (err == 0 && options->group)
+        err = find_group(path, options->group, &gid, reason);
+    if (err == 0)
+        err = give(fd, path, uid, gid, reason);
+    if (err < 0)
+        return err;
+    if (fchmod(fd, mode) != 0)
+        return refuse(reason, path, ": cannot set the mode of the state file", "", errno);
+    return 0;
+}
