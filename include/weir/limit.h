@@ -137,7 +137,14 @@ struct weir_report {
 /* A lease of a concurrency limit. */
 struct weir_lease {
     uint64_t id;    /* never 0; chosen by the caller, unique among those in flight of one key */
-    uint64_t owner; /* 0: none; ended together by weir_span_end_owner */
+    uint64_t owner; /* 0: none; ended together by weir_span_end_owner, weir_span_end_dead */
+};
+
+/* The lease owners that are alive: the entry of an owner is at its id modulo WEIR_LEASE_OWNERS; 0:
+ * none of those is alive. */
+#define WEIR_LEASE_OWNERS 256
+struct weir_lease_owners {
+    uint64_t id[WEIR_LEASE_OWNERS];
 };
 
 /* One use of a state, for the calls that need more than five arguments (which is all that BPF
@@ -226,6 +233,16 @@ uint32_t weir_span_release(const struct weir_limit *limit, const uint64_t *span,
                            struct weir_edits *edits);
 uint32_t weir_span_end_owner(const struct weir_limit *limit, const uint64_t *span, uint64_t owner,
                              struct weir_edits *edits);
+
+/* Concurrency: ends one batch of the leases whose owner is none of `alive`; those without an owner
+ * stay. Returns how many ended. */
+uint32_t weir_span_end_dead(const struct weir_limit *limit, const uint64_t *span,
+                            const struct weir_lease_owners *alive, struct weir_edits *edits);
+
+/* Concurrency: the lease `use->lease.id` expires a whole life after use->now_ns, even if it has
+ * expired, as long as the state still has it. Returns how many there are of this id: 0 or 1. */
+uint32_t weir_span_renew(const struct weir_limit *limit, const uint64_t *span,
+                         const struct weir_use *use, struct weir_edits *edits);
 
 void weir_span_report(const struct weir_limit *limit, const uint64_t *span,
                       const struct weir_use *use, bool allowed, struct weir_report *report);

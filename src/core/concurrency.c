@@ -89,21 +89,27 @@ uint32_t concurrency_release(const struct weir_limit *limit, const struct span_c
     return 1;
 }
 
-uint32_t concurrency_end_owner(const struct weir_limit *limit, const struct span_change *change,
-                               uint64_t owner)
+/* Whether a lease of `owner` is to end: it is this one's, or its owner is none of those alive. */
+static bool ends(uint64_t owner, uint64_t wanted, const struct weir_lease_owners *alive)
+{
+    if (!alive)
+        return owner == wanted;
+    return owner != 0 && alive->id[owner % WEIR_LEASE_OWNERS] != owner;
+}
+
+static uint32_t end_leases(const struct weir_limit *limit, const struct span_change *change,
+                           uint64_t owner, const struct weir_lease_owners *alive)
 {
     struct entries list;
     struct entry entry;
     uint32_t ended = 0;
 
-    if (owner == 0)
-        return 0;
     expiry_list_load(limit, change, &list);
     for (uint32_t n = list.head; n != 0; n = entry.next) {
         if (change->edits->count + ENTRIES_UNLINK_EDITS + ENTRIES_HEADER_WORDS > WEIR_EDITS_MAX)
             break;
         expiry_list_read(change, n, &entry);
-        if (span_read(change, expiry_list_word(n) + LEASE_OWNER) != owner)
+        if (!ends(span_read(change, expiry_list_word(n) + LEASE_OWNER), owner, alive))
             continue;
         expiry_list_unlink(change, &list, n);
         ended++;
@@ -111,4 +117,38 @@ uint32_t concurrency_end_owner(const struct weir_limit *limit, const struct span
     if (ended > 0)
         expiry_list_store(change, &list);
     return ended;
+}
+
+uint32_t concurrency_end_owner(const struct weir_limit *limit, const struct span_change *change,
+                               uint64_t owner)
+{
+    return owner != 0 ? end_leases(limit, change, owner, NULL) : 0;
+}
+
+uint32_t concurrency_end_dead(const struct weir_limit *limit, const struct span_change *change,
+                              const struct weir_lease_owners *alive)
+{
+    return end_leases(limit, change, 0, alive);
+}
+
+uint32_t concurrency_renew(const struct weir_limit *limit, const struct span_change *change,
+                           const struct weir_use *use)
+{
+    struct entries list;
+    struct entry entry;
+
+    expiry_list_load(limit, change, &list);
+    uint32_t n = concurrency_find(change, &list, use->lease.id, &entry);
+
+    if (n == 0)
+        return 0;
+
+    uint64_t owner = span_read(change, expiry_list_word(n) + LEASE_OWNER);
+
+    expiry_list_unlink(change, &list, n);
+    n = expiry_list_insert(change, &list, use->now_ns + limit->spec.window_ns, entry.cost);
+    span_write(change, expiry_list_word(n) + LEASE_ID, use->lease.id);
+    span_write(change, expiry_list_word(n) + LEASE_OWNER, owner);
+    expiry_list_store(change, &list);
+    return 1;
 }

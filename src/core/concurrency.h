@@ -23,5 +23,9 @@ uint32_t concurrency_release(const struct weir_limit *limit, const struct span_c
                              uint64_t lease_id);
 uint32_t concurrency_end_owner(const struct weir_limit *limit, const struct span_change *change,
                                uint64_t owner);
+uint32_t concurrency_end_dead(const struct weir_limit *limit, const struct span_change *change,
+                              const struct weir_lease_owners *alive);
+uint32_t concurrency_renew(const struct weir_limit *limit, const struct span_change *change,
+                           const struct weir_use *use);
 
 #endif

@@ -68,6 +68,24 @@ uint32_t weir_span_end_owner(const struct weir_limit *limit, const uint64_t *spa
     return concurrency_end_owner(limit, &change, owner);
 }
 
+uint32_t weir_span_end_dead(const struct weir_limit *limit, const uint64_t *span,
+                            const struct weir_lease_owners *alive, struct weir_edits *edits)
+{
+    const struct span_change change = {.span = span, .edits = edits};
+
+    edits->count = 0;
+    return concurrency_end_dead(limit, &change, alive);
+}
+
+uint32_t weir_span_renew(const struct weir_limit *limit, const uint64_t *span,
+                         const struct weir_use *use, struct weir_edits *edits)
+{
+    const struct span_change change = {.span = span, .edits = edits};
+
+    edits->count = 0;
+    return concurrency_renew(limit, &change, use);
+}
+
 void weir_span_report(const struct weir_limit *limit, const uint64_t *span,
                       const struct weir_use *use, bool allowed, struct weir_report *report)
 {

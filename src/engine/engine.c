@@ -79,6 +79,7 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->done_context = options->done_context;
     e->deadline_ns = options->deadline_ns != 0 ? options->deadline_ns : DEADLINE_DEFAULT_NS;
     e->lease_state = options->lease_seed;
+    e->lease_owner = options->lease_owner;
     e->directory = options->directory;
     e->warn = options->warn;
     e->warn_context = options->warn_context;

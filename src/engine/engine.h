@@ -69,6 +69,8 @@ struct weir_engine_options {
     uint32_t decisions;       /* pool size; 0: 4096; at most WEIR_ENGINE_DECISIONS_MAX */
     uint64_t deadline_ns;     /* of a pending decision; 0: 20 ms */
     uint64_t lease_seed; /* where its count of leases starts; another for every engine of a table */
+    uint64_t lease_owner; /* whose end ends its leases (weir_table_lease_owner); 0: they end by
+                             their token or their life */
     weir_engine_done done;
     void *done_context;
     struct weir_directory *directory;     /* of callers kept in Redis (rules/identity/caller.h);

@@ -25,6 +25,7 @@ void weir_lease_prepare(struct weir_engine *engine, struct weir_entry *entry)
         if (!weir_lease_wanted(decision))
             return;
         decision->lease.id = weir_lease_draw(engine->secret, &engine->lease_state);
+        decision->lease.owner = engine->lease_owner;
     }
     entry->lender = engine->store;
 }

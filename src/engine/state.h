@@ -22,7 +22,7 @@ struct weir_engine {
     void *done_context;
     struct weir_generation *generation; /* NULL: no rules */
     uint64_t deadline_ns, now_ns;
-    uint64_t lease_state;
+    uint64_t lease_state, lease_owner;
 
     uint64_t (*clock)(void *context);
     void *clock_context;

@@ -141,6 +141,11 @@ int weir_store_embedded_open(struct weir_store **store, struct weir_table *table
     return open_with(store, table, &ops);
 }
 
+struct weir_table_owner *weir_store_embedded_owner(struct weir_store *store)
+{
+    return embedded_of(store)->owner;
+}
+
 int weir_store_spare_open(struct weir_store **store, struct weir_table *spare)
 {
     static const struct weir_store_ops ops = {

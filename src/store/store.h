@@ -89,6 +89,10 @@ struct weir_table;
 int weir_store_embedded_open(struct weir_store **store, struct weir_table *table)
     __attribute__((warn_unused_result));
 
+/* The owner by which such a store is attached. */
+struct weir_table_owner;
+struct weir_table_owner *weir_store_embedded_owner(struct weir_store *store);
+
 /* The same on a spare (weir_table_open_spare), as the local store beside the embedded one on its
  * table: limits carry the ids of that table, prepare does nothing, and a limit is adopted when it
  * is first decided on. Errors: as weir_store_embedded_open. */

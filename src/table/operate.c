@@ -133,25 +133,81 @@ static uint64_t end_in(struct weir_table_owner *owner, const struct weir_limit *
     return total;
 }
 
+uint64_t weir_table_lease_owner(const struct weir_table_owner *owner)
+{
+    return owner->me;
+}
+
+void weir_table_lease_owners(const struct weir_table *table, struct weir_lease_owners *alive)
+{
+    _Static_assert(WEIR_LEASE_OWNERS == WEIR_TABLE_OWNERS_MAX, "a slot's number is its place");
+
+    for (uint32_t i = 0; i < WEIR_LEASE_OWNERS; i++)
+        alive->id[i] = 0;
+    for (uint32_t i = 0; i < table->fixed.owners_max; i++) {
+        uint32_t generation = __atomic_load_n(&table->owners[i].generation, __ATOMIC_ACQUIRE);
+
+        if (generation != 0 && owner_is_alive(table, i))
+            alive->id[i] = (uint64_t)generation << 8 | i;
+    }
+}
+
+/* Ends the leases of dead owners in a span whose lock is held: no lease is added meanwhile, so
+ * every owner that it names had attached before `alive` is filled anew. */
+static uint64_t end_dead_in(struct weir_table_owner *owner, const struct weir_limit *limit,
+                            uint64_t *span, struct weir_lease_owners *alive)
+{
+    uint64_t total = 0;
+
+    if (!span || weir_span_end_dead(limit, span, alive, &owner->edits) == 0)
+        return 0;
+    weir_table_lease_owners(owner->table, alive);
+    for (uint32_t ended = 1; ended > 0; total += ended) {
+        ended = weir_span_end_dead(limit, span, alive, &owner->edits);
+        if (ended > 0)
+            apply_edits(owner, span);
+    }
+    return total;
+}
+
+/* Whose leases end: one owner's, or those of all that are not alive. */
+struct ending {
+    uint64_t owner;
+    struct weir_lease_owners *alive; /* NULL: the one owner's */
+};
+
+static bool has_leases(const struct weir_table *table, const struct table_bucket *bucket)
+{
+    for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
+        if (lease_limit(table, __atomic_load_n(&bucket->param[i], __ATOMIC_RELAXED)))
+            return true;
+    return false;
+}
+
 static uint64_t end_in_bucket(struct weir_table_owner *owner, struct table_bucket *bucket,
-                              uint64_t lease_owner)
+                              const struct ending *ending)
 {
     struct weir_table *table = owner->table;
     uint64_t total = 0;
 
-    if (!owner_lock(owner, &bucket->lock))
+    if (!has_leases(table, bucket) || !owner_lock(owner, &bucket->lock))
         return 0;
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
         const struct weir_limit *limit = lease_limit(table, bucket->param[i]);
 
-        if (limit)
-            total += end_in(owner, limit, slot_state_span(table, bucket, i, limit), lease_owner);
+        if (!limit)
+            continue;
+
+        uint64_t *span = slot_state_span(table, bucket, i, limit);
+
+        total += ending->alive ? end_dead_in(owner, limit, span, ending->alive)
+                               : end_in(owner, limit, span, ending->owner);
     }
     owner_unlock(&bucket->lock);
     return total;
 }
 
-uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_owner)
+static uint64_t end_everywhere(struct weir_table_owner *owner, const struct ending *ending)
 {
     struct weir_table *table = owner->table;
     bool leases = false;
@@ -160,8 +216,55 @@ uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_own
     for (uint32_t i = 1; i <= table->fixed.params_max && !leases; i++)
         leases = lease_limit(table, (uint16_t)i);
     for (uint64_t b = 0; leases && b < table->fixed.buckets; b++)
-        total += end_in_bucket(owner, &table->buckets[b], lease_owner);
+        total += end_in_bucket(owner, &table->buckets[b], ending);
     return total;
+}
+
+uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_owner)
+{
+    const struct ending ending = {.owner = lease_owner};
+
+    return end_everywhere(owner, &ending);
+}
+
+uint64_t weir_table_end_dead(struct weir_table_owner *owner)
+{
+    struct weir_lease_owners alive;
+    const struct ending ending = {.alive = &alive};
+
+    weir_table_lease_owners(owner->table, &alive);
+    return end_everywhere(owner, &ending);
+}
+
+static bool renew_in_bucket(struct weir_table_owner *owner, const struct buckets *buckets,
+                            uint32_t b, const struct weir_use *use)
+{
+    struct weir_table *table = owner->table;
+    const struct table_bucket *bucket = buckets->pair[b];
+    int slot = find_in(buckets, b);
+    const struct weir_limit *limit = slot < 0 ? NULL : lease_limit(table, bucket->param[slot]);
+    uint64_t *span = limit ? slot_state_span(table, bucket, (uint32_t)slot, limit) : NULL;
+
+    if (!span || weir_span_renew(limit, span, use, &owner->edits) == 0)
+        return false;
+    apply_edits(owner, span);
+    return true;
+}
+
+int weir_table_renew(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2],
+                     uint64_t lease_id)
+{
+    const struct weir_use use = {.now_ns = now_ns, .lease = {.id = lease_id}};
+    struct buckets buckets;
+
+    if (!lock_buckets(owner, hash, &buckets))
+        return WEIR_ERR_BUSY;
+
+    bool found =
+        renew_in_bucket(owner, &buckets, 0, &use) || renew_in_bucket(owner, &buckets, 1, &use);
+
+    unlock_buckets(&buckets);
+    return found ? 0 : WEIR_ERR_NOT_FOUND;
 }
 
 int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns)

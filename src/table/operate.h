@@ -26,6 +26,21 @@ int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint
  * that a stopped owner has locked. Returns how many it ended. */
 uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_owner);
 
+/* What leases name `owner` by, as long as it is attached: its slot and that slot's generation. */
+uint64_t weir_table_lease_owner(const struct weir_table_owner *owner);
+
+/* Fills the lease owners that are attached and alive: one system call for each slot that was ever
+ * attached. */
+void weir_table_lease_owners(const struct weir_table *table, struct weir_lease_owners *alive);
+
+/* Ends the leases of owners that have died or detached, as weir_table_end_owner does. Returns how
+ * many it ended. */
+uint64_t weir_table_end_dead(struct weir_table_owner *owner);
+
+/* The lease expires a whole life after `now_ns`. Errors: as weir_table_release. */
+int weir_table_renew(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2],
+                     uint64_t lease_id) __attribute__((warn_unused_result));
+
 /* WEIR_OP_RELEASE, WEIR_OP_RESET and WEIR_OP_LOOK: does it for each check with a state, one after
  * the other, and fills the outcomes and the verdict: allowed iff one of them had something to end,
  * forget or show. decision->now_ns is set. */

@@ -310,6 +310,52 @@ static void an_owner_ends_with_all_its_leases_batch_by_batch(void **state)
     free(span);
 }
 
+static void the_leases_of_owners_that_are_not_alive_end(void **state)
+{
+    struct weir_limit limit = list(WEIR_CONCURRENCY, 1000, MINUTE);
+    struct weir_lease_owners alive = {{0}};
+    const uint64_t living = UINT64_C(3) << 8 | 7, older = UINT64_C(2) << 8 | 7, gone = 1 << 8 | 9;
+    const uint64_t owners[] = {0, living, older, gone};
+    uint64_t *span = fresh_span(&limit);
+    struct weir_edits edits;
+    uint32_t ended = 0, batch;
+
+    alive.id[7] = living;
+    for (uint64_t i = 0; i < 1000; i++)
+        charge(&limit, span, START + i, 1, (struct weir_lease){i + 1, owners[i % 4]});
+    do {
+        batch = weir_span_end_dead(&limit, span, &alive, &edits);
+        assert_true(edits.count <= WEIR_EDITS_MAX);
+        weir_edits_apply(&edits, span);
+        ended += batch;
+    } while (batch > 0);
+    assert_int_equal(ended, 500); /* those without an owner stay, and the living one's */
+    assert_true(weir_span_valid(&limit, span));
+    assert_int_equal(report_of(&limit, span, START + 1000, 1, true).remaining, 500);
+    free(span);
+}
+
+static void a_renewed_lease_expires_a_whole_life_later(void **state)
+{
+    struct weir_limit limit = list(WEIR_CONCURRENCY, 3, 30 * SECOND);
+    uint64_t *span = fresh_span(&limit);
+    struct weir_use use = {.now_ns = START + 20 * SECOND, .lease = {.id = 1}};
+    struct weir_edits edits;
+
+    charge(&limit, span, START, 2, (struct weir_lease){1, 77});
+    charge(&limit, span, START + 1, 1, (struct weir_lease){2, 0});
+    assert_int_equal(weir_span_renew(&limit, span, &use, &edits), 1);
+    weir_edits_apply(&edits, span);
+    assert_true(weir_span_valid(&limit, span));
+    assert_int_equal(report_of(&limit, span, START + 31 * SECOND, 1, true).remaining, 1);
+    assert_false(weir_span_test(&limit, span, START + 50 * SECOND - 1, 2));
+    assert_int_equal(weir_span_end_owner(&limit, span, 77, &edits), 1); /* its owner is the same */
+    use.lease.id = 9;
+    assert_int_equal(weir_span_renew(&limit, span, &use, &edits), 0);
+    assert_int_equal(edits.count, 0);
+    free(span);
+}
+
 static void a_debit_without_room_for_its_lease_charges_nothing(void **state)
 {
     struct weir_limit limit = list(WEIR_CONCURRENCY, 2, MINUTE);
@@ -446,6 +492,8 @@ int main(void)
         cmocka_unit_test(segments_at_the_beginning_of_time_have_no_past),
         cmocka_unit_test(leases_count_until_released_or_expired),
         cmocka_unit_test(an_owner_ends_with_all_its_leases_batch_by_batch),
+        cmocka_unit_test(the_leases_of_owners_that_are_not_alive_end),
+        cmocka_unit_test(a_renewed_lease_expires_a_whole_life_later),
         cmocka_unit_test(a_debit_without_room_for_its_lease_charges_nothing),
         cmocka_unit_test(a_part_of_a_lease_can_be_refunded),
         cmocka_unit_test(a_shorter_life_keeps_leases_in_the_order_of_expiry),
