@@ -16,8 +16,8 @@ BELOW = {
     "challenge": {"core"},
     "rules": {"core", "adaptive", "challenge", "standing"},
     "store": {"core", "table", "wire"},
-    "engine": {"core", "adaptive", "challenge", "standing", "rules", "store"},
-    "library": {"core", "adaptive", "table", "challenge", "standing", "rules", "store", "engine"},
+    "engine": {"core", "adaptive", "challenge", "standing", "rules", "store", "wire"},
+    "library": {"core", "adaptive", "table", "challenge", "standing", "rules", "store", "engine", "wire"},
     "wire": {"core"},
     "server": {"core", "adaptive", "table", "challenge", "standing", "rules", "store", "engine", "wire"},
 }

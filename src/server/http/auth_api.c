@@ -14,7 +14,7 @@
 #include <strings.h>
 
 #include "core/bytes.h"
-#include "rules/actions/reject.h"
+#include "engine/denial.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "wire/http/forwarded.h"
@@ -243,43 +243,44 @@ static int auth_read(struct weir_http_call *call, struct weir_reason *reason)
     return 0;
 }
 
+/* The body of a denial, with its Content-Type, and the end of the head before it. */
+static void write_body(struct weir_slot *slot, struct weir_output *output, unsigned code)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct weir_denial_body body;
+    weir_denial_body_write(&http->answer, code, http->json, &body);
+    weir_output_text(output, "Content-Type: ");
+    weir_output_put(output, body.type.data, body.type.size);
+    weir_output_put(output, "\r\n", 2);
+    weir_http_end(output, NULL, body.text.size);
+    if (!(slot->flags & WEIR_HTTP_HEAD))
+        weir_output_put(output, body.text.data, body.text.size);
+}
+
+static void write_meant(struct weir_output *output, unsigned meant)
+{
+    weir_output_text(output, "X-RateLimit-Status: ");
+    weir_output_number(output, meant);
+    weir_output_put(output, "\r\n", 2);
+}
+
 /* Denies for the standing of the caller, in the words of the rules file. Where the proxy has asked
  * for one status of denials, X-RateLimit-Status has the status that is meant. */
 static void auth_write_standing(struct weir_slot *slot, struct weir_output *output,
                                 uint32_t dialects)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
-    const struct weir_answer_standing *standing = &http->answer.standing;
+    const struct weir_answer *answer = &http->answer;
     enum weir_http_status asked = (enum weir_http_status)(slot->detail >> 8);
-    enum weir_http_status meant = weir_http_status(standing->status);
-    struct weir_reason reason;
-    struct weir_bytes body = standing->body;
-    weir_http_begin(http, output, asked == WEIR_HTTP_429 ? meant : asked, slot->detail & 0xff,
-                    slot->flags);
-    output->used += weir_ratelimit_headers_write(dialects, &http->answer, http->worker->wall_s,
+    unsigned meant = weir_denial_status(answer);
+    weir_http_begin(http, output, asked == WEIR_HTTP_429 ? weir_http_status(meant) : asked,
+                    slot->detail & 0xff, slot->flags);
+    output->used += weir_ratelimit_headers_write(dialects, answer, http->worker->wall_s,
                                                  output->data + output->used);
-    weir_output_text(output, "Cache-Control: no-store\r\n");
-    if (asked != WEIR_HTTP_429) {
-        weir_output_text(output, "X-RateLimit-Status: ");
-        weir_output_number(output, standing->status);
-        weir_output_put(output, "\r\n", 2);
-    }
-    if (!body.data) {
-        snprintf(reason.text, sizeof reason.text, "%.*s", (int)standing->reason.size,
-                 standing->reason.data);
-        body.data = http->json;
-        body.size = weir_problem_json_write(WEIR_PROBLEM_BLANK, standing->status,
-                                            reason.text[0] ? reason.text : NULL, NULL, http->json);
-    }
-    if (standing->content_type.data) {
-        weir_output_text(output, "Content-Type: ");
-        weir_output_put(output, standing->content_type.data, standing->content_type.size);
-        weir_output_put(output, "\r\n", 2);
-    }
-    weir_http_end(output, standing->content_type.data ? NULL : "application/problem+json",
-                  body.size);
-    if (!(slot->flags & WEIR_HTTP_HEAD))
-        weir_output_put(output, body.data, body.size);
+    if (asked != WEIR_HTTP_429)
+        write_meant(output, meant);
+    output->used += weir_denial_fields_write(answer, output->data + output->used);
+    write_body(slot, output, meant);
 }
 
 /* What the proxy, and the upstream behind it, learn of the action. */
@@ -299,10 +300,7 @@ static void write_action(const struct weir_answer *answer, bool held, struct wei
  * proxy understands. Returns the one that the limit means. */
 static unsigned choose_status(const struct weir_answer *answer, enum weir_http_status *status)
 {
-    bool closed = answer->source == WEIR_SOURCE_CLOSED;
-    unsigned meant = closed ? 503 : 429;
-    if (answer->reject && answer->reject->status != 0)
-        meant = answer->reject->status;
+    unsigned meant = weir_denial_status(answer);
     if (*status == WEIR_HTTP_429)
         *status = weir_http_status(meant);
     return meant;
@@ -313,34 +311,10 @@ static void write_denial(struct weir_slot *slot, struct weir_output *output, uns
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
     const struct weir_answer *answer = &http->answer;
-    const struct weir_reject *reject = answer->reject;
-    const char *type = "application/problem+json";
-    size_t size;
-    weir_output_text(output, "Cache-Control: no-store\r\n");
-    if (weir_http_code(status) != meant || (!reject && status != WEIR_HTTP_429)) {
-        weir_output_text(output, "X-RateLimit-Status: ");
-        weir_output_number(output, meant);
-        weir_output_put(output, "\r\n", 2);
-    }
-    for (uint8_t i = 0; reject && i < reject->header_count; i++) {
-        const struct weir_reject_header *header = &reject->headers[i];
-        weir_output_put(output, header->name.data, header->name.size);
-        weir_output_put(output, ": ", 2);
-        weir_output_put(output, header->value.data, header->value.size);
-        weir_output_put(output, "\r\n", 2);
-    }
-    if (reject && reject->body.count) {
-        type = reject->content_type;
-        size = weir_reject_body_write(answer, http->json);
-    } else {
-        size = weir_problem_json_write(answer->source == WEIR_SOURCE_CLOSED
-                                           ? WEIR_PROBLEM_REDUCED_CAPACITY
-                                           : WEIR_PROBLEM_QUOTA_EXCEEDED,
-                                       weir_http_code(status), NULL, answer, http->json);
-    }
-    weir_http_end(output, type, size);
-    if (!(slot->flags & WEIR_HTTP_HEAD))
-        weir_output_put(output, http->json, size);
+    if (weir_http_code(status) != meant || (!answer->reject && status != WEIR_HTTP_429))
+        write_meant(output, meant);
+    output->used += weir_denial_fields_write(answer, output->data + output->used);
+    write_body(slot, output, weir_http_code(status));
 }
 
 static void auth_write(struct weir_slot *slot, struct weir_output *output)

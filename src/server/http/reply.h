@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVER_HTTP_REPLY_H
 #define WEIR_SERVER_HTTP_REPLY_H
 
-#include "rules/actions/reject.h"
+#include "engine/denial.h"
 #include "server/http/http.h"
 
 /* Flags of a slot. */
@@ -32,9 +32,7 @@ _Static_assert(WEIR_HTTP_HEAD_ROOM + WEIR_RATELIMIT_HEADERS_MAX + WEIR_REJECT_HE
                        WEIR_LEASE_TOKEN_MAX + WEIR_ANSWER_JSON_MAX <=
                    WEIR_REPLY_MAX,
                "grow WEIR_REPLY_MAX");
-_Static_assert(WEIR_PROBLEM_JSON_MAX <= WEIR_ANSWER_JSON_MAX &&
-                   WEIR_TEMPLATE_OUT_MAX <= WEIR_ANSWER_JSON_MAX,
-               "http->json takes each");
+_Static_assert(WEIR_DENIAL_BODY_MAX <= WEIR_ANSWER_JSON_MAX, "http->json takes each");
 
 /* Finished replies. `fields` are lines with their CRLF, or NULL. */
 void weir_http_reply(struct weir_http_call *call, enum weir_http_status status, const char *fields,
