@@ -39,7 +39,9 @@
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <weir/error.h>
 #include <weir/limit.h>
@@ -55,6 +57,18 @@ struct weir_options {
     uint64_t state_bytes;       /* 0: the rules file's, else 64 MiB */
     uint64_t state_patience_ns; /* how long a check waits for a process on the state file that is
                                    stopped; 0: 100 ms; WEIR_NEVER: until it continues */
+    uint64_t state_open_patience_ns; /* how long weir_open waits for a process that is opening the
+                                        file; 0: 5 s, and 1 s for each 100 MB of the file */
+    /* Of a state file that is made; one that exists keeps what it has. A program that shares its
+     * state with others gives it a group of its own and the mode 0660. */
+    const char *state_owner; /* a user's name; NULL: the rules file's, else this process's */
+    const char *state_group; /* a group's name; NULL: the rules file's, else this process's */
+    unsigned state_mode;     /* bits of 0666; 0: the rules file's, else 0600 */
+    unsigned threads; /* that check at the same time, 1 to 64: each takes one of the 256 places that
+                         a state has for all processes; 0: one for each processor */
+    bool
+        leases_end_with_process; /* leases end when this process does, however that happens, as soon
+                                    as another one calls weir_open or weir_tend (<weir/embed.h>) */
 };
 
 #define WEIR_STATE_PATIENCE_DEFAULT_NS UINT64_C(100000000)
@@ -62,9 +76,11 @@ struct weir_options {
 /* Opens a rules file. The caller owns *weir (NULL on errors). `options` may be NULL.
  * Errors: WEIR_ERR_RULES (reason: the first problem, as "file:line:column: message"),
  * WEIR_ERR_MEMORY, WEIR_ERR_FULL (more limits, or more processes on one state file, than the state
- * has room for); of the state file WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED,
- * WEIR_ERR_BUSY (see reason; also where another process was stopped while it opened the file, after
- * 5 s and a second for each 100 MB, or while it changed the list of limits). */
+ * has room for), WEIR_ERR_UNSUPPORTED (the rules need what only `weir serve` can do: limits or
+ * callers in Redis, limits that follow health); of the state file WEIR_ERR_RANGE, WEIR_ERR_IO,
+ * WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED, WEIR_ERR_BUSY (see reason; also where another process was
+ * stopped while it opened the file, after 5 s and a second for each 100 MB, or while it changed the
+ * list of limits). */
 int weir_open(struct weir **weir, const char *rules_file, const struct weir_options *options,
               struct weir_reason *reason) __attribute__((warn_unused_result));
 

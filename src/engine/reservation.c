@@ -501,6 +501,8 @@ static void add_debits(struct step_maker *maker)
 static bool gives_back(struct step_maker *maker, uint16_t i, const struct weir_settling *now)
 {
     const struct weir_settle *settle = &maker->plan->settle;
+    if (settle->how == WEIR_SETTLE_RELEASE)
+        return (settle->keep >> i & 1) == 0;
     return settle->how != WEIR_SETTLE_STATUS ||
            (now->cap && (maker->plan->capped >> i & 1) == 0 &&
             weir_rules_gives_back(weir_engine_rules(maker->engine), now->rule, settle->status));

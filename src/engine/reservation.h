@@ -133,7 +133,8 @@ enum weir_settle_how { WEIR_SETTLE_COST, WEIR_SETTLE_STATUS, WEIR_SETTLE_RELEASE
 struct weir_settle {
     uint64_t cost;   /* COST: in units of the request's cost, as the estimate */
     uint32_t status; /* STATUS */
-    uint8_t how;     /* enum weir_settle_how */
+    uint32_t keep; /* RELEASE: limits of the token, by their place in it, that give nothing back */
+    uint8_t how;   /* enum weir_settle_how */
 };
 
 /* Makes a taken decision the settlement of a token at the time `now_ns`; queue it then. It takes up

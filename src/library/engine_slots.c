@@ -5,10 +5,13 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "table/operate.h"
 
 _Static_assert(sizeof(struct weir_lane) == 128, "a lane has two cache lines of its own");
 
@@ -44,6 +47,7 @@ static uint64_t lease_seed(void)
 
 static void close_stores(struct weir_lane *lane)
 {
+    free(lane->map);
     if (lane->local)
         lane->local->ops->close(lane->local);
     lane->store->ops->close(lane->store);
@@ -64,10 +68,16 @@ static void lane_open_standing(struct weir_lane *lane, const struct weir_engine_
 /* Under `opening`. Leaves the lane taken. */
 static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
 {
+    lane->map = calloc(1, sizeof *lane->map);
+    if (!lane->map)
+        return WEIR_ERR_MEMORY;
     int err = weir_store_embedded_open(&lane->store, lanes->table);
-    if (err < 0)
+    if (err < 0) {
+        free(lane->map);
         return err;
+    }
     lane->local = NULL;
+    lane->generation = 1;
     if (lanes->spare)
         err = weir_store_spare_open(&lane->local, lanes->spare);
     if (err < 0) {
@@ -81,6 +91,8 @@ static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
         .secret = weir_table_secret(lanes->table),
         .decisions = 1,
         .lease_seed = lease_seed(),
+        .lease_owner =
+            lanes->own_leases ? weir_table_lease_owner(weir_store_embedded_owner(lane->store)) : 0,
         .done = ignore_done,
         .clock = table_clock,
         .clock_context = lanes->table,
@@ -95,25 +107,28 @@ static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
     return 0;
 }
 
-int weir_engine_slots_open(struct weir_engine_slots *lanes, struct weir_table *table,
-                           struct weir_table *spare, struct weir_rules *rules,
-                           struct weir_standing *lists)
+static uint32_t choose_count(uint32_t wanted)
 {
-    long processors = sysconf(_SC_NPROCESSORS_CONF);
+    long count = wanted != 0 ? (long)wanted : sysconf(_SC_NPROCESSORS_CONF);
+    return count < 1 ? 1 : count > WEIR_LANES_MAX ? WEIR_LANES_MAX : (uint32_t)count;
+}
+
+int weir_engine_slots_open(struct weir_engine_slots *lanes,
+                           const struct weir_engine_slots_options *options)
+{
     memset(lanes, 0, sizeof *lanes);
-    lanes->count = processors < 1                ? 1
-                   : processors > WEIR_LANES_MAX ? WEIR_LANES_MAX
-                                                 : (uint32_t)processors;
-    lanes->table = table;
-    lanes->spare = spare;
-    lanes->rules = rules;
-    lanes->lists = lists;
+    lanes->count = choose_count(options->count);
+    lanes->own_leases = options->own_leases;
+    lanes->table = options->table;
+    lanes->spare = options->spare;
+    lanes->rules = options->rules;
+    lanes->lists = options->lists;
     int err = lane_open(lanes, &lanes->lanes[0]);
     if (err < 0)
         return err;
     weir_engine_slots_leave(&lanes->lanes[0]);
     pthread_mutex_init(&lanes->opening, NULL);
-    weir_rules_ref(rules);
+    weir_rules_ref(lanes->rules);
     return 0;
 }
 
@@ -157,7 +172,7 @@ static bool take_absent(struct weir_engine_slots *lanes, struct weir_lane *lane)
 struct weir_lane *weir_engine_slots_enter(struct weir_engine_slots *lanes)
 {
     for (;;) {
-        int processor = sched_getcpu();
+        int processor = lanes->count > 1 ? sched_getcpu() : 0;
         uint32_t home = processor < 0 ? 0 : (uint32_t)processor % lanes->count;
         for (uint32_t i = 0; i < lanes->count; i++) {
             struct weir_lane *lane = &lanes->lanes[(home + i) % lanes->count];
@@ -191,6 +206,7 @@ int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rul
             sched_yield();
         if (weir_engine_set_rules(lane->engine, rules) < 0)
             result = WEIR_ERR_MEMORY;
+        lane->generation++;
         lane_open_standing(lane, lanes);
         weir_engine_slots_leave(lane);
     }

@@ -18,6 +18,7 @@
 #include <pthread.h>
 
 #include "engine/engine.h"
+#include "library/attributes.h"
 #include "library/standing_reader.h"
 #include "table/table.h"
 
@@ -25,31 +26,39 @@
 
 struct weir_lane {
     _Atomic int state;
-    uint64_t marked_ns; /* when the table's high-water mark was last raised from here */
+    uint32_t generation; /* of its rules, from 1 */
+    uint64_t marked_ns;  /* when the table's high-water mark was last raised from here */
     struct weir_store *store;
     struct weir_store *local; /* where on_store_error: local decides; NULL: no state file */
     struct weir_engine *engine;
     struct weir_standing_reader standing;
-    char line[128 - 56]; /* two lines: processors fetch them in pairs */
+    struct weir_attribute_map *map; /* of handles; owned */
+    char line[128 - 64];            /* two lines: processors fetch them in pairs */
 };
 
 struct weir_engine_slots {
     struct weir_lane lanes[WEIR_LANES_MAX];
-    uint32_t count; /* as many as the machine has processors */
+    uint32_t count;  /* as many as the machine has processors, or the program says */
+    bool own_leases; /* leases end with the process */
     pthread_mutex_t opening;
     struct weir_table *table, *spare;
     struct weir_rules *rules;    /* under `opening`: what a new lane starts with, as the next one */
     struct weir_standing *lists; /* of these rules, see weir_standing_lists_open; or NULL */
 };
 
-/* Opens the first lane, so that at least one is there. Takes a reference of the rules, which must
- * be prepared for the table, and owns `lists` (NULL: none) on success. `spare` is the table's, or
- * NULL. Errors: WEIR_ERR_MEMORY,
- * WEIR_ERR_FULL (no owner slot), WEIR_ERR_IO.
- */
-int weir_engine_slots_open(struct weir_engine_slots *lanes, struct weir_table *table,
-                           struct weir_table *spare, struct weir_rules *rules,
-                           struct weir_standing *lists) __attribute__((warn_unused_result));
+struct weir_engine_slots_options {
+    struct weir_table *table, *spare; /* spare: the table's, or NULL */
+    struct weir_rules *rules;         /* prepared for the table; one reference is taken */
+    struct weir_standing *lists;      /* owned on success; NULL: none */
+    uint32_t count;                   /* the most lanes; 0: as many as the machine has processors */
+    bool own_leases;                  /* leases end with the process */
+};
+
+/* Opens the first lane, so that at least one is there. Errors: WEIR_ERR_MEMORY, WEIR_ERR_FULL (no
+ * owner slot), WEIR_ERR_IO. */
+int weir_engine_slots_open(struct weir_engine_slots *lanes,
+                           const struct weir_engine_slots_options *options)
+    __attribute__((warn_unused_result));
 void weir_engine_slots_close(struct weir_engine_slots *lanes);
 
 struct weir_lane *weir_engine_slots_enter(struct weir_engine_slots *lanes);

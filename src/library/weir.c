@@ -6,60 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "library/engine_slots.h"
-
-#define MARK_EVERY_NS UINT64_C(1000000) /* the mark's line is shared: raised once a millisecond */
-
-_Static_assert(sizeof((struct weir_lease_token){{0}}.text) >= WEIR_LEASE_TOKEN_MAX,
-               "every token of the engine fits");
-
-struct weir {
-    struct weir_engine_slots lanes;
-    struct weir_table *table;
-    struct weir_table *spare; /* see weir_table_open_spare; NULL: private memory */
-    char *rules_file;
-    pthread_mutex_t reloading;
-    /* A page that the kernel zeroes in a child (MADV_WIPEONFORK): tells it that the table's owner
-     * slots are its parent's, for the price of a load. */
-    unsigned char *ours;
-    size_t page_size;
-};
-
-static uint64_t read_clock(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
+#include "library/library.h"
 
 /* --- Rules ------------------------------------------------------------------------------------ */
-
-static void explain(struct weir_reason *reason, const struct weir_problems *problems)
-{
-    if (problems->count == 0)
-        return;
-    const struct weir_problem *first = &problems->list[0];
-    uint32_t more = problems->count - 1 + problems->dropped;
-    char place[24] = "", others[24] = ""; /* for the largest numbers: all of it fits */
-    if (first->line > 0)
-        snprintf(place, sizeof place, "%u:%u:", first->line, first->column);
-    if (more > 0)
-        snprintf(others, sizeof others, " (and %u more)", more);
-    snprintf(reason->text, sizeof reason->text, "%.100s:%s %.100s%s", first->file, place,
-             first->message, others);
-}
 
 static int load(struct weir_rules **rules, const char *file, struct weir_reason *reason)
 {
     struct weir_problems problems = {0};
-    int err = weir_rules_load(rules, file, &problems);
-    if (err < 0)
-        explain(reason, &problems);
+    int err = library_load(rules, file, &problems, reason);
     weir_problems_free(&problems);
     return err;
 }
@@ -119,9 +76,13 @@ static int open_table(struct weir *weir, const struct weir_rules *rules,
         .bytes = options->state_bytes != 0 ? options->state_bytes : settings->state_bytes,
         .span_percent = settings->state_spans,
         .span_percent_new = weir_rules_span_percent(rules),
-        .wall_ns = read_clock(CLOCK_REALTIME),
-        .boot_ns = read_clock(CLOCK_BOOTTIME),
+        .owner = options->state_owner ? options->state_owner : settings->state_owner,
+        .group = options->state_group ? options->state_group : settings->state_group,
+        .mode = options->state_mode != 0 ? options->state_mode : settings->state_mode,
+        .wall_ns = library_clock(CLOCK_REALTIME),
+        .boot_ns = library_clock(CLOCK_BOOTTIME),
         .patience_ns = patience_ns != WEIR_NEVER ? patience_ns : 0,
+        .open_patience_ns = options->state_open_patience_ns,
     };
     int err = weir_table_open(&weir->table, &table, reason);
     weir->spare = NULL;
@@ -176,7 +137,15 @@ static int open_state(struct weir *weir, struct weir_rules *rules,
     err = open_guard(weir);
     if (err < 0)
         goto close_lists;
-    err = weir_engine_slots_open(&weir->lanes, weir->table, weir->spare, rules, lists);
+    const struct weir_engine_slots_options lanes = {
+        .table = weir->table,
+        .spare = weir->spare,
+        .rules = rules,
+        .lists = lists,
+        .count = options->threads,
+        .own_leases = options->leases_end_with_process,
+    };
+    err = weir_engine_slots_open(&weir->lanes, &lanes);
     if (err < 0)
         goto close_guard;
     return 0;
@@ -198,20 +167,25 @@ static int open_all(struct weir *weir, const char *rules_file, const struct weir
     weir->rules_file = strdup(rules_file);
     if (!weir->rules_file)
         return WEIR_ERR_MEMORY;
+    weir_attributes_open(&weir->attributes);
     int err = load(&rules, rules_file, reason);
     if (err == 0) {
-        err = open_state(weir, rules, options, reason);
+        err = weir_attributes_add_rules(&weir->attributes, rules);
+        if (err == 0)
+            err = open_state(weir, rules, options, reason);
         weir_rules_unref(rules); /* the lanes hold it */
     }
-    if (err < 0)
+    if (err < 0) {
+        weir_attributes_close(&weir->attributes);
         free(weir->rules_file);
+    }
     return err;
 }
 
 int weir_open(struct weir **weir, const char *rules_file, const struct weir_options *options,
               struct weir_reason *reason)
 {
-    static const struct weir_options defaults = {NULL, 0, 0};
+    static const struct weir_options defaults = {.state_file = NULL};
     struct weir_reason unwanted;
     if (!reason)
         reason = &unwanted;
@@ -228,24 +202,23 @@ int weir_open(struct weir **weir, const char *rules_file, const struct weir_opti
         return err;
     }
     pthread_mutex_init(&w->reloading, NULL);
+    memset(&w->owners, 0, sizeof w->owners);
+    if (options && options->leases_end_with_process)
+        library_end_dead(w);
     *weir = w;
     return 0;
 }
 
-static bool is_ours(const struct weir *weir)
-{
-    return *(volatile unsigned char *)weir->ours != 0;
-}
-
 void weir_close(struct weir *weir)
 {
-    if (!weir || !is_ours(weir))
+    if (!weir || !library_is_ours(weir))
         return;
     weir_engine_slots_close(&weir->lanes);
     weir_table_close(weir->spare);
     weir_table_close(weir->table);
     munmap(weir->ours, weir->page_size);
     pthread_mutex_destroy(&weir->reloading);
+    weir_attributes_close(&weir->attributes);
     free(weir->rules_file);
     free(weir);
 }
@@ -256,7 +229,7 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
     if (!reason)
         reason = &unwanted;
     reason->text[0] = '\0';
-    if (!is_ours(weir))
+    if (!library_is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
     struct weir_rules *rules, *before;
     struct weir_standing *lists;
@@ -264,7 +237,9 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
     int err = load(&rules, weir->rules_file, reason);
     if (err == 0) {
         before = weir_rules_ref(weir->lanes.rules); /* which only a reload changes */
-        err = prepare(rules, weir->table, reason);
+        err = weir_attributes_add_rules(&weir->attributes, rules);
+        if (err == 0)
+            err = prepare(rules, weir->table, reason);
         if (err == 0) {
             err = weir_standing_lists_open(&lists, rules, reason);
             if (err < 0)
@@ -286,16 +261,6 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
 
 /* --- Checking --------------------------------------------------------------------------------- */
 
-#define HEADER_PREFIX "header."
-
-static int find_attribute(const struct weir_rules *rules, const char *name)
-{
-    size_t prefix = sizeof HEADER_PREFIX - 1;
-    if (strncasecmp(name, HEADER_PREFIX, prefix) == 0)
-        return weir_rules_header(rules, name + prefix, strlen(name + prefix));
-    return weir_rules_attribute(rules, name, strlen(name));
-}
-
 static int fill_request(struct weir_request *request, const struct weir_rules *rules,
                         const struct weir_attribute_value *attributes, size_t count)
 {
@@ -303,7 +268,7 @@ static int fill_request(struct weir_request *request, const struct weir_rules *r
     request->trusted = true; /* the process itself */
     for (size_t i = 0; i < count; i++) {
         const char *value = attributes[i].value;
-        int attribute = find_attribute(rules, attributes[i].name);
+        int attribute = weir_attributes_find(rules, attributes[i].name);
         if (attribute < 0 || !value)
             continue;
         size_t size = strlen(value);
@@ -315,79 +280,17 @@ static int fill_request(struct weir_request *request, const struct weir_rules *r
     return 0;
 }
 
-static void summarise(const struct weir_decision *decision, struct weir_answer_summary *summary)
-{
-    struct weir_answer answer;
-    weir_engine_answer(decision, &answer, summary->lease.text);
-    summary->lease.text[answer.lease.data != NULL ? answer.lease.size : 0] = '\0';
-    summary->allowed = answer.allowed;
-    summary->repeated = answer.repeated;
-    summary->store_failed = decision->error != 0;
-    summary->retry_after_ns = answer.retry_after_ns;
-    summary->delay_ns = answer.delay_ns;
-    summary->action = answer.action != WEIR_ACTION_NONE ? weir_action_name(answer.action) : NULL;
-    summary->remaining = WEIR_NEVER;
-    summary->warning = 0;
-    for (uint16_t i = 0; i < answer.count; i++) {
-        const struct weir_answer_limit *limit = &answer.limits[i];
-        if (!limit->shadow && !limit->unlimited && limit->report.remaining < summary->remaining)
-            summary->remaining = limit->report.remaining;
-        if (limit->warning.percent > summary->warning)
-            summary->warning = limit->warning.percent;
-    }
-    summary->denied_by[0] = '\0';
-    if (answer.denied_by >= 0) {
-        struct weir_bytes name = answer.limits[answer.denied_by].name;
-        snprintf(summary->denied_by, sizeof summary->denied_by, "%.*s", (int)name.size, name.data);
-    } else if (answer.standing.refused) {
-        snprintf(summary->denied_by, sizeof summary->denied_by, "%s", WEIR_ANSWER_BY_STANDING);
-    }
-    summary->standing[0] = summary->reason[0] = '\0';
-    if (answer.standing.level.data) {
-        snprintf(summary->standing, sizeof summary->standing, "%.*s",
-                 (int)answer.standing.level.size, answer.standing.level.data);
-        snprintf(summary->reason, sizeof summary->reason, "%.*s", (int)answer.standing.reason.size,
-                 answer.standing.reason.data);
-    }
-}
-
-static uint64_t lane_now(struct weir *weir, struct weir_lane *lane)
-{
-    uint64_t now_ns = weir_table_time(weir->table, read_clock(CLOCK_BOOTTIME));
-    if (now_ns - lane->marked_ns >= MARK_EVERY_NS) {
-        weir_table_mark(weir->table, now_ns);
-        lane->marked_ns = now_ns;
-    }
-    return now_ns;
-}
-
-static uint64_t boot_clock(void)
-{
-    return read_clock(CLOCK_BOOTTIME);
-}
-
-/* `weir serve` may have begun to keep standing, or replaced its map. */
-static void renew_standing(struct weir_lane *lane)
-{
-    const struct weir_rules *rules = weir_engine_rules(lane->engine);
-    if (__builtin_expect(weir_rules_settings(rules)->standing.file == NULL, 1))
-        return;
-    uint64_t now_ns = boot_clock();
-    if (weir_standing_reader_stale(&lane->standing, now_ns) &&
-        weir_standing_reader_renew(&lane->standing, rules, now_ns))
-        weir_engine_set_standing(lane->engine, lane->standing.map);
-}
-
 /* `key.data` == NULL: none. */
 static int check_in(struct weir *weir, struct weir_lane *lane,
                     const struct weir_attribute_value *attributes, size_t count, uint64_t cost,
                     struct weir_bytes key, struct weir_answer_summary *answer)
 {
     struct weir_request request;
-    renew_standing(lane);
+    library_renew_standing(lane);
     int err = fill_request(&request, weir_engine_rules(lane->engine), attributes, count);
     if (err < 0)
         return err;
+    struct weir_answer told;
     request.cost = cost;
     struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
     err = weir_engine_apply_rules(lane->engine, decision, &request, NULL);
@@ -395,8 +298,8 @@ static int check_in(struct weir *weir, struct weir_lane *lane,
         err = weir_engine_apply_idempotency(lane->engine, decision, key, NULL);
     if (err == 0) {
         weir_engine_queue(lane->engine, decision);
-        weir_engine_run(lane->engine, lane_now(weir, lane));
-        summarise(decision, answer);
+        weir_engine_run(lane->engine, library_now(weir, lane));
+        library_summarise(decision, &told, answer);
     }
     weir_engine_release(lane->engine, decision);
     return err;
@@ -405,7 +308,7 @@ static int check_in(struct weir *weir, struct weir_lane *lane,
 static int check(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
                  uint64_t cost, struct weir_bytes key, struct weir_answer_summary *answer)
 {
-    if (!is_ours(weir))
+    if (!library_is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
     struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
     int err = check_in(weir, lane, attributes, count, cost, key, answer);
@@ -430,7 +333,7 @@ int weir_check_once(struct weir *weir, const struct weir_attribute_value *attrib
 
 int weir_release(struct weir *weir, const struct weir_lease_token *lease)
 {
-    if (!is_ours(weir))
+    if (!library_is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
     struct weir_bytes token = {lease->text, strnlen(lease->text, sizeof lease->text)};
     struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
@@ -438,7 +341,7 @@ int weir_release(struct weir *weir, const struct weir_lease_token *lease)
     int err = weir_engine_apply_lease(lane->engine, decision, token);
     if (err == 0) {
         weir_engine_queue(lane->engine, decision);
-        weir_engine_run(lane->engine, lane_now(weir, lane));
+        weir_engine_run(lane->engine, library_now(weir, lane));
         err = decision->error != 0                ? decision->error
               : decision->verdict == WEIR_ALLOWED ? 0
                                                   : WEIR_ERR_NOT_FOUND;

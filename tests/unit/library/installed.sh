@@ -38,6 +38,11 @@ libs=$(pkg-config --libs weir)
 cc -std=c11 -Wall -Werror $cflags "$2/examples/check.c" $libs -o "$stage/check"
 run env LD_LIBRARY_PATH="$libdir" "$stage/check"
 
+# shellcheck disable=SC2086
+cc -std=c11 -Wall -Werror -D_DEFAULT_SOURCE $cflags "$2/examples/edge.c" $libs -o "$stage/edge"
+env LD_LIBRARY_PATH="$libdir" "$stage/edge" "$stage/rules.yaml" 192.0.2.1 /login >"$stage/said"
+[ "$(head -n 1 "$stage/said")" = 200 ] || { cat "$stage/said"; exit 1; }
+
 # Statically: the archive itself, and what it needs from elsewhere without the staging prefix.
 needs=$(PKG_CONFIG_SYSROOT_DIR='' pkg-config --static --libs-only-l weir | sed 's/-lweir\b//')
 # shellcheck disable=SC2086
@@ -45,8 +50,10 @@ cc -std=c11 -Wall -Werror $cflags "$2/examples/check.c" "$libdir/libweir.a" $nee
     -o "$stage/check-static"
 run "$stage/check-static"
 
-# The header stands alone.
-printf '#include <weir/weir.h>\nint main(void) { return weir_error_text(0) == 0; }\n' \
-    >"$stage/alone.c"
-# shellcheck disable=SC2086
-cc -std=c11 -pedantic -Wall -Werror $cflags -c "$stage/alone.c" -o "$stage/alone.o"
+# Each header stands alone.
+for header in weir embed limit error; do
+    printf '#include <weir/%s.h>\nint main(void) { return weir_error_text(0) == 0; }\n' "$header" \
+        >"$stage/alone.c"
+    # shellcheck disable=SC2086
+    cc -std=c11 -pedantic -Wall -Werror $cflags -c "$stage/alone.c" -o "$stage/alone.o"
+done

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weir inside another program: a proxy, a gateway, a server of its own.
+ *
+ * <weir/weir.h> answers "may this request pass?". This header has what an edge needs beside that:
+ *
+ *   weir_rules_check_file       checks a rules file and tells every mistake, with no state made
+ *   weir_attribute              a handle for an attribute, so that no name is looked up per request
+ *   weir_attribute_read         whether the rules read it, so that no value is copied unread
+ *   weir_check_full             one decision with everything that HTTP says of it: each limit, the
+ *                               header fields and the body, as weir's own HTTP front writes them
+ *   weir_settle, weir_report    the true cost, or the outcome, of a request that was reserved
+ *   weir_cancel                 the request did not happen: what it took is given back
+ *   weir_renew, weir_tend       leases that live as long as the process that holds them
+ *
+ *     int path = weir_attribute(weir, "path"), ip = weir_attribute(weir, "client.ip");
+ *     struct weir_value values[] = {{path, "/login", 6}, {ip, "192.0.2.1", 9}};
+ *     char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
+ *     struct weir_call call = {.values = values, .count = 2, .cost = 1,
+ *                              .fields = fields, .body = body};
+ *     static struct weir_full_answer answer;
+ *     if (weir_check_full(weir, &call, &answer) == 0 && !answer.summary.allowed)
+ *         ... answer.status, fields[0..answer.fields_size), body[0..answer.body_size) ...
+ *
+ * Ownership: what a call takes is borrowed for the call; what it returns is copied into the
+ * caller's memory, and stays valid after weir_reload and weir_close. Threads and fork: as
+ * <weir/weir.h>. None of these functions allocates memory or makes a system call while it decides,
+ * except where a lock is held by another thread or process.
+ */
+#ifndef WEIR_EMBED_H
+#define WEIR_EMBED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/weir.h>
+
+struct sockaddr;
+
+#pragma GCC visibility push(default)
+
+/* --- Rules ------------------------------------------------------------------------------------ */
+
+/* Called for each mistake of a file, in the order of file and line; `line` and `column` count from
+ * 1, and are 0 where the file as a whole is meant. Texts are borrowed for the call. */
+typedef void (*weir_mistake)(void *context, const char *file, unsigned line, unsigned column,
+                             const char *message);
+
+/* Whether weir_open would take this rules file, as far as the file alone says: it reads the file
+ * and the files that it names, and makes no state. `tell` may be NULL. Errors: WEIR_ERR_RULES
+ * (`reason`: the first mistake), WEIR_ERR_UNSUPPORTED (`reason`: what libweir cannot do, see
+ * docs/library.md), WEIR_ERR_MEMORY. */
+int weir_rules_check_file(const char *rules_file, weir_mistake tell, void *context,
+                          struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* --- Attributes ------------------------------------------------------------------------------- */
+
+/* Handles of one struct weir, those of its rules included. */
+#define WEIR_HANDLES_MAX 512
+
+/* The handle of an attribute: "method", "path", "host", "client.ip", "header.<name>" (of any case),
+ * or any name that a rule may read, of at most 128 bytes. It stays the same until weir_close, also
+ * when weir_reload brings rules that begin or cease to read it. Errors: WEIR_ERR_FULL
+ * (WEIR_HANDLES_MAX), WEIR_ERR_TOO_LARGE (the name), WEIR_ERR_MEMORY. */
+int weir_attribute(struct weir *weir, const char *name) __attribute__((warn_unused_result));
+
+/* The name of a handle, header names in lower case; NULL: there is none such. The attributes that
+ * the rules of weir_open read have the handles from 0 on, so that a program can walk them all.
+ * Valid until weir_close. */
+const char *weir_attribute_name(const struct weir *weir, int attribute);
+
+/* Whether the present rules read this attribute. What they do not read need not be given. */
+bool weir_attribute_read(const struct weir *weir, int attribute);
+
+/* The value of an attribute. `data` NULL: absent, as if it were left out; an empty value has a size
+ * of 0. Not NUL-terminated. */
+struct weir_value {
+    int attribute;
+    const char *data;
+    size_t size;
+};
+
+/* --- Checking --------------------------------------------------------------------------------- */
+
+/* Limits that one request may meet. */
+#define WEIR_LIMITS_MAX 32
+
+/* Room that is always enough for weir_call.fields and weir_call.body. */
+#define WEIR_FIELDS_MAX 24576
+#define WEIR_BODY_MAX 20480
+#define WEIR_TYPE_MAX 128
+
+/* When what a request is charged is to be settled later. */
+enum weir_reserve_when {
+    WEIR_RESERVE_NEVER,
+    WEIR_RESERVE_DELAYED, /* iff it has to wait: weir_cancel can then give its place back */
+    WEIR_RESERVE_ALWAYS,
+};
+
+/* One request. Zero is the default everywhere. */
+struct weir_call {
+    const struct weir_value *values; /* of the same attribute the last one counts */
+    size_t count;
+    const struct sockaddr *client; /* AF_INET or AF_INET6; counts instead of "client.ip"; NULL: that
+                                      attribute, if it is given */
+    uint64_t cost;                 /* usually 1; 0 asks whether a limit is used up */
+    bool peek;                     /* decides, and charges nothing */
+    const char *idempotency_key;   /* as weir_check_once; 1 to 255 bytes; NULL: none */
+    size_t idempotency_size;
+    enum weir_reserve_when reserve; /* not with an idempotency key, and with a cost of at least 1 */
+    uint64_t reserve_life_ns;       /* how long it may be settled: 1 s to 1 h; 0: 60 s */
+    char *fields;                   /* WEIR_FIELDS_MAX bytes; NULL: no fields are written */
+    char *body;                     /* WEIR_BODY_MAX bytes; NULL: no body is written */
+};
+
+/* What one limit says of the request. */
+struct weir_limit_answer {
+    char name[65];
+    bool allowed;   /* this limit's own verdict */
+    bool shadow;    /* it denies nothing */
+    bool unlimited; /* the caller's rate: then `report` is all zero */
+    bool borrowed;  /* the pool that was charged in place of limits that deny */
+    bool overflow;  /* the state had no room for its key: `report` is an estimate */
+    enum weir_algorithm algorithm;
+    unsigned warning;          /* `warn_at` that is reached, in percent; 0: none */
+    uint64_t cost;             /* what the request takes of it */
+    uint64_t window_ns;        /* W; the life of a lease for concurrency */
+    struct weir_report report; /* see <weir/limit.h>; of several rates the tightest */
+};
+
+/* A reservation, to settle or cancel a request by. `text` is NUL-terminated, empty where there is
+ * none, and good in all processes on the state; the rest is this process's. */
+struct weir_reservation_token {
+    char text[2736];
+    unsigned place_count;
+    struct weir_queue_place {
+        uint64_t hash[2], until_ns;
+        unsigned part;
+    } places[WEIR_LIMITS_MAX];
+};
+
+struct weir_full_answer {
+    struct weir_answer_summary summary;
+    unsigned status;    /* of HTTP: 200, or what the denial means (429, 503, or the limit's own) */
+    size_t fields_size; /* "Name: value\r\n" lines: RateLimit, Retry-After, X-RateLimit-*, and of a
+                           denial Cache-Control and the fields of `reject` */
+    size_t body_size;   /* of a denial */
+    char type[WEIR_TYPE_MAX]; /* Content-Type of the body */
+    unsigned limit_count;     /* in the order of the rules file */
+    struct weir_limit_answer limits[WEIR_LIMITS_MAX];
+    struct weir_reservation_token reservation;
+};
+
+/* Decides one request at the time now, as weir_check does. Of `answer` only what is said above is
+ * written. Errors: as weir_check and weir_check_once; WEIR_ERR_RANGE (cost, life),
+ * WEIR_ERR_TOO_LARGE (a reservation of more limits than a token has room for). */
+int weir_check_full(struct weir *weir, const struct weir_call *call,
+                    struct weir_full_answer *answer) __attribute__((warn_unused_result));
+
+/* Whether some limit of the present rules gives back by outcome (`refund_on`), so that requests are
+ * worth reserving for weir_report. */
+bool weir_rules_refund(struct weir *weir);
+
+/* --- After the request ------------------------------------------------------------------------ */
+
+/* The request has cost `cost` in truth, in units of weir_call.cost: less is given back, more is
+ * charged. Errors: WEIR_ERR_SYNTAX (not a token of this state), WEIR_ERR_NOT_FOUND (its life has
+ * ended), WEIR_ERR_BUSY (a process that shares the state is stopped: try again),
+ * WEIR_ERR_UNSUPPORTED. Settling twice does nothing the second time. */
+int weir_settle(struct weir *weir, const struct weir_reservation_token *reservation, uint64_t cost);
+
+/* The request ended with this HTTP status, 100 to 599: limits whose `refund_on` has it give back
+ * what they have charged. Errors: as weir_settle; WEIR_ERR_RANGE (the status). */
+int weir_report(struct weir *weir, const struct weir_reservation_token *reservation,
+                unsigned status);
+
+/* The request did not happen: all that it has charged is given back, except its place in a queue
+ * (`queue: true`) behind which another request has queued. Errors: as weir_settle. */
+int weir_cancel(struct weir *weir, const struct weir_reservation_token *reservation);
+
+/* --- Leases that live with their process -------------------------------------------------------
+ */
+
+/* With weir_options.leases_end_with_process: the lease expires a whole `life` from now. Call it
+ * before `life` has passed, for work that outlives it. Errors: as weir_release. */
+int weir_renew(struct weir *weir, const struct weir_lease_token *lease);
+
+/* Call it about once a second, on one thread at a time: ends the leases of processes that have
+ * died. Returns how many it ended, or WEIR_ERR_UNSUPPORTED (in a child). */
+long weir_tend(struct weir *weir);
+
+#pragma GCC visibility pop
+
+#endif

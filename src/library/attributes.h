@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handles of attributes: numbers by which a program gives values, whatever the rules of the moment
+ * call them.
+ *
+ * A handle is the place of a name in a list that only grows. Each lane keeps which attribute of its
+ * rules a handle is, and looks that up again after a change of rules or of the list.
+ *
+ * Memory: a name each; 1 KiB a lane. Threads: the list is internally locked; a map belongs to its
+ * lane.
+ */
+#ifndef WEIR_LIBRARY_ATTRIBUTES_H
+#define WEIR_LIBRARY_ATTRIBUTES_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <weir/embed.h>
+
+#include "rules/rules.h"
+
+struct weir_attributes {
+    pthread_mutex_t mutex;
+    atomic_uint count;
+    char *names[WEIR_HANDLES_MAX]; /* those below `count` do not change any more */
+};
+
+/* What handles mean under one generation of rules: the number of the attribute, or -1. */
+struct weir_attribute_map {
+    uint32_t generation, count;
+    int16_t attribute[WEIR_HANDLES_MAX];
+};
+
+void weir_attributes_open(struct weir_attributes *attributes);
+void weir_attributes_close(struct weir_attributes *attributes);
+
+/* The handle of a name, which is added if it is new. Errors: as weir_attribute. */
+int weir_attributes_add(struct weir_attributes *attributes, const char *name)
+    __attribute__((warn_unused_result));
+
+/* Adds what the rules read and a request can say. Errors: as weir_attribute. */
+int weir_attributes_add_rules(struct weir_attributes *attributes, const struct weir_rules *rules)
+    __attribute__((warn_unused_result));
+
+/* Fills the map anew. */
+void weir_attributes_map(const struct weir_attributes *attributes, const struct weir_rules *rules,
+                         uint32_t generation, struct weir_attribute_map *map);
+
+/* The number of the attribute of this name, "header.<name>" in any case; -1: the rules do not read
+ * it. */
+int weir_attributes_find(const struct weir_rules *rules, const char *name);
+
+#endif

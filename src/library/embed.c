@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see include/weir/embed.h */
+#include <weir/embed.h>
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "engine/denial.h"
+#include "engine/lease_token.h"
+#include "engine/reservation.h"
+#include "library/library.h"
+#include "wire/http/ratelimit_headers.h"
+
+_Static_assert(WEIR_LIMITS_MAX == WEIR_CHECKS_MAX, "an answer has room for every limit");
+_Static_assert(WEIR_RATELIMIT_HEADERS_MAX + WEIR_DENIAL_FIELDS_MAX <= WEIR_FIELDS_MAX &&
+                   WEIR_DENIAL_BODY_MAX <= WEIR_BODY_MAX,
+               "what is written fits");
+_Static_assert(sizeof(((struct weir_reservation_token *)NULL)->text) > WEIR_RESERVATION_TEXT_MAX,
+               "every reservation fits, with its NUL");
+
+/* --- Rules and attributes --------------------------------------------------------------------- */
+
+int weir_rules_check_file(const char *rules_file, weir_mistake tell, void *context,
+                          struct weir_reason *reason)
+{
+    struct weir_rules *rules;
+    struct weir_problems problems = {0};
+    struct weir_reason unwanted;
+    if (!reason)
+        reason = &unwanted;
+    reason->text[0] = '\0';
+    int err = library_load(&rules, rules_file, &problems, reason);
+    for (uint32_t i = 0; tell && err == WEIR_ERR_RULES && i < problems.count; i++) {
+        const struct weir_problem *problem = &problems.list[i];
+        tell(context, problem->file, problem->line, problem->column, problem->message);
+    }
+    weir_problems_free(&problems);
+    if (err == 0)
+        weir_rules_unref(rules);
+    return err;
+}
+
+int weir_attribute(struct weir *weir, const char *name)
+{
+    return weir_attributes_add(&weir->attributes, name);
+}
+
+static bool is_handle(const struct weir *weir, int attribute)
+{
+    return attribute >= 0 && (unsigned)attribute < weir->attributes.count;
+}
+
+const char *weir_attribute_name(const struct weir *weir, int attribute)
+{
+    return is_handle(weir, attribute) ? weir->attributes.names[attribute] : NULL;
+}
+
+bool weir_attribute_read(const struct weir *weir, int attribute)
+{
+    if (!is_handle(weir, attribute) || !library_is_ours(weir))
+        return false;
+    struct weir *shared = (struct weir *)(uintptr_t)weir; /* a lane is internally locked */
+    struct weir_lane *lane = weir_engine_slots_enter(&shared->lanes);
+    const struct weir_rules *rules = weir_engine_rules(lane->engine);
+    bool read = weir_attributes_find(rules, weir->attributes.names[attribute]) >= 0;
+    weir_engine_slots_leave(lane);
+    return read;
+}
+
+bool weir_rules_refund(struct weir *weir)
+{
+    if (!library_is_ours(weir))
+        return false;
+    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
+    bool refunds = weir_rules_refunds(weir_engine_rules(lane->engine));
+    weir_engine_slots_leave(lane);
+    return refunds;
+}
+
+/* --- Checking --------------------------------------------------------------------------------- */
+
+static void set_client(struct weir_address *client, const struct sockaddr *address)
+{
+    const struct sockaddr_in *in4 = (const void *)address;
+    const struct sockaddr_in6 *in6 = (const void *)address;
+    *client = (struct weir_address){.family = 0};
+    if (address->sa_family == AF_INET) {
+        client->family = 4;
+        memcpy(client->bytes, &in4->sin_addr, 4);
+    } else if (address->sa_family == AF_INET6) {
+        client->family = 6;
+        memcpy(client->bytes, &in6->sin6_addr, 16);
+        weir_address_fold(client);
+    }
+}
+
+/* What handles mean to this lane. */
+static const struct weir_attribute_map *map_of(const struct weir *weir, struct weir_lane *lane,
+                                               const struct weir_rules *rules)
+{
+    struct weir_attribute_map *map = lane->map;
+    if (__builtin_expect(
+            map->generation != lane->generation || map->count != weir->attributes.count, 0))
+        weir_attributes_map(&weir->attributes, rules, lane->generation, map);
+    return map;
+}
+
+static int fill_request(const struct weir *weir, struct weir_lane *lane,
+                        const struct weir_call *call, struct weir_request *request)
+{
+    const struct weir_rules *rules = weir_engine_rules(lane->engine);
+    const struct weir_attribute_map *map = map_of(weir, lane, rules);
+    weir_request_clear(request, weir_rules_attribute_count(rules));
+    request->trusted = true; /* the process itself */
+    request->cost = call->cost;
+    for (size_t i = 0; i < call->count; i++) {
+        const struct weir_value *value = &call->values[i];
+        if (value->attribute < 0 || (unsigned)value->attribute >= map->count)
+            continue;
+        int attribute = map->attribute[value->attribute];
+        if (attribute < 0)
+            continue;
+        if (attribute != WEIR_ATTR_CLIENT_IP)
+            request->values[attribute] = (struct weir_bytes){value->data, value->size};
+        else if (value->data && !call->client &&
+                 weir_address_parse(&request->client, value->data, value->size) < 0)
+            return WEIR_ERR_SYNTAX;
+    }
+    if (call->client)
+        set_client(&request->client, call->client);
+    return 0;
+}
+
+/* Turns the decision into what the call asks for. */
+static int apply(struct weir_lane *lane, struct weir_decision *decision,
+                 const struct weir_call *call)
+{
+    const struct weir_bytes key = {call->idempotency_key, call->idempotency_size};
+    uint64_t life_ns = call->reserve_life_ns ? call->reserve_life_ns : WEIR_RESERVATION_LIFE_NS;
+    if (call->peek)
+        decision->op = WEIR_OP_PEEK;
+    else if (key.data)
+        return weir_engine_apply_idempotency(lane->engine, decision, key, NULL);
+    else if (call->reserve != WEIR_RESERVE_NEVER && call->cost > 0)
+        return weir_engine_apply_reservation(lane->engine, decision, call->cost, life_ns, NULL);
+    return 0;
+}
+
+static int check_call(const struct weir_call *call)
+{
+    uint64_t life_ns = call->reserve_life_ns;
+    if (call->idempotency_key &&
+        (call->idempotency_size == 0 || call->idempotency_size > WEIR_IDEMPOTENCY_KEY_MAX))
+        return WEIR_ERR_RANGE;
+    if (call->reserve == WEIR_RESERVE_ALWAYS && (call->cost == 0 || call->idempotency_key))
+        return WEIR_ERR_RANGE;
+    if (life_ns != 0 &&
+        (life_ns < WEIR_RESERVATION_LIFE_MIN_NS || life_ns > WEIR_RESERVATION_LIFE_MAX_NS))
+        return WEIR_ERR_RANGE;
+    return 0;
+}
+
+static void tell_limit(const struct weir_answer_limit *limit, struct weir_limit_answer *out)
+{
+    size_t size = limit->name.size < sizeof out->name ? limit->name.size : sizeof out->name - 1;
+    memcpy(out->name, limit->name.data, size);
+    out->name[size] = '\0';
+    out->allowed = limit->allowed;
+    out->shadow = limit->shadow;
+    out->unlimited = limit->unlimited;
+    out->borrowed = limit->borrowed;
+    out->overflow = limit->overflow;
+    out->algorithm = limit->limit ? limit->limit->spec.algorithm : WEIR_FIXED_WINDOW;
+    out->window_ns = limit->limit ? limit->limit->spec.window_ns : 0;
+    out->warning = limit->warning.percent;
+    out->cost = limit->cost;
+    out->report = limit->unlimited ? (struct weir_report){0, 0, 0, 0} : limit->report;
+}
+
+/* The fields and the body, as far as the call has room for them. */
+static void tell_http(const struct weir_rules *rules, const struct weir_answer *told,
+                      const struct weir_call *call, struct weir_full_answer *answer)
+{
+    uint32_t dialects = weir_rules_settings(rules)->headers;
+    uint64_t wall_s = 0;
+    struct weir_denial_body body;
+    answer->status = told->allowed ? 200 : weir_denial_status(told);
+    answer->fields_size = answer->body_size = 0;
+    answer->type[0] = '\0';
+    if (call->fields) {
+        if ((dialects & WEIR_HEADERS_X_EPOCH) != 0)
+            wall_s = library_clock(CLOCK_REALTIME) / UINT64_C(1000000000);
+        answer->fields_size = weir_ratelimit_headers_write(dialects, told, wall_s, call->fields);
+        if (!told->allowed)
+            answer->fields_size +=
+                weir_denial_fields_write(told, call->fields + answer->fields_size);
+    }
+    if (!call->body || told->allowed)
+        return;
+    weir_denial_body_write(told, answer->status, call->body, &body);
+    if (body.text.size > WEIR_BODY_MAX)
+        body.text.size = WEIR_BODY_MAX;
+    if (body.text.data != call->body)
+        memcpy(call->body, body.text.data, body.text.size);
+    answer->body_size = body.text.size;
+    snprintf(answer->type, sizeof answer->type, "%.*s", (int)body.type.size, body.type.data);
+}
+
+/* Notes the places of the request in queues, to find out later whether others are behind it. */
+static void tell_places(const struct weir_decision *decision, struct weir_reservation_token *token)
+{
+    struct weir_report report;
+    unsigned part = 0;
+    token->place_count = 0;
+    for (uint16_t i = 0; i < decision->count; i++) {
+        const struct weir_check *check = &decision->checks[i];
+        if (!weir_reservation_covers(decision, i) || !decision->outcomes[i].charged)
+            continue;
+        if (check->limit->spec.algorithm == WEIR_LEAKY_QUEUE) {
+            weir_decision_report_whole(decision, i, &report);
+            token->places[token->place_count++] =
+                (struct weir_queue_place){.hash = {check->hash[0], check->hash[1]},
+                                          .until_ns = decision->now_ns + report.reset_after_ns,
+                                          .part = part};
+        }
+        part++;
+    }
+}
+
+static void tell_reservation(struct weir_lane *lane, const struct weir_decision *decision,
+                             const struct weir_call *call, struct weir_full_answer *answer)
+{
+    struct weir_reservation_token *token = &answer->reservation;
+    const struct weir_answer_summary *summary = &answer->summary;
+    uint64_t life_ns, id;
+    bool wanted = call->reserve == WEIR_RESERVE_ALWAYS ||
+                  (call->reserve == WEIR_RESERVE_DELAYED && summary->delay_ns > 0);
+    token->text[0] = '\0';
+    token->place_count = 0;
+    if (!wanted || !summary->allowed || call->peek || call->cost == 0 || call->idempotency_key ||
+        !weir_engine_reserved(decision))
+        return;
+    size_t size = weir_engine_reservation(lane->engine, decision, decision->now_ns, &life_ns, &id,
+                                          token->text);
+    token->text[size] = '\0';
+    tell_places(decision, token);
+}
+
+static void tell(struct weir_lane *lane, const struct weir_decision *decision,
+                 const struct weir_call *call, struct weir_full_answer *answer)
+{
+    struct weir_answer told;
+    library_summarise(decision, &told, &answer->summary);
+    answer->limit_count = told.count;
+    for (uint16_t i = 0; i < told.count; i++)
+        tell_limit(&told.limits[i], &answer->limits[i]);
+    tell_http(weir_decision_rules(decision), &told, call, answer);
+    tell_reservation(lane, decision, call, answer);
+}
+
+/* Decides a filled decision of the lane. A settlement takes several runs. */
+static void decide(struct weir *weir, struct weir_lane *lane, struct weir_decision *decision)
+{
+    weir_engine_queue(lane->engine, decision);
+    do
+        weir_engine_run(lane->engine, library_now(weir, lane));
+    while (weir_engine_waits(lane->engine));
+}
+
+int weir_check_full(struct weir *weir, const struct weir_call *call,
+                    struct weir_full_answer *answer)
+{
+    struct weir_request request;
+    int err = library_is_ours(weir) ? check_call(call) : WEIR_ERR_UNSUPPORTED;
+    if (err < 0)
+        return err;
+    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
+    library_renew_standing(lane);
+    err = fill_request(weir, lane, call, &request);
+    if (err == 0) {
+        struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
+        err = weir_engine_apply_rules(lane->engine, decision, &request, NULL);
+        if (err == 0)
+            err = apply(lane, decision, call);
+        if (err == 0) {
+            decide(weir, lane, decision);
+            tell(lane, decision, call, answer);
+        }
+        weir_engine_release(lane->engine, decision);
+    }
+    weir_engine_slots_leave(lane);
+    return err;
+}
+
+/* --- After the request ------------------------------------------------------------------------ */
+
+static struct weir_bytes text_of(const struct weir_reservation_token *reservation)
+{
+    return (struct weir_bytes){reservation->text,
+                               strnlen(reservation->text, sizeof reservation->text)};
+}
+
+static int settle(struct weir *weir, const struct weir_reservation_token *reservation,
+                  const struct weir_settle *how)
+{
+    struct weir_settled settled;
+    if (!library_is_ours(weir))
+        return WEIR_ERR_UNSUPPORTED;
+    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
+    struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
+    int err = weir_engine_apply_settle(lane->engine, decision, text_of(reservation), how,
+                                       library_now(weir, lane));
+    if (err == 0) {
+        decide(weir, lane, decision);
+        weir_engine_settled(decision, &settled);
+        if (settled.failed)
+            err = WEIR_ERR_BUSY;
+    }
+    weir_engine_release(lane->engine, decision);
+    weir_engine_slots_leave(lane);
+    return err;
+}
+
+int weir_settle(struct weir *weir, const struct weir_reservation_token *reservation, uint64_t cost)
+{
+    const struct weir_settle how = {.how = WEIR_SETTLE_COST, .cost = cost};
+    return settle(weir, reservation, &how);
+}
+
+int weir_report(struct weir *weir, const struct weir_reservation_token *reservation,
+                unsigned status)
+{
+    const struct weir_settle how = {.how = WEIR_SETTLE_STATUS, .status = status};
+    if (status < WEIR_STATUS_MIN || status > WEIR_STATUS_MAX)
+        return WEIR_ERR_RANGE;
+    return settle(weir, reservation, &how);
+}
+
+/* Whether the request of this place is the last in its queue. */
+static bool is_last(struct weir *weir, struct weir_lane *lane, const struct weir_queue_place *place)
+{
+    struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
+    decision->checks[0] =
+        (struct weir_check){.hash = {place->hash[0], place->hash[1]}, .rule = UINT32_MAX};
+    decision->count = 1;
+    decision->op = WEIR_OP_LOOK;
+    decide(weir, lane, decision);
+    bool last = decision->error == 0 && decision->verdict == WEIR_ALLOWED &&
+                decision->now_ns + decision->outcomes[0].report.reset_after_ns == place->until_ns;
+    weir_engine_release(lane->engine, decision);
+    return last;
+}
+
+int weir_cancel(struct weir *weir, const struct weir_reservation_token *reservation)
+{
+    struct weir_settle how = {.how = WEIR_SETTLE_RELEASE};
+    if (!library_is_ours(weir))
+        return WEIR_ERR_UNSUPPORTED;
+    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
+    for (unsigned i = 0; i < reservation->place_count && i < WEIR_LIMITS_MAX; i++)
+        if (!is_last(weir, lane, &reservation->places[i]))
+            how.keep |= UINT32_C(1) << reservation->places[i].part % WEIR_LIMITS_MAX;
+    weir_engine_slots_leave(lane);
+    return settle(weir, reservation, &how);
+}
+
+/* --- Leases that live with their process -------------------------------------------------------
+ */
+
+int weir_renew(struct weir *weir, const struct weir_lease_token *lease)
+{
+    struct weir_lease_fields fields;
+    struct weir_bytes token = {lease->text, strnlen(lease->text, sizeof lease->text)};
+    if (!library_is_ours(weir))
+        return WEIR_ERR_UNSUPPORTED;
+    int err = weir_lease_token_read(&fields, token);
+    if (err < 0)
+        return err;
+    if (fields.place != WEIR_LEASE_TOKEN_TABLE) /* of the memory that decides while it is stopped */
+        return WEIR_ERR_NOT_FOUND;
+    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
+    struct weir_table_owner *owner = weir_store_embedded_owner(lane->store);
+    uint64_t now_ns = library_now(weir, lane);
+    for (uint16_t i = 0; i < fields.count; i++) {
+        int one = weir_table_renew(owner, now_ns, fields.hash[i], fields.id);
+        if (err == 0)
+            err = one;
+    }
+    weir_engine_slots_leave(lane);
+    return err;
+}
+
+/* Whether an owner that was alive at the last look is no more. */
+static bool has_lost_owner(const struct weir *weir)
+{
+    struct weir_lease_owners now;
+    weir_table_lease_owners(weir->table, &now);
+    for (unsigned i = 0; i < WEIR_LEASE_OWNERS; i++)
+        if (weir->owners.id[i] != 0 && weir->owners.id[i] != now.id[i])
+            return true;
+    return false;
+}
+
+long weir_tend(struct weir *weir)
+{
+    if (!library_is_ours(weir))
+        return WEIR_ERR_UNSUPPORTED;
+    if (has_lost_owner(weir))
+        return (long)library_end_dead(weir);
+    weir_table_lease_owners(weir->table, &weir->owners);
+    return 0;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see library.h */
+#include "library/library.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define MARK_EVERY_NS UINT64_C(1000000) /* the mark's line is shared: raised once a millisecond */
+
+_Static_assert(sizeof((struct weir_lease_token){{0}}.text) >= WEIR_LEASE_TOKEN_MAX,
+               "every token of the engine fits");
+
+/* --- Time ------------------------------------------------------------------------------------- */
+
+uint64_t library_clock(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+uint64_t library_now(struct weir *weir, struct weir_lane *lane)
+{
+    uint64_t now_ns = weir_table_time(weir->table, library_clock(CLOCK_BOOTTIME));
+    if (now_ns - lane->marked_ns >= MARK_EVERY_NS) {
+        weir_table_mark(weir->table, now_ns);
+        lane->marked_ns = now_ns;
+    }
+    return now_ns;
+}
+
+void library_renew_standing(struct weir_lane *lane)
+{
+    const struct weir_rules *rules = weir_engine_rules(lane->engine);
+    if (__builtin_expect(weir_rules_settings(rules)->standing.file == NULL, 1))
+        return;
+    uint64_t now_ns = library_clock(CLOCK_BOOTTIME);
+    if (weir_standing_reader_stale(&lane->standing, now_ns) &&
+        weir_standing_reader_renew(&lane->standing, rules, now_ns))
+        weir_engine_set_standing(lane->engine, lane->standing.map);
+}
+
+/* --- Loading ---------------------------------------------------------------------------------- */
+
+static void explain(struct weir_reason *reason, const struct weir_problems *problems)
+{
+    if (problems->count == 0)
+        return;
+    const struct weir_problem *first = &problems->list[0];
+    uint32_t more = problems->count - 1 + problems->dropped;
+    char place[24] = "", others[24] = ""; /* for the largest numbers: all of it fits */
+    if (first->line > 0)
+        snprintf(place, sizeof place, "%u:%u:", first->line, first->column);
+    if (more > 0)
+        snprintf(others, sizeof others, " (and %u more)", more);
+    snprintf(reason->text, sizeof reason->text, "%.100s:%s %.100s%s", first->file, place,
+             first->message, others);
+}
+
+/* What libweir cannot do in the place of a check, because it waits for nothing and measures
+ * nothing; NULL: it can do all of it. */
+static const char *find_unsupported(const struct weir_rules *rules)
+{
+    const struct weir_settings *settings = weir_rules_settings(rules);
+    if (settings->store.redis.url)
+        return "`store`: counts in Redis";
+    if (settings->identities.redis.url)
+        return "`identities`: callers in Redis";
+    if (weir_rules_adaptive_count(rules) > 0)
+        return "`adaptive`: limits that follow health";
+    return NULL;
+}
+
+int library_load(struct weir_rules **rules, const char *file, struct weir_problems *problems,
+                 struct weir_reason *reason)
+{
+    int err = weir_rules_load(rules, file, problems);
+    if (err < 0) {
+        explain(reason, problems);
+        return err;
+    }
+    const char *unsupported = find_unsupported(*rules);
+    if (!unsupported)
+        return 0;
+    snprintf(reason->text, sizeof reason->text,
+             "%.100s: %s need `weir serve`, and cannot be decided inside another program; ask it "
+             "over HTTP or gRPC",
+             file, unsupported);
+    weir_rules_unref(*rules);
+    *rules = NULL;
+    return WEIR_ERR_UNSUPPORTED;
+}
+
+/* --- Leases of the dead ----------------------------------------------------------------------- */
+
+uint64_t library_end_dead(struct weir *weir)
+{
+    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
+    weir_table_lease_owners(weir->table, &weir->owners);
+    uint64_t ended = weir_table_end_dead(weir_store_embedded_owner(lane->store));
+    weir_engine_slots_leave(lane);
+    return ended;
+}
+
+/* --- Answers ---------------------------------------------------------------------------------- */
+
+static void summarise_standing(const struct weir_answer_standing *standing,
+                               struct weir_answer_summary *summary)
+{
+    summary->standing[0] = summary->reason[0] = '\0';
+    if (!standing->level.data)
+        return;
+    snprintf(summary->standing, sizeof summary->standing, "%.*s", (int)standing->level.size,
+             standing->level.data);
+    snprintf(summary->reason, sizeof summary->reason, "%.*s", (int)standing->reason.size,
+             standing->reason.data);
+}
+
+void library_summarise(const struct weir_decision *decision, struct weir_answer *answer,
+                       struct weir_answer_summary *summary)
+{
+    weir_engine_answer(decision, answer, summary->lease.text);
+    summary->lease.text[answer->lease.data != NULL ? answer->lease.size : 0] = '\0';
+    summary->allowed = answer->allowed;
+    summary->repeated = answer->repeated;
+    summary->store_failed = decision->error != 0;
+    summary->retry_after_ns = answer->retry_after_ns;
+    summary->delay_ns = answer->delay_ns;
+    summary->action = answer->action != WEIR_ACTION_NONE ? weir_action_name(answer->action) : NULL;
+    summary->remaining = WEIR_NEVER;
+    summary->warning = 0;
+    for (uint16_t i = 0; i < answer->count; i++) {
+        const struct weir_answer_limit *limit = &answer->limits[i];
+        if (!limit->shadow && !limit->unlimited && limit->report.remaining < summary->remaining)
+            summary->remaining = limit->report.remaining;
+        if (limit->warning.percent > summary->warning)
+            summary->warning = limit->warning.percent;
+    }
+    summary->denied_by[0] = '\0';
+    if (answer->denied_by >= 0) {
+        struct weir_bytes name = answer->limits[answer->denied_by].name;
+        snprintf(summary->denied_by, sizeof summary->denied_by, "%.*s", (int)name.size, name.data);
+    } else if (answer->standing.refused) {
+        snprintf(summary->denied_by, sizeof summary->denied_by, "%s", WEIR_ANSWER_BY_STANDING);
+    }
+    summarise_standing(&answer->standing, summary);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the sources of libweir share: a struct weir, and what a call does with its lane. */
+#ifndef WEIR_LIBRARY_LIBRARY_H
+#define WEIR_LIBRARY_LIBRARY_H
+
+#include <pthread.h>
+
+#include <weir/weir.h>
+
+#include "library/attributes.h"
+#include "library/engine_slots.h"
+#include "table/operate.h"
+
+struct weir {
+    struct weir_engine_slots lanes;
+    struct weir_table *table;
+    struct weir_table *spare; /* see weir_table_open_spare; NULL: private memory */
+    struct weir_attributes attributes;
+    char *rules_file;
+    pthread_mutex_t reloading;
+    struct weir_lease_owners owners; /* that were alive when weir_tend last looked */
+    /* A page that the kernel zeroes in a child (MADV_WIPEONFORK): tells it that the table's owner
+     * slots are its parent's, for the price of a load. */
+    unsigned char *ours;
+    size_t page_size;
+};
+
+/* False in a child of the process that opened it. */
+static inline bool library_is_ours(const struct weir *weir)
+{
+    return *(const volatile unsigned char *)weir->ours != 0;
+}
+
+uint64_t library_clock(clockid_t clock);
+
+/* Ends the leases of processes that have died, and notes who is alive. Returns how many it ended.
+ */
+uint64_t library_end_dead(struct weir *weir);
+
+/* The lane's time, which is also noted in the state once in a while. */
+uint64_t library_now(struct weir *weir, struct weir_lane *lane);
+
+/* `weir serve` may have begun to keep standing, or replaced its map. */
+void library_renew_standing(struct weir_lane *lane);
+
+/* Fills the summary of a finished decision; `lease` of `answer` is in summary->lease. */
+void library_summarise(const struct weir_decision *decision, struct weir_answer *answer,
+                       struct weir_answer_summary *summary);
+
+/* Loads a rules file and refuses what libweir cannot do. Errors: WEIR_ERR_RULES,
+ * WEIR_ERR_UNSUPPORTED, WEIR_ERR_MEMORY; `problems` are the caller's to free. */
+int library_load(struct weir_rules **rules, const char *file, struct weir_problems *problems,
+                 struct weir_reason *reason) __attribute__((warn_unused_result));
+
+#endif
