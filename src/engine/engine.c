@@ -33,7 +33,7 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
     err = weir_pool_open(&engine->pool, decisions, &weir_request_purpose);
     if (err < 0)
         return err;
-    size_t most = (size_t)decisions + WEIR_WARNINGS_MAX + WEIR_TRIALS_MAX;
+    size_t most = (size_t)decisions + WEIR_WARNINGS_MAX + WEIR_TRIALS_MAX + WEIR_STRIKES_AT_WORK;
     engine->queue = calloc(most, sizeof *engine->queue);
     engine->batch = calloc(most, sizeof *engine->batch);
     if (!engine->queue || !engine->batch)
@@ -43,6 +43,8 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
     err = weir_warnings_open(engine, options->rules);
     if (err == 0)
         err = weir_candidates_open(engine, options->rules);
+    if (err == 0)
+        err = weir_strikes_open(engine, options->rules);
     if (err < 0)
         return err;
     return weir_generation_open(&engine->generation, options->rules, NULL, &engine->tallies);
@@ -55,6 +57,7 @@ static void close_parts(struct weir_engine *engine)
     weir_tallies_close(&engine->tallies);
     weir_warnings_close(engine);
     weir_candidates_close(engine);
+    weir_strikes_close(engine);
     free(engine->batch);
     free(engine->queue);
     weir_pool_close(&engine->pool);
@@ -85,6 +88,8 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->warn_context = options->warn_context;
     e->tried = options->tried;
     e->tried_context = options->tried_context;
+    e->strike = options->strike;
+    e->strike_context = options->strike_context;
     e->clock = options->clock;
     e->clock_context = options->clock_context;
     e->keep_tuples = !options->text_keys && !options->store->ops->name_of;
@@ -141,6 +146,8 @@ void weir_engine_close(struct weir_engine *engine)
         unpin_all(engine, weir_warnings_pool(engine));
     if (engine->trials)
         unpin_all(engine, engine->trials);
+    if (engine->strikes)
+        unpin_all(engine, engine->strikes);
     close_parts(engine);
 }
 
@@ -153,6 +160,8 @@ int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules)
     int err = weir_warnings_open(engine, rules);
     if (err == 0)
         err = weir_candidates_open(engine, rules);
+    if (err == 0)
+        err = weir_strikes_open(engine, rules);
     if (err == 0)
         err = weir_generation_open(&after, rules, before, &engine->tallies);
     if (err == 0) {
@@ -255,9 +264,11 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     entry->scratch.used = 0;
     entry->keeps = true;
     entry->borrow = NULL;
+    entry->strike_count = 0;
     entry->stands = false;
     query->map = engine->standing;
     query->standing = &entry->standing;
+    query->strikes = engine->strikes && generation->strikes ? &engine->struck : NULL;
     query->refuses = entry->decision.op == WEIR_OP_DECIDE || entry->decision.op == WEIR_OP_PEEK;
     query->rules = generation->rules;
     query->secret = engine->secret;
@@ -280,6 +291,11 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
         entry->decision.count = (uint16_t)checks;
     else
         weir_engine_pin(engine, entry, checks);
+    if (__builtin_expect(query->strikes != NULL, 0) && engine->struck.count > 0) {
+        int err = weir_strikes_keep(entry, &engine->struck, query->reason);
+        if (err < 0)
+            return err;
+    }
     return __builtin_expect(engine->loans.count > 0, 0)
                ? weir_borrow_offer(entry, &engine->loans, query->reason)
                : 0;

@@ -42,6 +42,7 @@
 #include "core/check.h"
 #include "engine/answer.h"
 #include "engine/candidate.h"
+#include "engine/strike.h"
 #include "engine/top_denied.h"
 #include "engine/warning.h"
 #include "rules/challenge/solution.h"
@@ -81,6 +82,8 @@ struct weir_engine_options {
     void *warn_context;
     weir_engine_trial tried; /* see candidate.h; may be NULL */
     void *tried_context;
+    weir_engine_strike strike; /* see strike.h; NULL: nothing is a strike */
+    void *strike_context;
     uint64_t (*clock)(void *context); /* the time at which a request would be decided: asked for
                                          each where rules are timed; NULL: the last run's */
     void *clock_context;
@@ -121,6 +124,13 @@ void weir_engine_release(struct weir_engine *engine, struct weir_decision *decis
 int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *decision,
                             const struct weir_request *request, struct weir_reason *reason)
     __attribute__((warn_unused_result));
+
+/* Counts the reported HTTP status of a request as a strike of each penalty that has it in
+ * `outcomes`: see strike.h. The decision has its checks from apply_rules, and does not wait for a
+ * store. Not from inside the store; the time is the last run's. Where the store is elsewhere, the
+ * strikes are counted in the next run. Returns how many penalties have the status. */
+uint32_t weir_engine_strike_outcome(struct weir_engine *engine,
+                                    const struct weir_decision *decision, unsigned status);
 
 /* Whether the checks of a decision are yet to be filled, because who is calling is not known. */
 bool weir_engine_looks(const struct weir_decision *decision);

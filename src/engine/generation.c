@@ -90,6 +90,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->warns = weir_rules_warns(rules);
     g->tries = weir_rules_any_candidate(rules);
     g->acts = weir_rules_acts(rules);
+    g->strikes = weir_rules_penalty_count(rules) > 0;
     for (uint32_t i = 0; i < count; i++) {
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);

@@ -33,10 +33,11 @@ struct weir_generation {
     struct weir_rules *rules;
     uint32_t pins; /* decisions, and 1 for being the current one */
     uint32_t count;
-    bool timed; /* weir_rules_timed */
-    bool warns; /* weir_rules_warns */
-    bool tries; /* weir_rules_any_candidate */
-    bool acts;  /* weir_rules_acts */
+    bool timed;   /* weir_rules_timed */
+    bool warns;   /* weir_rules_warns */
+    bool tries;   /* weir_rules_any_candidate */
+    bool acts;    /* weir_rules_acts */
+    bool strikes; /* weir_rules_penalty_count */
     struct weir_rule_view {
         struct weir_bytes name;
         struct weir_tally *tally;

@@ -116,8 +116,9 @@ bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decisi
     decision->op = WEIR_OP_RELEASE;
     decision->policy = WEIR_POLICY_ALL;
     decision->deadline_ns = 0;
-    entry->keeps = false; /* the names were made: the keys' texts may go */
-    entry->borrow = NULL; /* its memory has gone to the names */
+    entry->keeps = false;    /* the names were made: the keys' texts may go */
+    entry->borrow = NULL;    /* its memory has gone to the names */
+    entry->strike_count = 0; /* likewise */
     for (uint16_t i = 0; i < held; i++) {
         struct weir_check *check = &decision->checks[i];
         *check = (struct weir_check){.hash = {check->hash[0], check->hash[1]}, .rule = UINT32_MAX};

@@ -67,6 +67,7 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     entry->generation = NULL;
     entry->lookup = NULL;
     entry->borrow = NULL;
+    entry->strike_count = 0;
     entry->trial_live = 0;
     entry->state = WEIR_ENTRY_TAKEN;
     entry->keeps = entry->local = entry->live_denied = entry->stands = false;

@@ -21,6 +21,7 @@
 #include "core/check.h"
 #include "rules/match/checks.h"
 #include "rules/match/standing.h"
+#include "rules/match/strikes.h"
 
 enum weir_entry_state {
     WEIR_ENTRY_FREE,
@@ -54,6 +55,8 @@ struct weir_entry {
     bool stands;        /* the caller's standing is another than good: `standing` is valid */
     uint8_t trial_live; /* of a candidate's: how many of its last checks are the live limit's */
     const struct weir_store *lender; /* of the lease that it asks for; else not valid */
+    uint8_t strike_count;            /* what strikes it may be: 0: none */
+    struct weir_strike *strikes;     /* in scratch; not valid where there is none */
     struct weir_borrow *borrow;      /* in scratch; NULL: no limit of it has a pool */
     uint64_t estimate, life_ns;      /* of a reservation; else not valid */
     struct weir_identity identity;

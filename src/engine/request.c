@@ -96,6 +96,8 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
     }
     if (entry->generation && __builtin_expect(entry->generation->warns, 0))
         weir_warnings_look(engine, entry);
+    if (__builtin_expect(entry->strike_count > 0, 0))
+        weir_strikes_follow(engine, entry);
 }
 
 bool weir_request_decided(struct weir_engine *engine, struct weir_entry *entry)

@@ -53,6 +53,10 @@ struct weir_engine {
     weir_engine_trial tried;
     void *tried_context;
     struct weir_pool *trials; /* of candidates; NULL: there was none yet */
+    weir_engine_strike strike;
+    void *strike_context;
+    struct weir_pool *strikes;  /* NULL: no rules had penalties yet */
+    struct weir_strikes struck; /* of the request at hand */
 
     struct weir_top_denied *top_denied;
     struct weir_failure failure;
@@ -99,5 +103,15 @@ int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *ru
     __attribute__((warn_unused_result));
 void weir_candidates_close(struct weir_engine *engine);
 void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry);
+
+/* Strikes, see strike.h: their memory, for rules that have penalties (errors: WEIR_ERR_MEMORY);
+ * keeps what a request may be with its decision (errors: WEIR_ERR_TOO_LARGE); a decision was
+ * decided. */
+int weir_strikes_open(struct weir_engine *engine, const struct weir_rules *rules)
+    __attribute__((warn_unused_result));
+void weir_strikes_close(struct weir_engine *engine);
+int weir_strikes_keep(struct weir_entry *entry, const struct weir_strikes *found,
+                      struct weir_reason *reason) __attribute__((warn_unused_result));
+void weir_strikes_follow(struct weir_engine *engine, const struct weir_entry *entry);
 
 #endif

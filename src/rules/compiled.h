@@ -13,6 +13,7 @@
 #include "rules/arena.h"
 #include "rules/calendar/schedule.h"
 #include "rules/charge/adaptive.h"
+#include "rules/charge/penalty.h"
 #include "rules/charge/settle.h"
 #include "rules/charge/warn.h"
 #include "rules/identity/keys.h"
@@ -93,6 +94,9 @@ struct rules_rates {
  * charge/warn.h. */
 #define RULES_WARNED 9
 #define RULES_WARNED_NAME "warned~"
+
+/* What the names of the limits that count strikes end in. */
+#define RULES_STRIKES "~strikes"
 
 /* `refund_on`; see charge/settle.h. */
 struct rules_refund {
@@ -191,6 +195,14 @@ struct rules_standing {
     struct rules_refusal suspended, revoked;
 };
 
+/* One of `penalties`. */
+struct rules_penalty {
+    struct weir_penalty penalty;
+    struct rules_rule strikes; /* counts them: a key of its attribute alone, and one rate */
+    uint8_t *denials;          /* a bit for each limit whose denials are strikes */
+    uint8_t statuses[63];      /* as in struct rules_refund: outcomes that are strikes */
+};
+
 struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
@@ -233,6 +245,8 @@ struct weir_rules {
     struct rules_jwt *jwt;           /* NULL: no token is read */
     struct rules_priority *priority; /* NULL: requests have no classes */
     struct rules_standing standing;
+    struct rules_penalty *penalties;
+    uint32_t penalty_count;
 
     uint32_t atom_count;
     struct rules_string_map literals; /* (attribute, value) -> atom */

@@ -202,6 +202,8 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
         err = prepare(context, &rules->solved, "challenge");
     for (int i = 0; i < RULES_WARNED && rules->warns && err == 0; i++)
         err = prepare(context, &rules->warned[i], "warn_at");
+    for (uint32_t i = 0; i < rules->penalty_count && err == 0; i++)
+        err = prepare_rates(&rules->penalties[i].strikes.rates, "penalties", prepare, context);
     return err;
 }
 

@@ -19,6 +19,7 @@
 #include "rules/load/limits.h"
 #include "rules/load/match.h"
 #include "rules/load/pressure/adaptive.h"
+#include "rules/load/pressure/penalties.h"
 #include "rules/load/pressure/priority.h"
 #include "rules/load/pressure/standing.h"
 #include "rules/load/settings.h"
@@ -47,6 +48,7 @@ enum top_field {
     TOP_ADAPTIVE,
     TOP_STANDING,
     TOP_CHALLENGE,
+    TOP_PENALTIES,
     TOP_FIELDS,
 };
 
@@ -54,9 +56,10 @@ enum top_field {
 #define IDEMPOTENCY_NS (UINT64_C(600) * 1000000000)
 
 static const char *const top_names[TOP_FIELDS] = {
-    "version",  "server",  "state", "headers",  "identify",    "keys",     "default_plan",
-    "plans",    "limits",  "jwt",   "store",    "idempotency", "envoy",    "identities",
-    "timezone", "webhook", "paths", "priority", "adaptive",    "standing", "challenge",
+    "version",      "server",     "state",     "headers",   "identify", "keys",
+    "default_plan", "plans",      "limits",    "jwt",       "store",    "idempotency",
+    "envoy",        "identities", "timezone",  "webhook",   "paths",    "priority",
+    "adaptive",     "standing",   "challenge", "penalties",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -135,6 +138,8 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_problem(loader, root, "`limits` is missing; write `limits: []` for none");
     else if (!loader->no_memory)
         rules_load_limits(loader, fields[TOP_LIMITS].value);
+    if (fields[TOP_PENALTIES].value && !loader->no_memory)
+        rules_load_penalties(loader, &fields[TOP_PENALTIES]);
     if (fields[TOP_KEYS].value && !loader->no_memory)
         load_keys(loader, fields[TOP_KEYS].value);
     if (loader->wrong == 0 && !loader->no_memory)

@@ -16,6 +16,7 @@
 #include "rules/match/evaluate.h"
 #include "rules/match/key.h"
 #include "rules/match/standing.h"
+#include "rules/match/strikes.h"
 #include "rules/states.h"
 
 static uint64_t multiply(uint64_t a, uint64_t b)
@@ -238,6 +239,13 @@ int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *c
         loans->count = loans->check_count = 0;
         if (count >= 0 && rules->lends) {
             err = add_loans(&evaluation, checks, count, loans);
+            count = err < 0 ? err : count;
+        }
+    }
+    if (query->strikes) {
+        query->strikes->count = 0;
+        if (count >= 0 && query->map && rules->penalty_count > 0) {
+            err = rules_strikes_find(&evaluation, refused, query->strikes);
             count = err < 0 ? err : count;
         }
     }

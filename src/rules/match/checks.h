@@ -22,6 +22,7 @@ struct weir_scratch {
 struct weir_caller_standing;
 struct weir_loans;
 struct weir_standing;
+struct weir_strikes;
 struct weir_tokens;
 
 struct weir_rules_query {
@@ -37,6 +38,8 @@ struct weir_rules_query {
     struct weir_loans *loans;         /* gets what could be borrowed (charge/borrow.h); or NULL */
     const struct weir_standing *map;  /* what standing callers have (match/standing.h); or NULL */
     struct weir_caller_standing *standing; /* with `map`: gets the caller's */
+    struct weir_strikes *strikes;          /* with `map`: gets what strikes the request may be
+                                              (match/strikes.h); or NULL */
     bool refuses;               /* with `map`: a suspended or revoked caller gets no check */
     struct weir_reason *reason; /* gets the reason of an error; or NULL */
     bool keep_tuples; /* weir_check.key may be a tuple, for weir_rules_key_text; else it is text */

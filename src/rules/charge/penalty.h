@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the rules say about penalties: `penalties:`, which turn repeated conduct into standing.
+ *
+ *   denial by a limit of `for` ──┐
+ *   reported status of `outcomes` ┴▶ a strike: counted in the limit NAME~strikes, by the value of
+ *                                    `key` ─▶ the time without a strike begins anew
+ *                                           └▶ the log is full: one step up the ladder
+ *                                              (standing/ladder.h), and the count begins anew
+ *
+ * The strikes are counted in a sliding log, which is exact. `strikes: 5/h` is a log with room for
+ * six: the sixth in an hour fills it, and exactly one does (engine/strike.h). Each penalty
+ * has states of its own; no limit's name has a '~'. Memory: about 700 bytes a penalty.
+ *
+ * Threads: immutable once loaded.
+ */
+#ifndef WEIR_RULES_CHARGE_PENALTY_H
+#define WEIR_RULES_CHARGE_PENALTY_H
+
+#include "rules/rules.h"
+#include "standing/ladder.h"
+
+#define WEIR_PENALTIES_MAX 16
+
+/* One of `penalties:`; owned by the rules. */
+struct weir_penalty {
+    struct weir_bytes name; /* also the reason of the standing that it causes */
+    struct weir_ladder ladder;
+    uint8_t kind;         /* of its values: index into the kinds of the standing settings */
+    bool while_suspended; /* requests refused by a suspension are strikes */
+};
+
+uint32_t weir_rules_penalty_count(const struct weir_rules *rules);
+
+/* number < weir_rules_penalty_count. */
+const struct weir_penalty *weir_rules_penalty(const struct weir_rules *rules, uint32_t number);
+
+/* The number of the penalty with this name; -1: there is none. */
+int weir_rules_penalty_find(const struct weir_rules *rules, struct weir_bytes name);
+
+/* Whether a denial by a limit is a strike of a penalty; `rule` is the index of the limit, or
+ * UINT32_MAX for limits in commands, which are never strikes. */
+bool weir_rules_penalty_denial(const struct weir_rules *rules, uint32_t number, uint32_t rule);
+
+/* Whether an outcome with this HTTP status is a strike of a penalty. */
+bool weir_rules_penalty_outcome(const struct weir_rules *rules, uint32_t number, unsigned status);
+
+/* The limit that counts the strikes of a penalty, as its states are called: "NAME~strikes". */
+const struct weir_limit *weir_rules_penalty_limit(const struct weir_rules *rules, uint32_t number);
+
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strikes over the table: which requests are strikes, and which of them moves the ladder, at which
+ * time. */
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/match/standing.h"
+#include "standing/ladder.h"
+#include "table_rig.h"
+
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+
+static struct {
+    struct weir_table *table;
+    struct weir_store *store;
+    struct fake_store *fake; /* the store, where it is elsewhere; else NULL */
+    struct weir_engine *engine;
+    struct weir_standing *map;
+    uint32_t strikes, moves;
+    struct weir_ladder_state ladder; /* as the daemon would move it */
+    uint64_t moved_ns;
+    char key[64];
+} world;
+
+static const uint64_t secret[2] = {5, 6};
+
+static void done(void *context, struct weir_decision *decision)
+{
+    (void)context;
+    (void)decision;
+}
+
+static void strike(void *context, const struct weir_struck *struck)
+{
+    (void)context;
+    world.strikes++;
+    world.moves += struck->moves;
+    snprintf(world.key, sizeof world.key, "%.*s", (int)struck->key.size, struck->key.data);
+    if (!struck->moves) {
+        weir_ladder_strike(&struck->penalty->ladder, &world.ladder, struck->now_ns);
+        return;
+    }
+    weir_ladder_move(&struck->penalty->ladder, &world.ladder, struck->now_ns);
+    world.moved_ns = struck->now_ns;
+}
+
+static void open_at(const char *text, bool elsewhere)
+{
+    const struct weir_standing_options standing = {.entries_max = 100, .secret = {3, 4}};
+    struct weir_reason reason;
+    memset(&world, 0, sizeof world);
+    world.table = rig_table(1 << 20);
+    world.fake = elsewhere ? fake_store_open_named() : NULL;
+    world.store = elsewhere ? &world.fake->base : rig_embedded(world.table);
+    assert_int_equal(weir_standing_create(&world.map, &standing, &reason), 0);
+    struct weir_rules *rules = rig_rules(text);
+    if (!elsewhere)
+        rig_prepare(rules, world.store);
+    const struct weir_engine_options options = {.store = world.store,
+                                                .rules = rules,
+                                                .secret = secret,
+                                                .decisions = 64,
+                                                .done = done,
+                                                .standing = world.map,
+                                                .strike = strike};
+    assert_int_equal(weir_engine_open(&world.engine, &options), 0);
+    weir_rules_unref(rules);
+    weir_engine_run(world.engine, START);
+}
+
+static void open_world(const char *text)
+{
+    open_at(text, false);
+}
+
+static void close_world(void)
+{
+    weir_engine_close(world.engine);
+    if (world.fake != NULL)
+        fake_store_close(world.fake);
+    else
+        world.store->ops->close(world.store);
+    weir_table_close(world.table);
+    weir_standing_close(world.map);
+}
+
+static struct weir_decision *take(enum weir_op op, const char *user)
+{
+    static struct weir_request request;
+    struct weir_reason reason;
+    struct weir_decision *decision = weir_engine_take(world.engine);
+    assert_non_null(decision);
+    decision->op = (uint8_t)op;
+    rig_request(&request, weir_engine_rules(world.engine),
+                (const char *const[]){"user", user, NULL});
+    assert_int_equal(weir_engine_apply_rules(world.engine, decision, &request, &reason), 0);
+    return decision;
+}
+
+/* Returns whether it was allowed. */
+static bool ask(enum weir_op op, const char *user, uint64_t now_ns)
+{
+    struct weir_decision *decision = take(op, user);
+    weir_engine_queue(world.engine, decision);
+    weir_engine_run(world.engine, now_ns);
+    bool allowed = decision->verdict == WEIR_ALLOWED;
+    weir_engine_release(world.engine, decision);
+    return allowed;
+}
+
+static void expect(uint32_t strikes, uint32_t moves, uint8_t step)
+{
+    assert_int_equal(world.strikes, strikes);
+    assert_int_equal(world.moves, moves);
+    assert_int_equal(world.ladder.step, step);
+}
+
+#define LIMIT "- {name: login, key: [user], algorithm: fixed_window, rate: 1/d}\n"
+#define PENALTY(strikes, more)                                                                     \
+    "penalties: [{name: p, key: user, strikes: " strikes ", ladder: [warn 1h, throttle 1h, "       \
+    "suspend 10min]" more "}]\n"
+#define RULES(strikes, more)                                                                       \
+    "standing: {by: [user, client.ip]}\nlimits:\n" LIMIT PENALTY(strikes, more)
+
+static void the_strike_after_the_last_free_one_moves_the_ladder(void **state)
+{
+    open_world(RULES("2/h", ""));
+    assert_true(ask(WEIR_OP_DECIDE, "ann", START));
+    expect(0, 0, 0);
+    for (uint32_t i = 1; i <= 2; i++) {
+        assert_false(ask(WEIR_OP_DECIDE, "ann", START + i));
+        expect(i, 0, 0);
+    }
+    assert_string_equal(world.key, "user=ann");
+    assert_false(ask(WEIR_OP_DECIDE, "ann", START + 3));
+    expect(3, 1, 1);
+    assert_int_equal(world.moved_ns, START + 3);
+    assert_int_equal(world.ladder.until_ns, START + 3 + HOUR);
+    close_world();
+}
+
+static void the_count_begins_anew_after_a_move(void **state)
+{
+    open_world(RULES("2/h", ""));
+    ask(WEIR_OP_DECIDE, "ann", START);
+    for (uint32_t i = 1; i <= 9; i++) {
+        ask(WEIR_OP_DECIDE, "ann", START + i);
+        expect(i, i / 3, (uint8_t)(i / 3));
+        if (i % 3 == 0)
+            assert_int_equal(world.moved_ns, START + i);
+    }
+    assert_int_equal(world.ladder.until_ns, START + 9 + 10 * MINUTE);
+    close_world();
+}
+
+static void only_strikes_within_the_window_count(void **state)
+{
+    open_world(RULES("2/h", ""));
+    ask(WEIR_OP_DECIDE, "ann", START);
+    ask(WEIR_OP_DECIDE, "ann", START + 1);
+    ask(WEIR_OP_DECIDE, "ann", START + 2);
+    ask(WEIR_OP_DECIDE, "ann", START + 1 + HOUR); /* the first has just gone */
+    expect(3, 0, 0);
+    ask(WEIR_OP_DECIDE, "ann", START + 1 + HOUR); /* the second has not */
+    expect(4, 1, 1);
+    close_world();
+}
+
+/* Sixty requests of one turn: ten strikes a move, and no move more than that. */
+static void a_burst_of_one_turn_moves_step_by_step(void **state)
+{
+    struct weir_decision *decisions[60];
+    open_world(RULES("9/h", ""));
+    for (int i = 0; i < 60; i++) {
+        decisions[i] = take(WEIR_OP_DECIDE, "ann");
+        weir_engine_queue(world.engine, decisions[i]);
+    }
+    weir_engine_run(world.engine, START);
+    expect(59, 5, 3);
+    for (int i = 0; i < 60; i++)
+        weir_engine_release(world.engine, decisions[i]);
+    close_world();
+}
+
+static void each_value_has_a_count_of_its_own(void **state)
+{
+    open_world(RULES("2/h", ""));
+    for (int i = 0; i < 3; i++) {
+        ask(WEIR_OP_DECIDE, "ann", START);
+        ask(WEIR_OP_DECIDE, "bob", START);
+    }
+    expect(4, 0, 0);
+    ask(WEIR_OP_DECIDE, "bob", START);
+    expect(5, 1, 1);
+    assert_string_equal(world.key, "user=bob");
+    close_world();
+}
+
+static void dry_runs_and_repeats_are_no_strikes(void **state)
+{
+    struct weir_reason reason;
+    open_world(RULES("2/h", ""));
+    struct weir_decision *once = take(WEIR_OP_DECIDE, "ann");
+    assert_int_equal(
+        weir_engine_apply_idempotency(world.engine, once, (struct weir_bytes){"key", 3}, &reason),
+        0);
+    weir_engine_queue(world.engine, once);
+    weir_engine_run(world.engine, START);
+    weir_engine_release(world.engine, once);
+    for (int i = 0; i < 5; i++)
+        assert_false(ask(WEIR_OP_PEEK, "ann", START));
+    expect(0, 0, 0);
+    assert_false(ask(WEIR_OP_DECIDE, "ann", START));
+    expect(1, 0, 0);
+    close_world();
+}
+
+static void only_the_limits_of_for_give_strikes(void **state)
+{
+    open_world("standing: {by: user}\nlimits:\n" LIMIT
+               "- {name: dark, key: [user], algorithm: fixed_window, rate: 1/d, shadow: true}\n"
+               "- {name: other, key: [user], algorithm: fixed_window, rate: 3/d}\n"
+               "penalties:\n"
+               "- {name: p, key: user, strikes: 1/h, ladder: [warn 1h], for: other}\n");
+    for (int i = 0; i < 9; i++)
+        ask(WEIR_OP_DECIDE, "ann", START);
+    expect(0, 0, 0); /* `login` denies, so `other` is not charged */
+    close_world();
+}
+
+static void a_request_that_two_limits_deny_is_one_strike(void **state)
+{
+    open_world(
+        "standing: {by: user}\nlimits:\n" LIMIT
+        "- {name: other, key: [user], algorithm: fixed_window, rate: 1/d}\n" PENALTY("5/h", ""));
+    for (int i = 0; i < 4; i++)
+        ask(WEIR_OP_DECIDE, "ann", START);
+    expect(3, 0, 0);
+    close_world();
+}
+
+static void suspend(const char *user)
+{
+    const struct weir_standing_entry entry = {.since_ns = START,
+                                              .until_ns = START + HOUR,
+                                              .level = WEIR_STANDING_SUSPENDED,
+                                              .origin = WEIR_STANDING_BY_PENALTY};
+    uint64_t id[2];
+    weir_standing_id(world.map, (struct weir_bytes){"user", 4},
+                     (struct weir_bytes){user, strlen(user)}, id);
+    assert_int_equal(weir_standing_set(world.map, id, &entry), 0);
+}
+
+static void a_refusal_by_standing_is_a_strike_where_the_penalty_says_so(void **state)
+{
+    open_world(RULES("2/h", ""));
+    suspend("ann");
+    for (int i = 0; i < 5; i++)
+        assert_false(ask(WEIR_OP_DECIDE, "ann", START));
+    expect(0, 0, 0);
+    close_world();
+    open_world(RULES("2/h", ", strikes_while_suspended: true"));
+    suspend("ann");
+    for (int i = 0; i < 5; i++)
+        assert_false(ask(WEIR_OP_DECIDE, "ann", START));
+    expect(5, 1, 1);
+    close_world();
+}
+
+/* The strike that fills the log and those behind it are at the store at the same time. */
+static void strikes_before_the_reset_move_nothing_more(void **state)
+{
+    struct weir_decision *decisions[8];
+    open_at(RULES("2/h", ""), true);
+    ask(WEIR_OP_DECIDE, "ann", START);
+    for (int i = 0; i < 8; i++) {
+        decisions[i] = take(WEIR_OP_DECIDE, "ann");
+        weir_engine_queue(world.engine, decisions[i]);
+    }
+    weir_engine_run(world.engine, START);
+    expect(3, 1, 1); /* five are denied: the log was full until the reset */
+    for (int i = 0; i < 8; i++)
+        weir_engine_release(world.engine, decisions[i]);
+    ask(WEIR_OP_DECIDE, "ann", START + 1);
+    weir_engine_run(world.engine, START + 1);
+    expect(4, 1, 1);
+    close_world();
+}
+
+static void a_late_answer_of_the_store_moves_at_its_time(void **state)
+{
+    open_at(RULES("1/h", ""), true);
+    ask(WEIR_OP_DECIDE, "ann", START);
+    ask(WEIR_OP_DECIDE, "ann", START);
+    expect(1, 0, 0);
+    world.fake->later_every = 1;
+    struct weir_decision *decision = take(WEIR_OP_DECIDE, "ann");
+    weir_engine_queue(world.engine, decision);
+    weir_engine_run(world.engine, START + 1);
+    fake_store_answer(world.fake, 0); /* the denial */
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    weir_engine_release(world.engine, decision);
+    weir_engine_run(world.engine, START + 2);
+    expect(1, 0, 0);
+    fake_store_answer(world.fake, 0); /* the strike */
+    expect(2, 1, 1);
+    assert_int_equal(world.moved_ns, START + 2);
+    weir_engine_run(world.engine, START + 3);
+    assert_int_equal(world.fake->pending_count, 1);
+    assert_int_equal(world.fake->pending[0]->op, WEIR_OP_RESET);
+    fake_store_answer(world.fake, 0);
+    world.fake->later_every = 0;
+    ask(WEIR_OP_DECIDE, "ann", START + 4);
+    expect(3, 1, 1);
+    close_world();
+}
+
+static void what_a_store_that_fails_denies_is_no_strike(void **state)
+{
+    open_at("standing: {by: user}\nlimits:\n"
+            "- {name: login, key: [user], rate: 9/d, on_store_error: closed}\n" PENALTY("1/h", ""),
+            true);
+    world.fake->later_every = 1;
+    struct weir_decision *decision = take(WEIR_OP_DECIDE, "ann");
+    weir_engine_queue(world.engine, decision);
+    weir_engine_run(world.engine, START);
+    world.fake->later_every = 0; /* it is back at once, and would count a strike */
+    fake_store_fail(world.fake, 0, WEIR_ERR_STORE);
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    weir_engine_release(world.engine, decision);
+    weir_engine_run(world.engine, START + 1);
+    expect(0, 0, 0);
+    assert_int_equal(world.fake->state_count, 0); /* nothing was counted, either */
+    close_world();
+}
+
+static void a_strike_that_the_store_loses_is_none(void **state)
+{
+    open_at(RULES("1/h", ""), true);
+    ask(WEIR_OP_DECIDE, "ann", START);
+    world.fake->later_every = 1;
+    struct weir_decision *decision = take(WEIR_OP_DECIDE, "ann");
+    weir_engine_queue(world.engine, decision);
+    weir_engine_run(world.engine, START);
+    fake_store_answer(world.fake, 0);
+    weir_engine_release(world.engine, decision);
+    weir_engine_run(world.engine, START);
+    assert_int_equal(world.fake->pending_count, 1);
+    fake_store_fail(world.fake, 0, WEIR_ERR_STORE);
+    expect(0, 0, 0);
+    close_world();
+}
+
+static uint32_t report(const char *user, unsigned status)
+{
+    struct weir_decision *decision = take(WEIR_OP_PEEK, user);
+    uint32_t counted = weir_engine_strike_outcome(world.engine, decision, status);
+    weir_engine_release(world.engine, decision);
+    return counted;
+}
+
+static void reported_outcomes_count_with_denials(void **state)
+{
+    for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
+        open_at(RULES("2/h", ", outcomes: [401, 403]"), elsewhere);
+        assert_int_equal(report("ann", 200), 0);
+        assert_int_equal(report("ann", 401), 1);
+        assert_int_equal(report("bob", 403), 1);
+        weir_engine_run(world.engine, START);
+        expect(2, 0, 0);
+        ask(WEIR_OP_DECIDE, "ann", START);
+        ask(WEIR_OP_DECIDE, "ann", START); /* denied */
+        expect(3, 0, 0);
+        assert_int_equal(report("ann", 403), 1);
+        weir_engine_run(world.engine, START);
+        expect(4, 1, 1);
+        assert_string_equal(world.key, "user=ann");
+        close_world();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_strike_after_the_last_free_one_moves_the_ladder),
+        cmocka_unit_test(the_count_begins_anew_after_a_move),
+        cmocka_unit_test(only_strikes_within_the_window_count),
+        cmocka_unit_test(a_burst_of_one_turn_moves_step_by_step),
+        cmocka_unit_test(each_value_has_a_count_of_its_own),
+        cmocka_unit_test(dry_runs_and_repeats_are_no_strikes),
+        cmocka_unit_test(only_the_limits_of_for_give_strikes),
+        cmocka_unit_test(a_request_that_two_limits_deny_is_one_strike),
+        cmocka_unit_test(reported_outcomes_count_with_denials),
+        cmocka_unit_test(strikes_before_the_reset_move_nothing_more),
+        cmocka_unit_test(a_late_answer_of_the_store_moves_at_its_time),
+        cmocka_unit_test(what_a_store_that_fails_denies_is_no_strike),
+        cmocka_unit_test(a_strike_that_the_store_loses_is_none),
+        cmocka_unit_test(a_refusal_by_standing_is_a_strike_where_the_penalty_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

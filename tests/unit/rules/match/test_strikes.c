@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The strikes that a request may be: whose they are, and where they are counted. */
+#include "rules/match/standing.h"
+#include "rules/match/strikes.h"
+#include "rules_test.h"
+
+#define NOW UINT64_C(1700000000000000000)
+#define SECOND UINT64_C(1000000000)
+
+static struct weir_standing *map;
+static struct weir_strikes strikes;
+static struct weir_caller_standing found;
+
+static int open_map(void **state)
+{
+    const struct weir_standing_options options = {.entries_max = 1000, .secret = {3, 4}};
+    struct weir_reason reason;
+    return weir_standing_create(&map, &options, &reason);
+}
+
+static int close_map(void **state)
+{
+    weir_standing_close(map);
+    return 0;
+}
+
+static struct weir_bytes bytes(const char *text)
+{
+    return (struct weir_bytes){text, strlen(text)};
+}
+
+static struct test_request *meet(struct test_request *test)
+{
+    test->query.map = map;
+    test->query.standing = &found;
+    test->query.strikes = &strikes;
+    test->query.refuses = true;
+    test->query.now_ns = NOW;
+    test->scratch.used = 0;
+    test->count = weir_rules_checks(&test->query, test->checks);
+    return test;
+}
+#define MEET(rules, ...) meet(ASK(rules, __VA_ARGS__))
+
+static void assert_strike(uint32_t i, uint8_t penalty, const char *key)
+{
+    assert_true(i < strikes.count);
+    const struct weir_strike *strike = &strikes.strikes[i];
+    assert_int_equal(strike->penalty, penalty);
+    assert_int_equal(strike->check.key.size, strlen(key));
+    assert_memory_equal(strike->check.key.data, key, strlen(key));
+    assert_false(strike->check.key_is_tuple);
+    assert_int_equal(strike->check.rule, UINT32_MAX);
+    assert_int_equal(strike->check.cost, 1);
+}
+
+static const char three[] =
+    "standing: {by: [client.ip/64/24, user, header.x-api-key]}\n"
+    "limits: [{name: all, key: [], rate: 1/s}]\n"
+    "penalties:\n"
+    "- {name: a, key: client.ip/64/24, strikes: 5/h, ladder: [warn 1h]}\n"
+    "- {name: b, key: user, strikes: 5/h, ladder: [warn 1h], strikes_while_suspended: true}\n"
+    "- {name: c, key: header.x-api-key, strikes: 5/h, ladder: [warn 1h]}\n"
+    "- {name: d, key: user, strikes: 5/h, ladder: [warn 1h]}\n";
+
+static void each_penalty_has_its_own_value_and_count(void **state)
+{
+    struct weir_rules *rules = test_load(three);
+    struct test_request *test =
+        MEET(rules, "client.ip", "192.0.2.77", "user", "ada", "header.x-api-key", "secret");
+    uint64_t id[2];
+    assert_int_equal(test->count, 1);
+    assert_int_equal(strikes.count, 4);
+    assert_strike(0, 0, "client.ip=192.0.2.0/24");
+    assert_int_equal(strikes.strikes[0].network.bits, 24);
+    assert_int_equal(strikes.strikes[0].network.address.bytes[3], 0);
+    assert_strike(1, 1, "user=ada");
+    weir_standing_id(map, bytes("user"), bytes("ada"), id);
+    assert_memory_equal(strikes.strikes[1].id, id, sizeof(id));
+    assert_string_equal(strikes.strikes[1].check.limit->name, "b~strikes");
+    assert_strike(2, 2, "header.x-api-key=sha256:2bb80d537b1da3e3");
+    assert_strike(3, 3, "user=ada");
+    assert_memory_not_equal(strikes.strikes[1].check.hash, strikes.strikes[3].check.hash,
+                            sizeof(uint64_t[2])); /* two penalties of one value count apart */
+    weir_rules_unref(rules);
+}
+
+static void who_has_no_such_value_gets_no_strike(void **state)
+{
+    struct weir_rules *rules = test_load(three);
+    MEET(rules, "client.ip", "2001:db8::1");
+    assert_int_equal(strikes.count, 1);
+    assert_strike(0, 0, "client.ip=2001:db8::/64");
+    MEET(rules, "user", "ada");
+    assert_int_equal(strikes.count, 2);
+    assert_strike(0, 1, "user=ada");
+    weir_rules_unref(rules);
+}
+
+static void addresses_of_one_network_are_counted_together(void **state)
+{
+    struct weir_rules *rules = test_load(three);
+    MEET(rules, "client.ip", "2001:db8::1");
+    struct weir_check first = strikes.strikes[0].check;
+    MEET(rules, "client.ip", "2001:db8::ffff:2");
+    assert_memory_equal(strikes.strikes[0].check.hash, first.hash, sizeof(first.hash));
+    MEET(rules, "client.ip", "2001:db8:0:1::1");
+    assert_memory_not_equal(strikes.strikes[0].check.hash, first.hash, sizeof(first.hash));
+    weir_rules_unref(rules);
+}
+
+static void a_refused_request_is_a_strike_only_where_the_penalty_says_so(void **state)
+{
+    struct weir_rules *rules = test_load(three);
+    struct weir_standing_entry entry = {.since_ns = NOW - SECOND,
+                                        .until_ns = NOW + SECOND,
+                                        .level = WEIR_STANDING_SUSPENDED,
+                                        .origin = WEIR_STANDING_BY_PENALTY};
+    uint64_t id[2];
+    weir_standing_id(map, bytes("user"), bytes("eve"), id);
+    assert_int_equal(weir_standing_set(map, id, &entry), 0);
+    MEET(rules, "client.ip", "192.0.2.77", "user", "eve");
+    assert_true(found.refused);
+    assert_int_equal(strikes.count, 1);
+    assert_strike(0, 1, "user=eve");
+    weir_rules_unref(rules);
+}
+
+/* The user "192.0.2.1" of `identify: client.ip` is not the user of that name. */
+static void a_user_that_is_an_address_gets_no_strike(void **state)
+{
+    struct weir_rules *rules =
+        test_load("identify: client.ip\n"
+                  "standing: {by: [client.ip, user]}\n"
+                  "limits: [{name: all, key: [user], rate: 1/s}]\n"
+                  "penalties: [{name: a, key: user, strikes: 5/h, ladder: [warn 1h]}]\n");
+    MEET(rules, "client.ip", "192.0.2.1");
+    assert_int_equal(strikes.count, 0);
+    weir_rules_unref(rules);
+}
+
+static void without_a_map_there_is_none(void **state)
+{
+    struct weir_rules *rules = test_load(three);
+    struct test_request *test = ASK(rules, "user", "ada");
+    strikes.count = 5;
+    test->query.strikes = &strikes;
+    assert_int_equal(weir_rules_checks(&test->query, test->checks), 1);
+    assert_int_equal(strikes.count, 0);
+    weir_rules_unref(rules);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_map, close_map)
+    const struct CMUnitTest tests[] = {
+        CASE(each_penalty_has_its_own_value_and_count),
+        CASE(who_has_no_such_value_gets_no_strike),
+        CASE(addresses_of_one_network_are_counted_together),
+        CASE(a_refused_request_is_a_strike_only_where_the_penalty_says_so),
+        CASE(a_user_that_is_an_address_gets_no_strike),
+        CASE(without_a_map_there_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
