@@ -29,6 +29,14 @@ static const char schema[] =
     "PRAGMA user_version = 1;"
     "PRAGMA application_id = 2003134834;";
 
+/* Since version 1 was first released the file has gained this table; programs that do not know it
+ * leave it alone. */
+static const char schema_of_ladders[] =
+    "CREATE TABLE IF NOT EXISTS ladder(kind TEXT, value TEXT, penalty TEXT, step INTEGER,"
+    " until INTEGER, clean INTEGER, gone INTEGER, network INTEGER, id BLOB,"
+    " PRIMARY KEY(kind, value, penalty)) WITHOUT ROWID;"
+    "CREATE INDEX IF NOT EXISTS ladder_gone ON ladder(gone) WHERE gone IS NOT NULL;";
+
 enum statement {
     GET,
     PUT,
@@ -39,6 +47,11 @@ enum statement {
     PRUNE_COUNT,
     LIST,
     ROWS,
+    GET_LADDER,
+    PUT_LADDER,
+    REMOVE_LADDERS,
+    PRUNE_LADDERS,
+    LADDERS,
     STATEMENTS,
 };
 
@@ -63,6 +76,16 @@ static const char *const texts[STATEMENTS] = {
     [ROWS] = "SELECT at, kind, value, origin, was, level, until, reason, by FROM change WHERE (?1 "
              "IS NULL OR kind = ?1) AND (?2 IS NULL OR value = ?2) ORDER BY number DESC LIMIT ?3 "
              "OFFSET ?4",
+    [GET_LADDER] = "SELECT step, until, clean FROM ladder WHERE kind = ?1 AND value = ?2 AND "
+                   "penalty = ?3",
+    [PUT_LADDER] = "INSERT OR REPLACE INTO ladder(kind, value, penalty, step, until, clean, gone, "
+                   "network, id) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    [REMOVE_LADDERS] = "DELETE FROM ladder WHERE kind = ?1 AND value = ?2",
+    [PRUNE_LADDERS] = "DELETE FROM ladder WHERE (kind, value, penalty) IN (SELECT kind, value, "
+                      "penalty FROM ladder WHERE gone <= ?1 LIMIT " PRUNE_ROWS ")",
+    [LADDERS] = "SELECT kind, value, penalty, step, until, clean, gone, network, id FROM ladder "
+                "WHERE (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR value = ?2) AND (gone IS NULL "
+                "OR gone > ?3) ORDER BY kind, value, penalty LIMIT ?4 OFFSET ?5",
 };
 
 struct weir_history {
@@ -241,6 +264,8 @@ int weir_history_open(struct weir_history **history, const struct weir_history_o
     if (err == 0)
         err = run(opened, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", reason);
     if (err == 0)
+        err = run(opened, schema_of_ladders, reason);
+    if (err == 0)
         err = read_secret(opened, reason);
     if (err == 0)
         err = prepare(opened, reason);
@@ -379,6 +404,10 @@ static int prune(struct weir_history *history, uint64_t now_ns, struct weir_reas
     err = step(history, PRUNE_ENTRIES, reason);
     if (err < 0)
         return err;
+    bind_time(history->statements[PRUNE_LADDERS], 1, now_ns);
+    err = step(history, PRUNE_LADDERS, reason);
+    if (err < 0)
+        return err;
     bind_time(history->statements[PRUNE_AGE], 1, oldest_ns);
     err = step(history, PRUNE_AGE, reason);
     if (err < 0)
@@ -443,10 +472,22 @@ int weir_history_set(struct weir_history *history, uint64_t now_ns,
     return change_end(history, err, reason);
 }
 
+/* Removes all ladders of a value. Returns 1 when there were some, 0 when not. */
+static int remove_ladders(struct weir_history *history, const struct weir_history_entry *like,
+                          struct weir_reason *reason)
+{
+    int err;
+
+    bind_text(history->statements[REMOVE_LADDERS], 1, like->kind);
+    bind_text(history->statements[REMOVE_LADDERS], 2, like->value);
+    err = step(history, REMOVE_LADDERS, reason);
+    return err < 0 ? err : sqlite3_changes(history->db) > 0;
+}
+
 int weir_history_clear(struct weir_history *history, uint64_t now_ns,
                        struct weir_history_entry *like, int *was, struct weir_reason *reason)
 {
-    int err = change_begin(history, reason);
+    int err = change_begin(history, reason), forgiven = 0;
 
     *was = -1;
     if (err < 0)
@@ -455,11 +496,85 @@ int weir_history_clear(struct weir_history *history, uint64_t now_ns,
     if (err == 0 && *was >= 0) {
         bind_key(history->statements[REMOVE], like);
         err = step(history, REMOVE, reason);
-        if (err == 0)
-            err = note(history, now_ns, like, *was, -1, reason);
+    }
+    if (err == 0 && like->entry.origin == WEIR_STANDING_BY_PENALTY) {
+        forgiven = remove_ladders(history, like, reason);
+        err = forgiven < 0 ? forgiven : 0;
+    }
+    if (err == 0 && (*was >= 0 || forgiven > 0))
+        err = note(history, now_ns, like, *was, -1, reason);
+    err = change_end(history, err, reason);
+    return err < 0 ? err : *was >= 0 || forgiven > 0;
+}
+
+/* --- Ladders ---------------------------------------------------------------------------------- */
+
+static void bind_ladder(sqlite3_stmt *statement, const struct weir_history_ladder *ladder)
+{
+    bind_text(statement, 1, ladder->kind);
+    bind_text(statement, 2, ladder->value);
+    bind_text(statement, 3, ladder->penalty);
+}
+
+/* The state of a ladder; all zero: there is none. */
+static int get_ladder(struct weir_history *history, const struct weir_history_ladder *like,
+                      struct weir_ladder_state *state, struct weir_reason *reason)
+{
+    sqlite3_stmt *statement = history->statements[GET_LADDER];
+    int result, err = 0;
+
+    *state = (struct weir_ladder_state){.step = 0};
+    bind_ladder(statement, like);
+    result = sqlite3_step(statement);
+    if (result == SQLITE_ROW) {
+        state->step = (uint8_t)sqlite3_column_int(statement, 0);
+        state->until_ns = column_time(statement, 1);
+        state->clean_ns = column_time(statement, 2);
+    } else if (result != SQLITE_DONE) {
+        err = fail_here(history, result, reason);
+    }
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return err;
+}
+
+static int put_ladder(struct weir_history *history, const struct weir_history_ladder *ladder,
+                      struct weir_reason *reason)
+{
+    sqlite3_stmt *statement = history->statements[PUT_LADDER];
+
+    bind_ladder(statement, ladder);
+    sqlite3_bind_int(statement, 4, ladder->state.step);
+    bind_time(statement, 5, ladder->state.until_ns);
+    bind_time(statement, 6, ladder->state.clean_ns);
+    bind_time(statement, 7, ladder->gone_ns);
+    sqlite3_bind_int(statement, 8, ladder->network);
+    sqlite3_bind_blob(statement, 9, ladder->id, sizeof ladder->id, SQLITE_STATIC);
+    return step(history, PUT_LADDER, reason);
+}
+
+static bool is_state(const struct weir_ladder_state *one, const struct weir_ladder_state *other)
+{
+    return one->step == other->step && one->until_ns == other->until_ns &&
+           one->clean_ns == other->clean_ns;
+}
+
+int weir_history_swap_ladder(struct weir_history *history, const struct weir_history_ladder *ladder,
+                             const struct weir_ladder_state *expected, struct weir_reason *reason)
+{
+    struct weir_ladder_state found;
+    int err = change_begin(history, reason);
+    bool swapped = false;
+
+    if (err < 0)
+        return err;
+    err = get_ladder(history, ladder, &found, reason);
+    if (err == 0 && is_state(&found, expected)) {
+        swapped = true;
+        err = put_ladder(history, ladder, reason);
     }
     err = change_end(history, err, reason);
-    return err < 0 ? err : *was >= 0;
+    return err < 0 ? err : swapped;
 }
 
 int weir_history_prune(struct weir_history *history, uint64_t now_ns, struct weir_reason *reason)
@@ -543,6 +658,45 @@ int weir_history_entries(struct weir_history *history, const struct weir_history
     while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
         read_entry(statement, &entry);
         take(context, &entry);
+    }
+    err = result == SQLITE_DONE ? 0 : fail_here(history, result, reason);
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return err;
+}
+
+static void read_ladder(sqlite3_stmt *statement, struct weir_history_ladder *ladder)
+{
+    *ladder = (struct weir_history_ladder){
+        .kind = column_text(statement, 0),
+        .value = column_text(statement, 1),
+        .penalty = column_text(statement, 2),
+        .state.step = (uint8_t)sqlite3_column_int(statement, 3),
+        .state.until_ns = column_time(statement, 4),
+        .state.clean_ns = column_time(statement, 5),
+        .gone_ns = column_time(statement, 6),
+        .network = sqlite3_column_int(statement, 7) != 0,
+    };
+    if (sqlite3_column_bytes(statement, 8) == sizeof ladder->id)
+        memcpy(ladder->id, sqlite3_column_blob(statement, 8), sizeof ladder->id);
+}
+
+int weir_history_ladders(struct weir_history *history, const struct weir_history_filter *filter,
+                         void (*take)(void *context, const struct weir_history_ladder *ladder),
+                         void *context, struct weir_reason *reason)
+{
+    sqlite3_stmt *statement = history->statements[LADDERS];
+    struct weir_history_ladder ladder;
+    int result, err;
+
+    bind_text(statement, 1, filter->kind);
+    bind_text(statement, 2, filter->value);
+    sqlite3_bind_int64(statement, 3, limited(filter->now_ns));
+    sqlite3_bind_int64(statement, 4, limited(filter->count));
+    sqlite3_bind_int64(statement, 5, limited(filter->skip));
+    while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
+        read_ladder(statement, &ladder);
+        take(context, &ladder);
     }
     err = result == SQLITE_DONE ? 0 : fail_here(history, result, reason);
     sqlite3_reset(statement);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The history of standing: what is in force, and every change with who, when and why.
+/* The history of standing: what is in force, every change with who, when and why, and the steps of
+ * penalties that values have reached.
  *
  * An SQLite database (https://sqlite.org) with a write-ahead log; each change is one transaction
  * that is on the disk when the call returns, so it survives kill -9 and loss of power.
@@ -7,14 +8,15 @@
  *
  *   entry    kind, value, origin: level, since, until, reason, by, id     what is in force
  *   change   number: at, kind, value, origin, was, level, until, …        the audit
+ *   ladder   kind, value, penalty: step, until, clean, gone, id           see ladder.h
  *   meta     version; the secret of the map, by which ids are made
  *
  * A value of a secret kind (headers, API keys) is never in the file: the caller gives its SHA-256
  * as the text of the value, and the id that the map has it by.
  *
- * Bounds: entries that have ended, and audit rows beyond a number or an age, are removed by
- * weir_history_prune, a thousand at a time. An entry takes about 200 bytes on disk, an audit row
- * about 150.
+ * Bounds: entries that have ended, ladders that are forgiven whole, and audit rows beyond a number
+ * or an age, are removed by weir_history_prune, a thousand at a time. An entry takes about 200
+ * bytes on disk, an audit row about 150.
  *
  * Threads: one owner. Calls wait for the disk, and WEIR_HISTORY_PATIENCE_MS for another process
  * that has the database locked.
@@ -22,6 +24,7 @@
 #ifndef WEIR_STANDING_HISTORY_H
 #define WEIR_STANDING_HISTORY_H
 
+#include "standing/ladder.h"
 #include "standing/standing.h"
 
 #define WEIR_HISTORY_PATIENCE_MS 2000
@@ -77,29 +80,50 @@ int weir_history_set(struct weir_history *history, uint64_t now_ns,
                      const struct weir_history_entry *entry, int *was, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Removes the entry of a value and origin; `like` has these, `by` and the reason of the removal.
- * Returns 1 when there was one in force, 0 when not; fills id and *was. Errors: as above. */
+/* Removes the entry of a value and origin, with that of penalties also its ladders; `like` has
+ * these, `by` and the reason of the removal. Returns 1 when an entry was in force or a step had
+ * been reached, 0 when not; fills id and *was. Errors: as above. */
 int weir_history_clear(struct weir_history *history, uint64_t now_ns,
                        struct weir_history_entry *like, int *was, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Removes entries that have ended and rows that are too old or too many, up to 1,000 of each.
- * Errors: as above. */
+/* The ladder of one penalty for one value. */
+struct weir_history_ladder {
+    struct weir_bytes penalty, kind, value;
+    bool network;
+    uint64_t id[2];   /* of an exact value */
+    uint64_t gone_ns; /* when all of it is forgiven: then it may be removed */
+    struct weir_ladder_state state;
+};
+
+/* Puts a ladder's state in the place of another one: all zero, where there is none yet. Returns 1;
+ * 0: another state is there, and nothing is changed. Errors: as weir_history_set. */
+int weir_history_swap_ladder(struct weir_history *history, const struct weir_history_ladder *ladder,
+                             const struct weir_ladder_state *expected, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* Removes entries that have ended, ladders that are gone, and rows that are too old or too many, up
+ * to 1,000 of each. Errors: as above. */
 int weir_history_prune(struct weir_history *history, uint64_t now_ns, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Which entries or rows; what is absent does not matter. */
+/* Which entries, ladders or rows; what is absent does not matter. */
 struct weir_history_filter {
     struct weir_bytes kind, value;
     int level;       /* of entries: -1: any */
-    uint64_t now_ns; /* of entries: only those in force then */
+    uint64_t now_ns; /* of entries: only those in force then; of ladders: that are not gone */
     uint64_t skip, count;
 };
 
-/* Calls `take` for each entry, by kind and value, or for each row of the audit, the newest first.
+/* Calls `take` for each entry or ladder, by kind and value, or for each row of the audit, the
+ * newest first.
  * What it is given lives during the call. Errors: as above. */
 int weir_history_entries(struct weir_history *history, const struct weir_history_filter *filter,
                          void (*take)(void *context, const struct weir_history_entry *entry),
+                         void *context, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+int weir_history_ladders(struct weir_history *history, const struct weir_history_filter *filter,
+                         void (*take)(void *context, const struct weir_history_ladder *ladder),
                          void *context, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 int weir_history_rows(struct weir_history *history, const struct weir_history_filter *filter,

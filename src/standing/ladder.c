@@ -26,12 +26,34 @@ void weir_ladder_strike(const struct weir_ladder *ladder, struct weir_ladder_sta
         state->clean_ns = now_ns;
 }
 
+const struct weir_ladder_step *weir_ladder_at(const struct weir_ladder *ladder,
+                                              const struct weir_ladder_state *state)
+{
+    uint8_t step = state->step < ladder->count ? state->step : ladder->count;
+    return step > 0 ? &ladder->steps[step - 1] : NULL;
+}
+
+uint64_t weir_ladder_gone_ns(const struct weir_ladder *ladder,
+                             const struct weir_ladder_state *state)
+{
+    uint64_t steps_ns, gone_ns;
+    if (state->step == 0)
+        return 0;
+    if (ladder->forgive_ns == 0 ||
+        __builtin_mul_overflow(ladder->forgive_ns, (uint64_t)state->step, &steps_ns) ||
+        __builtin_add_overflow(state->clean_ns, steps_ns, &gone_ns))
+        return WEIR_NEVER;
+    return gone_ns;
+}
+
 const struct weir_ladder_step *weir_ladder_move(const struct weir_ladder *ladder,
                                                 struct weir_ladder_state *state, uint64_t now_ns)
 {
     weir_ladder_forgive(ladder, state, now_ns);
     if (state->step < ladder->count)
         state->step++;
+    else
+        state->step = ladder->count; /* rules that were reloaded may have fewer */
     const struct weir_ladder_step *step = &ladder->steps[state->step - 1];
     if (__builtin_add_overflow(now_ns, step->term_ns, &state->until_ns))
         state->until_ns = WEIR_NEVER;

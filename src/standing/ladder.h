@@ -32,7 +32,8 @@ struct weir_ladder {
     struct weir_ladder_step steps[WEIR_LADDER_STEPS_MAX];
 };
 
-/* Of one value. All zero: it has never reached a step. */
+/* Of one value. All zero: it has never reached a step. The step may be above those of the ladder,
+ * which was longer before a reload: the last one counts. */
 struct weir_ladder_state {
     uint64_t until_ns; /* the end of the last term */
     uint64_t clean_ns; /* without a strike since then: not before until_ns */
@@ -47,6 +48,14 @@ uint8_t weir_ladder_forgive(const struct weir_ladder *ladder, struct weir_ladder
 /* A strike that moves nothing: the time without one begins anew. */
 void weir_ladder_strike(const struct weir_ladder *ladder, struct weir_ladder_state *state,
                         uint64_t now_ns);
+
+/* The step that a state is at, or NULL: none. */
+const struct weir_ladder_step *weir_ladder_at(const struct weir_ladder *ladder,
+                                              const struct weir_ladder_state *state);
+
+/* When all of a state will be forgiven; WEIR_NEVER: never. */
+uint64_t weir_ladder_gone_ns(const struct weir_ladder *ladder,
+                             const struct weir_ladder_state *state);
 
 /* One step up, or the last one once more: its term begins now. Returns the step: its level is in
  * force until state->until_ns. */

@@ -8,6 +8,10 @@
 
 #include "server/daemon/state_guard.h"
 
+/* The last moves of a value that are shown, among so many changes. */
+#define MOVES_MAX 10
+#define MOVES_AMONG 200
+
 struct weir_keeper {
     uv_async_t finished; /* its loop closes it */
     pthread_t thread;
@@ -19,6 +23,14 @@ struct weir_keeper {
     bool ending, stopped;
     unsigned jobs; /* the loop's */
 };
+
+static struct weir_bytes copy(char *room, size_t size, struct weir_bytes text)
+{
+    text.size = text.size < size ? text.size : size;
+    if (text.size > 0)
+        memcpy(room, text.data, text.size);
+    return (struct weir_bytes){room, text.size};
+}
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
@@ -77,6 +89,12 @@ static void take_row(void *context, const struct weir_history_row *row)
                   text_json(reason), "by", text_json(row->to.by)));
 }
 
+static void take_move(void *context, const struct weir_history_row *row)
+{
+    if (row->to.entry.origin == WEIR_STANDING_BY_PENALTY && json_array_size(context) < MOVES_MAX)
+        take_row(context, row);
+}
+
 /* --- The thread ------------------------------------------------------------------------------- */
 
 static void clear_value(struct weir_history *history, struct weir_keeper_job *job)
@@ -95,6 +113,56 @@ static void clear_value(struct weir_history *history, struct weir_keeper_job *jo
     }
 }
 
+static void take_ladder(void *context, const struct weir_history_ladder *ladder)
+{
+    struct weir_keeper_ladders *ladders = context;
+    struct weir_keeper_ladder *taken = &ladders->ladders[ladders->count++];
+
+    copy(taken->penalty, WEIR_KEEPER_PENALTY_MAX, ladder->penalty);
+    taken->state = ladder->state;
+}
+
+/* With those that are forgiven whole and not removed yet: a swap expects them. */
+static void read_ladders(struct weir_history *history, struct weir_keeper_job *job)
+{
+    const struct weir_history_filter filter = {
+        .kind = job->entry.kind, .value = job->entry.value, .count = WEIR_KEEPER_LADDERS_MAX};
+
+    memset(job->ladders, 0, sizeof *job->ladders);
+    job->err = weir_history_ladders(history, &filter, take_ladder, job->ladders, &job->reason);
+}
+
+static void swap_ladder(struct weir_history *history, struct weir_keeper_job *job)
+{
+    const struct weir_keeper_swap *swap = job->swap;
+    const struct weir_history_ladder ladder = {.penalty = swap->penalty,
+                                               .kind = job->entry.kind,
+                                               .value = job->entry.value,
+                                               .network = job->entry.network,
+                                               .id = {job->entry.id[0], job->entry.id[1]},
+                                               .gone_ns = swap->gone_ns,
+                                               .state = swap->next};
+    int swapped = weir_history_swap_ladder(history, &ladder, &swap->expected, &job->reason);
+
+    job->err = swapped < 0 ? swapped : 0;
+    job->found = swapped > 0;
+    if (job->found && swap->sets)
+        job->err = weir_history_set(history, job->now_ns, &job->entry, &job->was, &job->reason);
+}
+
+/* The steps and the last moves of the value whose entries are read. */
+static void read_moves(struct weir_history *history, struct weir_keeper_job *job)
+{
+    struct weir_history_filter filter = job->filter;
+
+    read_ladders(history, job);
+    job->moves = json_array();
+    filter.count = MOVES_AMONG;
+    filter.skip = 0;
+    if (job->err == 0)
+        job->err = weir_history_rows(history, &filter, take_move, job->moves, &job->reason);
+}
+
 static void run(struct weir_history *history, struct weir_keeper_job *job)
 {
     switch (job->op) {
@@ -104,10 +172,18 @@ static void run(struct weir_history *history, struct weir_keeper_job *job)
     case WEIR_KEEPER_CLEAR:
         clear_value(history, job);
         break;
+    case WEIR_KEEPER_LADDERS:
+        read_ladders(history, job);
+        break;
+    case WEIR_KEEPER_SWAP:
+        swap_ladder(history, job);
+        break;
     case WEIR_KEEPER_ENTRIES:
         job->answer = json_array();
         job->err =
             weir_history_entries(history, &job->filter, take_entry, job->answer, &job->reason);
+        if (job->err == 0 && job->ladders)
+            read_moves(history, job);
         break;
     case WEIR_KEEPER_ROWS:
         job->answer = json_array();
@@ -116,9 +192,24 @@ static void run(struct weir_history *history, struct weir_keeper_job *job)
     }
 }
 
+/* Jobs that share a transaction. The reading of ladders is one, or it would part the changes. */
 static bool changes(const struct weir_keeper_job *job)
 {
-    return job->op == WEIR_KEEPER_SET || job->op == WEIR_KEEPER_CLEAR;
+    return job->op <= WEIR_KEEPER_SWAP;
+}
+
+/* In a transaction of its own: a swap is two changes. */
+static void run_alone(struct weir_history *history, struct weir_keeper_job *job)
+{
+    int err = weir_history_begin(history, &job->reason);
+
+    job->err = err;
+    job->found = false;
+    if (err < 0)
+        return;
+    run(history, job);
+    err = weir_history_end(history, &job->reason);
+    job->err = job->err < 0 ? job->err : err;
 }
 
 /* Runs a chain of changes as one transaction. When that fails, each is tried alone, so that an
@@ -134,11 +225,8 @@ static void run_group(struct weir_history *history, struct weir_keeper_job *firs
             run(history, job);
         err = weir_history_end(history, &reason);
     }
-    for (struct weir_keeper_job *job = first; job && err < 0; job = job->next) {
-        job->err = 0;
-        job->found = false;
-        run(history, job);
-    }
+    for (struct weir_keeper_job *job = first; job && err < 0; job = job->next)
+        run_alone(history, job);
     /* What is not removed now is removed later. */
     if (weir_history_prune(history, now_ns, &reason) < 0)
         return;
@@ -277,14 +365,6 @@ void weir_keeper_close(struct weir_keeper *keeper)
     free(keeper);
 }
 
-static struct weir_bytes copy(char *room, size_t size, struct weir_bytes text)
-{
-    text.size = text.size < size ? text.size : size;
-    if (text.size > 0)
-        memcpy(room, text.data, text.size);
-    return (struct weir_bytes){room, text.size};
-}
-
 struct weir_keeper_job *weir_keeper_take(struct weir_keeper *keeper, enum weir_keeper_op op,
                                          struct weir_bytes kind, struct weir_bytes value,
                                          struct weir_bytes by)
@@ -298,7 +378,7 @@ struct weir_keeper_job *weir_keeper_take(struct weir_keeper *keeper, enum weir_k
     job->op = op;
     job->entry.kind = copy(job->kind, WEIR_STANDING_KIND_MAX, kind);
     job->entry.value = copy(job->value, WEIR_LIST_VALUE_MAX, value);
-    job->entry.by = copy(job->by, WEIR_KEEPER_BY_MAX, by);
+    job->entry.by = copy(job->by, WEIR_KEEPER_BY_ROOM, by);
     return job;
 }
 
@@ -315,6 +395,7 @@ void weir_keeper_start(struct weir_keeper *keeper, struct weir_keeper_job *job)
 void weir_keeper_free(struct weir_keeper *keeper, struct weir_keeper_job *job)
 {
     json_decref(job->answer);
+    json_decref(job->moves);
     free(job);
     keeper->jobs--;
 }

@@ -23,15 +23,39 @@
 
 #define WEIR_KEEPER_JOBS_MAX 4096
 #define WEIR_KEEPER_GROUP_MAX 256
-#define WEIR_KEEPER_BY_MAX 64
+#define WEIR_KEEPER_BY_MAX 64  /* of an operator */
+#define WEIR_KEEPER_BY_ROOM 80 /* "penalty " and a name */
+/* Penalties of one value that are looked at: those of the rules, and some that are no longer. */
+#define WEIR_KEEPER_LADDERS_MAX 32
+#define WEIR_KEEPER_PENALTY_MAX 64
 
 struct weir_keeper;
 
 enum weir_keeper_op {
     WEIR_KEEPER_SET,     /* entry.entry of its origin */
-    WEIR_KEEPER_CLEAR,   /* the entries of operators and penalties of a value */
-    WEIR_KEEPER_ENTRIES, /* the entries that `filter` wants, as JSON */
+    WEIR_KEEPER_CLEAR,   /* the entries of operators and penalties of a value, and its ladders */
+    WEIR_KEEPER_LADDERS, /* reads the ladders of a value into `ladders` */
+    WEIR_KEEPER_SWAP,    /* does `swap` */
+    WEIR_KEEPER_ENTRIES, /* the entries that `filter` wants, as JSON; `ladders` likewise, and the
+                            last moves among the changes as `moves` */
     WEIR_KEEPER_ROWS,    /* the changes, likewise */
+};
+
+/* The steps that a value has reached. */
+struct weir_keeper_ladders {
+    uint32_t count;
+    struct weir_keeper_ladder {
+        char penalty[WEIR_KEEPER_PENALTY_MAX + 1];
+        struct weir_ladder_state state;
+    } ladders[WEIR_KEEPER_LADDERS_MAX];
+};
+
+/* A compare-and-set of one ladder, and with it, where `sets`, of the entry of the job. */
+struct weir_keeper_swap {
+    struct weir_bytes penalty;
+    struct weir_ladder_state expected, next;
+    uint64_t gone_ns; /* when `next` is forgiven whole */
+    bool sets;
 };
 
 struct weir_keeper_job {
@@ -40,16 +64,19 @@ struct weir_keeper_job {
     struct weir_history_entry entry; /* its texts are those below */
     struct weir_history_filter filter;
     char kind[WEIR_STANDING_KIND_MAX + 1], value[WEIR_LIST_VALUE_MAX + 1];
-    char by[WEIR_KEEPER_BY_MAX + 1];
+    char by[WEIR_KEEPER_BY_ROOM + 1];
+    const struct weir_keeper_swap *swap;       /* these two are the caller's, until `done` */
+    struct weir_keeper_ladders *ladders;       /* ENTRIES: NULL: without */
     void (*done)(struct weir_keeper_job *job); /* on the loop; frees it: weir_keeper_free */
     void *context;
 
     /* What came out. */
     int err;
     struct weir_reason reason;
-    bool found; /* CLEAR: something was in force; then `id` of entry is the value's */
+    bool found; /* CLEAR: something was there; then `id` of entry is the value's, where an entry was
+                   in force. SWAP: it was as expected, and is changed */
     int was;    /* level before, or -1 */
-    json_t *answer;
+    json_t *answer, *moves;
 
     struct weir_keeper_job *next;
 };

@@ -175,6 +175,130 @@ static void test_the_audit_is_bounded_by_rows_and_by_age(void **state)
     weir_history_close(history);
 }
 
+static struct weir_history_ladder ladder_of(const char *name, const char *penalty, uint8_t step)
+{
+    return (struct weir_history_ladder){
+        .penalty = bytes(penalty),
+        .kind = bytes("user"),
+        .value = bytes(name),
+        .id = {7, 8},
+        .gone_ns = 100 * S,
+        .state = {.until_ns = step * 10 * S, .clean_ns = step * 20 * S, .step = step},
+    };
+}
+
+static int swap(struct weir_history *history, struct weir_history_ladder to,
+                struct weir_ladder_state from)
+{
+    return weir_history_swap_ladder(history, &to, &from, NULL);
+}
+
+static void take_ladder(void *context, const struct weir_history_ladder *ladder)
+{
+    struct text *text = context;
+
+    assert_int_equal(ladder->id[1], 8);
+    text->used += (size_t)snprintf(
+        text->data + text->used, sizeof text->data - text->used, "%.*s %.*s %u %llu %llu\n",
+        (int)ladder->value.size, ladder->value.data, (int)ladder->penalty.size,
+        ladder->penalty.data, ladder->state.step, (unsigned long long)(ladder->state.until_ns / S),
+        (unsigned long long)(ladder->state.clean_ns / S));
+}
+
+static struct text ladders(struct weir_history *history, uint64_t now_ns)
+{
+    struct weir_history_filter filter = {.now_ns = now_ns, .count = 1000};
+    struct text text = {.used = 0};
+
+    assert_int_equal(weir_history_ladders(history, &filter, take_ladder, &text, NULL), 0);
+    return text;
+}
+
+static void test_a_ladder_changes_only_from_the_state_that_is_there(void **state)
+{
+    const struct weir_ladder_state none = {.step = 0};
+    struct weir_history *history = open_history(0, 0);
+    struct weir_history_ladder one = ladder_of("ada", "brute", 1);
+    struct weir_history_ladder two = ladder_of("ada", "brute", 2);
+
+    assert_int_equal(swap(history, two, one.state), 0);
+    assert_string_equal(ladders(history, S).data, "");
+    assert_int_equal(swap(history, one, none), 1);
+    assert_int_equal(swap(history, two, none), 0);
+    assert_int_equal(swap(history, ladder_of("ada", "other", 3), none), 1);
+    assert_int_equal(swap(history, two, one.state), 1);
+    assert_int_equal(swap(history, two, one.state), 0); /* who comes second */
+    weir_history_close(history);
+    history = open_history(0, 0);
+    assert_string_equal(ladders(history, S).data, "ada brute 2 20 40\nada other 3 30 60\n");
+    weir_history_close(history);
+}
+
+static void test_an_end_without_an_end_is_kept(void **state)
+{
+    const struct weir_ladder_state none = {.step = 0};
+    struct weir_history *history = open_history(0, 0);
+    struct weir_history_ladder revoked = ladder_of("ada", "brute", 1);
+
+    revoked.state.until_ns = revoked.state.clean_ns = revoked.gone_ns = WEIR_NEVER;
+    assert_int_equal(swap(history, revoked, none), 1);
+    assert_int_equal(weir_history_prune(history, UINT64_C(1) << 62, NULL), 0);
+    assert_int_equal(swap(history, revoked, revoked.state), 1);
+    weir_history_close(history);
+}
+
+static void test_ladders_that_are_gone_are_removed(void **state)
+{
+    const struct weir_ladder_state none = {.step = 0};
+    struct weir_history *history = open_history(0, 0);
+
+    assert_int_equal(swap(history, ladder_of("ada", "brute", 1), none), 1);
+    assert_int_equal(weir_history_prune(history, 100 * S - 1, NULL), 0);
+    assert_string_equal(ladders(history, 0).data, "ada brute 1 10 20\n");
+    assert_string_equal(ladders(history, 100 * S).data, "");
+    assert_int_equal(weir_history_prune(history, 100 * S, NULL), 0);
+    assert_string_equal(ladders(history, 0).data, "");
+    weir_history_close(history);
+}
+
+static void test_clearing_what_penalties_set_forgives_all_steps(void **state)
+{
+    const struct weir_ladder_state none = {.step = 0};
+    struct weir_history *history = open_history(0, 0);
+    struct weir_history_entry gone = user("ada", 0, 0);
+    int was;
+
+    assert_int_equal(swap(history, ladder_of("ada", "brute", 1), none), 1);
+    assert_int_equal(swap(history, ladder_of("ada", "other", 1), none), 1);
+    assert_int_equal(swap(history, ladder_of("bob", "brute", 1), none), 1);
+    assert_int_equal(weir_history_clear(history, S, &gone, &was, NULL), 0); /* an operator's */
+    gone.entry.origin = WEIR_STANDING_BY_PENALTY;
+    assert_int_equal(weir_history_clear(history, S, &gone, &was, NULL), 1);
+    assert_int_equal(was, -1); /* no term ran */
+    assert_string_equal(ladders(history, S).data, "bob brute 1 10 20\n");
+    assert_string_equal(rows(history, 10).data, "1: ada -1>-1 a reason\n");
+    assert_int_equal(weir_history_clear(history, S, &gone, &was, NULL), 0);
+    weir_history_close(history);
+}
+
+/* As the first histories were. */
+static void test_a_history_without_ladders_gets_a_table_of_them(void **state)
+{
+    const struct weir_ladder_state none = {.step = 0};
+    struct weir_history *history = open_history(0, 0);
+    sqlite3 *db = NULL;
+
+    set(history, S, user("ada", WEIR_STANDING_SUSPENDED, 90 * S));
+    weir_history_close(history);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "DROP TABLE ladder", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    history = open_history(0, 0);
+    assert_int_equal(entries(history, S).count, 1);
+    assert_int_equal(swap(history, ladder_of("ada", "brute", 1), none), 1);
+    weir_history_close(history);
+}
+
 static void test_a_group_is_kept_whole(void **state)
 {
     struct weir_history *history = open_history(0, 0);
@@ -337,6 +461,11 @@ int main(void)
         IN_A_FOLDER(test_entries_and_changes_are_there_after_a_restart),
         IN_A_FOLDER(test_what_has_ended_is_not_in_force_and_is_removed),
         IN_A_FOLDER(test_the_audit_is_bounded_by_rows_and_by_age),
+        IN_A_FOLDER(test_a_ladder_changes_only_from_the_state_that_is_there),
+        IN_A_FOLDER(test_an_end_without_an_end_is_kept),
+        IN_A_FOLDER(test_ladders_that_are_gone_are_removed),
+        IN_A_FOLDER(test_clearing_what_penalties_set_forgives_all_steps),
+        IN_A_FOLDER(test_a_history_without_ladders_gets_a_table_of_them),
         IN_A_FOLDER(test_a_group_is_kept_whole),
         IN_A_FOLDER(test_reported_changes_survive_kill_9),
         IN_A_FOLDER(test_other_files_and_damage_are_refused),

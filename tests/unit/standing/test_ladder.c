@@ -117,6 +117,37 @@ static void a_clock_that_goes_back_forgives_nothing(void **state)
 }
 
 /* Tick by tick: a step goes whenever it has been clean for `forgive`. */
+static void a_state_above_a_shorter_ladder_is_at_its_last_step(void **state)
+{
+    struct weir_ladder_state at = {.until_ns = 5, .clean_ns = 5, .step = 9};
+    struct weir_ladder shorter = ladder;
+
+    shorter.count = 2;
+    assert_ptr_equal(weir_ladder_at(&shorter, &at), &shorter.steps[1]);
+    assert_ptr_equal(weir_ladder_move(&shorter, &at, 7), &shorter.steps[1]);
+    assert_int_equal(at.step, 2);
+    assert_int_equal(at.until_ns, 7 + shorter.steps[1].term_ns);
+    at.step = 0;
+    assert_null(weir_ladder_at(&shorter, &at));
+}
+
+static void all_is_forgiven_when_each_step_is(void **state)
+{
+    struct weir_ladder_state at = {.step = 0}, later;
+
+    assert_int_equal(weir_ladder_gone_ns(&ladder, &at), 0);
+    weir_ladder_move(&ladder, &at, 1000);
+    weir_ladder_move(&ladder, &at, 2000);
+    uint64_t gone_ns = weir_ladder_gone_ns(&ladder, &at);
+    assert_int_equal(gone_ns, at.clean_ns + 2 * ladder.forgive_ns);
+    later = at;
+    assert_int_equal(weir_ladder_forgive(&ladder, &later, gone_ns - 1), 1);
+    later = at;
+    assert_int_equal(weir_ladder_forgive(&ladder, &later, gone_ns), 2);
+    at.clean_ns = WEIR_NEVER;
+    assert_int_equal(weir_ladder_gone_ns(&ladder, &at), WEIR_NEVER);
+}
+
 static void random_strikes_move_as_a_clock_that_ticks_says(void **state)
 {
     uint64_t random = 7;
@@ -211,6 +242,8 @@ int main(void)
         cmocka_unit_test(a_revocation_is_never_forgiven),
         cmocka_unit_test(without_forgive_nothing_is_forgiven),
         cmocka_unit_test(a_clock_that_goes_back_forgives_nothing),
+        cmocka_unit_test(a_state_above_a_shorter_ladder_is_at_its_last_step),
+        cmocka_unit_test(all_is_forgiven_when_each_step_is),
         cmocka_unit_test(random_strikes_move_as_a_clock_that_ticks_says),
         cmocka_unit_test(steps_are_read_as_the_rules_write_them),
     };

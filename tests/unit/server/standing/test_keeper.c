@@ -22,7 +22,7 @@ struct rig {
     struct weir_history *history;
     struct weir_keeper *keeper;
     unsigned done;
-    json_t *answer;
+    json_t *answer, *moves;
     int err;
 };
 
@@ -63,6 +63,7 @@ static int close_rig(void **state)
     weir_history_close(rig->history);
     temporary_remove(rig->folder);
     json_decref(rig->answer);
+    json_decref(rig->moves);
     free(rig);
     return 0;
 }
@@ -75,7 +76,20 @@ static void job_done(struct weir_keeper_job *job)
     rig->err = job->err;
     json_decref(rig->answer);
     rig->answer = json_incref(job->answer);
+    json_decref(rig->moves);
+    rig->moves = json_incref(job->moves);
     weir_keeper_free(rig->keeper, job);
+}
+
+static struct weir_keeper *swap_keeper;
+
+static void swap_done(struct weir_keeper_job *job)
+{
+    bool *swapped = job->context;
+
+    assert_int_equal(job->err, 0);
+    *swapped = job->found;
+    weir_keeper_free(swap_keeper, job);
 }
 
 static bool start(struct rig *rig, enum weir_keeper_op op, const char *value)
@@ -141,6 +155,53 @@ static void test_a_full_queue_takes_no_more_until_jobs_are_done(void **state)
     assert_int_equal(json_array_size(rig->answer), WEIR_KEEPER_JOBS_MAX);
 }
 
+/* Two workers' moves from one state, in one transaction: one of them is made, with its entry. */
+static void test_of_two_swaps_from_one_state_one_is_made(void **state)
+{
+    struct rig *rig = *state;
+    const struct weir_keeper_swap swap = {.penalty = bytes("brute"),
+                                          .next = {.until_ns = 9 * S, .clean_ns = 9 * S, .step = 1},
+                                          .gone_ns = 20 * S,
+                                          .sets = true};
+    struct weir_keeper_ladders ladders;
+    bool swapped[2];
+
+    for (int i = 0; i < 2; i++) {
+        struct weir_keeper_job *job =
+            weir_keeper_take(rig->keeper, WEIR_KEEPER_SWAP, bytes("user"), bytes("ada"),
+                             bytes(i == 0 ? "penalty one" : "penalty two"));
+
+        assert_non_null(job);
+        job->swap = &swap;
+        job->now_ns = S;
+        job->entry.entry = (struct weir_standing_entry){.since_ns = S,
+                                                        .until_ns = 9 * S,
+                                                        .level = WEIR_STANDING_WARNED,
+                                                        .origin = WEIR_STANDING_BY_PENALTY};
+        job->done = swap_done;
+        job->context = &swapped[i];
+        swap_keeper = rig->keeper;
+        weir_keeper_start(rig->keeper, job);
+    }
+    struct weir_keeper_job *job = weir_keeper_take(rig->keeper, WEIR_KEEPER_ENTRIES, bytes("user"),
+                                                   bytes("ada"), bytes("eve"));
+    job->ladders = &ladders;
+    job->done = job_done;
+    job->context = rig;
+    job->filter = (struct weir_history_filter){
+        .kind = bytes("user"), .value = bytes("ada"), .level = -1, .now_ns = S, .count = 10};
+    weir_keeper_start(rig->keeper, job);
+    run_until(rig, 1);
+    assert_true(swapped[0]);
+    assert_false(swapped[1]);
+    assert_int_equal(ladders.count, 1);
+    assert_int_equal(ladders.ladders[0].state.step, 1);
+    assert_string_equal(ladders.ladders[0].penalty, "brute");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(rig->answer, 0), "by")),
+                        "penalty one");
+    assert_int_equal(json_array_size(rig->moves), 1);
+}
+
 static void test_what_is_queued_is_kept_when_it_stops(void **state)
 {
     struct rig *rig = *state;
@@ -168,6 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_A_RIG(test_jobs_are_done_in_their_order),
         WITH_A_RIG(test_a_full_queue_takes_no_more_until_jobs_are_done),
+        WITH_A_RIG(test_of_two_swaps_from_one_state_one_is_made),
         WITH_A_RIG(test_what_is_queued_is_kept_when_it_stops),
     };
 
