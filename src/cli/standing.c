@@ -194,6 +194,20 @@ static void print_change(const json_t *change)
     putchar('\n');
 }
 
+/* A step on the ladder of a penalty. */
+static void print_step(const json_t *step)
+{
+    print_text(step, "penalty");
+    printf(": step %d of %d  ", (int)json_integer_value(json_object_get(step, "step")),
+           (int)json_integer_value(json_object_get(step, "steps")));
+    print_text(step, "standing");
+    fputs("  until ", stdout);
+    print_time(step, "until_ms");
+    fputs("  one step is forgiven at ", stdout);
+    print_time(step, "forgiven_ms");
+    putchar('\n');
+}
+
 static void print_all(const json_t *list, void (*print)(const json_t *))
 {
     for (size_t i = 0; i < json_array_size(list); i++)
@@ -308,6 +322,8 @@ static int show(const struct standing_options *options, const struct caller *cal
         if (json_object_get(answer, "in_force"))
             print_in_force(answer);
         print_all(json_object_get(answer, name), print);
+        print_all(json_object_get(answer, "penalties"), print_step);
+        print_all(json_object_get(answer, "moves"), print_change);
     }
     json_decref(answer);
     return cli_finish(status);

@@ -127,8 +127,8 @@ int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *de
 
 /* Counts the reported HTTP status of a request as a strike of each penalty that has it in
  * `outcomes`: see strike.h. The decision has its checks from apply_rules, and does not wait for a
- * store. Not from inside the store; the time is the last run's. Where the store is elsewhere, the
- * strikes are counted in the next run. Returns how many penalties have the status. */
+ * store. Not from inside the store; the time is the last run's. With a remote store the strikes are
+ * counted in the next run. Returns how many penalties have the status. */
 uint32_t weir_engine_strike_outcome(struct weir_engine *engine,
                                     const struct weir_decision *decision, unsigned status);
 

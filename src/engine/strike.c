@@ -53,6 +53,8 @@ static void count_strike(struct weir_engine *engine, const struct weir_entry *of
     entry->scratch.used = sizeof kept;
     entry->keeps = true;
     kept.check.key = weir_decision_keep(&entry->decision, strike->check.key);
+    if (strike->value.data)
+        kept.value = weir_decision_keep(&entry->decision, strike->value);
     memcpy(entry->scratch.bytes, &kept, sizeof kept);
     entry->checks[0] = kept.check;
     entry->decision.count = 1;
@@ -133,9 +135,11 @@ static void strike_finish(struct weir_engine *engine, struct weir_entry *entry)
     }
     memcpy(&strike, entry->scratch.bytes, sizeof strike);
     weir_decision_report(decision, 0, &report);
+    const struct weir_rules *rules = entry->generation->rules;
+    const struct weir_penalty *penalty = weir_rules_penalty(rules, strike.penalty);
     const struct weir_struck struck = {
-        .penalty = weir_rules_penalty(entry->generation->rules, strike.penalty),
-        .key = strike.check.key,
+        .penalty = penalty,
+        .kind = &weir_rules_settings(rules)->standing.kinds[penalty->kind],
         .strike = &strike,
         .now_ns = decision->now_ns,
         .moves = report.remaining == 0,

@@ -25,13 +25,13 @@
 
 #include "rules/match/strikes.h"
 
-/* More than a turn of a busy worker has denials. */
-#define WEIR_STRIKES_AT_WORK 1024
+/* Strikes at a remote store at one time. The table answers each at once. */
+#define WEIR_STRIKES_AT_WORK 256
 
 struct weir_struck {
     const struct weir_penalty *penalty;
-    struct weir_bytes key;            /* as logs show it: "user=alice" */
-    const struct weir_strike *strike; /* whom it is held against */
+    const struct weir_standing_kind *kind; /* of its values */
+    const struct weir_strike *strike; /* whom it is held against; its number is of these rules */
     uint64_t now_ns;                  /* of the store's time */
     bool moves;                       /* the ladder, one step up */
 };

@@ -4,8 +4,9 @@
  * They are found with the checks, because the request is gone when a store denies it or when its
  * outcome is reported. Each has the check that counts it, in the limit NAME~strikes
  * (charge/penalty.h), and says for the map of standing whom it is held against. A request without
- * the value (no user, no such header) is no strike of that penalty. As for standing, a user counts
- * only where it was verified, and not where it is an address.
+ * the value (no user, no such header), or with one longer than WEIR_STRIKE_VALUE_MAX, is no strike
+ * of that penalty. As for standing, a user counts only where it was verified, and not where it is
+ * an address.
  *
  * Threads: reads only, as evaluate.h. Allocates nothing.
  */
@@ -17,10 +18,14 @@
 #include "rules/charge/penalty.h"
 #include "rules/match/checks.h"
 
+/* The longest value that a standing may be set for (standing/list.h). */
+#define WEIR_STRIKE_VALUE_MAX 1024
+
 struct weir_strike {
-    struct weir_check check;  /* its key's text, "user=alice", is in scratch; its `rule` is none */
+    struct weir_check check;  /* its key is in scratch; its `rule` is none */
     struct weir_cidr network; /* of a kind of addresses: the client's; else not valid */
     uint64_t id[2];           /* of another kind: as the map has it; else not valid */
+    struct weir_bytes value;  /* likewise: the value itself, in scratch, also of a secret kind */
     uint8_t penalty;          /* its number */
 };
 

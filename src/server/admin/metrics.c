@@ -19,6 +19,7 @@
 #include "server/envoy/metrics.h"
 #include "server/grpc/front.h"
 #include "server/http/http.h"
+#include "server/penalties/metrics.h"
 #include "server/standing/metrics.h"
 #include "server/webhook/metrics.h"
 
@@ -567,6 +568,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_of_limits(&metrics);
     weir_metrics_of_webhook(&metrics);
     weir_metrics_of_standing(&metrics);
+    weir_metrics_of_penalties(&metrics);
     weir_metrics_of_health(&metrics);
     weir_metrics_of_challenge(&metrics);
     put_requests(&metrics);

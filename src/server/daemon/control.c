@@ -203,6 +203,8 @@ static void control_on_clock(uv_timer_t *timer)
     weir_daemon_pressure_tick(daemon, now_ns);
     if (daemon->standing)
         weir_standing_service_tick(daemon->standing, now_ns);
+    if (daemon->penalties)
+        weir_penalties_tick(daemon->penalties, now_ns);
     weir_controllers_tick(daemon->controllers, now_ns);
     now_ns = weir_engine_store_time(daemon->admin->engine, now_ns);
     daemon->clock_offset_ns = (int64_t)(weir_clock_wall_ns() - now_ns);

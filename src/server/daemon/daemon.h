@@ -15,6 +15,7 @@
 #include "server/daemon/state_guard.h"
 #include "server/daemon/worker.h"
 #include "server/envoy/shared.h"
+#include "server/penalties/penalties.h"
 #include "server/pressure/pressure.h"
 #include "server/resp/resp.h"
 #include "server/standing/service.h"
@@ -100,6 +101,7 @@ struct weir_daemon {
     struct weir_table_account *accounts; /* where it reads those of the table */
     struct weir_webhook *webhook;
     struct weir_standing_service *standing; /* NULL: the rules at start had no `standing` */
+    struct weir_penalties *penalties;       /* NULL: standing has no history */
     struct weir_warnings_sink warnings;
     struct weir_worker **workers;
     uv_thread_t *threads;

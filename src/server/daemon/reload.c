@@ -461,6 +461,8 @@ static void reload_apply(struct weir_daemon *daemon, struct weir_reload *reload)
     daemon->certificate_watch = reload->watch;
     weir_daemon_set_certificates(daemon, reload->certificates);
     reload_standing(daemon, weir_rules_settings(rules), reload->lists);
+    if (daemon->penalties)
+        weir_penalties_set_rules(daemon->penalties, rules);
     reload_hand_over(daemon, rules);
     reload->rules = NULL;
     reload->certificates = NULL;

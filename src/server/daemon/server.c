@@ -64,6 +64,8 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, 
         .standing = daemon->standing ? daemon->standing->map : NULL,
         .warn = weir_warnings_tell,
         .warn_context = &daemon->warnings,
+        .strike = daemon->penalties && index < WEIR_WORKERS_MAX ? weir_penalties_struck : NULL,
+        .strike_context = daemon->penalties,
         .lease_seed = weir_seed_draw(index),
     };
     if (daemon->shared)
@@ -475,6 +477,9 @@ static int open_standing(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         weir_standing_service_set_lists(daemon->standing, lists, now_ns);
     weir_standing_lists_free(lists);
+    if (err == 0 && daemon->standing->history)
+        err = weir_penalties_open(&daemon->penalties, daemon->standing, daemon->webhook,
+                                  daemon->rules, now_ns, reason);
     if (err < 0 && !reason->text[0])
         snprintf(reason->text, sizeof reason->text, "standing: %s", weir_error_text(err));
     return err;
@@ -518,6 +523,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     err = weir_daemon_prepare(daemon, daemon->rules, reason);
     if (err == 0 && daemon->standing)
         err = weir_standing_service_join(daemon->standing, daemon->admin->loop);
+    if (err == 0 && daemon->penalties)
+        err = weir_penalties_join(daemon->penalties, daemon->admin->loop, NULL);
     if (err == 0)
         err = open_workers(daemon, reason);
     if (err == 0)
@@ -539,6 +546,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     weir_daemon_envoy_close(daemon);
     weir_adhoc_limits_close(daemon->redis.limits);
 close_table:
+    weir_penalties_close(daemon->penalties);
     weir_standing_service_close(daemon->standing);
     weir_webhook_close(daemon->webhook);
     free(daemon->workers);
@@ -561,6 +569,7 @@ static void daemon_close(struct weir_daemon *daemon)
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_close(daemon->workers[i]);
     weir_worker_close(daemon->admin);
+    weir_penalties_close(daemon->penalties);
     weir_standing_service_close(daemon->standing);
     weir_daemon_envoy_close(daemon);
     weir_adhoc_limits_close(daemon->redis.limits);
@@ -640,7 +649,8 @@ static int daemon_serve(struct weir_daemon *daemon, struct weir_reason *reason)
         weir_control_signals(SIG_BLOCK);
     }
     join_threads(daemon);
-    weir_webhook_close(daemon->webhook); /* no worker is left that warns */
+    weir_penalties_stop(daemon->penalties);
+    weir_webhook_close(daemon->webhook); /* no worker is left that warns, nor a move */
     bool idle = weir_background_close(daemon->background, LOAD_PATIENCE_MS);
     daemon->background = NULL;
     if (!idle)

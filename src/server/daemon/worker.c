@@ -609,6 +609,8 @@ static int worker_open_engine(struct weir_worker_state *worker,
         .done_context = worker,
         .warn = options->warn,
         .warn_context = options->warn_context,
+        .strike = options->strike,
+        .strike_context = options->strike_context,
         .clock = worker_clock,
         .clock_context = worker,
     };

@@ -91,6 +91,8 @@ struct weir_worker_options {
     const struct weir_standing *standing;   /* likewise; NULL: all callers are good */
     weir_engine_warn warn;                  /* where warnings go; NULL: nowhere */
     void *warn_context;
+    weir_engine_strike strike; /* where strikes go; NULL: nothing is one */
+    void *strike_context;
 };
 
 /* Opens the loop, the stores and the engine. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO, WEIR_ERR_FULL;

@@ -12,7 +12,8 @@
 #include "server/http/reserve_api.h"
 #include "wire/json/settle.h"
 
-/* The limits that applied learn how the request ended. Returns how many there are. */
+/* The limits that applied, and penalties, learn how the request ended. Returns how many there are.
+ */
 static uint32_t tell_limits(struct weir_worker *worker, const struct weir_decision *decision,
                             uint64_t outcome)
 {
@@ -27,6 +28,8 @@ static uint32_t tell_limits(struct weir_worker *worker, const struct weir_decisi
                                    &ended);
         i = weir_decision_limit_end(decision, i);
     }
+    if (weir_engine_strike_outcome(worker->engine, decision, ended.status) > 0)
+        weir_worker_run_engine(worker); /* a remote store counts them then */
     return limits;
 }
 

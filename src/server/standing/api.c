@@ -19,6 +19,7 @@
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
+#include "server/penalties/show.h"
 #include "server/standing/service.h"
 
 #define COUNT_DEFAULT 100
@@ -47,6 +48,7 @@ struct wait {
     struct weir_standing_service *service;
     struct weir_standing_kind kind; /* of the value: the rules may be replaced meanwhile */
     struct weir_standing_value value;
+    struct weir_keeper_ladders ladders; /* of one value */
 };
 
 static struct weir_standing_service *service_of(const struct weir_http_call *call)
@@ -144,6 +146,14 @@ static void write_read(struct weir_slot *slot, struct weir_output *output, const
     }
     json = wait->one ? value_json(wait) : json_object();
     json_object_set(json, wait->history ? "changes" : "entries", job->answer);
+    if (job->ladders) {
+        struct weir_worker *worker = slot->connection->worker;
+
+        json_object_set_new(
+            json, "penalties",
+            weir_penalties_json(weir_worker_rules(worker), job->ladders, weir_worker_time(worker)));
+        json_object_set(json, "moves", job->moves);
+    }
     write_json(slot, output, json);
 }
 
@@ -192,6 +202,9 @@ static void job_done(struct weir_keeper_job *job)
         wait->cleared = weir_standing_service_clear(
             wait->service, &wait->value, job->entry.by,
             (struct weir_bytes){job->entry.entry.reason, job->entry.entry.reason_size});
+    } else if (job->op == WEIR_KEEPER_CLEAR && !wait->value.hidden) {
+        /* A penalty whose job was before this one has put its entry in force since. */
+        weir_standing_service_forget(wait->service, &wait->value);
     }
     wait->service->tally.errors += job->err < 0 && job->op <= WEIR_KEEPER_CLEAR;
     if (!wait->slot) {
@@ -369,6 +382,8 @@ static void list(struct weir_http_call *call)
         return;
     wait_about(wait, &value);
     wait->one = value.kind;
+    if (wait->one)
+        wait->job->ladders = &wait->ladders;
     wait->job->filter.level = level;
     wait_for(call, wait);
 }

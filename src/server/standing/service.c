@@ -177,18 +177,23 @@ static bool is_digest(struct weir_bytes text)
     return true;
 }
 
-static int read_network(struct weir_standing_value *value, struct weir_bytes text,
-                        struct weir_reason *reason)
+static void show_network(struct weir_standing_value *value)
 {
     char address[WEIR_ADDRESS_TEXT_MAX];
 
+    weir_address_format(&value->network.address, address);
+    snprintf(value->shown, sizeof value->shown, "%s/%u", address, value->network.bits);
+}
+
+static int read_network(struct weir_standing_value *value, struct weir_bytes text,
+                        struct weir_reason *reason)
+{
     if (weir_standing_network(value->kind, text, &value->network) < 0) {
         reason_text(reason, "value: not a network or an address: write 192.0.2.1, 10.0.0.0/8 or "
                             "2001:db8::/32, without bits behind the prefix");
         return WEIR_ERR_SYNTAX;
     }
-    weir_address_format(&value->network.address, address);
-    snprintf(value->shown, sizeof value->shown, "%s/%u", address, value->network.bits);
+    show_network(value);
     return 0;
 }
 
@@ -226,6 +231,27 @@ int weir_standing_value_read(const struct weir_standing_service *service,
     if (!value->hidden)
         weir_standing_id(service->map, kind, text, value->id);
     return 0;
+}
+
+bool weir_standing_value_make(const struct weir_standing_kind *kind,
+                              const struct weir_cidr *network, const uint64_t id[2],
+                              struct weir_bytes bytes, struct weir_standing_value *value)
+{
+    memset(value, 0, sizeof *value);
+    value->kind = kind;
+    if (kind->address) {
+        value->network = *network;
+        show_network(value);
+        return true;
+    }
+    memcpy(value->id, id, sizeof value->id);
+    if (bytes.size > WEIR_LIST_VALUE_MAX || (!kind->secret && memchr(bytes.data, '\0', bytes.size)))
+        return false;
+    if (kind->secret)
+        hide(value, bytes);
+    else
+        memcpy(value->shown, bytes.data, bytes.size);
+    return true;
 }
 
 /* --- Changes ---------------------------------------------------------------------------------- */
@@ -282,8 +308,23 @@ int weir_standing_service_set(struct weir_standing_service *service,
     if (value->kind->address)
         weir_bans_publish(service->bans, &value->network, is_ban(entry) ? entry->until_ns : 0,
                           entry->origin == WEIR_STANDING_BY_OPERATOR);
-    log_set(service, value, entry, by);
+    if (entry->origin != WEIR_STANDING_BY_PENALTY)
+        log_set(service, value, entry, by);
     return 0;
+}
+
+static bool clear_origin(struct weir_standing_service *service,
+                         const struct weir_standing_value *value, enum weir_standing_origin origin)
+{
+    return value->kind->address ? weir_standing_clear_network(service->map, &value->network, origin)
+                                : weir_standing_clear(service->map, value->id, origin);
+}
+
+void weir_standing_service_forget(struct weir_standing_service *service,
+                                  const struct weir_standing_value *value)
+{
+    if (clear_origin(service, value, WEIR_STANDING_BY_PENALTY))
+        service->tally.clears++;
 }
 
 bool weir_standing_service_clear(struct weir_standing_service *service,
@@ -295,9 +336,7 @@ bool weir_standing_service_clear(struct weir_standing_service *service,
     bool cleared = false;
 
     for (size_t i = 0; i < sizeof origins / sizeof *origins; i++)
-        cleared |= value->kind->address
-                       ? weir_standing_clear_network(service->map, &value->network, origins[i])
-                       : weir_standing_clear(service->map, value->id, origins[i]);
+        cleared |= clear_origin(service, value, origins[i]);
     if (!cleared)
         return false;
     service->tally.clears++;

@@ -75,7 +75,14 @@ int weir_standing_value_read(const struct weir_standing_service *service,
                              struct weir_bytes text, struct weir_standing_value *value,
                              struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Puts an entry in force, publishes a ban of a network, and logs it. Errors: as weir_standing_set.
+/* A value of a request: a network, or the id and the bytes of an exact one. False: it cannot be
+ * shown, as it has a NUL or more than WEIR_LIST_VALUE_MAX bytes. Any thread. */
+bool weir_standing_value_make(const struct weir_standing_kind *kind,
+                              const struct weir_cidr *network, const uint64_t id[2],
+                              struct weir_bytes bytes, struct weir_standing_value *value);
+
+/* Puts an entry in force, publishes a ban of a network, and logs it, unless a penalty made it.
+ * Errors: as weir_standing_set.
  */
 int weir_standing_service_set(struct weir_standing_service *service,
                               const struct weir_standing_value *value,
@@ -86,6 +93,10 @@ int weir_standing_service_set(struct weir_standing_service *service,
 bool weir_standing_service_clear(struct weir_standing_service *service,
                                  const struct weir_standing_value *value, struct weir_bytes by,
                                  struct weir_bytes why);
+
+/* Ends what penalties alone have put in force for a value. */
+void weir_standing_service_forget(struct weir_standing_service *service,
+                                  const struct weir_standing_value *value);
 
 /* What is in force for a value. */
 bool weir_standing_service_find(const struct weir_standing_service *service,

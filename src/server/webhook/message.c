@@ -20,12 +20,19 @@ static void text_set(struct weir_webhook_text *text, struct weir_bytes bytes)
         memcpy(text->bytes, bytes.data, text->size);
 }
 
-void weir_webhook_event_set(struct weir_webhook_event *event, const struct weir_warning *warning,
-                            uint64_t id_high, uint64_t id_low)
+static void event_begin(struct weir_webhook_event *event, enum weir_webhook_type type,
+                        uint64_t id_high, uint64_t id_low)
 {
+    event->type = type;
     memcpy(event->id, "msg_", 4);
     weir_hex_write64(weir_hex_write64(event->id + 4, id_high), id_low);
     event->attempts = 0;
+}
+
+void weir_webhook_event_set(struct weir_webhook_event *event, const struct weir_warning *warning,
+                            uint64_t id_high, uint64_t id_low)
+{
+    event_begin(event, WEIR_WEBHOOK_WARNING, id_high, id_low);
     event->percent = warning->percent;
     event->at_ns = warning->now_ns;
     event->resets_at_ns = warning->resets_at_ns;
@@ -36,6 +43,21 @@ void weir_webhook_event_set(struct weir_webhook_event *event, const struct weir_
     text_set(&event->user, warning->identity->user);
     text_set(&event->org, warning->identity->org);
     text_set(&event->plan, warning->identity->plan);
+}
+
+void weir_webhook_event_set_move(struct weir_webhook_event *event,
+                                 const struct weir_penalty_move *move, uint64_t id_high,
+                                 uint64_t id_low)
+{
+    event_begin(event, WEIR_WEBHOOK_MOVE, id_high, id_low);
+    event->step = move->step;
+    event->steps = move->steps;
+    event->level = move->level;
+    event->at_ns = move->now_ns;
+    event->resets_at_ns = move->until_ns;
+    text_set(&event->limit, move->penalty);
+    text_set(&event->user, move->kind);
+    text_set(&event->key, move->value);
 }
 
 static size_t put_text(char *out, const char *name, const struct weir_webhook_text *text)
@@ -49,8 +71,29 @@ static size_t put_known(char *out, const char *name, const struct weir_webhook_t
     return text->size ? put_text(out, name, text) : 0;
 }
 
+static size_t put_move(const struct weir_webhook_event *event, char *out)
+{
+    char at[WEIR_TIMESTAMP_SIZE];
+    weir_clock_timestamp(event->at_ns, at);
+    size_t size = (size_t)sprintf(
+        out, "{\"type\":\"penalty.move\",\"timestamp\":\"%.*s\",\"data\":{\"penalty\":",
+        WEIR_TIMESTAMP_SIZE, at);
+    size += weir_json_string_write(event->limit.bytes, event->limit.size, out + size);
+    size += put_text(out + size, "kind", &event->user);
+    size += put_known(out + size, "value", &event->key);
+    size += (size_t)sprintf(out + size, ",\"step\":%u,\"steps\":%u,\"standing\":\"%s\"",
+                            (unsigned)event->step, (unsigned)event->steps,
+                            weir_standing_level_name(event->level));
+    if (event->resets_at_ns == WEIR_NEVER)
+        return size + (size_t)sprintf(out + size, ",\"ends_at\":null}}");
+    weir_clock_timestamp(event->resets_at_ns, at);
+    return size + (size_t)sprintf(out + size, ",\"ends_at\":\"%.*s\"}}", WEIR_TIMESTAMP_SIZE, at);
+}
+
 size_t weir_webhook_body(const struct weir_webhook_event *event, char out[WEIR_WEBHOOK_BODY_MAX])
 {
+    if (event->type == WEIR_WEBHOOK_MOVE)
+        return put_move(event, out);
     char at[WEIR_TIMESTAMP_SIZE], resets_at[WEIR_TIMESTAMP_SIZE];
     uint64_t remaining = event->used < event->capacity ? event->capacity - event->used : 0;
     weir_clock_timestamp(event->at_ns, at);

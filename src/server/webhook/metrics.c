@@ -15,12 +15,12 @@ void weir_metrics_of_webhook(struct weir_metrics *metrics)
     } results[] = {
         {"delivered", &stats->delivered}, {"failed", &stats->failed}, {"dropped", &stats->dropped}};
     weir_metrics_head(metrics, "weir_webhook_events_total", "counter",
-                      "Warnings by what became of them.");
+                      "Warnings and moves of penalties by what became of them.");
     for (size_t i = 0; i < sizeof results / sizeof *results; i++)
         weir_metrics_put(metrics, "weir_webhook_events_total{result=\"%s\"} %" PRIu64 "\n",
                          results[i].result, weir_counted(results[i].value));
     weir_metrics_number(metrics, "weir_webhook_attempts_total", "counter",
                         "Requests sent to the webhook.", weir_counted(&stats->attempts));
-    weir_metrics_number(metrics, "weir_webhook_queued", "gauge", "Warnings that wait to be sent.",
+    weir_metrics_number(metrics, "weir_webhook_queued", "gauge", "Events that wait to be sent.",
                         weir_counted(&stats->queued));
 }

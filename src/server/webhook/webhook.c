@@ -76,7 +76,9 @@ static bool ring_take(struct weir_webhook *webhook, struct weir_webhook_event *e
     return true;
 }
 
-void weir_webhook_post(struct weir_webhook *webhook, const struct weir_warning *warning)
+/* One of the two is not NULL. */
+static void post(struct weir_webhook *webhook, const struct weir_warning *warning,
+                 const struct weir_penalty_move *move)
 {
     bool first = false, overflow = false;
     if (!atomic_load_explicit(&webhook->wanted, memory_order_acquire))
@@ -84,7 +86,11 @@ void weir_webhook_post(struct weir_webhook *webhook, const struct weir_warning *
     pthread_mutex_lock(&webhook->lock);
     struct weir_webhook_event *event = ring_add(webhook);
     if (event) {
-        weir_webhook_event_set(event, warning, webhook->random, ++webhook->posted);
+        webhook->posted++;
+        if (warning)
+            weir_webhook_event_set(event, warning, webhook->random, webhook->posted);
+        else
+            weir_webhook_event_set_move(event, move, webhook->random, webhook->posted);
         event->queued_ns = weir_clock_boot_ns();
         first = webhook->count == 1;
     } else {
@@ -98,6 +104,16 @@ void weir_webhook_post(struct weir_webhook *webhook, const struct weir_warning *
         weir_log_event(webhook->log, WEIR_LOG_WARNING, "webhook_queue_full", NULL, NULL);
     if (first)
         curl_multi_wakeup(webhook->multi);
+}
+
+void weir_webhook_post(struct weir_webhook *webhook, const struct weir_warning *warning)
+{
+    post(webhook, warning, NULL);
+}
+
+void weir_webhook_post_move(struct weir_webhook *webhook, const struct weir_penalty_move *move)
+{
+    post(webhook, NULL, move);
 }
 
 /* Whether an attempt has to end now. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The webhook: warnings leave the process as HTTP requests, from one thread of its own.
+/* The webhook: warnings and moves of penalties leave the process as HTTP requests, from one thread
+ * of its own.
  *
  *   worker ──post──▶ ring of WEIR_WEBHOOK_QUEUE_MAX events ──▶ thread: sign, POST, judge
  *                    full: dropped, counted                       └─ again: to the ring's end
@@ -49,6 +50,7 @@ int weir_webhook_configure(struct weir_webhook *webhook,
 
 /* Queues an event; does nothing where there is no URL. */
 void weir_webhook_post(struct weir_webhook *webhook, const struct weir_warning *warning);
+void weir_webhook_post_move(struct weir_webhook *webhook, const struct weir_penalty_move *move);
 
 const struct weir_webhook_stats *weir_webhook_stats(const struct weir_webhook *webhook);
 

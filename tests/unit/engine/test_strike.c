@@ -20,7 +20,7 @@ static struct {
     uint32_t strikes, moves;
     struct weir_ladder_state ladder; /* as the daemon would move it */
     uint64_t moved_ns;
-    char key[64];
+    char value[64]; /* of the last strike, with its kind */
 } world;
 
 static const uint64_t secret[2] = {5, 6};
@@ -36,7 +36,8 @@ static void strike(void *context, const struct weir_struck *struck)
     (void)context;
     world.strikes++;
     world.moves += struck->moves;
-    snprintf(world.key, sizeof world.key, "%.*s", (int)struck->key.size, struck->key.data);
+    snprintf(world.value, sizeof world.value, "%.*s=%.*s", (int)struck->kind->name.size,
+             struck->kind->name.data, (int)struck->strike->value.size, struck->strike->value.data);
     if (!struck->moves) {
         weir_ladder_strike(&struck->penalty->ladder, &world.ladder, struck->now_ns);
         return;
@@ -121,7 +122,7 @@ static void expect(uint32_t strikes, uint32_t moves, uint8_t step)
     "penalties: [{name: p, key: user, strikes: " strikes ", ladder: [warn 1h, throttle 1h, "       \
     "suspend 10min]" more "}]\n"
 #define RULES(strikes, more)                                                                       \
-    "standing: {by: [user, client.ip]}\nlimits:\n" LIMIT PENALTY(strikes, more)
+    "standing: {file: s.db, by: [user, client.ip]}\nlimits:\n" LIMIT PENALTY(strikes, more)
 
 static void the_strike_after_the_last_free_one_moves_the_ladder(void **state)
 {
@@ -132,7 +133,7 @@ static void the_strike_after_the_last_free_one_moves_the_ladder(void **state)
         assert_false(ask(WEIR_OP_DECIDE, "ann", START + i));
         expect(i, 0, 0);
     }
-    assert_string_equal(world.key, "user=ann");
+    assert_string_equal(world.value, "user=ann");
     assert_false(ask(WEIR_OP_DECIDE, "ann", START + 3));
     expect(3, 1, 1);
     assert_int_equal(world.moved_ns, START + 3);
@@ -193,7 +194,7 @@ static void each_value_has_a_count_of_its_own(void **state)
     expect(4, 0, 0);
     ask(WEIR_OP_DECIDE, "bob", START);
     expect(5, 1, 1);
-    assert_string_equal(world.key, "user=bob");
+    assert_string_equal(world.value, "user=bob");
     close_world();
 }
 
@@ -218,7 +219,7 @@ static void dry_runs_and_repeats_are_no_strikes(void **state)
 
 static void only_the_limits_of_for_give_strikes(void **state)
 {
-    open_world("standing: {by: user}\nlimits:\n" LIMIT
+    open_world("standing: {file: s.db, by: user}\nlimits:\n" LIMIT
                "- {name: dark, key: [user], algorithm: fixed_window, rate: 1/d, shadow: true}\n"
                "- {name: other, key: [user], algorithm: fixed_window, rate: 3/d}\n"
                "penalties:\n"
@@ -232,7 +233,7 @@ static void only_the_limits_of_for_give_strikes(void **state)
 static void a_request_that_two_limits_deny_is_one_strike(void **state)
 {
     open_world(
-        "standing: {by: user}\nlimits:\n" LIMIT
+        "standing: {file: s.db, by: user}\nlimits:\n" LIMIT
         "- {name: other, key: [user], algorithm: fixed_window, rate: 1/d}\n" PENALTY("5/h", ""));
     for (int i = 0; i < 4; i++)
         ask(WEIR_OP_DECIDE, "ann", START);
@@ -318,7 +319,7 @@ static void a_late_answer_of_the_store_moves_at_its_time(void **state)
 
 static void what_a_store_that_fails_denies_is_no_strike(void **state)
 {
-    open_at("standing: {by: user}\nlimits:\n"
+    open_at("standing: {file: s.db, by: user}\nlimits:\n"
             "- {name: login, key: [user], rate: 9/d, on_store_error: closed}\n" PENALTY("1/h", ""),
             true);
     world.fake->later_every = 1;
@@ -375,7 +376,7 @@ static void reported_outcomes_count_with_denials(void **state)
         assert_int_equal(report("ann", 403), 1);
         weir_engine_run(world.engine, START);
         expect(4, 1, 1);
-        assert_string_equal(world.key, "user=ann");
+        assert_string_equal(world.value, "user=ann");
         close_world();
     }
 }

@@ -54,8 +54,14 @@ static void assert_strike(uint32_t i, uint8_t penalty, const char *key)
     assert_int_equal(strike->check.cost, 1);
 }
 
+static void assert_value(uint32_t i, const char *value)
+{
+    assert_int_equal(strikes.strikes[i].value.size, strlen(value));
+    assert_memory_equal(strikes.strikes[i].value.data, value, strlen(value));
+}
+
 static const char three[] =
-    "standing: {by: [client.ip/64/24, user, header.x-api-key]}\n"
+    "standing: {file: s.db, by: [client.ip/64/24, user, header.x-api-key]}\n"
     "limits: [{name: all, key: [], rate: 1/s}]\n"
     "penalties:\n"
     "- {name: a, key: client.ip/64/24, strikes: 5/h, ladder: [warn 1h]}\n"
@@ -77,6 +83,10 @@ static void each_penalty_has_its_own_value_and_count(void **state)
     assert_strike(1, 1, "user=ada");
     weir_standing_id(map, bytes("user"), bytes("ada"), id);
     assert_memory_equal(strikes.strikes[1].id, id, sizeof(id));
+    assert_value(1, "ada");
+    assert_value(2, "secret");
+    assert_null(strikes.strikes[0].value.data); /* a network */
+    assert_ptr_equal(strikes.strikes[3].value.data, strikes.strikes[1].value.data);
     assert_string_equal(strikes.strikes[1].check.limit->name, "b~strikes");
     assert_strike(2, 2, "header.x-api-key=sha256:2bb80d537b1da3e3");
     assert_strike(3, 3, "user=ada");
@@ -94,6 +104,20 @@ static void who_has_no_such_value_gets_no_strike(void **state)
     MEET(rules, "user", "ada");
     assert_int_equal(strikes.count, 2);
     assert_strike(0, 1, "user=ada");
+    weir_rules_unref(rules);
+}
+
+static void a_value_that_no_standing_can_name_gets_no_strike(void **state)
+{
+    static char long_value[WEIR_STRIKE_VALUE_MAX + 2];
+    struct weir_rules *rules = test_load(three);
+    memset(long_value, 'a', WEIR_STRIKE_VALUE_MAX);
+    MEET(rules, "header.x-api-key", long_value);
+    assert_int_equal(strikes.count, 1);
+    assert_value(0, long_value);
+    long_value[WEIR_STRIKE_VALUE_MAX] = 'a';
+    MEET(rules, "header.x-api-key", long_value);
+    assert_int_equal(strikes.count, 0);
     weir_rules_unref(rules);
 }
 
@@ -131,7 +155,7 @@ static void a_user_that_is_an_address_gets_no_strike(void **state)
 {
     struct weir_rules *rules =
         test_load("identify: client.ip\n"
-                  "standing: {by: [client.ip, user]}\n"
+                  "standing: {file: s.db, by: [client.ip, user]}\n"
                   "limits: [{name: all, key: [user], rate: 1/s}]\n"
                   "penalties: [{name: a, key: user, strikes: 5/h, ladder: [warn 1h]}]\n");
     MEET(rules, "client.ip", "192.0.2.1");
@@ -156,6 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(each_penalty_has_its_own_value_and_count),
         CASE(who_has_no_such_value_gets_no_strike),
+        CASE(a_value_that_no_standing_can_name_gets_no_strike),
         CASE(addresses_of_one_network_are_counted_together),
         CASE(a_refused_request_is_a_strike_only_where_the_penalty_says_so),
         CASE(a_user_that_is_an_address_gets_no_strike),

@@ -50,6 +50,37 @@ static void a_body_has_type_timestamp_and_data(void **state)
     (void)state;
 }
 
+static void a_move_tells_of_penalty_value_step_and_end(void **state)
+{
+    struct weir_penalty_move move = {.penalty = bytes_of("brute-force"),
+                                     .kind = bytes_of("client.ip"),
+                                     .value = bytes_of("192.0.2.0/24"),
+                                     .now_ns = UINT64_C(1700000000) * SECOND,
+                                     .until_ns = UINT64_C(1700000600) * SECOND,
+                                     .step = 3,
+                                     .steps = 5,
+                                     .level = WEIR_STANDING_SUSPENDED};
+    struct weir_webhook_event event;
+    char body[WEIR_WEBHOOK_BODY_MAX], value[WEIR_IDENTITY_MAX + 2];
+    weir_webhook_event_set_move(&event, &move, 1, 42);
+    static const char expected[] =
+        "{\"type\":\"penalty.move\",\"timestamp\":\"2023-11-14T22:13:20.000Z\","
+        "\"data\":{\"penalty\":\"brute-force\",\"kind\":\"client.ip\",\"value\":\"192.0.2.0/24\","
+        "\"step\":3,\"steps\":5,\"standing\":\"suspended\","
+        "\"ends_at\":\"2023-11-14T22:23:20.000Z\"}}";
+    assert_int_equal(weir_webhook_body(&event, body), sizeof expected - 1);
+    assert_memory_equal(body, expected, sizeof expected - 1);
+    memset(value, 'v', sizeof value);
+    value[WEIR_IDENTITY_MAX + 1] = '\0';
+    move.value = bytes_of(value); /* too long: left out */
+    move.until_ns = WEIR_NEVER;
+    weir_webhook_event_set_move(&event, &move, 1, 42);
+    body[weir_webhook_body(&event, body)] = '\0';
+    assert_null(strstr(body, "\"value\""));
+    assert_non_null(strstr(body, "\"ends_at\":null}}"));
+    (void)state;
+}
+
 static void the_longest_body_fits_and_is_json(void **state)
 {
     static char key[WEIR_WARNING_KEY_MAX + 1], user[WEIR_IDENTITY_MAX + 1],
@@ -174,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_body_has_type_timestamp_and_data),
+        cmocka_unit_test(a_move_tells_of_penalty_value_step_and_end),
         cmocka_unit_test(the_longest_body_fits_and_is_json),
         cmocka_unit_test(a_text_longer_than_its_room_is_left_out),
         cmocka_unit_test(a_signature_is_what_other_tools_compute),

@@ -6,7 +6,7 @@
 #define HOUR_NS (UINT64_C(3600) * 1000000000)
 
 #define SHELL                                                                                      \
-    "standing: {by: [client.ip/64, user, header.X-Api-Key]}\n"                                     \
+    "standing: {file: s.db, by: [client.ip/64, user, header.X-Api-Key]}\n"                         \
     "limits:\n"                                                                                    \
     "- {name: login, key: client.ip, rate: 5/min}\n"                                               \
     "- {name: look, key: client.ip, rate: 5/min, shadow: true}\n"                                  \
@@ -135,6 +135,8 @@ static void mistakes_in_the_section_are_named(void **state)
 {
     static const struct test_problem_case cases[] = {
         {"limits: []\npenalties: []\n", "2:1: `penalties` needs the section `standing:`\n"},
+        {"standing: {by: [user]}\nlimits: []\npenalties: []\n",
+         "3:1: `penalties` needs `file` in `standing`: it keeps the steps of callers\n"},
         {SHELL "penalties: 5\n", "7:12: `penalties` must be a list of at most 16 mappings\n"},
         {PENALTIES("5"), "7:13: a penalty must be a mapping, not a text\n"},
         {PENALTIES("{}"), "7:13: `name` is missing in a penalty\n"

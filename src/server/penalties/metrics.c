@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see metrics.h */
+#include "server/penalties/metrics.h"
+
+#include <inttypes.h>
+
+static void put_moves(struct weir_metrics *metrics, const struct weir_penalty *penalty,
+                      const uint64_t moves[WEIR_STANDING_LEVELS])
+{
+    for (uint8_t level = WEIR_STANDING_WARNED; level <= WEIR_STANDING_REVOKED; level++)
+        weir_metrics_put(metrics,
+                         "weir_penalty_moves_total{penalty=\"%.*s\",standing=\"%s\"} %" PRIu64 "\n",
+                         (int)penalty->name.size, penalty->name.data,
+                         weir_standing_level_name(level), moves[level]);
+}
+
+static void put_lost(struct weir_metrics *metrics, const char *cause, uint64_t count)
+{
+    weir_metrics_put(metrics, "weir_penalty_lost_total{cause=\"%s\"} %" PRIu64 "\n", cause, count);
+}
+
+void weir_metrics_of_penalties(struct weir_metrics *metrics)
+{
+    const struct weir_rules *rules = metrics->daemon->rules;
+    uint32_t count = weir_rules_penalty_count(rules);
+    const struct weir_penalties_stats *stats;
+
+    if (!metrics->daemon->penalties || count == 0)
+        return;
+    stats = weir_penalties_stats(metrics->daemon->penalties);
+    weir_metrics_head(metrics, "weir_penalty_strikes_total", "counter",
+                      "Denials and outcomes that were strikes.");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_penalty *penalty = weir_rules_penalty(rules, i);
+
+        weir_metrics_put(metrics, "weir_penalty_strikes_total{penalty=\"%.*s\"} %" PRIu64 "\n",
+                         (int)penalty->name.size, penalty->name.data,
+                         weir_counted(&stats->strikes[i]));
+    }
+    weir_metrics_head(metrics, "weir_penalty_moves_total", "counter",
+                      "Steps up the ladders of penalties, by the standing of the step.");
+    for (uint32_t i = 0; i < count; i++)
+        put_moves(metrics, weir_rules_penalty(rules, i), stats->moves[i]);
+    weir_metrics_head(metrics, "weir_penalty_lost_total", "counter",
+                      "Strikes and moves that were lost, or only partly took effect, by cause.");
+    put_lost(metrics, "queue", weir_counted(&stats->queue_full));
+    put_lost(metrics, "store", stats->lost);
+    put_lost(metrics, "unkept", stats->unkept);
+    put_lost(metrics, "map", stats->unplaced);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's part of penalties: strikes move the standing of callers.
+ *
+ *   worker: a strike was counted (engine/strike.h)
+ *     ├▶ it moves the ladder ──────────────────┐
+ *     └▶ it moves nothing, the value has a step ┴▶ queue ─▶ main thread: read the value's ladders
+ *          (known.h; else it ends here)                      ─▶ move (standing/ladder.h)
+ *                                                            ─▶ compare and set (ladder_store.h) ─┐
+ *        in force (map) ◀── log, webhook, counters ◀── swapped ◀────────────────────────────┤
+ *                                                        another state was there: once more ┘
+ *
+ * One value has one entry of all penalties: the strictest of the terms that run. When it ends while
+ * another penalty's term still runs, the main thread puts that one back (within a second).
+ *
+ * Strikes that move nothing are gathered for a second, so a value that strikes all the time costs
+ * one change of the store in a second. A move knows those gathered before it.
+ *
+ * Bounds: the queue; WEIR_PENALTIES_AT_WORK values at work; WEIR_PENALTIES_DUE_MAX terms that wait
+ * for the end of another one. What finds no room is lost and counted: the limits still hold.
+ * What the store fails to keep is in force until its term or this process ends.
+ *
+ * Threads: weir_penalties_struck from any; the rest is the main thread's.
+ */
+#ifndef WEIR_SERVER_PENALTIES_PENALTIES_H
+#define WEIR_SERVER_PENALTIES_PENALTIES_H
+
+#include <uv.h>
+
+#include "engine/strike.h"
+#include "server/penalties/ladder_store.h"
+#include "server/webhook/webhook.h"
+
+#define WEIR_PENALTIES_AT_WORK 1024
+#define WEIR_PENALTIES_DUE_MAX 1024
+/* Times that a move is tried: each time another node or worker was faster. */
+#define WEIR_PENALTIES_TRIES 16
+
+struct weir_penalties;
+
+/* Counters. */
+struct weir_penalties_stats {
+    _Atomic uint64_t strikes[WEIR_PENALTIES_MAX]; /* by the number of the penalty */
+    uint64_t moves[WEIR_PENALTIES_MAX][WEIR_STANDING_LEVELS];
+    _Atomic uint64_t queue_full; /* strikes and moves that were lost: there was no room */
+    uint64_t lost;               /* likewise: the store was behind, or failed to answer */
+    uint64_t unkept;             /* moves in force only until a restart */
+    uint64_t unplaced;           /* moves that the map of standing had no room for */
+};
+
+/* Opens the penalties of rules, with the steps that the history of the standing service has, if
+ * there is one. Errors: WEIR_ERR_MEMORY, and those of weir_history_ladders, which *reason explains.
+ */
+int weir_penalties_open(struct weir_penalties **penalties, struct weir_standing_service *standing,
+                        struct weir_webhook *webhook, struct weir_rules *rules, uint64_t now_ns,
+                        struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Takes strikes from now on, on this loop. `store` keeps the steps; NULL: the history of the
+ * standing service, which has joined the loop. Errors: WEIR_ERR_IO. */
+int weir_penalties_join(struct weir_penalties *penalties, uv_loop_t *loop,
+                        struct weir_ladder_store *store) __attribute__((warn_unused_result));
+
+/* Has the store keep what is gathered or at work: before weir_standing_service_stop, when no worker
+ * runs any more. Runs the loop for it. NULL is allowed. */
+void weir_penalties_stop(struct weir_penalties *penalties);
+/* After the loop is closed, and after the last worker. NULL is allowed. */
+void weir_penalties_close(struct weir_penalties *penalties);
+
+/* Takes one reference. Counters stay with the names of penalties. */
+void weir_penalties_set_rules(struct weir_penalties *penalties, struct weir_rules *rules);
+
+/* A weir_engine_strike; `context` is a struct weir_penalties. */
+void weir_penalties_struck(void *context, const struct weir_struck *struck);
+
+/* Once a second: sends what is gathered, and puts back terms that were hidden by stricter ones. */
+void weir_penalties_tick(struct weir_penalties *penalties, uint64_t now_ns);
+
+const struct weir_penalties_stats *weir_penalties_stats(const struct weir_penalties *penalties);
+
+#endif

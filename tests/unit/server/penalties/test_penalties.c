@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moves of ladders on the main thread: their steps and times, a full queue, a store in which others
+ * are faster, one that fails, and strikes of many threads. */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "rules/match/standing.h"
+#include "rules_test.h"
+#include "server/penalties/known.h"
+#include "server/penalties/penalties.h"
+#include "server/penalties/queue.h"
+
+#define S UINT64_C(1000000000)
+#define START (UINT64_C(1700000000) * S)
+#define HOUR (3600 * S)
+
+#define RULES(penalties)                                                                           \
+    "standing: {file: s.db, by: [user, client.ip/64, header.x-api-key]}\n"                         \
+    "limits: [{name: all, key: [user], rate: 1/s}]\npenalties: [" penalties "]\n"
+#define BRUTE                                                                                      \
+    "{name: brute, key: user, strikes: 1/h, ladder: [warn 1h, throttle 1h, suspend 10min]}"
+
+/* A store in memory, which answers when told to. */
+struct fake {
+    struct weir_ladder_store base;
+    struct weir_ladder_call *calls[4096];
+    bool swaps[4096];
+    unsigned count;
+    struct {
+        char name[64]; /* "penalty user" */
+        struct weir_ladder_state state;
+    } ladders[64];
+    unsigned ladder_count;
+    unsigned others; /* swaps before which another node changes the ladder */
+    int err;         /* of every call */
+    int full;        /* of every begin */
+};
+
+static struct {
+    struct weir_rules *rules;
+    struct weir_standing_service *standing;
+    struct weir_webhook *webhook;
+    struct weir_penalties *penalties;
+    struct weir_log log;
+    struct fake fake;
+    uv_loop_t loop;
+} world;
+
+static struct weir_ladder_state *ladder_at(const char *penalty, const char *user, bool make)
+{
+    struct fake *fake = &world.fake;
+    char name[64];
+
+    snprintf(name, sizeof name, "%.30s %.30s", penalty, user);
+    for (unsigned i = 0; i < fake->ladder_count; i++)
+        if (strcmp(fake->ladders[i].name, name) == 0)
+            return &fake->ladders[i].state;
+    if (!make)
+        return NULL;
+    assert_true(fake->ladder_count < 64);
+    strcpy(fake->ladders[fake->ladder_count].name, name);
+    return &fake->ladders[fake->ladder_count++].state;
+}
+
+static void fake_find(struct weir_ladder_call *call)
+{
+    struct fake *fake = &world.fake;
+
+    memset(&call->found, 0, sizeof call->found);
+    for (unsigned i = 0; i < fake->ladder_count; i++) {
+        const char *space = strchr(fake->ladders[i].name, ' ');
+        struct weir_keeper_ladder *found = &call->found.ladders[call->found.count];
+
+        if (strcmp(space + 1, call->value->shown) != 0)
+            continue;
+        snprintf(found->penalty, sizeof found->penalty, "%.*s",
+                 (int)(space - fake->ladders[i].name), fake->ladders[i].name);
+        found->state = fake->ladders[i].state;
+        call->found.count++;
+    }
+}
+
+static void fake_swap_now(struct weir_ladder_call *call)
+{
+    struct fake *fake = &world.fake;
+    char penalty[64];
+    struct weir_ladder_state *state;
+
+    snprintf(penalty, sizeof penalty, "%.*s", (int)call->swap.penalty.size,
+             call->swap.penalty.data);
+    state = ladder_at(penalty, call->value->shown, true);
+    if (fake->others > 0) {
+        fake->others--;
+        state->clean_ns++;
+    }
+    call->swapped = state->step == call->swap.expected.step &&
+                    state->until_ns == call->swap.expected.until_ns &&
+                    state->clean_ns == call->swap.expected.clean_ns;
+    if (call->swapped)
+        *state = call->swap.next;
+}
+
+static int fake_begin(struct weir_ladder_call *call, bool swaps)
+{
+    struct fake *fake = &world.fake;
+
+    if (fake->full < 0)
+        return fake->full;
+    assert_true(fake->count < 4096);
+    fake->swaps[fake->count] = swaps;
+    fake->calls[fake->count++] = call;
+    return 0;
+}
+
+static int fake_read(struct weir_ladder_store *store, struct weir_ladder_call *call)
+{
+    return fake_begin(call, false);
+}
+
+static int fake_swap(struct weir_ladder_store *store, struct weir_ladder_call *call)
+{
+    return fake_begin(call, true);
+}
+
+/* Answers what has begun, and what that begins. Returns how many calls. */
+static unsigned answer_all(void)
+{
+    struct fake *fake = &world.fake;
+    unsigned answered = 0;
+
+    uv_run(&world.loop, UV_RUN_NOWAIT);
+    while (answered < fake->count) {
+        struct weir_ladder_call *call = fake->calls[answered];
+
+        call->err = fake->err;
+        strcpy(call->reason.text, "the disk is full");
+        if (fake->err == 0 && fake->swaps[answered])
+            fake_swap_now(call);
+        else if (fake->err == 0)
+            fake_find(call);
+        answered++;
+        call->done(call);
+    }
+    fake->count = 0;
+    return answered;
+}
+
+static void open_world(const char *text)
+{
+    const struct weir_standing_settings standing = {.entries_max = 100, .kinds_count = 1};
+    struct weir_reason reason = {""};
+
+    memset(&world, 0, sizeof world);
+    world.fake.base = (struct weir_ladder_store){.read = fake_read, .swap = fake_swap};
+    weir_log_init(&world.log, -1, WEIR_LOG_TEXT);
+    uv_loop_init(&world.loop);
+    world.rules = test_load(text);
+    assert_int_equal(
+        weir_standing_service_open(&world.standing, &standing, &world.log, START, &reason), 0);
+    assert_int_equal(weir_webhook_open(&world.webhook, &world.log), 0);
+    assert_int_equal(weir_penalties_open(&world.penalties, world.standing, world.webhook,
+                                         world.rules, START, &reason),
+                     0);
+    assert_int_equal(weir_penalties_join(world.penalties, &world.loop, &world.fake.base), 0);
+}
+
+static void close_handle(uv_handle_t *handle, void *context)
+{
+    uv_close(handle, NULL);
+}
+
+static void close_world(void)
+{
+    weir_penalties_stop(world.penalties);
+    uv_walk(&world.loop, close_handle, NULL);
+    uv_run(&world.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&world.loop);
+    weir_penalties_close(world.penalties);
+    weir_standing_service_close(world.standing);
+    weir_webhook_close(world.webhook);
+    weir_rules_unref(world.rules);
+}
+
+/* As a worker's engine reports it. */
+static void strike(const char *penalty, const char *user, uint64_t now_ns, bool moves)
+{
+    int number =
+        weir_rules_penalty_find(world.rules, (struct weir_bytes){penalty, strlen(penalty)});
+    const struct weir_penalty *of = weir_rules_penalty(world.rules, (uint32_t)number);
+    struct weir_strike strike = {.value = {user, strlen(user)}, .penalty = (uint8_t)number};
+    const struct weir_standing_kind *kind =
+        &weir_rules_settings(world.rules)->standing.kinds[of->kind];
+
+    assert_true(number >= 0);
+    weir_standing_id(world.standing->map, kind->name, strike.value, strike.id);
+    weir_penalties_struck(
+        world.penalties,
+        &(struct weir_struck){
+            .penalty = of, .kind = kind, .strike = &strike, .now_ns = now_ns, .moves = moves});
+}
+
+/* What is in force: the level, or -1. */
+static int level_of(const char *user, uint64_t now_ns, uint64_t *until_ns)
+{
+    struct weir_standing_entry entry;
+    uint64_t id[2];
+
+    weir_standing_id(world.standing->map, (struct weir_bytes){"user", 4},
+                     (struct weir_bytes){user, strlen(user)}, id);
+    if (!weir_standing_find(world.standing->map, id, now_ns, &entry))
+        return -1;
+    if (until_ns)
+        *until_ns = entry.until_ns;
+    return entry.level;
+}
+
+static void each_move_is_the_next_step_at_the_time_of_its_strike(void **state)
+{
+    static const uint8_t levels[] = {WEIR_STANDING_WARNED, WEIR_STANDING_THROTTLED,
+                                     WEIR_STANDING_SUSPENDED, WEIR_STANDING_SUSPENDED};
+    uint64_t until_ns = 0, now_ns = START;
+
+    open_world(RULES(BRUTE));
+    for (int i = 0; i < 4; i++) {
+        uint64_t term_ns = i < 2 ? HOUR : 600 * S;
+
+        strike("brute", "ann", now_ns, true);
+        answer_all();
+        assert_int_equal(level_of("ann", now_ns, &until_ns), levels[i]);
+        assert_int_equal(until_ns, now_ns + term_ns);
+        assert_int_equal(ladder_at("brute", "ann", false)->step, i < 3 ? i + 1 : 3);
+        now_ns = until_ns + 5;
+    }
+    assert_int_equal(level_of("bob", START, NULL), -1);
+    assert_int_equal(weir_penalties_stats(world.penalties)->moves[0][WEIR_STANDING_SUSPENDED], 2);
+    close_world();
+}
+
+static void steps_are_forgiven_at_the_next_move(void **state)
+{
+    uint64_t until_ns = 0;
+
+    open_world(RULES(BRUTE));
+    strike("brute", "ann", START, true);
+    strike("brute", "ann", START + 1, true);
+    answer_all();
+    assert_int_equal(level_of("ann", START + 1, &until_ns), WEIR_STANDING_THROTTLED);
+    strike("brute", "ann", until_ns + 24 * HOUR - 1, true);
+    answer_all();
+    assert_int_equal(ladder_at("brute", "ann", false)->step, 3);
+    strike("brute", "bob", START, true);
+    strike("brute", "bob", START + 1, true);
+    strike("brute", "bob", until_ns + 24 * HOUR, true); /* one is forgiven: 2 - 1 + 1 */
+    answer_all();
+    assert_int_equal(ladder_at("brute", "bob", false)->step, 2);
+    close_world();
+}
+
+static void a_strike_puts_forgiveness_off_once_a_second(void **state)
+{
+    struct weir_ladder_state *ladder;
+
+    open_world(RULES(BRUTE));
+    strike("brute", "ann", START, false); /* without a step: it does not leave the worker */
+    weir_penalties_tick(world.penalties, START);
+    assert_int_equal(answer_all(), 0);
+    strike("brute", "ann", START, true);
+    answer_all();
+    ladder = ladder_at("brute", "ann", false);
+    for (uint64_t i = 1; i <= 100; i++)
+        strike("brute", "ann", START + 2 * HOUR + i, false);
+    assert_int_equal(answer_all(), 0); /* gathered */
+    weir_penalties_tick(world.penalties, START + 2 * HOUR + S);
+    assert_int_equal(answer_all(), 2); /* one look, one change */
+    assert_int_equal(ladder->clean_ns, START + 2 * HOUR + 100);
+    assert_int_equal(ladder->step, 1);
+    /* A move knows those gathered before it: without them a step would be forgiven here. */
+    strike("brute", "ann", START + 20 * HOUR, false);
+    strike("brute", "ann", START + 40 * HOUR, true);
+    answer_all();
+    assert_int_equal(ladder->step, 2);
+    assert_int_equal(weir_penalties_stats(world.penalties)->strikes[0], 104);
+    close_world();
+}
+
+static void a_burst_does_not_go_beyond_a_suspension(void **state)
+{
+    uint64_t until_ns = 0;
+
+    open_world(RULES("{name: brute, key: user, strikes: 1/h, ladder: [warn 1h, suspend 10min, "
+                     "suspend 1d]}"));
+    for (uint64_t i = 0; i < 50; i++)
+        strike("brute", "ann", START + i, true);
+    answer_all();
+    assert_int_equal(level_of("ann", START + 50, &until_ns), WEIR_STANDING_SUSPENDED);
+    assert_int_equal(until_ns, START + 1 + 600 * S);
+    assert_int_equal(weir_penalties_stats(world.penalties)->lost, 0);
+    close_world();
+}
+
+static void with_strikes_while_suspended_it_does(void **state)
+{
+    uint64_t until_ns = 0;
+
+    open_world(RULES("{name: brute, key: user, strikes: 1/h, ladder: [suspend 10min, suspend 1d], "
+                     "strikes_while_suspended: true}"));
+    strike("brute", "ann", START, true);
+    strike("brute", "ann", START + 1, true);
+    answer_all();
+    assert_int_equal(level_of("ann", START + 1, &until_ns), WEIR_STANDING_SUSPENDED);
+    assert_int_equal(until_ns, START + 1 + 24 * HOUR);
+    close_world();
+}
+
+static void who_comes_second_computes_anew(void **state)
+{
+    open_world(RULES(BRUTE));
+    world.fake.others = 3;
+    strike("brute", "ann", START, true);
+    assert_int_equal(answer_all(), 8); /* four looks, four changes */
+    assert_int_equal(ladder_at("brute", "ann", false)->step, 1);
+    assert_int_equal(level_of("ann", START, NULL), WEIR_STANDING_WARNED);
+    world.fake.others = WEIR_PENALTIES_TRIES;
+    strike("brute", "bob", START, true);
+    answer_all();
+    assert_int_equal(level_of("bob", START, NULL), -1);
+    assert_int_equal(weir_penalties_stats(world.penalties)->lost, 1);
+    close_world();
+}
+
+static void what_the_store_cannot_keep_is_in_force_all_the_same(void **state)
+{
+    open_world(RULES(BRUTE));
+    strike("brute", "ann", START, true);
+    uv_run(&world.loop, UV_RUN_NOWAIT);
+    assert_int_equal(world.fake.count, 1);
+    fake_find(world.fake.calls[0]); /* read; the change fails */
+    world.fake.count = 0;
+    world.fake.calls[0]->done(world.fake.calls[0]);
+    world.fake.err = WEIR_ERR_IO;
+    answer_all();
+    assert_int_equal(level_of("ann", START, NULL), WEIR_STANDING_WARNED);
+    assert_int_equal(weir_penalties_stats(world.penalties)->unkept, 1);
+    strike("brute", "bob", START, true); /* the look fails */
+    answer_all();
+    assert_int_equal(level_of("bob", START, NULL), -1);
+    assert_int_equal(weir_penalties_stats(world.penalties)->lost, 1);
+    world.fake.err = 0;
+    world.fake.full = WEIR_ERR_FULL;
+    strike("brute", "bob", START, true);
+    answer_all();
+    assert_int_equal(weir_penalties_stats(world.penalties)->lost, 2);
+    world.fake.full = 0;
+    strike("brute", "bob", START, true);
+    answer_all();
+    assert_int_equal(level_of("bob", START, NULL), WEIR_STANDING_WARNED);
+    close_world();
+}
+
+static void a_full_queue_drops_strikes_and_leaves_room_for_moves(void **state)
+{
+    const struct weir_penalties_stats *stats;
+    char user[16];
+
+    open_world(RULES(BRUTE));
+    stats = weir_penalties_stats(world.penalties);
+    strike("brute", "ann", START, true);
+    answer_all();
+    for (int i = 0; i < WEIR_STRIKE_QUEUE_MAX; i++)
+        strike("brute", "ann", START + HOUR, false);
+    assert_int_equal(stats->queue_full, WEIR_STRIKE_QUEUE_MAX / 2);
+    for (int i = 0; i < WEIR_STRIKE_QUEUE_MAX / 2 + 10; i++) {
+        snprintf(user, sizeof user, "u%d", i % 40);
+        strike("brute", user, START + HOUR, true);
+    }
+    assert_int_equal(stats->queue_full, WEIR_STRIKE_QUEUE_MAX / 2 + 10);
+    answer_all();
+    weir_penalties_tick(world.penalties, START + HOUR + S);
+    answer_all();
+    assert_int_equal(level_of("u39", START + HOUR, NULL), WEIR_STANDING_SUSPENDED);
+    assert_int_equal(stats->lost, 0);
+    close_world();
+}
+
+#define TWO                                                                                        \
+    "{name: mild, key: user, strikes: 1/h, ladder: [throttle 1h]}, "                               \
+    "{name: harsh, key: user, strikes: 1/h, ladder: [suspend 10s]}"
+
+static void the_strictest_term_is_in_force_and_then_the_other(void **state)
+{
+    uint64_t until_ns = 0;
+
+    for (int first = 0; first < 2; first++) {
+        open_world(RULES(TWO));
+        strike(first == 0 ? "mild" : "harsh", "ann", START, true);
+        strike(first == 0 ? "harsh" : "mild", "ann", START, true);
+        answer_all();
+        if (first == 0) {
+            assert_int_equal(level_of("ann", START, NULL), WEIR_STANDING_SUSPENDED);
+            weir_penalties_tick(world.penalties, START + 10 * S - 1);
+            assert_int_equal(answer_all(), 0);
+            weir_penalties_tick(world.penalties, START + 10 * S);
+            answer_all();
+            assert_int_equal(level_of("ann", START + 10 * S, &until_ns), WEIR_STANDING_THROTTLED);
+            assert_int_equal(until_ns, START + HOUR);
+        } else { /* a suspended caller gives no strikes of another penalty either */
+            assert_int_equal(level_of("ann", START, NULL), WEIR_STANDING_SUSPENDED);
+            assert_null(ladder_at("mild", "ann", false));
+        }
+        close_world();
+    }
+}
+
+static void a_penalty_that_the_newest_rules_lack_moves_nothing(void **state)
+{
+    struct weir_rules *old;
+
+    open_world(RULES(BRUTE));
+    old = world.rules;
+    strike("brute", "ann", START, true);
+    world.rules = test_load(RULES("{name: brute, key: client.ip/64, strikes: 1/h, "
+                                  "ladder: [warn 1h]}"));
+    weir_penalties_set_rules(world.penalties, world.rules);
+    answer_all();
+    assert_int_equal(level_of("ann", START, NULL), -1);
+    weir_rules_unref(old);
+    close_world();
+}
+
+static void a_filter_knows_what_was_added_and_little_else(void **state)
+{
+    struct weir_known *known = calloc(1, sizeof *known);
+    const struct weir_bytes name = {"brute", 5}, other = {"other", 5};
+    unsigned wrong = 0;
+
+    for (uint64_t i = 0; i < 20000; i++)
+        weir_known_add(known, weir_known_hash(name, NULL, (uint64_t[2]){i, 7}));
+    for (uint64_t i = 0; i < 20000; i++) {
+        assert_true(weir_known_has(known, weir_known_hash(name, NULL, (uint64_t[2]){i, 7})));
+        wrong += weir_known_has(known, weir_known_hash(other, NULL, (uint64_t[2]){i, 7}));
+    }
+    assert_in_range(wrong, 0, 200); /* 95 are expected */
+    free(known);
+}
+
+#define THREADS 4
+#define EACH 120 /* all moves have room in the queue */
+
+static void *strike_often(void *context)
+{
+    const char *user = context;
+
+    for (uint64_t i = 0; i < EACH; i++) {
+        strike("brute", user, START + i, i % 2 == 0);
+        strike("brute", "all", START + i, i % 2 == 0);
+    }
+    return NULL;
+}
+
+static void strikes_of_many_threads_move_each_value_in_order(void **state)
+{
+    static const char *const users[THREADS] = {"a", "b", "c", "d"};
+    const struct weir_penalties_stats *stats;
+    pthread_t threads[THREADS];
+
+    open_world(RULES(BRUTE));
+    stats = weir_penalties_stats(world.penalties);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, strike_often, (void *)(uintptr_t)users[i]);
+    while (atomic_load(&stats->strikes[0]) < 2 * THREADS * EACH)
+        answer_all();
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    answer_all();
+    weir_penalties_tick(world.penalties, START + S);
+    answer_all();
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(ladder_at("brute", users[i], false)->step, 3);
+    assert_int_equal(ladder_at("brute", "all", false)->step, 3);
+    assert_int_equal(stats->moves[0][WEIR_STANDING_WARNED], THREADS + 1);
+    assert_int_equal(stats->moves[0][WEIR_STANDING_THROTTLED], THREADS + 1);
+    assert_int_equal(stats->moves[0][WEIR_STANDING_SUSPENDED], THREADS + 1);
+    close_world();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_move_is_the_next_step_at_the_time_of_its_strike),
+        cmocka_unit_test(steps_are_forgiven_at_the_next_move),
+        cmocka_unit_test(a_strike_puts_forgiveness_off_once_a_second),
+        cmocka_unit_test(a_burst_does_not_go_beyond_a_suspension),
+        cmocka_unit_test(with_strikes_while_suspended_it_does),
+        cmocka_unit_test(who_comes_second_computes_anew),
+        cmocka_unit_test(what_the_store_cannot_keep_is_in_force_all_the_same),
+        cmocka_unit_test(a_full_queue_drops_strikes_and_leaves_room_for_moves),
+        cmocka_unit_test(the_strictest_term_is_in_force_and_then_the_other),
+        cmocka_unit_test(a_penalty_that_the_newest_rules_lack_moves_nothing),
+        cmocka_unit_test(a_filter_knows_what_was_added_and_little_else),
+        cmocka_unit_test(strikes_of_many_threads_move_each_value_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
