@@ -95,14 +95,16 @@ struct weir_envoy_value {
 /* Lists and structs in lists and structs; no value here is deeper. */
 #define WEIR_ENVOY_DEPTH_MAX 34
 
-#define WEIR_ENVOY_HEADERS 3
+/* Limit, remaining, reset; and the action. */
+#define WEIR_ENVOY_HEADERS 4
 
 struct weir_envoy_response {
     uint8_t overall_code; /* enum weir_envoy_code */
     const struct weir_envoy_status *statuses;
     uint32_t status_count;
-    uint32_t header_count; /* response_headers_to_add: 0 or WEIR_ENVOY_HEADERS */
+    uint32_t header_count; /* response_headers_to_add */
     struct weir_envoy_header headers[WEIR_ENVOY_HEADERS];
+    struct weir_envoy_header request_header; /* request_headers_to_add; key.data == NULL: none */
     const struct weir_envoy_value *dynamic_metadata; /* a STRUCT; NULL: unset */
 };
 

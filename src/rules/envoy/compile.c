@@ -140,6 +140,7 @@ enum weir_key {
     KEY_COST,
     KEY_CHARGE,
     KEY_ON_STORE_ERROR,
+    KEY_MARK,
     KEY_LIMITS,
     KEY_UNIT,
     KEY_REQUESTS,
@@ -147,8 +148,8 @@ enum weir_key {
 };
 
 static const char *const key_names[KEYS] = {
-    "algorithm",      "unit_multiplier", "burst", "segments",          "strict", "cost", "charge",
-    "on_store_error", "limits",          "unit",  "requests_per_unit",
+    "algorithm", "unit_multiplier", "burst", "segments", "strict", "cost",
+    "charge",    "on_store_error",  "mark",  "limits",   "unit",   "requests_per_unit",
 };
 
 #define KEYS_OF_LIMIT                                                                              \
@@ -156,7 +157,7 @@ static const char *const key_names[KEYS] = {
      1u << KEY_STRICT)
 #define KEYS_OF_WEIR                                                                               \
     (KEYS_OF_LIMIT | 1u << KEY_COST | 1u << KEY_CHARGE | 1u << KEY_ON_STORE_ERROR |                \
-     1u << KEY_LIMITS)
+     1u << KEY_MARK | 1u << KEY_LIMITS)
 #define KEYS_OF_ITEM (KEYS_OF_LIMIT | 1u << KEY_UNIT | 1u << KEY_REQUESTS)
 
 struct fields {
@@ -254,6 +255,23 @@ static unsigned read_word(struct envoy_loader *loader, const struct fields *fiel
     return fallback;
 }
 
+/* `mark`: a percentage such as 80%; 0 where it is absent. */
+static uint8_t read_mark(struct envoy_loader *loader, const struct fields *fields)
+{
+    const struct rules_node *node = fields->value[KEY_MARK];
+    unsigned percent = 0;
+    uint32_t i = 0;
+    if (!node)
+        return 0;
+    while (node->kind == RULES_SCALAR && i < node->size && i < 2 && node->text[i] >= '0' &&
+           node->text[i] <= '9')
+        percent = percent * 10 + (unsigned)(node->text[i++] - '0');
+    bool good = percent > 0 && i + 1 == node->size && node->text[i] == '%';
+    if (!good)
+        wrong(loader, node, "`mark` must be a percentage from 1% to 99%");
+    return good ? (uint8_t)percent : 0;
+}
+
 /* Those that need no answer from who was admitted: no leases, no delays. */
 static const enum weir_algorithm algorithms[] = {WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW,
                                                  WEIR_SLIDING_LOG,  WEIR_TOKEN_BUCKET,
@@ -344,6 +362,8 @@ static void load_manner(struct envoy_loader *loader, const struct fields *fields
         wrong(loader, given, "`charge: if_all_allow` cannot be combined with `redis_compat`");
     rule->on_store_error =
         (uint8_t)read_word(loader, fields, KEY_ON_STORE_ERROR, failures, 4, rule->on_store_error);
+    rule->mark = read_mark(loader, fields);
+    loader->envoy->marks |= rule->mark != 0;
     const struct weir_envoy_options *options = &loader->envoy->options;
     given = fields->value[KEY_ON_STORE_ERROR];
     if (given && rule->on_store_error == WEIR_ENVOY_STORE_LOCAL && options->shared &&

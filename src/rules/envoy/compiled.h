@@ -43,6 +43,7 @@ struct weir_envoy_rule {
     const uint32_t *replaces; /* numbers of names */
     uint32_t replace_count, name_number, number;
     uint8_t unit, charge, on_store_error;
+    uint8_t mark; /* percent of use from which on requests are marked; 0: never */
     bool unlimited, shadow, quota, detailed;
     const struct weir_envoy_value *metadata; /* NULL: none */
 };
@@ -76,6 +77,7 @@ struct weir_envoy {
     const char *warnings[WEIR_ENVOY_WARNINGS_MAX];
     uint32_t warning_count;
     bool replaces, shares; /* some rule does; some descriptor has share_threshold */
+    bool marks;            /* some rule has `mark` */
 };
 
 /* The unit that a word names, of any case; WEIR_ENVOY_UNKNOWN: none. */

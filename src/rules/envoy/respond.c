@@ -323,7 +323,47 @@ static void set_headers(struct weir_envoy_plan *plan, const struct weir_envoy_st
                of->limit_remaining);
     set_header(plan, &response->headers[2], options->reset_header, "RateLimit-Reset",
                of->duration_until_reset_s);
-    response->header_count = WEIR_ENVOY_HEADERS;
+    response->header_count = 3;
+}
+
+/* --- The action ------------------------------------------------------------------------------- */
+
+/* Whether a limit's use after the request has reached the mark of its descriptor. */
+static bool is_marked(const struct weir_envoy_part *part, uint8_t percent)
+{
+    uint64_t capacity = part->limit->capacity, used = part->used;
+    uint64_t cost = denied(part) ? 0 : part->cost;
+    if (part->op != WEIR_OP_DECIDE || part->error != 0 || (part->flags & WEIR_CHECK_SHADOW) != 0)
+        return false;
+    if (denied(part) || used >= capacity || cost >= capacity - used)
+        return true;
+    return (used + cost) * 100 >= percent * capacity; /* capacities are below 2^42 */
+}
+
+static bool any_marked(const struct weir_envoy_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->part_count; i++) {
+        const struct weir_envoy_part *part = &plan->parts[i];
+        const struct weir_envoy_rule *rule = plan->items[part->item].rule;
+        if (rule && rule->mark != 0 && is_marked(part, rule->mark))
+            return true;
+    }
+    return false;
+}
+
+/* X-Weir-Action: the client learns it, and so does the upstream where the request is admitted. */
+static void set_action(const struct weir_envoy_plan *plan, bool shadowed,
+                       struct weir_envoy_response *response)
+{
+    static const char name[] = "X-Weir-Action", mark[] = "mark", reject[] = "reject";
+    struct weir_envoy_header header = {{name, sizeof name - 1}, {mark, sizeof mark - 1}};
+    if (shadowed || !any_marked(plan))
+        return;
+    if (response->overall_code == WEIR_ENVOY_OVER_LIMIT)
+        header.value = (struct weir_bytes){reject, sizeof reject - 1};
+    else
+        response->request_header = header;
+    response->headers[response->header_count++] = header;
 }
 
 static bool store_failed(const struct weir_envoy_plan *plan)
@@ -363,6 +403,8 @@ int weir_envoy_respond(struct weir_envoy_plan *plan, struct weir_envoy_response 
     }
     if (options->headers && count.nearest)
         set_headers(plan, count.nearest, response);
+    if (plan->envoy->marks)
+        set_action(plan, *shadowed, response);
     if (options->dynamic_metadata)
         response->dynamic_metadata = dynamic_metadata(plan, statuses);
     return 0;

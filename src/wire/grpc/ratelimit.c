@@ -162,6 +162,7 @@ enum response_field {
     RESPONSE_OVERALL_CODE = 1,
     RESPONSE_STATUSES = 2,
     RESPONSE_HEADERS_TO_ADD = 3,
+    RESPONSE_REQUEST_HEADERS_TO_ADD = 4,
     RESPONSE_DYNAMIC_METADATA = 6,
 };
 enum status_field {
@@ -222,9 +223,9 @@ static size_t header_size(const struct weir_envoy_header *header)
     return text_size(header->key) + text_size(header->value);
 }
 
-static char *put_header(char *out, const struct weir_envoy_header *header)
+static char *put_header(char *out, unsigned number, const struct weir_envoy_header *header)
 {
-    out = weir_pb_put_head(out, RESPONSE_HEADERS_TO_ADD, header_size(header));
+    out = weir_pb_put_head(out, number, header_size(header));
     out = put_text(out, HEADER_KEY, header->key);
     return put_text(out, HEADER_VALUE, header->value);
 }
@@ -238,6 +239,8 @@ int weir_grpc_ratelimit_write(const struct weir_envoy_response *from, struct wei
         size += weir_pb_bytes_size(status_size(&from->statuses[i]));
     for (uint32_t i = 0; i < from->header_count; i++)
         size += weir_pb_bytes_size(header_size(&from->headers[i]));
+    if (from->request_header.key.data)
+        size += weir_pb_bytes_size(header_size(&from->request_header));
     if (from->dynamic_metadata) {
         metadata = weir_grpc_struct(from->dynamic_metadata, arena);
         if (!metadata)
@@ -253,7 +256,9 @@ int weir_grpc_ratelimit_write(const struct weir_envoy_response *from, struct wei
     for (uint32_t i = 0; i < from->status_count; i++)
         at = put_status(at, &from->statuses[i]);
     for (uint32_t i = 0; i < from->header_count; i++)
-        at = put_header(at, &from->headers[i]);
+        at = put_header(at, RESPONSE_HEADERS_TO_ADD, &from->headers[i]);
+    if (from->request_header.key.data)
+        at = put_header(at, RESPONSE_REQUEST_HEADERS_TO_ADD, &from->request_header);
     if (metadata) {
         at = weir_pb_put_head(at, RESPONSE_DYNAMIC_METADATA, metadata_size);
         at += protobuf_c_message_pack(&metadata->base, (uint8_t *)at);

@@ -413,6 +413,15 @@ static void put_status(struct sink *sink, const struct weir_envoy_status *status
     put_text(sink, "}");
 }
 
+static void put_header(struct sink *sink, const struct weir_envoy_header *header)
+{
+    put_text(sink, "{\"key\":");
+    put_string(sink, header->key);
+    put_text(sink, ",\"value\":");
+    put_string(sink, header->value);
+    put_text(sink, "}");
+}
+
 size_t weir_envoy_json_write(const struct weir_envoy_response *response, char *out, size_t size)
 {
     struct sink sink = {out, 0, size};
@@ -424,13 +433,15 @@ size_t weir_envoy_json_write(const struct weir_envoy_response *response, char *o
     }
     put_text(&sink, response->status_count > 0 ? "]" : "");
     for (uint32_t i = 0; i < response->header_count; i++) {
-        put_text(&sink, i == 0 ? ",\"responseHeadersToAdd\":[{\"key\":" : ",{\"key\":");
-        put_string(&sink, response->headers[i].key);
-        put_text(&sink, ",\"value\":");
-        put_string(&sink, response->headers[i].value);
-        put_text(&sink, "}");
+        put_text(&sink, i == 0 ? ",\"responseHeadersToAdd\":[" : ",");
+        put_header(&sink, &response->headers[i]);
     }
     put_text(&sink, response->header_count > 0 ? "]" : "");
+    if (response->request_header.key.data) {
+        put_text(&sink, ",\"requestHeadersToAdd\":[");
+        put_header(&sink, &response->request_header);
+        put_text(&sink, "]");
+    }
     if (response->dynamic_metadata) {
         put_text(&sink, ",\"dynamicMetadata\":");
         put_value(&sink, response->dynamic_metadata);

@@ -280,6 +280,17 @@ static void weirs_own_key_is_checked_strictly(void **state)
     REFUSED("1.yaml: weir: line 5: `charge` must be one of always, if_admitted, if_all_allow, not "
             "`never`",
             WEIR("{ charge: never }"));
+    const char *const marks[] = {"0%", "100%", "80", "8.5%", "-5%", "%", "07%%", "x%"};
+    for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+        char message[128], config[256];
+        snprintf(config, sizeof(config), WEIR("{ mark: '%s' }"), marks[i]);
+        snprintf(message, sizeof(message),
+                 "1.yaml: weir: line 5: `mark` must be a percentage from 1%% to 99%%, not `%s`",
+                 marks[i]);
+        REFUSED(message, config);
+    }
+    REFUSED("1.yaml: weir: line 5: `mark` must be a percentage from 1% to 99%",
+            WEIR("{ mark: [] }"));
     REFUSED("1.yaml: weir: line 5: `cost` is given twice", WEIR("{ cost: 1, cost: 2 }"));
     REFUSED("1.yaml: weir: line 5: a limit needs a `unit` (second, minute, hour, day, week, month, "
             "year) and `requests_per_unit`",

@@ -445,6 +445,52 @@ static void headers_tell_of_the_nearest_limit(void **state)
     envoy_stop(server);
 }
 
+/* "mark to both", "reject", "": the action of the last response. */
+static const char *show_action(struct envoy_server *server)
+{
+    const struct weir_envoy_response *response = &server->response;
+    const struct weir_envoy_header *last = &response->headers[response->header_count - 1];
+    if (response->header_count == 0)
+        return "";
+    assert_memory_equal(last->key.data, "X-Weir-Action", last->key.size);
+    snprintf(server->text, sizeof(server->text), "%.*s%s", (int)last->value.size, last->value.data,
+             response->request_header.key.data ? " to both" : "");
+    return server->text;
+}
+
+static void a_mark_tells_the_upstream_and_the_client_from_its_percentage_on(void **state)
+{
+    (void)state;
+    const char *config =
+        CONFIG(RULE("a", "minute", "10", ", weir: { mark: 80% }") RULE("b", "hour", "5", "")
+                   RULE("s", "hour", "1", ", shadow_mode: true, weir: { mark: 50% }")
+                       RULE("q", "hour", "1", ", quota_mode: true, weir: { mark: 99% }"));
+    const struct weir_envoy_options shadow = {.shadow_mode = true};
+    struct envoy_server *server = envoy_start(config, &envoy_defaults);
+    for (unsigned i = 1; i <= 12; i++) {
+        ASK(server, "d", "a=x");
+        assert_string_equal(show_action(server), i < 8 ? "" : i <= 10 ? "mark to both" : "reject");
+    }
+    send_with(server, 7, "a=y");
+    assert_string_equal(show_action(server), "");
+    send_hits(server, (const char *const[]){"a=y", NULL}, (const int64_t[]){0}); /* a peek */
+    assert_string_equal(show_action(server), "");
+    ASK(server, "d", "b=x", "a=y");
+    assert_string_equal(show_action(server), "mark to both");
+    send_with(server, 9, "b=y"); /* over, where nothing has a mark */
+    assert_string_equal(show_action(server), "");
+    ASK(server, "d", "s=x");
+    assert_string_equal(show_action(server), "");
+    ASK(server, "d", "q=x");
+    ASK(server, "d", "q=x", "q=y"); /* one of two quotas is over, and the request is admitted */
+    assert_string_equal(show_action(server), "mark to both");
+    envoy_stop(server);
+    server = envoy_start(config, &shadow);
+    send_with(server, 11, "a=x");
+    assert_string_equal(show_action(server), "");
+    envoy_stop(server);
+}
+
 static size_t show_value(const struct weir_envoy_value *value, char *out, size_t size)
 {
     size_t used = 0;
@@ -743,6 +789,7 @@ int main(void)
         cmocka_unit_test(a_peek_before_and_a_debit_after),
         cmocka_unit_test(a_limit_replaces_others_by_name),
         cmocka_unit_test(headers_tell_of_the_nearest_limit),
+        cmocka_unit_test(a_mark_tells_the_upstream_and_the_client_from_its_percentage_on),
         cmocka_unit_test(metadata_of_what_passed_is_told),
         cmocka_unit_test(metadata_stays_where_metrics_have_values),
         cmocka_unit_test(unlimited_rules_are_counted),

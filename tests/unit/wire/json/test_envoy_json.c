@@ -226,6 +226,12 @@ static void a_response_is_written_as_protobuf_would(void **state)
               "\"A\",\"value\":\"10\"}]}");
     assert_int_equal(weir_envoy_json_write(&response, shorter, sizeof(shorter)), size);
     assert_memory_equal(shorter, text, sizeof(shorter));
+    response.request_header = (struct weir_envoy_header){{"B", 1}, {"x", 1}};
+    size_t more = weir_envoy_json_write(&response, text, sizeof(text) - 1);
+    text[more] = '\0';
+    assert_string_equal(text + size - 1,
+                        ",\"requestHeadersToAdd\":[{\"key\":\"B\",\"value\":\"x\"}]}");
+    response.request_header = (struct weir_envoy_header){{NULL, 0}, {NULL, 0}};
     assert_int_equal(weir_envoy_json_write(&response, NULL, 0), size);
 }
 
