@@ -25,7 +25,7 @@ LIMITS = [
 class ChallengeWeir(Weir):
     """Its challenge listener is at `challenge_address`."""
 
-    def __init__(self, folder, keys=KEY, limits=None, store=None, **section):
+    def __init__(self, folder, keys=KEY, limits=None, store=None, server=None, **section):
         folder.mkdir(exist_ok=True)
         self.key_file = folder / "challenge.key"
         self.key_file.write_text(keys + "\n", encoding="ascii")
@@ -34,12 +34,21 @@ class ChallengeWeir(Weir):
         self.limits = LIMITS if limits is None else limits
         self.challenge_address = None
         parts = {"challenge": self.section} | ({"store": store} if store else {})
-        super().__init__(folder, rules_of(*self.limits, **parts))
+        parts |= {"server": server} if server else {}
+        http = None if server and "http" in server else "127.0.0.1:0"
+        super().__init__(folder, rules_of(*self.limits, **parts), http=http)
 
     def start(self):
         super().start()
-        self.challenge_address = re.search(
-            r"event=listening front=challenge address=(\S+)", self.text())[1]
+        self.challenge_address = self.front_address("challenge")
+
+    def front_address(self, front):
+        return re.search(rf"event=listening front={front} address=(\S+)", self.text())[1]
+
+    def forget(self, limit):
+        """Removes the state of a limit whose key is []."""
+        with self.admin() as client:
+            assert client.request("DELETE", f"/v1/limits/{limit}/state").status in (200, 404)
 
     def challenge(self, method="GET", target=PATH, fields=None, body=b""):
         with Client(self.challenge_address) as client:
