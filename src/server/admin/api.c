@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "rules/actions/steps.h"
 #include "rules/match/key_values.h"
 #include "server/admin/access.h"
 #include "server/admin/forget_api.h"
 #include "server/admin/grant_api.h"
 #include "server/admin/health_api.h"
-#include "server/admin/limit_metrics.h"
+#include "server/admin/limit_json.h"
+#include "server/admin/metrics.h"
 #include "server/daemon/readiness.h"
 #include "server/envoy/http.h"
 #include "server/http/reply.h"
@@ -139,134 +139,15 @@ static void metrics_handle(struct weir_http_call *call)
 
 /* --- Limits ----------------------------------------------------------------------------------- */
 
-/* Of a limit that has several rates, or of a candidate. */
-static json_t *rates_json(const struct weir_limit *limits, uint32_t count)
-{
-    json_t *rates = json_array();
-    for (uint32_t i = 0; i < count; i++) {
-        const struct weir_limit_spec *spec = &limits[i].spec;
-        json_array_append_new(rates, json_pack("{s:I, s:f, s:I}", "rate", (json_int_t)spec->rate,
-                                               "window_ms", (double)spec->window_ns / 1000000,
-                                               "capacity", (json_int_t)limits[i].capacity));
-    }
-    return rates;
-}
-
-/* What a candidate is, and what it has said beside the limit. */
-static json_t *candidate_json(const struct weir_rule_info *info,
-                              const struct weir_limit_totals *totals)
-{
-    json_t *candidate =
-        json_pack("{s:s, s:o}", "algorithm", weir_algorithm_name(info->candidate->spec.algorithm),
-                  "rates", rates_json(info->candidate, info->candidate_count));
-    for (int i = 0; candidate && i < WEIR_TRIAL_OUTCOMES; i++)
-        json_object_set_new(candidate, weir_trial_name((enum weir_trial_outcome)i),
-                            json_integer((json_int_t)totals->trials[i]));
-    return candidate;
-}
-
-static json_t *warn_at_json(const struct weir_warn_at *at)
-{
-    json_t *percent = json_array();
-    for (uint8_t i = 0; i < at->count; i++)
-        json_array_append_new(percent, json_integer(at->percent[i]));
-    return percent;
-}
-
-static json_t *step_json(uint8_t percent, uint8_t action)
-{
-    return json_pack("{s:i, s:s}", "at_percent", (int)percent, "action", weir_action_name(action));
-}
-
-static json_t *steps_json(const struct weir_steps *steps)
-{
-    json_t *list = json_array();
-    for (uint8_t i = 0; i < steps->count; i++)
-        json_array_append_new(list, step_json(steps->list[i].percent, steps->list[i].action));
-    if (steps->challenge != 0)
-        json_array_append_new(list, step_json(steps->challenge, WEIR_ACTION_CHALLENGE));
-    return list;
-}
-
-static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
-{
-    struct weir_rule_info info;
-    struct weir_limit_totals totals;
-    struct weir_table_limit_stats table;
-    weir_rules_info(daemon->rules, rule, &info);
-    weir_daemon_totals(daemon, info.name, &totals);
-    weir_daemon_table_stats(daemon, rule, &table);
-    json_t *key = json_array();
-    for (uint32_t i = 0; i < info.key_count; i++)
-        json_array_append_new(key, json_string(info.key[i]));
-    json_t *limit = json_pack(
-        "{s:s, s:s, s:o, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I}", "name", info.name, "algorithm",
-        weir_algorithm_name(info.algorithm), "key", key, "shadow", info.shadow, "by_plan",
-        info.by_plan, "unlimited", info.unlimited, "allowed", (json_int_t)totals.allowed, "denied",
-        (json_int_t)totals.denied, "shadow_denied", (json_int_t)totals.shadow_denied, "evictions",
-        (json_int_t)table.evictions, "overflows", (json_int_t)table.overflows);
-    if (limit && info.enforce < 100)
-        json_object_set_new(limit, "enforce_percent", json_integer(info.enforce));
-    if (limit && info.pool) {
-        json_object_set_new(limit, "pool", json_string(info.pool));
-        json_object_set_new(limit, "borrowed", json_integer((json_int_t)totals.borrowed));
-    }
-    if (limit && info.candidate)
-        json_object_set_new(limit, "candidate", candidate_json(&info, &totals));
-    if (limit && info.overrides)
-        json_object_set_new(limit, "overrides", json_integer(info.overrides));
-    const struct weir_warn_at *warn_at = weir_rules_warn_at(daemon->rules, rule);
-    if (limit && warn_at->count > 0)
-        json_object_set_new(limit, "warn_at_percent", warn_at_json(warn_at));
-    const struct weir_steps *steps = weir_rules_steps(daemon->rules, rule);
-    if (limit && steps)
-        json_object_set_new(limit, "steps", steps_json(steps));
-    int scale = weir_rules_scale_of(daemon->rules, rule);
-    if (limit && scale >= 0)
-        json_object_set_new(limit, "scale_percent",
-                            json_integer(weir_rules_scale(daemon->rules, (uint32_t)scale)));
-    if (limit && info.when)
-        json_object_set_new(limit, "when", json_string(info.when));
-    if (limit && info.limit) {
-        const struct weir_limit_spec *spec = &info.limit->spec;
-        json_object_set_new(limit, "rate", json_integer((json_int_t)spec->rate));
-        json_object_set_new(limit, "window_ms",
-                            json_real((double)spec->window_ns / 1000000)); /* exact below 2^53 */
-        json_object_set_new(limit, "capacity", json_integer((json_int_t)info.limit->capacity));
-        if (info.limit_count > 1)
-            json_object_set_new(limit, "rates", rates_json(info.limit, info.limit_count));
-    }
-    return limit;
-}
-
-/* What was denied for the standing of callers, beside the limits. */
-static json_t *standing_json(const struct weir_daemon *daemon)
-{
-    const struct weir_standing_settings *standing = &weir_rules_settings(daemon->rules)->standing;
-    uint64_t suspended, revoked;
-    json_t *key = json_array();
-    for (size_t i = 0; i < standing->kinds_count; i++)
-        json_array_append_new(
-            key, json_stringn(standing->kinds[i].name.data, standing->kinds[i].name.size));
-    weir_daemon_standing_refusals(daemon, &suspended, &revoked);
-    return json_pack("{s:s, s:s, s:o, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name",
-                     WEIR_ANSWER_BY_STANDING, "algorithm", WEIR_ANSWER_BY_STANDING, "key", key,
-                     "shadow", false, "by_plan", false, "unlimited", false, "allowed",
-                     (json_int_t)0, "denied", (json_int_t)suspended + (json_int_t)revoked,
-                     "suspended", (json_int_t)suspended, "revoked", (json_int_t)revoked,
-                     "shadow_denied", (json_int_t)0, "evictions", (json_int_t)0, "overflows",
-                     (json_int_t)0);
-}
-
 static void limits_list(struct weir_http_call *call)
 {
     struct weir_daemon *daemon = call_daemon(call);
     struct weir_table_stats table;
     json_t *list = json_array();
     for (uint32_t i = 0; i < weir_rules_count(daemon->rules); i++)
-        json_array_append_new(list, limit_json(daemon, i));
+        json_array_append_new(list, weir_limit_json(daemon, i));
     if (weir_rules_settings(daemon->rules)->standing.kinds_count > 0)
-        json_array_append_new(list, standing_json(daemon));
+        json_array_append_new(list, weir_standing_limit_json(daemon));
     weir_table_stats(daemon->table, weir_worker_time(call->worker), &table);
     weir_admin_reply_json(call, json_pack("{s:o, s:I, s:I}", "limits", list, "evictions",
                                           (json_int_t)table.evictions, "overflows",
