@@ -210,6 +210,7 @@ static int read_limits(const json_t *list, struct admin_answer *answer)
         limit->overflows = number(object, "overflows");
         limit->tries = json_is_object(json_object_get(object, "candidate"));
         limit->candidate = read_candidate(json_object_get(object, "candidate"));
+        limit->json = json_incref(object);
         if (!limit->name || !limit->algorithm || !limit->pool)
             return WEIR_ERR_MEMORY;
     }
@@ -293,6 +294,7 @@ void admin_answer_free(struct admin_answer *answer)
         free(answer->limits[i].name);
         free(answer->limits[i].algorithm);
         free(answer->limits[i].pool);
+        json_decref(answer->limits[i].json);
     }
     for (size_t i = 0; i < answer->key_count; i++) {
         free(answer->keys[i].limit);

@@ -34,6 +34,7 @@ struct admin_limit {
     uint64_t borrowed;
     uint64_t evictions, overflows;    /* of its keys: see docs/state.md */
     struct admin_candidate candidate; /* where it `tries` one */
+    json_t *json;                     /* all that the server says of it */
 };
 
 struct admin_key {

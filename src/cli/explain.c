@@ -19,6 +19,7 @@
 #include "core/reason.h"
 #include "engine/engine.h"
 #include "engine/warning.h"
+#include "rules/actions/reject.h"
 #include "rules/actions/steps.h"
 #include "rules/identity/caller.h"
 #include "rules/identity/identify.h"
@@ -289,6 +290,54 @@ static void print_warnings(const struct weir_decision *decision, uint16_t i, uin
         putchar('\n');
 }
 
+/* What the request may use of a limit, and which keywords say so. */
+static void print_scale(const struct explain *explain, uint32_t rule,
+                        const struct weir_check *check)
+{
+    const struct weir_explanation *explanation = &explain->explanations[rule];
+    const uint8_t *scales = explanation->scales;
+    const char *standing = weir_standing_level_name(explain->caller.entry.level);
+    const char *before = ": ";
+    bool any = false;
+    for (int cause = 0; cause < WEIR_SCALE_CAUSES; cause++)
+        any = any || scales[cause] != 0;
+    if (!any)
+        return;
+    printf("\n    scale  %u%%", check->scale > 0 ? (unsigned)check->scale : 100U);
+    if (scales[WEIR_SCALE_BY_PRIORITY] != 0) {
+        printf("%spriority %s %u%%", before, explanation->class,
+               (unsigned)scales[WEIR_SCALE_BY_PRIORITY]);
+        before = ", ";
+    }
+    if (scales[WEIR_SCALE_BY_ADAPTIVE] != 0) {
+        printf("%sadaptive %s (its scale: weir top)", before, explanation->controller);
+        before = ", ";
+    }
+    if (scales[WEIR_SCALE_BY_STANDING] != 0) {
+        printf("%sstanding %s %u%%", before, standing, (unsigned)scales[WEIR_SCALE_BY_STANDING]);
+        before = ", ";
+    }
+    if (scales[WEIR_SCALE_BY_CHALLENGE] != 0)
+        printf("%schallenge not passed %u%%", before, (unsigned)scales[WEIR_SCALE_BY_CHALLENGE]);
+}
+
+/* How a limit shapes its denials. */
+static void print_reject(const struct weir_rules *rules, uint32_t rule)
+{
+    const struct weir_reject *reject = weir_rules_reject(rules, rule);
+    char duration[REPLAY_DURATION_MAX];
+    if (!reject)
+        return;
+    printf("    reject %u", reject->status != 0 ? (unsigned)reject->status : 429U);
+    if (reject->tarpit_ns != 0)
+        printf(" after %s", replay_duration_text(reject->tarpit_ns, duration));
+    if (reject->header_count > 0)
+        printf(", with %u header fields", (unsigned)reject->header_count);
+    if (reject->body.count > 0)
+        printf(", with a body of %s", reject->content_type);
+    putchar('\n');
+}
+
 /* What the limit of a check answers below 100 %. */
 static void print_steps(const struct weir_rules *rules, uint32_t rule)
 {
@@ -309,8 +358,9 @@ static void print_steps(const struct weir_rules *rules, uint32_t rule)
 }
 
 /* What a limit that applies says; its checks are [i, end). */
-static void print_check(const struct weir_decision *decision, uint16_t i, uint16_t end)
+static void print_check(const struct explain *explain, uint16_t i, uint16_t end)
 {
+    const struct weir_decision *decision = explain->decision;
     const struct weir_check *check = &decision->checks[i];
     bool allowed = true;
     for (uint16_t rate = i; rate < end; rate++)
@@ -318,8 +368,7 @@ static void print_check(const struct weir_decision *decision, uint16_t i, uint16
     printf("    key    ");
     cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
     print_store(weir_decision_rules(decision), check->rule);
-    if (check->scale > 0)
-        printf("\n    scale  %u%%", (unsigned)check->scale);
+    print_scale(explain, check->rule, check);
     printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
     if (check->flags & WEIR_CHECK_UNLIMITED) {
         puts(": unlimited");
@@ -340,6 +389,7 @@ static void print_check(const struct weir_decision *decision, uint16_t i, uint16
     putchar('\n');
     print_warnings(decision, i, end);
     print_steps(weir_decision_rules(decision), check->rule);
+    print_reject(weir_decision_rules(decision), check->rule);
 }
 
 /* The check of a limit in the peek; UINT16_MAX: its pool decides instead. */
@@ -384,7 +434,7 @@ static void print_limit(const struct explain *explain, uint32_t rule)
     if (i != UINT16_MAX) {
         if (own < 0)
             puts("    lends  to a limit that denies");
-        print_check(decision, i, weir_decision_limit_end(decision, i));
+        print_check(explain, i, weir_decision_limit_end(decision, i));
     } else if (own >= 0 && info.pool) {
         const struct weir_check *check = &explain->checks[own];
         printf("    key    ");
@@ -439,6 +489,20 @@ static void print_looked_up(const struct explain *explain)
     }
 }
 
+/* What `steps` and `reject` make of the request. */
+static void print_action(const struct explain *explain)
+{
+    static struct weir_answer answer; /* large for the stack */
+    char lease[WEIR_LEASE_TOKEN_MAX];
+    weir_engine_answer(explain->decision, &answer, lease);
+    if (answer.action == WEIR_ACTION_NONE)
+        return;
+    printf("action %s", weir_action_name(answer.action));
+    if (weir_action_holds(answer.action))
+        print_wait("by", answer.delay_ns);
+    putchar('\n');
+}
+
 static void print_answer(const struct explain *explain)
 {
     const struct weir_decision *decision = explain->decision;
@@ -466,6 +530,7 @@ static void print_answer(const struct explain *explain)
         puts(".");
         return;
     }
+    print_action(explain);
     uint64_t retry_ns = 0;
     uint16_t blamed = weir_decision_blame(decision, &retry_ns);
     if (decision->verdict == WEIR_ALLOWED || blamed == UINT16_MAX) {

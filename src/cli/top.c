@@ -149,6 +149,76 @@ static void print_candidates(const struct admin_answer *answer)
     }
 }
 
+/* The member of a limit; NULL: the server says nothing of the kind, or not as an object. */
+static const json_t *member_of(const struct admin_limit *limit, const char *name)
+{
+    const json_t *object = json_object_get(limit->json, name);
+    return json_is_object(object) ? object : NULL;
+}
+
+/* ", mark 12": the members of an object, those that `differ` from a number where that is not
+ * negative. Returns how many were printed. */
+static unsigned print_members(const json_t *object, json_int_t differ, const char *unit)
+{
+    unsigned printed = 0;
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, name, value)
+    {
+        if (json_integer_value(value) == differ)
+            continue;
+        printf("%s%s %" JSON_INTEGER_FORMAT "%s", printed++ > 0 ? ", " : "", name,
+               json_integer_value(value), unit);
+    }
+    return printed;
+}
+
+/* The limits that follow health: their scale, the lowest of the last hour, and why. */
+static void print_scales(const struct admin_answer *answer)
+{
+    bool any = false;
+    for (size_t i = 0; i < answer->limit_count; i++) {
+        const struct admin_limit *limit = &answer->limits[i];
+        const char *controller = json_string_value(json_object_get(limit->json, "controller"));
+        json_int_t scale = json_integer_value(json_object_get(limit->json, "scale_percent"));
+        json_int_t lowest =
+            json_integer_value(json_object_get(limit->json, "lowest_percent_of_hour"));
+        const json_t *causes = member_of(limit, "scale_causes_percent");
+        if (!controller)
+            continue;
+        if (!any)
+            printf("\n%-*s %8s %12s  %s\n", NAME_WIDTH, "ADAPTIVE", "SCALE", "LOWEST/HOUR",
+                   "CONTROLLER");
+        any = true;
+        printf("%-*s %7" JSON_INTEGER_FORMAT "%% %11" JSON_INTEGER_FORMAT "%%  %s", NAME_WIDTH,
+               limit->name, scale, lowest, controller);
+        if (causes && scale < 100) {
+            fputs(": ", stdout);
+            if (print_members(causes, 100, "%") == 0)
+                fputs("rising", stdout); /* hysteresis */
+        }
+        putchar('\n');
+    }
+}
+
+/* A table of counts by name, of the limits that have one. */
+static void print_counts(const struct admin_answer *answer, const char *name, const char *title)
+{
+    bool any = false;
+    for (size_t i = 0; i < answer->limit_count; i++) {
+        const json_t *counts = member_of(&answer->limits[i], name);
+        if (!counts)
+            continue;
+        if (!any)
+            printf("\n%s\n", title);
+        any = true;
+        printf("%-*s ", NAME_WIDTH, answer->limits[i].name);
+        if (print_members(counts, 0, "") == 0)
+            putchar('-');
+        putchar('\n');
+    }
+}
+
 /* How much a counter has grown since `before`; all of it where that is not known. */
 static uint64_t growth(uint64_t now, uint64_t before)
 {
@@ -263,6 +333,9 @@ static int watch(struct admin_client *client, const struct top_options *options)
         print_limits(&now.answer, &before, (double)elapsed_ns / 1e9);
         print_borrowed(&now.answer);
         print_candidates(&now.answer);
+        print_scales(&now.answer);
+        print_counts(&now.answer, "actions", "ACTIONS OF");
+        print_counts(&now.answer, "denied_by_class", "DENIED BY CLASS OF");
         print_short(&now.answer, &before, (double)elapsed_ns / 1e9);
         print_keys(&now.answer);
         round_free(&before);

@@ -25,6 +25,7 @@ enum weir_action {
     WEIR_ACTION_CHALLENGE, /* denied, because it has not passed a challenge */
     WEIR_ACTION_TARPIT,    /* denied, after delay_ns */
     WEIR_ACTION_REJECT,    /* denied */
+    WEIR_ACTIONS
 };
 
 /* What is used of a limit has reached a soft threshold. */

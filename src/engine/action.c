@@ -10,6 +10,7 @@
 #include "engine/pool.h"
 #include "rules/actions/reject.h"
 #include "rules/actions/steps.h"
+#include "rules/counter.h"
 
 /* An action, and the time that it takes. */
 struct effect {
@@ -189,5 +190,20 @@ void weir_action_choose(const struct weir_decision *decision, uint16_t told,
         uint32_t rule = decision->checks[decision->denied_by].rule;
         if (rule < generation->count)
             answer->reject = weir_rules_reject(generation->rules, rule);
+    }
+}
+
+void weir_actions_count(const struct weir_entry *entry)
+{
+    const struct weir_decision *decision = &entry->decision;
+    if (decision->op != WEIR_OP_DECIDE)
+        return;
+    for (uint16_t i = 0, end; i < decision->count; i = end) {
+        end = weir_decision_limit_end(decision, i);
+        uint8_t action = effect_of(decision, i, end).action;
+        if (action == WEIR_ACTION_NONE)
+            continue;
+        const struct weir_rule_view *view = &entry->generation->views[decision->checks[i].rule];
+        weir_count(&view->tally->counters.actions[action], 1);
     }
 }

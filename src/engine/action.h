@@ -26,4 +26,10 @@
 void weir_action_choose(const struct weir_decision *decision, uint16_t told,
                         struct weir_answer *answer);
 
+struct weir_entry;
+
+/* Counts what each limit of a finished request does with it, by the limit and the action. The rules
+ * act. */
+void weir_actions_count(const struct weir_entry *entry);
+
 #endif

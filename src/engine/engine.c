@@ -266,6 +266,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     entry->borrow = NULL;
     entry->strike_count = 0;
     entry->stands = false;
+    entry->class = 0;
     query->map = engine->standing;
     query->standing = &entry->standing;
     query->strikes = engine->strikes && generation->strikes ? &engine->struck : NULL;
@@ -278,6 +279,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     query->identity = &entry->identity;
     query->loans = &engine->loans;
     query->keep_tuples = engine->keep_tuples;
+    query->class = &entry->class;
     int checks = weir_rules_checks(query, entry->checks);
     if (checks == WEIR_ERR_STORE)
         reason_text(query->reason, "who is calling cannot be looked up now");

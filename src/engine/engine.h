@@ -47,6 +47,7 @@
 #include "engine/warning.h"
 #include "rules/challenge/solution.h"
 #include "rules/charge/idempotency.h"
+#include "rules/charge/priority.h"
 #include "rules/identity/tokens.h"
 #include "rules/match/key_values.h"
 #include "rules/rules.h"
@@ -229,6 +230,9 @@ struct weir_engine_counters {
     _Atomic uint64_t borrowed; /* denied, but its pool admitted the request: not among `denied` */
     _Atomic uint64_t trials[WEIR_TRIAL_OUTCOMES]; /* of its candidate */
     _Atomic uint64_t warnings[WEIR_WARN_MAX];     /* reported, by threshold (weir_rules_warn_at) */
+    _Atomic uint64_t actions[WEIR_ACTIONS]; /* what its `steps` and `reject` have made of requests:
+                                               enum weir_action, without NONE */
+    _Atomic uint64_t class_denied[RULES_CLASSES_MAX]; /* those of `denied` whose class is known */
 };
 /* Counters survive a change of rules by the limit's name; the pointer is valid until the engine is
  * closed, and the counters are this limit's while the rules have it. weir_engine_counters is for

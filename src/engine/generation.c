@@ -8,6 +8,7 @@
 
 #include "rules/actions/steps.h"
 #include "rules/charge/candidate.h"
+#include "rules/charge/priority.h"
 
 struct weir_tally_block {
     struct weir_tally_block *next;
@@ -44,6 +45,12 @@ static int tallies_reserve(struct weir_tallies *tallies, uint32_t count)
     return 0;
 }
 
+static void reset_classes(struct weir_tally *tally)
+{
+    for (int i = 0; i < RULES_CLASSES_MAX; i++)
+        atomic_store_explicit(&tally->counters.class_denied[i], 0, memory_order_relaxed);
+}
+
 static void reset_warnings(struct weir_tally *tally)
 {
     for (int i = 0; i < WEIR_WARN_MAX; i++)
@@ -60,8 +67,23 @@ static struct weir_tally *tally_take(struct weir_tallies *tallies)
     atomic_store_explicit(&tally->counters.borrowed, 0, memory_order_relaxed);
     for (int i = 0; i < WEIR_TRIAL_OUTCOMES; i++)
         atomic_store_explicit(&tally->counters.trials[i], 0, memory_order_relaxed);
+    for (int i = 0; i < WEIR_ACTIONS; i++)
+        atomic_store_explicit(&tally->counters.actions[i], 0, memory_order_relaxed);
     reset_warnings(tally);
+    reset_classes(tally);
     return tally;
+}
+
+/* Whether both rules have the same classes. */
+static bool same_classes(const struct weir_rules *before, const struct weir_rules *after)
+{
+    const struct rules_priority *a = weir_rules_priority(before), *b = weir_rules_priority(after);
+    if (!a || !b || a->class_count != b->class_count)
+        return !a && !b;
+    for (uint8_t i = 0; i < a->class_count; i++)
+        if (strcmp(a->names[i], b->names[i]) != 0)
+            return false;
+    return true;
 }
 
 /* Warnings are counted by threshold: other thresholds begin anew. */
@@ -91,6 +113,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->tries = weir_rules_any_candidate(rules);
     g->acts = weir_rules_acts(rules);
     g->strikes = weir_rules_penalty_count(rules) > 0;
+    bool keeps_classes = before && same_classes(before->rules, rules);
     for (uint32_t i = 0; i < count; i++) {
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);
@@ -99,6 +122,8 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
         g->views[i].name = (struct weir_bytes){info.name, size};
         g->views[i].tally = old >= 0 ? before->views[old].tally : tally_take(tallies);
         g->views[i].tally->generations++;
+        if (old >= 0 && !keeps_classes)
+            reset_classes(g->views[i].tally);
         if (old >= 0)
             compare_thresholds(g->views[i].tally, weir_rules_warn_at(before->rules, (uint32_t)old),
                                weir_rules_warn_at(rules, i));

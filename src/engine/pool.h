@@ -53,6 +53,7 @@ struct weir_entry {
     bool local;         /* an operation on a state of the local store */
     bool live_denied;   /* of a candidate's decision: the live limit has denied */
     bool stands;        /* the caller's standing is another than good: `standing` is valid */
+    uint8_t class;      /* 1 + the class of the request; 0: no limit of it has `shed` */
     uint8_t trial_live; /* of a candidate's: how many of its last checks are the live limit's */
     const struct weir_store *lender; /* of the lease that it asks for; else not valid */
     uint8_t strike_count;            /* what strikes it may be: 0: none */

@@ -2,6 +2,7 @@
 /* see request.h */
 #include "engine/request.h"
 
+#include "engine/action.h"
 #include "engine/borrow.h"
 #include "engine/failure.h"
 #include "engine/state.h"
@@ -44,6 +45,8 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
         struct weir_engine_counters *c = &view->tally->counters;
         bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
         weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied, 1);
+        if (denied && !shadow && __builtin_expect(entry->class != 0, 0))
+            weir_count(&c->class_denied[entry->class - 1], 1);
         if (denied)
             record_denial(engine, entry, check, view->name);
     }
@@ -94,6 +97,8 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
         uint64_t retry_after_ns;
         d->denied_by = weir_decision_blame(d, &retry_after_ns);
     }
+    if (entry->generation && __builtin_expect(entry->generation->acts, 0))
+        weir_actions_count(entry);
     if (entry->generation && __builtin_expect(entry->generation->warns, 0))
         weir_warnings_look(engine, entry);
     if (__builtin_expect(entry->strike_count > 0, 0))

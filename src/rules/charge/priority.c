@@ -24,7 +24,7 @@ static uint8_t class_of_path(struct rules_evaluation *evaluation,
     return priority->fallback;
 }
 
-uint8_t rules_class_of(struct rules_evaluation *evaluation)
+static uint8_t find_class(struct rules_evaluation *evaluation)
 {
     const struct rules_priority *priority = evaluation->rules->priority;
     switch (priority->source) {
@@ -37,4 +37,21 @@ uint8_t rules_class_of(struct rules_evaluation *evaluation)
                    ? class_called(priority, rules_value(evaluation, priority->attribute))
                    : priority->fallback;
     }
+}
+
+uint8_t rules_class_of(struct rules_evaluation *evaluation)
+{
+    if (evaluation->class == 0)
+        evaluation->class = (uint8_t)(1 + find_class(evaluation));
+    return (uint8_t)(evaluation->class - 1);
+}
+
+const struct rules_priority *weir_rules_priority(const struct weir_rules *rules)
+{
+    return rules->priority;
+}
+
+const uint8_t *weir_rules_shed(const struct weir_rules *rules, uint32_t rule)
+{
+    return rules->rules[rule].shed;
 }

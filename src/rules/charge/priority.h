@@ -45,4 +45,12 @@ struct rules_evaluation;
 /* The class of the request: an index into `names`. The rules have priorities. */
 uint8_t rules_class_of(struct rules_evaluation *evaluation);
 
+struct weir_rules;
+
+/* The classes of the rules; NULL: they have no `priority`. */
+const struct rules_priority *weir_rules_priority(const struct weir_rules *rules);
+
+/* What each class may use of a limit, in percent; NULL: the limit has no `shed`. */
+const uint8_t *weir_rules_shed(const struct weir_rules *rules, uint32_t rule);
+
 #endif

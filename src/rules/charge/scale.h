@@ -10,6 +10,15 @@
 
 #include "core/check.h"
 
+/* The keywords that scale a limit for a request. */
+enum weir_scale_cause {
+    WEIR_SCALE_BY_PRIORITY,  /* shed */
+    WEIR_SCALE_BY_ADAPTIVE,  /* adaptive */
+    WEIR_SCALE_BY_STANDING,  /* by_standing */
+    WEIR_SCALE_BY_CHALLENGE, /* a step with `challenge`, for requests that have not passed one */
+    WEIR_SCALE_CAUSES
+};
+
 /* Joins a scale of `percent` (1 to 100; 100 changes nothing) to a check. */
 static inline void weir_rules_join_scale(struct weir_check *check, uint32_t percent,
                                          enum weir_scale_kind kind)

@@ -76,15 +76,23 @@ static bool is_enforced(const struct rules_rule *rule, const struct weir_check *
     return (hash[0] >> 32) * 100 >> 32 < rule->enforce;
 }
 
+static void join_scale(const struct rules_evaluation *evaluation, struct weir_check *check,
+                       enum weir_scale_cause cause, uint8_t percent, enum weir_scale_kind kind)
+{
+    if (evaluation->scales)
+        evaluation->scales[cause] = percent;
+    weir_rules_join_scale(check, percent, kind);
+}
+
 /* The scale of the challenge counts where it is the smallest. Beside an equal one of another
  * keyword it changes nothing: then a challenge that was passed would not help. */
-static void join_challenge(const struct rules_rule *rule, struct weir_check *check)
+static void join_challenge(const struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                           struct weir_check *check)
 {
     uint8_t percent = rule->steps->challenge;
-    if (check->scale != 0 && check->scale <= percent)
-        return;
-    weir_rules_join_scale(check, percent, WEIR_SCALE_RESERVE);
-    check->challenged = 1;
+    bool counts = check->scale == 0 || check->scale > percent;
+    join_scale(evaluation, check, WEIR_SCALE_BY_CHALLENGE, percent, WEIR_SCALE_RESERVE);
+    check->challenged = counts;
 }
 
 /* What of the limit this request may use. All keywords that say so join their scales here. */
@@ -92,14 +100,16 @@ static void join_scales(struct rules_evaluation *evaluation, const struct rules_
                         struct weir_check *check)
 {
     if (rule->shed)
-        weir_rules_join_scale(check, rule->shed[rules_class_of(evaluation)], WEIR_SCALE_RESERVE);
+        join_scale(evaluation, check, WEIR_SCALE_BY_PRIORITY,
+                   rule->shed[rules_class_of(evaluation)], WEIR_SCALE_RESERVE);
     if (rule->adaptive != 0)
-        weir_rules_join_scale(check, weir_rules_scale(evaluation->rules, rule->adaptive - 1u),
-                              WEIR_SCALE_RATE);
+        join_scale(evaluation, check, WEIR_SCALE_BY_ADAPTIVE,
+                   weir_rules_scale(evaluation->rules, rule->adaptive - 1u), WEIR_SCALE_RATE);
     if (rule->by_standing)
-        weir_rules_join_scale(check, rule->by_standing[evaluation->standing], WEIR_SCALE_RATE);
+        join_scale(evaluation, check, WEIR_SCALE_BY_STANDING,
+                   rule->by_standing[evaluation->standing], WEIR_SCALE_RATE);
     if (rule->steps && rule->steps->challenge != 0 && !rules_challenge_passed(evaluation))
-        join_challenge(rule, check);
+        join_challenge(evaluation, rule, check);
 }
 
 /* The checks of a rule that is `number`, or of its like for others. */
@@ -251,6 +261,8 @@ int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *c
     }
     if (query->identity)
         *query->identity = evaluation.identity;
+    if (query->class)
+        *query->class = evaluation.class;
     if (refused && evaluation.error == WEIR_ERR_STORE)
         return 0; /* for any user of that address */
     /* As long as the caller is not known, the checks may be wrong. */

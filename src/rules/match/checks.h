@@ -40,7 +40,9 @@ struct weir_rules_query {
     struct weir_caller_standing *standing; /* with `map`: gets the caller's */
     struct weir_strikes *strikes;          /* with `map`: gets what strikes the request may be
                                               (match/strikes.h); or NULL */
-    bool refuses;               /* with `map`: a suspended or revoked caller gets no check */
+    bool refuses;   /* with `map`: a suspended or revoked caller gets no check */
+    uint8_t *class; /* gets 1 + the class of the request (charge/priority.h), or 0: no limit that
+                       applies has asked for it; or NULL */
     struct weir_reason *reason; /* gets the reason of an error; or NULL */
     bool keep_tuples; /* weir_check.key may be a tuple, for weir_rules_key_text; else it is text */
 };

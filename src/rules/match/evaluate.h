@@ -29,6 +29,7 @@ struct rules_evaluation {
     const uint64_t *secret;
     struct weir_scratch *scratch;
     struct weir_reason *reason;
+    uint8_t *scales; /* gets the scale of each keyword of the limit at hand; NULL: nobody asks */
 
     struct weir_bytes path, host;
     uint32_t path_count, address_count; /* of the atoms below */
@@ -38,6 +39,7 @@ struct rules_evaluation {
     uint8_t client_text_size; /* 0: not written yet */
     uint8_t standing;         /* enum weir_standing_level */
     uint8_t challenge;        /* enum rules_challenge_state */
+    uint8_t class;            /* 1 + the class of the request; 0: no limit has asked for it */
     struct weir_address user_address;
     int error; /* of finding the caller: as weir_directory_ops.find; 0: none */
     struct weir_identity identity;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/charge/adaptive.h"
 #include "rules/charge/priority.h"
 #include "rules/identity/identify.h"
 #include "rules/identity/override.h"
@@ -75,6 +76,15 @@ static bool explain_rule(struct rules_evaluation *evaluation, const struct rules
     return false;
 }
 
+static const char *controller_of(const struct weir_rules *rules, const struct rules_rule *rule)
+{
+    uint32_t count;
+    if (rule->adaptive == 0)
+        return NULL;
+    uint16_t place = weir_rules_adaptive_limits(rules, &count)[rule->adaptive - 1].adaptive;
+    return weir_rules_adaptive(rules, &count)[place].name;
+}
+
 int weir_rules_explain(const struct weir_rules_query *query, struct weir_check *checks,
                        struct weir_explanation *explanations)
 {
@@ -109,6 +119,7 @@ int weir_rules_explain(const struct weir_rules_query *query, struct weir_check *
         }
         explanation->why = WEIR_WHY_APPLIES;
         explanation->check = (int16_t)count;
+        evaluation.scales = explanation->scales;
         count = rules_checks_build(&evaluation, i, checks, count);
         explanation->own =
             rule->personal && rules_override_of(evaluation.overrides, evaluation.override_count, i);
@@ -116,6 +127,7 @@ int weir_rules_explain(const struct weir_rules_query *query, struct weir_check *
             explanation->scale = checks[explanation->check].scale;
             if (rule->shed)
                 explanation->class = query->rules->priority->names[rules_class_of(&evaluation)];
+            explanation->controller = controller_of(rules, rule);
         }
         err = count < 0 ? count : 0;
     }

@@ -7,6 +7,7 @@
 #ifndef WEIR_RULES_MATCH_EXPLAIN_H
 #define WEIR_RULES_MATCH_EXPLAIN_H
 
+#include "rules/charge/scale.h"
 #include "rules/match/checks.h"
 
 enum weir_why {
@@ -29,7 +30,9 @@ struct weir_explanation {
     bool secret;             /* `found` is not to be shown: the text has its SHA-256 */
     bool own;                /* it applies with rates of the caller's own, an override */
     uint8_t scale;           /* percent of the limit that the request may use; 0: all of it */
-    const char *class;       /* the class that `shed` counts; NULL: the limit has no `shed` */
+    uint8_t scales[WEIR_SCALE_CAUSES]; /* what each keyword makes of it; 0: the limit has none */
+    const char *class;      /* the class that `shed` counts; NULL: the limit has no `shed` */
+    const char *controller; /* that its `adaptive` names; NULL: none */
 };
 
 /* Decides as weir_rules_checks does (without loans), and fills

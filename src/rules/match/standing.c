@@ -80,3 +80,8 @@ struct weir_standing_answer weir_rules_standing_answer(const struct weir_rules *
         level == WEIR_STANDING_REVOKED ? &rules->standing.revoked : &rules->standing.suspended;
     return (struct weir_standing_answer){refusal->status, refusal->body, refusal->content_type};
 }
+
+const uint8_t *weir_rules_by_standing(const struct weir_rules *rules, uint32_t rule)
+{
+    return rules->rules[rule].by_standing;
+}

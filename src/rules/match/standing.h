@@ -44,6 +44,9 @@ struct weir_standing_answer {
 struct weir_standing_answer weir_rules_standing_answer(const struct weir_rules *rules,
                                                        uint8_t level);
 
+/* What callers of each level may use of a limit, in percent; NULL: all of it. */
+const uint8_t *weir_rules_by_standing(const struct weir_rules *rules, uint32_t rule);
+
 /* --- Within the rules ------------------------------------------------------------------------- */
 
 struct rules_evaluation;

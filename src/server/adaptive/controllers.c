@@ -431,3 +431,35 @@ void weir_controllers_visit(struct weir_controllers *controllers,
         visit_follower(&controllers->followers[i], visitor);
     pthread_mutex_unlock(&controllers->lock);
 }
+
+bool weir_controllers_look(struct weir_controllers *controllers, const struct weir_rules *rules,
+                           uint32_t rule, struct weir_scale_view *view)
+{
+    int place = weir_rules_scale_of(rules, rule);
+
+    if (place < 0)
+        return false;
+    pthread_mutex_lock(&controllers->lock);
+    bool newest = rules == controllers->rules;
+    if (newest) {
+        const struct follower *follower = &controllers->followers[place];
+        const struct controller *controller = &controllers->list[follower->limit->adaptive];
+        const struct weir_adaptive *adaptive = follower->adaptive;
+
+        *view = (struct weir_scale_view){.adaptive = adaptive,
+                                         .number = number_of(follower),
+                                         .percent = follower->percent,
+                                         .lowest = follower->percent};
+        for (uint32_t age = 0; age < WEIR_SCALE_SLICES; age++) {
+            uint8_t one = weir_scale_history_at(&follower->history, age);
+
+            view->lowest = one != 0 && one < view->lowest ? one : view->lowest;
+        }
+        for (int signal = 0; signal < WEIR_SIGNALS; signal++)
+            if (adaptive->kind == WEIR_ADAPTIVE_HEALTH &&
+                adaptive->sources[signal] != WEIR_SIGNAL_ABSENT)
+                view->causes[signal] = controller->health.causes[signal];
+    }
+    pthread_mutex_unlock(&controllers->lock);
+    return newest;
+}

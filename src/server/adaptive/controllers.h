@@ -75,6 +75,21 @@ struct weir_follower_view {
     uint8_t percent;
     const struct weir_scale_history *history;
 };
+
+/* What scales one limit now, and why. */
+struct weir_scale_view {
+    const struct weir_adaptive *adaptive; /* its controller */
+    uint32_t number;                      /* as in struct weir_follower_view */
+    uint8_t percent;
+    uint8_t lowest;               /* of the last hour */
+    uint8_t causes[WEIR_SIGNALS]; /* of a table: what each signal asks for, 1..100; 0: it has no
+                                     such signal, or is no table */
+};
+/* False: the limit follows no controller, or `rules` are not the newest. What `view` points at
+ * belongs to `rules`. */
+bool weir_controllers_look(struct weir_controllers *controllers, const struct weir_rules *rules,
+                           uint32_t rule, struct weir_scale_view *view);
+
 struct weir_controllers_visitor {
     void (*controller)(void *context, const struct weir_controller_view *view); /* may be NULL */
     void (*follower)(void *context, const struct weir_follower_view *view);     /* may be NULL */

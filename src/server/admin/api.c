@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "rules/charge/priority.h"
 #include "rules/match/key_values.h"
 #include "server/admin/access.h"
 #include "server/admin/forget_api.h"
@@ -149,9 +150,18 @@ static void limits_list(struct weir_http_call *call)
     if (weir_rules_settings(daemon->rules)->standing.kinds_count > 0)
         json_array_append_new(list, weir_standing_limit_json(daemon));
     weir_table_stats(daemon->table, weir_worker_time(call->worker), &table);
-    weir_admin_reply_json(call, json_pack("{s:o, s:I, s:I}", "limits", list, "evictions",
-                                          (json_int_t)table.evictions, "overflows",
-                                          (json_int_t)table.overflows));
+    json_t *answer =
+        json_pack("{s:o, s:I, s:I}", "limits", list, "evictions", (json_int_t)table.evictions,
+                  "overflows", (json_int_t)table.overflows);
+    if (answer && weir_rules_priority(daemon->rules))
+        json_object_set_new(answer, "priority", weir_priority_json(daemon->rules));
+    const struct weir_challenge_settings *challenge =
+        &weir_rules_settings(daemon->rules)->challenge;
+    if (answer && challenge->keys)
+        json_object_set_new(answer, "challenge",
+                            json_pack("{s:i, s:I}", "difficulty", (int)challenge->difficulty,
+                                      "life_s", (json_int_t)(challenge->life_ns / 1000000000)));
+    weir_admin_reply_json(call, answer);
 }
 
 /* --- The most denied keys --------------------------------------------------------------------- */

@@ -2,7 +2,11 @@
 /* see limit_json.h */
 #include "server/admin/limit_json.h"
 
+#include "rules/actions/reject.h"
 #include "rules/actions/steps.h"
+#include "rules/charge/priority.h"
+#include "rules/match/standing.h"
+#include "server/adaptive/controllers.h"
 #include "server/admin/limit_metrics.h"
 
 /* Of a limit that has several rates, or of a candidate. */
@@ -44,14 +48,124 @@ static json_t *step_json(uint8_t percent, uint8_t action)
     return json_pack("{s:i, s:s}", "at_percent", (int)percent, "action", weir_action_name(action));
 }
 
+static json_t *milliseconds(uint64_t ns)
+{
+    return json_integer((json_int_t)(ns / 1000000)); /* the file has whole ones */
+}
+
 static json_t *steps_json(const struct weir_steps *steps)
 {
     json_t *list = json_array();
-    for (uint8_t i = 0; i < steps->count; i++)
-        json_array_append_new(list, step_json(steps->list[i].percent, steps->list[i].action));
+    for (uint8_t i = 0; i < steps->count; i++) {
+        json_t *step = step_json(steps->list[i].percent, steps->list[i].action);
+        if (step && steps->list[i].delay_ns > 0)
+            json_object_set_new(step, "delay_ms", milliseconds(steps->list[i].delay_ns));
+        json_array_append_new(list, step);
+    }
     if (steps->challenge != 0)
         json_array_append_new(list, step_json(steps->challenge, WEIR_ACTION_CHALLENGE));
     return list;
+}
+
+static json_t *reject_json(const struct weir_reject *reject)
+{
+    json_t *object =
+        json_pack("{s:i, s:i, s:b}", "status", reject->status > 0 ? reject->status : 429, "headers",
+                  (int)reject->header_count, "body", reject->body.count > 0);
+    if (object && reject->tarpit_ns > 0)
+        json_object_set_new(object, "tarpit_ms", milliseconds(reject->tarpit_ns));
+    return object;
+}
+
+/* What `steps` and `reject` say, and how often each of their actions was taken. */
+static void add_actions(json_t *limit, const struct weir_rules *rules, uint32_t rule,
+                        const struct weir_limit_totals *totals)
+{
+    const struct weir_steps *steps = weir_rules_steps(rules, rule);
+    const struct weir_reject *reject = weir_rules_reject(rules, rule);
+    unsigned possible = weir_limit_actions(rules, rule);
+    json_t *actions = json_object();
+    for (uint8_t action = WEIR_ACTION_MARK; action < WEIR_ACTIONS; action++)
+        if ((possible >> action & 1) != 0)
+            json_object_set_new(actions, weir_action_name(action),
+                                json_integer((json_int_t)totals->actions[action]));
+    if (steps)
+        json_object_set_new(limit, "steps", steps_json(steps));
+    if (reject)
+        json_object_set_new(limit, "reject", reject_json(reject));
+    if (possible != 0)
+        json_object_set(limit, "actions", actions);
+    json_decref(actions);
+}
+
+/* What each class may use, and how many requests of it were denied. */
+static void add_classes(json_t *limit, const struct weir_rules *rules, uint32_t rule,
+                        const struct weir_limit_totals *totals)
+{
+    const struct rules_priority *classes = weir_rules_priority(rules);
+    const uint8_t *shed = weir_rules_shed(rules, rule);
+    if (!shed)
+        return;
+    json_t *percents = json_object(), *denied = json_object();
+    for (uint8_t i = 0; i < classes->class_count; i++) {
+        json_object_set_new(percents, classes->names[i], json_integer(shed[i]));
+        json_object_set_new(denied, classes->names[i],
+                            json_integer((json_int_t)totals->class_denied[i]));
+    }
+    json_object_set_new(limit, "shed_percent", percents);
+    json_object_set_new(limit, "denied_by_class", denied);
+}
+
+/* The levels of standing that may use less than all of it. */
+static void add_levels(json_t *limit, const struct weir_rules *rules, uint32_t rule)
+{
+    const uint8_t *percents = weir_rules_by_standing(rules, rule);
+    if (!percents)
+        return;
+    json_t *levels = json_object();
+    for (uint8_t level = 0; level < WEIR_STANDING_LEVELS; level++)
+        if (percents[level] < 100)
+            json_object_set_new(levels, weir_standing_level_name(level),
+                                json_integer(percents[level]));
+    json_object_set_new(limit, "by_standing_percent", levels);
+}
+
+/* The scale that its controller gives it now, and what each signal asks for. */
+static void add_scale(json_t *limit, const struct weir_daemon *daemon, uint32_t rule)
+{
+    struct weir_scale_view view;
+    int place = weir_rules_scale_of(daemon->rules, rule);
+    if (place < 0)
+        return;
+    json_object_set_new(limit, "scale_percent",
+                        json_integer(weir_rules_scale(daemon->rules, (uint32_t)place)));
+    if (!weir_controllers_look(daemon->controllers, daemon->rules, rule, &view))
+        return;
+    json_t *causes = json_object();
+    for (int signal = 0; signal < WEIR_SIGNALS; signal++)
+        if (view.causes[signal] != 0)
+            json_object_set_new(causes, weir_signal_names[signal],
+                                json_integer(view.causes[signal]));
+    json_object_set_new(limit, "controller", json_string(view.adaptive->name));
+    json_object_set_new(limit, "lowest_percent_of_hour", json_integer(view.lowest));
+    if (view.number > 0)
+        json_object_set_new(limit, "number", json_integer(view.number));
+    if (json_object_size(causes) > 0)
+        json_object_set(limit, "scale_causes_percent", causes);
+    json_decref(causes);
+}
+
+json_t *weir_priority_json(const struct weir_rules *rules)
+{
+    static const char *const sources[] = {[RULES_PRIORITY_HEADER] = "header",
+                                          [RULES_PRIORITY_PLAN] = "plan",
+                                          [RULES_PRIORITY_ROUTES] = "routes"};
+    const struct rules_priority *priority = weir_rules_priority(rules);
+    json_t *classes = json_array();
+    for (uint8_t i = 0; i < priority->class_count; i++)
+        json_array_append_new(classes, json_string(priority->names[i]));
+    return json_pack("{s:s, s:o, s:s}", "from", sources[priority->source], "classes", classes,
+                     "default", priority->names[priority->fallback]);
 }
 
 json_t *weir_limit_json(struct weir_daemon *daemon, uint32_t rule)
@@ -84,13 +198,12 @@ json_t *weir_limit_json(struct weir_daemon *daemon, uint32_t rule)
     const struct weir_warn_at *warn_at = weir_rules_warn_at(daemon->rules, rule);
     if (limit && warn_at->count > 0)
         json_object_set_new(limit, "warn_at_percent", warn_at_json(warn_at));
-    const struct weir_steps *steps = weir_rules_steps(daemon->rules, rule);
-    if (limit && steps)
-        json_object_set_new(limit, "steps", steps_json(steps));
-    int scale = weir_rules_scale_of(daemon->rules, rule);
-    if (limit && scale >= 0)
-        json_object_set_new(limit, "scale_percent",
-                            json_integer(weir_rules_scale(daemon->rules, (uint32_t)scale)));
+    if (limit) {
+        add_actions(limit, daemon->rules, rule, &totals);
+        add_classes(limit, daemon->rules, rule, &totals);
+        add_levels(limit, daemon->rules, rule);
+        add_scale(limit, daemon, rule);
+    }
     if (limit && info.when)
         json_object_set_new(limit, "when", json_string(info.when));
     if (limit && info.limit) {

@@ -13,6 +13,9 @@
 /* One limit of the rules in use, and what it has counted; NULL: memory was out. */
 json_t *weir_limit_json(struct weir_daemon *daemon, uint32_t rule);
 
+/* The classes of rules with `priority`; NULL: memory was out. */
+json_t *weir_priority_json(const struct weir_rules *rules);
+
 /* What was denied for the standing of callers, listed beside the limits; NULL: memory was out. */
 json_t *weir_standing_limit_json(const struct weir_daemon *daemon);
 

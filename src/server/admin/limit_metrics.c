@@ -5,6 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "rules/actions/reject.h"
+#include "rules/actions/steps.h"
+
 void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
                         struct weir_limit_totals *totals)
 {
@@ -22,7 +25,26 @@ void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
             totals->trials[outcome] += weir_counted(&counters->trials[outcome]);
         for (int threshold = 0; threshold < WEIR_WARN_MAX; threshold++)
             totals->warnings[threshold] += weir_counted(&counters->warnings[threshold]);
+        for (int action = 0; action < WEIR_ACTIONS; action++)
+            totals->actions[action] += weir_counted(&counters->actions[action]);
+        for (int class = 0; class < RULES_CLASSES_MAX; class ++)
+            totals->class_denied[class] += weir_counted(&counters->class_denied[class]);
     }
+}
+
+unsigned weir_limit_actions(const struct weir_rules *rules, uint32_t rule)
+{
+    const struct weir_steps *steps = weir_rules_steps(rules, rule);
+    const struct weir_reject *reject = weir_rules_reject(rules, rule);
+    unsigned actions = 0;
+    if (!steps && !reject)
+        return 0;
+    for (uint8_t i = 0; steps && i < steps->count; i++)
+        actions |= 1u << steps->list[i].action;
+    if (steps && steps->challenge != 0)
+        actions |= 1u << WEIR_ACTION_CHALLENGE;
+    return actions |
+           1u << (reject && reject->tarpit_ns > 0 ? WEIR_ACTION_TARPIT : WEIR_ACTION_REJECT);
 }
 
 /* The accounts that a limit's states pay from: its own, and one for each further state of a key. */
@@ -56,6 +78,9 @@ struct counted {
     struct weir_rule_info info;
     struct weir_limit_totals totals;
     const struct weir_warn_at *warn_at;
+    unsigned actions;                     /* weir_limit_actions */
+    const uint8_t *shed;                  /* NULL: none */
+    const struct rules_priority *classes; /* NULL: the rules have none */
     struct weir_table_limit_stats table;
 };
 
@@ -141,6 +166,33 @@ static void put_warnings(struct weir_metrics *metrics, const struct counted *lim
             limit->info.name, (unsigned)limit->warn_at->percent[i], limit->totals.warnings[i]);
 }
 
+static bool acts(const struct counted *limit)
+{
+    return limit->actions != 0;
+}
+
+static void put_actions(struct weir_metrics *metrics, const struct counted *limit)
+{
+    for (uint8_t action = WEIR_ACTION_MARK; action < WEIR_ACTIONS; action++)
+        if ((limit->actions >> action & 1) != 0)
+            weir_metrics_put(
+                metrics, "weir_actions_total{limit=\"%s\",action=\"%s\"} %" PRIu64 "\n",
+                limit->info.name, weir_action_name(action), limit->totals.actions[action]);
+}
+
+static bool sheds(const struct counted *limit)
+{
+    return limit->shed;
+}
+
+static void put_classes(struct weir_metrics *metrics, const struct counted *limit)
+{
+    for (uint8_t i = 0; i < limit->classes->class_count; i++)
+        weir_metrics_put(metrics,
+                         "weir_priority_denied_total{limit=\"%s\",class=\"%s\"} %" PRIu64 "\n",
+                         limit->info.name, limit->classes->names[i], limit->totals.class_denied[i]);
+}
+
 static void put_evictions(struct weir_metrics *metrics, const struct counted *limit)
 {
     weir_metrics_put(metrics, "weir_limit_evictions_total{limit=\"%s\"} %" PRIu64 "\n",
@@ -170,6 +222,10 @@ static const struct family families[] = {
      put_candidates},
     {"weir_warnings_total", "Times that a key has reached a threshold, once a period.", warns,
      put_warnings},
+    {"weir_actions_total", "What steps and reject of a limit have made of requests.", acts,
+     put_actions},
+    {"weir_priority_denied_total", "Denials of a limit with shed, by the class of the request.",
+     sheds, put_classes},
     {"weir_limit_evictions_total", "States of a limit that made room for others in a full table.",
      NULL, put_evictions},
     {"weir_limit_overflows_total", "Checks of a limit for whose keys the table had no room.", NULL,
@@ -186,6 +242,9 @@ static void put_family(struct weir_metrics *metrics, const struct family *family
         struct counted limit;
         weir_rules_info(daemon->rules, rule, &limit.info);
         limit.warn_at = weir_rules_warn_at(daemon->rules, rule);
+        limit.actions = weir_limit_actions(daemon->rules, rule);
+        limit.shed = weir_rules_shed(daemon->rules, rule);
+        limit.classes = weir_rules_priority(daemon->rules);
         if (family->concerns && !family->concerns(&limit))
             continue;
         if (!begun)

@@ -10,9 +10,15 @@ struct weir_limit_totals {
     uint64_t allowed, denied, shadow_denied, borrowed;
     uint64_t trials[WEIR_TRIAL_OUTCOMES];
     uint64_t warnings[WEIR_WARN_MAX];
+    uint64_t actions[WEIR_ACTIONS];
+    uint64_t class_denied[RULES_CLASSES_MAX];
 };
 void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
                         struct weir_limit_totals *totals);
+
+/* The actions that a limit may take: a bit for each of enum weir_action; 0: it has neither `steps`
+ * nor `reject`. */
+unsigned weir_limit_actions(const struct weir_rules *rules, uint32_t rule);
 
 /* Requests denied for the standing of their caller, by its level, over all workers. */
 void weir_daemon_standing_refusals(const struct weir_daemon *daemon, uint64_t *suspended,

@@ -87,7 +87,7 @@ def test_only_a_verified_user_counts(weir, tmp_path):
         assert distrusting.check(path="/api/x", ip=BAD).status == 429
     done = run_weir("explain", "-c", EXAMPLE / "weir.yaml", "-p", "/api/x", "-a", "user=mallory")
     assert "standing throttled, of user=mallory, by a list: abuse in October" in done.stdout
-    assert re.search(r"^api: applies\n.*\n    scale  20%$", done.stdout, re.M), done.stdout
+    assert re.search(r"^api: applies\n.*\n    scale  20%: standing throttled 20%$", done.stdout, re.M), done.stdout
 
 
 def test_a_proxy_gets_the_status_of_the_answer(weir):

@@ -174,12 +174,17 @@ def test_explain_and_the_list_of_limits_show_steps(tmp_path):
     with Weir(tmp_path, rules_of(MARKED, SLOW, PROVEN)) as weir, weir.admin() as admin:
         shown = {one["name"]: one["steps"] for one in admin.request("GET", "/v1/limits").json["limits"]}
         assert shown == {"marked": [{"at_percent": 80, "action": "mark"}],
-                         "slow": [{"at_percent": 50, "action": "delay"}],
+                         "slow": [{"at_percent": 50, "action": "delay", "delay_ms": 500}],
                          "proven": [{"at_percent": 50, "action": "challenge"}]}
         for path, line in (("/marked", "mark from 80%"), ("/slow", "delay by 500 ms from 50%"),
                            ("/proven", "challenge from 50%")):
             told = run_weir("explain", "--config", weir.config, "--path", path).stdout
             assert f"    steps  {line}\n" in told
+        told = run_weir("explain", "--config", weir.config, "--path", "/slow", "--cost", 2).stdout
+        assert "    reject 429 after 5 s\n" in told and "\naction delay, by 0.500 s\n" in told
+        told = run_weir("explain", "--config", weir.config, "--path", "/proven", "--cost", 6).stdout
+        assert "    scale  50%: challenge not passed 50%\n" in told
+        assert "\naction challenge\nThe request is denied by proven" in told
 
 
 # --- hold -----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include "rig.h"
 #include "rules/actions/reject.h"
 #include "rules/charge/adaptive.h"
+#include "rules/counter.h"
 #include "table_rig.h"
 
 #ifdef MODEL_QUICK
@@ -430,6 +431,43 @@ static void a_queue_that_sheds_keeps_its_places_in_order_of_arrival(void **state
     close_world();
 }
 
+static uint64_t counted(uint32_t rule, enum weir_action action)
+{
+    return weir_counted(&weir_engine_counters(world.engine, rule)->actions[action]);
+}
+
+static void each_limit_counts_what_it_does_itself(void **state)
+{
+    (void)state;
+    open_world(
+        "plans: {free: {}, paid: {}}\n"
+        "default_plan: free\n"
+        "priority: {from: plan, classes: [paid, free]}\n"
+        "limits:\n"
+        "- {name: a, key: [], rate: 4/h, steps: [{at: 50%, mark: true}], shed: {free: 75%}}\n"
+        "- {name: b, key: [], rate: 10/h, steps: [{at: 30%, delay: 1s}]}\n"
+        "- {name: c, key: [], rate: 1/h, shadow: true, reject: {tarpit: 1s}}\n");
+    world.plan = "free";
+    expect("a", 1, WEIR_ACTION_NONE, 0);
+    expect("a", 1, WEIR_ACTION_MARK, 0);
+    expect("a", 1, WEIR_ACTION_DELAY, SECOND);
+    weir_engine_release(world.engine, decide("a", 1, WEIR_OP_PEEK));
+    expect("a", 1, WEIR_ACTION_REJECT, 0);
+    world.plan = "paid";
+    expect("a", 1, WEIR_ACTION_DELAY, SECOND);
+    expect("a", 1, WEIR_ACTION_REJECT, 0);
+    expect("a", 1, WEIR_ACTION_REJECT, 0);
+    assert_int_equal(counted(0, WEIR_ACTION_MARK), 3);
+    assert_int_equal(counted(0, WEIR_ACTION_REJECT), 3);
+    assert_int_equal(counted(1, WEIR_ACTION_DELAY), 2);
+    assert_int_equal(counted(1, WEIR_ACTION_REJECT), 0);
+    assert_int_equal(counted(2, WEIR_ACTION_TARPIT), 0);
+    const struct weir_engine_counters *counters = weir_engine_counters(world.engine, 0);
+    assert_int_equal(weir_counted(&counters->class_denied[0]), 2);
+    assert_int_equal(weir_counted(&counters->class_denied[1]), 1);
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,6 +478,7 @@ int main(void)
         cmocka_unit_test(a_peek_counts_its_cost_as_a_scale_weighs_it),
         cmocka_unit_test(the_limit_to_blame_shapes_and_the_strictest_denial_counts),
         cmocka_unit_test(shadow_and_unlimited_limits_take_no_step),
+        cmocka_unit_test(each_limit_counts_what_it_does_itself),
         cmocka_unit_test(a_queue_that_sheds_keeps_its_places_in_order_of_arrival),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
