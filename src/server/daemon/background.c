@@ -128,6 +128,11 @@ int weir_background_join_loop(struct weir_background *background, uv_loop_t *loo
     return 0;
 }
 
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
 bool weir_background_close(struct weir_background *background, unsigned patience_ms)
 {
     if (!background)
@@ -139,8 +144,8 @@ bool weir_background_close(struct weir_background *background, unsigned patience
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&background->lock);
+    bool looped = background->looped;
     background->ending = true;
-    background->looped = false;
     pthread_cond_broadcast(&background->changed);
     int err = 0;
     while (!background->ended && err != ETIMEDOUT)
@@ -152,6 +157,10 @@ bool weir_background_close(struct weir_background *background, unsigned patience
     pthread_join(background->thread, NULL);
     pthread_cond_destroy(&background->changed);
     pthread_mutex_destroy(&background->lock);
-    free(background);
+    uv_handle_t *handle = (uv_handle_t *)&background->finished;
+    if (looped && !uv_is_closing(handle))
+        uv_close(handle, on_closed);
+    else
+        free(background);
     return true;
 }

@@ -42,8 +42,9 @@ void weir_background_wait(struct weir_background *background);
 int weir_background_join_loop(struct weir_background *background, uv_loop_t *loop)
     __attribute__((warn_unused_result));
 
-/* Ends the thread, and waits so long at most for a job, whose `done` is not called any more; the
- * loop is closed, or about to be. False: the job hangs, and nothing is freed. NULL is let pass. */
+/* Ends the thread, and waits so long at most for a job, whose `done` is not called any more. A loop
+ * that it has joined has either closed all its handles before, or must run once more: it holds the
+ * memory until then. False: the job hangs, and nothing is freed. NULL is let pass. */
 bool weir_background_close(struct weir_background *background, unsigned patience_ms)
     __attribute__((warn_unused_result));
 
