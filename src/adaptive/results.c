@@ -28,12 +28,14 @@ static uint64_t lower_bound(uint32_t bucket)
     return (UINT64_C(1) << bit) | (uint64_t)fine << (bit - FINE_BITS);
 }
 
-void weir_results_add(struct weir_results *results, const uint64_t *latency_ns, bool failed)
+void weir_results_add(struct weir_results *results, const uint64_t *latency_ns, const bool *failed)
 {
     if (latency_ns)
         results->latencies[bucket_of(*latency_ns)]++;
+    if (!failed)
+        return;
     results->count++;
-    results->failed += failed;
+    results->failed += *failed;
 }
 
 /* The latency that 99 of 100 results do not exceed, by its bucket. */

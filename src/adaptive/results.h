@@ -23,11 +23,11 @@
 
 struct weir_results {
     uint64_t latencies[WEIR_RESULTS_BUCKETS]; /* of those whose latency is known */
-    uint64_t count, failed;
+    uint64_t count, failed;                   /* of those that are known to have failed or not */
 };
 
-/* One request has ended; its latency may not be known. */
-void weir_results_add(struct weir_results *results, const uint64_t *latency_ns, bool failed);
+/* One request has ended. NULL: its latency, or whether it failed, is not known. */
+void weir_results_add(struct weir_results *results, const uint64_t *latency_ns, const bool *failed);
 
 /* The counters of the last seconds, the newest at `next - 1`. */
 struct weir_results_window {

@@ -11,6 +11,7 @@
 #include "engine/generation.h"
 #include "engine/lease_token.h"
 #include "engine/pool.h"
+#include "rules/charge/adaptive.h"
 
 _Static_assert(WEIR_LEASE_TOKEN_TEXT_MAX < WEIR_LEASE_TOKEN_MAX, "a token and its NUL fit");
 
@@ -198,6 +199,23 @@ static void add_both_tries(struct weir_lease_fields *lease, const struct weir_de
     add_possible(lease, entry->lender, entry->borrow->from, entry->borrow->loan_checks);
 }
 
+/* Notes what the limit of a check that gave a lease learns from its end. */
+static void add_learner(struct weir_lease_begun *begun, const struct weir_decision *decision,
+                        uint16_t i)
+{
+    const struct weir_generation *generation = weir_entry_of(decision)->generation;
+    uint32_t rule = decision->checks[i].rule;
+    struct weir_report report;
+    if (!generation || rule >= generation->count || begun->count == WEIR_LEASE_LEARNERS_MAX ||
+        weir_rules_scale_of(generation->rules, rule) < 0)
+        return;
+    weir_decision_report_whole(decision, i, &report);
+    uint64_t used = report.limit > report.remaining ? report.limit - report.remaining : 0;
+    begun->learners[begun->count++] =
+        (struct weir_lease_learner){.limit = weir_lease_limit_id(generation->views[rule].name),
+                                    .in_flight = (uint32_t)used}; /* at most WEIR_LEASES_MAX */
+}
+
 static struct weir_bytes write_lease(const struct weir_decision *decision, char *text)
 {
     struct weir_lease_fields lease; /* not cleared: 800 bytes that nearly no answer needs */
@@ -205,11 +223,15 @@ static struct weir_bytes write_lease(const struct weir_decision *decision, char 
     lease.id = decision->lease.id;
     lease.place = local ? WEIR_LEASE_TOKEN_LOCAL : WEIR_LEASE_TOKEN_TABLE;
     lease.count = 0;
+    lease.begun.ns = decision->now_ns;
+    lease.begun.count = 0;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         /* A repeated request gets what the first one got. */
-        if ((decision->outcomes[i].charged || decision->repeated) && asks_for_lease(check))
+        if ((decision->outcomes[i].charged || decision->repeated) && asks_for_lease(check)) {
             add_lease(&lease, weir_entry_of(decision)->lender, check);
+            add_learner(&lease.begun, decision, i);
+        }
     }
     if (lease.count == 0)
         return (struct weir_bytes){NULL, 0};

@@ -198,6 +198,12 @@ bool weir_engine_apply_candidate(struct weir_decision *decision, const struct we
 int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *decision,
                             struct weir_bytes token) __attribute__((warn_unused_result));
 
+/* When the lease began that a decision of weir_engine_apply_lease ends, and which limits learn from
+ * its end (engine/lease_token.h), as the token says: it counts as a report of the same caller.
+ * Valid until the decision is released. */
+struct weir_lease_begun;
+const struct weir_lease_begun *weir_decision_lease_begun(const struct weir_decision *decision);
+
 /* Queues a decision for the next run. Its deadline_ns, where the front end left it 0, becomes the
  * time of that run and the engine's deadline. */
 void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decision);

@@ -63,6 +63,7 @@ int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *de
     decision->count = lease.count;
     decision->op = WEIR_OP_RELEASE;
     decision->lease.id = lease.id;
+    entry->begun = lease.begun;
     entry->local = weir_place_is_local(engine, lease.place);
     for (uint16_t i = 0; i < lease.count; i++) {
         struct weir_store_name name = {.tag = lease.tag[i]};
@@ -73,6 +74,11 @@ int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *de
             set_named(decision, i, &name);
     }
     return 0;
+}
+
+const struct weir_lease_begun *weir_decision_lease_begun(const struct weir_decision *decision)
+{
+    return &weir_entry_of(decision)->begun;
 }
 
 /* --- Whose answer no client gets ---------------------------------------------------------------

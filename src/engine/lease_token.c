@@ -10,6 +10,10 @@
 #define HEAD_BYTES 9
 #define HASH_BYTES 16
 #define NAME_BYTES 24 /* a tag and a digest */
+#define BEGUN_BYTES 8
+#define LEARNER_BYTES 8
+
+#define PLACE_BITS 4
 
 /* Tells this use of the secret from the hashing of keys. */
 #define LEASE_DOMAIN UINT64_C(0x657361656c726977) /* "wirlease" */
@@ -23,6 +27,13 @@ uint64_t weir_lease_draw(const uint64_t secret[2], uint64_t *counter)
         weir_siphash128(key, counter, sizeof *counter, hash);
     } while (hash[0] == 0);
     return hash[0];
+}
+
+uint32_t weir_lease_limit_id(struct weir_bytes name)
+{
+    uint64_t hash[2];
+    weir_siphash128((const uint64_t[2]){0, 0}, name.data, name.size, hash);
+    return (uint32_t)hash[0];
 }
 
 static int limit_bytes(const struct weir_lease_fields *lease)
@@ -44,11 +55,35 @@ void weir_lease_token_add_name(struct weir_lease_fields *lease, const struct wei
     lease->hash[lease->count++][1] = weir_get64(name->digest + 8);
 }
 
+static size_t begun_bytes(uint8_t learners)
+{
+    return learners > 0 ? BEGUN_BYTES + LEARNER_BYTES * (size_t)learners : 0;
+}
+
+static void write_begun(const struct weir_lease_begun *begun, unsigned char *bytes)
+{
+    weir_put64(bytes, begun->ns);
+    for (uint8_t i = 0; i < begun->count; i++) {
+        const struct weir_lease_learner *of = &begun->learners[i];
+        weir_put64(bytes + BEGUN_BYTES + LEARNER_BYTES * i,
+                   (uint64_t)of->limit << 32 | of->in_flight);
+    }
+}
+
+static void read_begun(struct weir_lease_begun *begun, const unsigned char *bytes)
+{
+    begun->ns = begun->count > 0 ? weir_get64(bytes) : 0;
+    for (uint8_t i = 0; i < begun->count; i++) {
+        uint64_t word = weir_get64(bytes + BEGUN_BYTES + LEARNER_BYTES * i);
+        begun->learners[i] = (struct weir_lease_learner){(uint32_t)(word >> 32), (uint32_t)word};
+    }
+}
+
 size_t weir_lease_token_write(const struct weir_lease_fields *lease, char *text)
 {
     unsigned char bytes[WEIR_LEASE_TOKEN_BYTES_MAX];
     size_t size = HEAD_BYTES;
-    bytes[0] = lease->place;
+    bytes[0] = (unsigned char)(lease->place | lease->begun.count << PLACE_BITS);
     weir_put64(bytes + 1, lease->id);
     for (uint16_t i = 0; i < lease->count; i++, size += HASH_BYTES) {
         if (lease->place == WEIR_LEASE_TOKEN_REMOTE) {
@@ -57,6 +92,9 @@ size_t weir_lease_token_write(const struct weir_lease_fields *lease, char *text)
         }
         weir_lease_token_digest(lease, i, bytes + size);
     }
+    if (lease->begun.count > 0)
+        write_begun(&lease->begun, bytes + size);
+    size += begun_bytes(lease->begun.count);
     return weir_base64url_write(bytes, size, text);
 }
 
@@ -84,9 +122,14 @@ int weir_lease_token_read(struct weir_lease_fields *lease, struct weir_bytes tex
     if (text.size > WEIR_LEASE_TOKEN_TEXT_MAX)
         return WEIR_ERR_SYNTAX;
     int size = (int)weir_base64url_read(text, bytes);
-    if (size < HEAD_BYTES || bytes[0] >= WEIR_LEASE_TOKEN_PLACES)
+    if (size < HEAD_BYTES)
         return WEIR_ERR_SYNTAX;
-    lease->place = bytes[0];
+    lease->place = bytes[0] & ((1 << PLACE_BITS) - 1);
+    lease->begun.count = bytes[0] >> PLACE_BITS;
+    size -= (int)begun_bytes(lease->begun.count);
+    if (lease->place >= WEIR_LEASE_TOKEN_PLACES || lease->begun.count > WEIR_LEASE_LEARNERS_MAX ||
+        size < HEAD_BYTES)
+        return WEIR_ERR_SYNTAX;
     lease->id = weir_get64(bytes + 1);
     lease->count = 0;
     int each = limit_bytes(lease), limits = (size - HEAD_BYTES) / each;
@@ -96,5 +139,6 @@ int weir_lease_token_read(struct weir_lease_fields *lease, struct weir_bytes tex
     for (int at = HEAD_BYTES; at < size; at += each)
         if (!read_limit(lease, bytes + at))
             return WEIR_ERR_SYNTAX;
+    read_begun(&lease->begun, bytes + size);
     return 0;
 }

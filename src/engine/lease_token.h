@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lease tokens: their fields and their text.
  *
- *   byte 0       where the lease is, enum weir_lease_token_place
+ *   byte 0       where the lease is, enum weir_lease_token_place, and 16 times k, 0..3
  *   bytes 1..8   the lease's id, big-endian, not 0
  *   then, 1..WEIR_CHECKS_MAX times, what names a concurrency limit's key:
  *     TABLE, LOCAL   16 bytes: its hash, big-endian
  *     REMOTE         24 bytes: its tag, big-endian, and its digest (struct weir_store_name)
+ *   with k > 0   8 bytes: when it began, by the store's time in ns; then, k times, 8 bytes: what
+ *                names a limit with `adaptive` (weir_lease_limit_id), and what was in flight there
  *
  * as base64url without padding (RFC 4648 section 5): 34 characters for one limit of a table, 44 for
- * one remote; 695 and 1036 for 32. A token holds only hashes and digests, so that its bearer
- * learns nothing, and its id cannot be guessed, so that only its holder can end the lease.
- * Reading is strict: one text for one token, so no padding, no other alphabet, no bits left over,
- * no limit twice over.
+ * one remote; 695 and 1036 for 32; up to 43 more for what follows health. A token holds only hashes
+ * and digests, so that its bearer learns nothing, and its id cannot be guessed, so that only its
+ * holder can end the lease. Reading is strict: one text for one token, so no padding, no other
+ * alphabet, no bits left over, no limit twice over.
  */
 #ifndef WEIR_ENGINE_LEASE_TOKEN_H
 #define WEIR_ENGINE_LEASE_TOKEN_H
 
 #include "store/store.h"
 
-#define WEIR_LEASE_TOKEN_BYTES_MAX (9 + 24 * WEIR_CHECKS_MAX)
+/* Limits that learn from the end of one lease: they fit into tokens that are no longer than
+ * WEIR_LEASE_TOKEN_MAX. */
+#define WEIR_LEASE_LEARNERS_MAX 3
+
+#define WEIR_LEASE_TOKEN_BYTES_MAX (9 + 24 * WEIR_CHECKS_MAX + 8 + 8 * WEIR_LEASE_LEARNERS_MAX)
 #define WEIR_LEASE_TOKEN_TEXT_MAX ((WEIR_LEASE_TOKEN_BYTES_MAX * 4 + 2) / 3)
 
 enum weir_lease_token_place {
@@ -28,13 +34,29 @@ enum weir_lease_token_place {
     WEIR_LEASE_TOKEN_PLACES,
 };
 
+/* What a limit that follows health learns when a lease ends. */
+struct weir_lease_learner {
+    uint32_t limit;     /* weir_lease_limit_id of its name */
+    uint32_t in_flight; /* in its units when the lease began, this one included */
+};
+
+struct weir_lease_begun {
+    uint64_t ns;   /* by the store's time */
+    uint8_t count; /* 0: nothing learns, and `ns` is not valid */
+    struct weir_lease_learner learners[WEIR_LEASE_LEARNERS_MAX];
+};
+
 struct weir_lease_fields {
     uint64_t id;
     uint64_t hash[WEIR_CHECKS_MAX][2]; /* REMOTE: the digest, as two big-endian numbers */
     uint64_t tag[WEIR_CHECKS_MAX];     /* REMOTE */
     uint16_t count;
     uint8_t place; /* enum weir_lease_token_place */
+    struct weir_lease_begun begun;
 };
+
+/* A number for a limit's name: the same in every process. */
+uint32_t weir_lease_limit_id(struct weir_bytes name);
 
 /* Reads the digest of a token's limit `i`; adds a limit that has this name. */
 void weir_lease_token_digest(const struct weir_lease_fields *lease, uint16_t i,

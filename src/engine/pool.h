@@ -19,6 +19,7 @@
 #define WEIR_ENGINE_POOL_H
 
 #include "core/check.h"
+#include "engine/lease_token.h"
 #include "rules/match/checks.h"
 #include "rules/match/standing.h"
 #include "rules/match/strikes.h"
@@ -64,7 +65,8 @@ struct weir_entry {
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];
     struct weir_caller_standing standing;
-    uint64_t standing_ends_ns; /* from the decision on; WEIR_NEVER; valid once it is decided */
+    struct weir_lease_begun begun; /* of a release by its token; else not valid */
+    uint64_t standing_ends_ns;     /* from the decision on; WEIR_NEVER; valid once it is decided */
     struct weir_scratch scratch;
 };
 

@@ -33,6 +33,14 @@ int weir_rules_scale_of(const struct weir_rules *rules, uint32_t rule)
     return rule < rules->rule_count ? (int)rules->rules[rule].adaptive - 1 : -1;
 }
 
+bool weir_adaptive_judges(const struct weir_adaptive *adaptive, uint32_t status)
+{
+    for (size_t i = 0; i < sizeof adaptive->failures && status == 0; i++)
+        if (adaptive->failures[i] != 0)
+            return false;
+    return true;
+}
+
 bool weir_adaptive_failed(const struct weir_adaptive *adaptive, uint32_t status,
                           uint64_t latency_ns)
 {

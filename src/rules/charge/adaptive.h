@@ -63,6 +63,10 @@ uint8_t weir_rules_scale(const struct weir_rules *rules, uint32_t place);
 /* The number of the scale of a limit, or -1: it follows no controller. */
 int weir_rules_scale_of(const struct weir_rules *rules, uint32_t rule);
 
+/* Whether this status shows if a request has failed. `status` 0, not known, does not where the
+ * controller looks at statuses. */
+bool weir_adaptive_judges(const struct weir_adaptive *adaptive, uint32_t status);
+
 /* Whether a request that ended so has failed. `status` 0: not known. */
 bool weir_adaptive_failed(const struct weir_adaptive *adaptive, uint32_t status,
                           uint64_t latency_ns);

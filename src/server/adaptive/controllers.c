@@ -8,6 +8,7 @@
 
 #include "adaptive/results.h"
 #include "core/bytes.h"
+#include "engine/lease_token.h"
 #include "server/adaptive/kernel_files.h"
 
 #define LOG_EVERY_NS UINT64_C(10000000000)
@@ -31,6 +32,7 @@ struct follower {
     const struct weir_adaptive_limit *limit;
     const struct weir_adaptive *adaptive; /* its controller, as the rules have it */
     const char *name;
+    uint32_t id; /* weir_lease_limit_id */
     union {
         struct weir_aimd aimd;
         struct weir_gradient2 gradient2;
@@ -242,6 +244,7 @@ int weir_controllers_set_rules(struct weir_controllers *controllers, struct weir
         followers[i].limit = &limits[i];
         followers[i].adaptive = &adaptive[limits[i].adaptive];
         followers[i].name = info.name;
+        followers[i].id = weir_lease_limit_id((struct weir_bytes){info.name, strlen(info.name)});
         fill_follower(controllers, &followers[i]);
     }
     free(controllers->list);
@@ -331,7 +334,7 @@ static void learn(struct weir_controllers *controllers, struct follower *followe
         break;
     default:
         weir_results_add(&controller->results, ended->has_latency ? &ended->latency_ns : NULL,
-                         result.failed);
+                         weir_adaptive_judges(adaptive, ended->status) ? &result.failed : NULL);
         return; /* the next tick looks */
     }
     set_scale(controllers, follower, ended->now_ns);
@@ -378,6 +381,22 @@ void weir_controllers_ended(struct weir_controllers *controllers, const struct w
 
     if (follower)
         learn(controllers, follower, ended);
+    pthread_mutex_unlock(&controllers->lock);
+}
+
+void weir_controllers_released(struct weir_controllers *controllers,
+                               const struct weir_lease_begun *begun, struct weir_ended ended)
+{
+    pthread_mutex_lock(&controllers->lock);
+    for (uint32_t i = 0; i < controllers->follower_count; i++) {
+        struct follower *follower = &controllers->followers[i];
+
+        for (uint8_t k = 0; k < begun->count; k++) {
+            ended.in_flight = begun->learners[k].in_flight;
+            if (begun->learners[k].limit == follower->id)
+                learn(controllers, follower, &ended);
+        }
+    }
     pthread_mutex_unlock(&controllers->lock);
 }
 

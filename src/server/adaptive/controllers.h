@@ -3,6 +3,7 @@
  * scales of the limits that follow them (rules/charge/adaptive.h).
  *
  *   ended   a request has ended: any worker, when a settlement or a report tells it
+ *   released   a lease has ended: its token says when it began
  *   push    a signal comes from outside: POST /v1/health
  *   tick    once a second: reads the machine, looks readings up in the tables
  *
@@ -44,7 +45,7 @@ struct weir_ended {
     uint64_t now_ns, latency_ns;
     bool has_latency;
     uint32_t status;    /* 100..599; 0: not known */
-    uint32_t in_flight; /* WEIR_IN_FLIGHT_UNKNOWN */
+    uint32_t in_flight; /* WEIR_IN_FLIGHT_UNKNOWN: of limits that are not on concurrency */
 };
 
 /* Status and latency in one word, for the time until a request's decision is done: 10 bits and 54
@@ -56,6 +57,11 @@ struct weir_ended weir_ended_unpack(uint64_t packed, uint64_t now_ns);
  * follows no controller. */
 void weir_controllers_ended(struct weir_controllers *controllers, const struct weir_rules *rules,
                             uint32_t rule, const struct weir_ended *ended);
+
+/* A lease has ended: the limits that its token names learn, with what was in flight as it began. */
+struct weir_lease_begun;
+void weir_controllers_released(struct weir_controllers *controllers,
+                               const struct weir_lease_begun *begun, struct weir_ended ended);
 
 /* Takes a reading of a pushed signal, for one controller or (name.data NULL) for all that have it
  * pushed. Returns how many took it. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/adaptive/released.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
@@ -408,6 +409,7 @@ static void release_write(struct weir_slot *slot, struct weir_output *output)
 {
     static const char done[] = "{\"released\":true}";
     const struct weir_decision *decision = slot->decision;
+    weir_released_tell(slot->connection->worker, decision, (uint32_t)slot->outcome);
     if (decision->error)
         weir_http_write_problem(slot, output, WEIR_HTTP_503, weir_error_text(decision->error));
     else if (decision->verdict == WEIR_DENIED)
@@ -423,8 +425,9 @@ void weir_release_handle(struct weir_http_call *call)
     if (!weir_http_json_post(call))
         return;
     struct weir_reason reason = {{0}};
-    struct weir_bytes lease, body = call->request->body;
-    int err = weir_release_json_parse((char *)(uintptr_t)body.data, body.size, &lease, &reason);
+    struct weir_release_json release;
+    struct weir_bytes body = call->request->body;
+    int err = weir_release_json_parse((char *)(uintptr_t)body.data, body.size, &release, &reason);
     if (err < 0) {
         weir_http_refuse(call, err, &reason);
         return;
@@ -434,9 +437,11 @@ void weir_release_handle(struct weir_http_call *call)
         weir_http_problem(call, WEIR_HTTP_503, NULL, "overloaded");
         return;
     }
-    err = weir_engine_apply_lease(call->worker->engine, decision, lease);
+    err = weir_engine_apply_lease(call->worker->engine, decision, release.lease);
     if (err == 0) {
-        weir_http_wait(call, decision, release_write);
+        struct weir_slot *slot = weir_http_wait(call, decision, release_write);
+        if (slot)
+            slot->outcome = release.status;
         return;
     }
     weir_worker_give(call->worker, decision);

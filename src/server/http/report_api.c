@@ -12,17 +12,30 @@
 #include "server/http/reserve_api.h"
 #include "wire/json/settle.h"
 
+/* What is in flight at a limit, this request included; only concurrency limits know. */
+static uint32_t in_flight(const struct weir_decision *decision, uint16_t i)
+{
+    const struct weir_limit *limit = decision->checks[i].limit;
+    struct weir_report report;
+
+    if (!limit || limit->spec.algorithm != WEIR_CONCURRENCY || decision->error != 0)
+        return WEIR_IN_FLIGHT_UNKNOWN;
+    weir_decision_report_whole(decision, i, &report);
+    return report.limit > report.remaining ? (uint32_t)(report.limit - report.remaining) : 0;
+}
+
 /* The limits that applied, and penalties, learn how the request ended. Returns how many there are.
  */
 static uint32_t tell_limits(struct weir_worker *worker, const struct weir_decision *decision,
                             uint64_t outcome)
 {
-    const struct weir_ended ended = weir_ended_unpack(outcome, weir_worker_time(worker));
+    struct weir_ended ended = weir_ended_unpack(outcome, weir_worker_time(worker));
     uint32_t limits = 0;
 
     for (uint16_t i = 0; i < decision->count; limits++) {
         uint32_t rule = decision->checks[i].rule;
 
+        ended.in_flight = in_flight(decision, i);
         if (worker->controllers)
             weir_controllers_ended(worker->controllers, weir_decision_rules(decision), rule,
                                    &ended);

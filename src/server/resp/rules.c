@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/adaptive/released.h"
 #include "server/reserve/reserve.h"
 #include "server/resp/decide.h"
 #include "server/resp/reply.h"
@@ -355,6 +356,7 @@ static void reset_write(struct weir_slot *slot, struct weir_output *output)
 /* A lease on several limits is one. */
 static void release_write(struct weir_slot *slot, struct weir_output *output)
 {
+    weir_released_tell(slot->connection->worker, slot->decision, 0);
     weir_resp_write_count(slot, output, slot->decision->verdict == WEIR_ALLOWED,
                           slot->decision->error);
     weir_worker_give(slot->connection->worker, slot->decision);

@@ -265,7 +265,20 @@ int weir_check_cursor_next(struct weir_check_cursor *cursor, struct weir_check_j
     return more;
 }
 
-int weir_release_json_parse(char *text, size_t size, struct weir_bytes *lease,
+static int release_member(struct json_scan *scan, struct weir_bytes name,
+                          struct weir_release_json *release)
+{
+    bool lease = equals(name, "lease", 5), status = equals(name, "status", 6);
+
+    if (!lease && !status)
+        return fail_with_name(scan, WEIR_ERR_SYNTAX, name.data - 1, "unknown field", name);
+    if (lease ? release->lease.data != NULL : release->status != 0)
+        return fail_with_name(scan, WEIR_ERR_SYNTAX, name.data - 1, "given twice:", name);
+    scan->field = lease ? "lease" : "status";
+    return lease ? json_scan_string(scan, &release->lease) : status_read(scan, &release->status);
+}
+
+int weir_release_json_parse(char *text, size_t size, struct weir_release_json *release,
                             struct weir_reason *reason)
 {
     struct json_scan scan = {
@@ -274,20 +287,15 @@ int weir_release_json_parse(char *text, size_t size, struct weir_bytes *lease,
     uint32_t count = 0;
     int more = json_scan_object(&scan);
 
+    *release = (struct weir_release_json){.status = 0};
     while (more == 0) {
         scan.field = NULL;
-        more = json_scan_member(&scan, count, &name);
+        more = json_scan_member(&scan, count++, &name);
         if (more <= 0)
             break;
-        if (count++ > 0 || !equals(name, "lease", 5)) {
-            return fail_with_name(&scan, WEIR_ERR_SYNTAX, name.data - 1,
-                                  count > 1 ? "only \"lease\" is allowed, not" : "unknown field",
-                                  name);
-        }
-        scan.field = "lease";
-        more = json_scan_string(&scan, lease);
+        more = release_member(&scan, name, release);
     }
-    if (more == 0 && count == 0)
+    if (more == 0 && !release->lease.data)
         return json_scan_fail(&scan, WEIR_ERR_SYNTAX, scan.at, "\"lease\" is required");
     return more < 0 ? more : json_scan_end(&scan);
 }

@@ -59,8 +59,14 @@ void weir_check_cursor_init(struct weir_check_cursor *cursor, char *text, size_t
 int weir_check_cursor_next(struct weir_check_cursor *cursor, struct weir_check_json *check,
                            struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* {"lease":"..."} of /v1/release, nothing else. Returns 0 or an error as above. */
-int weir_release_json_parse(char *text, size_t size, struct weir_bytes *lease,
+struct weir_release_json {
+    struct weir_bytes lease;
+    uint64_t status; /* 100 to 599; 0: none is given */
+};
+
+/* {"lease":"...","status":200} of /v1/release, where the status may be absent. Returns 0 or an
+ * error as above. */
+int weir_release_json_parse(char *text, size_t size, struct weir_release_json *release,
                             struct weir_reason *reason) __attribute__((warn_unused_result));
 
 #endif

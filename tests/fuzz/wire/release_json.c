@@ -7,11 +7,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct weir_reason reason = {""};
-    struct weir_bytes lease = {0};
+    struct weir_release_json release;
     char *text = fuzz_copy(data, size);
-    int err = weir_release_json_parse(text, size, &lease, &reason);
+    int err = weir_release_json_parse(text, size, &release, &reason);
     REQUIRE((err < 0) == (reason.text[0] != '\0'));
-    REQUIRE(err < 0 || (lease.data >= text && lease.data + lease.size <= text + size));
+    REQUIRE(err < 0 ||
+            (release.lease.data >= text && release.lease.data + release.lease.size <= text + size));
+    REQUIRE(err < 0 || release.status == 0 || (release.status >= 100 && release.status <= 599));
     free(text);
     return 0;
 }

@@ -4,6 +4,7 @@ and what an operator sees of them. The arithmetic has unit tests; here it meets 
 
 import json
 import re
+import time
 
 import pytest
 
@@ -116,6 +117,71 @@ def test_a_scale_leaves_no_less_than_the_minimum(tmp_path):
         assert health(weir)["limits"][0]["limit"] == 30
         assert scale_of(weir, "slots") == 2
         assert weir.check(cost=30).status == 200
+
+
+def release(weir, lease, **more):
+    with weir.client() as client:
+        return client.post("/v1/release", {"lease": lease, **more})
+
+
+def number_of(weir):
+    return health(weir)["limits"][0]["limit"]
+
+
+def test_a_release_is_a_result_once(tmp_path):
+    with Weir(tmp_path, rules(SLOTS, INFLIGHT)) as weir:
+        lease = weir.check().json["lease"]
+        assert release(weir, lease, status=503).json == {"released": True}
+        assert number_of(weir) == 50
+        assert release(weir, lease, status=503).status == 404
+        assert number_of(weir) == 50
+        assert release(weir, weir.check().json["lease"], status=99).status == 400
+
+
+def test_a_release_tells_how_long_the_lease_lasted(tmp_path):
+    slow = {"inflight": {**INFLIGHT["inflight"], "on": ["timeout 5ms"]}}
+    with Weir(tmp_path, rules(SLOTS, slow)) as weir:
+        lease = weir.check().json["lease"]
+        begun = time.monotonic()
+        wait_until(lambda: time.monotonic() - begun > 0.006, what="the timeout")
+        assert release(weir, lease).status == 200
+        assert number_of(weir) == 50
+
+
+def test_releases_make_a_p99_and_no_errors(tmp_path):
+    table = {"backend": {"signals": {"p99": "outcomes", "errors": "outcomes"},
+                         "table": [{"p99": "10min", "x": "50%"}, {"errors": "1%", "x": "50%"}]}}
+    with Weir(tmp_path, rules({**SLOTS, "adaptive": "backend"}, table)) as weir:
+        for _ in range(25):
+            assert release(weir, weir.check().json["lease"]).status == 200
+
+        def readings():
+            return {one["name"]: one["value"] for one in health(weir)["controllers"][0]["signals"]}
+
+        wait_until(lambda: readings()["p99_ms"] is not None, what="the latency of leases")
+        assert readings()["errors_percent"] is None  # a release without a status does not say
+
+
+def test_aimd_grows_only_while_half_of_its_number_is_in_flight(tmp_path):
+    with Weir(tmp_path, rules(SLOTS, INFLIGHT)) as weir:
+        report(weir, {"status": 503})
+        for _ in range(110):
+            report(weir, {"status": 200})
+        assert number_of(weir) == 50
+        leases = [weir.check().json["lease"] for _ in range(24)]
+        for lease in leases:
+            release(weir, lease, status=200)
+        assert number_of(weir) == 50
+        leases = [weir.check().json["lease"] for _ in range(40)]
+        for _ in range(55):
+            report(weir, {"status": 200})
+        assert number_of(weir) == 51
+        for lease in leases:  # those that began as 26 and more were in flight
+            release(weir, lease, status=200)
+        for _ in range(2):
+            for lease in [weir.check().json["lease"] for _ in range(50)]:
+                release(weir, lease, status=200)
+        assert number_of(weir) == 52
 
 
 def test_a_settlement_is_a_result_once(tmp_path):

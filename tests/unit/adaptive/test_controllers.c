@@ -244,6 +244,63 @@ static void gradient_follows_the_published_formula(void **state)
     }
 }
 
+/* Latencies from nothing to hours, times that go back, any number in flight: the limits stay
+ * within their bounds, and each moves by no more in one step than its header states. */
+static void nothing_that_is_reported_leaves_the_bounds(void **state)
+{
+    struct weir_gradient2 gradient;
+    struct weir_aimd aimd;
+    uint32_t random = 1;
+    uint64_t now_ns = S;
+
+    weir_gradient2_init(&gradient, &gradient_spec);
+    weir_aimd_init(&aimd, &aimd_spec);
+    for (uint32_t i = 0; i < 1000000; i++) {
+        random = random * 1664525 + 1013904223;
+
+        uint64_t latency_ns = UINT64_C(1) << (random >> 8) % 45;
+        uint32_t in_flight = random % 7 == 0 ? WEIR_IN_FLIGHT_UNKNOWN : (random >> 10) % 4000;
+        struct weir_result one = result(now_ns, latency_ns, in_flight, random % 97 == 0);
+        double before = gradient.limit;
+        uint64_t aimd_before = aimd.limit_q16;
+
+        weir_gradient2_update(&gradient, &gradient_spec, &one);
+        aimd_take(&aimd, one);
+        assert_in_range(weir_gradient2_limit(&gradient), 4, 200);
+        assert_in_range(weir_aimd_limit(&aimd), 20, 2000);
+        assert_true(gradient.limit >= before * 0.9 - 0.001 && gradient.limit <= before + 0.801);
+        assert_true(aimd.limit_q16 + aimd.limit_q16 / 8 >= aimd_before);
+        now_ns += random % 5 == 0 ? 3 * S : (random >> 20) * 1000;
+        if (random % 1000 == 0 && now_ns > 20 * S)
+            now_ns -= 10 * S;
+    }
+}
+
+/* A recorded day in small: steady, a backend that dies for a minute, and comes back. AIMD is at its
+ * minimum within that minute, and back at what it was after (max - min) / increase round trips,
+ * while its number is in use. */
+static void aimd_survives_a_minute_without_a_backend(void **state)
+{
+    static const struct weir_aimd_spec spec = {10, 100, 1, 90};
+    struct weir_aimd aimd;
+    uint64_t now_ns = 100 * S, died_ns;
+
+    weir_aimd_init(&aimd, &spec);
+    for (died_ns = now_ns; now_ns < died_ns + 60 * S; now_ns += S / 10) {
+        struct weir_result one = {now_ns, S, weir_aimd_limit(&aimd), true};
+
+        weir_aimd_update(&aimd, &spec, &one);
+    }
+    assert_int_equal(weir_aimd_limit(&aimd), 10);
+    for (uint32_t round_trip = 0; round_trip < 92; round_trip++)
+        for (uint32_t i = weir_aimd_limit(&aimd); i > 0; i--) {
+            struct weir_result one = {now_ns += MS, 10 * MS, weir_aimd_limit(&aimd), false};
+
+            weir_aimd_update(&aimd, &spec, &one);
+        }
+    assert_in_range(weir_aimd_limit(&aimd), 99, 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +316,8 @@ int main(void)
         cmocka_unit_test(two_kinds_of_requests_do_not_lower_it),
         cmocka_unit_test(an_idle_gap_changes_nothing),
         cmocka_unit_test(gradient_does_not_grow_while_it_is_not_used),
+        cmocka_unit_test(nothing_that_is_reported_leaves_the_bounds),
+        cmocka_unit_test(aimd_survives_a_minute_without_a_backend),
         cmocka_unit_test(gradient_follows_the_published_formula),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,13 +34,13 @@ static void look(uint64_t now_ns)
 
 static void add(uint64_t latency_ns, bool failed)
 {
-    weir_results_add(&results, &latency_ns, failed);
+    weir_results_add(&results, &latency_ns, &failed);
 }
 
 static void a_result_without_a_latency_counts_for_errors_only(void **state)
 {
     for (int i = 0; i < 100; i++)
-        weir_results_add(&results, NULL, i < 25);
+        weir_results_add(&results, NULL, &(bool){i < 25});
     look(S);
     assert_int_equal(readings[WEIR_SIGNAL_P99].until_ns, 0);
     assert_int_equal(readings[WEIR_SIGNAL_ERRORS].value, 2500);

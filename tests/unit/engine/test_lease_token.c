@@ -39,6 +39,37 @@ static void a_lease_of_any_size_comes_back_as_it_was(void **state)
     }
 }
 
+static void what_learns_from_a_lease_comes_back_as_it_was(void **state)
+{
+    for (uint16_t count = 1; count <= WEIR_CHECKS_MAX; count++) {
+        for (uint8_t learners = 1; learners <= WEIR_LEASE_LEARNERS_MAX; learners++) {
+            struct weir_lease_fields in = sample(count), out;
+            char text[WEIR_LEASE_TOKEN_TEXT_MAX + 1];
+            in.place = count % WEIR_LEASE_TOKEN_PLACES;
+            in.begun = (struct weir_lease_begun){.ns = UINT64_C(1) << count, .count = learners};
+            for (uint8_t i = 0; i < learners; i++)
+                in.begun.learners[i] = (struct weir_lease_learner){UINT32_MAX - i, count * i};
+            size_t size = weir_lease_token_write(&in, text);
+            assert_in_range(size, 0, WEIR_LEASE_TOKEN_TEXT_MAX);
+            assert_int_equal(read_text(&out, text, size), 0);
+            assert_true(out.place == in.place && out.count == count);
+            assert_int_equal(out.begun.ns, in.begun.ns);
+            assert_int_equal(out.begun.count, learners);
+            assert_memory_equal(out.begun.learners, in.begun.learners,
+                                learners * sizeof in.begun.learners[0]);
+            for (size_t cut = 1; cut < 20; cut++) /* whole limits less make another token */
+                if ((size - cut) % 2 == 1)
+                    assert_true(read_text(&out, text, size - cut) < 0 || out.count < count);
+        }
+    }
+    struct weir_lease_fields four = sample(1), out;
+    char text[WEIR_LEASE_TOKEN_TEXT_MAX + 44];
+    four.begun.count = WEIR_LEASE_LEARNERS_MAX;
+    size_t size = weir_lease_token_write(&four, text);
+    text[0] = 'Q'; /* 4 learners, the first of 6 bits at a time */
+    assert_int_equal(read_text(&out, text, size), WEIR_ERR_SYNTAX);
+}
+
 static void the_text_is_base64url_without_padding(void **state)
 {
     struct weir_lease_fields lease = sample(1);
@@ -149,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lease_of_any_size_comes_back_as_it_was),
+        cmocka_unit_test(what_learns_from_a_lease_comes_back_as_it_was),
         cmocka_unit_test(the_text_is_base64url_without_padding),
         cmocka_unit_test(every_prefix_and_every_longer_text_is_refused),
         cmocka_unit_test(bytes_outside_the_alphabet_are_refused_wherever_they_stand),
