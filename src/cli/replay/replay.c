@@ -17,6 +17,7 @@
 #include "cli/replay/health.h"
 #include "cli/replay/lines.h"
 #include "cli/replay/outcomes.h"
+#include "cli/replay/penalties.h"
 #include "cli/replay/report.h"
 #include "cli/replay/request.h"
 #include "cli/replay/state.h"
@@ -44,9 +45,11 @@ struct replay {
     struct replay_decisions *decisions; /* NULL: not asked for */
     struct replay_outcomes *outcomes;
     struct replay_trials *trials;
-    struct replay_health *health; /* NULL: no limit follows a controller */
-    bool settling;                /* an outcome, not a line */
-    bool measuring;               /* see replay_measure */
+    struct replay_health *health;       /* NULL: no limit follows a controller */
+    struct replay_penalties *penalties; /* NULL: the rules have none */
+    struct weir_decision *ended;        /* of the current line: its outcome may be a strike */
+    bool settling;                      /* an outcome, not a line */
+    bool measuring;                     /* see replay_measure */
     struct replay_totals totals;
     struct replay_request request; /* the current line's */
     uint64_t now_ns;
@@ -132,6 +135,16 @@ static void take_warning(void *context, const struct weir_warning *warning)
     (void)warning;
 }
 
+/* Moves ladders; the engine calls it from within weir_engine_run and weir_engine_strike_outcome. */
+static void take_strike(void *context, const struct weir_struck *struck)
+{
+    struct replay *replay = context;
+    char name[REPLAY_NAME_MAX(WEIR_SCRATCH_BYTES)];
+    struct weir_bytes key = replay_request_name(&replay->request, struck->strike->check.key, name);
+    if (replay_penalties_strike(replay->penalties, struck, key) < 0)
+        replay->error = WEIR_ERR_MEMORY;
+}
+
 /* Counts and writes a decision; the engine calls it from within weir_engine_run. */
 static void take_decision(void *context, struct weir_decision *decision)
 {
@@ -172,7 +185,11 @@ static void take_decision(void *context, struct weir_decision *decision)
         replay_health_add(replay->health, decision, replay->now_ns, replay->request.latency_ns,
                           replay->request.status) < 0)
         replay->error = WEIR_ERR_MEMORY;
-    weir_engine_release(replay->engine, decision);
+    if (replay->penalties && replay->request.status != 0 && !replay->request.dry_run &&
+        decision->verdict == WEIR_ALLOWED)
+        replay->ended = decision;
+    else
+        weir_engine_release(replay->engine, decision);
 }
 
 /* The time at which the current line will be decided. */
@@ -229,6 +246,8 @@ static int replay_line(void *context, const struct replay_line *line, struct wei
     settle_due(replay);
     if (replay->health)
         replay_health_move(replay->health, line_clock(replay));
+    if (replay->penalties)
+        replay_penalties_move(replay->penalties, line_clock(replay));
     struct weir_decision *decision = weir_engine_take(replay->engine);
     if (!decision)
         return WEIR_ERR_FULL;
@@ -243,7 +262,12 @@ static int replay_line(void *context, const struct replay_line *line, struct wei
                                replay->request.status);
     move_time(replay, replay->request.t_ns);
     weir_engine_queue(replay->engine, decision);
+    replay->ended = NULL;
     weir_engine_run(replay->engine, replay->now_ns);
+    if (replay->ended) {
+        weir_engine_strike_outcome(replay->engine, replay->ended, (unsigned)replay->request.status);
+        weir_engine_release(replay->engine, replay->ended);
+    }
     return replay->error;
 }
 
@@ -261,7 +285,12 @@ static int open_engine(struct replay *replay)
         cli_error("%s", reason.text[0] != '\0' ? reason.text : weir_error_text(error));
         return error;
     }
-    error = weir_store_embedded_open(&replay->store, replay->table);
+    if (replay->standing && weir_rules_penalty_count(replay->rules) > 0 &&
+        !(replay->penalties =
+              replay_penalties_open(replay->rules, replay->standing, given->keys_max)))
+        error = WEIR_ERR_MEMORY;
+    if (error == 0)
+        error = weir_store_embedded_open(&replay->store, replay->table);
     if (error == 0 && weir_rules_prepare(replay->rules, prepare_limit, replay->store) < 0)
         return WEIR_ERR_FULL; /* prepare_limit has told it */
     if (error == 0) {
@@ -276,6 +305,8 @@ static int open_engine(struct replay *replay)
                                               .warn = take_warning,
                                               .tried = take_trial,
                                               .tried_context = replay,
+                                              .strike = replay->penalties ? take_strike : NULL,
+                                              .strike_context = replay,
                                               .clock = line_clock,
                                               .clock_context = replay,
                                               .text_keys = true};
@@ -365,6 +396,7 @@ static void close_replay(struct replay *replay)
     replay_health_close(replay->health);
     if (replay->engine)
         weir_engine_close(replay->engine);
+    replay_penalties_close(replay->penalties);
     if (replay->store)
         replay->store->ops->close(replay->store);
     if (replay->table)
@@ -384,6 +416,8 @@ static void report(const struct replay *replay)
     replay_trials_print(replay->trials, out);
     if (replay->health)
         replay_health_print(replay->health, out);
+    if (replay->penalties)
+        replay_penalties_print(replay->penalties, out, options->top);
     if (replay->compare)
         replay_compare_print(replay->compare, out);
     struct weir_table_stats stats;

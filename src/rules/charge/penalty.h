@@ -44,6 +44,21 @@ bool weir_rules_penalty_denial(const struct weir_rules *rules, uint32_t number, 
 /* Whether an outcome with this HTTP status is a strike of a penalty. */
 bool weir_rules_penalty_outcome(const struct weir_rules *rules, uint32_t number, unsigned status);
 
+/* The ladder of a penalty for one value. */
+struct weir_penalty_term {
+    const struct weir_penalty *penalty;
+    const struct weir_ladder_state *state;
+};
+
+/* Fills the entry of a term that runs at now_ns. False: none does. */
+bool weir_penalty_entry(const struct weir_penalty_term *term, uint64_t now_ns,
+                        struct weir_standing_entry *entry);
+
+/* The strictest of the terms of one value that run at now_ns: fills its entry and returns its
+ * index; -1: none runs. *due_ns: when it ends, if another one lasts longer; else 0. */
+int weir_penalty_strictest(const struct weir_penalty_term *terms, uint32_t count, uint64_t now_ns,
+                           struct weir_standing_entry *entry, uint64_t *due_ns);
+
 /* The limit that counts the strikes of a penalty, as its states are called: "NAME~strikes". */
 const struct weir_limit *weir_rules_penalty_limit(const struct weir_rules *rules, uint32_t number);
 

@@ -239,51 +239,36 @@ static void add_due(struct weir_penalties *penalties, const struct weir_queued_s
     penalties->due[penalties->due_count++].at_ns = at_ns;
 }
 
-/* The entry of one ladder at a time; false: none of its terms runs. */
-static bool entry_of(const struct weir_penalty *penalty, const struct weir_ladder_state *state,
-                     uint64_t now_ns, struct weir_standing_entry *entry)
+/* All ladders of the value whose penalties the rules have, with the work's own as it is to be.
+ * Returns how many; the work's is the last, if its penalty is there. */
+static uint32_t terms_of(const struct work *work, const struct weir_ladder_state *own,
+                         struct weir_penalty_term terms[WEIR_KEEPER_LADDERS_MAX + 1])
 {
-    const struct weir_ladder_step *step = weir_ladder_at(&penalty->ladder, state);
+    const struct weir_keeper_ladders *found = &work->call.found;
+    uint32_t count = 0;
 
-    if (!step || state->until_ns <= now_ns)
-        return false;
-    *entry = (struct weir_standing_entry){.since_ns = now_ns,
-                                          .until_ns = state->until_ns,
-                                          .level = step->level,
-                                          .origin = WEIR_STANDING_BY_PENALTY,
-                                          .reason_size = (uint8_t)penalty->name.size};
-    memcpy(entry->reason, penalty->name.data, penalty->name.size);
-    return true;
+    for (uint32_t i = 0; i <= found->count; i++) {
+        bool mine = i == found->count;
+        const char *name = mine ? work->strike.penalty : found->ladders[i].penalty;
+        const struct weir_penalty *penalty = find_penalty(work->penalties, name, work->strike.kind);
+
+        if (!penalty || (!mine && strcmp(name, work->strike.penalty) == 0))
+            continue;
+        terms[count++] = (struct weir_penalty_term){penalty, mine ? own : &found->ladders[i].state};
+    }
+    return count;
 }
 
 /* The strictest of the terms that run, with the work's own state as it will be. Sets due_ns.
  * Returns whether one runs; *own: it is that of the work's penalty. */
-static bool choose(struct work *work, uint64_t now_ns, struct weir_standing_entry *best, bool *own)
+static bool choose(struct work *work, struct weir_standing_entry *best, bool *own)
 {
-    const struct weir_keeper_ladders *found = &work->call.found;
-    struct weir_standing_entry entry;
-    uint64_t last_ns = 0;
-    bool any = false;
+    struct weir_penalty_term terms[WEIR_KEEPER_LADDERS_MAX + 1];
+    uint32_t count = terms_of(work, &work->call.swap.next, terms);
+    int at = weir_penalty_strictest(terms, count, work->call.now_ns, best, &work->due_ns);
 
-    *own = false;
-    for (uint32_t i = 0; i <= found->count; i++) {
-        const char *name = i < found->count ? found->ladders[i].penalty : work->strike.penalty;
-        bool mine = strcmp(name, work->strike.penalty) == 0;
-        const struct weir_penalty *penalty = find_penalty(work->penalties, name, work->strike.kind);
-
-        if ((mine && i < found->count) || !penalty ||
-            !entry_of(penalty, mine ? &work->call.swap.next : &found->ladders[i].state, now_ns,
-                      &entry))
-            continue;
-        last_ns = entry.until_ns > last_ns ? entry.until_ns : last_ns;
-        if (any && !weir_standing_before(&entry, best))
-            continue;
-        *best = entry;
-        *own = mine;
-        any = true;
-    }
-    work->due_ns = any && best->until_ns < last_ns ? best->until_ns : 0;
-    return any;
+    *own = at >= 0 && (uint32_t)at + 1 == count;
+    return at >= 0;
 }
 
 static void work_read(struct work *work);
@@ -294,16 +279,22 @@ static bool is_same(const struct weir_ladder_state *one, const struct weir_ladde
            one->clean_ns == other->clean_ns;
 }
 
+/* The state of the work's own ladder, as it was read; all zero: there is none. */
+static struct weir_ladder_state state_of(const struct work *work)
+{
+    const struct weir_keeper_ladders *found = &work->call.found;
+
+    for (uint32_t i = 0; i < found->count; i++)
+        if (strcmp(found->ladders[i].penalty, work->strike.penalty) == 0)
+            return found->ladders[i].state;
+    return (struct weir_ladder_state){.step = 0};
+}
+
 /* Computes the next state from the one that was read. */
 static void move(struct work *work, const struct weir_ladder *ladder)
 {
-    const struct weir_keeper_ladders *found = &work->call.found;
     struct weir_keeper_swap *swap = &work->call.swap;
 
-    swap->expected = (struct weir_ladder_state){.step = 0};
-    for (uint32_t i = 0; i < found->count; i++)
-        if (strcmp(found->ladders[i].penalty, work->strike.penalty) == 0)
-            swap->expected = found->ladders[i].state;
     swap->next = swap->expected;
     if (work->struck_ns > 0)
         weir_ladder_strike(ladder, &swap->next, work->struck_ns);
@@ -377,18 +368,13 @@ static void on_swapped(struct weir_ladder_call *call)
  * was decided: then it was no strike. */
 static bool is_suspended(const struct work *work)
 {
-    const struct weir_keeper_ladders *found = &work->call.found;
+    struct weir_penalty_term terms[WEIR_KEEPER_LADDERS_MAX + 1];
+    uint32_t count = terms_of(work, &work->call.swap.expected, terms);
     struct weir_standing_entry entry;
+    uint64_t due_ns;
 
-    for (uint32_t i = 0; i < found->count; i++) {
-        const struct weir_penalty *penalty =
-            find_penalty(work->penalties, found->ladders[i].penalty, work->strike.kind);
-
-        if (penalty && entry_of(penalty, &found->ladders[i].state, work->strike.now_ns, &entry) &&
-            entry.level >= WEIR_STANDING_SUSPENDED)
-            return true;
-    }
-    return false;
+    return weir_penalty_strictest(terms, count, work->strike.now_ns, &entry, &due_ns) >= 0 &&
+           entry.level >= WEIR_STANDING_SUSPENDED;
 }
 
 /* Whether the chosen entry is in force already. */
@@ -414,15 +400,17 @@ static void on_read(struct weir_ladder_call *call)
         lose(work, call->reason.text);
         return;
     }
+    call->swap.expected = state_of(work);
     if (!penalty || (work->strike.moves && !penalty->while_suspended && is_suspended(work))) {
         work_end(work);
         return;
     }
     move(work, &penalty->ladder);
-    call->swap.sets = choose(work, call->now_ns, &call->entry, &own) &&
+    call->swap.sets = choose(work, &call->entry, &own) &&
                       (work->strike.moves ? own : work->settles && !is_in_force(work));
     if (work->strike.moves && !own) /* what the move means, though a stricter one is in force */
-        entry_of(penalty, &call->swap.next, call->now_ns, &call->entry);
+        weir_penalty_entry(&(struct weir_penalty_term){penalty, &call->swap.next}, call->now_ns,
+                           &call->entry);
     if (!work->strike.moves && !call->swap.sets &&
         (call->swap.next.step == 0 || is_same(&call->swap.next, &call->swap.expected))) {
         finish(work);

@@ -347,7 +347,8 @@ def test_guessing_many_accounts_from_one_network_is_stopped(tmp_path):
         login(trace, 15 * i, f"user{i}", "192.0.2.1")
     decisions = trace.replay()
     assert allowed(decisions) == 60
-    assert denying(decisions[-1]) == ["login-network"]
+    assert denying(decisions[100]) == ["login-network"]
+    assert decisions[-1]["limits"] == []  # suspended, as it went on
 
 
 def test_stolen_lists_from_everywhere_are_seen_but_not_yet_denied(tmp_path):
@@ -383,8 +384,28 @@ def test_mails_of_a_reset_and_guesses_of_its_token_are_few(tmp_path):
     assert allowed(decisions[201:]) == 10
 
 
+def login_recipe(folder):
+    """The recipe, with a history of its own."""
+    return recipe("login").replace("file: standing.db", f"file: {folder}/standing.db")
+
+
+def test_a_network_that_goes_on_guessing_is_suspended_for_longer_each_time(tmp_path):
+    trace = Trace(tmp_path, recipe("login"))
+    for i in range(300):
+        login(trace, i, f"user{i}", "192.0.2.1")
+    for i in range(200):
+        login(trace, 1200 + i, f"user{i}", "192.0.2.1")
+    decisions = trace.replay()
+    limited = [decision["limits"] != [] for decision in decisions]
+    # 61 denials and 61 more, then 10 minutes; later 61 denials, then an hour.
+    first = limited.index(False)
+    assert 122 + 10 <= first < 200 and not any(limited[first:300])
+    second = limited.index(False, 300)
+    assert 61 <= second - 300 < 100 and not any(limited[second:])
+
+
 def test_a_daemon_stops_a_login(tmp_path):
-    with Weir(tmp_path, recipe("login")) as weir:
+    with Weir(tmp_path, login_recipe(tmp_path)) as weir:
         replies = [weir.check(method="POST", path="/login", ip="192.0.2.1",
                               attributes={"account": "alice"}) for _ in range(6)]
         assert [reply.status for reply in replies] == [200] * 5 + [429]
@@ -392,7 +413,7 @@ def test_a_daemon_stops_a_login(tmp_path):
 
 
 def test_a_login_that_succeeds_may_be_settled_as_none(tmp_path):
-    with Weir(tmp_path, recipe("login")) as weir, weir.client() as client:
+    with Weir(tmp_path, login_recipe(tmp_path)) as weir, weir.client() as client:
         def guess(right):
             reply = client.post("/v1/reserve", {"method": "POST", "path": "/login",
                                                 "ip": "192.0.2.1",
