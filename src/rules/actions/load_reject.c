@@ -16,12 +16,24 @@ enum { STATUS, TARPIT, HEADERS, BODY, CONTENT_TYPE, FIELDS };
 
 /* --- `headers` -------------------------------------------------------------------------------- */
 
-/* What weir and HTTP itself set. */
+/* What weir and HTTP itself set, and how the names of weir's other fields begin. */
 static const char *const reserved[] = {
-    "connection",   "content-length",    "content-type", "date",
-    "keep-alive",   "retry-after",       "te",           "trailer",
-    "upgrade",      "transfer-encoding", "ratelimit",    "cache-control",
-    "x-weir-action"};
+    "connection", "content-length",    "content-type", "date",
+    "keep-alive", "retry-after",       "te",           "trailer",
+    "upgrade",    "transfer-encoding", "ratelimit",    "cache-control"};
+static const char *const reserved_beginnings[] = {"ratelimit-", "x-ratelimit-", "x-weir-"};
+
+static bool is_reserved(struct weir_bytes name)
+{
+    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
+        if (name.size == strlen(reserved[i]) && strncasecmp(name.data, reserved[i], name.size) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof(reserved_beginnings) / sizeof(reserved_beginnings[0]); i++)
+        if (name.size >= strlen(reserved_beginnings[i]) &&
+            strncasecmp(name.data, reserved_beginnings[i], strlen(reserved_beginnings[i])) == 0)
+            return true;
+    return false;
+}
 
 static bool is_token(struct weir_bytes name)
 {
@@ -53,13 +65,9 @@ static bool check_header(struct rules_loader *loader, const struct rules_node *n
         rules_problem(loader, node, "%s is not the name of a header field", quote.text);
         return false;
     }
-    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
-        if (name.size == strlen(reserved[i]) &&
-            strncasecmp(name.data, reserved[i], name.size) == 0) {
-            rules_problem(loader, node, "weir sets %s itself; remove it from `headers`",
-                          quote.text);
-            return false;
-        }
+    if (is_reserved(name)) {
+        rules_problem(loader, node, "weir sets %s itself; remove it from `headers`", quote.text);
+        return false;
     }
     return true;
 }

@@ -18,6 +18,12 @@ static void what_is_wrong_is_told(void **state)
         {LIMIT("{headers: {'a b': c}}"), "2:52: `a b` is not the name of a header field\n"},
         {LIMIT("{headers: {Content-Length: '0'}}"),
          "2:52: weir sets `Content-Length` itself; remove it from `headers`\n"},
+        {LIMIT("{headers: {ratelimit-policy: '0'}}"),
+         "2:52: weir sets `ratelimit-policy` itself; remove it from `headers`\n"},
+        {LIMIT("{headers: {X-RateLimit-Status: '200'}}"),
+         "2:52: weir sets `X-RateLimit-Status` itself; remove it from `headers`\n"},
+        {LIMIT("{headers: {X-Weir-Delay-Ms: '0'}}"),
+         "2:52: weir sets `X-Weir-Delay-Ms` itself; remove it from `headers`\n"},
         {LIMIT("{headers: {A: \"b\\r\\nC: d\"}}"),
          "2:55: the value of a header field must be visible ASCII characters, and spaces between "
          "them\n"},
