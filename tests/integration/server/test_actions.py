@@ -113,7 +113,7 @@ def test_envoy_is_told_in_both_directions(weir):
 
 
 def test_envoy_removes_what_a_client_says_of_its_action_and_standing(tmp_path):
-    standing = {"by": ["client.ip"], "file": "standing.db"}
+    standing = {"by": ["client.ip"], "file": str(tmp_path / "standing.db")}
     rules = rules_of(MARKED, headers=["standing"], standing=standing,
                      server={"grpc": {"address": "127.0.0.1:0"}})
     with Weir(tmp_path, rules) as weir, Stub(weir.grpc_address) as stub:
