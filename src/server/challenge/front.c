@@ -250,13 +250,21 @@ static void write_refused(struct weir_slot *slot, struct weir_output *output,
     weir_output_put(output, work->page, size);
 }
 
+/* Whether the record of the solution was there before. Where the table has no room for it, it is
+ * left out: a cell that it shares with others says nothing of this one, and a client that repeats
+ * its solution gets one more token for the same network. */
+static bool is_replayed(const struct weir_decision *decision)
+{
+    return decision->verdict == WEIR_DENIED && !decision->outcomes[0].overflow;
+}
+
 /* The record of the solution has been made, or was there before. */
 static void take_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
     struct prepared *prepared = (struct prepared *)(void *)slot->buffer->data;
     struct weir_worker *worker = slot->connection->worker;
-    if (slot->decision->verdict == WEIR_DENIED) {
+    if (is_replayed(slot->decision)) {
         write_refused(slot, output, prepared);
     } else {
         weir_count(&http->challenge->solved, 1);

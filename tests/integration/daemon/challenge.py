@@ -25,7 +25,8 @@ LIMITS = [
 class ChallengeWeir(Weir):
     """Its challenge listener is at `challenge_address`."""
 
-    def __init__(self, folder, keys=KEY, limits=None, store=None, server=None, **section):
+    def __init__(self, folder, keys=KEY, limits=None, store=None, server=None, state=None,
+                 **section):
         folder.mkdir(exist_ok=True)
         self.key_file = folder / "challenge.key"
         self.key_file.write_text(keys + "\n", encoding="ascii")
@@ -35,6 +36,7 @@ class ChallengeWeir(Weir):
         self.challenge_address = None
         parts = {"challenge": self.section} | ({"store": store} if store else {})
         parts |= {"server": server} if server else {}
+        parts |= {"state": state} if state else {}
         http = None if server and "http" in server else "127.0.0.1:0"
         super().__init__(folder, rules_of(*self.limits, **parts), http=http)
 

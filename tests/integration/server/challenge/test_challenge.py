@@ -6,6 +6,7 @@ import re
 import pytest
 
 from daemon.challenge import FORM, KEY, PAGE, PATH, ChallengeWeir, form_of, solve
+from daemon.http import Client
 from daemon.redis_server import RedisServer
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
@@ -197,6 +198,18 @@ def test_a_solution_is_taken_while_the_store_is_away(tmp_path):
             puzzle, solution = puzzle_of(weir)
             values = {"puzzle": puzzle, "solution": solution}
             assert [weir.post(values, CLIENT).status for _ in range(2)] == [200, 403]
+
+
+def test_a_solution_is_taken_where_the_table_has_no_room_for_its_record(tmp_path):
+    with ChallengeWeir(tmp_path, difficulty=1, state={"size": "256KiB"}) as weir, \
+            Client(weir.challenge_address) as client:
+        count = 0
+        while count % 500 or weir.metrics()["weir_table_overflows_total"] < 500:
+            puzzle = client.request("GET", PATH).json["puzzle"]
+            reply = client.request("POST", PATH, {"Content-Type": FORM},
+                                   f"puzzle={puzzle}&solution={solve(puzzle, 1)}".encode())
+            assert reply.status == 200, (count, reply.body)
+            count += 1
 
 
 def test_keys_are_changed_by_a_reload_without_losing_tokens(tmp_path):
