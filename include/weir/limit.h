@@ -19,6 +19,7 @@
  *   leaky_queue      delay = max(next,t)-t; delay + (c-1)*T <= B*T          cell
  *   concurrency      costs of leases in flight + c <= N                     span
  *   quota            count(period) + c <= N + what came over                cell
+ *   counter          always: it is no limit (src/core/counter.h)            cell
  *
  * token_bucket, gcra and leaky_bucket are one function of time (ITU-T I.371, "virtual scheduling"
  * is the "continuous-state leaky bucket"), so all three keep the theoretical arrival time TAT:
@@ -54,7 +55,8 @@ enum weir_algorithm {
     WEIR_LEAKY_BUCKET,
     WEIR_LEAKY_QUEUE,
     WEIR_CONCURRENCY,
-    WEIR_QUOTA, /* N per period of a calendar */
+    WEIR_QUOTA,   /* N per period of a calendar */
+    WEIR_COUNTER, /* no limit: a number with a life, which Redis commands keep in a table */
 };
 
 /* "Never": no wait makes it admissible. Also the value of a time beyond the range. */

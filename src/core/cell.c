@@ -21,6 +21,8 @@ void weir_cell_charge_denied(const struct weir_limit *limit, struct weir_cell *c
         window_charge(limit, cell, now_ns, cost);
     else if (cell_is_quota(limit))
         quota_charge(limit, cell, now_ns, cost);
+    else if (counter_is(limit))
+        counter_charge(limit, cell, now_ns, cost);
     else
         bucket_charge_denied(limit, cell, now_ns, cost);
 }
@@ -32,6 +34,8 @@ void cell_fill(const struct weir_limit *limit, struct weir_cell *cell, uint64_t 
         window_fill(limit, cell, now_ns, cost);
     else if (cell_is_quota(limit))
         quota_fill(limit, cell, now_ns, cost);
+    else if (counter_is(limit))
+        counter_charge(limit, cell, now_ns, cost);
     else
         bucket_charge_denied(limit, cell, now_ns, cost);
 }
@@ -43,6 +47,8 @@ void weir_cell_refund(const struct weir_limit *limit, struct weir_cell *cell, ui
         window_refund(limit, cell, now_ns, charged_at_ns, cost);
     else if (cell_is_quota(limit))
         quota_refund(limit, cell, now_ns, charged_at_ns, cost);
+    else if (counter_is(limit))
+        counter_refund(limit, cell, now_ns, cost);
     else
         bucket_refund(limit, cell, now_ns, cost);
 }
@@ -54,6 +60,8 @@ void weir_cell_report(const struct weir_limit *limit, const struct weir_cell *ce
         window_report(limit, cell, use, allowed, report);
     else if (cell_is_quota(limit))
         quota_report(limit, cell, use, allowed, report);
+    else if (counter_is(limit))
+        counter_report(limit, cell, use, report);
     else
         bucket_report(limit, cell, use, allowed, report);
 }
@@ -70,7 +78,7 @@ void weir_cell_convert(const struct weir_limit *from, const struct weir_limit *t
         *cell = (struct weir_cell){0, 0};
     else if (cell_is_window(to))
         window_convert(to, cell);
-    else if (!cell_is_quota(to)) /* a quota's counts are what was used */
+    else if (!cell_is_quota(to) && !counter_is(to)) /* those count what was used */
         bucket_convert(from, to, cell, now_ns);
 }
 
@@ -78,6 +86,8 @@ bool weir_cell_valid(const struct weir_limit *limit, const struct weir_cell *cel
 {
     if (cell_is_window(limit))
         return window_valid(limit, cell);
+    if (counter_is(limit))
+        return counter_valid(limit, cell);
     return cell_is_quota(limit) ? quota_valid(limit, cell) : bucket_valid(limit, cell);
 }
 

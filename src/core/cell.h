@@ -5,6 +5,7 @@
 #define WEIR_CORE_CELL_H
 
 #include "core/bucket.h"
+#include "core/counter.h"
 #include "core/quota.h"
 #include "core/window.h"
 
@@ -30,6 +31,10 @@ WIDE_INLINE bool cell_test(const struct weir_limit *limit, const struct weir_cel
         *delay_ns = 0;
         return quota_test(limit, cell, now_ns, cost);
     }
+    if (counter_is(limit)) {
+        *delay_ns = 0;
+        return true;
+    }
     return bucket_test(limit, cell, now_ns, cost, delay_ns);
 }
 
@@ -40,6 +45,8 @@ WIDE_INLINE void cell_charge(const struct weir_limit *limit, struct weir_cell *c
         window_charge(limit, cell, now_ns, cost);
     else if (cell_is_quota(limit))
         quota_charge(limit, cell, now_ns, cost);
+    else if (counter_is(limit))
+        counter_charge(limit, cell, now_ns, cost);
     else
         bucket_charge(limit, cell, now_ns, cost);
 }
@@ -69,6 +76,8 @@ WIDE_INLINE uint64_t cell_fresh_at(const struct weir_limit *limit, const struct 
 {
     if (cell_is_window(limit))
         return window_fresh_at(limit, cell);
+    if (counter_is(limit))
+        return counter_fresh_at(limit, cell);
     return cell_is_quota(limit) ? quota_fresh_at(cell) : bucket_fresh_at(cell);
 }
 
@@ -77,6 +86,8 @@ WIDE_INLINE void cell_pack(const struct weir_limit *limit, const struct weir_cel
 {
     if (cell_is_window(limit))
         window_pack(limit, cell, packed);
+    else if (counter_is(limit))
+        counter_pack(cell, packed);
     else
         bucket_pack(cell, packed);
 }
@@ -86,6 +97,8 @@ WIDE_INLINE void cell_unpack(const struct weir_limit *limit, const uint32_t pack
 {
     if (cell_is_window(limit))
         window_unpack(limit, packed, cell);
+    else if (counter_is(limit))
+        counter_unpack(packed, cell);
     else
         bucket_unpack(packed, cell);
 }

@@ -54,6 +54,8 @@ enum weir_scale_kind {
 
 enum weir_store_failure { WEIR_FAIL_LOCAL, WEIR_FAIL_OPEN, WEIR_FAIL_CLOSED };
 
+struct weir_edit;
+
 struct weir_check {
     const struct weir_limit *limit;
     uint64_t hash[2]; /* keyed hash of the typed tuple (limit name, key values) */
@@ -85,7 +87,9 @@ enum weir_op {
      * part: where the store fails, the verdict is "denied" with `error` set. */
     WEIR_OP_RELEASE, /* ends the lease `lease.id` of each check, all concurrency */
     WEIR_OP_RESET,   /* forgets each check's state */
-    WEIR_OP_LOOK,    /* reports when each check's state will be fresh (reset_after_ns) */
+    WEIR_OP_LOOK,    /* reports when each check's state will be fresh (reset_after_ns); `limit` is 1
+                        for a counter, whose `retry_after_ns` is WEIR_NEVER if it has no end */
+    WEIR_OP_EDIT,    /* changes counters by `edit`: see struct weir_edit */
 };
 
 enum weir_policy {
@@ -134,6 +138,7 @@ struct weir_decision {
     uint64_t delay_ns;       /* out: the longest delay of an admitted leaky_queue */
     void *owner;             /* the front end's; the store leaves it alone */
     void *store_data;        /* the store's while it is pending */
+    struct weir_edit *edit;  /* in: WEIR_OP_EDIT only; the front end's */
     uint16_t count;          /* of checks and outcomes: 0..WEIR_CHECKS_MAX; 0 is allowed */
     uint16_t denied_by;      /* out, engine: index of the check to blame; UINT16_MAX: none */
     uint8_t op, policy;      /* in: enum weir_op, enum weir_policy */
@@ -147,6 +152,35 @@ struct weir_decision {
                         servers, each at its own time: their outcomes' charged_at_ns */
     uint32_t
         network; /* in: of the client (weir_address_network), for WEIR_CHECK_NETWORK; 0: unknown */
+};
+
+/* WEIR_OP_EDIT: reads and writes the states of a decision's checks, which are cells, all of them as
+ * one: counters (core/counter.h), mostly.
+ *
+ * The store finds the states, calls `run` while it holds their locks, and writes what that changed:
+ * everything or, where it fails, nothing. So a command like INCR, a transaction of several
+ * commands, and a script are all one decision. Only the embedded store does it.
+ *
+ * `run` may be called more than once for one decision; what counts is the last call. It reads no
+ * clock, takes no lock, allocates nothing, and changes only the states and what `edit` contains.
+ *
+ * The checks of an edit have different keys, a cost of 0, and limits whose states are cells: for
+ * counters the narrow one. The decision is WEIR_ALLOWED when it is done, and WEIR_DENIED when the
+ * table has no room for one of its keys; then nothing is written.
+ */
+struct weir_edit_state {
+    struct weir_cell cell; /* all zero: it is fresh, as one that was never used */
+    /* The key has a live state that says nothing under this limit, and is fresh at that time; 0: it
+     * has none. What `run` writes replaces it; with `clear` it goes. */
+    uint64_t other_until_ns;
+    bool clear;
+};
+
+struct weir_edit {
+    /* states[0..count) are those of the decision's checks. */
+    void (*run)(struct weir_edit *edit, struct weir_edit_state *states, uint32_t count,
+                uint64_t now_ns);
+    const struct weir_limit *wide; /* for counters that the limit of the checks does not pack */
 };
 
 /* What chooses the server of a check's state in a cluster: its tag, else a hash of its key's text

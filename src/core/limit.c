@@ -5,6 +5,7 @@
 #include <weir/limit.h>
 
 #include "core/bucket.h"
+#include "core/counter.h"
 #include "core/expiry_list.h"
 #include "core/log.h"
 #include "core/memory.h"
@@ -32,6 +33,8 @@ const char *weir_algorithm_name(enum weir_algorithm algorithm)
         return "concurrency";
     case WEIR_QUOTA:
         return "quota";
+    case WEIR_COUNTER:
+        return "counter";
     }
     return "unknown";
 }
@@ -62,6 +65,8 @@ static uint64_t limit_rate_max(enum weir_algorithm algorithm)
         return WEIR_BUCKET_MAX;
     if (algorithm == WEIR_SLIDING_LOG)
         return WEIR_LOG_MAX;
+    if (algorithm == WEIR_COUNTER)
+        return COUNTER_WIDE_BITS;
     return algorithm == WEIR_CONCURRENCY ? WEIR_LEASES_MAX : WEIR_RATE_MAX;
 }
 
@@ -199,6 +204,12 @@ static int limit_init_quota(struct weir_limit *limit, struct weir_reason *reason
     return err;
 }
 
+static void limit_init_counter(struct weir_limit *limit)
+{
+    limit->capacity = COUNTER_CAPACITY;
+    limit->packs = limit->spec.rate <= COUNTER_PACKED_BITS;
+}
+
 /* Fills in the defaults; what an algorithm has no use for becomes 0. Padding is zero too, so that
  * equal limits are equal bytes. */
 static void limit_set_spec(struct weir_limit *limit, const struct weir_limit_spec *spec)
@@ -227,7 +238,7 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
     if (reason)
         reason->text[0] = '\0';
 
-    struct limit_range algorithm = {"algorithm", spec->algorithm, 0, WEIR_QUOTA};
+    struct limit_range algorithm = {"algorithm", spec->algorithm, 0, WEIR_COUNTER};
     struct limit_range rate = {"rate", spec->rate, 0, limit_rate_max(spec->algorithm)};
     struct limit_range burst = {"burst", spec->burst, 0, WEIR_BUCKET_MAX};
     struct limit_range window = {"window in ns", spec->window_ns, WEIR_WINDOW_MIN_NS,
@@ -257,6 +268,8 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
             made.span_words = expiry_list_words(expiry_list_most(&made));
         else if (spec->algorithm == WEIR_QUOTA)
             err = limit_init_quota(&made, reason);
+        else if (spec->algorithm == WEIR_COUNTER)
+            limit_init_counter(&made);
         else
             err = limit_init_window(&made, reason);
     }
@@ -271,7 +284,7 @@ bool weir_limit_converts(const struct weir_limit *from, const struct weir_limit 
 
     if (a->algorithm != b->algorithm)
         return false;
-    if (bucket_is(a->algorithm) || a->algorithm == WEIR_CONCURRENCY)
+    if (bucket_is(a->algorithm) || a->algorithm == WEIR_CONCURRENCY || a->algorithm == WEIR_COUNTER)
         return true;
     if (a->algorithm == WEIR_QUOTA)
         return a->calendar == b->calendar && (a->rollover == 0) == (b->rollover == 0);

@@ -282,6 +282,8 @@ static const struct weir_purpose *unattended(const struct weir_entry *entry)
 {
     if (entry->purpose->unattended)
         return entry->purpose->unattended;
+    if (entry->decision.op == WEIR_OP_EDIT) /* its edit is the asker's */
+        return NULL;
     return weir_turn_is_operation(&entry->decision) ? &weir_unattended_purpose : NULL;
 }
 

@@ -97,8 +97,7 @@ static void write_words(struct weir_table_owner *owner, uint64_t *to, const stru
     to[1] = cell->b;
 }
 
-/* Writes target->cell to its span or slot. */
-static void store_cell(struct weir_table_owner *owner, const struct weir_limit *limit,
+void charge_store_cell(struct weir_table_owner *owner, const struct weir_limit *limit,
                        struct target *target, bool single)
 {
     struct weir_table *table = owner->table;
@@ -146,7 +145,7 @@ static bool charge_cell(struct weir_table_owner *owner, const struct weir_check 
         weir_cell_refund(limit, &target->cell, use->now_ns, use->charged_at_ns, use->cost);
     if (target->cell.a == before.a && target->cell.b == before.b)
         return false;
-    store_cell(owner, limit, target, single);
+    charge_store_cell(owner, limit, target, single);
     return true;
 }
 

@@ -20,6 +20,10 @@ enum charge_kind {
 bool charge_check(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
                   enum charge_kind kind, bool single);
 
+/* Writes target->cell, the state of `limit`, to its span or slot. */
+void charge_store_cell(struct weir_table_owner *owner, const struct weir_limit *limit,
+                       struct target *target, bool single);
+
 /* Puts the spans that this transaction has allocated and not used on the list to release. */
 void charge_drop_unused(struct weir_table_owner *owner, const struct transaction *txn);
 

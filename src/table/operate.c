@@ -2,8 +2,11 @@
 /* see operate.h */
 #include "table/operate.h"
 
+#include "core/cell.h"
+#include "table/charge.h"
 #include "table/owner.h"
 #include "table/slot.h"
+#include "table/transaction.h"
 #include "table/undo.h"
 
 /* Writes edits in place, as a transaction of its own. */
@@ -267,7 +270,23 @@ int weir_table_renew(struct weir_table_owner *owner, uint64_t now_ns, const uint
     return found ? 0 : WEIR_ERR_NOT_FOUND;
 }
 
-int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns)
+/* What is reported of a slot's state, besides when it is fresh. */
+static void look_kind(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
+                      struct weir_report *report)
+{
+    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    struct weir_cell cell;
+
+    if (!limit || !counter_is(limit))
+        return;
+    report->limit = 1;
+    if (slot_cell(table, bucket, i, &cell) && counter_is_endless(&cell))
+        report->retry_after_ns = WEIR_NEVER;
+}
+
+/* As weir_table_look; fills `report` as WEIR_OP_LOOK says. */
+static int look_at(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns,
+                   struct weir_report *report)
 {
     struct buckets buckets;
     int found = -1;
@@ -276,11 +295,20 @@ int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint
         return WEIR_ERR_BUSY;
     for (uint32_t b = 0; b < 2 && found < 0; b++) {
         found = find_in(&buckets, b);
-        if (found >= 0)
-            *fresh_at_ns = slot_fresh_at(owner->table, buckets.pair[b], (uint32_t)found);
+        if (found < 0)
+            continue;
+        *fresh_at_ns = slot_fresh_at(owner->table, buckets.pair[b], (uint32_t)found);
+        look_kind(owner->table, buckets.pair[b], (uint32_t)found, report);
     }
     unlock_buckets(&buckets);
     return found >= 0 ? 0 : WEIR_ERR_NOT_FOUND;
+}
+
+int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns)
+{
+    struct weir_report report = {0, 0, 0, 0};
+
+    return look_at(owner, hash, fresh_at_ns, &report);
 }
 
 static bool has_state(const struct weir_check *check)
@@ -288,24 +316,170 @@ static bool has_state(const struct weir_check *check)
     return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0;
 }
 
-/* The time until the state is fresh. Errors: as weir_table_look; WEIR_ERR_NOT_FOUND also if it is
- * already. */
+/* Reports the time until the state is fresh. Errors: as weir_table_look; WEIR_ERR_NOT_FOUND also if
+ * it is already. */
 static int look(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2],
-                uint64_t *reset_after_ns)
+                struct weir_report *report)
 {
     uint64_t fresh_at_ns;
-    int err = weir_table_look(owner, hash, &fresh_at_ns);
+    int err = look_at(owner, hash, &fresh_at_ns, report);
 
     if (err == 0 && fresh_at_ns <= now_ns)
         err = WEIR_ERR_NOT_FOUND;
     if (err == 0)
-        *reset_after_ns = fresh_at_ns - now_ns;
+        report->reset_after_ns = fresh_at_ns - now_ns;
     return err;
 }
 
-void operate(struct weir_table_owner *owner, struct weir_decision *decision)
+/* --- Edits -------------------------------------------------------------------------------------
+ */
+
+/* When a live state that says nothing under the limit of its check will be fresh; 0: the key has
+ * none. */
+static uint64_t other_until(const struct weir_table *table, const struct target *target,
+                            const struct weir_limit *wanted, uint64_t now_ns)
+{
+    if (target->kind != TARGET_SLOT || !target->rewrite)
+        return 0;
+
+    const struct weir_limit *limit = region_limit(table, target->bucket->param[target->slot]);
+    uint64_t fresh_at_ns = slot_fresh_at(table, target->bucket, target->slot);
+
+    return limit && !weir_limit_converts(limit, wanted) && fresh_at_ns > now_ns ? fresh_at_ns : 0;
+}
+
+/* Reads the cells of all checks. False: there is no room for one of them. */
+static bool read_all(const struct weir_table_owner *owner, const struct transaction *txn,
+                     struct weir_edit_state *states)
+{
+    for (uint32_t i = 0; i < txn->count; i++) {
+        const struct target *target = &owner->targets[i];
+        const struct weir_limit *limit = txn->decision->checks[i].limit;
+
+        if (target->kind == TARGET_NONE || target->full)
+            return false;
+        states[i] = (struct weir_edit_state){
+            .cell = target->cell,
+            .other_until_ns = other_until(owner->table, target, limit, txn->now_ns),
+        };
+        if (cell_fresh_at(limit, &target->cell) <= txn->now_ns)
+            states[i].cell = (struct weir_cell){0, 0};
+    }
+    return true;
+}
+
+/* Whether an edit is to be written. A fresh state, and one that is all zero, are alike. */
+static bool is_changed(const struct transaction *txn, const struct target *target, uint32_t i,
+                       const struct weir_edit_state *state)
+{
+    if (state->clear)
+        return true;
+    if (state->cell.a == 0)
+        return cell_fresh_at(txn->decision->checks[i].limit, &target->cell) > txn->now_ns;
+    return state->cell.a != target->cell.a || state->cell.b != target->cell.b;
+}
+
+/* Gives the wide limit to the checks whose counters need it. Returns whether there were any. */
+static bool widen(const struct transaction *txn, const struct weir_edit_state *states)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < txn->count; i++) {
+        struct weir_check *check = &txn->decision->checks[i];
+
+        if (!check->limit->packs || !counter_is(check->limit) || counter_packs(&states[i].cell))
+            continue;
+        check->limit = txn->decision->edit->wide;
+        any = true;
+    }
+    return any;
+}
+
+/* Writes what changed, and ends the transaction. False: owner->stuck, and nothing was written. */
+static bool write_all(struct weir_table_owner *owner, const struct transaction *txn,
+                      const struct weir_edit_state *states)
+{
+    bool changed[WEIR_CHECKS_MAX];
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < txn->count; i++) {
+        changed[i] = is_changed(txn, &owner->targets[i], i, &states[i]);
+        count += changed[i];
+    }
+    if (count == 0) {
+        target_cancel(owner);
+        return true;
+    }
+    for (uint32_t i = 0; i < txn->count; i++) {
+        if (!changed[i])
+            continue;
+        owner->targets[i].cell = states[i].cell;
+        charge_store_cell(owner, txn->decision->checks[i].limit, &owner->targets[i], count == 1);
+    }
+    if (owner->unsaved) {
+        target_cancel(owner);
+        return false;
+    }
+    charge_drop_unused(owner, txn);
+    return target_finish(owner);
+}
+
+/* Returns whether the table has room for the edit; with owner->stuck it has failed. */
+static bool run(struct weir_table_owner *owner, struct transaction *txn)
+{
+    struct weir_edit *edit = txn->decision->edit;
+    struct weir_edit_state states[WEIR_CHECKS_MAX];
+
+    for (;;) {
+        if (!transaction_resolve(owner, txn))
+            return false;
+        if (!read_all(owner, txn, states)) {
+            target_cancel(owner);
+            return false;
+        }
+        edit->run(edit, states, txn->count, txn->now_ns);
+        if (!widen(txn, states))
+            return write_all(owner, txn, states);
+        target_cancel(owner);
+    }
+}
+
+static void edit_decide(struct weir_table_owner *owner, struct weir_decision *decision,
+                        const struct lookup *ahead)
+{
+    struct transaction txn = {.decision = decision,
+                              .ahead = ahead,
+                              .now_ns = decision->now_ns,
+                              .first = 0,
+                              .count = decision->count};
+
+    owner->stuck = false;
+
+    bool done = run(owner, &txn);
+
+    if (owner->stuck) {
+        owner_fail(decision);
+        return;
+    }
+    decision->verdict = done ? WEIR_ALLOWED : WEIR_DENIED;
+    decision->delay_ns = 0;
+    for (uint32_t i = 0; i < decision->count; i++)
+        decision->outcomes[i] = (struct weir_outcome){
+            .report = {0, 0, 0, 0}, .reported = true, .verdict = decision->verdict};
+}
+
+/* --- Any operation -----------------------------------------------------------------------------
+ */
+
+void operate(struct weir_table_owner *owner, struct weir_decision *decision,
+             const struct lookup *ahead)
 {
     bool any = false, stuck = false;
+
+    if (decision->op == WEIR_OP_EDIT) {
+        edit_decide(owner, decision, ahead);
+        return;
+    }
 
     for (uint32_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
@@ -320,7 +494,7 @@ void operate(struct weir_table_owner *owner, struct weir_decision *decision)
         else if (decision->op == WEIR_OP_RESET)
             err = weir_table_reset(owner, decision->now_ns, check->hash);
         else
-            err = look(owner, decision->now_ns, check->hash, &outcome->report.reset_after_ns);
+            err = look(owner, decision->now_ns, check->hash, &outcome->report);
         outcome->verdict = err == 0 ? WEIR_ALLOWED : WEIR_DENIED;
         any = any || err == 0;
         stuck = stuck || err == WEIR_ERR_BUSY;

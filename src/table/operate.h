@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on single states rather than requests: ending leases, forgetting a key, looking when
- * it is fresh. Each is a transaction of its own.
+/* Operations on states rather than requests: ending leases, forgetting a key, looking when it is
+ * fresh, each a transaction of its own; and edits of several cells as one.
  *
  * Threads: as struct weir_table_owner.
  */
@@ -8,6 +8,8 @@
 #define WEIR_TABLE_OPERATE_H
 
 #include "table/table.h"
+
+struct lookup;
 
 /* Ends a lease. Errors: WEIR_ERR_NOT_FOUND, WEIR_ERR_BUSY (as of a decision). */
 int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id);
@@ -43,7 +45,16 @@ int weir_table_renew(struct weir_table_owner *owner, uint64_t now_ns, const uint
 
 /* WEIR_OP_RELEASE, WEIR_OP_RESET and WEIR_OP_LOOK: does it for each check with a state, one after
  * the other, and fills the outcomes and the verdict: allowed iff one of them had something to end,
- * forget or show. decision->now_ns is set. */
-void operate(struct weir_table_owner *owner, struct weir_decision *decision);
+ * forget or show.
+ *
+ * WEIR_OP_EDIT (struct weir_edit says what it is) is one transaction. It resolves the states of all
+ * its checks, has them edited, and writes those that changed. Where a counter outgrows the narrow
+ * limit, it begins again with the wide one for that key: what it resolves is then a span. A state
+ * of one limit is carried over to the other as any state whose limit has changed (target.c). What
+ * is edited never counts in shared cells: a key without room makes the edit WEIR_DENIED.
+ *
+ * `ahead` has an entry for each check. decision->now_ns is set. */
+void operate(struct weir_table_owner *owner, struct weir_decision *decision,
+             const struct lookup *ahead);
 
 #endif

@@ -44,6 +44,14 @@ static bool read_cell(const struct weir_table *table, const struct table_bucket 
     return span;
 }
 
+bool slot_cell(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
+               struct weir_cell *cell)
+{
+    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+
+    return limit && limit->span_words == 0 && read_cell(table, bucket, i, limit, cell);
+}
+
 uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket *bucket,
                        uint32_t i)
 {

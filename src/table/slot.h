@@ -172,6 +172,10 @@ static inline uint64_t slot_span(const struct table_bucket *bucket, uint32_t i)
 uint64_t *slot_state_span(const struct weir_table *table, const struct table_bucket *bucket,
                           uint32_t i, const struct weir_limit *limit);
 
+/* Reads the state in a slot that is a cell. False: it is none, or damaged. */
+bool slot_cell(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
+               struct weir_cell *cell);
+
 /* What placement needs to know about a state. */
 struct slot_view {
     uint64_t fresh_at_ns; /* see slot_fresh_at */

@@ -315,7 +315,7 @@ static inline uint32_t decide(struct weir_table_owner *owner, uint64_t now_ns,
     decision->source = WEIR_SOURCE_STORE;
     decision->error = 0;
     if (decision->op >= WEIR_OP_RELEASE)
-        operate(owner, decision);
+        operate(owner, decision, ahead);
     else
         transaction_decide(owner, decision, ahead);
     return decision->count;

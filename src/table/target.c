@@ -115,10 +115,10 @@ static bool stateless(const struct weir_check *check)
 }
 
 /* The record of an idempotency key never counts in shared cells: there the record of another key
- * would look like it, and a request would pass uncharged. */
-static bool is_unshared(const struct weir_check *check)
+ * would look like it, and a request would pass uncharged. Nor do counters that are edited. */
+static bool is_unshared(const struct weir_decision *decision, const struct weir_check *check)
 {
-    return (check->flags & WEIR_CHECK_IDEMPOTENCY) != 0;
+    return (check->flags & WEIR_CHECK_IDEMPOTENCY) != 0 || decision->op == WEIR_OP_EDIT;
 }
 
 /* Spans smaller than this are not worth shrinking. */
@@ -422,7 +422,8 @@ static bool use_overflow(struct weir_table_owner *owner, const struct transactio
                          struct target *target)
 {
     drop_span(owner, target);
-    if (!is_unshared(&txn->decision->checks[i]) && txn->decision->op != WEIR_OP_REFUND)
+    if (!is_unshared(txn->decision, &txn->decision->checks[i]) &&
+        txn->decision->op != WEIR_OP_REFUND)
         return find_cells(owner, txn, i, target);
     *target = (struct target){.kind = TARGET_NONE, .leader = (uint16_t)i};
     return true;
@@ -438,7 +439,7 @@ static bool still_overflows(struct weir_table_owner *owner, const struct transac
     struct target before = *target;
     struct weir_limit room;
 
-    if (!overflow_is_live(param, txn->now_ns) || is_unshared(check) ||
+    if (!overflow_is_live(param, txn->now_ns) || is_unshared(txn->decision, check) ||
         !find_cells(owner, txn, i, target))
         return false;
     if (overflow_holds(overflow_limit(check->limit, &room), target->cells, txn->now_ns))

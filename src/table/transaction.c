@@ -298,8 +298,7 @@ static void describe(struct weir_table_owner *owner, const struct transaction *t
     }
 }
 
-/* Locks and resolves, and begins again while a lock is busy. False: owner->stuck. */
-static bool resolve(struct weir_table_owner *owner, struct transaction *txn)
+bool transaction_resolve(struct weir_table_owner *owner, struct transaction *txn)
 {
     uint32_t rooms = 0;
 
@@ -334,7 +333,7 @@ static bool run(struct weir_table_owner *owner, struct transaction *txn)
 {
     struct weir_decision *decision = txn->decision;
 
-    if (!resolve(owner, txn))
+    if (!transaction_resolve(owner, txn))
         return false;
 
     bool allowed = true, charged = false;

@@ -18,10 +18,15 @@
 #ifndef WEIR_TABLE_TRANSACTION_H
 #define WEIR_TABLE_TRANSACTION_H
 
-#include "table/region.h"
+#include "table/target.h"
 
 /* Decides in the general way. `ahead` has an entry for each check. decision->now_ns is set. */
 void transaction_decide(struct weir_table_owner *owner, struct weir_decision *decision,
                         const struct lookup *ahead);
+
+/* Locks and resolves the states of a transaction's checks, and begins again while a lock is busy.
+ * False: owner->stuck. */
+bool transaction_resolve(struct weir_table_owner *owner, struct transaction *txn)
+    __attribute__((warn_unused_result));
 
 #endif

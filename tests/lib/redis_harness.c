@@ -117,6 +117,8 @@ static void turn(struct redis_harness *harness)
 void redis_harness_connect(struct redis_harness *harness)
 {
     turn(harness);
+    if (harness->connection.worker)
+        weir_resp_front.end(&harness->connection);
     if (harness->connection.aside)
         weir_buffer_give(&harness->worker->buffers, harness->connection.aside);
     memset(&harness->connection, 0, sizeof harness->connection);

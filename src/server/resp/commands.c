@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/resp/checkall.h"
+#include "server/resp/counters.h"
 #include "server/resp/increx.h"
 #include "server/resp/info.h"
 #include "server/resp/keys.h"
@@ -12,9 +13,12 @@
 #include "server/resp/rules.h"
 #include "server/resp/session.h"
 #include "server/resp/throttle.h"
+#include "server/resp/transaction.h"
 
 #define KEYED (WEIR_RESP_WRITE | WEIR_RESP_FAST)
 #define LOOKS (WEIR_RESP_READ | WEIR_RESP_FAST)
+/* Before AUTH, MULTI is refused in a way that lets nothing up to EXEC run. */
+#define GATHERS (WEIR_RESP_FAST | WEIR_RESP_AT_ONCE | WEIR_RESP_NO_AUTH)
 #define ALWAYS (WEIR_RESP_NO_AUTH | WEIR_RESP_FAST)
 
 /* The commands called most are first: a name is searched from the top. */
@@ -62,13 +66,42 @@ const struct weir_resp_command weir_resp_commands[] = {
     {"CLIENT", weir_resp_client, -2, WEIR_RESP_CONTAINER, 0, 0, "connection",
      "SETNAME, GETNAME, ID, INFO, SETINFO, NO-EVICT, NO-TOUCH"},
     {"ECHO", weir_resp_echo, 2, WEIR_RESP_FAST, 0, 0, "connection", "Answers what it was given"},
-    {"QUIT", weir_resp_quit, -1, ALWAYS, 0, 0, "connection", "Closes the connection"},
-    {"RESET", weir_resp_reset, 1, ALWAYS, 0, 0, "connection",
+    {"QUIT", weir_resp_quit, -1, ALWAYS | WEIR_RESP_AT_ONCE, 0, 0, "connection",
+     "Closes the connection"},
+    {"RESET", weir_resp_reset, 1, ALWAYS | WEIR_RESP_AT_ONCE, 0, 0, "connection",
      "Makes the connection as it was at first"},
     {"INFO", weir_resp_info, -1, 0, 0, 0, "server", "Tells about the server"},
     {"CONFIG", weir_resp_config, -2, WEIR_RESP_CONTAINER, 0, 0, "server", "GET"},
     {"COMMAND", weir_resp_command, -1, WEIR_RESP_CONTAINER, 0, 0, "server",
      "Tells about the commands: COUNT, DOCS, INFO, LIST"},
+    {"INCR", weir_resp_counter, 2, KEYED, 1, 1, "counter", "Adds 1 to a counter"},
+    {"EXPIRE", weir_resp_counter, -3, KEYED, 1, 1, "counter", "Gives a counter a life in seconds"},
+    {"INCRBY", weir_resp_counter, 3, KEYED, 1, 1, "counter", "Adds to a counter"},
+    {"GET", weir_resp_counter, 2, LOOKS, 1, 1, "counter", "Tells the value of a counter"},
+    {"SET", weir_resp_counter, -3, KEYED, 1, 1, "counter", "Sets a counter, and its life"},
+    {"PEXPIRE", weir_resp_counter, -3, KEYED, 1, 1, "counter",
+     "Gives a counter a life in milliseconds"},
+    {"MULTI", weir_resp_multi, 1, GATHERS, 0, 0, "transactions", "Begins a transaction"},
+    {"EXEC", weir_resp_exec, 1, GATHERS, 0, 0, "transactions", "Runs what was sent since MULTI"},
+    {"DISCARD", weir_resp_discard, 1, GATHERS, 0, 0, "transactions",
+     "Forgets what was sent since MULTI"},
+    {"DECR", weir_resp_counter, 2, KEYED, 1, 1, "counter", "Subtracts 1 from a counter"},
+    {"DECRBY", weir_resp_counter, 3, KEYED, 1, 1, "counter", "Subtracts from a counter"},
+    {"GETDEL", weir_resp_counter, 2, KEYED, 1, 1, "counter",
+     "Tells the value of a counter, and forgets it"},
+    {"SETEX", weir_resp_counter, 4, KEYED, 1, 1, "counter",
+     "Sets a counter, and its life in seconds"},
+    {"PSETEX", weir_resp_counter, 4, KEYED, 1, 1, "counter",
+     "Sets a counter, and its life in milliseconds"},
+    {"SETNX", weir_resp_counter, 3, KEYED, 1, 1, "counter", "Sets a counter that is not there"},
+    {"EXPIREAT", weir_resp_counter, -3, KEYED, 1, 1, "counter",
+     "Gives a counter its end, in seconds since 1970"},
+    {"PEXPIREAT", weir_resp_counter, -3, KEYED, 1, 1, "counter",
+     "Gives a counter its end, in milliseconds since 1970"},
+    {"PERSIST", weir_resp_counter, 2, KEYED, 1, 1, "counter", "Takes the end of a counter away"},
+    {"TIME", weir_resp_time, 1, LOOKS, 0, 0, "server", "Tells the time of this server"},
+    {"WATCH", weir_resp_watch, -2, GATHERS, 0, 0, "transactions", "Is refused"},
+    {"UNWATCH", weir_resp_unwatch, 1, WEIR_RESP_FAST, 0, 0, "transactions", "Does nothing"},
 };
 const uint32_t weir_resp_command_count = sizeof weir_resp_commands / sizeof *weir_resp_commands;
 

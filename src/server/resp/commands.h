@@ -22,6 +22,7 @@ enum weir_resp_flag {
     WEIR_RESP_NO_AUTH = 8,    /* may be called before AUTH */
     WEIR_RESP_CONTAINER = 16, /* has subcommands, and sees to their arity itself */
     WEIR_RESP_OWN_ARITY = 32, /* words its own error */
+    WEIR_RESP_AT_ONCE = 64,   /* within MULTI too */
 };
 
 extern const struct weir_resp_command weir_resp_commands[];

@@ -51,9 +51,6 @@ static void call_run(struct weir_resp_call *call)
 {
     const struct weir_resp_command *command = weir_resp_command_find(call->args[0]);
     weir_count(&call->redis->commands, 1);
-    if (__builtin_expect(!command || call->session->refused_multi, 0) &&
-        weir_resp_transaction(call, command))
-        return;
     if (!command) {
         /* A web page can have a browser send these; Redis closes too (networking, CVE-2017-15047).
          */
@@ -68,8 +65,12 @@ static void call_run(struct weir_resp_call *call)
     } else if (!call->session->authenticated && !(command->flags & WEIR_RESP_NO_AUTH)) {
         weir_resp_error(call, "NOAUTH Authentication required.");
     } else {
-        command->run(call);
+        if (__builtin_expect(call->session->multi == WEIR_RESP_MULTI_NONE, 1) ||
+            !weir_resp_transaction_keeps(call, command))
+            command->run(call);
+        return;
     }
+    weir_resp_transaction_notes(call, command);
 }
 
 /* Part of a request is there. Its arguments so far move from the worker's memory to the
@@ -167,6 +168,13 @@ static void *redis_open(struct weir_worker *worker, void *server)
     return redis;
 }
 
+/* It is being closed. */
+static void redis_end(struct weir_connection *connection)
+{
+    struct weir_resp_session *session = (struct weir_resp_session *)(void *)connection->front_state;
+    weir_resp_transaction_end(weir_connection_workspace(connection), session);
+}
+
 const struct weir_front weir_resp_front = {
     .name = "redis",
     .request_max = WEIR_RESP_BUFFER_MAX,
@@ -175,4 +183,5 @@ const struct weir_front weir_resp_front = {
     .close = free,
     .parse = redis_parse,
     .cut = redis_cut,
+    .end = redis_end,
 };

@@ -197,3 +197,20 @@ void weir_resp_config(struct weir_resp_call *call)
     else
         config_get(call);
 }
+
+/* Seconds and microseconds of the clock that decisions are made by. */
+void weir_resp_time(struct weir_resp_call *call)
+{
+    uint64_t now_us = call->redis->clock(call->redis->worker) / 1000;
+    uint64_t parts[2] = {now_us / 1000000, now_us % 1000000};
+    char *out = weir_resp_begin(call, WEIR_RESP_HEAD_MAX + 2 * WEIR_RESP_BULK_MAX(20));
+    if (!out)
+        return;
+    out = weir_resp_write_array(out, 2);
+    for (int i = 0; i < 2; i++) {
+        char digits[WEIR_DECIMAL_MAX];
+        size_t size = (size_t)(weir_decimal_write(digits, parts[i]) - digits);
+        out = weir_resp_write_bulk(out, digits, size);
+    }
+    weir_resp_end(call, out);
+}

@@ -71,19 +71,37 @@ static void count_write(struct weir_slot *slot, struct weir_output *output)
     finish(slot);
 }
 
+/* Whether the key is a counter: what Redis says of its TTL holds for it. */
+static bool key_is_counter(const struct weir_decision *decision)
+{
+    const struct weir_outcome *outcome = &decision->outcomes[WEIR_RESP_WINDOWS];
+    return outcome->verdict == WEIR_ALLOWED && outcome->report.limit == 1;
+}
+
+static int64_t ttl_of(const struct weir_decision *decision, bool seconds)
+{
+    const struct weir_report *counter = &decision->outcomes[WEIR_RESP_WINDOWS].report;
+    uint64_t fresh_in_ns = key_fresh_in(decision, 0);
+    if (fresh_in_ns == 0)
+        return -2;
+    if (key_is_counter(decision)) {
+        if (counter->retry_after_ns == WEIR_NEVER)
+            return -1;
+        int64_t ms = weir_resp_milliseconds(counter->reset_after_ns);
+        return seconds ? (ms + 500) / 1000 : ms; /* as Redis rounds */
+    }
+    return seconds ? weir_resp_seconds(fresh_in_ns) : weir_resp_milliseconds(fresh_in_ns);
+}
+
 static void ttl_write(struct weir_slot *slot, struct weir_output *output)
 {
-    uint64_t fresh_in_ns = key_fresh_in(slot->decision, 0);
-    weir_resp_write_count(slot, output, fresh_in_ns ? weir_resp_seconds(fresh_in_ns) : -2,
-                          slot->decision->error);
+    weir_resp_write_count(slot, output, ttl_of(slot->decision, true), slot->decision->error);
     finish(slot);
 }
 
 static void pttl_write(struct weir_slot *slot, struct weir_output *output)
 {
-    uint64_t fresh_in_ns = key_fresh_in(slot->decision, 0);
-    weir_resp_write_count(slot, output, fresh_in_ns ? weir_resp_milliseconds(fresh_in_ns) : -2,
-                          slot->decision->error);
+    weir_resp_write_count(slot, output, ttl_of(slot->decision, false), slot->decision->error);
     finish(slot);
 }
 

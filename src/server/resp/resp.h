@@ -9,7 +9,10 @@
  *   rules        WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE, .RESERVE, .SETTLE: the limits of the
  *                rules file
  *   keys         DEL, EXISTS, TTL, PTTL, DBSIZE on the states that commands have made
- *   transaction  MULTI, EXEC, DISCARD: refused, with every command between them
+ *   counters     INCR, GET, SET, EXPIRE and their like: counters with a life
+ *   counter_step what one of them does to one counter
+ *   edit         from commands to edits of counters
+ *   transaction  MULTI, EXEC, DISCARD
  *   session      HELLO, AUTH, CLIENT, SELECT, RESET, QUIT, PING, ECHO
  *   info         INFO, CONFIG GET
  *   decide       from arguments to checks, decisions and slots
@@ -19,9 +22,9 @@
  * Keys. What a command calls a key is hashed with a secret derived from the region's, one for each
  * database (SELECT) and each kind of state: buckets (CL.THROTTLE, THROTTLE, GCRA, WEIR.CHECKALL
  * share the states of their keys, as redis-cell and GCRA would share a Redis key) and windows
- * (INCREX). So no key of a command can equal a key of the rules file, whatever its bytes. A
- * shared store knows it by a text instead: "b3:key" is a bucket of database 3, "w0#…" a window
- * whose key is too long to be sent around, by its SHA-256.
+ * (INCREX) together with counters. So no key of a command can equal a key of the rules file,
+ * whatever its bytes. A shared store knows it by a text instead: "b3:key" is a bucket of database
+ * 3, "w0#…" a window whose key is too long to be sent around, by its SHA-256.
  *
  * Order. Decisions of a connection are made in the order of its commands: all that is done with
  * states, DEL, TTL and WEIR.RESET too, is queued as it is parsed. DBSIZE, which is no decision,
@@ -84,10 +87,12 @@ struct weir_resp_workspace {
 /* One connection's, in its front_state; all zero at first. */
 struct weir_resp_session {
     struct weir_resp_parser parser;
-    uint64_t id; /* 0: the session has not begun */
+    uint64_t id;                  /* 0: the session has not begun */
+    struct weir_buffer *queue;    /* what MULTI has queued; NULL: nothing */
+    uint16_t queued, queued_args; /* commands, and their arguments */
     uint8_t version, database;
     bool authenticated;
-    bool refused_multi; /* nothing is run until EXEC, DISCARD or RESET */
+    uint8_t multi; /* enum weir_resp_multi */
     uint8_t name_size;
     char name[WEIR_RESP_NAME_MAX];
 };

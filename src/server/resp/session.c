@@ -9,6 +9,7 @@
 #include "server/net/secret.h"
 #include "server/resp/decide.h"
 #include "server/resp/reply.h"
+#include "server/resp/transaction.h"
 
 /* Room for HELLO, CLIENT INFO. */
 #define SHORT_REPLY 1024
@@ -261,7 +262,7 @@ void weir_resp_reset(struct weir_resp_call *call)
     struct weir_resp_session *session = call->session;
     session->version = 2;
     session->database = 0;
-    session->refused_multi = false;
+    weir_resp_transaction_end(call->redis, session);
     session->name_size = 0;
     session->authenticated = !weir_listener_settings(call->connection->listener)->token;
     session->parser.unauthenticated = !session->authenticated;

@@ -3,6 +3,7 @@
  * a crash, is whole, and shows the decision completely or not at all. And at random, hundreds of
  * times, beside others that go on: nothing wedges, no limit is passed, what is charged together
  * stays equal. */
+#include "core/counter.h"
 #include "table_test.h"
 #include "temporary.h"
 
@@ -40,9 +41,24 @@ static struct weir_table *open_at(const char *path)
         .path = path, .bytes = WEIR_TABLE_BYTES_MIN, .span_percent = 30, .secret = {3, 4}});
 }
 
+#define HOUR (60 * MINUTE)
+
 /* --- Every instruction --------------------------------------------------------------------- */
 
-enum { GCRA, WINDOW, LOG, SEGMENTS, LEASES, WIDE, TIGHT, CHANGED, LONG, LIMITS };
+enum {
+    GCRA,
+    WINDOW,
+    LOG,
+    SEGMENTS,
+    LEASES,
+    WIDE,
+    TIGHT,
+    CHANGED,
+    LONG,
+    COUNTER,
+    WIDE_COUNTER,
+    LIMITS
+};
 
 static const struct weir_limit_spec specs[LIMITS] = {
     [GCRA] = {.algorithm = WEIR_GCRA, .rate = 10, .window_ns = MINUTE},
@@ -57,6 +73,8 @@ static const struct weir_limit_spec specs[LIMITS] = {
     [TIGHT] = {.algorithm = WEIR_GCRA, .rate = 1, .window_ns = 365 * 1440 * MINUTE},
     [CHANGED] = {.algorithm = WEIR_SLIDING_LOG, .rate = 20, .window_ns = MINUTE},
     [LONG] = {.algorithm = WEIR_SLIDING_LOG, .rate = 2000, .window_ns = MINUTE},
+    [COUNTER] = {.algorithm = WEIR_COUNTER, .rate = COUNTER_PACKED_BITS, .window_ns = 24 * HOUR},
+    [WIDE_COUNTER] = {.algorithm = WEIR_COUNTER, .rate = COUNTER_WIDE_BITS, .window_ns = 24 * HOUR},
 };
 
 /* What is stepped through. */
@@ -81,6 +99,23 @@ static void intern_all(struct weir_table *table, struct weir_limit limits[LIMITS
     assert_int_equal(weir_table_intern(table, &limits[LONG]), 0);
 }
 
+/* Adds to counters. */
+struct additions {
+    struct weir_edit edit;
+    uint64_t amounts[12];
+};
+
+static void add_all(struct weir_edit *edit, struct weir_edit_state *states, uint32_t count,
+                    uint64_t now_ns)
+{
+    const struct additions *additions = (const struct additions *)(const void *)edit;
+
+    for (uint32_t i = 0; i < count; i++) {
+        states[i].cell.a = counter_endless(now_ns);
+        states[i].cell.b += additions->amounts[i];
+    }
+}
+
 static bool run_scenario(struct weir_table *table, struct weir_table_owner *owner,
                          const struct weir_limit *limits, const struct scenario *scenario)
 {
@@ -96,6 +131,13 @@ static bool run_scenario(struct weir_table *table, struct weir_table_owner *owne
     for (uint32_t i = 0; i < scenario->count; i++)
         add_check(&one, table, &limits[scenario->checks[i].limit], scenario->checks[i].key,
                   scenario->checks[i].cost);
+    struct additions additions = {{add_all, &limits[WIDE_COUNTER]}, {0}};
+
+    for (uint32_t i = 0; scenario->op == WEIR_OP_EDIT && i < scenario->count; i++) {
+        additions.amounts[i] = one.checks[i].cost;
+        one.checks[i].cost = 0;
+    }
+    one.decision.edit = &additions.edit;
     one.decision.op = (uint8_t)scenario->op;
     one.decision.charged_at_ns = START;
     one.decision.lease.id = 1;
@@ -316,6 +358,35 @@ static void a_refund_and_a_debit(void **state)
                                     .count = 2,
                                     .op = WEIR_OP_DEBIT,
                                     .prepare = charge_keys});
+}
+
+static void count_keys(struct weir_table *table, struct weir_table_owner *owner,
+                       const struct weir_limit *limits)
+{
+    run_scenario(table, owner, limits,
+                 &(struct scenario){.checks = {{130, 5, COUNTER}, {131, 1ull << 60, COUNTER}},
+                                    .count = 2,
+                                    .op = WEIR_OP_EDIT});
+}
+
+static void an_edit_of_counters(void **state)
+{
+    const struct scenario scenarios[] = {
+        {.checks = {{130, 1, COUNTER}}, .count = 1},
+        {.checks = {{1, 1, COUNTER}}, .count = 1},
+        {.checks = {{1, 1, COUNTER}, {2, 7, COUNTER}, {130, 1, COUNTER}}, .count = 3},
+        /* One becomes wide, one stays wide, one becomes narrow. */
+        {.checks = {{130, 1ull << 60, COUNTER}, {131, 1ull << 60, COUNTER}}, .count = 2},
+        {.checks = {{131, 0 - (1ull << 60), COUNTER}, {130, 1, COUNTER}}, .count = 2},
+    };
+
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+        struct scenario scenario = scenarios[i];
+
+        scenario.op = WEIR_OP_EDIT;
+        scenario.prepare = count_keys;
+        step_through(&scenario);
+    }
 }
 
 static void a_charge_under_a_changed_limit(void **state)
@@ -628,6 +699,7 @@ int main(void)
         cmocka_unit_test(a_charge_of_new_and_known_keys),
         cmocka_unit_test(a_charge_too_long_for_the_journal_of_one_owner),
         cmocka_unit_test(a_refund_and_a_debit),
+        cmocka_unit_test(an_edit_of_counters),
         cmocka_unit_test(a_charge_under_a_changed_limit),
         cmocka_unit_test(the_end_of_a_lease),
         cmocka_unit_test(a_log_and_leases_that_grow),

@@ -120,22 +120,22 @@ def test_redis_py_pipelines(weir, parser):
     assert sum(reply[0] for reply in replies) == 400
 
 
-def test_redis_py_transactions_are_refused_and_charge_nothing(weir, parser):
-    """Its pipelines are transactions unless told otherwise: all is sent before MULTI is answered."""
+def test_redis_py_pipelines_are_transactions(weir, parser):
+    """Unless they are told otherwise."""
     client = client_of(weir, parser)
     key = f"multi-{parser.__name__}"
     pipeline = client.pipeline()
     for _ in range(3):
         pipeline.execute_command("THROTTLE", key, 10, 1, 100000)
-    with pytest.raises(redis_py().ResponseError, match="MULTI is not supported"):
-        pipeline.execute()
-    assert client.exists(key) == 0
-    with pytest.raises(redis_py().ResponseError, match="MULTI is not supported"):
-        client.transaction(lambda pipe: pipe.execute_command("THROTTLE", key, 10, 1, 100000))
-    assert client.execute_command("THROTTLE", key, 10, 1, 100000)[2] == 9
-    pipeline = client.pipeline(transaction=False)  # of the same connection
-    pipeline.execute_command("THROTTLE", key, 10, 1, 100000)
-    assert pipeline.execute()[0][2] == 8
+    assert [reply[2] for reply in pipeline.execute()] == [9, 8, 7]
+    client.transaction(lambda pipe: pipe.execute_command("THROTTLE", key, 10, 1, 100000))
+    assert client.execute_command("THROTTLE", key, 10, 1, 100000)[2] == 5
+    pipeline.incr(f"n-{key}").expire(f"n-{key}", 100).ttl(f"n-{key}")
+    count, expires, ttl = pipeline.execute()
+    assert (count, expires) == (1, True) and 0 < ttl <= 100
+    with pytest.raises(redis_py().ResponseError, match="WATCH is not served"):
+        client.transaction(lambda pipe: pipe.incr(f"n-{key}"), f"n-{key}")
+    assert client.get(f"n-{key}") == "1"
 
 
 # --- ioredis --------------------------------------------------------------------------------------

@@ -183,40 +183,79 @@ static void five_wrong_passwords_in_a_row_close_the_connection(void **state)
     assert_true(((struct redis_harness *)*state)->closed);
 }
 
-#define MULTI_REFUSED                                                                              \
-    "-ERR MULTI is not supported, and nothing up to EXEC is run: send the commands without it; "   \
-    "WEIR.CHECKALL decides several limits as one"
 #define NOT_RUN "-ERR not run: MULTI was refused before it"
+#define ABORTED "-EXECABORT Transaction discarded because of previous errors."
+
+static void a_transaction_runs_at_exec(void **state)
+{
+    static const struct step steps[] = {
+        {0, "MULTI", "OK"},
+        {0, "CL.THROTTLE k 4 1 60", "QUEUED"},
+        {0, "INCR n", "QUEUED"},
+        {0, "EXPIRE n 60", "QUEUED"},
+        {0, "MULTI", "-ERR MULTI calls can not be nested"},
+        {0, "WATCH k", "-ERR WATCH inside MULTI is not allowed"},
+        {0, "SELECT 3", "QUEUED"},
+        {0, "INCR n", "QUEUED"},
+        {0, "EXEC", "0 5 4 -1 60 1 1 OK 1"},
+        {0, "TTL n", "-1"},
+        {0, "SELECT 0", "OK"},
+        {0, "TTL n", "60"},
+        {0, "EXEC", "-ERR EXEC without MULTI"},
+        {0, "DISCARD", "-ERR DISCARD without MULTI"},
+        {0, "multi", "OK"},
+        {0, "DEL k", "QUEUED"},
+        {0, "discard", "OK"},
+        {0, "EXISTS k", "1"},
+        {0, "MULTI", "OK"},
+        {0, "EXEC", ""},
+        {0, "UNWATCH", "OK"},
+    };
+    RUN(steps);
+}
+
+static void a_wrong_command_aborts_its_transaction(void **state)
+{
+    static const struct {
+        const char *command, *reply;
+    } wrong[] = {
+        {"NOPE", "-ERR unknown command 'NOPE', with args beginning with: "},
+        {"GET", "-ERR wrong number of arguments for 'get' command"},
+        {"HELLO 3", "-ERR Command not allowed inside a transaction"},
+        {"AUTH x", "-ERR Command not allowed inside a transaction"},
+        {"EXEC now", "-ERR wrong number of arguments for 'exec' command"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const struct step steps[] = {
+            {0, "MULTI", "OK"},      {0, "INCR n", "QUEUED"}, {0, wrong[i].command, wrong[i].reply},
+            {0, "INCR n", "QUEUED"}, {0, "EXEC", ABORTED},    {0, "EXISTS n", "0"},
+        };
+        RUN(steps);
+    }
+}
 
 /* As the whole of a pipeline is on its way before the client reads that MULTI was refused. */
 static void nothing_between_a_refused_multi_and_exec_runs(void **state)
 {
     static const struct step steps[] = {
-        {0, "MULTI", MULTI_REFUSED},
-        {0, "CL.THROTTLE k 4 1 60", NOT_RUN},
-        {0, "NOPE", NOT_RUN},
-        {0, "PING", NOT_RUN},
-        {0, "SELECT 3", NOT_RUN},
-        {0, "MULTI", "-ERR MULTI calls can not be nested"},
-        {0, "WATCH k", "-ERR WATCH inside MULTI is not allowed"},
-        {0, "CL.THROTTLE k 4 1 60", NOT_RUN},
-        {0, "EXEC", "-EXECABORT Transaction discarded because of previous errors."},
-        {0, "EXISTS k", "0"},
         {0, "CL.THROTTLE k 4 1 60", "0 5 4 -1 60"},
-        {0, "EXEC", "-ERR EXEC without MULTI"},
-        {0, "DISCARD", "-ERR DISCARD without MULTI"},
-        {0, "multi", MULTI_REFUSED},
+        {0, "MULTI now", "-ERR wrong number of arguments for 'multi' command"},
         {0, "DEL k", NOT_RUN},
-        {0, "discard", "OK"},
+        {0, "SELECT 3", NOT_RUN},
+        {0, "EXEC now", "-ERR wrong number of arguments for 'exec' command"},
+        {0, "DEL k", NOT_RUN},
+        {0, "EXEC", ABORTED},
         {0, "EXISTS k", "1"},
         {0, "MULTI now", "-ERR wrong number of arguments for 'multi' command"},
         {0, "DEL k", NOT_RUN},
-        {0, "EXEC now", "-ERR wrong number of arguments for 'exec' command"},
-        {0, "DEL k", NOT_RUN},
         {0, "RESET", "RESET"},
         {0, "EXISTS k", "1"},
+        {0, "MULTI", "OK"},
+        {0, "DEL k", "QUEUED"},
+        {0, "RESET", "RESET"},
         {0, "EXEC", "-ERR EXEC without MULTI"},
-        {0, "MULTI", MULTI_REFUSED},
+        {0, "MULTI", "OK"},
+        {0, "DEL k", "QUEUED"},
     };
     RUN(steps);
     assert_string_equal(redis_harness_ask(*state, 0, "QUIT"), "OK");
@@ -231,7 +270,7 @@ static void a_multi_before_the_password_is_refused_likewise(void **state)
         {0, "MULTI", "-NOAUTH Authentication required."},
         {0, "AUTH sesame", "OK"},
         {0, "CL.THROTTLE k 4 1 60", NOT_RUN},
-        {0, "EXEC", "-EXECABORT Transaction discarded because of previous errors."},
+        {0, "EXEC", ABORTED},
         {0, "EXISTS k", "0"},
     };
     RUN(steps);
@@ -382,6 +421,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_password_is_asked_for, open_with_password, close_harness),
         cmocka_unit_test_setup_teardown(five_wrong_passwords_in_a_row_close_the_connection,
                                         open_with_password, close_harness),
+        CASE(a_transaction_runs_at_exec),
+        CASE(a_wrong_command_aborts_its_transaction),
         CASE(nothing_between_a_refused_multi_and_exec_runs),
         cmocka_unit_test_setup_teardown(a_multi_before_the_password_is_refused_likewise,
                                         open_with_password, close_harness),
