@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* counter: a 64-bit integer with a life, as Redis keeps one under a key (INCR, EXPIRE).
  *
- * It limits nothing: a caller that reads it decides. Counters are changed by WEIR_OP_EDIT (core/check.h).
- * As a limit it has no capacity; COUNTER_CAPACITY only orders counters for eviction: the one with
- * the fewest digits goes first.
+ * It limits nothing: a caller that reads it decides. Counters are changed by WEIR_OP_EDIT
+ * (core/check.h). As a limit it has no capacity; COUNTER_CAPACITY only orders counters for
+ * eviction: the one with the fewest digits goes first.
  *
  *   cell.a   when it ends, in ns, a multiple of a millisecond. Or, where it was given no end:
  *            COUNTER_ENDLESS | when it was used last, a multiple of an hour; it ends spec.window_ns
