@@ -331,8 +331,7 @@ static int look(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t 
     return err;
 }
 
-/* --- Edits -------------------------------------------------------------------------------------
- */
+/* --- Edits ------------------------------------------------------------------------------------ */
 
 /* When a live state that says nothing under the limit of its check will be fresh; 0: the key has
  * none. */
@@ -468,8 +467,7 @@ static void edit_decide(struct weir_table_owner *owner, struct weir_decision *de
             .report = {0, 0, 0, 0}, .reported = true, .verdict = decision->verdict};
 }
 
-/* --- Any operation -----------------------------------------------------------------------------
- */
+/* --- Any operation ---------------------------------------------------------------------------- */
 
 void operate(struct weir_table_owner *owner, struct weir_decision *decision,
              const struct lookup *ahead)
