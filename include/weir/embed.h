@@ -170,7 +170,8 @@ bool weir_rules_refund(struct weir *weir);
 int weir_settle(struct weir *weir, const struct weir_reservation_token *reservation, uint64_t cost);
 
 /* The request ended with this HTTP status, 100 to 599: limits whose `refund_on` has it give back
- * what they have charged. Errors: as weir_settle; WEIR_ERR_RANGE (the status). */
+ * what they have charged. An outcome that no limit gives back for does nothing, and is not
+ * remembered. Errors: as weir_settle; WEIR_ERR_RANGE (the status). */
 int weir_report(struct weir *weir, const struct weir_reservation_token *reservation,
                 unsigned status);
 
@@ -186,7 +187,8 @@ int weir_cancel(struct weir *weir, const struct weir_reservation_token *reservat
 int weir_renew(struct weir *weir, const struct weir_lease_token *lease);
 
 /* Call it about once a second, on one thread at a time: ends the leases of processes that have
- * died. Returns how many it ended, or WEIR_ERR_UNSUPPORTED (in a child). */
+ * died, after a death in a part of the state with each call (65,536 buckets, 8 MiB). Returns how
+ * many it ended, or WEIR_ERR_UNSUPPORTED (in a child). */
 long weir_tend(struct weir *weir);
 
 #pragma GCC visibility pop

@@ -330,13 +330,27 @@ int weir_settle(struct weir *weir, const struct weir_reservation_token *reservat
     return settle(weir, reservation, &how);
 }
 
+/* Most outcomes change nothing, and then no record of them is made. */
+static bool gives_back(struct weir *weir, unsigned status)
+{
+    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
+    const struct weir_rules *rules = weir_engine_rules(lane->engine);
+    uint32_t count = weir_rules_count(rules), i = 0;
+    while (i < count && !weir_rules_gives_back(rules, i, status))
+        i++;
+    weir_engine_slots_leave(lane);
+    return i < count;
+}
+
 int weir_report(struct weir *weir, const struct weir_reservation_token *reservation,
                 unsigned status)
 {
     const struct weir_settle how = {.how = WEIR_SETTLE_STATUS, .status = status};
     if (status < WEIR_STATUS_MIN || status > WEIR_STATUS_MAX)
         return WEIR_ERR_RANGE;
-    return settle(weir, reservation, &how);
+    if (!library_is_ours(weir))
+        return WEIR_ERR_UNSUPPORTED;
+    return gives_back(weir, status) ? settle(weir, reservation, &how) : 0;
 }
 
 /* Whether the request of this place is the last in its queue. */
@@ -393,23 +407,30 @@ int weir_renew(struct weir *weir, const struct weir_lease_token *lease)
     return err;
 }
 
-/* Whether an owner that was alive at the last look is no more. */
-static bool has_lost_owner(const struct weir *weir)
+/* About 3 ms: a call is to hold up nobody. */
+#define TEND_BUCKETS 65536
+
+/* Notes who is alive. Returns whether an owner that was alive at the last look is no more. */
+static bool has_lost_owner(struct weir *weir)
 {
     struct weir_lease_owners now;
+    bool lost = false;
     weir_table_lease_owners(weir->table, &now);
     for (unsigned i = 0; i < WEIR_LEASE_OWNERS; i++)
-        if (weir->owners.id[i] != 0 && weir->owners.id[i] != now.id[i])
-            return true;
-    return false;
+        lost = lost || (weir->owners.id[i] != 0 && weir->owners.id[i] != now.id[i]);
+    weir->owners = now;
+    return lost;
 }
 
+/* A death begins the walk anew: what it has left behind may be in front of it. */
 long weir_tend(struct weir *weir)
 {
     if (!library_is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
-    if (has_lost_owner(weir))
-        return (long)library_end_dead(weir);
-    weir_table_lease_owners(weir->table, &weir->owners);
-    return 0;
+    bool lost = has_lost_owner(weir);
+    if (!lost && weir->tended == 0)
+        return 0;
+    if (lost)
+        weir->tended = 0;
+    return (long)library_end_dead(weir, TEND_BUCKETS);
 }

@@ -93,11 +93,11 @@ int library_load(struct weir_rules **rules, const char *file, struct weir_proble
 
 /* --- Leases of the dead ----------------------------------------------------------------------- */
 
-uint64_t library_end_dead(struct weir *weir)
+uint64_t library_end_dead(struct weir *weir, uint64_t buckets)
 {
     struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
-    weir_table_lease_owners(weir->table, &weir->owners);
-    uint64_t ended = weir_table_end_dead(weir_store_embedded_owner(lane->store));
+    uint64_t ended =
+        weir_table_end_dead(weir_store_embedded_owner(lane->store), &weir->tended, buckets);
     weir_engine_slots_leave(lane);
     return ended;
 }

@@ -19,6 +19,7 @@ struct weir {
     char *rules_file;
     pthread_mutex_t reloading;
     struct weir_lease_owners owners; /* that were alive when weir_tend last looked */
+    uint64_t tended;                 /* where its walk continues; 0: there is none */
     /* A page that the kernel zeroes in a child (MADV_WIPEONFORK): tells it that the table's owner
      * slots are its parent's, for the price of a load. */
     unsigned char *ours;
@@ -33,9 +34,9 @@ static inline bool library_is_ours(const struct weir *weir)
 
 uint64_t library_clock(clockid_t clock);
 
-/* Ends the leases of processes that have died, and notes who is alive. Returns how many it ended.
- */
-uint64_t library_end_dead(struct weir *weir);
+/* Ends the leases of processes that have died in up to `buckets` buckets of the state, from where
+ * the last call stopped. Returns how many it ended. */
+uint64_t library_end_dead(struct weir *weir, uint64_t buckets);
 
 /* The lane's time, which is also noted in the state once in a while. */
 uint64_t library_now(struct weir *weir, struct weir_lane *lane);

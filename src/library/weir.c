@@ -202,9 +202,10 @@ int weir_open(struct weir **weir, const char *rules_file, const struct weir_opti
         return err;
     }
     pthread_mutex_init(&w->reloading, NULL);
-    memset(&w->owners, 0, sizeof w->owners);
+    weir_table_lease_owners(w->table, &w->owners);
+    w->tended = 0;
     if (options && options->leases_end_with_process)
-        library_end_dead(w);
+        library_end_dead(w, UINT64_MAX);
     *weir = w;
     return 0;
 }

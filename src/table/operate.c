@@ -210,33 +210,38 @@ static uint64_t end_in_bucket(struct weir_table_owner *owner, struct table_bucke
     return total;
 }
 
-static uint64_t end_everywhere(struct weir_table_owner *owner, const struct ending *ending)
+static bool has_lease_limit(const struct weir_table *table)
 {
-    struct weir_table *table = owner->table;
-    bool leases = false;
-    uint64_t total = 0;
-
-    for (uint32_t i = 1; i <= table->fixed.params_max && !leases; i++)
-        leases = lease_limit(table, (uint16_t)i);
-    for (uint64_t b = 0; leases && b < table->fixed.buckets; b++)
-        total += end_in_bucket(owner, &table->buckets[b], ending);
-    return total;
+    for (uint32_t i = 1; i <= table->fixed.params_max; i++)
+        if (lease_limit(table, (uint16_t)i))
+            return true;
+    return false;
 }
 
 uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_owner)
 {
+    struct weir_table *table = owner->table;
     const struct ending ending = {.owner = lease_owner};
+    uint64_t count = has_lease_limit(table) ? table->fixed.buckets : 0, total = 0;
 
-    return end_everywhere(owner, &ending);
+    for (uint64_t b = 0; b < count; b++)
+        total += end_in_bucket(owner, &table->buckets[b], &ending);
+    return total;
 }
 
-uint64_t weir_table_end_dead(struct weir_table_owner *owner)
+uint64_t weir_table_end_dead(struct weir_table_owner *owner, uint64_t *from, uint64_t buckets)
 {
+    struct weir_table *table = owner->table;
     struct weir_lease_owners alive;
     const struct ending ending = {.alive = &alive};
+    uint64_t count = has_lease_limit(table) ? table->fixed.buckets : 0, total = 0;
 
-    weir_table_lease_owners(owner->table, &alive);
-    return end_everywhere(owner, &ending);
+    weir_table_lease_owners(table, &alive);
+    for (; *from < count && buckets > 0; buckets--)
+        total += end_in_bucket(owner, &table->buckets[(*from)++], &ending);
+    if (*from >= count)
+        *from = 0;
+    return total;
 }
 
 static bool renew_in_bucket(struct weir_table_owner *owner, const struct buckets *buckets,

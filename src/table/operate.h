@@ -35,9 +35,10 @@ uint64_t weir_table_lease_owner(const struct weir_table_owner *owner);
  * attached. */
 void weir_table_lease_owners(const struct weir_table *table, struct weir_lease_owners *alive);
 
-/* Ends the leases of owners that have died or detached, as weir_table_end_owner does. Returns how
- * many it ended. */
-uint64_t weir_table_end_dead(struct weir_table_owner *owner);
+/* Ends the leases of owners that have died or detached, as weir_table_end_owner does, in up to
+ * `buckets` buckets from *from on, which it moves: to 0 after the last one. Returns how many it
+ * ended. */
+uint64_t weir_table_end_dead(struct weir_table_owner *owner, uint64_t *from, uint64_t buckets);
 
 /* The lease expires a whole life after `now_ns`. Errors: as weir_table_release. */
 int weir_table_renew(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2],
