@@ -22,6 +22,7 @@ BELOW = {
     "server": {"core", "adaptive", "table", "challenge", "standing", "rules", "store", "engine", "wire"},
 }
 BELOW["cli"] = set(BELOW) | {"cli"}
+BELOW["nginx"] = set()  # a program of its own around the public headers
 
 LIBRARIES = {
     "yaml.h": {"rules"},
@@ -32,6 +33,7 @@ LIBRARIES = {
     "nghttp2/": {"server", "cli"},
     "protobuf-c/": {"wire"},
     "curl/": {"server", "cli"},
+    "ngx_": {"nginx"},
 }
 
 # The core is freestanding: what a freestanding compiler has, and mem*.

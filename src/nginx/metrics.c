@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see metrics.h */
+#include "nginx/metrics.h"
+
+#include "nginx/request.h"
+
+#define PLACES 512
+#define NAME_BYTES 72
+#define ZONE_BYTES (160 * 1024)
+
+enum result { ALLOWED, DENIED, SHADOW_DENIED, RESULTS };
+
+struct place {
+    ngx_atomic_t taken; /* 1: a worker writes its name; 2: it has one */
+    ngx_atomic_t counts[RESULTS];
+    char name[NAME_BYTES];
+};
+
+struct counters {
+    ngx_atomic_t verdicts[WEIR_NGX_VERDICTS], cancelled;
+    struct place places[PLACES];
+};
+
+static struct counters *counters_of(const struct weir_ngx_main *conf)
+{
+    return conf->zone ? conf->zone->data : NULL;
+}
+
+static ngx_int_t init_zone(ngx_shm_zone_t *zone, void *before)
+{
+    ngx_slab_pool_t *pool = (ngx_slab_pool_t *)zone->shm.addr;
+    if (before) { /* a reload: the counts stay */
+        zone->data = before;
+        return NGX_OK;
+    }
+    if (zone->shm.exists) {
+        zone->data = pool->data;
+        return NGX_OK;
+    }
+    zone->data = ngx_slab_calloc(pool, sizeof(struct counters));
+    if (!zone->data)
+        return NGX_ERROR;
+    pool->data = zone->data;
+    return NGX_OK;
+}
+
+ngx_int_t weir_ngx_metrics_add(ngx_conf_t *cf, struct weir_ngx_main *conf)
+{
+    ngx_str_t name = ngx_string("weir");
+    if (conf->zone)
+        return NGX_OK;
+    conf->zone = ngx_shared_memory_add(cf, &name, ZONE_BYTES, &ngx_http_weir_module);
+    if (!conf->zone)
+        return NGX_ERROR;
+    conf->zone->init = init_zone;
+    return NGX_OK;
+}
+
+/* Whether the place has this name, or has it now. */
+static bool is_place(struct place *place, const char *name)
+{
+    if (place->taken == 0 && ngx_atomic_cmp_set(&place->taken, 0, 1)) {
+        ngx_cpystrn((u_char *)place->name, (u_char *)(uintptr_t)name, NAME_BYTES);
+        ngx_memory_barrier();
+        place->taken = 2;
+        return true;
+    }
+    return place->taken == 2 && ngx_strcmp(place->name, name) == 0;
+}
+
+static struct place *find_place(struct counters *counters, const char *name)
+{
+    ngx_uint_t start = ngx_crc32_short((u_char *)(uintptr_t)name, ngx_strlen(name)) % PLACES;
+    for (ngx_uint_t i = 0; i < PLACES; i++)
+        if (is_place(&counters->places[(start + i) % PLACES], name))
+            return &counters->places[(start + i) % PLACES];
+    return &counters->places[start];
+}
+
+void weir_ngx_count(const struct weir_ngx_main *conf, unsigned verdict,
+                    const struct weir_full_answer *answer)
+{
+    struct counters *counters = counters_of(conf);
+    if (!counters)
+        return;
+    (void)ngx_atomic_fetch_add(&counters->verdicts[verdict], 1);
+    for (unsigned i = 0; answer && i < answer->limit_count; i++) {
+        const struct weir_limit_answer *limit = &answer->limits[i];
+        enum result result = limit->allowed ? ALLOWED : limit->shadow ? SHADOW_DENIED : DENIED;
+        (void)ngx_atomic_fetch_add(&find_place(counters, limit->name)->counts[result], 1);
+    }
+}
+
+void weir_ngx_count_cancelled(const struct weir_ngx_main *conf)
+{
+    struct counters *counters = counters_of(conf);
+    if (counters)
+        (void)ngx_atomic_fetch_add(&counters->cancelled, 1);
+}
+
+/* --- The page --------------------------------------------------------------------------------- */
+
+#define HEAD_BYTES 2048
+#define LINE_BYTES (NAME_BYTES + 96)
+
+static u_char *write_verdicts(const struct counters *counters, u_char *at)
+{
+    static const char *const names[] = {"allowed", "delayed", "denied", "error"};
+    at = ngx_sprintf(at, "# HELP weir_build_info The version.\n# TYPE weir_build_info gauge\n"
+                         "weir_build_info{version=\"" WEIR_VERSION "\",front=\"nginx\"} 1\n"
+                         "# HELP weir_nginx_requests_total Requests by verdict.\n"
+                         "# TYPE weir_nginx_requests_total counter\n");
+    for (ngx_uint_t i = 0; i < WEIR_NGX_VERDICTS; i++)
+        at = ngx_sprintf(at, "weir_nginx_requests_total{front=\"nginx\",verdict=\"%s\"} %uA\n",
+                         names[i], counters->verdicts[i]);
+    return ngx_sprintf(at,
+                       "# HELP weir_nginx_cancelled_total Delayed requests whose client left.\n"
+                       "# TYPE weir_nginx_cancelled_total counter\n"
+                       "weir_nginx_cancelled_total{front=\"nginx\"} %uA\n",
+                       counters->cancelled);
+}
+
+static u_char *write_limits(const struct counters *counters, u_char *at)
+{
+    static const char *const names[] = {"allowed", "denied", "shadow_denied"};
+    at = ngx_sprintf(at, "# HELP weir_decisions_total Verdicts of each limit.\n"
+                         "# TYPE weir_decisions_total counter\n");
+    for (ngx_uint_t i = 0; i < PLACES; i++) {
+        const struct place *place = &counters->places[i];
+        for (ngx_uint_t k = 0; place->taken == 2 && k < RESULTS; k++)
+            at = ngx_sprintf(
+                at, "weir_decisions_total{front=\"nginx\",limit=\"%s\",result=\"%s\"} %uA\n",
+                place->name, names[k], place->counts[k]);
+    }
+    return at;
+}
+
+/* The limits that have a place. */
+static size_t count_places(const struct counters *counters)
+{
+    size_t count = 0;
+    for (ngx_uint_t i = 0; i < PLACES; i++)
+        count += counters->places[i].taken != 0;
+    return count + 16; /* those that other workers add meanwhile */
+}
+
+ngx_int_t weir_ngx_status(ngx_http_request_t *r)
+{
+    const struct counters *counters = counters_of(weir_ngx_main_of(r));
+    ngx_str_t type = ngx_string("text/plain; version=0.0.4");
+    ngx_http_complex_value_t text = {.value = {0, NULL}};
+    if ((r->method & (NGX_HTTP_GET | NGX_HTTP_HEAD)) == 0)
+        return NGX_HTTP_NOT_ALLOWED;
+    if (!counters)
+        return NGX_HTTP_NOT_FOUND;
+    text.value.data =
+        ngx_pnalloc(r->pool, HEAD_BYTES + count_places(counters) * RESULTS * LINE_BYTES);
+    if (!text.value.data)
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    u_char *end = write_limits(counters, write_verdicts(counters, text.value.data));
+    text.value.len = (size_t)(end - text.value.data);
+    return ngx_http_send_response(r, NGX_HTTP_OK, &type, &text);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counters of all workers, in memory that they share, and the page that shows them (`weir_status`).
+ *
+ * A limit takes the first place that has its name or none, so that counts stay when the rules
+ * change; a place is never given back while nginx runs. Limits beyond the last place share it.
+ *
+ * Memory: 64 KiB. Threads: atomic counters.
+ */
+#ifndef WEIR_NGINX_METRICS_H
+#define WEIR_NGINX_METRICS_H
+
+#include "nginx/conf.h"
+
+#include <weir/embed.h>
+
+/* Adds the memory to the configuration, once. */
+ngx_int_t weir_ngx_metrics_add(ngx_conf_t *cf, struct weir_ngx_main *conf);
+
+/* One decision: `verdict` is one of enum weir_ngx_verdict; `answer` NULL: there was none. */
+void weir_ngx_count(const struct weir_ngx_main *conf, unsigned verdict,
+                    const struct weir_full_answer *answer);
+
+/* A delayed request left, and what it had charged was given back. */
+void weir_ngx_count_cancelled(const struct weir_ngx_main *conf);
+
+/* The content handler of a location with `weir_status`. */
+ngx_int_t weir_ngx_status(ngx_http_request_t *r);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see module.h */
+#include "nginx/module.h"
+
+#include "nginx/decide.h"
+#include "nginx/metrics.h"
+#include "nginx/request.h"
+#include "nginx/variables.h"
+
+#define MODE_BITS 0666u
+
+/* --- Directives ------------------------------------------------------------------------------- */
+
+static char *set_path(ngx_conf_t *cf, ngx_str_t *path)
+{
+    const ngx_str_t *args = cf->args->elts;
+    if (path->data)
+        return (char *)(uintptr_t) "is duplicate";
+    *path = args[1];
+    return ngx_conf_full_name(cf->cycle, path, 1) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+static char *set_rules(ngx_conf_t *cf, ngx_command_t *command, void *conf)
+{
+    struct weir_ngx_main *main = conf;
+    return set_path(cf, &main->rules);
+}
+
+/* "660" and "0660": bits to read and write, and those of the owner. */
+static bool parse_mode(const ngx_str_t *text, ngx_uint_t *mode)
+{
+    *mode = 0;
+    for (size_t i = 0; i < text->len; i++) {
+        if (text->data[i] < '0' || text->data[i] > '7')
+            return false;
+        *mode = *mode << 3 | (ngx_uint_t)(text->data[i] - '0');
+    }
+    return (text->len == 3 || text->len == 4) && (*mode & 0600) == 0600 &&
+           (*mode & ~MODE_BITS) == 0;
+}
+
+/* One option of `weir_state`: false where it is none. */
+static bool set_state_option(struct weir_ngx_main *main, ngx_str_t option)
+{
+    static const char *const names[] = {"size=", "mode=", "group=", "owner="};
+    for (unsigned i = 0; i < 4; i++) {
+        size_t size = ngx_strlen(names[i]);
+        if (option.len <= size || ngx_strncmp(option.data, names[i], size) != 0)
+            continue;
+        ngx_str_t value = {option.len - size, option.data + size};
+        if (i == 0)
+            return (main->state_bytes = ngx_parse_offset(&value)) > 0;
+        if (i == 1)
+            return parse_mode(&value, &main->state_mode);
+        *(i == 2 ? &main->group : &main->owner) = value;
+        return true;
+    }
+    return false;
+}
+
+static char *set_state(ngx_conf_t *cf, ngx_command_t *command, void *conf)
+{
+    struct weir_ngx_main *main = conf;
+    const ngx_str_t *args = cf->args->elts;
+    for (ngx_uint_t i = 2; i < cf->args->nelts; i++)
+        if (!set_state_option(main, args[i])) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "weir_state: \"%V\" is none of size=64m, mode=0660, group=NAME, "
+                               "owner=NAME",
+                               &args[i]);
+            return NGX_CONF_ERROR;
+        }
+    return set_path(cf, &main->state);
+}
+
+static char *set_on(ngx_conf_t *cf, ngx_command_t *command, void *conf)
+{
+    struct weir_ngx_location *location = conf;
+    struct weir_ngx_main *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
+    char *result = ngx_conf_set_flag_slot(cf, command, conf);
+    if (result == NGX_CONF_OK && location->on)
+        main->used = true;
+    return result;
+}
+
+static char *add_attribute(ngx_conf_t *cf, ngx_command_t *command, void *conf)
+{
+    struct weir_ngx_location *location = conf;
+    ngx_str_t *args = cf->args->elts;
+    ngx_http_compile_complex_value_t compile = {.cf = cf, .value = &args[2]};
+    if (!location->attributes)
+        location->attributes = ngx_array_create(cf->pool, 4, sizeof(struct weir_ngx_attribute));
+    struct weir_ngx_attribute *attribute =
+        location->attributes ? ngx_array_push(location->attributes) : NULL;
+    if (!attribute)
+        return NGX_CONF_ERROR;
+    attribute->name = args[1];
+    attribute->handle = WEIR_NGX_HANDLE_UNKNOWN;
+    compile.complex_value = &attribute->value;
+    return ngx_http_compile_complex_value(&compile) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+static char *set_status(ngx_conf_t *cf, ngx_command_t *command, void *conf)
+{
+    ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    core->handler = weir_ngx_status;
+    return NGX_CONF_OK;
+}
+
+static ngx_conf_enum_t on_errors[] = {{ngx_string("open"), WEIR_NGX_OPEN},
+                                      {ngx_string("closed"), WEIR_NGX_CLOSED},
+                                      {ngx_null_string, 0}};
+static ngx_conf_enum_t phases[] = {{ngx_string("preaccess"), WEIR_NGX_PREACCESS},
+                                   {ngx_string("precontent"), WEIR_NGX_PRECONTENT},
+                                   {ngx_null_string, 0}};
+
+#define ANYWHERE (NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF)
+#define IN_LOCATION NGX_HTTP_LOC_CONF_OFFSET
+
+static ngx_command_t commands[] = {
+    {ngx_string("weir_rules"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE1, set_rules,
+     NGX_HTTP_MAIN_CONF_OFFSET, 0, NULL},
+    {ngx_string("weir_state"), NGX_HTTP_MAIN_CONF | NGX_CONF_1MORE, set_state,
+     NGX_HTTP_MAIN_CONF_OFFSET, 0, NULL},
+    {ngx_string("weir_on_error"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE1, ngx_conf_set_enum_slot,
+     NGX_HTTP_MAIN_CONF_OFFSET, offsetof(struct weir_ngx_main, on_error), on_errors},
+    {ngx_string("weir"), ANYWHERE | NGX_CONF_FLAG, set_on, IN_LOCATION,
+     offsetof(struct weir_ngx_location, on), NULL},
+    {ngx_string("weir_cost"), ANYWHERE | NGX_CONF_TAKE1, ngx_http_set_complex_value_slot,
+     IN_LOCATION, offsetof(struct weir_ngx_location, cost), NULL},
+    {ngx_string("weir_settle"), ANYWHERE | NGX_CONF_TAKE1, ngx_http_set_complex_value_slot,
+     IN_LOCATION, offsetof(struct weir_ngx_location, settle), NULL},
+    {ngx_string("weir_attribute"), ANYWHERE | NGX_CONF_TAKE2, add_attribute, IN_LOCATION, 0, NULL},
+    {ngx_string("weir_dry_run"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, IN_LOCATION,
+     offsetof(struct weir_ngx_location, dry_run), NULL},
+    {ngx_string("weir_phase"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_enum_slot, IN_LOCATION,
+     offsetof(struct weir_ngx_location, phase), phases},
+    {ngx_string("weir_status"), NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS, set_status, IN_LOCATION, 0,
+     NULL},
+    ngx_null_command,
+};
+
+/* --- Configurations --------------------------------------------------------------------------- */
+
+static void *create_main(ngx_conf_t *cf)
+{
+    struct weir_ngx_main *main = ngx_pcalloc(cf->pool, sizeof *main);
+    if (main)
+        main->on_error = NGX_CONF_UNSET_UINT;
+    return main;
+}
+
+static char *init_main(ngx_conf_t *cf, void *conf)
+{
+    struct weir_ngx_main *main = conf;
+    ngx_conf_init_uint_value(main->on_error, WEIR_NGX_OPEN);
+    return NGX_CONF_OK;
+}
+
+static void *create_location(ngx_conf_t *cf)
+{
+    struct weir_ngx_location *location = ngx_pcalloc(cf->pool, sizeof *location);
+    if (!location)
+        return NULL;
+    location->on = NGX_CONF_UNSET;
+    location->dry_run = NGX_CONF_UNSET;
+    location->phase = NGX_CONF_UNSET_UINT;
+#if nginx_version >= 1021000
+    location->cost = NGX_CONF_UNSET_PTR;
+    location->settle = NGX_CONF_UNSET_PTR;
+#endif
+    return location;
+}
+
+static char *merge_location(ngx_conf_t *cf, void *above, void *conf)
+{
+    const struct weir_ngx_location *parent = above;
+    struct weir_ngx_location *location = conf;
+    ngx_conf_merge_value(location->on, parent->on, 0);
+    ngx_conf_merge_value(location->dry_run, parent->dry_run, 0);
+    ngx_conf_merge_uint_value(location->phase, parent->phase, WEIR_NGX_PREACCESS);
+    ngx_conf_merge_ptr_value(location->cost, parent->cost, NULL);
+    ngx_conf_merge_ptr_value(location->settle, parent->settle, NULL);
+    if (!location->attributes)
+        location->attributes = parent->attributes;
+    return NGX_CONF_OK;
+}
+
+static ngx_int_t add_handler(ngx_conf_t *cf, ngx_http_phases phase, ngx_http_handler_pt handler)
+{
+    ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    ngx_http_handler_pt *place = ngx_array_push(&core->phases[phase].handlers);
+    if (!place)
+        return NGX_ERROR;
+    *place = handler;
+    return NGX_OK;
+}
+
+static ngx_int_t init_configuration(ngx_conf_t *cf)
+{
+    struct weir_ngx_main *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
+    if (!main->rules.data && !main->used)
+        return NGX_OK;
+    if (!main->rules.data || !main->state.data) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "weir: %s is missing in http { }",
+                      !main->rules.data ? "weir_rules" : "weir_state");
+        return NGX_ERROR;
+    }
+    if (weir_ngx_check_rules(cf, main) != NGX_OK || weir_ngx_metrics_add(cf, main) != NGX_OK ||
+        add_handler(cf, NGX_HTTP_PREACCESS_PHASE, weir_ngx_preaccess) != NGX_OK ||
+        add_handler(cf, NGX_HTTP_PRECONTENT_PHASE, weir_ngx_precontent) != NGX_OK)
+        return NGX_ERROR;
+    return add_handler(cf, NGX_HTTP_LOG_PHASE, weir_ngx_request_log);
+}
+
+/* --- Processes -------------------------------------------------------------------------------- */
+
+/* NULL: nginx has no `http`, or it does not say weir_rules. */
+static struct weir_ngx_main *main_of(ngx_cycle_t *cycle)
+{
+    struct weir_ngx_main *main = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_weir_module);
+    return main && main->rules.data ? main : NULL;
+}
+
+static ngx_int_t init_module(ngx_cycle_t *cycle)
+{
+    struct weir_ngx_main *main = ngx_test_config ? NULL : main_of(cycle);
+    return main ? weir_ngx_make_folder(cycle, main) : NGX_OK;
+}
+
+static ngx_int_t init_process(ngx_cycle_t *cycle)
+{
+    struct weir_ngx_main *main = main_of(cycle);
+    bool serves = ngx_process == NGX_PROCESS_WORKER || ngx_process == NGX_PROCESS_SINGLE;
+    return main && serves ? weir_ngx_worker_start(cycle, main) : NGX_OK;
+}
+
+static void exit_process(ngx_cycle_t *cycle)
+{
+    struct weir_ngx_main *main = main_of(cycle);
+    if (main)
+        weir_ngx_worker_stop(main);
+}
+
+static ngx_http_module_t context = {
+    weir_ngx_variables_add, init_configuration, create_main, init_main, NULL, NULL,
+    create_location,        merge_location,
+};
+
+ngx_module_t ngx_http_weir_module = {
+    NGX_MODULE_V1, &context, commands, NGX_HTTP_MODULE, NULL, init_module,
+    init_process,  NULL,     NULL,     exit_process,    NULL, NGX_MODULE_V1_PADDING,
+};
+
+ngx_module_t *ngx_modules[] = {&ngx_http_weir_module, NULL};
+char *ngx_module_names[] = {(char *)(uintptr_t) "ngx_http_weir_module", NULL};
+char *ngx_module_order[] = {NULL};

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One worker of nginx: its libweir on the shared state, and a timer.
+ *
+ * The master only checks the rules; each worker opens the state by itself, as the user that it runs
+ * as. A state that cannot be opened ends no worker: requests are then answered as `weir_on_error`
+ * says, the log has the reason once a minute, and the timer tries again every second. The same
+ * timer renews the leases of requests that outlive `life`, and ends those of processes that have
+ * died.
+ *
+ * Memory: about 100 KiB, and the state. Threads: the worker's one.
+ */
+#ifndef WEIR_NGINX_WORKER_H
+#define WEIR_NGINX_WORKER_H
+
+#include "nginx/conf.h"
+
+#include <weir/embed.h>
+
+/* A header field that the rules read. */
+struct weir_ngx_header {
+    ngx_str_t name; /* lower case */
+    ngx_uint_t hash;
+    int handle;
+};
+
+/* Values of one request: what nginx knows, header fields, and `weir_attribute` of its location. */
+#define WEIR_NGX_VALUES_MAX (WEIR_HANDLES_MAX + 64)
+
+/* Denials that a worker holds back at the same time (`tarpit`); more are sent at once. */
+#define WEIR_NGX_HELD_MAX 1000
+
+struct weir_ngx_worker {
+    const struct weir_ngx_main *conf;
+    struct weir *weir;                /* NULL: the state cannot be used */
+    bool refunds;                     /* some limit gives back by outcome */
+    int method, path, host, requests; /* handles; -1: the rules do not read it */
+    struct weir_ngx_header *headers;  /* header_count of them */
+    ngx_uint_t header_count;
+    ngx_event_t timer;
+    ngx_queue_t leases; /* of struct weir_ngx_request */
+    ngx_uint_t held;    /* denials */
+    time_t told;        /* when the log last had an error */
+    struct weir_value values[WEIR_NGX_VALUES_MAX];
+    struct weir_full_answer answer; /* of the request at hand */
+    char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
+};
+
+/* Checks the rules as a part of the configuration: each mistake goes to nginx's log with file, line
+ * and column. */
+ngx_int_t weir_ngx_check_rules(ngx_conf_t *cf, struct weir_ngx_main *conf);
+
+/* Makes the folder of the state, if it is not there, for the user of the workers. */
+ngx_int_t weir_ngx_make_folder(ngx_cycle_t *cycle, const struct weir_ngx_main *conf);
+
+/* Begins and ends the work of a worker. A failure leaves it without a state. */
+ngx_int_t weir_ngx_worker_start(ngx_cycle_t *cycle, struct weir_ngx_main *conf);
+void weir_ngx_worker_stop(struct weir_ngx_main *conf);
+
+/* Logs an error, at most once a minute. */
+void weir_ngx_worker_tell(struct weir_ngx_worker *worker, ngx_log_t *log, const char *what);
+
+#endif
