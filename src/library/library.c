@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "rules/charge/penalty.h"
+
 #define MARK_EVERY_NS UINT64_C(1000000) /* the mark's line is shared: raised once a millisecond */
 
 _Static_assert(sizeof((struct weir_lease_token){{0}}.text) >= WEIR_LEASE_TOKEN_MAX,
@@ -68,6 +70,8 @@ static const char *find_unsupported(const struct weir_rules *rules)
         return "`identities`: callers in Redis";
     if (weir_rules_adaptive_count(rules) > 0)
         return "`adaptive`: limits that follow health";
+    if (weir_rules_penalty_count(rules) > 0)
+        return "`penalties`: moves of standing";
     return NULL;
 }
 

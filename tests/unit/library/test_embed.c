@@ -140,11 +140,16 @@ static void a_file_is_checked_without_making_a_state(void **state)
 
 static void rules_that_need_a_server_are_refused_with_the_reason(void **state)
 {
-    static const char limits[] = "limits: [ { name: a, key: [], rate: 1/h } ]\n";
+    static const char limits[] = "limits: [ { name: a, key: [], rate: 1/h },"
+                                 " { name: b, key: [client.ip/64], rate: 1/h } ]\n";
     static const char *const needs[][2] = {
         {"store: { redis: 'redis://127.0.0.1:1', on_store_error: open }\n", "`store`"},
         {"identities: { redis: 'redis://127.0.0.1:1' }\nidentify: [header.x-api-key]\n",
          "`identities`"},
+        {"standing: { by: [client.ip/64], file: standing.db }\n"
+         "penalties: [ { name: p, for: [b], key: [client.ip/64], strikes: 2/h,"
+         " ladder: [suspend 1h] } ]\n",
+         "`penalties`"},
     };
     struct place *place = *state;
     struct weir *weir;
