@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "engine/denial.h"
+#include "engine/http/denial.h"
 #include "engine/lease_token.h"
 #include "engine/reservation.h"
 #include "library/library.h"

@@ -14,7 +14,7 @@
 #include <strings.h>
 
 #include "core/bytes.h"
-#include "engine/denial.h"
+#include "engine/http/denial.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "wire/http/forwarded.h"

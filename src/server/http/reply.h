@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVER_HTTP_REPLY_H
 #define WEIR_SERVER_HTTP_REPLY_H
 
-#include "engine/denial.h"
+#include "engine/http/denial.h"
 #include "server/http/http.h"
 
 /* Flags of a slot. */

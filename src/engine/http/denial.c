@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see denial.h */
-#include "engine/denial.h"
+#include "engine/http/denial.h"
 
 #include <stdio.h>
 #include <string.h>

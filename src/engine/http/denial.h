@@ -7,8 +7,8 @@
  *
  * Threads: no state of its own.
  */
-#ifndef WEIR_ENGINE_DENIAL_H
-#define WEIR_ENGINE_DENIAL_H
+#ifndef WEIR_ENGINE_HTTP_DENIAL_H
+#define WEIR_ENGINE_HTTP_DENIAL_H
 
 #include "core/answer.h"
 #include "rules/actions/reject.h"
