@@ -4,7 +4,7 @@
 Each script is the named files of the folder in order, without comments and indentation (Redis keeps
 the text, and it is loaded after every restart), with the SHA-1 that EVALSHA calls it by. A part
 FUNCTION=FILE+FILE makes them the body of a local function. A line "--% include FILE" stands for the
-lines of another file.
+lines of another file. A script whose NAME begins with "!" is in no list: its user names it.
 """
 import hashlib
 import os
@@ -54,10 +54,11 @@ def c_string(text):
 def main(output, folder, scripts):
     parts, names = [HEAD], []
     for script in scripts:
-        name, made_of = script.split(":")
+        name, made_of = script.lstrip("!").split(":")
         text = script_text(folder, made_of.split(","))
         sha = hashlib.sha1(text.encode()).hexdigest()
-        names.append(name)
+        if not script.startswith("!"):
+            names.append(name)
         parts.append(f"static const char {name}_text[] =\n{c_string(text)};\n"
                      f"const struct redis_script redis_script_{name} = {{\n"
                      f'    "{name}", {name}_text, sizeof {name}_text - 1, "{sha}"}};\n\n')

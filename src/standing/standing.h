@@ -157,7 +157,8 @@ void weir_standing_join(struct weir_standing_entry *best, const struct weir_stan
 
 /* For the writer. */
 
-/* Sets the entry of its origin for an exact value; entries of other origins stay. Entries of lists
+/* Sets the entry of its origin for an exact value; entries of other origins stay. One that says
+ * what is there already changes nothing. Entries of lists
  * belong between begin_lists and end_lists, where two for one value are joined. When the map is
  * full (or, for a penalty, penalties fill half of it), the entry that ends soonest makes room: any
  * that is neither revoked nor an operator's (a penalty's). Errors: WEIR_ERR_RANGE (level, origin or
@@ -181,6 +182,13 @@ bool weir_standing_clear_network(struct weir_standing *standing, const struct we
 void weir_standing_begin_lists(struct weir_standing *standing);
 void weir_standing_end_lists(struct weir_standing *standing);
 void weir_standing_cancel_lists(struct weir_standing *standing);
+
+/* Replaces all entries of operators and penalties: between the two, set them anew. end_all removes
+ * those that were not set since; until then readers see both. cancel_all leaves both. Errors:
+ * WEIR_ERR_MEMORY (nothing has begun). */
+int weir_standing_begin_all(struct weir_standing *standing) __attribute__((warn_unused_result));
+void weir_standing_end_all(struct weir_standing *standing);
+void weir_standing_cancel_all(struct weir_standing *standing);
 
 /* Removes up to `most` entries that have ended, and returns how many. */
 size_t weir_standing_sweep(struct weir_standing *standing, uint64_t now_ns, size_t most);

@@ -18,6 +18,7 @@ struct standing_writer {
     uint32_t records_used, records_free;
     uint64_t penalties;
     bool building; /* between begin_lists and end_lists */
+    uint8_t *seen; /* between begin_all and end_all: a bit for each record that was set */
 };
 
 int standing_writer_new(struct weir_standing *map)
@@ -33,6 +34,7 @@ void standing_writer_free(struct weir_standing *map)
     if (!map->writer)
         return;
     standing_endings_free(&map->writer->endings);
+    free(map->writer->seen);
     free(map->writer);
     map->writer = NULL;
 }
@@ -244,7 +246,7 @@ static uint8_t lists_bit(const struct weir_standing *map)
     return (uint8_t)(1U << ((map->header->lists + map->writer->building) & 1));
 }
 
-/* Whether an entry of a list says what another does. */
+/* Whether an entry says what a record does, except since when. */
 static bool says_the_same(const struct weir_standing *map, const struct standing_value *value,
                           const struct weir_standing_entry *entry)
 {
@@ -302,6 +304,12 @@ static void leave_lists(struct weir_standing *map, uint32_t record, uint8_t bit)
     __atomic_store_n(&at(map, record)->words[4], copy.words[4], __ATOMIC_RELEASE);
 }
 
+static void see(struct weir_standing *map, uint32_t record)
+{
+    if (map->writer->seen)
+        map->writer->seen[(record - 1) / 8] |= (uint8_t)(1U << (record - 1) % 8);
+}
+
 static int add(struct weir_standing *map, const struct place *place, struct standing_value *value,
                const struct weir_standing_entry *entry)
 {
@@ -321,6 +329,7 @@ static int add(struct weir_standing *map, const struct place *place, struct stan
         relink_first(map, place, record);
     else
         link_first(map, place, record);
+    see(map, record);
     return 0;
 }
 
@@ -352,12 +361,18 @@ static int set(struct weir_standing *map, const uint64_t id[2], uint8_t shape,
         return listed && keep_in_lists(map, &place, entry, value.lists)
                    ? 0
                    : add(map, &place, &value, entry);
+    if (!listed && at(map, old)->value.since_ns == entry->since_ns &&
+        says_the_same(map, &at(map, old)->value, entry)) {
+        see(map, old);
+        return 0;
+    }
     /* There is one record more than entries. */
     value.reason =
         standing_reasons_take(map, &map->writer->reasons, entry->reason, entry->reason_size);
     record = take_record(map, &value, at(map, old)->next);
     relink(map, &place, old, record);
     free_record(map, old);
+    see(map, record);
     return 0;
 }
 
@@ -459,6 +474,35 @@ void weir_standing_cancel_lists(struct weir_standing *standing)
         return;
     drop_lists(standing, lists_bit(standing));
     standing->writer->building = false;
+}
+
+int weir_standing_begin_all(struct weir_standing *standing)
+{
+    struct standing_writer *writer = standing->writer;
+
+    free(writer->seen);
+    writer->seen = calloc(standing->records_count / 8 + 1, 1);
+    return writer->seen ? 0 : WEIR_ERR_MEMORY;
+}
+
+void weir_standing_end_all(struct weir_standing *standing)
+{
+    struct standing_writer *writer = standing->writer;
+
+    for (uint32_t record = 1; writer->seen && record <= writer->records_used; record++) {
+        const struct standing_record *one = at(standing, record);
+
+        if (one->sequence % 2 == 0 && one->value.origin != WEIR_STANDING_BY_LIST &&
+            !(writer->seen[(record - 1) / 8] >> (record - 1) % 8 & 1))
+            remove_record(standing, record);
+    }
+    weir_standing_cancel_all(standing);
+}
+
+void weir_standing_cancel_all(struct weir_standing *standing)
+{
+    free(standing->writer->seen);
+    standing->writer->seen = NULL;
 }
 
 size_t weir_standing_sweep(struct weir_standing *standing, uint64_t now_ns, size_t most)

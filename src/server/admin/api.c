@@ -84,6 +84,15 @@ static void readyz_tell_room(struct weir_http_call *call, char *text, size_t roo
     snprintf(text + used, room - used, "%s %s", strchr(text, ':') ? "," : ":", more);
 }
 
+/* Nor that: refusals go on by what was last known. */
+static void readyz_tell_standing(const struct weir_daemon *daemon, char *text, size_t room)
+{
+    size_t used = strlen(text);
+    if (daemon->standing && weir_standing_service_stale(daemon->standing))
+        snprintf(text + used, room - used, "%s standing is as Redis told it last",
+                 strchr(text, ':') ? "," : ":");
+}
+
 static void readyz_handle(struct weir_http_call *call)
 {
     if (!weir_http_allow(call, "GET", "HEAD"))
@@ -116,6 +125,7 @@ static void readyz_handle(struct weir_http_call *call)
                     daemon->worker_count);
     }
     readyz_tell_state(text, sizeof text, daemon->state);
+    readyz_tell_standing(daemon, text, sizeof text);
     readyz_tell_room(call, text, sizeof text);
     char line[sizeof text + 1];
     int size = snprintf(line, sizeof line, "%s\n", text);

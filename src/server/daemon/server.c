@@ -467,8 +467,8 @@ static int open_standing(struct weir_daemon *daemon, struct weir_reason *reason)
     struct weir_standing_lists *lists = NULL;
     if (settings->standing.kinds_count == 0)
         return 0;
-    int err = weir_standing_service_open(&daemon->standing, &settings->standing, &daemon->log,
-                                         now_ns, reason);
+    int err =
+        weir_standing_service_open(&daemon->standing, daemon->rules, &daemon->log, now_ns, reason);
     if (err == 0)
         err = weir_standing_lists_read(&lists, &settings->standing, reason);
     if (err == 0)
@@ -522,7 +522,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
         goto close_table;
     err = weir_daemon_prepare(daemon, daemon->rules, reason);
     if (err == 0 && daemon->standing)
-        err = weir_standing_service_join(daemon->standing, daemon->admin->loop);
+        err = weir_standing_service_join(daemon->standing, daemon->admin->loop, reason);
     if (err == 0 && daemon->penalties)
         err = weir_penalties_join(daemon->penalties, daemon->admin->loop, NULL);
     if (err == 0)

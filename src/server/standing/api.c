@@ -7,7 +7,8 @@
  *   DELETE /v1/standing?kind=…&value=…&by=…&reason=…
  *   GET    /v1/standing/history[?kind=…&value=…]   changes, the newest first
  *
- * A change is in force before its job is queued, and answered when the history has it.
+ * A change is in force before its job is queued, and answered when the history has it. Where Redis
+ * is the history it is in force when Redis has told of it, and answered then.
  */
 #include "server/standing/api.h"
 
@@ -85,11 +86,16 @@ static void write_json(struct weir_slot *slot, struct weir_output *output, json_
     json_decref(json);
 }
 
-static void write_not_kept(struct weir_slot *slot, struct weir_output *output,
+/* `shared`: the history is Redis, and what it does not keep is not in force. */
+static void write_not_kept(struct weir_slot *slot, struct weir_output *output, bool shared,
                            const struct weir_reason *reason)
 {
     char detail[WEIR_REASON_MAX + 100];
 
+    if (shared) {
+        weir_http_write_problem(slot, output, WEIR_HTTP_503, reason->text);
+        return;
+    }
     snprintf(detail, sizeof detail,
              "the change is in force, but only until weir restarts: the history does not keep it: "
              "%s",
@@ -121,7 +127,7 @@ static void write_change(struct weir_slot *slot, struct weir_output *output,
     json_t *json;
 
     if (job->err < 0) {
-        write_not_kept(slot, output, &job->reason);
+        write_not_kept(slot, output, wait->service->sharing, &job->reason);
     } else if (clears && !job->found && !wait->cleared) {
         weir_http_write_problem(slot, output, WEIR_HTTP_404,
                                 wait->in_force
@@ -195,7 +201,8 @@ static void job_done(struct weir_keeper_job *job)
 {
     struct wait *wait = job->context;
 
-    if (job->op == WEIR_KEEPER_CLEAR && wait->value.hidden && job->err == 0 && job->found) {
+    if (job->op == WEIR_KEEPER_CLEAR && wait->value.hidden && job->err == 0 && job->found &&
+        !wait->service->sharing) {
         /* The history knew the id of what was named by its digest. */
         memcpy(wait->value.id, job->entry.id, sizeof wait->value.id);
         wait->value.hidden = false;
@@ -499,7 +506,7 @@ static void set_read(struct weir_http_call *call, json_t *body)
         return;
     }
     set_reason(&entry, ask.reason);
-    err = weir_standing_service_set(service, &now.value, &entry, ask.by);
+    err = service->sharing ? 0 : weir_standing_service_set(service, &now.value, &entry, ask.by);
     if (err < 0) {
         refuse_set(call, err);
         return;
@@ -540,7 +547,7 @@ static void clear(struct weir_http_call *call)
     if (!weir_admin_may_change(call) || !read_query(call, &ask) || !read_why(call, &ask) ||
         !read_value(call, &ask, &now.value))
         return;
-    if (!now.value.hidden)
+    if (!now.value.hidden && !service->sharing)
         now.cleared = weir_standing_service_clear(service, &now.value, ask.by, ask.reason);
     if (!service->keeper) {
         if (now.cleared)

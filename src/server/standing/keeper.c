@@ -21,7 +21,8 @@ struct weir_keeper {
     struct weir_keeper_job *queue, **queue_end; /* under the lock */
     struct weir_keeper_job *ready, **ready_end; /* likewise */
     bool ending, stopped;
-    unsigned jobs; /* the loop's */
+    unsigned jobs;                       /* the loop's */
+    struct weir_keeper_backend *backend; /* NULL: there is a thread */
 };
 
 static struct weir_bytes copy(char *room, size_t size, struct weir_bytes text)
@@ -56,7 +57,7 @@ json_t *weir_standing_json(const struct weir_standing_entry *entry)
                      text_json(reason));
 }
 
-static void take_entry(void *context, const struct weir_history_entry *entry)
+void weir_standing_add_entry(void *context, const struct weir_history_entry *entry)
 {
     json_t *object =
         json_pack("{s:o, s:o}", "kind", text_json(entry->kind), "value", text_json(entry->value));
@@ -75,7 +76,7 @@ static json_t *level_json(int level)
     return name ? json_string(name) : json_null();
 }
 
-static void take_row(void *context, const struct weir_history_row *row)
+void weir_standing_add_row(void *context, const struct weir_history_row *row)
 {
     const struct weir_standing_entry *to = &row->to.entry;
     struct weir_bytes reason = {to->reason, to->reason_size};
@@ -92,7 +93,7 @@ static void take_row(void *context, const struct weir_history_row *row)
 static void take_move(void *context, const struct weir_history_row *row)
 {
     if (row->to.entry.origin == WEIR_STANDING_BY_PENALTY && json_array_size(context) < MOVES_MAX)
-        take_row(context, row);
+        weir_standing_add_row(context, row);
 }
 
 /* --- The thread ------------------------------------------------------------------------------- */
@@ -180,14 +181,15 @@ static void run(struct weir_history *history, struct weir_keeper_job *job)
         break;
     case WEIR_KEEPER_ENTRIES:
         job->answer = json_array();
-        job->err =
-            weir_history_entries(history, &job->filter, take_entry, job->answer, &job->reason);
+        job->err = weir_history_entries(history, &job->filter, weir_standing_add_entry, job->answer,
+                                        &job->reason);
         if (job->err == 0 && job->ladders)
             read_moves(history, job);
         break;
     case WEIR_KEEPER_ROWS:
         job->answer = json_array();
-        job->err = weir_history_rows(history, &job->filter, take_row, job->answer, &job->reason);
+        job->err = weir_history_rows(history, &job->filter, weir_standing_add_row, job->answer,
+                                     &job->reason);
         break;
     }
 }
@@ -337,6 +339,22 @@ int weir_keeper_open(struct weir_keeper **out, struct weir_history *history, uv_
     return err == 0 ? 0 : WEIR_ERR_MEMORY;
 }
 
+int weir_keeper_open_on(struct weir_keeper **out, struct weir_keeper_backend *backend)
+{
+    struct weir_keeper *keeper = calloc(1, sizeof *keeper);
+
+    *out = keeper;
+    if (!keeper)
+        return WEIR_ERR_MEMORY;
+    keeper->backend = backend;
+    backend->keeper = keeper;
+    keeper->stopped = true;
+    keeper->ready_end = &keeper->ready;
+    pthread_mutex_init(&keeper->lock, NULL);
+    pthread_cond_init(&keeper->changed, NULL);
+    return 0;
+}
+
 void weir_keeper_stop(struct weir_keeper *keeper)
 {
     if (!keeper || keeper->stopped)
@@ -385,6 +403,10 @@ struct weir_keeper_job *weir_keeper_take(struct weir_keeper *keeper, enum weir_k
 void weir_keeper_start(struct weir_keeper *keeper, struct weir_keeper_job *job)
 {
     job->next = NULL;
+    if (keeper->backend) {
+        keeper->backend->start(keeper->backend, job);
+        return;
+    }
     pthread_mutex_lock(&keeper->lock);
     *keeper->queue_end = job;
     keeper->queue_end = &job->next;

@@ -86,6 +86,18 @@ struct weir_keeper_job {
 int weir_keeper_open(struct weir_keeper **keeper, struct weir_history *history, uv_loop_t *loop)
     __attribute__((warn_unused_result));
 
+/* What does jobs instead of a thread and a history: standing that nodes share (redis/shared.h). It
+ * calls `done` on the loop, later than `start`. */
+struct weir_keeper_backend {
+    void (*start)(struct weir_keeper_backend *backend, struct weir_keeper_job *job);
+    struct weir_keeper *keeper; /* whose jobs they are: weir_keeper_open_on sets it */
+};
+
+/* A keeper without a thread. The backend ends before the keeper is closed, and frees the jobs that
+ * it has then. Errors: WEIR_ERR_MEMORY. */
+int weir_keeper_open_on(struct weir_keeper **keeper, struct weir_keeper_backend *backend)
+    __attribute__((warn_unused_result));
+
 /* Finishes what is queued and ends the thread; no `done` is called any more. */
 void weir_keeper_stop(struct weir_keeper *keeper);
 /* Frees it, after its loop is closed. NULL is allowed. */
@@ -104,5 +116,9 @@ unsigned weir_keeper_jobs(const struct weir_keeper *keeper);
 
 /* JSON of an entry in force: "level", "origin", "since_ms", "until_ms", "reason". */
 json_t *weir_standing_json(const struct weir_standing_entry *entry);
+
+/* Appends the JSON of an entry, or of a row of the audit, to an array (`context`). */
+void weir_standing_add_entry(void *context, const struct weir_history_entry *entry);
+void weir_standing_add_row(void *context, const struct weir_history_row *row);
 
 #endif

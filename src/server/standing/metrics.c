@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "server/standing/service.h"
+#include "server/standing/sharing.h"
 
 static void put_entries(struct weir_metrics *metrics, const struct weir_standing_stats *stats)
 {
@@ -51,6 +52,33 @@ static void put_bans(struct weir_metrics *metrics, struct weir_bans *bans)
                      counts.full);
 }
 
+/* What Redis tells, where nodes share their standing. */
+static void put_sharing(struct weir_metrics *metrics, const struct weir_standing_sharing *sharing)
+{
+    struct weir_shared_standing_stats stats;
+
+    if (!sharing || !sharing->shared)
+        return;
+    weir_shared_standing_stats(sharing->shared, &stats);
+    weir_metrics_number(metrics, "weir_standing_shared_up", "gauge",
+                        "1: standing is read from Redis; 0: what Redis told last counts.",
+                        stats.reached && stats.follow.whole);
+    weir_metrics_number(metrics, "weir_standing_shared_change", "gauge",
+                        "The number of the last change of standing that Redis told.",
+                        stats.follow.number);
+    weir_metrics_number(metrics, "weir_standing_shared_changes_total", "counter",
+                        "Changes of standing that Redis told.", stats.changes);
+    weir_metrics_number(metrics, "weir_standing_shared_gaps_total", "counter",
+                        "Times that changes were missed, so that all was read again.",
+                        stats.follow.gaps);
+    weir_metrics_number(metrics, "weir_standing_shared_reads_total", "counter",
+                        "Times that all standing was read from Redis.", stats.follow.reads);
+    weir_metrics_number(metrics, "weir_standing_shared_unplaced_total", "counter",
+                        "Entries in Redis that do not count on this node: its map is full, they "
+                        "cannot be read, or they need its restart.",
+                        sharing->unplaced + stats.wrong);
+}
+
 void weir_metrics_of_standing(struct weir_metrics *metrics)
 {
     struct weir_standing_service *service = metrics->daemon->standing;
@@ -71,5 +99,6 @@ void weir_metrics_of_standing(struct weir_metrics *metrics)
     weir_metrics_number(metrics, "weir_standing_history_jobs", "gauge",
                         "Calls that wait for the history.",
                         service->keeper ? weir_keeper_jobs(service->keeper) : 0);
+    put_sharing(metrics, service->sharing);
     put_bans(metrics, service->bans);
 }

@@ -10,28 +10,78 @@
 #include "core/hex.h"
 #include "core/reason.h"
 #include "rules/identity/keys.h"
+#include "server/standing/sharing.h"
 
 #define HIDDEN "sha256:"
 #define HIDDEN_SIZE (sizeof HIDDEN - 1)
 
 /* --- Start and end ---------------------------------------------------------------------------- */
 
-static int open_map(struct weir_standing_service *service,
-                    const struct weir_standing_settings *settings, struct weir_reason *reason)
+static bool is_digest(struct weir_bytes text)
 {
-    struct weir_standing_options options = {.entries_max = settings->entries_max};
+    if (text.size != HIDDEN_SIZE + 64 || memcmp(text.data, HIDDEN, HIDDEN_SIZE) != 0)
+        return false;
+    for (size_t i = HIDDEN_SIZE; i < text.size; i++)
+        if (!memchr("0123456789abcdef", text.data[i], 16))
+            return false;
+    return true;
+}
+
+int weir_standing_service_open_map(struct weir_standing_service *service, const uint64_t secret[2],
+                                   struct weir_reason *reason)
+{
+    struct weir_standing_options options = {.entries_max = service->settings->entries_max,
+                                            .secret = {secret[0], secret[1]}};
     char *path = NULL;
     int err;
 
-    if (settings->file) {
-        if (asprintf(&path, "%s.map", settings->file) < 0)
-            return WEIR_ERR_MEMORY;
-        weir_history_secret(service->history, options.secret);
-    }
+    if (service->settings->file && asprintf(&path, "%s.map", service->settings->file) < 0)
+        return WEIR_ERR_MEMORY;
     options.path = path;
     err = weir_standing_create(&service->map, &options, reason);
     free(path);
     return err;
+}
+
+/* A value of the history or of Redis. Ids of secret kinds are known only with the secret that they
+ * were made with; others are made of the text. */
+static int value_of(const struct weir_standing_service *service,
+                    const struct weir_history_entry *entry, struct weir_standing_kind *kind,
+                    struct weir_standing_value *value)
+{
+    size_t size = entry->value.size < WEIR_LIST_VALUE_MAX ? entry->value.size : WEIR_LIST_VALUE_MAX;
+
+    memset(value, 0, sizeof *value);
+    *kind = (struct weir_standing_kind){.name = entry->kind, .address = entry->network};
+    value->kind = kind;
+    memcpy(value->shown, entry->value.data, size);
+    if (entry->network)
+        return weir_cidr_parse(&value->network, entry->value.data, entry->value.size);
+    memcpy(value->id, entry->id, sizeof value->id);
+    if (!service->sharing || !service->sharing->foreign)
+        return 0;
+    if (is_digest(entry->value))
+        return WEIR_ERR_NOT_FOUND;
+    weir_standing_id(service->map, entry->kind, entry->value, value->id);
+    return 0;
+}
+
+static int put_in_force(struct weir_standing_service *service,
+                        const struct weir_standing_value *value,
+                        const struct weir_standing_entry *entry)
+{
+    return value->kind->address ? weir_standing_set_network(service->map, &value->network, entry)
+                                : weir_standing_set(service->map, value->id, entry);
+}
+
+int weir_standing_service_restore(struct weir_standing_service *service,
+                                  const struct weir_history_entry *entry)
+{
+    struct weir_standing_value value;
+    struct weir_standing_kind kind;
+    int err = value_of(service, entry, &kind, &value);
+
+    return err < 0 ? err : put_in_force(service, &value, &entry->entry);
 }
 
 /* What the history holds of one entry, in the map. */
@@ -43,17 +93,8 @@ struct restore {
 static void restore_entry(void *context, const struct weir_history_entry *entry)
 {
     struct restore *restore = context;
-    struct weir_standing *map = restore->service->map;
-    struct weir_cidr network;
-    int err;
 
-    if (!entry->network)
-        err = weir_standing_set(map, entry->id, &entry->entry);
-    else if (weir_cidr_parse(&network, entry->value.data, entry->value.size) < 0)
-        err = WEIR_ERR_SYNTAX;
-    else
-        err = weir_standing_set_network(map, &network, &entry->entry);
-    restore->lost += err < 0;
+    restore->lost += weir_standing_service_restore(restore->service, entry) < 0;
 }
 
 static void log_lost(struct weir_standing_service *service, const char *what, uint64_t lost)
@@ -82,25 +123,40 @@ static int restore(struct weir_standing_service *service, uint64_t now_ns,
     return err;
 }
 
-int weir_standing_service_open(struct weir_standing_service **out,
-                               const struct weir_standing_settings *settings, struct weir_log *log,
-                               uint64_t now_ns, struct weir_reason *reason)
+/* The history and the map of this node alone. */
+static int open_alone(struct weir_standing_service *service, uint64_t now_ns,
+                      struct weir_reason *reason)
 {
-    const struct weir_history_options options = {.path = settings->file};
+    const struct weir_history_options options = {.path = service->settings->file};
+    uint64_t secret[2] = {0, 0};
+    int err = 0;
+
+    if (service->settings->file)
+        err = weir_history_open(&service->history, &options, reason);
+    if (err == 0 && service->history)
+        weir_history_secret(service->history, secret);
+    if (err == 0)
+        err = weir_standing_service_open_map(service, secret, reason);
+    return err == 0 ? restore(service, now_ns, reason) : err;
+}
+
+int weir_standing_service_open(struct weir_standing_service **out, struct weir_rules *rules,
+                               struct weir_log *log, uint64_t now_ns, struct weir_reason *reason)
+{
     struct weir_standing_service *service = calloc(1, sizeof *service);
     int err = WEIR_ERR_MEMORY;
 
     *out = NULL;
     if (service) {
         service->log = log;
+        service->rules = weir_rules_ref(rules);
+        service->settings = &weir_rules_settings(rules)->standing;
         err = weir_bans_open(&service->bans);
     }
-    if (err == 0 && settings->file)
-        err = weir_history_open(&service->history, &options, reason);
     if (err == 0)
-        err = open_map(service, settings, reason);
-    if (err == 0)
-        err = restore(service, now_ns, reason);
+        err = weir_rules_settings(rules)->store.redis.url
+                  ? weir_standing_sharing_open(service, rules, reason)
+                  : open_alone(service, now_ns, reason);
     if (err < 0) {
         if (!reason->text[0])
             reason_text(reason, weir_error_text(err));
@@ -111,15 +167,21 @@ int weir_standing_service_open(struct weir_standing_service **out,
     return 0;
 }
 
-int weir_standing_service_join(struct weir_standing_service *service, uv_loop_t *loop)
+int weir_standing_service_join(struct weir_standing_service *service, uv_loop_t *loop,
+                               struct weir_reason *reason)
 {
+    if (service->sharing)
+        return weir_standing_sharing_join(service, loop, reason);
     return service->history ? weir_keeper_open(&service->keeper, service->history, loop) : 0;
 }
 
 void weir_standing_service_stop(struct weir_standing_service *service)
 {
-    if (service)
-        weir_keeper_stop(service->keeper);
+    if (!service)
+        return;
+    if (service->sharing)
+        weir_standing_sharing_stop(service);
+    weir_keeper_stop(service->keeper);
 }
 
 void weir_standing_service_close(struct weir_standing_service *service)
@@ -127,9 +189,12 @@ void weir_standing_service_close(struct weir_standing_service *service)
     if (!service)
         return;
     weir_keeper_close(service->keeper);
+    weir_standing_sharing_close(service);
     weir_history_close(service->history);
     weir_standing_close(service->map);
     weir_bans_close(service->bans);
+    if (service->rules)
+        weir_rules_unref(service->rules);
     free(service);
 }
 
@@ -165,16 +230,6 @@ static void refuse_kind(const struct weir_standing_settings *settings, struct we
                  settings->kinds[i].name.data);
         reason_text(reason, text);
     }
-}
-
-static bool is_digest(struct weir_bytes text)
-{
-    if (text.size != HIDDEN_SIZE + 64 || memcmp(text.data, HIDDEN, HIDDEN_SIZE) != 0)
-        return false;
-    for (size_t i = HIDDEN_SIZE; i < text.size; i++)
-        if (!memchr("0123456789abcdef", text.data[i], 16))
-            return false;
-    return true;
 }
 
 static void show_network(struct weir_standing_value *value)
@@ -297,8 +352,7 @@ int weir_standing_service_set(struct weir_standing_service *service,
                               const struct weir_standing_value *value,
                               const struct weir_standing_entry *entry, struct weir_bytes by)
 {
-    int err = value->kind->address ? weir_standing_set_network(service->map, &value->network, entry)
-                                   : weir_standing_set(service->map, value->id, entry);
+    int err = put_in_force(service, value, entry);
 
     service->tally.full += err == WEIR_ERR_FULL;
     if (err < 0)
@@ -327,23 +381,44 @@ void weir_standing_service_forget(struct weir_standing_service *service,
         service->tally.clears++;
 }
 
-bool weir_standing_service_clear(struct weir_standing_service *service,
-                                 const struct weir_standing_value *value, struct weir_bytes by,
-                                 struct weir_bytes why)
+/* Counts, publishes and logs what was cleared. */
+static void note_clear(struct weir_standing_service *service,
+                       const struct weir_standing_value *value, struct weir_bytes by,
+                       struct weir_bytes why)
 {
-    static const enum weir_standing_origin origins[] = {WEIR_STANDING_BY_PENALTY,
-                                                        WEIR_STANDING_BY_OPERATOR};
-    bool cleared = false;
-
-    for (size_t i = 0; i < sizeof origins / sizeof *origins; i++)
-        cleared |= clear_origin(service, value, origins[i]);
-    if (!cleared)
-        return false;
     service->tally.clears++;
     if (value->kind->address)
         weir_bans_publish(service->bans, &value->network, 0, true);
     log_clear(service, value, by, why);
-    return true;
+}
+
+bool weir_standing_service_clear(struct weir_standing_service *service,
+                                 const struct weir_standing_value *value, struct weir_bytes by,
+                                 struct weir_bytes why)
+{
+    bool penalty = clear_origin(service, value, WEIR_STANDING_BY_PENALTY);
+    bool cleared = clear_origin(service, value, WEIR_STANDING_BY_OPERATOR) || penalty;
+
+    if (cleared)
+        note_clear(service, value, by, why);
+    return cleared;
+}
+
+int weir_standing_service_told(struct weir_standing_service *service,
+                               const struct weir_history_entry *entry, bool removed)
+{
+    struct weir_standing_value value;
+    struct weir_standing_kind kind;
+    int err = value_of(service, entry, &kind, &value);
+
+    if (err < 0)
+        return err;
+    if (!removed)
+        return weir_standing_service_set(service, &value, &entry->entry, entry->by);
+    if (clear_origin(service, &value, (enum weir_standing_origin)entry->entry.origin))
+        note_clear(service, &value, entry->by,
+                   (struct weir_bytes){entry->entry.reason, entry->entry.reason_size});
+    return 0;
 }
 
 bool weir_standing_service_find(const struct weir_standing_service *service,
@@ -355,6 +430,12 @@ bool weir_standing_service_find(const struct weir_standing_service *service,
     return value->kind->address
                ? weir_standing_find_address(service->map, &value->network.address, now_ns, entry)
                : weir_standing_find(service->map, value->id, now_ns, entry);
+}
+
+bool weir_standing_service_stale(const struct weir_standing_service *service)
+{
+    return service->sharing && service->sharing->shared &&
+           !weir_standing_sharing_fresh(service->sharing);
 }
 
 void weir_standing_service_tick(struct weir_standing_service *service, uint64_t now_ns)

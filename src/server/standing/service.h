@@ -5,6 +5,10 @@
  *   change   admin call ─▶ map (in force) ─▶ history (kept) ─▶ answer
  *   reload   lists are read on the background thread ─▶ map
  *
+ * With `store: redis`, Redis is the history of all nodes (sharing.h):
+ *
+ *   change   admin call ─▶ Redis ─▶ map of each node (in force) ─▶ answer
+ *
  * A history that fails later does not stop changes: they are in force until the end of this
  * process, the caller learns that they are not kept, and the log says why.
  *
@@ -33,23 +37,27 @@ struct weir_standing_tally {
 
 struct weir_standing_service {
     struct weir_log *log;
+    struct weir_rules *rules; /* of the start: they hold the texts of `settings` */
+    const struct weir_standing_settings *settings;
     struct weir_standing *map;
-    struct weir_history *history; /* NULL: nothing is kept */
-    struct weir_keeper *keeper;   /* likewise */
+    struct weir_history *history;          /* NULL: nothing is kept, or in Redis */
+    struct weir_standing_sharing *sharing; /* NULL: it is this node's alone */
+    struct weir_keeper *keeper;            /* NULL: nothing is kept */
     struct weir_bans *bans;
     struct weir_standing_tally tally;
 };
 
 /* Opens the history and the map, with what is in force in the history. Errors: those of
- * weir_history_open and weir_standing_create; *reason says which file and why. */
-int weir_standing_service_open(struct weir_standing_service **service,
-                               const struct weir_standing_settings *settings, struct weir_log *log,
-                               uint64_t now_ns, struct weir_reason *reason)
+ * weir_history_open, weir_standing_create and weir_standing_sharing_open; *reason says which file
+ * and why. */
+int weir_standing_service_open(struct weir_standing_service **service, struct weir_rules *rules,
+                               struct weir_log *log, uint64_t now_ns, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Starts the history's thread, which answers on a loop. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO. */
-int weir_standing_service_join(struct weir_standing_service *service, uv_loop_t *loop)
-    __attribute__((warn_unused_result));
+/* Starts the history's thread, which answers on a loop, or follows Redis on it. Errors:
+ * WEIR_ERR_MEMORY, WEIR_ERR_IO. */
+int weir_standing_service_join(struct weir_standing_service *service, uv_loop_t *loop,
+                               struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* Keeps what is queued, and ends the thread: before the loop is closed. close: after it, and after
  * the last reader of the map. NULL is allowed. */
@@ -98,10 +106,27 @@ bool weir_standing_service_clear(struct weir_standing_service *service,
 void weir_standing_service_forget(struct weir_standing_service *service,
                                   const struct weir_standing_value *value);
 
+/* For sharing.h: opens the map with that secret (0, 0: that of the file that is there, or a random
+ * one). Errors: as weir_standing_create. */
+int weir_standing_service_open_map(struct weir_standing_service *service, const uint64_t secret[2],
+                                   struct weir_reason *reason) __attribute__((warn_unused_result));
+/* Puts in force what is kept, without a word. Errors: as weir_standing_set; WEIR_ERR_SYNTAX (not a
+ * network), WEIR_ERR_NOT_FOUND (the id of the value is not known here). */
+int weir_standing_service_restore(struct weir_standing_service *service,
+                                  const struct weir_history_entry *entry)
+    __attribute__((warn_unused_result));
+/* Puts a change in force that Redis tells of, publishes it, and logs it. Errors: as restore. */
+int weir_standing_service_told(struct weir_standing_service *service,
+                               const struct weir_history_entry *entry, bool removed)
+    __attribute__((warn_unused_result));
+
 /* What is in force for a value. */
 bool weir_standing_service_find(const struct weir_standing_service *service,
                                 const struct weir_standing_value *value, uint64_t now_ns,
                                 struct weir_standing_entry *entry);
+
+/* Whether Redis, where it is the history, is away: what it told last counts. */
+bool weir_standing_service_stale(const struct weir_standing_service *service);
 
 /* Removes entries that have ended; once a second. */
 void weir_standing_service_tick(struct weir_standing_service *service, uint64_t now_ns);
