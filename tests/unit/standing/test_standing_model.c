@@ -36,13 +36,14 @@ struct record {
     struct weir_cidr network; /* family 0: an exact value */
     struct weir_standing_entry entry;
     unsigned lists;
+    bool seen; /* since all were begun */
 };
 
 struct model {
     struct record records[RECORDS_MAX];
     size_t count, max;
     unsigned generation;
-    bool building;
+    bool building, replacing;
     uint64_t evicted;
 };
 
@@ -137,6 +138,7 @@ static int model_set(struct model *model, struct record *record)
             drop(model, (size_t)(old - model->records));
     } else if (old) {
         old->entry = record->entry;
+        old->seen = true;
         return 0;
     } else if (listed && model->building) {
         old = find(model, record, 3);
@@ -155,6 +157,7 @@ static int model_set(struct model *model, struct record *record)
         return WEIR_ERR_FULL;
     if (!make_room(model, record->entry.origin))
         return WEIR_ERR_FULL;
+    record->seen = true;
     model->records[model->count++] = *record;
     return 0;
 }
@@ -344,6 +347,28 @@ static void change_lists(struct weir_standing *map, struct model *model)
     }
 }
 
+/* Begins to set all entries of operators and penalties anew, or ends it. */
+static void change_all(struct weir_standing *map, struct model *model)
+{
+    bool ends = model->replacing && roll(4) > 0;
+
+    for (size_t i = model->count; i-- > 0;) {
+        struct record *one = &model->records[i];
+
+        if (ends && !one->seen && one->entry.origin != WEIR_STANDING_BY_LIST)
+            drop(model, i);
+        else if (!model->replacing)
+            one->seen = false;
+    }
+    if (!model->replacing)
+        assert_int_equal(weir_standing_begin_all(map), 0);
+    else if (ends)
+        weir_standing_end_all(map);
+    else
+        weir_standing_cancel_all(map);
+    model->replacing = !model->replacing;
+}
+
 static void sweep(struct weir_standing *map, struct model *model, uint64_t now_ns)
 {
     size_t swept = 0;
@@ -391,8 +416,10 @@ static void run(uint64_t seed, size_t entries_max)
             set(map, model, now_ns, operation);
         else if (what < 980)
             clear(map, model);
-        else if (what < 995)
+        else if (what < 992)
             change_lists(map, model);
+        else if (what < 995)
+            change_all(map, model);
         else
             sweep(map, model, now_ns);
         if (operation % 64 == 0)
