@@ -466,9 +466,8 @@ static void take_news(struct weir_shared_standing *shared, const struct weir_res
     enum standing_follow_next next;
 
     if (standing_read_news(nodes, count, &shared->news, &reason) < 0) {
-        if (shared->stats.reached)
-            shared->told.reached(shared->told.context, false, reason.text);
         shared->stats.reached = false;
+        shared->told.reached(shared->told.context, false, reason.text);
         return;
     }
     if (!shared->stats.reached)
@@ -540,7 +539,7 @@ static void on_event(void *context, enum redis_event event, const char *text)
     struct weir_shared_standing *shared = context;
 
     shared->disturbed = true; /* a cursor of HSCAN is its server's */
-    if (event != REDIS_EVENT_DOWN || !shared->stats.reached)
+    if (event != REDIS_EVENT_DOWN)
         return;
     shared->stats.reached = false;
     shared->told.reached(shared->told.context, false, text);

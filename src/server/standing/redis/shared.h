@@ -8,8 +8,9 @@
  * So what this node has in force is always what Redis had at one number of its changes, and a
  * change that was answered is in force here. Other nodes have it after their next poll.
  *
- * A Redis that is away: what it reported last stays in force; jobs fail with WEIR_ERR_STORE and change
- * nothing, or with WEIR_ERR_IO where it is not known. Lists of entries and changes fail likewise.
+ * A Redis that is away: what it reported last stays in force; jobs fail with WEIR_ERR_STORE and
+ * change nothing, or with WEIR_ERR_IO where it is not known. Lists of entries and changes fail
+ * likewise.
  *
  * A connection of its own (store/redis/client): it comes back by itself, through Sentinel and
  * Cluster too. After a fail-over while all is read, reading begins anew.
@@ -38,7 +39,7 @@ struct weir_shared_standing_told {
     void (*end_all)(void *context, bool good);
     /* One change. */
     void (*change)(void *context, const struct shared_record *record);
-    /* It can be reached (text: where), or not any more (text: why). */
+    /* It answers, or it does not (text: why); perhaps several times in a row. */
     void (*reached)(void *context, bool reached, const char *text);
     void *context;
 };

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -206,6 +207,26 @@ def test_entries_that_have_ended_leave_redis(tmp_path, redis):
         redis.ask("ZADD", "weir:{standing}:ends:o", 1, "o user ada")
         assert a.put("user", "bob", "warned")[0] == 200
         assert redis.ask("HKEYS", "weir:{standing}:entries") == ["o user bob"]
+
+
+def test_the_rights_that_the_docs_give_suffice(tmp_path, redis):
+    docs = Path(__file__).parents[4] / "docs"
+    for page in ("distributed.md", "standing.md"):
+        (line,) = [line for line in (docs / page).read_text().splitlines()
+                   if line.startswith("ACL SETUSER weir ")]
+        redis.ask(*line.split())
+    with Node(tmp_path / "a", redis.url.replace("//", "//weir:password@")) as a:
+        a.run("ban", EVE, "1h")
+        assert a.level_now(ip=EVE) == "suspended"
+        a.run("unban", EVE)
+        assert a.run("standing", "list") == "" and EVE in a.run("standing", "history")
+        assert a.metrics()["weir_standing_shared_up"] == 1
+
+
+def test_without_rights_the_log_has_what_redis_says(tmp_path, redis):
+    redis.ask("ACL", "SETUSER", "weir", "on", ">password", "~weir:*", "+@all", "-xrevrange")
+    with Node(tmp_path / "a", redis.url.replace("//", "//weir:password@")) as a:
+        assert "run this command" in a.wait_event("standing_down")
 
 
 def test_a_cluster_and_a_failover(tmp_path):
