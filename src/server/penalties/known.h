@@ -4,7 +4,8 @@
  * A strike that moves nothing only makes a step last longer. Most callers have none, so their
  * strikes need not leave the worker. One bit for each penalty and value (a Bloom filter of one
  * hash, B. Bloom, 1970): it may be set for a value without a step, which costs a look at the store.
- * Bits are never cleared; after a restart only those of ladders that the history has are set.
+ * Bits are never cleared; after a restart only those of ladders that the history has are set. Where
+ * nodes share standing, no node knows the steps of all, and every strike leaves its worker.
  *
  * Memory: 512 KiB, touched as bits are set. With 100,000 values 2 of 100 others look known.
  * Threads: any.

@@ -83,7 +83,8 @@ void weir_penalties_struck(void *context, const struct weir_struck *struck)
     atomic_fetch_add_explicit(&penalties->stats.strikes[strike->penalty], 1, memory_order_relaxed);
     network = struck->kind->address ? &strike->network : NULL;
     queued.hash = weir_known_hash(struck->penalty->name, network, strike->id);
-    if (!struck->moves && !weir_known_has(&penalties->known, queued.hash))
+    if (!struck->moves && !penalties->standing->sharing &&
+        !weir_known_has(&penalties->known, queued.hash))
         return;
     if (!weir_standing_value_make(struck->kind, &strike->network, strike->id, strike->value,
                                   &queued.value))
@@ -322,8 +323,10 @@ static void put_in_force(struct work *work)
     int number = weir_rules_penalty_find(penalties->rules, text_of(work->strike.penalty));
 
     weir_known_add(&penalties->known, work->strike.hash);
-    if (work->call.swap.sets && weir_standing_service_set(penalties->standing, &work->strike.value,
-                                                          &work->call.entry, work->call.by) < 0) {
+    /* Where nodes share standing, Redis tells all of them: by now this one, too. */
+    if (work->call.swap.sets && !penalties->standing->sharing &&
+        weir_standing_service_set(penalties->standing, &work->strike.value, &work->call.entry,
+                                  work->call.by) < 0) {
         penalties->stats.unplaced++;
         log_failure(work, "penalty_unplaced",
                     "the map of standing is full: raise standing.entries");
@@ -348,7 +351,7 @@ static void on_swapped(struct weir_ladder_call *call)
 {
     struct work *work = (struct work *)(void *)((char *)call - offsetof(struct work, call));
 
-    if (call->err < 0 && !work->strike.moves) {
+    if (call->err < 0 && (!work->strike.moves || work->penalties->standing->sharing)) {
         lose(work, call->reason.text);
         return;
     }

@@ -209,7 +209,7 @@ static void job_done(struct weir_keeper_job *job)
         wait->cleared = weir_standing_service_clear(
             wait->service, &wait->value, job->entry.by,
             (struct weir_bytes){job->entry.entry.reason, job->entry.entry.reason_size});
-    } else if (job->op == WEIR_KEEPER_CLEAR && !wait->value.hidden) {
+    } else if (job->op == WEIR_KEEPER_CLEAR && !wait->value.hidden && !wait->service->sharing) {
         /* A penalty whose job was before this one has put its entry in force since. */
         weir_standing_service_forget(wait->service, &wait->value);
     }

@@ -300,9 +300,10 @@ void rules_load_penalties(struct rules_loader *loader, const struct rules_field 
         rules_problem(loader, field->key, "`penalties` needs the section `standing:`");
         return;
     }
-    if (!rules->settings.standing.file)
+    if (!rules->settings.standing.file && !rules->shared)
         rules_problem(loader, field->key,
-                      "`penalties` needs `file` in `standing`: it keeps the steps of callers");
+                      "`penalties` needs `file` in `standing`, or `store: redis`: there the steps "
+                      "of callers are kept");
     if (node->kind != RULES_LIST || node->size > WEIR_PENALTIES_MAX) {
         rules_problem(loader, node, "`penalties` must be a list of at most %d mappings",
                       WEIR_PENALTIES_MAX);

@@ -192,13 +192,11 @@ static void put_end(struct standing_command *command, uint64_t until_ns)
         put_number(command, until_ns / 1000000 + (until_ns % 1000000 != 0));
 }
 
-void standing_write_set(struct standing_command *command, const struct standing_keys *keys,
-                        const struct standing_seed *seed, const struct weir_history_entry *entry,
-                        uint64_t now_ns)
+/* The operation that sets an entry: five arguments. */
+static void put_set(struct standing_command *command, const struct weir_history_entry *entry)
 {
     char text[STANDING_TEXT_MAX];
 
-    put_change(command, keys, seed, now_ns, 5);
     put_text(command, "set");
     put_field(command, entry, entry->entry.origin);
     put_text(command, entry->entry.origin == WEIR_STANDING_BY_PENALTY ? "p" : "o");
@@ -206,6 +204,49 @@ void standing_write_set(struct standing_command *command, const struct standing_
     put_end(command,
             entry->entry.level == WEIR_STANDING_REVOKED ? WEIR_NEVER : entry->entry.until_ns);
     put(command, text, standing_text_write(text, entry));
+}
+
+void standing_write_set(struct standing_command *command, const struct standing_keys *keys,
+                        const struct standing_seed *seed, const struct weir_history_entry *entry,
+                        uint64_t now_ns)
+{
+    put_change(command, keys, seed, now_ns, 5);
+    put_set(command, entry);
+}
+
+void standing_write_ladders(struct standing_command *command, const struct standing_keys *keys,
+                            const struct weir_history_entry *like)
+{
+    put_array(command, 3);
+    put_text(command, "HGET");
+    put_key(command, keys, KEY_LADDERS);
+    put_ladder_field(command, like);
+}
+
+/* "3 1763859600000000000 1763859600000000000"; all zero, which no ladder is: nothing. */
+static void put_state(struct standing_command *command, const struct weir_ladder_state *state)
+{
+    char text[8 + 2 * WEIR_DECIMAL_MAX] = "";
+
+    if (state->step != 0 || state->until_ns != 0 || state->clean_ns != 0)
+        snprintf(text, sizeof text, "%u %llu %llu", (unsigned)state->step,
+                 (unsigned long long)state->until_ns, (unsigned long long)state->clean_ns);
+    put_text(command, text);
+}
+
+void standing_write_swap(struct standing_command *command, const struct standing_keys *keys,
+                         const struct standing_seed *seed, const struct weir_history_entry *entry,
+                         const struct weir_keeper_swap *swap, uint64_t now_ns)
+{
+    put_change(command, keys, seed, now_ns, swap->sets ? 6 + 5 : 6);
+    put_text(command, "swap");
+    put_ladder_field(command, entry);
+    put(command, swap->penalty.data, swap->penalty.size);
+    put_state(command, &swap->expected);
+    put_state(command, &swap->next);
+    put_end(command, swap->gone_ns);
+    if (swap->sets)
+        put_set(command, entry);
 }
 
 void standing_write_clear(struct standing_command *command, const struct standing_keys *keys,
@@ -331,6 +372,68 @@ int standing_read_changed(const struct weir_resp_node *nodes, uint32_t count,
     changed->last = (uint64_t)nodes[2].integer;
     changed->found = (uint64_t)nodes[3].integer;
     changed->was = weir_standing_level_of(nodes[4].text);
+    return 0;
+}
+
+/* The next number of a line, which a space or the end of `text` ends. */
+static bool take_number(struct weir_bytes *text, uint64_t *number)
+{
+    size_t at = 0;
+
+    *number = 0;
+    for (; at < text->size && text->data[at] != ' '; at++) {
+        uint64_t digit = (uint64_t)(unsigned char)text->data[at] - '0';
+
+        if (digit > 9 || __builtin_mul_overflow(*number, 10, number) ||
+            __builtin_add_overflow(*number, digit, number))
+            return false;
+    }
+    if (at == 0)
+        return false;
+    at += at < text->size;
+    *text = (struct weir_bytes){text->data + at, text->size - at};
+    return true;
+}
+
+static bool read_ladder(struct weir_bytes line, struct weir_keeper_ladder *ladder)
+{
+    const char *space = line.size > 0 ? memchr(line.data, ' ', line.size) : NULL;
+    size_t size = space ? (size_t)(space - line.data) : 0;
+    uint64_t step;
+
+    if (size == 0 || size > WEIR_KEEPER_PENALTY_MAX)
+        return false;
+    memcpy(ladder->penalty, line.data, size);
+    ladder->penalty[size] = '\0';
+    line = (struct weir_bytes){space + 1, line.size - size - 1};
+    if (!take_number(&line, &step) || step > WEIR_LADDER_STEPS_MAX ||
+        !take_number(&line, &ladder->state.until_ns) ||
+        !take_number(&line, &ladder->state.clean_ns))
+        return false;
+    ladder->state.step = (uint8_t)step;
+    return true;
+}
+
+int standing_read_ladders(const struct weir_resp_node *nodes, uint32_t count,
+                          struct weir_keeper_ladders *ladders, struct weir_reason *reason)
+{
+    struct weir_bytes text;
+
+    memset(ladders, 0, sizeof *ladders);
+    if (count == 1 && nodes[0].type == WEIR_RESP_NULL)
+        return 0;
+    if (count != 1 || nodes[0].type != WEIR_RESP_BULK)
+        return standing_refuse(nodes, count, reason);
+    text = nodes[0].text;
+    while (text.size > 0 && ladders->count < WEIR_KEEPER_LADDERS_MAX) {
+        const char *end = memchr(text.data, '\n', text.size);
+        size_t size = end ? (size_t)(end - text.data) : text.size;
+
+        ladders->count +=
+            read_ladder((struct weir_bytes){text.data, size}, &ladders->ladders[ladders->count]);
+        size += size < text.size;
+        text = (struct weir_bytes){text.data + size, text.size - size};
+    }
     return 0;
 }
 

@@ -5,7 +5,9 @@
  *   <prefix>{standing}:meta       hash: epoch, secret (of ids), seq (the last number)
  *   <prefix>{standing}:entries    hash: field to text (record.h)
  *   <prefix>{standing}:ends:o, :ends:p   sorted sets: fields of operators and penalties by their
- * end <prefix>{standing}:ladders    hash: "kind value" to a line for each penalty with a step
+ * end
+ *   <prefix>{standing}:ladders    hash: "kind value" to a line for each penalty with a step:
+ *                                 "<penalty> <step> <until_ns> <clean_ns> <gone_ms>"
  *   <prefix>{standing}:gone       sorted set: these fields by when all is forgiven
  *
  * All have the tag {standing}, so they are in one slot of a Cluster. The scripts are
@@ -66,6 +68,14 @@ void standing_write_clear(struct standing_command *command, const struct standin
                           const struct standing_seed *seed, const struct weir_history_entry *like,
                           uint64_t now_ns);
 
+/* Asks for the ladders of one value. */
+void standing_write_ladders(struct standing_command *command, const struct standing_keys *keys,
+                            const struct weir_history_entry *like);
+/* Compares and sets one of them, and with it, where swap->sets, the entry of its penalty. */
+void standing_write_swap(struct standing_command *command, const struct standing_keys *keys,
+                         const struct standing_seed *seed, const struct weir_history_entry *entry,
+                         const struct weir_keeper_swap *swap, uint64_t now_ns);
+
 /* What a change came to. */
 struct standing_changed {
     enum { STANDING_CHANGED, STANDING_FULL, STANDING_OTHER } status;
@@ -84,6 +94,10 @@ int standing_read_news(const struct weir_resp_node *nodes, uint32_t count,
     __attribute__((warn_unused_result));
 int standing_read_changed(const struct weir_resp_node *nodes, uint32_t count,
                           struct standing_changed *changed, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+/* A reply about ladders. Lines that are none of weir's are left out. */
+int standing_read_ladders(const struct weir_resp_node *nodes, uint32_t count,
+                          struct weir_keeper_ladders *ladders, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 /* A reply of HSCAN: the next cursor ("0": that was all), and where its pairs are. */
 int standing_read_scan(const struct weir_resp_node *nodes, uint32_t count,

@@ -16,6 +16,8 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define CURSOR_MAX 20
 #define ROWS_AT_ONCE 500
+/* The last moves of a value that are shown, among the newest ROWS_AT_ONCE changes of all. */
+#define MOVES_MAX 10
 
 static const struct weir_bytes first_cursor = {"0", 1};
 
@@ -26,6 +28,7 @@ struct task {
     struct weir_shared_standing *shared;
     struct weir_keeper_job *job;
     struct standing_query query;
+    enum { READ_ENTRIES, READ_LADDERS, READ_MOVES } reads; /* of one value: what is asked for */
     uint64_t wait_for; /* the number of its change; 0: it is with the client */
     uint64_t due_ms;   /* when it has waited long enough */
     struct task *next;
@@ -115,7 +118,8 @@ static void on_soon(uv_timer_t *timer)
 
 static bool changes_something(const struct weir_keeper_job *job)
 {
-    return job->op == WEIR_KEEPER_SET || job->op == WEIR_KEEPER_CLEAR;
+    return job->op == WEIR_KEEPER_SET || job->op == WEIR_KEEPER_CLEAR ||
+           job->op == WEIR_KEEPER_SWAP;
 }
 
 /* In the words of a person who has asked for it. */
@@ -179,6 +183,24 @@ static int send_page(struct task *task, struct weir_bytes cursor, uint64_t below
     return send_task(task, NULL);
 }
 
+/* The ladders of a value, and then its last moves. */
+static int send_ladders(struct task *task)
+{
+    task->command.size = 0;
+    task->reads = READ_LADDERS;
+    standing_write_ladders(&task->command, &task->shared->keys, &task->job->entry);
+    return send_task(task, NULL);
+}
+
+static int send_moves(struct task *task)
+{
+    task->command.size = 0;
+    task->reads = READ_MOVES;
+    task->job->moves = json_array();
+    standing_write_rows(&task->command, &task->shared->keys, 0, ROWS_AT_ONCE);
+    return send_task(task, NULL);
+}
+
 static int begin_task(struct task *task)
 {
     const struct weir_shared_standing *shared = task->shared;
@@ -193,6 +215,12 @@ static int begin_task(struct task *task)
         standing_write_clear(&task->command, &shared->keys, &shared->seed, &job->entry,
                              job->now_ns);
         return send_task(task, &redis_script_standing_change);
+    case WEIR_KEEPER_SWAP:
+        standing_write_swap(&task->command, &shared->keys, &shared->seed, &job->entry, job->swap,
+                            job->now_ns);
+        return send_task(task, &redis_script_standing_change);
+    case WEIR_KEEPER_LADDERS:
+        return send_ladders(task);
     default:
         err = standing_query_init(&task->query, &job->filter, &job->reason);
         return err < 0 ? err : send_page(task, first_cursor, 0);
@@ -235,7 +263,11 @@ static int changed(struct task *task, const struct weir_resp_node *nodes, uint32
         return err;
     if (what.status == STANDING_FULL)
         return WEIR_ERR_FULL;
-    task->job->found = what.found > 0;
+    if (what.status == STANDING_OTHER) {
+        task->job->found = false;
+        return 0;
+    }
+    task->job->found = task->job->op == WEIR_KEEPER_SWAP || what.found > 0;
     task->job->was = what.was;
     task->wait_for = what.last;
     task->due_ms = uv_now(shared->loop) + STANDING_JOB_MS;
@@ -275,6 +307,48 @@ static int take_value(struct task *task, const struct weir_resp_node *nodes, uin
         record.to.value = task->job->entry.value;
         record.to.entry.origin = origins[i];
         err = standing_query_take(&task->query, &record);
+    }
+    return err;
+}
+
+/* The entries of one value, then, for `weir standing show`, its ladders and last moves. Returns 1:
+ * the next was asked for. */
+static int take_one(struct task *task, const struct weir_resp_node *nodes, uint32_t count)
+{
+    static struct standing_change changes[ROWS_AT_ONCE]; /* the loop's: one reply at a time */
+    struct weir_keeper_job *job = task->job;
+    struct shared_record record;
+    size_t found;
+    int err;
+
+    if (task->reads == READ_ENTRIES) {
+        err = take_value(task, nodes, count);
+        if (err == 0 && job->ladders)
+            err = send_ladders(task);
+        return err < 0 || !job->ladders ? err : 1;
+    }
+    if (task->reads == READ_LADDERS) {
+        err = standing_read_ladders(nodes, count, job->ladders, &job->reason);
+        if (err < 0 || job->op == WEIR_KEEPER_LADDERS)
+            return err;
+        err = send_moves(task);
+        return err < 0 ? err : 1;
+    }
+    err = standing_read_changes(nodes, count, changes, ROWS_AT_ONCE, &found, &job->reason);
+    for (size_t i = 0; i < found && err == 0; i++) {
+        if (!read_record(task->shared, changes[i].field, changes[i].text, &record) ||
+            record.to.entry.origin != WEIR_STANDING_BY_PENALTY ||
+            !weir_bytes_equal(record.to.kind, job->entry.kind) ||
+            !weir_bytes_equal(record.to.value, job->entry.value) ||
+            json_array_size(job->moves) == MOVES_MAX)
+            continue;
+        const struct weir_history_row row = {
+            .at_ns = record.to.entry.since_ns,
+            .was = weir_standing_level_of(changes[i].was),
+            .level = record.removed ? -1 : record.to.entry.level,
+            .to = record.to,
+        };
+        weir_standing_add_row(job->moves, &row);
     }
     return err;
 }
@@ -339,8 +413,8 @@ static void on_task(struct redis_call *call, int error, const struct weir_resp_n
         err = changed(task, nodes, count);
     else if (err == 0 && task->job->op == WEIR_KEEPER_ROWS)
         err = take_rows(task, nodes, count);
-    else if (err == 0 && task->job->filter.value.data)
-        err = take_value(task, nodes, count);
+    else if (err == 0 && (task->job->op == WEIR_KEEPER_LADDERS || task->job->filter.value.data))
+        err = take_one(task, nodes, count);
     else if (err == 0)
         err = take_page(task, nodes, count);
     if (err > 0)

@@ -9,6 +9,7 @@
 #include "server/penalties/known.h"
 #include "server/penalties/penalties.h"
 #include "server/penalties/queue.h"
+#include "temporary.h"
 
 #define S UINT64_C(1000000000)
 #define START (UINT64_C(1700000000) * S)
@@ -44,7 +45,18 @@ static struct {
     struct weir_log log;
     struct fake fake;
     uv_loop_t loop;
+    char folder[TEMPORARY_MAX];
 } world;
+
+/* Rules whose history is in the folder. */
+static struct weir_rules *load(const char *text)
+{
+    char rules[2048];
+    const char *rest = strstr(text, "s.db");
+
+    snprintf(rules, sizeof rules, "%.*s%s/%s", (int)(rest - text), text, world.folder, rest);
+    return test_load(rules);
+}
 
 static struct weir_ladder_state *ladder_at(const char *penalty, const char *user, bool make)
 {
@@ -147,16 +159,16 @@ static unsigned answer_all(void)
 
 static void open_world(const char *text)
 {
-    const struct weir_standing_settings standing = {.entries_max = 100, .kinds_count = 1};
     struct weir_reason reason = {""};
 
     memset(&world, 0, sizeof world);
     world.fake.base = (struct weir_ladder_store){.read = fake_read, .swap = fake_swap};
     weir_log_init(&world.log, -1, WEIR_LOG_TEXT);
     uv_loop_init(&world.loop);
-    world.rules = test_load(text);
+    temporary_folder(world.folder);
+    world.rules = load(text);
     assert_int_equal(
-        weir_standing_service_open(&world.standing, &standing, &world.log, START, &reason), 0);
+        weir_standing_service_open(&world.standing, world.rules, &world.log, START, &reason), 0);
     assert_int_equal(weir_webhook_open(&world.webhook, &world.log), 0);
     assert_int_equal(weir_penalties_open(&world.penalties, world.standing, world.webhook,
                                          world.rules, START, &reason),
@@ -179,6 +191,7 @@ static void close_world(void)
     weir_standing_service_close(world.standing);
     weir_webhook_close(world.webhook);
     weir_rules_unref(world.rules);
+    temporary_remove(world.folder);
 }
 
 /* As a worker's engine reports it. */
@@ -418,8 +431,8 @@ static void a_penalty_that_the_newest_rules_lack_moves_nothing(void **state)
     open_world(RULES(BRUTE));
     old = world.rules;
     strike("brute", "ann", START, true);
-    world.rules = test_load(RULES("{name: brute, key: client.ip/64, strikes: 1/h, "
-                                  "ladder: [warn 1h]}"));
+    world.rules = load(RULES("{name: brute, key: client.ip/64, strikes: 1/h, "
+                             "ladder: [warn 1h]}"));
     weir_penalties_set_rules(world.penalties, world.rules);
     answer_all();
     assert_int_equal(level_of("ann", START, NULL), -1);

@@ -136,7 +136,8 @@ static void mistakes_in_the_section_are_named(void **state)
     static const struct test_problem_case cases[] = {
         {"limits: []\npenalties: []\n", "2:1: `penalties` needs the section `standing:`\n"},
         {"standing: {by: [user]}\nlimits: []\npenalties: []\n",
-         "3:1: `penalties` needs `file` in `standing`: it keeps the steps of callers\n"},
+         "3:1: `penalties` needs `file` in `standing`, or `store: redis`: there the steps of "
+         "callers are kept\n"},
         {SHELL "penalties: 5\n", "7:12: `penalties` must be a list of at most 16 mappings\n"},
         {PENALTIES("5"), "7:13: a penalty must be a mapping, not a text\n"},
         {PENALTIES("{}"), "7:13: `name` is missing in a penalty\n"
