@@ -2,7 +2,7 @@
 /* The map of standing: the time of a look-up with 1,000,000 entries beside that of one probe of a
  * plain table of hashes, how long 100,000 bans take to load, and bytes an entry.
  *
- *   ninja -C build bench/bench-standing && build/bench/bench-standing [ENTRIES]
+ *   ninja -C build bench/bench-standing && chrt -f 5 build/bench/bench-standing [ENTRIES]
  */
 #include <inttypes.h>
 #include <stdio.h>

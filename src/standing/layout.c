@@ -7,7 +7,6 @@
 #include "core/siphash.h"
 
 _Static_assert(sizeof(struct standing_record) == 48, "a record has 48 bytes");
-_Static_assert(sizeof(struct standing_node) == 32, "a node has 32 bytes");
 _Static_assert(sizeof(struct standing_reason) == 128, "a reason has 128 bytes");
 _Static_assert(offsetof(struct standing_header, changes) == 128, "one line for readers");
 _Static_assert(offsetof(struct standing_header, counts) == 192, "one line for readers");
@@ -35,12 +34,10 @@ void standing_layout_plan(struct standing_header *header, uint64_t entries_max,
         .layout = standing_layout_version(),
         .entries_max = entries_max,
         .slots_count = slots,
-        .nodes_count = entries_max, /* n networks need 2 n - 1 nodes at most */
         .secret = {secret[0], secret[1]},
     };
-    header->bytes = HEADER_BYTES + slots * sizeof(uint64_t) +
+    header->bytes = HEADER_BYTES + slots + slots * sizeof(uint64_t) +
                     records_count(header) * sizeof(struct standing_record) +
-                    header->nodes_count * sizeof(struct standing_node) +
                     (uint64_t)WEIR_STANDING_REASONS_MAX * sizeof(struct standing_reason);
     header->check = standing_layout_check(header);
 }
@@ -53,16 +50,15 @@ void standing_layout_bind(struct weir_standing *map, uint8_t *base,
     map->header = (struct standing_header *)base;
     map->head.entries = &map->header->entries;
     base += HEADER_BYTES;
+    map->marks = (uint64_t *)base;
+    base += header->slots_count;
     map->slots = (uint64_t *)base;
     base += header->slots_count * sizeof(uint64_t);
     map->records = (struct standing_record *)base;
     base += records_count(header) * sizeof(struct standing_record);
-    map->nodes = (struct standing_node *)base;
-    base += header->nodes_count * sizeof(struct standing_node);
     map->reasons = (struct standing_reason *)base;
     map->mask = header->slots_count - 1;
     map->records_count = (uint32_t)records_count(header);
-    map->nodes_count = (uint32_t)header->nodes_count;
     memcpy(map->secret, header->secret, sizeof map->secret);
 }
 
@@ -90,18 +86,12 @@ static uint64_t big_endian(const uint8_t *bytes)
     return __builtin_bswap64(number);
 }
 
-void standing_network_value(const struct weir_address *address, uint8_t bits, uint64_t id[2],
-                            uint8_t *shape)
+void standing_address_bits(const struct weir_address *address, uint64_t bits[2])
 {
-    id[0] = big_endian(address->bytes);
-    id[1] = address->family == 4 ? 0 : big_endian(address->bytes + 8);
-    if (address->family == 4)
-        id[0] &= UINT64_C(0xffffffff00000000);
-    if (bits < 64) {
-        id[0] &= bits == 0 ? 0 : ~UINT64_C(0) << (64 - bits);
-        id[1] = 0;
-    } else if (bits < 128) {
-        id[1] &= bits == 64 ? 0 : ~UINT64_C(0) << (128 - bits);
+    bits[0] = big_endian(address->bytes);
+    bits[1] = big_endian(address->bytes + 8);
+    if (address->family == 4) {
+        bits[0] &= UINT64_C(0xffffffff00000000);
+        bits[1] = 0;
     }
-    *shape = (uint8_t)((address->family == 4 ? STANDING_SHAPE4 : STANDING_SHAPE6) + bits);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a map of standing lies in memory, and how readers and the writer share it.
  *
- *     header | index: slots of 8 bytes | records of 48 bytes | nodes of 32 bytes | reasons of 128
+ *     header | index: marks of 1 byte, slots of 8 | records of 48 bytes | reasons of 128
  *
- *     slot of the index ─┐                ┌─ node of the trie of networks
- *       tag | holder ────┴▶ record ─next─▶ record ─next─▶ 0      one record for each origin
- *                             └ reason ──▶ reason
+ *     mark, slot of the index
+ *       tag | first record ──▶ record ─next─▶ record ─next─▶ 0      one record for each origin
+ *                                └ reason ──▶ reason
  *
- * An exact value and a host (/32, /64, /128) are in the index, other networks in the trie. A number
- * of a record, node or reason is its index plus one; 0 is none.
+ * Exact values and networks are in the index, a network by its address and its length. A look-up of
+ * an address asks for each length that some network has. A number of a record or reason is its
+ * index plus one; 0 is none.
  *
  * The writer never changes what a reader may be looking at, except by one aligned store that links
  * or unlinks. It raises `changes` before each such store, and before it writes to memory that was
@@ -23,7 +24,7 @@
 #include "standing/standing.h"
 
 #define STANDING_MAGIC UINT64_C(0x31676e6964617473) /* "stading1" */
-#define STANDING_VERSION 1
+#define STANDING_VERSION 2
 
 /* The shape of a record's value: 0 is exact, then networks by family and bits. */
 #define STANDING_EXACT 0
@@ -39,19 +40,16 @@ struct standing_header {
     uint64_t bytes;
     uint64_t entries_max;
     uint64_t slots_count; /* a power of two */
-    uint64_t nodes_count;
     uint64_t secret[2];
     uint64_t check; /* over all that is before it */
-    uint8_t gap[56];
+    uint8_t gap[64];
     /* What readers load. */
     uint64_t changes;
     uint64_t entries;
     uint32_t lists;    /* the generation of lists that is in force; its lowest bit counts */
     uint32_t replaced; /* 1: another file has this one's name, or is about to */
-    uint32_t roots[2]; /* of the tries of IPv4 and IPv6: nodes */
-    uint32_t hosts4, hosts6, networks6; /* how many values /32, /128, /64 */
-    uint32_t gap2;
-    uint8_t gap3[16];
+    uint64_t lengths4[1], lengths6[3]; /* bit n: there are networks of n bits, or there were */
+    uint8_t gap2[8];
     /* What the writer counts. */
     uint64_t counts[WEIR_STANDING_LEVELS][WEIR_STANDING_ORIGINS];
     uint64_t evicted, refused;
@@ -76,13 +74,6 @@ struct standing_record {
     uint32_t next;
 };
 
-struct standing_node {
-    uint64_t key[2];
-    uint32_t child[2];
-    uint32_t record; /* 0: where two branches part */
-    uint32_t bits;
-};
-
 struct standing_reason {
     union {
         struct {
@@ -98,13 +89,13 @@ struct standing_writer;
 struct weir_standing {
     struct weir_standing_head head;
     struct standing_header *header;
+    uint64_t *marks; /* eight bytes each, of a group of slots */
     uint64_t *slots;
     struct standing_record *records;
-    struct standing_node *nodes;
     struct standing_reason *reasons;
     /* Copies of what never changes: a damaged file cannot lead a reader astray. */
     uint64_t mask;
-    uint32_t records_count, nodes_count;
+    uint32_t records_count;
     uint64_t secret[2];
     uint8_t *base;
     size_t bytes;
@@ -121,9 +112,15 @@ void standing_layout_bind(struct weir_standing *map, uint8_t *base,
 uint64_t standing_layout_check(const struct standing_header *header);
 uint32_t standing_layout_version(void);
 
-/* A network as an id and a shape. */
-void standing_network_value(const struct weir_address *address, uint8_t bits, uint64_t id[2],
-                            uint8_t *shape);
+/* The bits of an address, most significant first; IPv4 in the highest 32. */
+void standing_address_bits(const struct weir_address *address, uint64_t bits[2]);
+
+/* The id of a network: the first bits of an address, `length` of them, and 0. */
+static inline void standing_network_id(const uint64_t bits[2], uint32_t length, uint64_t id[2])
+{
+    id[0] = length == 0 ? 0 : length >= 64 ? bits[0] : bits[0] & ~UINT64_C(0) << (64 - length);
+    id[1] = length <= 64 ? 0 : length >= 128 ? bits[1] : bits[1] & ~UINT64_C(0) << (128 - length);
+}
 
 /* Announces a change to readers; see above. */
 static inline void standing_change(struct weir_standing *map)

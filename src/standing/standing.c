@@ -12,7 +12,6 @@
 #include "standing/file.h"
 #include "standing/index.h"
 #include "standing/layout.h"
-#include "standing/networks.h"
 #include "standing/reasons.h"
 #include "standing/write.h"
 
@@ -277,16 +276,6 @@ static bool join_chain(struct found *found, struct standing_value *value, uint32
     return true;
 }
 
-static bool join_network(void *context, uint32_t record)
-{
-    struct found *found = context;
-    struct standing_value value;
-    uint32_t next;
-
-    return standing_record_read(found->map, record, &value, &next) &&
-           join_chain(found, &value, next);
-}
-
 static bool join_exact(struct found *found, const uint64_t id[2], uint8_t shape)
 {
     uint32_t tag = standing_index_tag(found->map, id, shape), next = 0;
@@ -298,23 +287,28 @@ static bool join_exact(struct found *found, const uint64_t id[2], uint8_t shape)
     return join_chain(found, &value, next);
 }
 
+/* Asks for each length of which there are networks. The probes do not wait for one another. */
 static bool join_address(struct found *found, const struct weir_address *address)
 {
     const struct standing_header *header = found->map->header;
-    bool ipv6 = address->family == 6;
-    uint64_t key[2], network[2];
-    uint8_t shape;
+    const uint64_t *lengths = address->family == 6 ? header->lengths6 : header->lengths4;
+    uint32_t words = address->family == 6 ? 3 : 1;
+    uint32_t shape = address->family == 6 ? STANDING_SHAPE6 : STANDING_SHAPE4;
+    uint64_t bits[2], id[2];
 
-    standing_network_value(address, ipv6 ? 128 : 32, key, &shape);
-    if (__atomic_load_n(ipv6 ? &header->hosts6 : &header->hosts4, __ATOMIC_ACQUIRE) != 0 &&
-        !join_exact(found, key, shape))
-        return false;
-    if (ipv6 && __atomic_load_n(&header->networks6, __ATOMIC_ACQUIRE) != 0) {
-        standing_network_value(address, 64, network, &shape);
-        if (!join_exact(found, network, shape))
-            return false;
+    standing_address_bits(address, bits);
+    for (uint32_t word = 0; word < words; word++) {
+        uint64_t left = __atomic_load_n(&lengths[word], __ATOMIC_ACQUIRE);
+
+        for (; left != 0; left &= left - 1) {
+            uint32_t length = word * 64 + (uint32_t)__builtin_ctzll(left);
+
+            standing_network_id(bits, length, id);
+            if (length > 128 || !join_exact(found, id, (uint8_t)(shape + length)))
+                return false;
+        }
     }
-    return standing_networks_walk(found->map, key, ipv6, join_network, found);
+    return true;
 }
 
 static bool look(const struct weir_standing *standing, const uint64_t *id,

@@ -6,7 +6,7 @@
  * or IPv6). One value may have an entry of each origin; a look-up joins what is in force.
  *
  * Memory: a file that is mapped shared, or private memory. Its size is fixed when it is created:
- * about 100 bytes an entry, 115 MB for 1,000,000 entries. The values themselves are not in it.
+ * about 70 bytes an entry, 69 MB for 1,000,000 entries. The values themselves are not in it.
  *
  * Threads: one writer, which calls the functions of the writer from one thread at a time; any
  * number of readers in any thread and process. Readers take no lock and never wait: a writer that
@@ -17,9 +17,9 @@
  * its end; nothing has to be swept for that.
  *
  * Limits: a reason keeps its first WEIR_STANDING_REASON_MAX bytes. WEIR_STANDING_REASONS_MAX
- * different reasons are kept; further ones are empty in the map (the history has them). Networks
- * other than a host (/32, /64 and /128) fill half of the entries at most. See weir_standing_set for
- * what happens when the map is full.
+ * different reasons are kept; further ones are empty in the map (the history has them). See
+ * weir_standing_set for what happens when the map is full. A look-up of an address costs one probe
+ * for each length that some network of its family has.
  */
 #ifndef WEIR_STANDING_STANDING_H
 #define WEIR_STANDING_STANDING_H

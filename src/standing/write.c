@@ -7,12 +7,11 @@
 
 #include "standing/endings.h"
 #include "standing/index.h"
-#include "standing/networks.h"
 #include "standing/reasons.h"
 
 /* What only the writer has: it is made anew with each map. */
 struct standing_writer {
-    struct standing_nodes nodes;
+    uint32_t values[STANDING_SHAPES]; /* how many there are of each shape */
     struct standing_endings endings;
     struct standing_reasons reasons;
     uint32_t records_used, records_free;
@@ -43,79 +42,59 @@ void standing_writer_free(struct weir_standing *map)
 struct place {
     uint64_t id[2];
     uint8_t shape;
-    bool indexed; /* in the index, not in the trie */
     uint32_t tag;
 };
 
-static bool is_indexed(uint8_t shape)
-{
-    return shape == STANDING_EXACT || shape == STANDING_SHAPE4 + 32 ||
-           shape == STANDING_SHAPE6 + 64 || shape == STANDING_SHAPE6 + 128;
-}
-
 static struct place place_of(const struct weir_standing *map, const uint64_t id[2], uint8_t shape)
 {
-    struct place place = {.id = {id[0], id[1]}, .shape = shape, .indexed = is_indexed(shape)};
+    return (struct place){
+        .id = {id[0], id[1]}, .shape = shape, .tag = standing_index_tag(map, id, shape)};
+}
 
-    if (place.indexed)
-        place.tag = standing_index_tag(map, id, shape);
-    return place;
+static size_t slot_of(const struct weir_standing *map, const struct place *place, bool add)
+{
+    return standing_index_slot(map, place->tag, place->id, place->shape, add);
 }
 
 /* The first record of a value; 0: it has none. */
-static uint32_t first_record(struct weir_standing *map, const struct place *place)
+static uint32_t first_record(const struct weir_standing *map, const struct place *place)
 {
-    size_t slot;
-    uint32_t *link;
+    size_t slot = slot_of(map, place, false);
 
-    if (place->indexed) {
-        slot = standing_index_slot(map, place->tag, place->id, place->shape, false);
-        return slot == SIZE_MAX ? 0 : standing_index_record(map, slot);
-    }
-    link = standing_networks_find(map, place->id, place->shape);
-    return link ? *link : 0;
+    return slot == SIZE_MAX ? 0 : standing_index_record(map, slot);
 }
 
-/* How many values of its shape there are, for readers that skip what there is none of. */
-static void count_value(struct weir_standing *map, uint8_t shape, uint32_t by)
+/* Counts the values of a shape, and tells readers of which lengths there are networks. */
+static void count_value(struct weir_standing *map, uint8_t shape, bool more)
 {
     struct standing_header *header = map->header;
-    uint32_t *count = shape == STANDING_SHAPE4 + 32    ? &header->hosts4
-                      : shape == STANDING_SHAPE6 + 128 ? &header->hosts6
-                      : shape == STANDING_SHAPE6 + 64  ? &header->networks6
-                                                       : NULL;
+    uint32_t count = map->writer->values[shape] += more ? 1 : UINT32_MAX;
+    bool ipv6 = shape >= STANDING_SHAPE6;
+    uint32_t length = shape - (uint32_t)(ipv6 ? STANDING_SHAPE6 : STANDING_SHAPE4);
+    uint64_t *word, bit;
 
-    if (count)
-        standing_link(map, count, *count + by);
+    if (shape == STANDING_EXACT || count > 1)
+        return;
+    word = ipv6 ? &header->lengths6[length / 64] : &header->lengths4[0];
+    bit = UINT64_C(1) << length % 64;
+    standing_change(map);
+    __atomic_store_n(word, count > 0 ? *word | bit : *word & ~bit, __ATOMIC_RELEASE);
 }
 
 /* Links another first record for a value that has one, or removes the value (0). */
 static void relink_first(struct weir_standing *map, const struct place *place, uint32_t record)
 {
-    if (place->indexed) {
-        size_t slot = standing_index_slot(map, place->tag, place->id, place->shape, false);
-
-        standing_index_link(map, slot, place->tag, record);
-        if (record == 0)
-            count_value(map, place->shape, UINT32_MAX);
-    } else if (record == 0) {
-        standing_networks_remove(map, &map->writer->nodes, place->id, place->shape);
-    } else {
-        standing_link(map, standing_networks_find(map, place->id, place->shape), record);
-    }
+    standing_index_link(map, slot_of(map, place, false), place->tag, record);
+    if (record == 0)
+        count_value(map, place->shape, false);
 }
 
 /* Links the first record of a value that has none. */
 static void link_first(struct weir_standing *map, const struct place *place, uint32_t record)
 {
-    if (!place->indexed) {
-        standing_networks_add(map, &map->writer->nodes, place->id, place->shape, record);
-        return;
-    }
     /* Before the value itself: a reader that finds none of this shape does not look. */
-    count_value(map, place->shape, 1);
-    standing_index_link(map, standing_index_slot(map, place->tag, place->id, place->shape, true),
-                        place->tag, record);
+    count_value(map, place->shape, true);
+    standing_index_link(map, slot_of(map, place, true), place->tag, record);
 }
 
 static struct standing_record *at(const struct weir_standing *map, uint32_t record)
@@ -314,11 +293,9 @@ static int add(struct weir_standing *map, const struct place *place, struct stan
                const struct weir_standing_entry *entry)
 {
     struct standing_writer *writer = map->writer;
-    bool no_node = !place->indexed && first_record(map, place) == 0 &&
-                   standing_networks_full(map, &writer->nodes);
     uint32_t first, record;
 
-    if (no_node || !make_room(map, entry->origin)) {
+    if (!make_room(map, entry->origin)) {
         __atomic_store_n(&map->header->refused, map->header->refused + 1, __ATOMIC_RELAXED);
         return WEIR_ERR_FULL;
     }
@@ -409,6 +386,7 @@ static bool network_value(const struct weir_cidr *network, uint64_t id[2], uint8
 {
     const struct weir_address *address = &network->address;
     struct weir_address masked = *address;
+    uint64_t bits[2];
 
     if (!(address->family == 4 && network->bits <= 32) &&
         !(address->family == 6 && network->bits <= 128))
@@ -416,7 +394,9 @@ static bool network_value(const struct weir_cidr *network, uint64_t id[2], uint8
     weir_address_mask(&masked, network->bits);
     if (memcmp(masked.bytes, address->bytes, sizeof masked.bytes) != 0)
         return false;
-    standing_network_value(address, network->bits, id, shape);
+    standing_address_bits(address, bits);
+    standing_network_id(bits, network->bits, id);
+    *shape = (uint8_t)((address->family == 4 ? STANDING_SHAPE4 : STANDING_SHAPE6) + network->bits);
     return true;
 }
 
@@ -548,27 +528,6 @@ static int copy_chain(struct weir_standing *map, const struct weir_standing *old
     return 0;
 }
 
-/* Copies the networks below a node. `least`: the bits it has at least, so that a damaged file with
- * a circle ends. */
-static int copy_networks(struct weir_standing *map, const struct weir_standing *old,
-                         uint32_t number, uint32_t least)
-{
-    const struct standing_node *node;
-    int err = 0;
-
-    if (number == 0)
-        return 0;
-    if (number - 1 >= old->nodes_count)
-        return WEIR_ERR_DAMAGED;
-    node = &old->nodes[number - 1];
-    if (node->bits < least || node->bits > 128)
-        return WEIR_ERR_DAMAGED;
-    err = copy_chain(map, old, node->record);
-    for (int i = 0; i < 2 && err == 0; i++)
-        err = copy_networks(map, old, node->child[i], node->bits + 1);
-    return err;
-}
-
 int standing_writer_copy(struct weir_standing *map, const struct weir_standing *old)
 {
     bool same_secret = memcmp(map->secret, old->secret, sizeof map->secret) == 0;
@@ -584,7 +543,5 @@ int standing_writer_copy(struct weir_standing *map, const struct weir_standing *
         if (same_secret || old->records[record - 1].value.shape != STANDING_EXACT)
             err = copy_chain(map, old, record);
     }
-    for (int i = 0; i < 2 && err == 0; i++)
-        err = copy_networks(map, old, old->header->roots[i], 0);
     return err;
 }

@@ -53,27 +53,6 @@ static bool same_value(const struct record *a, const struct record *b)
            memcmp(&a->network.address, &b->network.address, sizeof a->network.address) == 0;
 }
 
-static bool is_host(const struct weir_cidr *network)
-{
-    return network->address.family == 4 ? network->bits == 32
-                                        : network->bits == 64 || network->bits == 128;
-}
-
-static size_t count_networks(const struct model *model)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < model->count; i++) {
-        const struct record *one = &model->records[i];
-        bool first = one->network.address.family != 0 && !is_host(&one->network);
-
-        for (size_t j = 0; first && j < i; j++)
-            first = !same_value(one, &model->records[j]);
-        count += first;
-    }
-    return count;
-}
-
 static void drop(struct model *model, size_t at)
 {
     model->records[at] = model->records[--model->count];
@@ -125,7 +104,7 @@ static unsigned bit(const struct model *model)
 
 static int model_set(struct model *model, struct record *record)
 {
-    bool listed = record->entry.origin == WEIR_STANDING_BY_LIST, fresh = true;
+    bool listed = record->entry.origin == WEIR_STANDING_BY_LIST;
     struct record *old;
 
     record->lists = listed ? bit(model) : 0;
@@ -150,11 +129,6 @@ static int model_set(struct model *model, struct record *record)
             return 0;
         }
     }
-    for (size_t i = 0; i < model->count; i++)
-        fresh &= !same_value(&model->records[i], record);
-    if (fresh && record->network.address.family != 0 && !is_host(&record->network) &&
-        count_networks(model) >= model->max / 2)
-        return WEIR_ERR_FULL;
     if (!make_room(model, record->entry.origin))
         return WEIR_ERR_FULL;
     record->seen = true;
