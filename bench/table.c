@@ -6,8 +6,8 @@
  *
  * Keys are texts of 12 bytes, live under a gcra limit, in a table that is 75 % full; they come in
  * random order, hashed in the loop with SipHash-1-3-128. The bare loop has an array of as many
- * buckets of 128 bytes; a key loads and stores a word of its bucket's first line, where the table
- * has its lock and tags, and a slot of 16 bytes, which stands in the first line for two slots of
+ * buckets of 128 bytes; a key loads and stores one word in its bucket's first line, where the table
+ * has its lock and tags, and a slot of 16 bytes, which is in the first line for two slots of
  * six. Both prefetch in batches of 32; single calls wait for each other, as a caller that looks at
  * the verdict makes them do.
  *

@@ -7,7 +7,7 @@
 One weir worker and redis-server run on core 0, the load (`weir bench`, 50 connections, a million
 keys) on core 1. Redis does INCR and GET in one process, and EVALSHA of gcra.lua in another, each
 with the million keys in it. The cases take turns, so that whatever else the machine does falls on
-all of them; medians are told. Measured as well: what a million keys add to each process, p99 at
+all of them; medians are reported. Measured as well: what a million keys add to each process, p99 at
 half of the highest throughput, two workers beside one by CPU time, libuv beside a bare epoll loop.
 
 Writes the section between the markers of docs/performance.md and docs/performance-compare.svg,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/store: the Redis store without a front end. A closed loop keeps `depth` decisions under
- * way on one thread: what is decided is asked again, with another key, in the next turn.
+/* bench/store: the Redis store without a front end. A closed loop keeps `depth` decisions in
+ * flight on one thread: what is decided is asked again, with another key, in the next turn.
  *
  *     store-driver URL exact|leased DEPTH KEYS SECONDS    one JSON object on standard output
  *     store-driver --command                              the script call of one decision, as it is

@@ -10,10 +10,10 @@ falls on all of them:
 
   redis-benchmark   the script call of one decision, as the store sends it, on one connection with
                     --depth calls pipelined
-  exact             the store (store-driver), the same number of decisions under way, one thread
+  exact             the store (store-driver), the same number of decisions in flight, one thread
   leased            the same, on --hot keys in leased mode; and exact mode on these
   weir, …           the same through the daemon with one worker, asked WEIR.CHECK over the Redis
-                    protocol by weir bench, --depth requests under way
+                    protocol by weir bench, --depth requests in flight
   …, alone          one call at a time: what is added to a call's latency
 
 CPU time is user and system time of the client's process (of the daemon, where there is one), and
@@ -38,7 +38,7 @@ sys.path.insert(0, str(HERE.parent))
 from processes import cpu_seconds, free_port, pinned, wait_for  # noqa: E402
 
 
-CONNECTIONS = 16  # of weir bench, where more than one request is under way
+CONNECTIONS = 16  # of weir bench, where more than one request is in flight
 
 RULES = """version: 1
 store: {{ redis: {{ url: "redis://127.0.0.1:{port}", mode: {mode} }}, nodes: 1, deadline: 1s }}

@@ -89,7 +89,7 @@ class Pipe:
 
 class Answers:
     """What a list of requests was answered: `admitted[i]`, how many answers were estimates of overflow
-    cells, how many were told to be repeats, and what the errors said."""
+    cells, how many were reported as repeats, and what the errors said."""
 
     def __init__(self):
         self.admitted, self.overflows, self.repeats, self.errors = [], 0, 0, Counter()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames of HTTP/2, into a worker with a gRPC listener: whatever a peer sends, and however it is
- * cut, the worker goes on, and when the connection is gone nothing of it is left: no decision, no
+ * cut, the worker continues, and when the connection is gone nothing of it is left: no decision, no
  * buffer, no memory of its session.
  *
  * An input is what follows the client's preface. The worker lives on from input to input. */

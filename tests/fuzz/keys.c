@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys files: any bytes load or are refused, with problems that fit on a line and stand in its
+/* Keys files: any bytes load or are refused, with problems that fit on a line and are in its
  * order; what is read as plain lines means what the YAML parser makes of it; and each key that is
  * there is found, with rates that belong to the limits they stand for. */
 #include "fuzz.h"

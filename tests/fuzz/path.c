@@ -16,7 +16,7 @@ static char path_room[2][WEIR_PATH_MAX];
 static char pattern_rooms[PATTERNS_MAX][WEIR_PATH_MAX];
 static struct weir_path_pattern patterns[PATTERNS_MAX];
 
-/* Whether a path goes on with "." or "..", up to a slash or its end. */
+/* Whether a path continues with "." or "..", up to a slash or its end. */
 static bool is_dot_segment(const char *rest, size_t size)
 {
     size_t dots = 0;

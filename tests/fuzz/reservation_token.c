@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reservations' tokens: what is read is written back as the same
  * text. The first byte chooses whether the rest is a token's text or the bytes of one that is then
- * signed, so that what stands behind the MAC is reached. */
+ * signed, so that what comes after the MAC is reached. */
 #include "fuzz.h"
 
 #include <string.h>

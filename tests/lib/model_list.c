@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sliding_log and concurrency: a list of what was admitted, in the order of its expiry. A log entry
- * is told by its time, a lease by its expiry. */
+ * is identified by its time, a lease by its expiry. */
 #include "model.h"
 
 static bool model_is_log(const struct model *model)

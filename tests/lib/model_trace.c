@@ -463,7 +463,7 @@ static void check_report(struct run *run, const struct weir_use *use, bool allow
     model_trace_counts.finite_retry += !allowed && retry != WEIR_NEVER;
 }
 
-/* decide, peek, debit or charge_denied, with everything that is told about it. */
+/* decide, peek, debit or charge_denied, with everything that is reported about it. */
 static void run_decide(struct run *run, const struct weir_use *use, uint64_t kind)
 {
     uint64_t delay_ns = 0, in_place_delay_ns;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floods of keys: whoever fills the table takes no more than his limit's part, and is not let through
-by it (docs/state.md, "When it is full").
+"""Floods of keys: an attacker that fills the table takes no more than the part of its limit, and is
+not let through by it (docs/state.md, "When it is full").
 
 Limits are by the hour here, where nothing else is said, so that no state becomes fresh while a case
 runs, however slow the machine is."""
@@ -147,7 +147,7 @@ for _networks in (1, 64, 200, 1000, 8192, 65536):
 
 @case("login-two-steps", "/64s of 65,536 /32s that stop one below their limit, and later go on")
 def login_two_steps(attack):
-    """What remains: whoever holds the table with keys below their limit has others forgotten, who
+    """What remains: an attacker that holds the table with keys below their limit has others forgotten, who
     have used less; when he uses his up, those are newcomers."""
     weir = attack.serve(login_limit("5/h"))
     nets, networks = attack.scaled(800_000), 65536

@@ -128,7 +128,7 @@ def reset_state(attack):
 # --- Reservations --------------------------------------------------------------------------------
 
 def reserve(weir, words, keys):
-    """(granted, what the others were told)"""
+    """(granted, what the others got)"""
     template = command("WEIR.RESERVE", *words, "COST", "1", "LIFE", "3600000")
     got = ask(weir.redis_address, template, keys)
     return sum(got.admitted), got.errors

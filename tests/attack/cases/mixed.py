@@ -106,7 +106,7 @@ def pairs(attack):
     say_room(attack, tried, keys * 6, weir)
 
 
-@case("idempotency", "idempotency keys by the million, and whoever repeats an earlier request")
+@case("idempotency", "idempotency keys by the million, and clients that repeat an earlier request")
 def idempotency(attack):
     weir = attack.serve(by_user("api", "1000000/h"), by_user("calm", "10/h"))
     keys = attack.scaled(3_000_000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Penalties in `weir replay`: who would have reached which step, and when, and what then happens to
+"""Penalties in `weir replay`: which callers would have reached which step, and when, and what then happens to
 the requests that follow."""
 
 import json

@@ -142,7 +142,7 @@ def test_a_trace_without_clients_is_counted_together(tmp_path):
     file = tmp_path / "trace"
     file.write_text(trace, encoding="utf-8")
     assert run_weir("replay", "--suggest", file).stdout == rules
-    with open(file, encoding="utf-8") as standard_input:  # and can be read again as it stands
+    with open(file, encoding="utf-8") as standard_input:  # and can be read again unchanged
         done = subprocess.run([weir_path(), "replay", "--suggest", "-"], stdin=standard_input,
                               capture_output=True, text=True, check=True)
     assert done.stdout == rules

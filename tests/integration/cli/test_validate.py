@@ -81,7 +81,7 @@ def test_room_for_few_keys_of_a_limit_is_said(tmp_path):
     assert few_keys(tmp_path, API, size="256KiB")[0] == {"api": "4600 keys of this limit in 256KiB"}
     file = str(tmp_path / "state")
     assert few_keys(tmp_path, API, file=file)[0] == {}
-    # The file was made for rules without logs and keeps its share, until it is told another.
+    # The file was made for rules without logs and keeps its share, until another one is set.
     assert few_keys(tmp_path, LOG, file=file)[0] == {"log": "160 keys of this limit in 64MiB"}
     assert few_keys(tmp_path, LOG, file=file, spans="50%")[0] == {"log": "4000 keys of this limit in 64MiB"}
 

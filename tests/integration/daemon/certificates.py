@@ -11,7 +11,7 @@ def _openssl(*args):
 
 
 class Authority:
-    """Signs certificates; its own stands in `folder`/`name`.pem."""
+    """Signs certificates; its own is in `folder`/`name`.pem."""
 
     def __init__(self, folder, name="ca"):
         self.folder, self.name = folder, name

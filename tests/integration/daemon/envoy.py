@@ -39,7 +39,7 @@ class Service(Weir):
         return Stub(self.grpc_address)
 
     def get(self, path, address=None):
-        """The body of an admin page, or of one elsewhere."""
+        """The body of an admin page, or of one at another address."""
         from daemon.http import Client
         with Client(address or self.admin_address) as client:
             reply = client.request("GET", path)
@@ -108,7 +108,7 @@ def told(status):
 
 
 def tell(stub, domain, *descriptors, **more):
-    """What each descriptor is told."""
+    """What the answer says of each descriptor."""
     return [told(one) for one in ask(stub, domain, *descriptors, **more).statuses]
 
 

@@ -3,7 +3,7 @@
 
     pass            bytes go through (how it begins)
     delay SECONDS   each piece is that late, both ways together; order is kept
-    hold            nothing goes through, nor is it lost: `pass` delivers it (a partition)
+    hold            nothing goes through, and nothing is lost: `pass` delivers it (a partition)
     cut             all connections are reset, once
     refuse          as cut, and new connections too are reset, until told otherwise
     tear BYTES      of the next pieces that the server sends, that many bytes come, then a reset;

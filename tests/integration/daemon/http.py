@@ -46,7 +46,7 @@ class Client:
     def __init__(self, address, timeout=SECONDS_MAX, tls=None, fields=None):
         self.socket = connect(address, timeout, tls)
         self.buffer = b""
-        self.fields = fields or {}  # of every request, but for its own
+        self.fields = fields or {}  # of every request, except its own
 
     @classmethod
     def over(cls, sock):

@@ -68,7 +68,7 @@ class Load:
         self.selector.close()
 
     def run(self, seconds, settle=SECONDS_MAX):
-        """Asks for so long, then waits for what is under way. Returns the answers of this run."""
+        """Asks for so long, then waits for what is in flight. Returns the answers of this run."""
         first = len(self.answers)
         self.stopping.clear()
         self._ask_until(time.monotonic() + seconds, settle)

@@ -74,7 +74,7 @@ class Nginx:
         self.process = None
 
     def use_snippet(self, text):
-        """`text` is the whole content of `http`, but for the paths and ports that a test needs."""
+        """`text` is the whole content of `http`, except the paths and ports that a test needs."""
         conf = self.conf.read_text(encoding="utf-8")
         head, _, rest = conf.partition("    weir_rules ")
         temporary = head[head.index("    access_log"):]

@@ -73,7 +73,7 @@ class Nodes:
                     check_request(body, fields), pace)
 
     def ask(self, index, cost=1, dry_run=False, **attributes):
-        """One check: (allowed, {limit's name: what is told of it})."""
+        """One check: (allowed, {limit's name: what is reported of it})."""
         fields = {"attributes": attributes, "cost": cost}
         reply = self.weirs[index].check(**fields | ({"dry_run": True} if dry_run else {}))
         assert reply.status in (200, 429), reply.body

@@ -31,7 +31,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Application:
-    """What stands behind a proxy: listens at `address`; `handler` is a class of handlers."""
+    """The server behind a proxy: listens at `address`; `handler` is a class of handlers."""
 
     def __init__(self, handler):
         self.handler = handler

@@ -272,7 +272,7 @@ class SentinelGroup:
 
 
 def pause(server):
-    """SIGSTOP; the kernel goes on taking connections and bytes for it."""
+    """SIGSTOP; the kernel still takes connections and bytes for it."""
     server.signal(signal.SIGSTOP)
 
 

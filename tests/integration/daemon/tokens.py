@@ -29,7 +29,7 @@ def _raw(der):
 
 
 class Issuer:
-    """Its keys stand in `folder`: `name`-rsa.pem, `name`-ec.pem, `name`-secret."""
+    """Its keys are in `folder`: `name`-rsa.pem, `name`-ec.pem, `name`-secret."""
 
     def __init__(self, folder, name="issuer"):
         self.folder, self.name = folder, name

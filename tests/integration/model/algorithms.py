@@ -9,7 +9,7 @@ A state answers only obvious questions, always about one moment `t` in nanosecon
     charge(t, cost)     the cost is used up
     charge_denied(t, c) the cost was denied and is charged nevertheless (`on_deny: charge`)
 
-What a client is told (remaining, retry, reset) is found by searching for the smallest time or the
+What a client learns (remaining, retry, reset) is found by searching for the smallest time or the
 largest cost for which the answer is yes: straight from the definition, with no formula to get
 wrong. A state may offer a guess to shorten the search; the guess is proven before it is used.
 """
@@ -288,7 +288,7 @@ class Several:
         return [moment for state in self.states for moment in state.moments(t)]
 
     def told(self, t, denying):
-        """The rate that a client is told: of those in `denying` the one with the longest retry,
+        """The rate that a client sees: of those in `denying` the one with the longest retry,
         else the one with the least remaining, then with the longest reset; the first of equals.
         `denying` has for each rate the nanoseconds until it admits; 0: it does."""
         longest = max(denying, key=lambda retry: TIME_END if retry == NEVER else retry)

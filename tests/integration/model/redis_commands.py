@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random commands through the socket, against the exact models.
 
-Time goes on while they are sent, and nobody knows at which nanosecond one was decided. So a reply
+Time passes while they are sent, and nobody knows at which nanosecond one was decided. So a reply
 must be one that the model gives at some time between sending and receiving: the model answers for
 both ends, and what it tells (all of it monotonic in time, nothing else happening) bounds the reply.
 Rates are slow enough that a verdict is the same at both ends."""

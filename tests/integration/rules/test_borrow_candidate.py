@@ -58,7 +58,7 @@ def test_a_daemon_tells_what_was_borrowed(tmp_path):
 
 
 def test_answers_keep_their_order_where_some_borrow(tmp_path):
-    """A second try is decided after those that need none, and told in its place all the same."""
+    """A second try is decided after those that need none, and still reported in its place."""
     asked = [{"user": user, "plan": "pro"} for user in ("ann", "ann", "bob", "ann", "cid", "ann")]
     told = [[True, "own"], [True, "pool"], [True, "own"], [True, "pool"], [True, "own"],
             [False, "own"]]

@@ -49,7 +49,7 @@ def ask(client, path, key):
 
 
 class Hammer:
-    """Threads that ask until they are told to stop."""
+    """Threads that ask until they have to stop."""
 
     def __init__(self, weir, path, keys):
         self.stopping, self.failures = threading.Event(), []
@@ -61,7 +61,7 @@ class Hammer:
             while not self.stopping.is_set():
                 answer = ask(client, path, key)
                 self.asked += 1
-                # Without limits: nobody's key at the moment.
+                # Without limits: a key that no caller has now.
                 if answer.status == 200 and answer.json["limits"]:
                     self.admitted.append(key)
                 elif answer.status not in (200, 429):

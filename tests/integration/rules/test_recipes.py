@@ -299,7 +299,7 @@ def test_a_daemon_tells_a_client_what_is_left(tmp_path):
 def test_an_operator_tops_up_the_pool_and_a_month(tmp_path):
     (tmp_path / "public-api-keys.yaml").write_text(
         (RECIPES / "public-api-keys.yaml").read_text(encoding="utf-8"), encoding="utf-8")
-    admin = f"unix:{tmp_path}/admin.sock"  # over TCP it wants a token
+    admin = f"unix:{tmp_path}/admin.sock"  # over TCP it needs a token
     with Weir(tmp_path, recipe("public-api"), admin=admin) as weir:
         def report(key):
             return weir.check(path="/v1/reports/7", ip="192.0.2.1", headers={"x-api-key": key})

@@ -161,7 +161,7 @@ def test_no_line_is_logged_for_an_allowed_request(tmp_path):
 
 
 def test_an_idle_server_takes_little_memory_of_its_state(tmp_path):
-    """A page of the state becomes memory when it is written to; who looks writes nothing."""
+    """A page of the state becomes memory when it is written to; a look writes nothing."""
     rules = rules_of(API, server={"workers": 2}, state={"size": "256MiB"})
     with RedisWeir(tmp_path, rules, http="127.0.0.1:0", admin="127.0.0.1:0") as weir:
         with weir.redis() as redis:

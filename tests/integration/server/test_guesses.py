@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guessing passwords and tokens: a few are answered, the rest slowly or not at all; it is counted and
-logged; and whoever knows the password is not in the way of it. No test looks at a clock: what is
+logged; and a client that knows the password is not in the way of it. No test looks at a clock: what is
 counted is what was answered."""
 
 import grpc
@@ -74,7 +74,7 @@ def test_a_right_password_between_wrong_ones_starts_anew(weir):
             assert redis.ask("AUTH", "guess") == WRONG
         assert redis.ask("AUTH", "sesame") == "OK"
         assert redis.ask("AUTH", "guess") == WRONG
-        assert redis.ask("PING") == "PONG"  # as in Redis: who is in stays in
+        assert redis.ask("PING") == "PONG"  # as in Redis: an open session stays open
 
 
 def test_new_connections_do_not_help_and_whoever_is_in_goes_on(weir):

@@ -109,7 +109,7 @@ def test_every_connection_that_is_announced_has_a_file(tmp_path, files, state):
         crowd = [stack.enter_context(connect(weir.http_address)) for _ in range(300)]
         with weir.admin() as client:
             assert client.request("GET", "/healthz").status == 200
-        answers = [sock.recv(12) for sock in crowd]  # each is told, or closed: none is left waiting
+        answers = [sock.recv(12) for sock in crowd]  # each is answered, or closed: none is left waiting
         assert set(answers) <= {b"HTTP/1.1 503", b""} and b"HTTP/1.1 503" in answers
         metrics = weir.metrics()
         assert metrics['weir_listener_accepts_paused_total{front="http"}'] == 0

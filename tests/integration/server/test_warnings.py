@@ -199,7 +199,7 @@ def test_a_failing_receiver_is_sent_the_same_message_again(tmp_path):
         assert weir.text().count("webhook_failing") == 1
 
 
-@pytest.mark.parametrize("answer", [404, (302, {"Location": "/elsewhere"}), 410])
+@pytest.mark.parametrize("answer", [404, (302, {"Location": "/another"}), 410])
 def test_what_a_receiver_refuses_is_given_up(tmp_path, answer):
     with Receiver([answer]) as receiver, start(tmp_path, receiver) as weir:
         spend(weir, "alice", 80)

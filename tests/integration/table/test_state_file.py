@@ -49,7 +49,7 @@ def test_a_deleted_state_file_is_noticed_and_a_reload_writes_it_again(tmp_path):
         assert str(tmp_path / "state") in weir.wait_event("state_file_lost")
         assert readyz(weir) == (200, "ready: the state file is gone; reload to repair it\n")
         assert weir.metrics()[LOST] == 1
-        assert admitted(weir, 2) == 2  # it goes on meanwhile
+        assert admitted(weir, 2) == 2  # it serves meanwhile
         assert "event=reloaded limits=1" in weir.reload()
         assert readyz(weir) == (200, "ready\n") and weir.metrics()[LOST] == 0
         assert weir.metrics()['weir_reloads_total{result="ok"}'] == 1
@@ -74,7 +74,7 @@ def test_a_second_weir_that_counts_apart_is_joined_by_a_reload(tmp_path):
             wait_until(lambda: "not the one at its path" in readyz(weir)[1], what="the other file")
             assert "event=reloaded" in weir.reload()
             assert readyz(weir) == (200, "ready\n")
-            # From here on the two count together: what is at the path goes on.
+            # From here on the two count together: what is at the path continues.
             assert admitted(weir, 3) == 3 and admitted(second) == LIMIT - 6 and admitted(weir) == 0
             assert second.stop() == 0
         assert weir.stop() == 0

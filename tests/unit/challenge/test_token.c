@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens: who holds one, and every way in which one does not hold. */
+/* Tokens: a client that has one passes, and every way in which one does not hold. */
 #include "challenge_test.h"
 
 #include "challenge/token.h"

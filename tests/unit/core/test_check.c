@@ -11,7 +11,7 @@ struct rig {
     struct weir_decision decision;
 };
 
-/* Check i stands on a gcra of one per (i + 1) seconds whose only token was just taken, and is
+/* Check i is on a gcra of one per (i + 1) seconds whose only token was just taken, and is
  * denied: its retry is i + 1 seconds. */
 static void rig_init(struct rig *rig, uint16_t count)
 {

@@ -200,7 +200,7 @@ static void a_decision_tells_the_limit_at_its_scale_and_as_a_whole(void **state)
     }
 }
 
-/* Where a report is all there is, a bucket at a rate is told one unit less at most. */
+/* Where a report is all there is, a bucket at a rate reports one unit less at most. */
 static void a_report_of_a_bucket_at_a_rate_is_scaled_downwards(void **state)
 {
     struct weir_limit limit = bucket(10, SECOND, 97);

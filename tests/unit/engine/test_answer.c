@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client is told: reports, blame, retries, the next admission, leases. */
+/* What a client learns: reports, blame, retries, the next admission, leases. */
 #include <string.h>
 
 #include "rig.h"

@@ -46,7 +46,7 @@ static struct counts counts_of(const struct rig *rig, const char *name)
     return (struct counts){counters->allowed, counters->denied, counters->borrowed};
 }
 
-/* Expects "name:remaining name:remaining ..." of what is told. */
+/* Expects "name:remaining name:remaining ..." of the answer. */
 static void expect_told(struct weir_decision *decision, const char *expected)
 {
     static char lease[WEIR_LEASE_TOKEN_MAX];
@@ -107,13 +107,13 @@ static void where_both_deny_the_shorter_wait_is_told(void **state)
     assert_int_equal(denied->checks[blamed].rule, 2); /* the pool's minute, not the hour */
     assert_int_equal(retry_ns, 60 * SECOND - START % (60 * SECOND));
     expect_told(denied, "all:95 pool:0");
-    /* A cost that no pool ever admits: the limit that does is told. */
+    /* A cost that no pool ever admits: the answer has the limit that does. */
     struct weir_decision *dear = ASK(&rig, 4, "plan", "pro", "user", "bob");
     assert_int_equal(dear->verdict, WEIR_DENIED);
     expect_told(dear, "all:95 own:2");
     assert_int_equal(counts_of(&rig, "own").denied, 2);
     assert_int_equal(counts_of(&rig, "pool").denied, 0);
-    assert_int_equal(counts_of(&rig, "all").allowed, 7); /* its own verdicts, as ever */
+    assert_int_equal(counts_of(&rig, "all").allowed, 7); /* its own verdicts, as before */
     rig_close(&rig);
 }
 
@@ -369,7 +369,7 @@ static void a_second_try_may_be_answered_later(void **state)
     struct weir_decision *decision = ASK(&rig, 1, "plan", "pro", "user", "ann");
     uint64_t deadline_ns = decision->deadline_ns;
     fake_store_answer(rig.store, 0);
-    assert_int_equal(rig.done_count, 1); /* denied: it goes on */
+    assert_int_equal(rig.done_count, 1); /* denied: it continues */
     assert_true(weir_engine_waits(rig.engine));
     weir_engine_run(rig.engine, START + 1);
     assert_int_equal(decision->deadline_ns, deadline_ns);
@@ -615,7 +615,7 @@ static bool decide_at(uint64_t now_ns, uint64_t cost, uint8_t op, uint64_t *retr
     return allowed;
 }
 
-/* Where nobody else asks: exactly what is told is enough, and a nanosecond less is not. */
+/* Where nobody else asks: exactly what is reported is enough, and a nanosecond less is not. */
 static void no_wait_is_told_too_long_or_too_short(void **state)
 {
     static const char *const rates[] = {

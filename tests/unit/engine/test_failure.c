@@ -362,7 +362,7 @@ static void what_fails_at_once_is_settled_at_once(void **state)
     rig_close(&p.rig);
 }
 
-/* An operation on states has no on_store_error: it is not done, and says so. */
+/* An operation on states has no on_store_error: it is not done, and has an error. */
 static void an_operation_that_fails_at_once_says_so(void **state)
 {
     struct parts p;
@@ -381,7 +381,7 @@ static void an_operation_that_fails_at_once_says_so(void **state)
     rig_close(&p.rig);
 }
 
-/* The local store beside one elsewhere is a table too, which a stopped neighbour may hold. */
+/* The local store beside a remote one is a table too, which a stopped neighbour may hold. */
 static void where_the_local_store_fails_too_its_checks_are_open(void **state)
 {
     struct parts p;

@@ -157,7 +157,7 @@ static void add_record(struct weir_decision *d, uint64_t key)
     weir_siphash128(secret, &key, sizeof key, check->hash);
 }
 
-/* A random decision; the clock stands at now_ns. */
+/* A random decision; the clock is at now_ns. */
 static void draw_decision(struct weir_decision *d, uint64_t now_ns, uint64_t lease)
 {
     static const uint8_t ops[] = {WEIR_OP_DECIDE, WEIR_OP_DECIDE, WEIR_OP_DECIDE, WEIR_OP_DECIDE,

@@ -126,7 +126,7 @@ static uint64_t paced(struct place *place, uint64_t from_ns, uint64_t window_ns,
     return admitted;
 }
 
-/* `percent` of N a window, or of what the limit goes on admitting where that is less (`strict`),
+/* `percent` of N a window, or of what the limit still admits where that is less (`strict`),
  * is what the pace has to reach. */
 struct pace {
     const char *limit;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans and rates of callers' own that change between decisions, at random, in virtual time: what
- * was used stays used, to the unit, and states of other windows stand beside each other. Every
+ * was used stays used, to the unit, and states of other windows are beside each other. Every
  * decision of the engine over the table is what an exact model of each state says. */
 #include <stdio.h>
 #include <stdlib.h>

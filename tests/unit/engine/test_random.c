@@ -13,7 +13,7 @@ enum life { IDLE, TAKEN, QUEUED, FINISHED };
 struct client {
     struct weir_decision *decision;
     enum life life;
-    bool chatty; /* cancels or queues another one when it is told */
+    bool chatty; /* cancels or queues another one from `done` */
 };
 
 static struct client clients[POOL];

@@ -240,7 +240,8 @@ static void settle_one(void)
     r->settled = true;
 }
 
-/* Those whose life is over for long are nobody's any more; some of them were never released. */
+/* Those whose life has long ended belong to no caller any more; some of them were never released.
+ */
 static void forget_old(void)
 {
     for (uint32_t i = world.open_count; i > 0; i--)

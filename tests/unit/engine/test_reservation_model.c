@@ -55,7 +55,7 @@ struct open_reservation {
 enum fault { NO_FAULT, LOST_BEFORE, LOST_AFTER, DIES_BEFORE, DIES_AFTER, FAULTS };
 
 static struct {
-    struct weir_store store; /* of the engine: stands before the table's */
+    struct weir_store store; /* of the engine: comes before the table's */
     struct weir_store *inner;
     struct weir_table *table;
     struct weir_engine *engine;
@@ -205,7 +205,7 @@ static void end_fault(void)
     world.fault = NO_FAULT;
 }
 
-/* Whether the submit `number` of those since set_fault was done, had it come to it. */
+/* Whether the submit `number` of those since set_fault would have been done. */
 static bool was_done(uint32_t number, uint32_t fuse, enum fault fault)
 {
     return fault == NO_FAULT || number < fuse ||
@@ -239,7 +239,7 @@ static void reserve(int key)
         return;
     assert_int_equal(d->verdict == WEIR_ALLOWED, admitted || !known);
     if (d->verdict == WEIR_ALLOWED) {
-        if (!known) /* on_store_error: what it may have charged is nobody's to give back */
+        if (!known) /* on_store_error: what it may have charged is given back by no caller */
             memset(r->charged.has, 0, sizeof r->charged.has);
         r->size = weir_engine_reservation(world.engine, d, world.now_ns, &life_ns, &id, r->token);
         r->ends_at_ns = world.now_ns + life_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decisions for callers whose standing is not good: who is refused, what is charged, what is told
- * and counted. */
+/* Decisions for callers whose standing is not good: refusals, what is charged, what is
+ * reported and counted. */
 #include <string.h>
 
 #include "engine/reservation.h"

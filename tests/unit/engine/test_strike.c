@@ -14,7 +14,7 @@
 static struct {
     struct weir_table *table;
     struct weir_store *store;
-    struct fake_store *fake; /* the store, where it is elsewhere; else NULL */
+    struct fake_store *fake; /* the store, where it is a remote one; else NULL */
     struct weir_engine *engine;
     struct weir_standing *map;
     uint32_t strikes, moves;

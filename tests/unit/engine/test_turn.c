@@ -177,7 +177,7 @@ static void command(const char *line)
         fail_msg("no such command: %s", line);
 }
 
-/* Runs a trace. Every event stands in it, and nothing else. */
+/* Runs a trace. It has every event, and nothing else. */
 static void play(const char *const *lines)
 {
     for (; *lines != NULL; lines++) {

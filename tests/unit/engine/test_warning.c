@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Warnings: once for each key, threshold and period, whatever is charged, given back, repeated or
- * restarted, by every algorithm; and what a store elsewhere does to them. */
+ * restarted, by every algorithm; and what a remote store does to them. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,7 +223,7 @@ static void every_algorithm_warns_at_the_unit_that_reaches_the_threshold(void **
     (void)state;
 }
 
-/* The level of each decision, by what the decision itself reports, and what was told so far. */
+/* The level of each decision, by what the decision itself reports, and what was reported so far. */
 struct level_model {
     uint64_t period_ns;
     uint64_t said[8][3]; /* end of the last period in which it was said: by user and threshold */
@@ -423,7 +423,7 @@ static void a_request_that_borrows_warns_of_its_other_limits(void **state)
         false);
     for (int i = 0; i < 50; i++)
         assert_true(use("alice", 1));
-    assert_int_equal(world.told_count, 2); /* and not the pool's: its owners are told */
+    assert_int_equal(world.told_count, 2); /* and not the pool's: its owners hear of it */
     assert_string_equal(world.told[0].limit, "mine");
     assert_int_equal(world.told[0].used, 9);
     assert_string_equal(world.told[1].limit, "all");
@@ -432,7 +432,7 @@ static void a_request_that_borrows_warns_of_its_other_limits(void **state)
     (void)state;
 }
 
-/* Where both tries deny, the second may be the one that is told. */
+/* Where both tries deny, the second may be the one that is reported. */
 static void a_pool_that_denies_a_borrower_warns_its_owners_only(void **state)
 {
     open_world(
@@ -537,7 +537,7 @@ static void what_comes_over_raises_the_threshold(void **state)
     (void)state;
 }
 
-/* --- A store elsewhere ------------------------------------------------------------------------ */
+/* --- A remote store --------------------------------------------------------------------------- */
 
 static void open_elsewhere(void)
 {

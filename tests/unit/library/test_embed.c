@@ -578,7 +578,7 @@ static void a_group_that_does_not_exist_is_named(void **state)
     assert_int_not_equal(access(place->state, F_OK), 0);
 }
 
-/* Whoever may do everything cannot be refused: another user has to try. */
+/* A user that may do everything cannot be refused: another user has to try. */
 static void a_state_that_may_not_be_read_says_who_which_file_and_which_mode(void **state)
 {
     struct place *place = *state;

@@ -122,7 +122,7 @@ static void test_a_new_writer_takes_over_what_is_in_force(void **state)
     expect_filled(map, 0, 300);
     weir_standing_stats(map, &stats);
     assert_int_equal(stats.entries, 900);
-    /* A reader of the file that was there goes on, and finds out. */
+    /* A reader of the file that was there continues, and finds out. */
     expect_filled(reader, 0, 300);
     assert_true(weir_standing_replaced(reader));
     weir_standing_close(reader);

@@ -7,7 +7,7 @@
 
 static uint64_t allocations;
 
-/* glibc's own, under the names that it keeps for whoever takes over the public ones. */
+/* glibc's own, under the names that it keeps for code that takes over the public ones. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);

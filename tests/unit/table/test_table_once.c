@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The records of idempotency keys: a request is charged once, whoever repeats it and whenever. */
+/* The records of idempotency keys: a request is charged once, however it is repeated. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -333,7 +333,7 @@ static void send_all(const char *path, int answers)
     _exit(0);
 }
 
-/* The process is killed somewhere in its requests; whoever repeats them all after it charges those
+/* The process is killed somewhere in its requests; a process that repeats all of them charges those
  * that it did not get to, and no other, the one that it died in included. */
 static void a_request_is_charged_once_over_the_death_of_its_process(void **state)
 {

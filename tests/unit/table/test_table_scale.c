@@ -126,7 +126,7 @@ static void a_denied_cost_is_charged_by_its_weight_down_to_empty(void **state)
     assert_false(submit_one(rig.owner, &rig.one, START));
     weir_decision_report_whole(&rig.one.decision, 0, &report);
     assert_int_equal(report.reset_after_ns, 1000 * SECOND);
-    /* A reserve of 10 %: the first cost is denied, and charged all the same, down to empty. */
+    /* A reserve of 10 %: the first cost is denied, and still charged, down to empty. */
     assert_int_equal(admitted(&rig, &limit, 2, 10, WEIR_SCALE_RESERVE), 1);
     for (int i = 0; i < 12; i++) {
         begin_one(&rig.one);
@@ -159,7 +159,8 @@ static void several_checks_of_which_one_has_a_scale_do_not_go_the_short_way(void
     close_rig(&rig);
 }
 
-/* No key that overflows is admitted more than its scale leaves, and what is told is at the scale.
+/* No key that overflows is admitted more than its scale leaves, and what is reported is at the
+ * scale.
  */
 static void overflow_is_never_late_at_a_scale(enum weir_algorithm algorithm,
                                               enum weir_scale_kind kind)

@@ -115,8 +115,8 @@ static void a_thousand_callers_of_a_large_log_fit_with_room_to_spare(void **stat
 }
 
 /* A log that may have a quarter of the heap, and not more, since another limit takes the rest.
- * Where it cannot grow, events join, and it says so: it admits no more than N in any window,
- * sometimes fewer, and tells when it admits again. */
+ * Where it cannot grow, events join, and the report shows it: it admits no more than N in any
+ * window, sometimes fewer, and tells when it admits again. */
 static void a_log_that_cannot_grow_joins_events(void **state)
 {
     struct weir_table *table = open_table(&(struct weir_table_options){
@@ -273,7 +273,7 @@ static void two_leases_of_one_key_in_one_decision_both_have_room(void **state)
     weir_table_close(table);
 }
 
-/* The first of two checks on one log denies; the second is charged all the same. It has an event of
+/* The first of two checks on one log denies; the second is still charged. It has an event of
  * its own, whatever room the log had: what is left of it when the event before expires says so. */
 static void a_denied_cost_that_is_charged_has_room_behind_a_check_that_denies(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Neighbours that are stopped while they hold a lock: who needs it gives up, uncharged, and goes on
- * when they do, or when they die. The neighbour is a child that takes locks through the table's
- * internals and stops itself. */
+/* Neighbours that are stopped while they hold a lock: a thread that needs it gives up, uncharged,
+ * and continues when they do, or when they die. The neighbour is a child that takes locks through
+ * the table's internals and stops itself. */
 #include "table_test.h"
 
 #include <fcntl.h>

@@ -392,7 +392,7 @@ static uint64_t draw_key(const struct weir_table *table, struct position *at, ui
     return key;
 }
 
-/* The end of one sweep lets states move while another is under way. */
+/* The end of one sweep lets states move while another is running. */
 static void a_sweep_that_another_has_overtaken_drops_nothing(void **state)
 {
     const struct weir_table_options options = {.path = path, .bytes = WEIR_TABLE_BYTES_MIN};

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step that asks for a challenge, in every front end: a request with a valid token goes on, one
+"""A step that asks for a challenge, in every front end: a request with a valid token is admitted, one
 without is denied and charged nothing."""
 
 import pytest
@@ -12,7 +12,7 @@ from daemon.redis import Redis
 CLIENT, ADDRESS = {"X-Forwarded-For": "192.0.2.1"}, "192.0.2.1"
 STEPS = {"name": "steps", "key": [], "rate": "8/h", "algorithm": "sliding_log",
          "steps": [{"at": "25%", "mark": True}, {"at": "50%", "challenge": True}]}
-MARKED = ["none", "mark", "mark", "mark"]  # the first four requests, whoever sends them
+MARKED = ["none", "mark", "mark", "mark"]  # the first four requests of any client
 
 
 @pytest.fixture(name="weir")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Envoy's rate limit service with its states in Redis: shared by nodes, and what a call is told when
+"""Envoy's rate limit service with its states in Redis: shared by nodes, and what a call gets when
 Redis does not answer."""
 
 import os
@@ -47,7 +47,7 @@ SERVING, NOT_SERVING = 1, 2
 
 
 def health(service, stub):
-    """What probes are told: of liveness, of readiness."""
+    """What probes get: of liveness, of readiness."""
     with service.client() as client:
         alive = client.request("GET", "/healthcheck").status
     with service.admin() as admin:
@@ -57,7 +57,7 @@ def health(service, stub):
 
 
 def answered(stub, descriptor):
-    """What is told of it; None where the call failed."""
+    """What the answer says of it; None where the call failed."""
     try:
         return tell(stub, "d", descriptor)[0]
     except grpc.RpcError:
@@ -75,7 +75,7 @@ def test_nodes_share_what_they_count(tmp_path, redis):
             assert tell(stub, "d", "key=shared") == [("OVER", "10/HOUR", 0)]
         assert [ask(stub, "d", "gcra=x").statuses[0].limit_remaining
                 for stub in (first, second)] == [4, 3]
-        value = "x" * 400  # too long to be a key's text as it stands
+        value = "x" * 400  # too long to be a key's text unchanged
         assert [tell(stub, "d", f"key={value}")[0][2] for stub in (first, second)] == [9, 8]
         back = {"entries": "key=shared", "hits_addend": 100, "is_negative_hits": True}
         tell(first, "d", back)
@@ -194,7 +194,7 @@ def test_calls_that_are_taken_back_while_redis_is_silent_leave_nothing(tmp_path,
         wait_until(lambda: answered(stub, "key=before"))
         redis.signal(signal.SIGSTOP)
         try:
-            for limit in 10, 11, 12:  # what they would be told of is gone by then
+            for limit in 10, 11, 12:  # what they would hear of is gone by then
                 waiting = [wait_for_redis(service, 100) for _ in range(16)]
                 service.write("a.yaml", CONFIG.replace('"requests_per_unit": 10}',
                                                        f'"requests_per_unit": {limit}}}'))
@@ -285,7 +285,7 @@ def test_the_original_and_weir_count_together(tmp_path, redis, prefix):
         names = {name for name in redis.keys(f"{prefix}compat_*")}
         assert names == {original.key("compat", *parts) for parts in (
             ("key", "x"), ("files", "a*", "user", "u"), ("any", "thing"), ("shadow", "x"))}
-        # A value that is no number is an error of the call, and nobody's crash.
+        # A value that is no number is an error of the call, and ends nothing.
         redis.ask("SET", original.key("compat", "key", "wrong"), "text")
         with pytest.raises(grpc.RpcError) as error:
             ask(stub, "compat", "key=wrong")

@@ -103,7 +103,7 @@ def test_files_that_come_change_and_go_are_loaded(tmp_path):
         (service.envoy_folder / "reload.yaml").unlink()
         service.wait_event("envoy_config_loaded", 4)
         assert tell(stub, "reload", "key1=x") == [("OK", None, 0)]
-        # What is wrong changes nothing, and is told once.
+        # What is wrong changes nothing, and is logged once.
         service.write("reload.yaml", "domain: [")
         line = service.wait_event("envoy_config_error")
         assert "reload.yaml: error loading config file: yaml: line 1: did not find" in line
@@ -332,7 +332,7 @@ def test_prometheus_has_the_originals_names(tmp_path):
 
 
 def test_values_beyond_ascii_have_counters_of_their_own(tmp_path):
-    """But for what could end a line of statsd or /stats: the original lets a value write lines."""
+    """Except what could end a line of statsd or /stats: the original lets a value write lines."""
     files = {"a.yaml": configuration("d", rule("v", "hour", 9, value_to_metric=True))}
     with Service(tmp_path, files, prometheus={"address": "127.0.0.1:0"}) as service, \
             service.stub() as stub:

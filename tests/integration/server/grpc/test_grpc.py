@@ -30,7 +30,7 @@ def start(folder, *options, **grpc_settings):
 
 @pytest.fixture(scope="module")
 def weir(tmp_path_factory):
-    """One worker, so that whoever harms it harms everybody."""
+    """One worker, so that a client that harms it harms all."""
     with start(tmp_path_factory.mktemp("grpc"), "--workers", 1) as running:
         yield running
 
@@ -82,7 +82,7 @@ def test_malformed_messages_are_internal_errors(stub):
 
 
 def test_a_message_may_have_a_mebibyte_and_not_more(stub):
-    """Unknown fields of any size are passed over."""
+    """Unknown fields of any size are ignored."""
     def message(size):
         field = b"\x7a" + bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14])
         return field + bytes(size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/v1/check and /v1/release: what an application is told."""
+"""/v1/check and /v1/release: what an application gets."""
 
 import json
 import re
@@ -103,7 +103,7 @@ def test_waiting_as_told_works(tmp_path):
 def test_a_queue_tells_how_long_to_hold_the_request(weir):
     began = time.monotonic()
     delays = [weir.check(path="/queue", ip="192.0.2.6").json["delay_ms"] for _ in range(3)]
-    waited = (time.monotonic() - began) * 1000 + 1  # by so much less they may be told to wait
+    waited = (time.monotonic() - began) * 1000 + 1  # so much shorter may their waits be
     assert delays[0] == 0
     assert 60000 - waited <= delays[1] <= 60000 and 120000 - waited <= delays[2] <= 120000
     assert weir.check(path="/queue", ip="192.0.2.6").status == 429

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reservations, settlements and grants of many clients at one time, while the process is killed, or
-its calls to Redis are lost: what is used then is what the answers say, but for what was under way.
+its calls to Redis are lost: what is used then is what the answers say, except what was in flight.
 
 A settlement whose answer was lost is made again. Where it charged (a true cost above the estimate),
 the record came with the charge, so it is known to have been charged once. Where it gives back, the
@@ -41,7 +41,7 @@ class Books:
 
 
 class Teller(threading.Thread):
-    """A client that does what it likes until it is told to stop, or its connection ends."""
+    """A client that does what it likes until it has to stop, or its connection ends."""
 
     def __init__(self, weir, books, seed):
         super().__init__()

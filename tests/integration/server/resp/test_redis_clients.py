@@ -121,7 +121,7 @@ def test_redis_py_pipelines(weir, parser):
 
 
 def test_redis_py_pipelines_are_transactions(weir, parser):
-    """Unless they are told otherwise."""
+    """Unless their options say otherwise."""
     client = client_of(weir, parser)
     key = f"multi-{parser.__name__}"
     pipeline = client.pipeline()

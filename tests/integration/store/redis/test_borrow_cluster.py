@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Borrowing over the slots of a Redis Cluster of three masters on loopback: a limit and its pool are
-asked of different servers, with another limit beside both."""
+on different servers, with another limit beside both."""
 
 import random
 

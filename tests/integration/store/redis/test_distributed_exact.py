@@ -89,8 +89,8 @@ def test_sixteen_clients_get_the_budget_and_not_one_more(nodes, kind):
 
 
 def test_ten_windows_of_a_second_admit_their_limit_each(nodes):
-    """The server's time is this machine's, so one knows in which window what was decided, but for
-    what was under way at a border."""
+    """The server's time is this machine's, so one knows in which window what was decided, except
+    what was in flight at a border."""
     with nodes.load(16, {"kind": "seconds", "user": "all"}) as load:
         answers = load.until(lambda answers: full_windows(answers) >= 10, "ten full windows")
     found = windows(answers).values()
@@ -105,7 +105,7 @@ def test_a_flow_is_the_burst_and_the_rate(nodes):
                              "the burst, what flows in, and denials between")
     longest = max(answer.received for answer in answers) - min(answer.sent for answer in answers)
     assert admitted(answers) <= 100 + 150 * longest
-    # At a denial there is less than one: from the first to the last, what flows in is admitted, but
+    # At a denial there is less than one: from the first to the last, what flows in is admitted, except
     # for what flows over while a busy machine lets nobody ask.
     denials = sorted((answer for answer in answers if answer.status == 429),
                      key=lambda answer: answer.sent)
@@ -187,7 +187,7 @@ MODEL_LIMITS = {
     "strict": {"algorithm": "sliding_window", "rate": "20/360d", "segments": 60, "strict": True},
     "concurrency": {"algorithm": "concurrency", "limit": 20, "life": "1h"},
 }
-BOTH = 2  # ms: what is told is rounded up, and the clock is read in whole microseconds
+BOTH = 2  # ms: what is reported is rounded up, and the clock is read in whole microseconds
 
 
 @pytest.fixture(scope="module", name="modelled")
@@ -256,7 +256,7 @@ def test_random_commands_are_decided_as_the_model_decides(tmp_path, redis, seed)
         play(weir, seed, limits)
 
 
-# --- What stands in Redis ---------------------------------------------------------------------------
+# --- What Redis holds -------------------------------------------------------------------------------
 
 def test_every_key_is_named_for_its_limit_and_expires(redis, nodes):
     for kind in BUDGETS:

@@ -288,7 +288,7 @@ def test_a_fault_is_survived(tmp_path, fault):
 
 
 def test_recovery_is_told_once_and_seen_by_operators(tmp_path):
-    """One line a change of state, /readyz and the metrics: who operates it sees what happens."""
+    """One line a change of state, /readyz and the metrics: an operator sees what happens."""
     with Scene(tmp_path) as scene:
         node = scene.nodes[0]
 

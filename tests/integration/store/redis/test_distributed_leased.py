@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Three weir nodes over one Redis, leased mode: nodes decide from shares that they took before.
 
-Never more than the limit over all nodes, and nearly all of it where it is asked for: as much, but
+Never more than the limit over all nodes, and nearly all of it where it is asked for: as much, except
 for a tenth, as an exact limit of the same rate admits that is asked at the same time by the same
 program, so that what else the machine does falls on both. The clocks of the three nodes are an hour
 apart."""

@@ -49,7 +49,7 @@ def reserve(weir, user, cost, **fields):
 
 
 def settle(weir, token, **truth):
-    """A node that has only just started may not know the store's secret yet, and says so."""
+    """A node that has only just started may not know the store's secret yet: an error."""
     reply = wait_until(lambda: answer_of(weir, token, truth), what="the store's secret")
     assert reply.status == 200, reply.body
     return reply.json
@@ -120,7 +120,7 @@ def test_a_record_lives_as_long_as_its_reservation_may_be_settled_or_released(no
 
 
 def test_its_maker_gives_back_at_the_end_of_its_life_what_nobody_has_settled(nodes):
-    """Settled elsewhere before that, it is not given back a second time."""
+    """Settled at another node before that, it is not given back a second time."""
     here, there = reserve(nodes[0], "ends", 50, life=1), reserve(nodes[0], "ends", 70, life=1)
     assert settle(nodes[1], there, cost=30)["repeated"] is False
     wait_until(lambda: used(nodes, "ends") == [30, 30, 30], what="the release of the other")
@@ -237,7 +237,7 @@ def test_a_node_that_dies_leaves_its_reservations_to_the_others(tmp_path, redis)
         wait_until(lambda: used(nodes, "later", 1) == [0, 0, 0], what="the end of a later one")
         assert post(nodes[1], "/v1/settle", reservation=lost, cost=0).status == 409
         assert used(nodes, "lost", 1) == [10, 10, 10]
-        nodes[0].start()  # it has no state file, and knows them all the same
+        nodes[0].start()  # it has no state file, and still knows them
         nodes.wait_up()
         assert settle(nodes[0], tokens[0], cost=0)["repeated"] is True
 

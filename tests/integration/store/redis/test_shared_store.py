@@ -115,7 +115,7 @@ def test_commands_share_their_keys_over_nodes(tmp_path, redis):
 
 
 def test_what_is_asked_while_it_stops_is_answered(tmp_path, redis):
-    """SIGTERM while decisions are at a store that hangs: they are answered when it goes on."""
+    """SIGTERM while decisions are at a store that hangs: they are answered when it continues."""
     with Weir(tmp_path, shared_rules(redis.url, LIMIT), "--workers", "1") as weir:
         weir.wait_event("store_up")
         with weir.client() as client:

@@ -68,7 +68,8 @@ static void every_value_is_told_within_its_bound(void **state)
             uint64_t value = (UINT64_C(1) << bit) + (uint64_t)off;
             memset(&histogram, 0, sizeof histogram);
             bench_histogram_record(&histogram, value);
-            bench_histogram_record(&histogram, UINT64_MAX); /* so that max is not what is told */
+            bench_histogram_record(&histogram,
+                                   UINT64_MAX); /* so that max is not what is reported */
             assert_near(bench_histogram_quantile(&histogram, 0.5), value);
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The environment of envoyproxy/ratelimit as a rules file: defaults, every variable, refusals, and
- * that none is passed over in silence. */
+ * that none is ignored in silence. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -156,7 +156,8 @@ static void every_kind_of_redis(void **state)
     result_free(&result);
 }
 
-/* The original has a default for the URL, weir its own memory: who relies on that hears of it. */
+/* The original has a default for the URL, weir its own memory: a user that relies on that gets a
+ * message. */
 static void what_needs_redis_is_named_without_it(void **state)
 {
     (void)state;

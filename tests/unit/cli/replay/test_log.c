@@ -46,7 +46,7 @@ static void the_greatest_cost_does_not_wrap_around(void **state)
     struct replay_log log = {0};
     assert_int_equal(replay_log_add(&log, 1, 2), 0);
     assert_false(replay_log_admits(&log, 100, UINT64_MAX));
-    assert_false(replay_log_admits(&log, 1, 0)); /* more stands in it than the limit */
+    assert_false(replay_log_admits(&log, 1, 0)); /* it holds more than the limit */
     replay_log_free(&log);
 }
 

@@ -15,7 +15,7 @@
 
 static struct weir_rules *rules;
 static struct replay_request parsed;
-static char buffer[4096]; /* values stand in it until the next line */
+static char buffer[4096]; /* it holds values until the next line */
 
 static int load_rules(void **state)
 {

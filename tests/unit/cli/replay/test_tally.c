@@ -85,7 +85,7 @@ static void ten_thousand_keys_are_counted_exactly(void **state)
     assert_true(count.keys_complete);
     assert_int_equal(add(tally, 0, "one more", false), 0);
     count = replay_tally_count(tally, 0);
-    assert_int_equal(count.keys, 10000); /* the bound holds, and is told */
+    assert_int_equal(count.keys, 10000); /* the bound holds, and is reported */
     assert_int_equal(count.denied, 10001);
     assert_false(count.keys_complete);
     replay_tally_close(tally);

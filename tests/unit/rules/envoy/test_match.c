@@ -235,7 +235,7 @@ static void patterns_are_tried_in_their_order(void **state)
     assert_string_equal(ASK(server, "d", "wild=foo*"), "OK: OK 20/MINUTE 26s 19");
     /* A backslash is a backslash. */
     assert_string_equal(ASK(server, "d", "back=a\\b", "back=a*"), "OK: OK 1/MINUTE 26s 0; OK 0");
-    /* A star in the key: what stands before the value is not the request's own key. */
+    /* A star in the key: what comes before the value is not the request's own key. */
     assert_string_equal(ASK(server, "d", "prefix=v"), "OK: OK 7/MINUTE 26s 6");
     expect_stat(server, "d.prefix_pre*");
     envoy_stop(server);

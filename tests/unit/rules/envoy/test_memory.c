@@ -41,7 +41,7 @@ static void a_load_fails_cleanly_at_every_allocation(void **state)
     assert_int_equal(weir_envoy_limit_count(envoy), 4);
     assert_non_null(weir_envoy_warning(envoy, 0));
     weir_envoy_unref(envoy);
-    /* What is wrong is told, unless memory runs out before. */
+    /* What is wrong is reported, unless memory runs out before. */
     for (long i = 0; i < successes + 20; i++) {
         failing_memory_after(i);
         int err = weir_envoy_parse(&envoy, files, 2, &options, &error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Envoy is told and what is counted: the original's cases by the numbers of its list, and
+/* What Envoy gets and what is counted: the original's cases by the numbers of its list, and
  * where weir does better. */
 #include "envoy_test.h"
 
@@ -743,7 +743,7 @@ static void a_limit_may_charge_only_where_all_allow(void **state)
     envoy_stop(server);
 }
 
-/* A store elsewhere has one limit for each state. */
+/* A remote store has one limit for each state. */
 static void what_cannot_be_charged_together_is_refused_by_its_name(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callers that are kept elsewhere: their overrides are compiled while weir runs, and a directory is
- * asked after the keys file. */
+/* Callers that a remote store keeps: their overrides are compiled while weir runs, and a directory
+ * is asked after the keys file. */
 #include "keys_test.h"
 
 /* --- Compiled while running: weir_rules_override ---------------------------------------------- */

@@ -188,7 +188,7 @@ static void plans_of_other_windows_have_states_beside(void **state)
     weir_rules_unref(rules);
 }
 
-/* --- What is told of it ----------------------------------------------------------------------- */
+/* --- What is shown of it ---------------------------------------------------------------------- */
 
 static void an_explanation_tells_an_override(void **state)
 {

@@ -217,7 +217,7 @@ static void why_a_token_is_bad_is_remembered_for_a_minute(void **state)
     fixture->jwt.key_count = 2;
     assert_string_equal(seen(fixture, text), "signature");
     assert_string_equal(seen_at(fixture, text, NOW_NS + 60 * NS_PER_S - 1), "signature");
-    /* … but for the end of the minute, and for their fingerprint. */
+    /* … except for the end of the minute, and for their fingerprint. */
     assert_string_equal(seen_at(fixture, text, NOW_NS + 60 * NS_PER_S), "key");
     fixture->jwt.keys[2] = key;
     fixture->jwt.key_count = 3;

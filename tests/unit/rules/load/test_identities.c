@@ -33,7 +33,7 @@ static void a_url_alone_has_the_defaults(void **state)
 static void every_setting_of_identities_is_read(void **state)
 {
     struct weir_rules *rules =
-        test_load("store: {redis: 'redis://elsewhere', nodes: 2}\n"
+        test_load("store: {redis: 'redis://another', nodes: 2}\n"
                   "identities:\n"
                   "  redis: rediss-sentinel://a,b:26380/main\n"
                   "  user: weir\n"
@@ -67,7 +67,7 @@ static void every_setting_of_identities_is_read(void **state)
     assert_true(identities->deadline_ns == 10 * S);
     assert_int_equal(identities->max_keys, 10000000);
     assert_true(identities->deny);
-    assert_string_equal(weir_rules_settings(rules)->store.redis.url, "redis://elsewhere");
+    assert_string_equal(weir_rules_settings(rules)->store.redis.url, "redis://another");
     weir_rules_unref(rules);
 }
 

@@ -47,7 +47,7 @@ static void write_weak(const char *name, EVP_PKEY *key)
     EVP_PKEY_free(key);
 }
 
-/* A good secret, but for one member. */
+/* A good secret, except for one member. */
 #define ODD(name, value)                                                                           \
     "{\"kty\": \"oct\", \"" name "\": " value                                                      \
     ", \"k\": \"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlq\"}"

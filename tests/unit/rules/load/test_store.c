@@ -110,7 +110,7 @@ static void every_scheme_is_taken(void **state)
     }
 }
 
-/* Loads a store whose password stands in a file of these bytes, beside the rules. */
+/* Loads a store whose password is in a file of these bytes, beside the rules. */
 static struct weir_rules *load_with_file(const char *bytes, size_t size, char *message)
 {
     static const char text[] =
@@ -192,7 +192,7 @@ static const struct test_problem_case cases[] = {
     {"store: {redis: {urll: 'redis://h'}, nodes: 3}\n",
      "1:16: `url` is missing\n"
      "1:17: redis has no key `urll`; did you mean `url`?\n"},
-    /* URLs. None is quoted but for its scheme: it may hold a password. */
+    /* URLs. None is quoted except for its scheme: it may hold a password. */
     {"store: {redis: 'http://h', nodes: 3}\n", "1:16: " SCHEMES ", not `http`\n"},
     {"store: {redis: 'reds://h', nodes: 3}\n",
      "1:16: " SCHEMES ", not `reds`; did you mean `redis`?\n"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shape of the index: few limits stand in one place, however many the file has. */
+/* The shape of the index: few limits share one place, however many the file has. */
 #include "rules/compiled.h"
 #include "rules_test.h"
 

@@ -123,7 +123,7 @@ static void the_path_trie_finds_what_a_scan_finds(void **state)
             assert_int_equal(count, expected);
             for (uint32_t i = 0; i < count; i++)
                 assert_true(seen[found[i]]);
-            /* Without room it says so and writes no further. */
+            /* Without room it returns the error and writes no further. */
             assert_int_equal(rules_path_trie_find(&trie, &segments, found, 1),
                              count > 1 ? 2 : count);
             free(seen);

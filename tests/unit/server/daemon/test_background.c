@@ -18,7 +18,7 @@ struct test_job {
     struct weir_job job;
     struct weir_background *background;
     uv_thread_t opener, ran_on;
-    int gate[2];     /* `run` reads a byte from it; closed: it goes on */
+    int gate[2];     /* `run` reads a byte from it; closed: it continues */
     int begun[2];    /* `run` writes a byte to it */
     atomic_uint ran; /* how often */
     unsigned done;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store that nodes share, as the daemon tells of it: one line for one change, whatever the
- * number of workers; totals that survive a worker. No server is asked: the port is nobody's. */
+ * number of workers; totals that survive a worker. No server is asked: no server has the port. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directories of all workers: what is forgotten reaches each of them, whoever says it; terms
+/* The directories of all workers: what is forgotten reaches each of them, from any caller; terms
  * that a reload changes. No server is asked: the address answers nobody. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -65,7 +65,7 @@ struct waiter {
     struct weir_directory_waiter base; /* first */
     struct scene *scene;
     uint8_t digest[WEIR_DIGEST_BYTES];
-    int result; /* of the find when it was told; 99: not yet */
+    int result; /* of the find when it heard; 99: not yet */
 };
 
 static int ask_source(struct weir_directory_source *source, struct weir_directory_lookup *lookup)

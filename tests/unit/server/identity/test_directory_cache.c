@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a directory has been told: bounds, places, and what goes when it is full. */
+/* What a directory remembers: bounds, places, and what goes when it is full. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Overrides of callers elsewhere: one block a kind, whoever asks, that outlives the rules. */
+/* Overrides of callers in a remote store: one block a kind, for all, that outlives the rules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -137,7 +137,7 @@ static void more_than_may_be_owed_waits_unread_and_nothing_is_lost(void **state)
     rig_close(rig);
 }
 
-/* With all decisions of the worker at the store nobody is served, but the loop goes on, so that
+/* With all decisions of the worker at the store nobody is served, but the loop continues, so that
  * deadlines are kept and answers come. */
 static void when_all_decisions_are_at_the_store_connections_wait(void **state)
 {
@@ -253,7 +253,7 @@ static void client_release(int fd, const char *lease, size_t size)
     client_send(fd, text);
 }
 
-/* The end of a lease has its place among the replies, and the store's failure is told as one,
+/* The end of a lease has its place among the replies, and the store's failure is reported as one,
  * whatever the rules say of it. */
 static void an_end_of_a_lease_waits_for_the_store_in_its_place(void **state)
 {

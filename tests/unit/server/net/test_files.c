@@ -94,7 +94,7 @@ static void random_plans_fit_their_limit_and_waste_little(void **state)
             tight += !all;
         }
         assert_true(files.admin_listeners == 0 || plan.admin.max >= 3);
-        files.limit++; /* one file more takes nothing from anybody but of what is told so */
+        files.limit++; /* one file more takes nothing from a client but what the limit shows */
         assert_int_equal(weir_files_plan(&files, &next), 0);
         assert_true(next.decisions.max + next.decisions.refusals + files.admin_listeners >=
                     plan.decisions.max + plan.decisions.refusals);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wrong passwords by address: the pace of the answers, whoever asks and however; beside a slow
+/* Wrong passwords by address: the pace of the answers, for any client; beside a slow
  * model; and bounded memory. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of open reservations: what is due is told until it is removed, in the order of time and
- * within its room; beside a slow model. */
+/* The list of open reservations: what is due is listed until it is removed, in the order of time
+ * and within its room; beside a slow model. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static enum weir_reservations_claim claim(uint32_t *place)
     return weir_reservations_claim(list, caller++, place);
 }
 
-/* The id of one that is due, whose token is told; 0: none. */
+/* The id of one that is due, whose token is shown; 0: none. */
 static uint64_t due(uint64_t now_ns)
 {
     char token[WEIR_RESERVATION_TEXT_MAX], expected[32];

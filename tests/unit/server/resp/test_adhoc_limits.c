@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits given in commands: one compiled limit a spec, whoever asks, up to the bound. */
+/* Limits given in commands: one compiled limit a spec, for all clients, up to the bound. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,7 +91,7 @@ static void what_no_store_could_keep_is_refused_and_takes_no_place(void **state)
     weir_adhoc_limits_close(limits);
 }
 
-/* Stores elsewhere tell states apart by the name. */
+/* Remote stores tell states apart by the name. */
 static void a_spec_under_two_names_is_two_limits(void **state)
 {
     const struct weir_limit_spec spec = {

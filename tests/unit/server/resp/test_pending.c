@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis protocol over a store that answers later: replies keep the order of the commands, also
- * of those that work on states, and the store's failure is told in words. */
+ * of those that work on states, and the store's failure is reported in words. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -131,7 +131,7 @@ static void a_server_that_is_back_is_asked_soon(void **state)
     for (int i = 0; i < 8; i++) {
         now_ns = redis_breaker_due_ns(&breaker);
         assert_true(redis_breaker_probe(&breaker, now_ns));
-        redis_breaker_hurry(&breaker, now_ns); /* a probe is under way: nothing to hurry */
+        redis_breaker_hurry(&breaker, now_ns); /* a probe is in flight: nothing to hurry */
         assert_int_equal(breaker.state, REDIS_BREAKER_HALF_OPEN);
         redis_breaker_probed(&breaker, now_ns, false);
     }

@@ -15,7 +15,7 @@
 #define SERVER (UINT64_C(1700000000) * SECOND)
 #define LOCAL (UINT64_C(777) * SECOND)
 
-/* Check i stands on a gcra of one per (i + 1) seconds; a cell of its own. */
+/* Check i is on a gcra of one per (i + 1) seconds; a cell of its own. */
 struct rig {
     struct redis_denial_cache *denials;
     struct weir_limit limits[WEIR_CHECKS_MAX];

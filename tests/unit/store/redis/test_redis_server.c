@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The harness that other tests stand on: a private server starts, answers, ends and comes back. */
+/* The harness that other tests use: a private server starts, answers, ends and comes back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -40,7 +40,7 @@ static enum redis_secret_told tell(struct redis_secret *secret, const char *text
     return redis_secret_tell(secret, (struct weir_bytes){text, strlen(text)}, now_ns);
 }
 
-/* What one proposes stands in Redis. */
+/* What one proposes is in Redis. */
 static enum redis_secret_told tell_of(struct redis_secret *secret, const struct redis_secret *from,
                                       uint64_t now_ns)
 {

@@ -61,7 +61,7 @@ static void several_limits_are_one_decision_and_one_call(void **state)
     store_trace_begin(&trace, rig, 77);
     store_trace_several(&trace, 2000);
     assert_in_range(trace.denied, 200, 1800);
-    /* but for limits that charge although another check has no state and denies */
+    /* except for limits that charge although another check has no state and denies */
     assert_in_range(rig->stats->calls - calls, 1, trace.steps - trace.remembered + 200);
     store_trace_end(&trace);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decision in Redis allocates nothing, once as many have been under way at a time. */
+/* A decision in Redis allocates nothing, once as many have been in flight at a time. */
 #include "allocations.h"
 #include "store_rig.h"
 

@@ -273,7 +273,7 @@ static void a_repeat_charges_no_server_again(void **state)
     assert_left(rig, &limit, 6);
 }
 
-/* A record keeps its place, whatever stands beside it: also where no check of its decision does. */
+/* A record keeps its place, whatever is beside it: also where no check of its decision does. */
 static void a_denial_takes_back_a_record_that_is_alone_in_its_slot(void **state)
 {
     struct store_rig *rig = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Redis store and memory that runs out: it does not open, or a decision fails; then it goes on.
+/* The Redis store and memory that runs out: it does not open, or a decision fails; then it
+ * continues.
  */
 #include "failing_memory.h"
 #include "store_rig.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of a region's file: what has become of it, whether it has room; and beginning a file
- * with what a table holds. */
+/* What is known of a region's file: what has become of it, whether it has room; and beginning a
+ * file with what a table holds. */
 #include "../table_test.h"
 
 #include <fcntl.h>

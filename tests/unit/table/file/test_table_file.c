@@ -488,7 +488,7 @@ static void many_creators_make_one_file(void **state)
             struct weir_table *table = open_size(SIZE);
 
             memcpy(shared->secrets[i], weir_table_secret(table), 16);
-            /* All have it open at the same time, so that nobody's creation is undone by a next. */
+            /* All have it open at the same time, so that no creation is undone by a next. */
             __atomic_add_fetch(&shared->ready, 1, __ATOMIC_SEQ_CST);
             while (__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST) < 8)
                 sched_yield();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire/forwarded: who the client is, whatever it writes about itself. */
+/* wire/forwarded: the client's address, whatever it writes about itself. */
 #include "../unit_wire.h"
 
 #include "wire/http/forwarded.h"

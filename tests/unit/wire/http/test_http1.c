@@ -165,7 +165,7 @@ static void line_ends_other_than_cr_lf_are_refused(void **state)
     assert_refused(GET "A: b\rC: d\r\n\r\n", 400);
     assert_refused(GET "A: b\r\r\nC: d\r\n\r\n", 400);
     assert_refused(GET "A: b\n C: d\r\n\r\n", 400);
-    assert_refused("\x16\x03\x01\x02", 400); /* a TLS client is told at once */
+    assert_refused("\x16\x03\x01\x02", 400); /* a TLS client is answered at once */
 }
 
 static void controls_and_nul_are_refused_wherever_they_stand(void **state)

@@ -34,7 +34,7 @@ static void escapes_are_undone_and_parameters_passed_over(void **state)
 {
     assert_key("\"a\\\"b\\\\ c\"", "a\"b\\ c");
     assert_key("\"a\";p=1;q=\"x\"", "a");
-    assert_key("a;p=1", "a;p=1"); /* bare: as it stands */
+    assert_key("a;p=1", "a;p=1"); /* bare: unchanged */
 }
 
 static void what_is_no_key_is_refused(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client and a real Cluster of three masters and a replica: slots that move under load, and a
- * master that dies. Every key's counter is held against what its calls were told. */
+ * master that dies. Every key's counter is held against what its calls got. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -259,7 +259,7 @@ static void a_slot_moves_under_load(void **state)
     assert_true(asked > 0);
     say(to, "CLUSTER SETSLOT %u NODE %s", slot, ids[to]);
     say(from, "CLUSTER SETSLOT %u NODE %s", slot, ids[to]);
-    /* What is in flight is told MOVED, until the map is known again; then nothing is. */
+    /* What is in flight gets MOVED, until the map is known again; then nothing is. */
     uint64_t moved, deadline = uv_hrtime() + RIG_PATIENCE_NS;
     do {
         assert_true(uv_hrtime() < deadline);

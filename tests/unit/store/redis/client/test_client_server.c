@@ -245,7 +245,7 @@ static void an_account_needs_no_more_than_the_documented_rights(void **state)
     rig_call_count(&call, &rig, "weir:acl", 5);
     assert_int_equal(rig_call_run(&call), 0);
     assert_int_equal(call.integer, 5);
-    rig_call_count(&call, &rig, "elsewhere", 5);
+    rig_call_count(&call, &rig, "another", 5);
     assert_int_equal(rig_call_run(&call), 0);
     assert_int_equal(call.type, WEIR_RESP_ERROR);
     assert_non_null(strstr(call.text, "NOPERM"));

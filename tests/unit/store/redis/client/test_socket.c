@@ -189,7 +189,7 @@ static void it_may_be_closed_at_any_time(void **state)
         }
         int before = status;
         RIG_UNTIL(&rig, gone);
-        assert_int_equal(status, before); /* nothing is told after the end */
+        assert_int_equal(status, before); /* nothing is reported after the end */
     }
 }
 

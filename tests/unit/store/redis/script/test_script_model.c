@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scripts through a real redis-server beside the embedded table, decision for decision and
  * report for report: all algorithms, operations, policies and flags, costs up to their bounds,
- * scales, limits that change under way, several checks at once and several on one key, times that
+ * scales, limits that change meanwhile, several checks at once and several on one key, times that
  * go back.
  */
 #include "script_rig.h"
@@ -364,7 +364,7 @@ static void print_decision(const struct traces *t, const struct one *one)
     }
 }
 
-/* Whether the outcomes are the same, so that a failure can be told before it ends the test. */
+/* Whether the outcomes are the same, so that a failure can be shown before it ends the test. */
 static bool same_outcomes(const struct one *actual, const struct one *expected)
 {
     bool same = actual->decision.repeated == expected->decision.repeated;

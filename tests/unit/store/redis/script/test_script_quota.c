@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quotas by calendar through a real redis-server beside the embedded table, decision for decision
  * and report for report: irregular periods and what lies past their end, units that come over,
- * numbers that change under way, clocks that differ and go back. */
+ * numbers that change meanwhile, clocks that differ and go back. */
 #include "script_rig.h"
 
 #include "store/redis/script/key.h"

@@ -94,7 +94,7 @@ static void put(struct text *text, uint64_t word)
     text->words[text->count++] = word;
 }
 
-/* What has passed is all the same. */
+/* What has passed does not count. */
 static uint64_t still(uint64_t at_ns, uint64_t now_ns)
 {
     return at_ns > now_ns ? at_ns : 0;

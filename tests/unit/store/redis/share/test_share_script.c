@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lua/share.lua through a real redis-server beside share_server.c, call for call: random calls of
  * three holders, repeated and overtaken ones, among exact decisions on the same state. And what no
- * random trace says: that every key expires, and that no reply of somebody else's is taken for
+ * random trace says: that every key expires, and that no reply of another caller's is taken for
  * ours. */
 #include "script_rig.h"
 

@@ -190,7 +190,7 @@ static void several_checks_are_spent_all_or_none(void **state)
     assert_int_equal(request.decision.verdict, WEIR_ALLOWED);
     left = request.outcomes[0].report.remaining;
 
-    /* The second budget is used up elsewhere: nothing of the first is spent. */
+    /* The second budget is used up by another node: nothing of the first is spent. */
     assert_true(share_server_decide(&rig->servers[1], &rig->limit, 900, rig->now_ns));
     add(begin(&request), &rig->limit, 0, 2);
     add(&request, &rig->limit, 1, 700);
