@@ -12,6 +12,9 @@
  *   standing      rules_10 with `standing` by network and by API key, in a map of 100,000 entries:
  *                 of each four callers one is throttled, by its network or by its key, and gets a
  *                 part of a limit; the others are good. Goal: under 3x rules_10
+ *   pressure      the row above, and in each of the three limits one of the other keywords that say
+ *                 what a request may use or what it gets: `steps` with `reject`, `shed` by a
+ *                 priority in a header field, `adaptive`. Goal: under 3x rules_10
  *
  * Time is the thread's CPU time. The sides take turns, so that all see the same machine; printed
  * are the medians of their rounds, and what a decision allocates (goal: nothing): whatever malloc
@@ -35,8 +38,8 @@
 #define ORG_CLIENTS 100
 #define SECOND UINT64_C(1000000000)
 
-enum { RULES_10, RULES_10000, FAIR, STANDING, SIDES };
-static const char *const names[SIDES] = {"rules_10", "rules_10000", "fair", "standing"};
+enum { RULES_10, RULES_10000, FAIR, STANDING, PRESSURE, SIDES };
+static const char *const names[SIDES] = {"rules_10", "rules_10000", "fair", "standing", "pressure"};
 
 struct side {
     struct weir_rules *rules;
@@ -45,7 +48,7 @@ struct side {
     struct weir_store *store;
     struct weir_engine *engine;
     uint64_t allowed, checks, allocations;
-    bool fair, asked;
+    bool fair, pressure, asked;
     double ns[ROUNDS];
 };
 
@@ -97,7 +100,7 @@ static void done(void *context, struct weir_decision *decision)
 }
 
 /* Three limits that match, and others for paths, methods, hosts and keys of other requests. */
-static char *rules_text(int count, bool standing, size_t *size)
+static char *rules_text(int count, bool standing, bool pressure, size_t *size)
 {
     char *text;
     FILE *file = open_memstream(&text, size);
@@ -105,14 +108,25 @@ static char *rules_text(int count, bool standing, size_t *size)
         die("out of memory");
     if (standing)
         fputs("standing: { by: [client.ip/64, header.x-api-key] }\n", file);
+    if (pressure)
+        fputs("priority: { from: header.x-priority }\n"
+              "adaptive: { backend: { signals: { queue: pushed }, table: [{ queue: 9, x: 50% }] } "
+              "}\n",
+              file);
     fputs("version: 1\nlimits:\n"
           "  - { name: login, match: { method: POST, path: /login }, key: [client.ip/64],"
           " algorithm: gcra, rate: 100000/s",
           file);
-    fputs(standing ? ", by_standing: { throttled: 50% } }\n" : " }\n", file);
-    fputs("  - { name: key, key: [header.x-api-key], algorithm: token_bucket, rate: 1000000/s }\n"
-          "  - { name: client, key: [client.ip], rate: 100000/min }\n",
+    fputs(standing ? ", by_standing: { throttled: 50% }" : "", file);
+    fputs(pressure ? ", steps: [{ at: 50%, mark: true }, { at: 75%, delay: true }],"
+                     " reject: { status: 403, tarpit: 1s } }\n"
+                   : " }\n",
           file);
+    fputs("  - { name: key, key: [header.x-api-key], algorithm: token_bucket, rate: 1000000/s",
+          file);
+    fputs(pressure ? ", shed: { sheddable: 60% } }\n" : " }\n", file);
+    fputs("  - { name: client, key: [client.ip], rate: 100000/min", file);
+    fputs(pressure ? ", adaptive: backend, steps: [{ at: 50%, mark: true }] }\n" : " }\n", file);
     for (int i = 3; i < count; i++)
         switch (i % 4) {
         case 0:
@@ -183,11 +197,11 @@ static int fair_parse(struct weir_rules **rules, struct weir_problems *problems)
     return err;
 }
 
-static int many_parse(struct weir_rules **rules, int count, bool standing,
+static int many_parse(struct weir_rules **rules, int count, bool standing, bool pressure,
                       struct weir_problems *problems)
 {
     size_t size;
-    char *text = rules_text(count, standing, &size);
+    char *text = rules_text(count, standing, pressure, &size);
     int err = weir_rules_parse(rules, "bench", ".", text, size, problems);
     free(text);
     return err;
@@ -232,8 +246,10 @@ static void side_open(struct side *side, int which)
     struct weir_table_options table = {.bytes = 64 << 20, .wall_ns = now_ns, .boot_ns = 1};
     struct weir_reason reason;
     side->fair = which == FAIR;
+    side->pressure = which == PRESSURE;
     if ((side->fair ? fair_parse(&side->rules, &problems)
-                    : many_parse(&side->rules, which == RULES_10000 ? 10000 : 10, which == STANDING,
+                    : many_parse(&side->rules, which == RULES_10000 ? 10000 : 10,
+                                 which == STANDING || which == PRESSURE, which == PRESSURE,
                                  &problems)) < 0)
         die(problems.count > 0 ? problems.list[0].message : "rules");
     if (weir_table_open(&side->table, &table, &reason) < 0)
@@ -242,7 +258,7 @@ static void side_open(struct side *side, int which)
         die("too many limits");
     if (weir_store_embedded_open(&side->store, side->table) < 0)
         die("store");
-    if (which == STANDING)
+    if (which == STANDING || which == PRESSURE)
         side->standing = standing_make();
     struct weir_engine_options options = {.store = side->store,
                                           .rules = side->rules,
@@ -285,6 +301,11 @@ static void one_request(struct side *side, struct weir_request *request,
     request->values[WEIR_ATTR_PATH] = (struct weir_bytes){"/login", 6};
     request->values[WEIR_ATTR_HOST] = (struct weir_bytes){"api.example.com", 15};
     request->values[header] = (struct weir_bytes){sample->key, strlen(sample->key)};
+    int priority = side->pressure ? weir_rules_header(side->rules, "X-Priority", 10) : -1;
+    request->trusted = side->pressure;
+    if (priority >= 0)
+        request->values[priority] = sample->address % 2 == 0 ? (struct weir_bytes){"sheddable", 9}
+                                                             : (struct weir_bytes){"critical", 8};
     request->client = (struct weir_address){.family = side->fair ? 6 : 4, .bytes = {10}};
     memcpy(request->client.bytes + 1, &sample->address, 3);
     struct weir_decision *decision = weir_engine_take(side->engine);
@@ -350,9 +371,12 @@ int main(int argc, char **argv)
             print(&sides[i], i);
             side_close(&sides[i]);
         }
-    if (argc == 1)
+    if (argc == 1) {
         printf("engine/ratio         %7.2f (10,000 rules to 10; goal: at most 1.5)\n",
                sides[RULES_10000].ns[ROUNDS / 2] / sides[RULES_10].ns[ROUNDS / 2]);
+        printf("engine/ratio         %7.2f (pressure to rules_10; goal: at most 3)\n",
+               sides[PRESSURE].ns[ROUNDS / 2] / sides[RULES_10].ns[ROUNDS / 2]);
+    }
     free(samples);
     return 0;
 }
