@@ -16,9 +16,7 @@ enum { AT, MARK, DELAY, CHALLENGE, FIELDS };
 /* Why a limit has no steps; NULL: it may have some. */
 static const char *refusal(const struct rules_field *fields)
 {
-    const struct rules_node *rate = fields[RULES_LIMIT_RATE].value;
-    if (rate && rate->kind == RULES_SCALAR &&
-        weir_bytes_are((struct weir_bytes){rate->text, rate->size}, "unlimited"))
+    if (rules_rate_unlimited(fields))
         return "an unlimited rate never reaches a step: remove `steps`";
     return NULL;
 }

@@ -5,6 +5,9 @@
 #ifndef WEIR_RULES_LOAD_LIMIT_FIELDS_H
 #define WEIR_RULES_LOAD_LIMIT_FIELDS_H
 
+#include "core/bytes.h"
+#include "rules/load/fields.h"
+
 enum rules_limit_field {
     RULES_LIMIT_NAME,
     RULES_LIMIT_MATCH,
@@ -46,5 +49,13 @@ enum rules_limit_field {
     RULES_LIMIT_REJECT,
     RULES_LIMIT_FIELDS,
 };
+
+/* Whether the limit of these fields says `rate: unlimited`. */
+static inline bool rules_rate_unlimited(const struct rules_field *fields)
+{
+    const struct rules_node *rate = fields[RULES_LIMIT_RATE].value;
+    return rate && rate->kind == RULES_SCALAR &&
+           weir_bytes_are((struct weir_bytes){rate->text, rate->size}, "unlimited");
+}
 
 #endif

@@ -158,15 +158,13 @@ static bool insert_percent(struct weir_warn_at *at, uint8_t percent)
 }
 
 /* Why a limit has no thresholds; NULL: it may have some. */
-static const char *warn_refusal(const struct rules_rule *rule, const struct rules_node *rate)
+static const char *warn_refusal(const struct rules_rule *rule, const struct rules_field *fields)
 {
-    static const char unlimited[] = "unlimited";
     if (rule->algorithm == WEIR_CONCURRENCY)
         return "`warn_at` does not work with concurrency";
     if (rule->algorithm == WEIR_LEAKY_QUEUE)
         return "`warn_at` does not work with `queue`, which delays requests and uses nothing up";
-    if (rate && rate->kind == RULES_SCALAR &&
-        weir_bytes_are((struct weir_bytes){rate->text, rate->size}, unlimited))
+    if (rules_rate_unlimited(fields))
         return "an unlimited rate never reaches a threshold: remove `warn_at`";
     return NULL;
 }
@@ -176,7 +174,7 @@ static void load_warn(struct rules_loader *loader, const struct rules_field *fie
 {
     const struct rules_field *field = &fields[RULES_LIMIT_WARN_AT];
     struct rules_items items = rules_items_of(&field->value);
-    const char *why = warn_refusal(rule, fields[RULES_LIMIT_RATE].value);
+    const char *why = warn_refusal(rule, fields);
     uint32_t percent = 0;
     if (why) {
         rules_problem(loader, field->key, "%s", why);
@@ -430,7 +428,7 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     if (fields[RULES_LIMIT_BY_STANDING].value)
         rules_load_by_standing(loader, fields, rule);
     if (fields[RULES_LIMIT_SHED].value)
-        rules_load_shed(loader, &fields[RULES_LIMIT_SHED], rule);
+        rules_load_shed(loader, fields, rule);
     if (fields[RULES_LIMIT_STEPS].value)
         rules_load_steps(loader, fields, rule);
     if (fields[RULES_LIMIT_REJECT].value)

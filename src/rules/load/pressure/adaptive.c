@@ -88,7 +88,7 @@ static void load_sources(struct rules_loader *loader, const struct rules_node *n
 
     for (int i = 0; i < WEIR_SIGNALS; i++)
         fields[i] = (struct rules_field){weir_signal_names[i], NULL, NULL};
-    if (!rules_fields(loader, node, "signals", fields, WEIR_SIGNALS))
+    if (!rules_fields(loader, node, "`signals`", fields, WEIR_SIGNALS))
         return;
     for (int signal = 0; signal < WEIR_SIGNALS; signal++) {
         struct weir_bytes text;
@@ -100,9 +100,11 @@ static void load_sources(struct rules_loader *loader, const struct rules_node *n
         while (source > WEIR_SIGNAL_ABSENT &&
                !(source_fits[signal][source] && weir_bytes_are(text, source_names[source])))
             source--;
-        if (source == WEIR_SIGNAL_ABSENT)
+        if (source == WEIR_SIGNAL_ABSENT) {
             rules_problem(loader, fields[signal].value, "the signal `%s` comes from %s",
                           weir_signal_names[signal], fitting_sources(signal));
+            source = WEIR_SIGNAL_PUSHED; /* one problem is enough */
+        }
         adaptive->sources[signal] = (uint8_t)source;
     }
 }
@@ -187,7 +189,7 @@ static void load_health(struct rules_loader *loader, const struct rules_node *no
     uint32_t floor_percent = FLOOR;
 
     spec->hysteresis_ns = HYSTERESIS_NS;
-    if (!rules_fields(loader, node, "a table of health", fields, FIELDS))
+    if (!rules_fields(loader, node, "a controller", fields, FIELDS))
         return;
     if (!fields[SIGNALS].value || !fields[TABLE].value) {
         rules_problem(loader, node,
@@ -361,6 +363,8 @@ void rules_load_limit_adaptive(struct rules_loader *loader, const struct rules_f
                       rules_quote(&quote, name.data, name.size));
         return;
     }
+    if (rules_rate_unlimited(fields))
+        rules_problem(loader, field->key, "an unlimited rate has no scale: remove `adaptive`");
     check_maximum(loader, field, &rules->adaptive[found], rule);
     if (!rules->adaptive_limits)
         return;

@@ -7,6 +7,7 @@
 #include "core/bytes.h"
 #include "rules/charge/priority.h"
 #include "rules/load/attributes.h"
+#include "rules/load/limit_fields.h"
 #include "rules/load/match.h"
 
 #define SHED_EXAMPLE 60 /* percent */
@@ -202,9 +203,10 @@ static void check_order(struct rules_loader *loader, const struct rules_field *f
     }
 }
 
-void rules_load_shed(struct rules_loader *loader, const struct rules_field *field,
+void rules_load_shed(struct rules_loader *loader, const struct rules_field *fields,
                      struct rules_rule *rule)
 {
+    const struct rules_field *field = &fields[RULES_LIMIT_SHED];
     const struct rules_priority *priority = loader->rules->priority;
     const struct rules_node *node = field->value;
     if (!priority) {
@@ -218,6 +220,8 @@ void rules_load_shed(struct rules_loader *loader, const struct rules_field *fiel
                       "{ sheddable: 60%% }");
         return;
     }
+    if (rules_rate_unlimited(fields))
+        rules_problem(loader, field->key, "an unlimited rate has no scale: remove `shed`");
     uint8_t *shed = rules_keep(loader, RULES_CLASSES_MAX);
     uint32_t wrong = loader->wrong;
     if (!shed)

@@ -8,8 +8,8 @@
 /* After plans and paths, before limits. */
 void rules_load_priority(struct rules_loader *loader, const struct rules_node *node);
 
-/* `field` has a value. */
-void rules_load_shed(struct rules_loader *loader, const struct rules_field *field,
+/* `fields` has RULES_LIMIT_FIELDS; that of `shed` has a value. */
+void rules_load_shed(struct rules_loader *loader, const struct rules_field *fields,
                      struct rules_rule *rule);
 
 #endif

@@ -299,7 +299,7 @@ static void load_type(struct rules_loader *loader, const struct rules_field *fie
     struct weir_bytes text;
     if (!rules_read_text(loader, field->value, "content_type", &text))
         return;
-    bool good = text.size > 0 && text.size <= TYPE_MAX;
+    bool good = text.size <= TYPE_MAX && memchr(text.data, '/', text.size);
     for (size_t i = 0; i < text.size; i++)
         good = good && text.data[i] >= 0x20 && text.data[i] < 0x7f;
     if (!good) {
@@ -335,7 +335,7 @@ static void load_answer(struct rules_loader *loader, const struct rules_node *no
 {
     struct rules_standing *standing = &loader->rules->standing;
     struct rules_field fields[] = {{"suspended", NULL, NULL}, {"revoked", NULL, NULL}};
-    if (!rules_fields(loader, node, "answer", fields, 2))
+    if (!rules_fields(loader, node, "`answer`", fields, 2))
         return;
     if (fields[0].value)
         load_refusal(loader, &fields[0], &standing->suspended);
@@ -359,7 +359,7 @@ void rules_load_standing(struct rules_loader *loader, const struct rules_node *n
     uint64_t entries = 0;
     loader->standing = true;
     rules->standing.suspended.status = rules->standing.revoked.status = STATUS_DEFAULT;
-    if (!rules_fields(loader, node, "standing", fields, COUNT))
+    if (!rules_fields(loader, node, "`standing`", fields, COUNT))
         return;
     if (fields[BY].value)
         load_by(loader, fields[BY].value);
@@ -411,7 +411,7 @@ void rules_load_by_standing(struct rules_loader *loader, const struct rules_fiel
                             struct rules_rule *rule)
 {
     const struct rules_field *field = &fields[RULES_LIMIT_BY_STANDING];
-    const struct rules_node *node = field->value, *rate = fields[RULES_LIMIT_RATE].value;
+    const struct rules_node *node = field->value;
     uint32_t wrong = loader->wrong;
     if (!loader->standing) {
         rules_problem(loader, field->key, "`by_standing` needs the section `standing:`");
@@ -423,8 +423,7 @@ void rules_load_by_standing(struct rules_loader *loader, const struct rules_fiel
                       "`{ throttled: 20%% }`");
         return;
     }
-    if (rate && rate->kind == RULES_SCALAR &&
-        weir_bytes_are((struct weir_bytes){rate->text, rate->size}, "unlimited"))
+    if (rules_rate_unlimited(fields))
         rules_problem(loader, field->key, "an unlimited rate has no scale: remove `by_standing`");
     uint8_t *scales = rules_keep(loader, WEIR_STANDING_LEVELS);
     if (!scales)

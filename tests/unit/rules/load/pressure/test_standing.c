@@ -118,7 +118,7 @@ static void a_header_of_it_is_sent_where_the_file_says_so(void **state)
 static void mistakes_in_the_section_are_named(void **state)
 {
     static const struct test_problem_case cases[] = {
-        {"standing: 5\nlimits: []\n", "1:11: standing must be a mapping, not a text\n"},
+        {"standing: 5\nlimits: []\n", "1:11: `standing` must be a mapping, not a text\n"},
         {"standing: {}\nlimits: []\n",
          "1:11: `standing` needs `by`, which says what callers are known by: "
          "`by: [client.ip/64, user]`\n"},
@@ -147,7 +147,7 @@ static void mistakes_in_the_section_are_named(void **state)
          "1:17: the claim `sub` needs the section `jwt:`, which verifies tokens\n"},
         {SECTION("file: ''"), "1:44: `file` is empty; remove it to keep nothing across restarts\n"},
         {SECTION("entries: 15"), "1:47: `entries` must be 16 to 64000000, not `15`\n"},
-        {SECTION("list: []"), "1:38: standing has no key `list`; did you mean `lists`?\n"},
+        {SECTION("list: []"), "1:38: `standing` has no key `list`; did you mean `lists`?\n"},
     };
     TEST_REFUSED_ALL(cases);
 }
@@ -201,7 +201,7 @@ static void mistakes_in_answers_are_named(void **state)
 {
     static const struct test_problem_case cases[] = {
         {SECTION("answer: {banned: {}}"),
-         "1:47: answer has no key `banned`; its keys are suspended, revoked\n"},
+         "1:47: `answer` has no key `banned`; its keys are suspended, revoked\n"},
         {SECTION("answer: {suspended: {status: 200}}"),
          "1:67: `status` must be 401, 403, 404, 410, 429, 451 or 503, not `200`\n"},
         {SECTION("answer: {suspended: {status: []}}"),
