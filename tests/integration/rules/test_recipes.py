@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.waiting import wait_until
 from daemon.weir import Weir
 from model.program import RECIPES, ROOT, recipe, run_weir
 
@@ -296,6 +297,16 @@ def test_a_daemon_tells_a_client_what_is_left(tmp_path):
         assert (left["api-key"], left["organisation"]) == (199, 2998)
 
 
+def test_a_key_near_its_burst_is_marked(tmp_path):
+    (tmp_path / "public-api-keys.yaml").write_text(
+        (RECIPES / "public-api-keys.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    with Weir(tmp_path, recipe("public-api")) as weir:
+        actions = [weir.check(path="/v1/things", ip="192.0.2.1", cost=cost,
+                              headers={"x-api-key": "free-key"}).json.get("action")
+                   for cost in (20, 6, 30)]  # of 30; a second gives one back
+        assert actions == [None, "mark", "reject"]
+
+
 def test_an_operator_tops_up_the_pool_and_a_month(tmp_path):
     (tmp_path / "public-api-keys.yaml").write_text(
         (RECIPES / "public-api-keys.yaml").read_text(encoding="utf-8"), encoding="utf-8")
@@ -410,6 +421,7 @@ def test_a_daemon_stops_a_login(tmp_path):
                               attributes={"account": "alice"}) for _ in range(6)]
         assert [reply.status for reply in replies] == [200] * 5 + [429]
         assert replies[-1].json["denied_by"] == "login-pair"
+        assert (replies[-1].json["action"], replies[-1].json["delay_ms"]) == ("tarpit", 5000)
 
 
 def test_a_login_that_succeeds_may_be_settled_as_none(tmp_path):
@@ -535,6 +547,30 @@ def test_a_gateway_asks_for_a_call_and_its_tokens_and_ends_the_call(tmp_path):
         assert weir.check(attributes={"ask": "call", **who}).status == 200
 
 
+def test_paid_tokens_go_before_others_and_the_budget_follows_the_queue(tmp_path):
+    rules = recipe("llm-gateway") + "server: { admin: { token: operator0123456789 } }\n"
+    with Weir(tmp_path, rules) as weir:
+        weir.admin_token = "operator0123456789"
+
+        def ask(number, plan, cost):
+            who = {"user": f"u{number}", "org": f"o{number}", "plan": plan, "model": "large"}
+            return weir.check(attributes={"ask": "tokens", **who}, cost=cost)
+
+        def large(reply):
+            return next(one for one in reply.json["limits"] if one["name"] == "tokens-large")
+
+        assert [ask(i, "starter", 48000).status for i in range(10)] == [200] * 10
+        denied = ask(10, "starter", 1000)
+        assert (denied.status, denied.json["denied_by"]) == (429, "tokens-large")
+        paid = ask(11, "team", 50000)
+        assert paid.status == 200 and large(paid)["remaining"] == 70000
+        with weir.admin() as admin:
+            pushed = {"controller": "large", "signals": {"queue": 40}, "ttl": 600}
+            assert admin.post("/v1/health", pushed).json == {"taken": 1}
+        wait_until(lambda: large(ask(12, "team", 100000))["limit"] == 450000)
+        assert ask(12, "team", 1).status == 429
+
+
 # --- A game -----------------------------------------------------------------------------------------
 
 def play(trace, t, method, path, user="ada", ip="192.0.2.1", **more):
@@ -552,6 +588,14 @@ def test_each_route_of_a_game_has_its_line(tmp_path):
         play(trace, i, method, path)
     for decision, (_, _, name) in zip(trace.replay(), routes):
         assert names(decision) == [name, "everything"]
+
+
+def test_a_leaderboard_is_marked_and_then_slower(tmp_path):
+    with Weir(tmp_path, recipe("game-backend")) as weir:
+        replies = [weir.check(method="GET", path="/leaderboard/week", ip="192.0.2.1", cost=cost)
+                   for cost in (20, 15, 20)]
+        assert [reply.json.get("action") for reply in replies] == [None, "mark", "delay"]
+        assert replies[2].json["delay_ms"] == 250
 
 
 def test_games_do_not_share_their_moves_and_players_do_not_share_their_chat(tmp_path):
