@@ -20,6 +20,9 @@
 #define LONG_OPTION 256 /* getopt_long gives an option this and its index */
 
 static void print_error(const char *format, va_list arguments)
+    __attribute__((format(printf, 1, 0)));
+
+static void print_error(const char *format, va_list arguments)
 {
     fflush(stdout);
     fputs("weir: ", stderr);

@@ -47,16 +47,16 @@ void standing_layout_bind(struct weir_standing *map, uint8_t *base,
 {
     map->base = base;
     map->bytes = header->bytes;
-    map->header = (struct standing_header *)base;
+    map->header = (struct standing_header *)(void *)base;
     map->head.entries = &map->header->entries;
     base += HEADER_BYTES;
-    map->marks = (uint64_t *)base;
+    map->marks = (uint64_t *)(void *)base;
     base += header->slots_count;
-    map->slots = (uint64_t *)base;
+    map->slots = (uint64_t *)(void *)base;
     base += header->slots_count * sizeof(uint64_t);
-    map->records = (struct standing_record *)base;
+    map->records = (struct standing_record *)(void *)base;
     base += records_count(header) * sizeof(struct standing_record);
-    map->reasons = (struct standing_reason *)base;
+    map->reasons = (struct standing_reason *)(void *)base;
     map->mask = header->slots_count - 1;
     map->records_count = (uint32_t)records_count(header);
     memcpy(map->secret, header->secret, sizeof map->secret);
