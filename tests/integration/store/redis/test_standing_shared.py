@@ -30,14 +30,15 @@ def fixture_redis(tmp_path):
 class Node(Weir):
     """A weir whose admin listener is a Unix socket, with a part of the API."""
 
-    def __init__(self, home, url, file=True, **standing):
+    def __init__(self, home, url, file=True, more=None, **standing):
         home.mkdir(parents=True, exist_ok=True)
         parts = {"by": ["client.ip/64", "user", "header.x-api-key"], **standing}
         if file:
             parts["file"] = str(home / "standing.db")
-        rules = shared_rules(url, LIMIT, nodes=2, standing=parts,
-                             server={"admin": {"address": f"unix:{home}/admin"}})
-        super().__init__(home, rules, "--workers", "1", admin=None)
+        rules = json.loads(shared_rules(url, LIMIT, nodes=2, standing=parts,
+                                        redis={"remember": "off"},
+                                        server={"admin": {"address": f"unix:{home}/admin"}}))
+        super().__init__(home, json.dumps(rules | (more or {})), "--workers", "1", admin=None)
 
     def run(self, *arguments, ok=True):
         done = subprocess.run([weir_path(), *arguments, f"--admin=unix:{self.folder}/admin"],
@@ -190,7 +191,7 @@ def test_a_node_misses_no_change_of_a_trimmed_stream(pair, redis):
     assert a.metrics()["weir_standing_shared_gaps_total"] >= 1
 
 
-def test_entries_are_bounded_and_penalties_go_first(tmp_path, redis):
+def test_entries_of_operators_are_bounded(tmp_path, redis):
     with Node(tmp_path / "a", redis.url, entries=16) as a:
         for i in range(16):
             assert a.put("user", f"u{i}", "warned")[0] == 200
@@ -207,6 +208,31 @@ def test_entries_that_have_ended_leave_redis(tmp_path, redis):
         redis.ask("ZADD", "weir:{standing}:ends:o", 1, "o user ada")
         assert a.put("user", "bob", "warned")[0] == 200
         assert redis.ask("HKEYS", "weir:{standing}:entries") == ["o user bob"]
+
+
+def test_a_ladder_moves_once_over_all_nodes(tmp_path, redis):
+    login = {"name": "login", "match": {"path": "/login"}, "key": ["client.ip/64"], "rate": "2/d",
+             "algorithm": "fixed_window"}
+    brute = {"name": "brute-force", "key": ["client.ip/64"], "strikes": "2/h", "for": ["login"],
+             "ladder": ["warn 1h", "suspend 10min"]}
+    more = {"limits": [LIMIT, login], "penalties": [brute]}
+    with Node(tmp_path / "a", redis.url, more=more) as a, \
+            Node(tmp_path / "b", redis.url, more=more) as b:
+        def strike(node):
+            while node.check(ip=EVE, path="/login").json["allowed"]:
+                pass
+
+        for _ in range(3):
+            strike(a)
+        assert "step=1" in a.wait_event("penalty_moved")
+        wait_until(lambda: b.level("client.ip", EVE) == "warned", what="the other node")
+        for _ in range(3):
+            strike(b)
+        assert "step=2" in b.wait_event("penalty_moved")  # and not 1: the step is in Redis
+        wait_until(lambda: a.level_now(ip=EVE) == "suspended", what="the first node")
+        a.run("unban", EVE)
+        assert redis.ask("HLEN", "weir:{standing}:ladders") == 0
+        wait_until(lambda: b.level_now(ip=EVE) is None, what="the other node")
 
 
 def test_the_rights_that_the_docs_give_suffice(tmp_path, redis):
