@@ -7,11 +7,11 @@
 static void put_moves(struct weir_metrics *metrics, const struct weir_penalty *penalty,
                       const uint64_t moves[WEIR_STANDING_LEVELS])
 {
-    for (uint8_t level = WEIR_STANDING_WARNED; level <= WEIR_STANDING_REVOKED; level++)
+    for (unsigned level = WEIR_STANDING_WARNED; level <= WEIR_STANDING_REVOKED; level++)
         weir_metrics_put(metrics,
                          "weir_penalty_moves_total{penalty=\"%.*s\",standing=\"%s\"} %" PRIu64 "\n",
                          (int)penalty->name.size, penalty->name.data,
-                         weir_standing_level_name(level), moves[level]);
+                         weir_standing_level_name((uint8_t)level), moves[level]);
 }
 
 static void put_lost(struct weir_metrics *metrics, const char *cause, uint64_t count)

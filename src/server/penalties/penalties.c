@@ -674,10 +674,14 @@ void weir_penalties_stop(struct weir_penalties *penalties)
 
 void weir_penalties_close(struct weir_penalties *penalties)
 {
+    struct work *next, *work;
+
     if (!penalties)
         return;
-    while (penalties->works)
-        work_free(penalties->works);
+    for (work = penalties->works; work; work = next) {
+        next = work->next;
+        free(work);
+    }
     weir_strike_queue_close(&penalties->queue);
     weir_rules_unref(penalties->rules);
     free(penalties->due);
