@@ -141,10 +141,11 @@ struct weir_reservation_token {
 
 struct weir_full_answer {
     struct weir_answer_summary summary;
-    unsigned status;    /* of HTTP: 200, or what the denial means (429, 503, or the limit's own) */
-    size_t fields_size; /* "Name: value\r\n" lines: RateLimit, Retry-After, X-RateLimit-*, and of a
-                           denial Cache-Control and the fields of `reject` */
-    size_t body_size;   /* of a denial */
+    char class_name[65]; /* of the request (`priority`); empty: no limit of it has `shed` */
+    unsigned status;     /* of HTTP: 200, or what the denial means (429, 503, or the limit's own) */
+    size_t fields_size;  /* "Name: value\r\n" lines: RateLimit, Retry-After, X-RateLimit-*, and of a
+                            denial Cache-Control and the fields of `reject` */
+    size_t body_size;    /* of a denial */
     char type[WEIR_TYPE_MAX]; /* Content-Type of the body */
     unsigned limit_count;     /* in the order of the rules file */
     struct weir_limit_answer limits[WEIR_LIMITS_MAX];

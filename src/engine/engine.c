@@ -8,6 +8,7 @@
 #include "engine/lease.h"
 #include "engine/request.h"
 #include "engine/state.h"
+#include "rules/charge/priority.h"
 
 #define DECISIONS_DEFAULT 4096                 /* a full turn of 1,000 connections, four deep */
 #define DEADLINE_DEFAULT_NS UINT64_C(20000000) /* design: 20 ms */
@@ -388,6 +389,14 @@ const struct weir_rules *weir_decision_rules(const struct weir_decision *decisio
 {
     const struct weir_generation *generation = weir_entry_of(decision)->generation;
     return generation ? generation->rules : NULL;
+}
+
+const char *weir_decision_class(const struct weir_decision *decision)
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    const struct rules_priority *priority =
+        entry->class != 0 ? weir_rules_priority(weir_decision_rules(decision)) : NULL;
+    return priority ? priority->names[entry->class - 1] : NULL;
 }
 
 const struct weir_caller_standing *weir_decision_standing(const struct weir_decision *decision)

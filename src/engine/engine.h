@@ -263,6 +263,10 @@ const struct weir_engine_failures *weir_engine_failures(const struct weir_engine
 struct weir_caller_standing;
 const struct weir_caller_standing *weir_decision_standing(const struct weir_decision *decision);
 
+/* The class of a decision that the rules have filled (`priority`); NULL: no limit of it has `shed`.
+ * The rules' own. */
+const char *weir_decision_class(const struct weir_decision *decision);
+
 /* Requests that were denied for the standing of their caller, this worker's; peeks are not counted.
  */
 struct weir_standing_refusals {

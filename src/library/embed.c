@@ -253,7 +253,11 @@ static void tell(struct weir_lane *lane, const struct weir_decision *decision,
                  const struct weir_call *call, struct weir_full_answer *answer)
 {
     struct weir_answer told;
+    const char *class_name = weir_decision_class(decision);
     library_summarise(decision, &told, &answer->summary);
+    answer->class_name[0] = '\0';
+    if (class_name)
+        snprintf(answer->class_name, sizeof answer->class_name, "%s", class_name);
     answer->limit_count = told.count;
     for (uint16_t i = 0; i < told.count; i++)
         tell_limit(&told.limits[i], &answer->limits[i]);

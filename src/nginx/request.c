@@ -181,6 +181,9 @@ ngx_int_t weir_ngx_request_keep(ngx_http_request_t *r, struct weir_ngx_request *
     if (copy_text(r->pool, &request->standing, summary->standing, ngx_strlen(summary->standing)) !=
         NGX_OK)
         return NGX_ERROR;
+    if (copy_text(r->pool, &request->class_name, answer->class_name,
+                  ngx_strlen(answer->class_name)) != NGX_OK)
+        return NGX_ERROR;
     if (summary->allowed)
         return NGX_OK;
     request->status = (uint16_t)answer->status;

@@ -31,7 +31,7 @@ struct weir_ngx_request {
     bool dry_run, decided;
     uint16_t status; /* of a denial */
     ngx_str_t body, type;
-    ngx_str_t denied_by, standing;
+    ngx_str_t denied_by, standing, class_name;
     const char *action; /* static; NULL: none */
     uint64_t remaining, retry_after_ns, delay_ns, cost;
     struct weir_reservation_token *reservation; /* NULL: none, or settled */

@@ -4,7 +4,17 @@
 
 #include "nginx/request.h"
 
-enum variable { VERDICT, DENIED_BY, ACTION, REMAINING, RETRY_AFTER, DELAY_MS, COST, STANDING };
+enum variable {
+    VERDICT,
+    DENIED_BY,
+    ACTION,
+    REMAINING,
+    RETRY_AFTER,
+    DELAY_MS,
+    COST,
+    STANDING,
+    CLASS
+};
 
 static const char *verdict_text(const struct weir_ngx_request *request)
 {
@@ -77,6 +87,8 @@ static ngx_int_t get(ngx_http_request_t *r, ngx_http_variable_value_t *value, ui
         set_text(value, request->denied_by.data, request->denied_by.len);
     else if (variable == STANDING)
         set_text(value, request->standing.data, request->standing.len);
+    else if (variable == CLASS)
+        set_text(value, request->class_name.data, request->class_name.len);
     else if (variable == ACTION && request->action)
         set_text(value, (const u_char *)request->action, ngx_strlen(request->action));
     else if (variable != ACTION && number_of(request, variable, &number))
@@ -89,7 +101,7 @@ ngx_int_t weir_ngx_variables_add(ngx_conf_t *cf)
     static ngx_str_t names[] = {
         ngx_string("weir_verdict"),   ngx_string("weir_denied_by"),   ngx_string("weir_action"),
         ngx_string("weir_remaining"), ngx_string("weir_retry_after"), ngx_string("weir_delay_ms"),
-        ngx_string("weir_cost"),      ngx_string("weir_standing"),
+        ngx_string("weir_cost"),      ngx_string("weir_standing"),    ngx_string("weir_class"),
     };
     for (uintptr_t i = 0; i < sizeof names / sizeof *names; i++) {
         ngx_http_variable_t *variable =

@@ -16,6 +16,7 @@ from daemon.waiting import wait_until
 pytestmark = needs_module
 
 LIMITS = """version: 1
+priority: { from: header.x-priority }
 limits:
   - { name: login, match: { path: /login }, key: [client.ip], rate: 2/30d, algorithm: token_bucket }
   - { name: tenants, match: { path: /tenant }, key: [tenant], rate: 1/30d, algorithm: token_bucket }
@@ -30,6 +31,8 @@ limits:
   - { name: settled, match: { path: /settled }, key: [], rate: 10/30d, algorithm: fixed_window }
   - { name: refunded, match: { path: /refunded }, key: [], rate: 10/30d, algorithm: fixed_window,
       refund_on: [5xx], refund_cap: 100% }
+  - { name: shed, match: { path: /shed }, key: [], rate: 10/30d, algorithm: token_bucket,
+      shed: { sheddable: 50% } }
   - { name: shadowed, match: { path: /shadowed }, key: [], rate: 0/h, shadow: true }
 """
 
@@ -77,6 +80,7 @@ def fixture_nginx(tmp_path, back):
         location = /settled {{
             weir on; weir_settle $upstream_http_x_cost; proxy_pass http://{back.address};
         }}
+        location = /shed {{ weir on; add_header X-Class $weir_class always; {FILE} }}
         location = /refunded {{ weir on; proxy_pass http://{back.address}; }}
         location = /dry {{ weir on; weir_dry_run on; {FILE} }}
     """
@@ -162,6 +166,15 @@ def test_an_outcome_gives_back(nginx):
     for _ in range(3):
         reply = nginx.get("/refunded")
         assert (reply.status, reply["X-RateLimit-Remaining"]) == (503, "9")
+
+
+def test_classes_are_shown_and_shed(nginx):
+    for cost in range(5):
+        reply = nginx.get("/shed", X_PRIORITY="sheddable")
+        assert (reply.status, reply["X-Class"]) == (200, "sheddable"), cost
+    assert nginx.get("/shed", X_PRIORITY="sheddable").status == 429
+    reply = nginx.get("/shed")
+    assert (reply.status, reply["X-Class"]) == (200, "normal")
 
 
 def test_a_shadow_limit_denies_nothing_and_is_counted(nginx):
