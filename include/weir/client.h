@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An HTTP client that keeps to servers' rate limits, so that it seldom meets a 429.
+ *
+ *     struct weir_client *client;
+ *     struct weir_reason reason;
+ *     if (weir_client_open(&client, NULL, &reason) < 0)
+ *         ... reason.text ...
+ *     struct weir_client_request request = {.url = "https://api.example.com/things/1"};
+ *     struct weir_client_answer answer;
+ *     weir_client_fetch(client, &request, &answer);
+ *     if (answer.outcome == WEIR_CLIENT_ANSWERED)
+ *         ... answer.status, answer.body ...
+ *     weir_client_answer_free(&answer);
+ *     weir_client_close(client);
+ *
+ * What it does:
+ *
+ *   - It paces requests by what servers say (RateLimit, RateLimit-Policy, X-RateLimit-* and their
+ *     relatives, Retry-After): what remains is spread over the time that is left. Where a server
+ *     says nothing, it learns a rate from 429s. It begins with one request at a time to a host, and
+ *     twice as many after each round trip.
+ *   - It retries 429, 500, 502, 503, 504 and broken connections with exponential backoff and
+ *     jitter, Retry-After first: only idempotent methods (RFC 9110 9.2.2), or requests with an
+ *     Idempotency-Key. A budget stops retries where most answers fail.
+ *   - What it learned is shared by all threads that use one client, and with a state file by all
+ *     processes of one machine that use this file.
+ *
+ * The library is libweir-client, over libcurl; libweir itself does not need libcurl.
+ *
+ * Threads: one client may be used by any number of threads. It has one thread of its own, which
+ * runs all transfers and calls all callbacks. A callback must not block for long, must not call
+ * weir_client_fetch or weir_client_close, and may call weir_client_submit and weir_client_cancel.
+ *
+ * Fork: a child must not use its parent's client; it opens its own, on the same state file if it
+ * likes.
+ *
+ * Only http and https are allowed. Proxies come from the environment, as libcurl's do. libcurl's
+ * global state is initialised by weir_client_open, once in a process.
+ */
+#ifndef WEIR_CLIENT_H
+#define WEIR_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/error.h>
+
+#pragma GCC visibility push(default)
+
+struct weir_client;
+
+/* How waits between tries are drawn; E doubles with each try, up to a cap. */
+enum weir_client_jitter {
+    WEIR_CLIENT_JITTER_FULL,         /* 0 to E */
+    WEIR_CLIENT_JITTER_EQUAL,        /* E / 2 to E */
+    WEIR_CLIENT_JITTER_DECORRELATED, /* the base to three times the last wait */
+};
+
+enum weir_client_outcome {
+    WEIR_CLIENT_ANSWERED,  /* a final answer, whatever its status: also 404 or 401 */
+    WEIR_CLIENT_LIMITED,   /* the last answer was 429, or the limit leaves no room in time */
+    WEIR_CLIENT_TIMEOUT,   /* the request's time ended */
+    WEIR_CLIENT_GAVE_UP,   /* the server or the connection failed, and no try is left or allowed */
+    WEIR_CLIENT_REFUSED,   /* no try can help: a wrong URL, a certificate that is not valid, an
+                              answer that is larger than allowed, a callback that refused the body */
+    WEIR_CLIENT_CANCELLED, /* by weir_client_cancel or weir_client_close */
+};
+
+#define WEIR_CLIENT_UNKNOWN UINT64_MAX
+
+/* What is known of the tightest limit of a host. WEIR_CLIENT_UNKNOWN: not known. */
+struct weir_client_limit {
+    uint64_t limit;       /* units in a window */
+    uint64_t remaining;   /* units left now, as far as the client knows */
+    uint64_t reset_ns;    /* until the window ends */
+    uint64_t interval_ns; /* the client's pace: from one request to the next; 0: none is needed */
+};
+
+/* One try, for the hook: called when it has ended. Texts are borrowed for the call. */
+struct weir_client_try {
+    const char *url;
+    void *request_context;
+    uint32_t number;       /* 1 and up */
+    int status;            /* 0: there was no answer */
+    const char *error;     /* NULL, or why there was no answer */
+    uint64_t waited_ns;    /* in the queue, before this try */
+    uint64_t took_ns;      /* this try */
+    uint64_t next_wait_ns; /* WEIR_CLIENT_UNKNOWN: this was the last try */
+    struct weir_client_limit limit;
+};
+
+/* Zero is the default everywhere. Texts are copied. */
+struct weir_client_options {
+    const char *state_file; /* knowledge of limits that processes share; created if it is missing.
+                               NULL: kept in memory */
+    uint32_t concurrency;   /* requests in flight to all hosts: 1..1000; 0: 64 */
+    uint32_t host_concurrency; /* to one host: 1..1000; 0: 16 */
+    bool adaptive;             /* lower host_concurrency while latency grows (Gradient2) */
+    uint32_t tries;            /* of one request: 1..1000; 0: 5 */
+    uint64_t time_ns;          /* for one request with all waits; 0: 60 s; WEIR_CLIENT_UNKNOWN: no
+                                  limit */
+    uint64_t try_ns;           /* for one try; 0: 30 s */
+    enum weir_client_jitter jitter;
+    uint64_t backoff_base_ns; /* 0: 100 ms */
+    uint64_t backoff_cap_ns;  /* 0: 20 s */
+    uint64_t body_most;       /* bytes of an answer's body; 0: 16 MiB, or no limit with on_body */
+    uint32_t queue_most;      /* requests that wait or are in flight; 0: 100,000 */
+    bool follow;              /* follow up to 10 redirects */
+    const char *user_agent;   /* NULL: "weir-client/VERSION" */
+    uint64_t seed;            /* of jitter; 0: the system's random numbers */
+    void (*on_try)(void *context, const struct weir_client_try *one);
+    void *context; /* of on_try */
+};
+
+/* What came of a request. The caller frees it by weir_client_answer_free. */
+struct weir_client_answer {
+    enum weir_client_outcome outcome;
+    int status;     /* of the last try; 0: it had no answer */
+    uint32_t tries; /* that were made */
+    struct weir_client_limit limit;
+    uint64_t retry_after_ns; /* LIMITED: when a try may succeed; WEIR_CLIENT_UNKNOWN: not known */
+    char *headers;           /* of the last answer: "name: value\n" lines, names in lower case, at
+                                most 64 KiB; NULL: none */
+    char *body;              /* NUL-terminated for convenience; NULL: none, or on_body took it */
+    size_t body_size;
+    struct weir_reason reason; /* why there is no final answer */
+};
+
+/* One request. Zero is the default everywhere but for the URL. Texts and the body are copied. */
+struct weir_client_request {
+    const char *url;            /* http or https, at most 64 KiB */
+    const char *method;         /* NULL: GET */
+    const char *const *headers; /* "Name: value" lines without a line end */
+    size_t header_count;        /* at most 64 */
+    const void *body;
+    size_t body_size;
+    bool idempotency_key; /* add an Idempotency-Key of random 128 bits, the same in all tries, which
+                             makes any method one that is retried */
+    int priority;         /* waiting requests of a higher one go first; equal: first come */
+    const char *scope;    /* what a limit counts, when it is not the host: such as the API key;
+                             requests of different scopes are paced apart. NULL: the host */
+    uint32_t tries;       /* as in the options; 0: as there */
+    uint64_t time_ns;     /* likewise */
+    /* Takes the body of an answer whose status is not retried. `offset` is where the piece belongs:
+     * 0 means that the body begins anew, also after a try that broke off. Returns false to refuse
+     * the rest. NULL: the answer has the body. */
+    bool (*on_body)(void *context, int status, uint64_t offset, const void *data, size_t size);
+    /* The request has ended. The answer is freed after the call. weir_client_submit only. */
+    void (*on_done)(void *context, const struct weir_client_answer *answer);
+    void *context; /* of on_body and on_done, and request_context of on_try */
+};
+
+/* Opens a client and starts its thread. The caller owns *client (NULL on errors). `options` may be
+ * NULL. Errors: WEIR_ERR_RANGE (an option; see reason), WEIR_ERR_MEMORY, WEIR_ERR_IO and
+ * WEIR_ERR_FORMAT (the state file; see reason). */
+int weir_client_open(struct weir_client **client, const struct weir_client_options *options,
+                     struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Cancels what is left, waits for its callbacks, and frees the client. No other thread may be in a
+ * call on it. NULL is ignored. */
+void weir_client_close(struct weir_client *client);
+
+/* Makes a request and waits for its outcome. Always fills *answer.
+ * Returns 0 for WEIR_CLIENT_ANSWERED. Errors: WEIR_ERR_DEADLINE (TIMEOUT), WEIR_ERR_BUSY (LIMITED),
+ * WEIR_ERR_IO (GAVE_UP), WEIR_ERR_UNSUPPORTED (REFUSED), WEIR_ERR_CANCELLED; those of
+ * weir_client_submit. */
+int weir_client_fetch(struct weir_client *client, const struct weir_client_request *request,
+                      struct weir_client_answer *answer);
+
+/* Queues a request. on_done is called once, unless an error is returned. *id (may be NULL) names
+ * the request for weir_client_cancel. Errors: WEIR_ERR_SYNTAX (the URL, the method or a header),
+ * WEIR_ERR_MEMORY, WEIR_ERR_FULL (queue_most), WEIR_ERR_CANCELLED (the client is being closed). */
+int weir_client_submit(struct weir_client *client, const struct weir_client_request *request,
+                       uint64_t *id) __attribute__((warn_unused_result));
+
+/* Ends a request as WEIR_CLIENT_CANCELLED, soon. A request that has ended is ignored. */
+void weir_client_cancel(struct weir_client *client, uint64_t id);
+
+/* How many requests are still to come, these that wait included: where a limit has room for all of
+ * them, they are not spread over its window. WEIR_CLIENT_UNKNOWN (the default): not known. */
+void weir_client_expect(struct weir_client *client, uint64_t requests);
+
+/* Frees what an answer holds. NULL and a zeroed answer are allowed. */
+void weir_client_answer_free(struct weir_client_answer *answer);
+
+/* What is known of the tightest limit for the host of a URL, and a scope (NULL: none), now.
+ * Errors: WEIR_ERR_NOT_FOUND (nothing is known), WEIR_ERR_SYNTAX (the URL). */
+int weir_client_known(struct weir_client *client, const char *url, const char *scope,
+                      struct weir_client_limit *limit);
+
+/* "answered", "limited", "timeout", "gave up", "refused", "cancelled". Static storage. */
+const char *weir_client_outcome_text(enum weir_client_outcome outcome);
+
+#pragma GCC visibility pop
+
+#endif

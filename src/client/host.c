@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see host.h */
+#include "client/host.h"
+
+#include <string.h>
+
+#include "client/dice.h"
+#include "client/instant.h"
+
+void weir_host_repair(struct weir_host *host, uint64_t now_ns)
+{
+    bool good = host->pace_count <= WEIR_ADVICE_MAX && host->refused_ns <= now_ns &&
+                host->paused_ns <= now_ns + 2 * WEIR_INSTANT_HORIZON_NS;
+
+    for (uint32_t i = 0; good && i < host->pace_count; i++)
+        good = weir_pace_valid(&host->paces[i], now_ns);
+    if (!good) {
+        host->pace_count = host->refusals = 0;
+        host->paused_ns = host->refused_ns = 0;
+    }
+    if (!weir_learned_valid(&host->learned, now_ns))
+        host->learned = (struct weir_learned){0};
+    if (host->budget.spent_milli > WEIR_RETRY_BUDGET_MOST * 1000)
+        host->budget.spent_milli = 0;
+}
+
+static void forget(struct weir_host *host, uint64_t now_ns)
+{
+    for (uint32_t i = host->pace_count; i-- > 0;) {
+        const struct weir_pace *pace = &host->paces[i];
+        if (now_ns > pace->seen_ns + WEIR_HOST_FORGET_NS + pace->window_ns &&
+            now_ns >= pace->reset_hi_ns)
+            host->paces[i] = host->paces[--host->pace_count];
+    }
+}
+
+uint64_t weir_host_when(struct weir_host *host, uint64_t expected, uint64_t now_ns)
+{
+    uint64_t when = host->paused_ns;
+    uint64_t one = weir_learned_when(&host->learned, now_ns);
+
+    when = one > when ? one : when;
+    forget(host, now_ns);
+    for (uint32_t i = 0; i < host->pace_count; i++) {
+        one = weir_pace_when(&host->paces[i], host->sent, expected, now_ns);
+        when = one > when ? one : when;
+    }
+    return when;
+}
+
+uint64_t weir_host_send(struct weir_host *host, uint64_t now_ns)
+{
+    host->used_ns = now_ns;
+    for (uint32_t i = 0; i < host->pace_count; i++)
+        weir_pace_send(&host->paces[i], now_ns);
+    weir_learned_send(&host->learned, now_ns);
+    return ++host->sent;
+}
+
+static struct weir_pace *pace_of(struct weir_host *host, const struct weir_told *told)
+{
+    struct weir_pace *oldest = &host->paces[0];
+
+    for (uint32_t i = 0; i < host->pace_count; i++) {
+        struct weir_pace *pace = &host->paces[i];
+        if (!strcmp(pace->name, told->name))
+            return pace;
+        if (pace->seen_ns < oldest->seen_ns)
+            oldest = pace;
+    }
+    if (host->pace_count < WEIR_ADVICE_MAX)
+        oldest = &host->paces[host->pace_count++];
+    weir_pace_begin(oldest, told);
+    return oldest;
+}
+
+static void learn_policies(struct weir_host *host, const struct weir_host_result *result,
+                           uint64_t *seed)
+{
+    for (uint32_t i = 0; result->advice && i < result->advice->count; i++) {
+        const struct weir_told *told = &result->advice->policies[i];
+        if (told->concurrency) {
+            if (told->limit != WEIR_ADVICE_UNKNOWN && told->limit > 0)
+                host->in_flight_most = told->limit < 1000 ? (uint32_t)told->limit : 1000;
+            continue;
+        }
+        weir_pace_learn(pace_of(host, told), told, result->number, host->sent, result->sent_ns,
+                        result->now_ns, seed);
+    }
+}
+
+/* Whether a policy says that nothing is left, and until when. */
+static bool explained(const struct weir_advice *advice)
+{
+    for (uint32_t i = 0; advice && i < advice->count; i++)
+        if (advice->policies[i].remaining == 0 &&
+            advice->policies[i].reset_ns != WEIR_ADVICE_UNKNOWN)
+            return true;
+    return false;
+}
+
+static void pause_host(struct weir_host *host, const struct weir_host_result *result,
+                       const struct weir_backoff_spec *backoff, bool had_rate, uint64_t *seed)
+{
+    struct weir_backoff_spec equal = *backoff;
+    uint64_t wait;
+
+    equal.jitter = WEIR_CLIENT_JITTER_EQUAL;
+    if (result->advice && result->advice->has_retry_after && result->advice->retry_after_ns > 0) {
+        uint64_t after = result->advice->retry_after_ns;
+        uint64_t spread = after / 10 > backoff->base_ns ? after / 10 : backoff->base_ns;
+        wait = after + weir_dice_up_to(seed, spread);
+    } else {
+        /* A first refusal near a learned rate is answered by the lower rate. */
+        uint32_t tries = host->refusals - (host->refusals > 0 && had_rate);
+        wait = tries > 0 ? weir_backoff_wait(&equal, tries, 0, seed) : 0;
+    }
+    if (result->now_ns + wait > host->paused_ns)
+        host->paused_ns = result->now_ns + wait;
+}
+
+static void learn_refusal(struct weir_host *host, const struct weir_host_result *result,
+                          const struct weir_backoff_spec *backoff, uint64_t *seed)
+{
+    /* Those that were in flight with the refused one say nothing new, except a longer wait. */
+    bool again = result->sent_ns < host->refused_ns;
+    bool told = result->advice && result->advice->has_retry_after;
+    bool had_rate = host->learned.rate > 0;
+
+    if (!again) {
+        host->refusals++;
+        host->refused_ns = result->now_ns;
+    }
+    weir_learned_refused(&host->learned, result->sent_ns, result->now_ns,
+                         !explained(result->advice) || host->refusals > 1);
+    if (!again || told)
+        pause_host(host, result, backoff, had_rate, seed);
+}
+
+void weir_host_learn(struct weir_host *host, const struct weir_host_result *result,
+                     const struct weir_backoff_spec *backoff, uint64_t *seed)
+{
+    int status = result->status;
+    bool failed = status == 0 || status == 500 || status == 502 || status == 503 || status == 504;
+
+    learn_policies(host, result, seed);
+    if (failed)
+        weir_retry_budget_failure(&host->budget);
+    else if (status != 429)
+        weir_retry_budget_success(&host->budget);
+    if (status == 429 || status == 503) {
+        learn_refusal(host, result, backoff, seed);
+    } else if (status != 0) {
+        if (result->sent_ns >= host->refused_ns)
+            host->refusals = 0;
+        weir_learned_admitted(&host->learned, result->now_ns);
+    }
+}
+
+bool weir_host_probing(const struct weir_host *host)
+{
+    return host->refusals > 0;
+}
+
+static uint64_t wait_of(const struct weir_pace *pace, uint64_t now_ns)
+{
+    uint64_t when = pace->left <= 0 && pace->reset_hi_ns > pace->next_ns ? pace->reset_hi_ns
+                                                                         : pace->next_ns;
+    return when > now_ns ? when - now_ns : 0;
+}
+
+bool weir_host_known(const struct weir_host *host, uint64_t now_ns,
+                     struct weir_client_limit *limit)
+{
+    const struct weir_pace *tightest = NULL;
+
+    *limit = (struct weir_client_limit){WEIR_CLIENT_UNKNOWN, WEIR_CLIENT_UNKNOWN,
+                                        WEIR_CLIENT_UNKNOWN, 0};
+    for (uint32_t i = 0; i < host->pace_count; i++) {
+        const struct weir_pace *pace = &host->paces[i];
+        uint64_t interval = weir_pace_interval(pace, now_ns);
+        if (!tightest || wait_of(pace, now_ns) > wait_of(tightest, now_ns) ||
+            (wait_of(pace, now_ns) == wait_of(tightest, now_ns) &&
+             interval > weir_pace_interval(tightest, now_ns)))
+            tightest = pace;
+    }
+    if (tightest) {
+        limit->limit = tightest->limit > 0 ? tightest->limit : WEIR_CLIENT_UNKNOWN;
+        if (tightest->left != WEIR_PACE_LEFT_UNKNOWN)
+            limit->remaining = tightest->left > 0 ? (uint64_t)tightest->left : 0;
+        if (tightest->reset_hi_ns > now_ns)
+            limit->reset_ns = tightest->reset_hi_ns - now_ns;
+        limit->interval_ns = weir_pace_interval(tightest, now_ns);
+    }
+    if (host->learned.rate > 0) {
+        uint64_t interval = (uint64_t)(1e9 / host->learned.rate);
+        if (interval > limit->interval_ns)
+            limit->interval_ns = interval;
+    }
+    return tightest || host->learned.rate > 0;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of one host, or of one scope of it: whether a request may be sent now.
+ *
+ * A request waits for all of: the policies that the server tells (pacer.h), the learned rate
+ * (learned.h), and the end of a pause after a refusal. A refusal is 429, or 503. The pause is
+ * Retry-After and up to a tenth of it (at least the base of the backoff), or an equal-jitter
+ * backoff by the number of refusals in a row; so clients that were refused together do not come
+ * back together. While refusals go on, weir_host_probing asks for one request at a time.
+ *
+ * A 429 with a policy that has nothing left is explained: the learned rate does not count it, unless
+ * it is the second in a row, for then what the server tells is wrong.
+ *
+ * The budget of retries counts answers 500, 502, 503, 504 and broken connections as failures. A 429
+ * takes nothing from it: the pause and the pace bound what follows, whatever is retried.
+ *
+ * Memory: about 1.4 KB of plain data that may be in a file shared by processes. What a process that
+ * ends in the middle of a change leaves is checked by weir_host_repair. Threads: one owner at a
+ * time.
+ */
+#ifndef WEIR_CLIENT_HOST_H
+#define WEIR_CLIENT_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/client.h>
+
+#include "client/advice.h"
+#include "client/backoff.h"
+#include "client/learned.h"
+#include "client/pacer.h"
+#include "client/retry_budget.h"
+
+#define WEIR_HOST_NAME_MAX 256 /* origin and scope, with the NUL */
+/* A policy that is not told for so long, and whose window is over, is dropped. */
+#define WEIR_HOST_FORGET_NS (UINT64_C(600) * 1000000000)
+
+struct weir_host {
+    char name[WEIR_HOST_NAME_MAX];
+    uint64_t used_ns;
+    uint64_t sent;      /* requests */
+    uint64_t paused_ns; /* until then nothing is sent */
+    uint64_t refused_ns; /* when the pause began */
+    uint32_t refusals;  /* in a row */
+    uint32_t pace_count;
+    uint32_t in_flight_most; /* by a policy of concurrency; 0: none */
+    struct weir_retry_budget budget;
+    struct weir_learned learned;
+    struct weir_pace paces[WEIR_ADVICE_MAX];
+};
+
+/* How a try ended. */
+struct weir_host_result {
+    int status; /* 0: no answer */
+    uint64_t number;
+    uint64_t sent_ns, now_ns;
+    const struct weir_advice *advice; /* finished; NULL: there is none */
+};
+
+/* Forgets what cannot be true at now_ns. */
+void weir_host_repair(struct weir_host *host, uint64_t now_ns);
+
+/* From when on a request may be sent: at most now_ns means now. `expected`: as in pacer.h. */
+uint64_t weir_host_when(struct weir_host *host, uint64_t expected, uint64_t now_ns);
+
+/* A request is sent. Returns its number. */
+uint64_t weir_host_send(struct weir_host *host, uint64_t now_ns);
+
+void weir_host_learn(struct weir_host *host, const struct weir_host_result *result,
+                     const struct weir_backoff_spec *backoff, uint64_t *seed);
+
+/* Refusals go on: only one request should be in flight, to find out when they end. */
+bool weir_host_probing(const struct weir_host *host);
+
+/* What is known of the tightest limit: the one that would make a request wait longest, or else the
+ * one with the longest interval. Returns false where nothing is known. */
+bool weir_host_known(const struct weir_host *host, uint64_t now_ns,
+                     struct weir_client_limit *limit);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many requests to one host may be in flight in this process.
+ *
+ * It begins with one, and grows by one with each answer, so it doubles with each round trip (slow
+ * start, RFC 5681): the first answer tells the limits before many requests have been sent. A
+ * refusal (429, 503) or a broken connection brings it back to one.
+ * With `adaptive`, latency bounds it too: adaptive/gradient2.h.
+ *
+ * Threads: one owner.
+ */
+#ifndef WEIR_CLIENT_LANE_H
+#define WEIR_CLIENT_LANE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "adaptive/gradient2.h"
+
+#define WEIR_LANE_MOST 1000
+
+struct weir_lane {
+    uint32_t most; /* 1..WEIR_LANE_MOST */
+    uint32_t ramp;
+    uint32_t in_flight;
+    bool adaptive;
+    struct weir_gradient2 gradient;
+};
+
+void weir_lane_init(struct weir_lane *lane, uint32_t most, bool adaptive);
+
+/* `server_most`: what a server allows; 0: nothing is told. `probing`: one at a time. */
+bool weir_lane_open(const struct weir_lane *lane, uint32_t server_most, bool probing);
+
+void weir_lane_send(struct weir_lane *lane);
+
+/* A request has ended. `good`: with an answer that is not 429 or 503. */
+void weir_lane_end(struct weir_lane *lane, bool good, uint64_t latency_ns, uint64_t now_ns);
+
+#endif

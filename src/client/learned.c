@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see learned.h */
+#include "client/learned.h"
+
+#define S_NS 1e9
+#define DECREASE 0.07
+#define DECREASE_AGAIN 0.4
+#define FAR_LOWER 0.7 /* than the rate that was refused */
+/* The shortest time over which what was admitted is taken for a rate. */
+#define LEAST_PERIOD_NS UINT64_C(100000000)
+
+static double clamp(double rate)
+{
+    /* Not a number fails both comparisons. */
+    return rate > WEIR_LEARNED_LEAST ? (rate < WEIR_LEARNED_MOST ? rate : WEIR_LEARNED_MOST)
+                                     : WEIR_LEARNED_LEAST;
+}
+
+bool weir_learned_valid(const struct weir_learned *learned, uint64_t now_ns)
+{
+    bool rate = learned->rate >= 0 && learned->rate <= WEIR_LEARNED_MOST &&
+                learned->ceiling >= 0 && learned->ceiling <= WEIR_LEARNED_MOST &&
+                learned->decrease >= 0 && learned->decrease < 1;
+
+    return rate && learned->decreased_ns <= now_ns && learned->began_ns <= now_ns && learned->refused_ns <= now_ns &&
+           learned->next_ns <= now_ns + 2 * WEIR_LEARNED_FORGET_NS;
+}
+
+uint64_t weir_learned_when(struct weir_learned *learned, uint64_t now_ns)
+{
+    if (learned->rate > 0 && now_ns > learned->decreased_ns + WEIR_LEARNED_FORGET_NS) {
+        learned->rate = learned->ceiling = 0;
+        learned->next_ns = 0;
+    }
+    return learned->rate > 0 ? learned->next_ns : 0;
+}
+
+static void grow(struct weir_learned *learned, uint64_t now_ns)
+{
+    learned->requests++;
+    double cycle = learned->guess ? WEIR_LEARNED_GUESS : WEIR_LEARNED_CYCLE;
+    double seconds = learned->guess ? WEIR_LEARNED_GUESS_S : WEIR_LEARNED_CYCLE_S;
+    double at = (double)learned->requests / cycle - 1;
+    double slow = (double)(now_ns - learned->decreased_ns) / S_NS / seconds - 1;
+    at = at > slow ? at : slow;
+    learned->rate = clamp(learned->ceiling * (1 + learned->decrease * at * at * at));
+}
+
+void weir_learned_send(struct weir_learned *learned, uint64_t now_ns)
+{
+    if (learned->began_ns == 0)
+        learned->began_ns = learned->refused_ns = now_ns;
+    if (learned->rate <= 0)
+        return;
+    uint64_t interval = (uint64_t)(S_NS / learned->rate);
+    if (learned->next_ns + 2 * interval > now_ns)
+        grow(learned, now_ns);
+    learned->next_ns = now_ns + interval;
+}
+
+/* Requests a second. */
+static double measured(uint64_t admitted, uint64_t since_ns, uint64_t now_ns)
+{
+    uint64_t period = now_ns - since_ns;
+
+    period = period > LEAST_PERIOD_NS ? period : LEAST_PERIOD_NS;
+    return clamp((double)admitted * S_NS / (double)period);
+}
+
+static void set_rate(struct weir_learned *learned, double ceiling, double decrease, bool guess,
+                     uint64_t now_ns)
+{
+    learned->guess = guess;
+    learned->ceiling = ceiling;
+    learned->decrease = decrease;
+    learned->rate = clamp(ceiling * (1 - decrease));
+    learned->requests = 0;
+    learned->next_ns = now_ns + (uint64_t)(S_NS / learned->rate);
+}
+
+void weir_learned_admitted(struct weir_learned *learned, uint64_t now_ns)
+{
+    if (learned->storm > 0) {
+        if (learned->storm >= WEIR_LEARNED_STORM && learned->rate > 0 && learned->admitted > 0)
+            set_rate(learned, measured(learned->admitted, learned->began_ns, now_ns), DECREASE,
+                     true, now_ns);
+        learned->storm = 0;
+        learned->admitted = 0;
+        learned->began_ns = now_ns;
+    }
+    learned->admitted++;
+    learned->admitted_since++;
+}
+
+void weir_learned_refused(struct weir_learned *learned, uint64_t sent_ns, uint64_t now_ns,
+                          bool counts)
+{
+    if (sent_ns < learned->decreased_ns)
+        return;
+    double lately = measured(learned->admitted_since, learned->refused_ns, now_ns);
+    bool first = learned->storm++ == 0, settled = learned->requests >= WEIR_LEARNED_SETTLED;
+    if (first) {
+        learned->refused_ns = now_ns;
+        learned->admitted_since = 0;
+    }
+    learned->decreased_ns = now_ns;
+    if (!counts)
+        return;
+    if (learned->rate <= 0)
+        set_rate(learned, measured(learned->admitted, learned->began_ns, now_ns), DECREASE, true, now_ns);
+    else if (first && lately < learned->rate * FAR_LOWER)
+        set_rate(learned, lately, DECREASE, false, now_ns);
+    else
+        set_rate(learned, learned->rate, settled ? DECREASE : DECREASE_AGAIN, false, now_ns);
+}

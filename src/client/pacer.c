@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see pacer.h */
+#include "client/pacer.h"
+
+#include <string.h>
+
+#include "client/dice.h"
+#include "client/instant.h"
+
+#define MARGIN_PERCENT 102
+#define SHARE_SAMPLE 8 /* units of fall that make a measurement */
+
+static uint64_t share(const struct weir_pace *pace)
+{
+    return pace->share_milli > 0 ? pace->share_milli : 1000;
+}
+
+bool weir_pace_valid(const struct weir_pace *pace, uint64_t now_ns)
+{
+    uint64_t most = now_ns + WEIR_INSTANT_HORIZON_NS;
+
+    return pace->limit <= WEIR_ADVICE_UNITS_MAX && pace->window_ns <= WEIR_INSTANT_HORIZON_NS &&
+           pace->reset_lo_ns <= pace->reset_hi_ns && pace->reset_hi_ns <= most && pace->newest_hi_ns <= most &&
+           pace->margin_ns <= WEIR_PACE_MARGIN_NS &&
+           pace->next_ns <= most && pace->seen_ns <= now_ns && pace->share_milli <= 1000 &&
+           memchr(pace->name, '\0', sizeof pace->name) &&
+           (pace->left == WEIR_PACE_LEFT_UNKNOWN ||
+            (pace->left <= (int64_t)WEIR_ADVICE_UNITS_MAX &&
+             pace->left >= -(int64_t)WEIR_ADVICE_UNITS_MAX));
+}
+
+void weir_pace_begin(struct weir_pace *pace, const struct weir_told *told)
+{
+    *pace = (struct weir_pace){.told = WEIR_ADVICE_UNKNOWN, .left = WEIR_PACE_LEFT_UNKNOWN};
+    memcpy(pace->name, told->name, sizeof pace->name);
+}
+
+/* The policy's own pace; 0: not known. */
+static uint64_t nominal(const struct weir_pace *pace)
+{
+    if (pace->limit == 0 || pace->window_ns == 0)
+        return 0;
+    return pace->window_ns / pace->limit / 100 * MARGIN_PERCENT * 1000 / share(pace);
+}
+
+uint64_t weir_pace_interval(const struct weir_pace *pace, uint64_t now_ns)
+{
+    uint64_t own = nominal(pace), slow, fast;
+
+    if (pace->left == WEIR_PACE_LEFT_UNKNOWN || pace->left <= 0 || pace->reset_hi_ns <= now_ns)
+        return own;
+    /* One more, so that the last one does not come when the window ends. */
+    uint64_t left = (uint64_t)pace->left * share(pace) / 1000 + 1;
+    uint64_t hi = own > 0 && pace->newest_hi_ns > now_ns ? pace->newest_hi_ns : pace->reset_hi_ns;
+    slow = (hi - now_ns) / left;
+    fast = pace->reset_lo_ns > now_ns ? (pace->reset_lo_ns - now_ns) / left : 0;
+    if (own == 0)
+        return fast / 2 + slow / 2;
+    /* A little faster is not worth the risk: the reset may be one that moves. */
+    return own < fast ? fast : own / 4 * 3 > slow && !pace->moving ? slow : own;
+}
+
+/* The window has ended, as far as the client knows: the next one has begun. */
+static void roll(struct weir_pace *pace, uint64_t sent, uint64_t now_ns)
+{
+    if (pace->reset_hi_ns == 0 || now_ns < pace->reset_hi_ns + pace->margin_ns)
+        return;
+    pace->left = pace->limit > 0 ? (int64_t)pace->limit : WEIR_PACE_LEFT_UNKNOWN;
+    pace->told = WEIR_ADVICE_UNKNOWN;
+    pace->number = sent; /* answers to older requests are of the window before */
+    if (pace->window_ns > 0) {
+        uint64_t windows = (now_ns - pace->reset_hi_ns) / pace->window_ns + 1;
+        pace->reset_hi_ns += windows * pace->window_ns;
+        pace->reset_lo_ns = now_ns; /* if the reset moves, a window later would be too late */
+        pace->newest_hi_ns = now_ns + pace->window_ns;
+    } else {
+        pace->reset_hi_ns = pace->reset_lo_ns = pace->newest_hi_ns = 0;
+    }
+}
+
+uint64_t weir_pace_when(struct weir_pace *pace, uint64_t sent, uint64_t expected, uint64_t now_ns)
+{
+    roll(pace, sent, now_ns);
+    if (pace->left == WEIR_PACE_LEFT_UNKNOWN)
+        return pace->next_ns;
+    if (pace->left <= 0) {
+        bool kept = nominal(pace) > 0 && share(pace) == 1000;
+        uint64_t least = kept ? pace->reset_lo_ns : pace->reset_hi_ns;
+        least += least > 0 ? pace->margin_ns : 0;
+        return pace->next_ns > least ? pace->next_ns : least;
+    }
+    if (expected < (uint64_t)pace->left * share(pace) / 1000)
+        return now_ns;
+    return pace->next_ns;
+}
+
+void weir_pace_send(struct weir_pace *pace, uint64_t now_ns)
+{
+    uint64_t slack = WEIR_PACE_SLACK_NS;
+
+    if (pace->left != WEIR_PACE_LEFT_UNKNOWN)
+        pace->left--;
+    uint64_t interval = weir_pace_interval(pace, now_ns);
+
+    if (pace->window_ns > 0 && pace->window_ns / 100 < slack)
+        slack = pace->window_ns / 100;
+    uint64_t from = pace->next_ns + slack > now_ns ? pace->next_ns : now_ns;
+    pace->next_ns = from + interval;
+    if (pace->next_ns > now_ns + WEIR_INSTANT_HORIZON_NS)
+        pace->next_ns = now_ns + WEIR_INSTANT_HORIZON_NS;
+}
+
+/* Measures the part of the fall that is this client's. */
+static void measure_share(struct weir_pace *pace, uint64_t own, uint64_t fall)
+{
+    pace->own += own < 1000000 ? (uint32_t)own : 1000000;
+    pace->fall += fall < 1000000 ? (uint32_t)fall : 1000000;
+    if (pace->fall < SHARE_SAMPLE)
+        return;
+    uint64_t part = (uint64_t)pace->own * 1000 / pace->fall;
+    part = part > 850 ? 1000 : part;
+    part = (share(pace) + part) / 2;
+    part = part > 950 ? 1000 : part;
+    pace->share_milli = part > WEIR_PACE_SHARE_LEAST ? (uint32_t)part : WEIR_PACE_SHARE_LEAST;
+    pace->own = pace->fall = 0;
+}
+
+/* The times of the reset: narrowed by an answer of the same window, else replaced. */
+static void learn_reset(struct weir_pace *pace, uint64_t lo_ns, uint64_t hi_ns, bool same)
+{
+    if (same && pace->reset_hi_ns > 0 && lo_ns <= pace->reset_hi_ns &&
+        hi_ns >= pace->reset_lo_ns) {
+        pace->reset_lo_ns = lo_ns > pace->reset_lo_ns ? lo_ns : pace->reset_lo_ns;
+        pace->reset_hi_ns = hi_ns < pace->reset_hi_ns ? hi_ns : pace->reset_hi_ns;
+        return;
+    }
+    pace->reset_lo_ns = lo_ns;
+    pace->reset_hi_ns = hi_ns;
+}
+
+static void learn_remaining(struct weir_pace *pace, uint64_t remaining, uint64_t number,
+                            uint64_t sent)
+{
+    if (pace->told != WEIR_ADVICE_UNKNOWN && remaining <= pace->told && number > pace->number)
+        measure_share(pace, number - pace->number, pace->told - remaining);
+    else
+        pace->own = pace->fall = 0;
+    pace->told = remaining;
+    pace->number = number;
+    pace->left = (int64_t)remaining - (int64_t)(sent - number);
+}
+
+void weir_pace_learn(struct weir_pace *pace, const struct weir_told *told, uint64_t number,
+                     uint64_t sent, uint64_t sent_ns, uint64_t now_ns, uint64_t *seed)
+{
+    bool first = pace->seen_ns == 0;
+
+    if (number <= pace->number || number > sent)
+        return; /* a newer answer has been seen */
+    pace->seen_ns = now_ns;
+    if (told->limit != WEIR_ADVICE_UNKNOWN)
+        pace->limit = told->limit;
+    if (told->window_ns != WEIR_ADVICE_UNKNOWN) {
+        pace->window_ns = told->window_ns;
+        pace->inferred = 0;
+    }
+    bool renewed = told->remaining != WEIR_ADVICE_UNKNOWN && pace->told != WEIR_ADVICE_UNKNOWN &&
+                   told->remaining > pace->told;
+    if (told->reset_ns != WEIR_ADVICE_UNKNOWN) {
+        uint64_t hi = sent_ns + told->reset_ns;
+        uint64_t lo = hi > told->granule_ns ? hi - told->granule_ns : 0;
+        lo = lo < sent_ns ? sent_ns : lo;
+        /* The count begins anew: the two resets are a window apart. */
+        if (renewed && pace->reset_hi_ns > 0 && hi > pace->reset_hi_ns + told->granule_ns &&
+            told->reset_ns + told->granule_ns >= hi - pace->reset_hi_ns &&
+            (pace->window_ns == 0 || pace->inferred)) {
+            pace->window_ns = hi - pace->reset_hi_ns;
+            pace->inferred = 1;
+        }
+        if (!renewed && pace->reset_hi_ns > 0 &&
+            hi > pace->reset_hi_ns + told->granule_ns + (now_ns - sent_ns))
+            pace->moving = 1;
+        learn_reset(pace, lo, hi, !renewed);
+        pace->newest_hi_ns = hi;
+        pace->margin_ns = (now_ns - sent_ns) / 4;
+        if (pace->margin_ns > WEIR_PACE_MARGIN_NS)
+            pace->margin_ns = WEIR_PACE_MARGIN_NS;
+    } else if (pace->reset_hi_ns <= now_ns) {
+        pace->reset_lo_ns = pace->reset_hi_ns = pace->newest_hi_ns = 0;
+    }
+    if (told->remaining != WEIR_ADVICE_UNKNOWN)
+        learn_remaining(pace, told->remaining, number, sent);
+    if (first) { /* clients that start together do not go on together */
+        uint64_t interval = weir_pace_interval(pace, now_ns);
+        pace->next_ns = sent_ns + interval + weir_dice_up_to(seed, interval);
+    }
+}

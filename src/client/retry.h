@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a request is tried again, and when: the decision after one try, as a pure function.
+ *
+ * Statuses that are retried: 429, 500, 502, 503, 504. A request is retried only if its method is
+ * idempotent (RFC 9110 9.2.2: GET, HEAD, OPTIONS, TRACE, PUT, DELETE) or it has an Idempotency-Key.
+ */
+#ifndef WEIR_CLIENT_RETRY_H
+#define WEIR_CLIENT_RETRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/client.h>
+
+#include "client/advice.h"
+#include "client/backoff.h"
+
+struct weir_retry_case {
+    int status;       /* 0: no answer */
+    bool transient;   /* status 0: another try may help */
+    bool repeatable;  /* the method is idempotent, or the request has a key */
+    bool budget;      /* the budget allows a retry */
+    uint32_t tries;   /* made, this one included: 1 and up */
+    uint32_t most;    /* tries allowed */
+    uint64_t now_ns, deadline_ns; /* UINT64_MAX: none */
+    uint64_t previous_wait_ns;
+    const struct weir_advice *advice; /* NULL: none */
+};
+
+struct weir_retry_verdict {
+    bool again;
+    uint64_t wait_ns;                 /* again: until the next try */
+    enum weir_client_outcome outcome; /* not again */
+    const char *reason;               /* not again and not answered; static */
+};
+
+bool weir_retry_status(int status);
+bool weir_retry_method(const char *method);
+
+void weir_retry_decide(const struct weir_retry_case *one, const struct weir_backoff_spec *backoff,
+                       uint64_t *seed, struct weir_retry_verdict *verdict);
+
+#endif
