@@ -18,6 +18,7 @@ BELOW = {
     "store": {"core", "table", "wire"},
     "engine": {"core", "adaptive", "challenge", "standing", "rules", "store", "wire"},
     "library": {"core", "adaptive", "table", "challenge", "standing", "rules", "store", "engine", "wire"},
+    "client": {"core", "adaptive"},
     "wire": {"core"},
     "server": {"core", "adaptive", "table", "challenge", "standing", "rules", "store", "engine", "wire"},
 }
@@ -32,7 +33,7 @@ LIBRARIES = {
     "openssl/": {"challenge", "rules", "store", "wire", "server", "cli"},
     "nghttp2/": {"server", "cli"},
     "protobuf-c/": {"wire"},
-    "curl/": {"server", "cli"},
+    "curl/": {"client", "server", "cli"},
     "ngx_": {"nginx"},
 }
 

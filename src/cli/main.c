@@ -9,6 +9,7 @@
 #include "cli/envoy/check.h"
 #include "cli/envoy/envoy.h"
 #include "cli/explain.h"
+#include "cli/fetch/fetch.h"
 #include "cli/grant.h"
 #include "cli/options.h"
 #include "cli/replay/replay.h"
@@ -46,6 +47,7 @@ static const struct weir_command commands[] = {
     {"validate", "check rules files", weir_command_validate},
     {"replay", "run a recorded trace through the rules", weir_command_replay},
     {"explain", "show which limits a request meets, and why", weir_command_explain},
+    {"fetch", "fetch URLs and keep to the limits of their servers", weir_command_fetch},
     {"bench", "put load on a server and measure it", weir_command_bench},
     {"top", "watch a running server's limits and most denied keys", weir_command_top},
     {"grant", "top up one key of a running server's limit", weir_command_grant},

@@ -46,18 +46,16 @@ static struct weir_told *policy_named(struct weir_advice *advice, const char *na
 /* Units; a negative number is none left. False: not a number, or no limit at all. */
 static bool read_units(struct weir_bytes text, uint64_t *units)
 {
+    uint64_t whole;
     uint32_t part;
+    bool negative = text.size > 1 && text.data[0] == '-';
 
-    if (text.size > 1 && text.data[0] == '-') {
-        text.data++;
-        text.size--;
-        uint64_t whole;
-        if (!weir_instant_number(text, &whole, &part))
-            return false;
-        *units = 0;
-        return true;
-    }
-    return text.data && weir_instant_number(text, units, &part) && *units <= WEIR_ADVICE_UNITS_MAX;
+    text.data += negative;
+    text.size -= negative;
+    if (!text.data || !weir_instant_number(text, &whole, &part) || whole > WEIR_ADVICE_UNITS_MAX)
+        return false;
+    *units = negative ? 0 : whole;
+    return true;
 }
 
 static void read_window(struct weir_bytes text, uint64_t *window_ns)
@@ -103,8 +101,8 @@ static struct weir_told *windowed(struct weir_advice *advice, const struct weir_
     if (!read_units(member->value, &limit) || window_ns == WEIR_ADVICE_UNKNOWN)
         return NULL;
     if (!name.data || name.size == 0) {
-        name.size = (size_t)snprintf(text, sizeof text, "w=%.*s", (int)(window.size % 20),
-                                     window.data);
+        name.size =
+            (size_t)snprintf(text, sizeof text, "w=%.*s", (int)(window.size % 20), window.data);
         name.data = text;
     }
     struct weir_told *told = policy(advice, name);
@@ -159,8 +157,8 @@ static void take_ratelimit(struct weir_advice *advice, struct weir_bytes value)
 
     while (weir_member_next(&value, &member)) {
         bool dictionary = member.key.data != NULL;
-        struct weir_told *told = dictionary ? policy_named(advice, "")
-                                            : policy(advice, member.value);
+        struct weir_told *told =
+            dictionary ? policy_named(advice, "") : policy(advice, member.value);
         if (!told)
             continue;
         if (!dictionary) {
@@ -182,8 +180,8 @@ static struct weir_told *by_suffix(struct weir_advice *advice, const char *suffi
     static const struct {
         const char *name;
         uint64_t window_s;
-    } suffixes[] = {{"", 0},        {"requests", 0},  {"second", 1},     {"minute", 60},
-                    {"hour", 3600}, {"day", 86400}, {"month", 30 * 86400}};
+    } suffixes[] = {{"", 0},        {"requests", 0}, {"second", 1},        {"minute", 60},
+                    {"hour", 3600}, {"day", 86400},  {"month", 30 * 86400}};
 
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         if (strcmp(suffix, suffixes[i].name) != 0)
@@ -424,7 +422,6 @@ void weir_advice_finish(struct weir_advice *advice, int64_t now_s)
             drop(advice, i);
     }
     advice->has_retry_after =
-        retry.size > 0 &&
-        weir_instant_retry_after(retry, advice->has_date ? &advice->date_s : NULL, now_s,
-                                 &advice->retry_after_ns);
+        retry.size > 0 && weir_instant_retry_after(retry, advice->has_date ? &advice->date_s : NULL,
+                                                   now_s, &advice->retry_after_ns);
 }

@@ -49,12 +49,12 @@
 
 struct weir_told {
     char name[WEIR_ADVICE_NAME_MAX];
-    uint64_t limit, remaining;     /* units, or WEIR_ADVICE_UNKNOWN */
-    uint64_t window_ns;            /* or WEIR_ADVICE_UNKNOWN */
-    uint64_t reset_ns;             /* from the server's time of the answer; or UNKNOWN */
-    uint64_t granule_ns;           /* reset_ns was rounded up by less than this */
-    bool concurrency;              /* units are requests in flight */
-    bool ignored;                  /* its units are not requests */
+    uint64_t limit, remaining; /* units, or WEIR_ADVICE_UNKNOWN */
+    uint64_t window_ns;        /* or WEIR_ADVICE_UNKNOWN */
+    uint64_t reset_ns;         /* from the server's time of the answer; or UNKNOWN */
+    uint64_t granule_ns;       /* reset_ns was rounded up by less than this */
+    bool concurrency;          /* units are requests in flight */
+    bool ignored;              /* its units are not requests */
 };
 
 /* A reset before Date and the window are known. */

@@ -164,13 +164,12 @@ bool weir_host_probing(const struct weir_host *host)
 
 static uint64_t wait_of(const struct weir_pace *pace, uint64_t now_ns)
 {
-    uint64_t when = pace->left <= 0 && pace->reset_hi_ns > pace->next_ns ? pace->reset_hi_ns
-                                                                         : pace->next_ns;
+    uint64_t when =
+        pace->left <= 0 && pace->reset_hi_ns > pace->next_ns ? pace->reset_hi_ns : pace->next_ns;
     return when > now_ns ? when - now_ns : 0;
 }
 
-bool weir_host_known(const struct weir_host *host, uint64_t now_ns,
-                     struct weir_client_limit *limit)
+bool weir_host_known(const struct weir_host *host, uint64_t now_ns, struct weir_client_limit *limit)
 {
     const struct weir_pace *tightest = NULL;
 

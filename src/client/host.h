@@ -7,8 +7,8 @@
  * backoff by the number of refusals in a row; so clients that were refused together do not come
  * back together. While refusals go on, weir_host_probing asks for one request at a time.
  *
- * A 429 with a policy that has nothing left is explained: the learned rate does not count it, unless
- * it is the second in a row, for then what the server tells is wrong.
+ * A 429 with a policy that has nothing left is explained: the learned rate does not count it,
+ * unless it is the second in a row, for then what the server tells is wrong.
  *
  * The budget of retries counts answers 500, 502, 503, 504 and broken connections as failures. A 429
  * takes nothing from it: the pause and the pace bound what follows, whatever is retried.
@@ -38,10 +38,10 @@
 struct weir_host {
     char name[WEIR_HOST_NAME_MAX];
     uint64_t used_ns;
-    uint64_t sent;      /* requests */
-    uint64_t paused_ns; /* until then nothing is sent */
+    uint64_t sent;       /* requests */
+    uint64_t paused_ns;  /* until then nothing is sent */
     uint64_t refused_ns; /* when the pause began */
-    uint32_t refusals;  /* in a row */
+    uint32_t refusals;   /* in a row */
     uint32_t pace_count;
     uint32_t in_flight_most; /* by a policy of concurrency; 0: none */
     struct weir_retry_budget budget;

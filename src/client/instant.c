@@ -47,9 +47,9 @@ static bool take_name(struct text *text, const char *const *names, int count, in
 static const char *const month_names[12] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                             "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 /* Long names first: "Sun" begins "Sunday". */
-static const char *const day_names[14] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday",
-                                          "Friday", "Saturday", "Sun", "Mon", "Tue", "Wed", "Thu",
-                                          "Fri", "Sat"};
+static const char *const day_names[14] = {"Sunday", "Monday",   "Tuesday", "Wednesday", "Thursday",
+                                          "Friday", "Saturday", "Sun",     "Mon",       "Tue",
+                                          "Wed",    "Thu",      "Fri",     "Sat"};
 
 struct civil {
     int year, month, day, hour, minute, second; /* month: 1..12 */
@@ -80,8 +80,8 @@ static bool civil_seconds(const struct civil *civil, int64_t *seconds)
     int year = civil->year - (civil->month <= 2), era = year / 400, of_era = year - era * 400;
     int shifted = civil->month + (civil->month > 2 ? -3 : 9);
     int of_year = (153 * shifted + 2) / 5 + civil->day - 1;
-    int64_t days = (int64_t)era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year -
-                   719468;
+    int64_t days =
+        (int64_t)era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
     *seconds = days * 86400 + civil->hour * 3600 + civil->minute * 60 + civil->second;
     return true;
 }

@@ -49,9 +49,9 @@ static uint64_t hash(const char *text)
 
 void weir_knowledge_name(const char *origin, const char *scope, char name[WEIR_HOST_NAME_MAX])
 {
-    int size = strlen(origin) <= ORIGIN_MAX
-                   ? snprintf(name, WEIR_HOST_NAME_MAX, "%s", origin)
-                   : snprintf(name, WEIR_HOST_NAME_MAX, "%.100s…%016" PRIx64, origin, hash(origin));
+    int size = strlen(origin) <= ORIGIN_MAX ? snprintf(name, WEIR_HOST_NAME_MAX, "%s", origin)
+                                            : snprintf(name, WEIR_HOST_NAME_MAX,
+                                                       "%.100s..%016" PRIx64, origin, hash(origin));
 
     if (scope)
         snprintf(name + size, WEIR_HOST_NAME_MAX - (size_t)size, "#%016" PRIx64, hash(scope));
@@ -107,8 +107,8 @@ static int prepare(struct weir_knowledge *knowledge, const char *path, struct we
         return refuse(reason, WEIR_ERR_FORMAT, path, "not a client's state file of this version");
     if (fresh && posix_fallocate(knowledge->file, 0, sizeof(struct map)) != 0)
         return refuse(reason, WEIR_ERR_IO, path, "no room for the state file");
-    void *map = mmap(NULL, sizeof(struct map), PROT_READ | PROT_WRITE, MAP_SHARED, knowledge->file,
-                     0);
+    void *map =
+        mmap(NULL, sizeof(struct map), PROT_READ | PROT_WRITE, MAP_SHARED, knowledge->file, 0);
     if (map == MAP_FAILED)
         return refuse(reason, WEIR_ERR_IO, path, strerror(errno));
     knowledge->map = map;

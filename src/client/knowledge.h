@@ -2,13 +2,13 @@
 /* What a client knows of all hosts: in memory, or in a file that processes of one machine share.
  *
  * The file is a header and WEIR_KNOWLEDGE_HOSTS records (host.h), mapped by all processes. A change
- * is made under a lock of the whole file, an open-file-description lock, which the kernel drops when
- * a process ends in whatever way; a half-made change is found by weir_host_repair. A process that
- * was stopped while it held the lock is waited for WEIR_KNOWLEDGE_PATIENCE_NS, and then ignored: the
- * worst that follows is a refusal too many.
+ * is made under a lock of the whole file, an open-file-description lock, which the kernel drops
+ * when a process ends in whatever way; a half-made change is found by weir_host_repair. A process
+ * that was stopped while it held the lock is waited for WEIR_KNOWLEDGE_PATIENCE_NS, and then
+ * ignored: the worst that follows is a refusal too many.
  *
- * Times are CLOCK_BOOTTIME. The header has the kernel's boot id: a file from before a restart begins
- * anew.
+ * Times are CLOCK_BOOTTIME. The header has the kernel's boot id: a file from before a restart
+ * begins anew.
  *
  * The file is created with mode 0600. It holds the origins of URLs, and scopes only as 64-bit
  * hashes. A new host takes the record that was not used for longest.

@@ -18,12 +18,12 @@ static double clamp(double rate)
 
 bool weir_learned_valid(const struct weir_learned *learned, uint64_t now_ns)
 {
-    bool rate = learned->rate >= 0 && learned->rate <= WEIR_LEARNED_MOST &&
-                learned->ceiling >= 0 && learned->ceiling <= WEIR_LEARNED_MOST &&
-                learned->decrease >= 0 && learned->decrease < 1;
+    bool rate = learned->rate >= 0 && learned->rate <= WEIR_LEARNED_MOST && learned->ceiling >= 0 &&
+                learned->ceiling <= WEIR_LEARNED_MOST && learned->decrease >= 0 &&
+                learned->decrease < 1;
 
-    return rate && learned->decreased_ns <= now_ns && learned->began_ns <= now_ns && learned->refused_ns <= now_ns &&
-           learned->next_ns <= now_ns + 2 * WEIR_LEARNED_FORGET_NS;
+    return rate && learned->decreased_ns <= now_ns && learned->began_ns <= now_ns &&
+           learned->refused_ns <= now_ns && learned->next_ns <= now_ns + 2 * WEIR_LEARNED_FORGET_NS;
 }
 
 uint64_t weir_learned_when(struct weir_learned *learned, uint64_t now_ns)
@@ -107,7 +107,8 @@ void weir_learned_refused(struct weir_learned *learned, uint64_t sent_ns, uint64
     if (!counts)
         return;
     if (learned->rate <= 0)
-        set_rate(learned, measured(learned->admitted, learned->began_ns, now_ns), DECREASE, true, now_ns);
+        set_rate(learned, measured(learned->admitted, learned->began_ns, now_ns), DECREASE, true,
+                 now_ns);
     else if (first && lately < learned->rate * FAR_LOWER)
         set_rate(learned, lately, DECREASE, false, now_ns);
     else

@@ -48,9 +48,10 @@ struct weir_learned {
     uint64_t next_ns;
     uint64_t began_ns; /* the last recovery; 0: no request yet */
     uint64_t admitted; /* since then */
-    uint64_t refused_ns, admitted_since; /* the last refusal of another storm, or the first request */
-    uint32_t storm; /* refusals in a row */
-    uint32_t guess; /* the ceiling is a measurement */
+    uint64_t refused_ns,
+        admitted_since; /* the last refusal of another storm, or the first request */
+    uint32_t storm;     /* refusals in a row */
+    uint32_t guess;     /* the ceiling is a measurement */
 };
 
 bool weir_learned_valid(const struct weir_learned *learned, uint64_t now_ns);

@@ -20,8 +20,8 @@ bool weir_pace_valid(const struct weir_pace *pace, uint64_t now_ns)
     uint64_t most = now_ns + WEIR_INSTANT_HORIZON_NS;
 
     return pace->limit <= WEIR_ADVICE_UNITS_MAX && pace->window_ns <= WEIR_INSTANT_HORIZON_NS &&
-           pace->reset_lo_ns <= pace->reset_hi_ns && pace->reset_hi_ns <= most && pace->newest_hi_ns <= most &&
-           pace->margin_ns <= WEIR_PACE_MARGIN_NS &&
+           pace->reset_lo_ns <= pace->reset_hi_ns && pace->reset_hi_ns <= most &&
+           pace->newest_hi_ns <= most && pace->margin_ns <= WEIR_PACE_MARGIN_NS &&
            pace->next_ns <= most && pace->seen_ns <= now_ns && pace->share_milli <= 1000 &&
            memchr(pace->name, '\0', sizeof pace->name) &&
            (pace->left == WEIR_PACE_LEFT_UNKNOWN ||
@@ -128,8 +128,7 @@ static void measure_share(struct weir_pace *pace, uint64_t own, uint64_t fall)
 /* The times of the reset: narrowed by an answer of the same window, else replaced. */
 static void learn_reset(struct weir_pace *pace, uint64_t lo_ns, uint64_t hi_ns, bool same)
 {
-    if (same && pace->reset_hi_ns > 0 && lo_ns <= pace->reset_hi_ns &&
-        hi_ns >= pace->reset_lo_ns) {
+    if (same && pace->reset_hi_ns > 0 && lo_ns <= pace->reset_hi_ns && hi_ns >= pace->reset_lo_ns) {
         pace->reset_lo_ns = lo_ns > pace->reset_lo_ns ? lo_ns : pace->reset_lo_ns;
         pace->reset_hi_ns = hi_ns < pace->reset_hi_ns ? hi_ns : pace->reset_hi_ns;
         return;

@@ -9,21 +9,20 @@
  * the policy's own pace with a margin of 2 %, unless it would leave units unused or use them up
  * before the reset. Where the window is not known, the middle of the two bounds. With nothing
  * left, the next request waits for `hi`; but one that keeps to the policy's own pace waits only for
- * `lo`, since that pace is right for any algorithm, and many servers round a wait of milliseconds up
- * to a second. A window that is not told is inferred when the count
- * is seen to begin anew.
+ * `lo`, since that pace is right for any algorithm, and many servers round a wait of milliseconds
+ * up to a second. A window that is not told is inferred when the count is seen to begin anew.
  *
  * Answers of one window narrow lo and hi. But where a server's "reset" moves with each request (a
  * bucket's time to the next unit, or until it is full), a narrowed hi would be too early, so only
- * the newest answer may raise the pace above the policy's own, only by a third or more, and not once
- * the reset was seen to move.
+ * the newest answer may raise the pace above the policy's own, only by a third or more, and not
+ * once the reset was seen to move.
  *
  * Others that use the same limit are noticed: where the count falls faster than this client sends,
  * its `share` of what remains is the part of the fall that is its own.
  *
  * Times are those of sending: an answer to a request that was sent at S and says "t" makes the
- * reset S + t. So a constant latency cancels out; a quarter of it is added, against its changes. What was sent after that request is subtracted
- * from what the answer says remains.
+ * reset S + t. So a constant latency cancels out; a quarter of it is added, against its changes.
+ * What was sent after that request is subtracted from what the answer says remains.
  *
  * A late timer may be made up for by at most WEIR_PACE_SLACK_NS and 1 % of the window.
  *
@@ -45,19 +44,19 @@
 
 struct weir_pace {
     char name[WEIR_ADVICE_NAME_MAX];
-    uint64_t limit, window_ns;           /* 0: not known */
-    uint64_t told;                       /* remaining, by the newest answer; UNKNOWN */
-    int64_t left;                        /* now: less what was sent since */
-    uint64_t reset_lo_ns, reset_hi_ns;   /* 0: not known */
-    uint64_t newest_hi_ns;               /* by the newest answer alone */
-    uint64_t margin_ns;                  /* behind reset_hi_ns */
-    uint64_t next_ns;                    /* the pace allows a request from then on */
-    uint64_t number;                     /* of the request that the newest answer was for */
-    uint64_t seen_ns;                    /* when the server last told of this policy */
-    uint32_t share_milli;                /* of what remains: 10..1000; 0: 1000 */
-    uint32_t own, fall;                  /* since the share was last measured */
-    uint32_t inferred;                   /* the window is */
-    uint32_t moving;                     /* the reset moves with the requests */
+    uint64_t limit, window_ns;         /* 0: not known */
+    uint64_t told;                     /* remaining, by the newest answer; UNKNOWN */
+    int64_t left;                      /* now: less what was sent since */
+    uint64_t reset_lo_ns, reset_hi_ns; /* 0: not known */
+    uint64_t newest_hi_ns;             /* by the newest answer alone */
+    uint64_t margin_ns;                /* behind reset_hi_ns */
+    uint64_t next_ns;                  /* the pace allows a request from then on */
+    uint64_t number;                   /* of the request that the newest answer was for */
+    uint64_t seen_ns;                  /* when the server last told of this policy */
+    uint32_t share_milli;              /* of what remains: 10..1000; 0: 1000 */
+    uint32_t own, fall;                /* since the share was last measured */
+    uint32_t inferred;                 /* the window is */
+    uint32_t moving;                   /* the reset moves with the requests */
 };
 
 /* Whether fields read from a file can be used at `now_ns`. */

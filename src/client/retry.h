@@ -16,12 +16,12 @@
 #include "client/backoff.h"
 
 struct weir_retry_case {
-    int status;       /* 0: no answer */
-    bool transient;   /* status 0: another try may help */
-    bool repeatable;  /* the method is idempotent, or the request has a key */
-    bool budget;      /* the budget allows a retry */
-    uint32_t tries;   /* made, this one included: 1 and up */
-    uint32_t most;    /* tries allowed */
+    int status;                   /* 0: no answer */
+    bool transient;               /* status 0: another try may help */
+    bool repeatable;              /* the method is idempotent, or the request has a key */
+    bool budget;                  /* the budget allows a retry */
+    uint32_t tries;               /* made, this one included: 1 and up */
+    uint32_t most;                /* tries allowed */
     uint64_t now_ns, deadline_ns; /* UINT64_MAX: none */
     uint64_t previous_wait_ns;
     const struct weir_advice *advice; /* NULL: none */

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WEIR_RETRY_BUDGET_MOST 10u /* tokens; gRPC allows 1 to 1000 */
+#define WEIR_RETRY_BUDGET_MOST 10u   /* tokens; gRPC allows 1 to 1000 */
 #define WEIR_RETRY_BUDGET_RATIO 100u /* thousandths of a token for a success */
 
 struct weir_retry_budget {

@@ -31,10 +31,10 @@ struct server {
     uint64_t limit, window_ns;
     bool retry_after;
     /* What it counts. */
-    uint64_t window, used;       /* FIXED */
-    double tokens;               /* BUCKET, SPACING */
+    uint64_t window, used; /* FIXED */
+    double tokens;         /* BUCKET, SPACING */
     uint64_t at_ns;
-    uint64_t log[1024], logged;  /* SLIDING: times of those admitted */
+    uint64_t log[1024], logged; /* SLIDING: times of those admitted */
     uint64_t admitted, refused, last_ns, first_ns;
     uint64_t refused_late, admitted_late; /* after the warm-up */
     uint64_t warm_ns;
@@ -120,8 +120,7 @@ static void tell(const struct server *server, uint64_t now, uint64_t remaining, 
 
     switch (server->telling) {
     case DRAFT:
-        field(advice, "RateLimit-Policy", "\"x\";q=%llu;w=%llu", LLU(server->limit),
-              LLU(window_s));
+        field(advice, "RateLimit-Policy", "\"x\";q=%llu;w=%llu", LLU(server->limit), LLU(window_s));
         field(advice, "RateLimit", "\"x\";r=%llu;t=%llu", LLU(remaining), LLU(seconds));
         break;
     case LEGACY:
@@ -212,9 +211,9 @@ static void send_one(struct client *client, uint64_t now, uint64_t *dice)
         if (flight->sent_ns != 0)
             continue;
         uint64_t there = 10 * MS + weir_dice_up_to(dice, 2 * MS);
-        *flight = (struct flight){.sent_ns = now, .arrives_ns = now + there,
-                                  .ends_ns = now + there + 10 * MS +
-                                             weir_dice_up_to(dice, 2 * MS)};
+        *flight = (struct flight){.sent_ns = now,
+                                  .arrives_ns = now + there,
+                                  .ends_ns = now + there + 10 * MS + weir_dice_up_to(dice, 2 * MS)};
         flight->number = weir_host_send(&client->host, now);
         weir_lane_send(&client->lane);
         client->left--;
@@ -299,8 +298,8 @@ static void report(const char *what, const struct server *server, uint64_t took,
                   LLU(server->refused), LLU(server->refused_late));
 }
 
-/* N requests take N / R and at most 5 % more, and below 1 % are refused, after the warm-up. A server
- * that begins with a full bucket is quicker by it. */
+/* N requests take N / R and at most 5 % more, and below 1 % are refused, after the warm-up. A
+ * server that begins with a full bucket is quicker by it. */
 static void holds(const char *what, struct server server, uint64_t requests)
 {
     for (uint64_t seed = 1; seed <= 5; seed++) {
@@ -351,16 +350,22 @@ static void old_fields_without_a_window_do(void **state)
 
     for (size_t i = 0; i < 3; i++) {
         holds("legacy fixed 100/10 s",
-              (struct server){.counting = FIXED, .telling = tellings[i], .limit = 100,
-                              .window_ns = 10 * S, .retry_after = true},
+              (struct server){.counting = FIXED,
+                              .telling = tellings[i],
+                              .limit = 100,
+                              .window_ns = 10 * S,
+                              .retry_after = true},
               2000);
         holds("legacy fixed 60/60 s",
-              (struct server){.counting = FIXED, .telling = tellings[i], .limit = 60,
-                              .window_ns = 60 * S},
+              (struct server){
+                  .counting = FIXED, .telling = tellings[i], .limit = 60, .window_ns = 60 * S},
               1200);
         holds("legacy bucket 100/10 s",
-              (struct server){.counting = BUCKET, .telling = tellings[i], .limit = 100,
-                              .window_ns = 10 * S, .retry_after = true},
+              (struct server){.counting = BUCKET,
+                              .telling = tellings[i],
+                              .limit = 100,
+                              .window_ns = 10 * S,
+                              .retry_after = true},
               2000);
     }
     holds("kong fixed 60/60 s",
@@ -374,16 +379,26 @@ static void a_limit_that_is_not_told_is_learned(void **state)
 
     for (size_t i = 0; i < 3; i++) {
         holds("silent spacing 10/s",
-              (struct server){.counting = SPACING, .telling = tellings[i], .limit = 10,
-                              .window_ns = S, .warm_ns = 60 * S},
+              (struct server){.counting = SPACING,
+                              .telling = tellings[i],
+                              .limit = 10,
+                              .window_ns = S,
+                              .warm_ns = 60 * S},
               5000);
         holds("silent spacing 100/s",
-              (struct server){.counting = SPACING, .telling = tellings[i], .limit = 100,
-                              .window_ns = S, .warm_ns = 20 * S},
+              (struct server){.counting = SPACING,
+                              .telling = tellings[i],
+                              .limit = 100,
+                              .window_ns = S,
+                              .warm_ns = 20 * S},
               20000);
         holds("silent bucket 50/s",
-              (struct server){.counting = BUCKET, .telling = tellings[i], .limit = 50,
-                              .window_ns = S, .warm_ns = 20 * S, .retry_after = true},
+              (struct server){.counting = BUCKET,
+                              .telling = tellings[i],
+                              .limit = 50,
+                              .window_ns = S,
+                              .warm_ns = 20 * S,
+                              .retry_after = true},
               10000);
     }
 }
@@ -415,8 +430,11 @@ static void fifty_clients_do_not_synchronise(void **state)
 
     for (size_t i = 0; i < 2; i++)
         for (uint64_t seed = 1; seed <= 3; seed++) {
-            struct server server = {.counting = FIXED, .telling = tellings[i], .limit = 200,
-                                    .window_ns = 10 * S, .retry_after = true,
+            struct server server = {.counting = FIXED,
+                                    .telling = tellings[i],
+                                    .limit = 200,
+                                    .window_ns = 10 * S,
+                                    .retry_after = true,
                                     .warm_ns = 50 * S};
             uint64_t took = run(&server, 50, 40, seed);
             uint32_t most = peak(&server, 100, 900);
@@ -436,8 +454,8 @@ static void a_storm_of_429s_is_waited_out(void **state)
         /* Backoff from 100 ms: about seven doublings in ten seconds. */
         assert_int_equal(server.admitted, 200);
         assert_true(server.refused <= 14);
-        server = (struct server){.counting = STORM, .telling = NOTHING, .limit = 1, .window_ns = S,
-                                 .retry_after = true};
+        server = (struct server){
+            .counting = STORM, .telling = NOTHING, .limit = 1, .window_ns = S, .retry_after = true};
         (void)run(&server, 1, 200, seed);
         assert_int_equal(server.admitted, 200);
         assert_true(server.refused <= 11);

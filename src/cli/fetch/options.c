@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see options.h */
+#include "cli/fetch/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/options.h"
+
+#define PARALLEL_DEFAULT 16
+#define RETRY_DEFAULT 4
+#define TRY_DEFAULT_NS (UINT64_C(30) * 1000000000)
+
+#define AT(field) .at = offsetof(struct fetch_options, field)
+
+static bool take_header(void *field, char *value, struct weir_reason *reason)
+{
+    struct fetch_headers *headers = field;
+
+    if (headers->count == FETCH_HEADERS_MAX) {
+        snprintf(reason->text, sizeof reason->text, "at most %d of them", FETCH_HEADERS_MAX);
+        return false;
+    }
+    if (!strchr(value, ':') || value[0] == ':' || strpbrk(value, "\r\n"))
+        return cli_refuse(reason, "'Name: value'", value);
+    headers->lines[headers->count++] = value;
+    return true;
+}
+
+static bool take_jitter(void *field, char *value, struct weir_reason *reason)
+{
+    static const char *const names[] = {"full", "equal", "decorrelated"};
+
+    for (unsigned i = 0; i < 3; i++)
+        if (!strcmp(value, names[i])) {
+            *(enum weir_client_jitter *)field = (enum weir_client_jitter)i;
+            return true;
+        }
+    return cli_refuse(reason, "full, equal or decorrelated", value);
+}
+
+static const struct cli_option options_table[] = {
+    CLI_OPTION('i', "input", "FILE", "URLs, one a line; '-': from stdin", .kind = CLI_TEXT,
+               AT(input)),
+    CLI_HEADING("\nRequests:\n"),
+    CLI_OPTION('X', "request", "METHOD", "(GET, or POST with --data)", .kind = CLI_TEXT,
+               AT(method)),
+    CLI_OPTION('d', "data", "TEXT", "the body", .kind = CLI_TEXT, AT(data)),
+    CLI_OPTION('H', "header", "LINE", "'Name: value'; can be given often", .kind = CLI_TAKEN,
+               .take = take_header, AT(headers)),
+    CLI_OPTION('L', "location", NULL, "follow redirects", .kind = CLI_FLAG, AT(location)),
+    CLI_OPTION(0, "idempotency-key", NULL,
+               "send an Idempotency-Key, the same in all tries, so that\n"
+               "POST and PATCH are retried",
+               .kind = CLI_FLAG, AT(key)),
+    CLI_HEADING("\nLimits:\n"),
+    CLI_OPTION('p', "parallel", "N", "most requests in flight (16)", .kind = CLI_U32, .min = 1,
+               .max = 1000, AT(parallel)),
+    CLI_OPTION(0, "retry", "N", "most tries after the first (4)", .kind = CLI_U32, .max = 999,
+               AT(retry)),
+    CLI_OPTION(0, "jitter", "KIND", "of waits: full, equal or decorrelated (full)",
+               .kind = CLI_TAKEN, .take = take_jitter, AT(jitter)),
+    CLI_OPTION('m', "max-time", "SECONDS", "for one URL, with all waits (no limit)",
+               .kind = CLI_SECONDS, .min = 1, AT(time_ns)),
+    CLI_OPTION(0, "try-time", "SECONDS", "for one try (30)", .kind = CLI_SECONDS, .min = 1,
+               AT(try_ns)),
+    CLI_OPTION(0, "adaptive", NULL, "fewer requests in flight while latency grows",
+               .kind = CLI_FLAG, AT(adaptive)),
+    CLI_OPTION(0, "state", "FILE", "share what is known of limits with other processes",
+               .kind = CLI_TEXT, AT(state)),
+    CLI_OPTION(0, "scope", "TEXT", "what the server counts by, such as an API key (the host)",
+               .kind = CLI_TEXT, AT(scope)),
+    CLI_HEADING("\nOutput:\n"),
+    CLI_OPTION('o', "output-dir", "DIR", "a file for each answer below 400", .kind = CLI_TEXT,
+               AT(output_dir)),
+    CLI_OPTION('c', "continue", NULL, "skip URLs whose file is in --output-dir", .kind = CLI_FLAG,
+               AT(resume)),
+    CLI_OPTION(0, "json", NULL, "a line of JSON for each URL, instead of bodies", .kind = CLI_FLAG,
+               AT(json)),
+    CLI_OPTION('q', "quiet", NULL, "no progress, no summary", .kind = CLI_FLAG, AT(quiet)),
+};
+
+static const struct cli_syntax syntax = {
+    .command = "fetch",
+    .usage =
+        "Usage: weir fetch [OPTION]... URL...\n"
+        "Fetch URLs as fast as the rate limits of their servers allow, and retry what fails.\n",
+    .notes =
+        "\nBodies go to stdout, or to files. Exit status: 0 all answered below 400; 10 an\n"
+        "answer of 400 or above; 11 gave up; 12 limited; 13 timed out; 14 refused; 15 several\n"
+        "of these; 1 an output failed; 2 wrong usage; 130 interrupted.\n",
+    .options = options_table,
+    .count = sizeof options_table / sizeof *options_table,
+    .takes_arguments = true,
+};
+
+int fetch_read_options(int argc, char **argv, struct fetch_options *options, int *status)
+{
+    *options = (struct fetch_options){
+        .parallel = PARALLEL_DEFAULT, .retry = RETRY_DEFAULT, .try_ns = TRY_DEFAULT_NS};
+    int first = cli_read_options(&syntax, argc, argv, options, status);
+    if (first < 0)
+        return first;
+    *status = 0;
+    if (first == argc && !options->input)
+        *status = cli_usage_error("fetch", "a URL or --input is required");
+    else if (options->resume && !options->output_dir)
+        *status = cli_usage_error("fetch", "--continue needs --output-dir");
+    return *status != 0 ? -1 : first;
+}

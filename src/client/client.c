@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see weir/client.h */
+#include <weir/client.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "client/job.h"
+#include "client/knowledge.h"
+#include "client/queue.h"
+#include "client/retry.h"
+#include "client/transfer.h"
+
+#define MS_NS UINT64_C(1000000)
+#define S_NS UINT64_C(1000000000)
+#define BUCKETS 4096 /* of jobs by their ids */
+#define POLL_MOST_MS 1000
+
+struct weir_waiter {
+    pthread_mutex_t mutex;
+    pthread_cond_t ended;
+    bool done;
+    struct weir_client_answer *answer;
+};
+
+struct weir_client {
+    struct weir_client_options options;
+    struct weir_backoff_spec backoff;
+    char *user_agent;
+    struct weir_knowledge *knowledge;
+    pthread_t thread;
+    CURLM *multi;
+    _Atomic uint64_t expected;
+
+    pthread_mutex_t mutex; /* of the members up to `queue` */
+    struct weir_client_job *submitted, **submitted_end;
+    uint64_t last_id, *cancelled;
+    size_t cancelled_count, cancelled_room;
+    uint32_t jobs;
+    bool closing;
+
+    /* The thread's own. */
+    struct weir_queue queue;
+    struct weir_client_job *buckets[BUCKETS];
+    uint64_t seed;
+};
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_BOOTTIME, &time);
+    return (uint64_t)time.tv_sec * S_NS + (uint64_t)time.tv_nsec;
+}
+
+static int64_t wall_seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    return time.tv_sec;
+}
+
+const char *weir_client_outcome_text(enum weir_client_outcome outcome)
+{
+    static const char *const texts[] = {"answered", "limited", "timeout",
+                                        "gave up",  "refused", "cancelled"};
+    return (unsigned)outcome < sizeof texts / sizeof *texts ? texts[outcome] : "unknown";
+}
+
+void weir_client_answer_free(struct weir_client_answer *answer)
+{
+    if (!answer)
+        return;
+    free(answer->headers);
+    free(answer->body);
+    answer->headers = answer->body = NULL;
+    answer->body_size = 0;
+}
+
+/* Jobs by their ids. */
+
+static void bucket_add(struct weir_client *client, struct weir_client_job *job)
+{
+    struct weir_client_job **bucket = &client->buckets[job->id % BUCKETS];
+    job->next = *bucket;
+    *bucket = job;
+}
+
+static void bucket_remove(struct weir_client *client, struct weir_client_job *job)
+{
+    struct weir_client_job **at = &client->buckets[job->id % BUCKETS];
+    while (*at && *at != job)
+        at = &(*at)->next;
+    if (*at)
+        *at = job->next;
+}
+
+static struct weir_client_job *bucket_find(struct weir_client *client, uint64_t id)
+{
+    struct weir_client_job *job = client->buckets[id % BUCKETS];
+    while (job && job->id != id)
+        job = job->next;
+    return job;
+}
+
+/* The end of a job. */
+
+static void know_limit(struct weir_client *client, const struct weir_client_job *job,
+                       uint64_t now_ns, struct weir_client_limit *limit)
+{
+    struct weir_host *host = weir_knowledge_lock(client->knowledge, job->host, now_ns);
+    (void)weir_host_known(host, now_ns, limit);
+    weir_knowledge_unlock(client->knowledge);
+}
+
+static char *take_text(struct weir_job_text *text, size_t *size)
+{
+    char *data = text->data;
+
+    if (data)
+        data[text->size] = '\0';
+    if (size)
+        *size = text->size;
+    *text = (struct weir_job_text){0};
+    return data;
+}
+
+/* Hands the outcome over and frees the job, which is neither queued nor in flight. */
+static void end_job(struct weir_client *client, struct weir_client_job *job,
+                    enum weir_client_outcome outcome, int status, const char *reason)
+{
+    struct weir_client_answer answer = {.outcome = outcome,
+                                        .status = status,
+                                        .tries = job->tries,
+                                        .retry_after_ns = WEIR_CLIENT_UNKNOWN};
+    struct weir_waiter *waiter = job->waiter;
+
+    know_limit(client, job, now(), &answer.limit);
+    if (outcome == WEIR_CLIENT_LIMITED && job->wait_ns > 0)
+        answer.retry_after_ns = job->wait_ns;
+    answer.headers = take_text(&job->answer_headers, NULL);
+    answer.body = take_text(&job->answer_body, &answer.body_size);
+    snprintf(answer.reason.text, sizeof answer.reason.text, "%s", reason ? reason : "");
+    bucket_remove(client, job);
+    pthread_mutex_lock(&client->mutex);
+    client->jobs--;
+    pthread_mutex_unlock(&client->mutex);
+    if (waiter) {
+        pthread_mutex_lock(&waiter->mutex);
+        *waiter->answer = answer;
+        waiter->done = true;
+        pthread_cond_signal(&waiter->ended);
+        pthread_mutex_unlock(&waiter->mutex);
+    } else {
+        if (job->request.on_done)
+            job->request.on_done(job->request.context, &answer);
+        weir_client_answer_free(&answer);
+    }
+    weir_job_free(job);
+}
+
+/* One that waits ends at its deadline: limited, if its host let it wait. */
+static void end_overdue(struct weir_client *client, struct weir_client_job *job, uint64_t now_ns)
+{
+    struct weir_host *host = weir_knowledge_lock(client->knowledge, job->host, now_ns);
+    uint64_t when = weir_host_when(host, WEIR_CLIENT_UNKNOWN, now_ns);
+    weir_knowledge_unlock(client->knowledge);
+
+    weir_queue_remove(&client->queue, job);
+    job->wait_ns = when > now_ns ? when - now_ns : 0;
+    end_job(client, job, when > now_ns ? WEIR_CLIENT_LIMITED : WEIR_CLIENT_TIMEOUT, 0,
+            "the request's time ended while it waited");
+}
+
+/* Tries. */
+
+static void start_try(struct weir_client *client, struct weir_client_job *job, uint64_t now_ns)
+{
+    struct weir_transfer_spec spec = {client->options.try_ns, client->user_agent,
+                                      client->options.follow};
+
+    job->tries++;
+    if (job->deadline_ns != UINT64_MAX && job->deadline_ns - now_ns < spec.timeout_ns)
+        spec.timeout_ns = job->deadline_ns - now_ns;
+    if (weir_transfer_prepare(job, &spec) &&
+        curl_multi_add_handle(client->multi, job->curl) == CURLM_OK)
+        return;
+    weir_queue_end(&client->queue, job, 0, now_ns);
+    end_job(client, job, WEIR_CLIENT_GAVE_UP, 0, weir_error_text(WEIR_ERR_MEMORY));
+}
+
+/* What the answer tells goes to the host's record; returns whether the budget allows a retry. */
+static bool learn(struct weir_client *client, struct weir_client_job *job, int status,
+                  uint64_t now_ns)
+{
+    struct weir_host_result result = {status, job->number, job->sent_ns, now_ns, &job->advice};
+
+    weir_advice_finish(&job->advice, wall_seconds());
+    struct weir_host *host = weir_knowledge_lock(client->knowledge, job->host, now_ns);
+    weir_host_learn(host, &result, &client->backoff, &client->seed);
+    bool budget = weir_retry_budget_allows(&host->budget);
+    weir_knowledge_unlock(client->knowledge);
+    return budget;
+}
+
+static void report_try(struct weir_client *client, const struct weir_client_job *job, int status,
+                       const char *error, const struct weir_retry_verdict *verdict, uint64_t now_ns)
+{
+    struct weir_client_try one = {.url = job->url,
+                                  .request_context = job->request.context,
+                                  .number = job->tries,
+                                  .status = status,
+                                  .error = error,
+                                  .waited_ns = job->waited_ns,
+                                  .took_ns = now_ns - job->sent_ns,
+                                  .next_wait_ns =
+                                      verdict->again ? verdict->wait_ns : WEIR_CLIENT_UNKNOWN};
+
+    if (!client->options.on_try)
+        return;
+    know_limit(client, job, now_ns, &one.limit);
+    client->options.on_try(client->options.context, &one);
+}
+
+static void end_try(struct weir_client *client, struct weir_client_job *job, CURLcode code)
+{
+    uint64_t now_ns = now();
+    int status = weir_transfer_status(job, code);
+    const char *error = weir_transfer_error(job, code);
+    struct weir_retry_verdict verdict;
+
+    curl_multi_remove_handle(client->multi, job->curl);
+    /* A body that the caller refused was an answer. */
+    long answered = 0;
+    if (job->too_large || job->body_refused)
+        curl_easy_getinfo(job->curl, CURLINFO_RESPONSE_CODE, &answered);
+    weir_queue_end(&client->queue, job, answered > 0 ? (int)answered : status, now_ns);
+    bool budget = learn(client, job, answered > 0 ? (int)answered : status, now_ns);
+    struct weir_retry_case one = {.status = status,
+                                  .transient = weir_transfer_transient(job, code),
+                                  .repeatable = job->repeatable,
+                                  .budget = budget,
+                                  .tries = job->tries,
+                                  .most = job->request.tries > 0 ? job->request.tries
+                                                                 : client->options.tries,
+                                  .now_ns = now_ns,
+                                  .deadline_ns = job->deadline_ns,
+                                  .previous_wait_ns = job->wait_ns,
+                                  .advice = &job->advice};
+    weir_retry_decide(&one, &client->backoff, &client->seed, &verdict);
+    report_try(client, job, status, error, &verdict, now_ns);
+    job->wait_ns = verdict.wait_ns;
+    if (verdict.again) {
+        job->not_before_ns = now_ns + verdict.wait_ns;
+        if (weir_queue_add(&client->queue, job, now_ns))
+            return;
+        verdict = (struct weir_retry_verdict){.outcome = WEIR_CLIENT_GAVE_UP};
+        error = weir_error_text(WEIR_ERR_MEMORY);
+    }
+    char reason[WEIR_REASON_MAX];
+    snprintf(reason, sizeof reason, "%s%s%s", verdict.reason ? verdict.reason : "",
+             verdict.reason && error ? ": " : "", error ? error : "");
+    end_job(client, job, verdict.outcome, status, reason);
+}
+
+/* The thread. */
+
+static void take_submitted(struct weir_client *client, uint64_t now_ns)
+{
+    pthread_mutex_lock(&client->mutex);
+    struct weir_client_job *job = client->submitted;
+    client->submitted = NULL;
+    client->submitted_end = &client->submitted;
+    pthread_mutex_unlock(&client->mutex);
+    while (job) {
+        struct weir_client_job *next = job->next;
+        bucket_add(client, job);
+        if (!weir_queue_add(&client->queue, job, now_ns)) {
+            weir_queue_remove(&client->queue, job);
+            end_job(client, job, WEIR_CLIENT_GAVE_UP, 0, weir_error_text(WEIR_ERR_MEMORY));
+        }
+        job = next;
+    }
+}
+
+static void cancel_job(struct weir_client *client, struct weir_client_job *job)
+{
+    if (job->in_flight) {
+        curl_multi_remove_handle(client->multi, job->curl);
+        /* It may have been counted by the server: nothing is learned. */
+        weir_queue_end(&client->queue, job, 200, now());
+    } else {
+        weir_queue_remove(&client->queue, job);
+    }
+    end_job(client, job, WEIR_CLIENT_CANCELLED, 0, "cancelled");
+}
+
+/* Returns false once the client is being closed. */
+static bool take_cancelled(struct weir_client *client)
+{
+    for (;;) {
+        pthread_mutex_lock(&client->mutex);
+        uint64_t id =
+            client->cancelled_count > 0 ? client->cancelled[--client->cancelled_count] : 0;
+        bool closing = client->closing;
+        pthread_mutex_unlock(&client->mutex);
+        if (id == 0)
+            return !closing;
+        struct weir_client_job *job = bucket_find(client, id);
+        if (job)
+            cancel_job(client, job);
+    }
+}
+
+/* Starts what may start. Returns when to look again. */
+static uint64_t start_tries(struct weir_client *client)
+{
+    uint64_t now_ns = now(), wake_ns, deadline_ns;
+    struct weir_client_job *job;
+    bool late;
+
+    while ((job = weir_queue_overdue(&client->queue, now_ns)))
+        end_overdue(client, job, now_ns);
+    while ((job = weir_queue_next(&client->queue, atomic_load(&client->expected), now_ns, &wake_ns,
+                                  &late))) {
+        if (late)
+            end_job(client, job, WEIR_CLIENT_LIMITED, 0,
+                    "the limit leaves no room within the request's time");
+        else
+            start_try(client, job, now_ns);
+        now_ns = now();
+    }
+    deadline_ns = weir_queue_deadline(&client->queue);
+    return deadline_ns < wake_ns ? deadline_ns : wake_ns;
+}
+
+static bool end_tries(struct weir_client *client)
+{
+    CURLMsg *message;
+    int left;
+    bool any = false;
+
+    while ((message = curl_multi_info_read(client->multi, &left))) {
+        struct weir_client_job *job = NULL;
+        CURLcode code = message->data.result;
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&job);
+        end_try(client, job, code);
+        any = true;
+    }
+    return any;
+}
+
+static void cancel_all(struct weir_client *client)
+{
+    take_submitted(client, now());
+    for (size_t i = 0; i < BUCKETS; i++)
+        while (client->buckets[i])
+            cancel_job(client, client->buckets[i]);
+}
+
+static void *run(void *context)
+{
+    struct weir_client *client = context;
+
+    for (;;) {
+        take_submitted(client, now());
+        if (!take_cancelled(client))
+            break;
+        uint64_t wake_ns = start_tries(client), now_ns;
+        int running;
+        curl_multi_perform(client->multi, &running);
+        if (end_tries(client))
+            continue;
+        now_ns = now();
+        /* Rounded up: to look a moment too early would be to look twice. */
+        uint64_t wait_ms = wake_ns > now_ns ? (wake_ns - now_ns + MS_NS - 1) / MS_NS : 0;
+        curl_multi_poll(client->multi, NULL, 0,
+                        wait_ms < POLL_MOST_MS ? (int)wait_ms : POLL_MOST_MS, NULL);
+    }
+    cancel_all(client);
+    return NULL;
+}
+
+/* Opening and closing. */
+
+static int refuse(struct weir_reason *reason, int error, const char *text)
+{
+    snprintf(reason->text, sizeof reason->text, "%s", text);
+    return error;
+}
+
+static void set_default(uint32_t *value, uint32_t otherwise)
+{
+    *value = *value > 0 ? *value : otherwise;
+}
+
+static void set_default_ns(uint64_t *value, uint64_t otherwise)
+{
+    *value = *value > 0 ? *value : otherwise;
+}
+
+static int set_options(struct weir_client *client, struct weir_reason *reason)
+{
+    struct weir_client_options *options = &client->options;
+
+    set_default(&options->concurrency, 64);
+    set_default(&options->host_concurrency, 16);
+    set_default(&options->tries, 5);
+    set_default(&options->queue_most, 100000);
+    set_default_ns(&options->time_ns, 60 * S_NS);
+    set_default_ns(&options->try_ns, 30 * S_NS);
+    set_default_ns(&options->backoff_base_ns, 100 * MS_NS);
+    set_default_ns(&options->backoff_cap_ns, 20 * S_NS);
+    if (options->concurrency > WEIR_LANE_MOST || options->host_concurrency > WEIR_LANE_MOST)
+        return refuse(reason, WEIR_ERR_RANGE, "concurrency: 1 to 1000");
+    if (options->tries > 1000)
+        return refuse(reason, WEIR_ERR_RANGE, "tries: 1 to 1000");
+    if (options->backoff_base_ns > options->backoff_cap_ns || options->backoff_cap_ns > UINT64_C(1)
+                                                                                            << 62)
+        return refuse(reason, WEIR_ERR_RANGE, "backoff: the base is at most the cap");
+    if ((unsigned)options->jitter > WEIR_CLIENT_JITTER_DECORRELATED)
+        return refuse(reason, WEIR_ERR_RANGE, "jitter: no such kind");
+    client->backoff = (struct weir_backoff_spec){options->jitter, options->backoff_base_ns,
+                                                 options->backoff_cap_ns};
+    client->user_agent =
+        strdup(options->user_agent ? options->user_agent : "weir-client/" WEIR_VERSION);
+    options->user_agent = NULL;
+    client->seed = options->seed;
+    if (client->seed == 0 && getrandom(&client->seed, sizeof client->seed, 0) < 0)
+        client->seed = now();
+    return client->user_agent ? 0
+                              : refuse(reason, WEIR_ERR_MEMORY, weir_error_text(WEIR_ERR_MEMORY));
+}
+
+static void free_client(struct weir_client *client)
+{
+    if (client->multi)
+        curl_multi_cleanup(client->multi);
+    weir_queue_free(&client->queue);
+    weir_knowledge_close(client->knowledge);
+    pthread_mutex_destroy(&client->mutex);
+    free(client->cancelled);
+    free(client->user_agent);
+    free(client);
+}
+
+static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
+
+static void init_curl(void)
+{
+    (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+int weir_client_open(struct weir_client **out, const struct weir_client_options *options,
+                     struct weir_reason *reason)
+{
+    struct weir_client *client = calloc(1, sizeof *client);
+
+    *out = NULL;
+    reason->text[0] = '\0';
+    if (!client)
+        return refuse(reason, WEIR_ERR_MEMORY, weir_error_text(WEIR_ERR_MEMORY));
+    pthread_once(&curl_once, init_curl);
+    pthread_mutex_init(&client->mutex, NULL);
+    client->submitted_end = &client->submitted;
+    atomic_store(&client->expected, WEIR_CLIENT_UNKNOWN);
+    if (options)
+        client->options = *options;
+    const char *state_file = client->options.state_file;
+    client->options.state_file = NULL;
+    int error = set_options(client, reason);
+    if (error == 0)
+        error = weir_knowledge_open(&client->knowledge, state_file, reason);
+    if (error < 0) {
+        free_client(client);
+        return error;
+    }
+    weir_queue_init(&client->queue, client->knowledge);
+    client->queue.in_flight_most = client->options.concurrency;
+    client->queue.host_most = client->options.host_concurrency;
+    client->queue.adaptive = client->options.adaptive;
+    client->multi = curl_multi_init();
+    if (!client->multi || pthread_create(&client->thread, NULL, run, client) != 0) {
+        free_client(client);
+        return refuse(reason, WEIR_ERR_MEMORY, weir_error_text(WEIR_ERR_MEMORY));
+    }
+    *out = client;
+    return 0;
+}
+
+void weir_client_close(struct weir_client *client)
+{
+    if (!client)
+        return;
+    pthread_mutex_lock(&client->mutex);
+    client->closing = true;
+    pthread_mutex_unlock(&client->mutex);
+    curl_multi_wakeup(client->multi);
+    pthread_join(client->thread, NULL);
+    free_client(client);
+}
+
+/* Requests. */
+
+static int submit(struct weir_client *client, const struct weir_client_request *request,
+                  struct weir_waiter *waiter, uint64_t *id)
+{
+    struct weir_client_job *job;
+    int error = weir_job_new(&job, request);
+
+    if (error < 0)
+        return error;
+    uint64_t now_ns = now();
+    uint64_t time_ns = request->time_ns > 0 ? request->time_ns : client->options.time_ns;
+    job->deadline_ns = time_ns < UINT64_MAX - now_ns ? now_ns + time_ns : UINT64_MAX;
+    job->waiter = waiter;
+    job->body_most = client->options.body_most > 0 ? client->options.body_most
+                     : request->on_body            ? UINT64_MAX
+                                                   : UINT64_C(16) << 20;
+    pthread_mutex_lock(&client->mutex);
+    if (client->closing)
+        error = WEIR_ERR_CANCELLED;
+    else if (client->jobs >= client->options.queue_most)
+        error = WEIR_ERR_FULL;
+    if (error == 0) {
+        client->jobs++;
+        job->id = ++client->last_id;
+        if (id)
+            *id = job->id;
+        *client->submitted_end = job;
+        client->submitted_end = &job->next;
+    }
+    pthread_mutex_unlock(&client->mutex);
+    if (error < 0)
+        weir_job_free(job);
+    else
+        curl_multi_wakeup(client->multi);
+    return error;
+}
+
+int weir_client_submit(struct weir_client *client, const struct weir_client_request *request,
+                       uint64_t *id)
+{
+    return submit(client, request, NULL, id);
+}
+
+int weir_client_fetch(struct weir_client *client, const struct weir_client_request *request,
+                      struct weir_client_answer *answer)
+{
+    static const int errors[] = {0,           WEIR_ERR_BUSY,        WEIR_ERR_DEADLINE,
+                                 WEIR_ERR_IO, WEIR_ERR_UNSUPPORTED, WEIR_ERR_CANCELLED};
+    struct weir_waiter waiter = {.answer = answer};
+
+    *answer = (struct weir_client_answer){.outcome = WEIR_CLIENT_REFUSED};
+    pthread_mutex_init(&waiter.mutex, NULL);
+    pthread_cond_init(&waiter.ended, NULL);
+    int error = submit(client, request, &waiter, NULL);
+    pthread_mutex_lock(&waiter.mutex);
+    while (error == 0 && !waiter.done)
+        pthread_cond_wait(&waiter.ended, &waiter.mutex);
+    pthread_mutex_unlock(&waiter.mutex);
+    pthread_cond_destroy(&waiter.ended);
+    pthread_mutex_destroy(&waiter.mutex);
+    if (error < 0)
+        return refuse(&answer->reason, error, weir_error_text(error));
+    return errors[answer->outcome];
+}
+
+void weir_client_cancel(struct weir_client *client, uint64_t id)
+{
+    pthread_mutex_lock(&client->mutex);
+    if (client->cancelled_count == client->cancelled_room) {
+        size_t room = client->cancelled_room > 0 ? client->cancelled_room * 2 : 16;
+        uint64_t *grown = realloc(client->cancelled, room * sizeof *grown);
+        if (grown) {
+            client->cancelled = grown;
+            client->cancelled_room = room;
+        }
+    }
+    /* Without memory the request ends by itself, at its deadline. */
+    if (id > 0 && client->cancelled_count < client->cancelled_room)
+        client->cancelled[client->cancelled_count++] = id;
+    pthread_mutex_unlock(&client->mutex);
+    curl_multi_wakeup(client->multi);
+}
+
+void weir_client_expect(struct weir_client *client, uint64_t requests)
+{
+    atomic_store(&client->expected, requests);
+    curl_multi_wakeup(client->multi);
+}
+
+int weir_client_known(struct weir_client *client, const char *url, const char *scope,
+                      struct weir_client_limit *limit)
+{
+    char *origin, name[WEIR_HOST_NAME_MAX];
+    int error = weir_job_origin(url, &origin);
+
+    *limit = (struct weir_client_limit){WEIR_CLIENT_UNKNOWN, WEIR_CLIENT_UNKNOWN,
+                                        WEIR_CLIENT_UNKNOWN, 0};
+    if (error < 0)
+        return error;
+    weir_knowledge_name(origin, scope, name);
+    free(origin);
+    uint64_t now_ns = now();
+    struct weir_host *host = weir_knowledge_lock(client->knowledge, name, now_ns);
+    bool known = weir_host_known(host, now_ns, limit);
+    weir_knowledge_unlock(client->knowledge);
+    return known ? 0 : WEIR_ERR_NOT_FOUND;
+}

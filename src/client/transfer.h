@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One try of a job as a transfer of libcurl: its options, and what its callbacks take. */
+#ifndef WEIR_CLIENT_TRANSFER_H
+#define WEIR_CLIENT_TRANSFER_H
+
+#include "client/job.h"
+
+struct weir_transfer_spec {
+    uint64_t timeout_ns;
+    const char *user_agent;
+    bool follow;
+};
+
+/* Makes the job's handle ready for a try. False: no memory. */
+bool weir_transfer_prepare(struct weir_client_job *job, const struct weir_transfer_spec *spec);
+
+/* The status of the last answer; 0: there was none that can be trusted (`code` is an error). */
+int weir_transfer_status(const struct weir_client_job *job, CURLcode code);
+
+/* Whether another try may end otherwise. */
+bool weir_transfer_transient(const struct weir_client_job *job, CURLcode code);
+
+/* Why there is no answer, or NULL. */
+const char *weir_transfer_error(const struct weir_client_job *job, CURLcode code);
+
+#endif

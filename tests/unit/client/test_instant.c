@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dates, durations and Retry-After, as servers write them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/instant.h"
+
+#define S UINT64_C(1000000000)
+#define NOW INT64_C(784111777) /* Sun, 06 Nov 1994 08:49:37 GMT, of RFC 9110 */
+
+static struct weir_bytes bytes(const char *text)
+{
+    return (struct weir_bytes){text, strlen(text)};
+}
+
+static void the_three_dates_of_rfc_9110_are_one(void **state)
+{
+    static const char *const texts[] = {"Sun, 06 Nov 1994 08:49:37 GMT",
+                                        "Sunday, 06-Nov-94 08:49:37 GMT",
+                                        "Sun Nov  6 08:49:37 1994"};
+
+    for (int i = 0; i < 3; i++) {
+        int64_t seconds = 0;
+        assert_true(weir_instant_http_date(bytes(texts[i]), NOW, &seconds));
+        assert_int_equal(seconds, NOW);
+    }
+}
+
+static void a_year_of_two_digits_is_near_now(void **state)
+{
+    int64_t seconds;
+
+    assert_true(
+        weir_instant_http_date(bytes("Thursday, 01-Jan-26 00:00:00 GMT"), 1800000000, &seconds));
+    assert_int_equal(seconds, 1767225600);
+    assert_true(
+        weir_instant_http_date(bytes("Thursday, 01-Jan-98 00:00:00 GMT"), 1800000000, &seconds));
+    assert_int_equal(seconds, 883612800);
+}
+
+static void ends_of_the_range_of_dates(void **state)
+{
+    int64_t seconds;
+
+    assert_true(weir_instant_http_date(bytes("Thu, 01 Jan 1970 00:00:00 GMT"), NOW, &seconds));
+    assert_int_equal(seconds, 0);
+    assert_true(weir_instant_http_date(bytes("Fri, 31 Dec 9999 23:59:59 GMT"), NOW, &seconds));
+    assert_int_equal(seconds, INT64_C(253402300799));
+    assert_true(weir_instant_http_date(bytes("Thu, 29 Feb 2024 00:00:00 GMT"), NOW, &seconds));
+}
+
+static void wrong_dates_are_refused(void **state)
+{
+    static const char *const texts[] = {"",
+                                        "Sun",
+                                        "Sun, 06 Nov 1994 08:49:37",
+                                        "Sun, 06 Nov 1994 08:49:37 GMTx",
+                                        "Sun, 31 Feb 2020 08:49:37 GMT",
+                                        "Sun, 29 Feb 2023 08:49:37 GMT",
+                                        "Sun, 06 Nov 1969 08:49:37 GMT",
+                                        "Sun, 06 Nov 1994 24:49:37 GMT",
+                                        "Sun, 06-Nov 1994 08:49:37 GMT",
+                                        "Xyz, 06 Nov 1994 08:49:37 GMT",
+                                        "Sun Nov 66 08:49:37 1994",
+                                        "06 Nov 1994 08:49:37 GMT"};
+    int64_t seconds;
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_false(weir_instant_http_date(bytes(texts[i]), NOW, &seconds));
+}
+
+static void rfc_3339_has_offsets_and_fractions(void **state)
+{
+    int64_t seconds;
+
+    assert_true(weir_instant_rfc3339(bytes("1994-11-06T08:49:37Z"), &seconds));
+    assert_int_equal(seconds, NOW);
+    assert_true(weir_instant_rfc3339(bytes("1994-11-06T10:19:37.123456+01:30"), &seconds));
+    assert_int_equal(seconds, NOW);
+    assert_false(weir_instant_rfc3339(bytes("1994-11-06T08:49:37"), &seconds));
+    assert_false(weir_instant_rfc3339(bytes("1994-11-06T08:49:37+1"), &seconds));
+    assert_false(weir_instant_rfc3339(bytes("1994-13-06T08:49:37Z"), &seconds));
+}
+
+static void durations_as_go_writes_them(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t ns;
+    } good[] = {{"1s", S},           {"6m0s", 360 * S}, {"20ms", 20000000}, {"1h2m3s", 3723 * S},
+                {"1.5s", 3 * S / 2}, {"2d", 172800 * S}};
+    static const char *const bad[] = {"",    "s",   "1",     "1x", "1s2", "99999999999999999999s",
+                                      "40d", "1.s", "20d20d"};
+    uint64_t ns;
+
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_true(weir_instant_duration(bytes(good[i].text), &ns));
+        assert_int_equal(ns, good[i].ns);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(weir_instant_duration(bytes(bad[i]), &ns));
+}
+
+static void retry_after_counts_from_the_servers_own_date(void **state)
+{
+    uint64_t ns;
+    int64_t server = NOW - 3600;
+
+    assert_true(weir_instant_retry_after(bytes("120"), NULL, NOW, &ns));
+    assert_int_equal(ns, 120 * S);
+    assert_true(weir_instant_retry_after(bytes("0.25"), NULL, NOW, &ns));
+    assert_int_equal(ns, S / 4);
+    assert_true(weir_instant_retry_after(bytes("Sun, 06 Nov 1994 08:49:47 GMT"), NULL, NOW, &ns));
+    assert_int_equal(ns, 10 * S);
+    assert_true(
+        weir_instant_retry_after(bytes("Sun, 06 Nov 1994 07:49:47 GMT"), &server, NOW, &ns));
+    assert_int_equal(ns, 10 * S);
+}
+
+static void retry_after_in_the_past_is_0_and_nonsense_is_refused(void **state)
+{
+    static const char *const bad[] = {"",    "-1",      "soon", "99999999999999999999",
+                                      "1e9", "3000000", "1 2",  "Fri, 31 Dec 9999 23:59:59 GMT"};
+    uint64_t ns = 77;
+
+    assert_true(weir_instant_retry_after(bytes("Thu, 01 Jan 1970 00:00:00 GMT"), NULL, NOW, &ns));
+    assert_int_equal(ns, 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(weir_instant_retry_after(bytes(bad[i]), NULL, NOW, &ns));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_three_dates_of_rfc_9110_are_one),
+        cmocka_unit_test(a_year_of_two_digits_is_near_now),
+        cmocka_unit_test(ends_of_the_range_of_dates),
+        cmocka_unit_test(wrong_dates_are_refused),
+        cmocka_unit_test(rfc_3339_has_offsets_and_fractions),
+        cmocka_unit_test(durations_as_go_writes_them),
+        cmocka_unit_test(retry_after_counts_from_the_servers_own_date),
+        cmocka_unit_test(retry_after_in_the_past_is_0_and_nonsense_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

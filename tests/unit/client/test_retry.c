@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backoff, the budget, the verdict after a try, the bound of requests in flight, and the heap. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/backoff.h"
+#include "client/dice.h"
+#include "client/heap.h"
+#include "client/lane.h"
+#include "client/retry.h"
+#include "client/retry_budget.h"
+
+#define MS UINT64_C(1000000)
+#define S (1000 * MS)
+
+static struct weir_backoff_spec spec = {WEIR_CLIENT_JITTER_FULL, 100 * MS, 5 * S};
+
+static void waits_are_between_the_bounds_of_their_jitter(void **state)
+{
+    uint64_t seed = 1;
+
+    for (uint32_t tries = 1; tries < 80; tries++) {
+        uint64_t most = tries < 7 ? 100 * MS << (tries - 1) : 5 * S, sum = 0, previous = 0;
+        for (int i = 0; i < 1000; i++) {
+            spec.jitter = WEIR_CLIENT_JITTER_FULL;
+            uint64_t wait = weir_backoff_wait(&spec, tries, 0, &seed);
+            sum += wait;
+            assert_true(wait <= most);
+            spec.jitter = WEIR_CLIENT_JITTER_EQUAL;
+            wait = weir_backoff_wait(&spec, tries, 0, &seed);
+            assert_true(wait >= most / 2 && wait <= most);
+            spec.jitter = WEIR_CLIENT_JITTER_DECORRELATED;
+            uint64_t next = weir_backoff_wait(&spec, tries, previous, &seed);
+            uint64_t from = previous > 100 * MS ? previous : 100 * MS;
+            assert_true(next >= 100 * MS && next <= 5 * S && next <= 3 * from);
+            previous = next;
+        }
+        assert_true(sum / 1000 > most * 4 / 10 && sum / 1000 < most * 6 / 10);
+    }
+    spec.jitter = WEIR_CLIENT_JITTER_FULL;
+}
+
+static void retries_stop_while_all_fails_and_stay_below_a_tenth_of_successes(void **state)
+{
+    struct weir_retry_budget budget = {0};
+    uint64_t requests = 0, retries = 0, seed = 5;
+
+    for (int i = 0; i < 4; i++)
+        weir_retry_budget_failure(&budget);
+    assert_true(weir_retry_budget_allows(&budget));
+    weir_retry_budget_failure(&budget);
+    assert_false(weir_retry_budget_allows(&budget));
+    for (int i = 0; i < 1000; i++)
+        weir_retry_budget_failure(&budget);
+    for (int i = 0; i < 50; i++)
+        weir_retry_budget_success(&budget);
+    assert_false(weir_retry_budget_allows(&budget));
+    weir_retry_budget_success(&budget);
+    assert_true(weir_retry_budget_allows(&budget));
+    /* Half of the answers fail: retries may not double the load. */
+    for (; requests < 100000; requests++) {
+        bool again = true;
+        while (again && weir_dice_up_to(&seed, 1) == 0) {
+            weir_retry_budget_failure(&budget);
+            again = weir_retry_budget_allows(&budget);
+            retries += again;
+        }
+        if (again)
+            weir_retry_budget_success(&budget);
+    }
+    assert_true(retries * 10 < requests);
+}
+
+static struct weir_retry_verdict decide(struct weir_retry_case one)
+{
+    static uint64_t seed = 3;
+    struct weir_retry_verdict verdict;
+
+    weir_retry_decide(&one, &spec, &seed, &verdict);
+    return verdict;
+}
+
+static const struct weir_retry_case fresh = {.repeatable = true,
+                                             .budget = true,
+                                             .tries = 1,
+                                             .most = 5,
+                                             .now_ns = S,
+                                             .deadline_ns = UINT64_MAX};
+
+static void statuses_that_are_retried(void **state)
+{
+    for (int status = 100; status < 600; status++) {
+        struct weir_retry_case one = fresh;
+        one.status = status;
+        bool again = status == 429 || status == 500 || (status >= 502 && status <= 504);
+        assert_int_equal(decide(one).again, again);
+        if (!again)
+            assert_int_equal(decide(one).outcome, WEIR_CLIENT_ANSWERED);
+        one.repeatable = false;
+        assert_false(decide(one).again);
+    }
+}
+
+static void only_idempotent_methods_are_retried(void **state)
+{
+    static const char *const good[] = {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"};
+    static const char *const bad[] = {"POST", "PATCH", "get", "CONNECT", ""};
+
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_true(weir_retry_method(good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(weir_retry_method(bad[i]));
+}
+
+static void outcomes_say_why_there_is_no_other_try(void **state)
+{
+    struct weir_retry_case one = fresh;
+    struct weir_advice advice = {.has_retry_after = true, .retry_after_ns = 10 * S};
+
+    one.status = 429;
+    one.tries = 5;
+    assert_int_equal(decide(one).outcome, WEIR_CLIENT_LIMITED);
+    one.status = 503;
+    assert_int_equal(decide(one).outcome, WEIR_CLIENT_GAVE_UP);
+    one.tries = 1;
+    one.budget = false;
+    assert_int_equal(decide(one).outcome, WEIR_CLIENT_GAVE_UP);
+    one.status = 429; /* the pace bounds these */
+    assert_true(decide(one).again);
+    one.advice = &advice;
+    struct weir_retry_verdict verdict = decide(one);
+    assert_true(verdict.again && verdict.wait_ns >= 10 * S && verdict.wait_ns <= 11 * S);
+    one.deadline_ns = 10 * S;
+    verdict = decide(one);
+    assert_int_equal(verdict.outcome, WEIR_CLIENT_LIMITED);
+    assert_true(!verdict.again && verdict.wait_ns >= 10 * S);
+    one.status = 0;
+    one.transient = true;
+    one.budget = true;
+    assert_int_equal(decide(one).outcome, WEIR_CLIENT_TIMEOUT);
+    one.transient = false;
+    assert_int_equal(decide(one).outcome, WEIR_CLIENT_REFUSED);
+    one = fresh;
+    one.status = 500;
+    advice.must_not_retry = true;
+    one.advice = &advice;
+    assert_false(decide(one).again);
+    one = fresh;
+    one.status = 503;
+    advice = (struct weir_advice){.has_retry_after = true, .retry_after_ns = 0};
+    one.advice = &advice;
+    assert_true(decide(one).wait_ns <= 100 * MS); /* a date in the past is no wait */
+}
+
+static void requests_in_flight_double_with_each_round_trip(void **state)
+{
+    struct weir_lane lane;
+
+    weir_lane_init(&lane, 16, false);
+    for (uint32_t most = 1; most <= 16; most *= 2) {
+        uint32_t sent = 0;
+        for (; weir_lane_open(&lane, 0, false); sent++)
+            weir_lane_send(&lane);
+        assert_int_equal(sent, most);
+        assert_false(weir_lane_open(&lane, 3, false) && most >= 3);
+        for (; sent > 0; sent--)
+            weir_lane_end(&lane, true, 10 * MS, S);
+    }
+    weir_lane_send(&lane);
+    assert_false(weir_lane_open(&lane, 0, true));
+    weir_lane_send(&lane);
+    weir_lane_end(&lane, false, 10 * MS, S);
+    assert_false(weir_lane_open(&lane, 0, false));
+}
+
+static void an_adaptive_lane_shrinks_while_latency_grows(void **state)
+{
+    struct weir_lane lane;
+    uint64_t now = S;
+    uint32_t before = 0, after = 0;
+
+    weir_lane_init(&lane, 100, true);
+    for (int round = 0; round < 400; round++) {
+        uint32_t sent = 0;
+        uint64_t latency = round < 200 ? 50 * MS : 500 * MS;
+        for (; weir_lane_open(&lane, 0, false); sent++)
+            weir_lane_send(&lane);
+        before = round == 199 ? sent : before;
+        after = sent;
+        for (; sent > 0; sent--)
+            weir_lane_end(&lane, true, latency, now += latency / (sent + 1));
+        now += S;
+    }
+    assert_true(before > 50);
+    assert_true(after < before / 2);
+}
+
+struct item {
+    struct weir_heap_item item;
+    uint64_t key;
+    bool in;
+};
+
+static bool before(const struct weir_heap_item *a, const struct weir_heap_item *b)
+{
+    return ((const struct item *)a)->key < ((const struct item *)b)->key;
+}
+
+static void the_least_item_of_a_heap_is_first(void **state)
+{
+    static struct item items[200];
+    struct weir_heap heap = {.before = before};
+    uint64_t seed = 9;
+
+    for (int step = 0; step < 20000; step++) {
+        struct item *one = &items[weir_dice_up_to(&seed, 199)];
+        if (one->in)
+            weir_heap_remove(&heap, &one->item);
+        else
+            one->key = weir_dice_up_to(&seed, 1000);
+        if (!one->in)
+            assert_true(weir_heap_add(&heap, &one->item));
+        one->in = !one->in;
+        uint64_t least = UINT64_MAX;
+        size_t count = 0;
+        for (int i = 0; i < 200; i++) {
+            count += items[i].in;
+            if (items[i].in && items[i].key < least)
+                least = items[i].key;
+        }
+        assert_int_equal(heap.count, count);
+        const struct item *first = (const struct item *)weir_heap_first(&heap);
+        assert_true(count == 0 ? !first : first->key == least);
+    }
+    weir_heap_free(&heap);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waits_are_between_the_bounds_of_their_jitter),
+        cmocka_unit_test(retries_stop_while_all_fails_and_stay_below_a_tenth_of_successes),
+        cmocka_unit_test(statuses_that_are_retried),
+        cmocka_unit_test(only_idempotent_methods_are_retried),
+        cmocka_unit_test(outcomes_say_why_there_is_no_other_try),
+        cmocka_unit_test(requests_in_flight_double_with_each_round_trip),
+        cmocka_unit_test(an_adaptive_lane_shrinks_while_latency_grows),
+        cmocka_unit_test(the_least_item_of_a_heap_is_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
