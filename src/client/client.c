@@ -122,10 +122,13 @@ static char *take_text(struct weir_job_text *text, size_t *size)
 {
     char *data = text->data;
 
-    if (data)
-        data[text->size] = '\0';
     if (size)
         *size = text->size;
+    if (text->size == 0) {
+        weir_job_clear(text);
+        return NULL;
+    }
+    data[text->size] = '\0';
     *text = (struct weir_job_text){0};
     return data;
 }

@@ -5,7 +5,8 @@
 #define S_NS 1e9
 #define DECREASE 0.07
 #define DECREASE_AGAIN 0.4
-#define FAR_LOWER 0.7 /* than the rate that was refused */
+#define MEASURED_LEAST 10 /* requests that make a measurement */
+#define FAR_LOWER 0.7     /* than the rate that was refused */
 /* The shortest time over which what was admitted is taken for a rate. */
 #define LEAST_PERIOD_NS UINT64_C(100000000)
 
@@ -98,19 +99,23 @@ void weir_learned_refused(struct weir_learned *learned, uint64_t sent_ns, uint64
     if (sent_ns < learned->decreased_ns)
         return;
     double lately = measured(learned->admitted_since, learned->refused_ns, now_ns);
+    bool many = learned->admitted_since >= MEASURED_LEAST;
     bool first = learned->storm++ == 0, settled = learned->requests >= WEIR_LEARNED_SETTLED;
     if (first) {
         learned->refused_ns = now_ns;
         learned->admitted_since = 0;
     }
     learned->decreased_ns = now_ns;
-    if (!counts)
+    if (!counts || learned->storm > WEIR_LEARNED_STORM)
         return;
-    if (learned->rate <= 0)
-        set_rate(learned, measured(learned->admitted, learned->began_ns, now_ns), DECREASE, true,
-                 now_ns);
-    else if (first && lately < learned->rate * FAR_LOWER)
+    if (learned->rate <= 0) {
+        /* Where nothing was admitted, there is no rate to learn. */
+        if (learned->admitted > 0)
+            set_rate(learned, measured(learned->admitted, learned->began_ns, now_ns), DECREASE,
+                     true, now_ns);
+    } else if (first && many && lately < learned->rate * FAR_LOWER) {
         set_rate(learned, lately, DECREASE, false, now_ns);
-    else
+    } else {
         set_rate(learned, learned->rate, settled ? DECREASE : DECREASE_AGAIN, false, now_ns);
+    }
 }

@@ -2,6 +2,7 @@
 /* see fetch.h */
 #include "cli/fetch/fetch.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -377,7 +378,7 @@ static int read_urls(struct fetch *fetch, int first, int argc, char **argv)
         return 0;
     FILE *file = strcmp(path, "-") != 0 ? fopen(path, "re") : stdin;
     if (!file) {
-        cli_error("%s: %m", path);
+        cli_error("%s: %s", path, strerror(errno));
         return WEIR_ERR_IO;
     }
     int error = fetch_urls_read(&fetch->urls, file, &reason);

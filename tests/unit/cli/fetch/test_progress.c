@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The line of progress: its parts, its width, and no division by zero. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/fetch/progress.h"
+
+#define S UINT64_C(1000000000)
+
+static void the_line_says_rate_remaining_retries_and_time_left(void **state)
+{
+    char text[FETCH_PROGRESS_MAX];
+    struct fetch_progress progress = {.total = 100,
+                                      .done = 40,
+                                      .failed = 1,
+                                      .retries = 3,
+                                      .elapsed_ns = 4 * S,
+                                      .limit = {100, 37, S, 0}};
+
+    fetch_progress_text(&progress, 200, text);
+    assert_string_equal(text, "[########............] 40/100  10.0/s  limit: 37 of 100 left  "
+                              "3 retries  1 failed  6s left");
+}
+
+static void at_the_start_and_the_end_nothing_is_made_up(void **state)
+{
+    char text[FETCH_PROGRESS_MAX];
+    struct fetch_progress progress = {.total = 0, .limit.remaining = WEIR_CLIENT_UNKNOWN};
+
+    fetch_progress_text(&progress, 200, text);
+    assert_string_equal(text, "[....................] 0/0  0.0/s");
+    progress.total = progress.done = 5;
+    progress.elapsed_ns = S;
+    fetch_progress_text(&progress, 200, text);
+    assert_string_equal(text, "[####################] 5/5  5.0/s");
+}
+
+static void the_line_is_cut_to_the_terminal(void **state)
+{
+    char text[FETCH_PROGRESS_MAX];
+    struct fetch_progress progress = {.total = UINT64_MAX,
+                                      .done = UINT64_MAX / 30,
+                                      .failed = UINT64_MAX,
+                                      .retries = UINT64_MAX,
+                                      .elapsed_ns = 1,
+                                      .limit = {UINT64_MAX - 1, UINT64_MAX - 1, 0, 0}};
+
+    for (unsigned width = 1; width < 400; width++) {
+        fetch_progress_text(&progress, width, text);
+        assert_true(strlen(text) <= width && strlen(text) < FETCH_PROGRESS_MAX);
+    }
+}
+
+static void durations(void **state)
+{
+    char text[32];
+
+    fetch_duration_text(12 * S, text, sizeof text);
+    assert_string_equal(text, "12s");
+    fetch_duration_text(185 * S, text, sizeof text);
+    assert_string_equal(text, "3m05s");
+    fetch_duration_text(3720 * S, text, sizeof text);
+    assert_string_equal(text, "1h02m");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_line_says_rate_remaining_retries_and_time_left),
+        cmocka_unit_test(at_the_start_and_the_end_nothing_is_made_up),
+        cmocka_unit_test(the_line_is_cut_to_the_terminal),
+        cmocka_unit_test(durations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of hosts, in memory and in a file of several processes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/knowledge.h"
+#include "temporary.h"
+
+#define S UINT64_C(1000000000)
+
+static struct weir_knowledge *open_good(const char *path)
+{
+    struct weir_knowledge *knowledge;
+    struct weir_reason reason;
+
+    assert_int_equal(weir_knowledge_open(&knowledge, path, &reason), 0);
+    return knowledge;
+}
+
+static void a_host_is_found_again(void **state)
+{
+    struct weir_knowledge *knowledge = open_good(NULL);
+
+    for (uint64_t i = 1; i <= 3; i++) {
+        struct weir_host *host = weir_knowledge_lock(knowledge, "https://a:443", i);
+        assert_int_equal(weir_host_send(host, i), i);
+        weir_knowledge_unlock(knowledge);
+    }
+    struct weir_host *host = weir_knowledge_lock(knowledge, "https://b:443", 9);
+    assert_int_equal(host->sent, 0);
+    weir_knowledge_unlock(knowledge);
+    weir_knowledge_close(knowledge);
+}
+
+static void the_host_that_was_not_used_for_longest_makes_room(void **state)
+{
+    struct weir_knowledge *knowledge = open_good(NULL);
+    char name[32];
+
+    for (uint64_t i = 0; i < WEIR_KNOWLEDGE_HOSTS + 1; i++) {
+        snprintf(name, sizeof name, "https://%d:443", (int)i);
+        (void)weir_host_send(weir_knowledge_lock(knowledge, name, S + i), S + i);
+        weir_knowledge_unlock(knowledge);
+    }
+    assert_int_equal(weir_knowledge_lock(knowledge, "https://1:443", 2 * S)->sent, 1);
+    weir_knowledge_unlock(knowledge);
+    assert_int_equal(weir_knowledge_lock(knowledge, "https://0:443", 2 * S)->sent, 0);
+    weir_knowledge_unlock(knowledge);
+    weir_knowledge_close(knowledge);
+}
+
+static void a_scope_is_kept_as_a_hash(void **state)
+{
+    char name[WEIR_HOST_NAME_MAX], other[WEIR_HOST_NAME_MAX];
+    static char origin[5000];
+
+    weir_knowledge_name("https://a:443", "s3cret-key", name);
+    assert_null(strstr(name, "s3cret"));
+    weir_knowledge_name("https://a:443", "other-key", other);
+    assert_string_not_equal(name, other);
+    weir_knowledge_name("https://a:443", NULL, other);
+    assert_string_equal(other, "https://a:443");
+    memset(origin, 'a', sizeof origin - 1);
+    weir_knowledge_name(origin, "key", name);
+    origin[4000] = 'b';
+    weir_knowledge_name(origin, "key", other);
+    assert_string_not_equal(name, other);
+}
+
+/* 4 processes with 2 threads each send 500 requests a thread: none is lost. */
+static void *send_many(void *context)
+{
+    for (int i = 0; i < 500; i++) {
+        (void)weir_host_send(weir_knowledge_lock(context, "https://a:443", S), S);
+        weir_knowledge_unlock(context);
+    }
+    return NULL;
+}
+
+static void processes_and_threads_share_a_file(void **state)
+{
+    char path[TEMPORARY_MAX];
+
+    temporary_path(path);
+    for (int i = 0; i < 4; i++) {
+        if (fork() != 0)
+            continue;
+        struct weir_reason reason;
+        struct weir_knowledge *knowledge;
+        pthread_t thread;
+        if (weir_knowledge_open(&knowledge, path, &reason) < 0 ||
+            pthread_create(&thread, NULL, send_many, knowledge) != 0)
+            _exit(1);
+        send_many(knowledge);
+        pthread_join(thread, NULL);
+        weir_knowledge_close(knowledge);
+        _exit(0);
+    }
+    for (int i = 0; i < 4; i++) {
+        int status;
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    struct weir_knowledge *knowledge = open_good(path);
+    assert_int_equal(weir_knowledge_lock(knowledge, "https://a:443", S)->sent, 4000);
+    weir_knowledge_unlock(knowledge);
+    weir_knowledge_close(knowledge);
+    temporary_remove(path);
+}
+
+static void a_process_that_dies_with_the_lock_does_not_block(void **state)
+{
+    char path[TEMPORARY_MAX];
+    int status;
+
+    temporary_path(path);
+    struct weir_knowledge *knowledge = open_good(path);
+    if (fork() == 0) {
+        struct weir_reason reason;
+        struct weir_knowledge *own;
+        if (weir_knowledge_open(&own, path, &reason) < 0)
+            _exit(1);
+        struct weir_host *host = weir_knowledge_lock(own, "https://a:443", S);
+        host->pace_count = 77; /* half-made */
+        host->learned.rate = -1;
+        _exit(0);
+    }
+    assert_true(wait(&status) > 0);
+    assert_int_equal(status, 0);
+    struct weir_host *host = weir_knowledge_lock(knowledge, "https://a:443", S);
+    assert_int_equal(host->pace_count, 0);
+    assert_true(host->learned.rate == 0);
+    weir_knowledge_unlock(knowledge);
+    weir_knowledge_close(knowledge);
+    temporary_remove(path);
+}
+
+static void another_file_is_refused_and_left_alone(void **state)
+{
+    char path[TEMPORARY_MAX], text[8] = "";
+    struct weir_knowledge *knowledge;
+    struct weir_reason reason;
+
+    close(temporary_file(path));
+    FILE *file = fopen(path, "w");
+    fputs("mine", file);
+    fclose(file);
+    assert_int_equal(weir_knowledge_open(&knowledge, path, &reason), WEIR_ERR_FORMAT);
+    assert_null(knowledge);
+    assert_non_null(strstr(reason.text, path));
+    file = fopen(path, "r");
+    assert_non_null(fgets(text, sizeof text, file));
+    fclose(file);
+    assert_string_equal(text, "mine");
+    temporary_remove(path);
+    assert_int_equal(weir_knowledge_open(&knowledge, "/nonexistent/state", &reason), WEIR_ERR_IO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_host_is_found_again),
+        cmocka_unit_test(the_host_that_was_not_used_for_longest_makes_room),
+        cmocka_unit_test(a_scope_is_kept_as_a_hash),
+        cmocka_unit_test(processes_and_threads_share_a_file),
+        cmocka_unit_test(a_process_that_dies_with_the_lock_does_not_block),
+        cmocka_unit_test(another_file_is_refused_and_left_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
