@@ -89,7 +89,7 @@ uint64_t weir_pace_when(struct weir_pace *pace, uint64_t sent, uint64_t expected
         least += least > 0 ? pace->margin_ns : 0;
         return pace->next_ns > least ? pace->next_ns : least;
     }
-    if (expected < (uint64_t)pace->left * share(pace) / 1000)
+    if (expected <= (uint64_t)pace->left * share(pace) / 1000)
         return now_ns;
     return pace->next_ns;
 }
