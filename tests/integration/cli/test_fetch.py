@@ -146,7 +146,7 @@ def test_weir_itself_is_kept_to(tmp_path):
         done = fetch("--json", "--retry", "50", urls=urls)
         assert done.returncode == 0, done.stderr
         counts = {result: sum(value for name, value in weir.metrics().items()
-                              if name.startswith("weir_") and f'"{result}"' in name)
+                              if name.startswith("weir_decisions_total") and f'"{result}"' in name)
                   for result in ("allowed", "denied")}
         assert counts["allowed"] == 100
         assert counts["denied"] <= 5

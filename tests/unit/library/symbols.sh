@@ -1,11 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# libweir.so exports the functions that the public headers declare, and nothing else.
-#   symbols.sh LIBWEIR_SO INCLUDE_WEIR
+# A library exports the functions that its public headers declare, and nothing else. A folder stands
+# for all its headers, without client.h, which is of libweir-client.
+#   symbols.sh LIBRARY_SO HEADER_OR_FOLDER...
 set -eu
 
 exported=$(nm -D --defined-only "$1" | awk '{ print $3 }' | sort)
-declared=$(sed -e '/^#pragma GCC visibility push/,/^#pragma GCC visibility pop/!d' "$2"/*.h |
+shift
+declared=$(find "$@" -maxdepth 1 -name '*.h' \( ! -name client.h -o -path "$1" \) -exec cat {} + |
+    sed -e '/^#pragma GCC visibility push/,/^#pragma GCC visibility pop/!d' |
     sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//d' |
     grep -oE '\bweir_[a-z0-9_]+\(' | tr -d '(' | sort -u)
 
