@@ -127,7 +127,8 @@ struct weir_client_answer {
     struct weir_reason reason; /* why there is no final answer */
 };
 
-/* One request. Zero is the default everywhere but for the URL. Texts and the body are copied. */
+/* One request. Zero is the default everywhere, except for the URL. Texts and the body are copied.
+ */
 struct weir_client_request {
     const char *url;            /* http or https, at most 64 KiB */
     const char *method;         /* NULL: GET */

@@ -3,19 +3,19 @@
 #include "client/lane.h"
 
 /* A server that serves one at a time quickly is served well; below, latency says little. */
-static struct weir_gradient2_spec spec_of(const struct weir_lane *lane)
+static struct weir_gradient2_spec spec_of(const struct weir_host_lane *lane)
 {
     return (struct weir_gradient2_spec){lane->most < 2 ? lane->most : 2, lane->most};
 }
 
-void weir_lane_init(struct weir_lane *lane, uint32_t most, bool adaptive)
+void weir_lane_init(struct weir_host_lane *lane, uint32_t most, bool adaptive)
 {
-    *lane = (struct weir_lane){.most = most, .ramp = 1, .adaptive = adaptive};
+    *lane = (struct weir_host_lane){.most = most, .ramp = 1, .adaptive = adaptive};
     struct weir_gradient2_spec spec = spec_of(lane);
     weir_gradient2_init(&lane->gradient, &spec);
 }
 
-bool weir_lane_open(const struct weir_lane *lane, uint32_t server_most, bool probing)
+bool weir_lane_open(const struct weir_host_lane *lane, uint32_t server_most, bool probing)
 {
     uint32_t most = lane->ramp < lane->most ? lane->ramp : lane->most;
 
@@ -26,12 +26,12 @@ bool weir_lane_open(const struct weir_lane *lane, uint32_t server_most, bool pro
     return lane->in_flight < (probing ? 1 : most);
 }
 
-void weir_lane_send(struct weir_lane *lane)
+void weir_lane_send(struct weir_host_lane *lane)
 {
     lane->in_flight++;
 }
 
-void weir_lane_end(struct weir_lane *lane, bool good, uint64_t latency_ns, uint64_t now_ns)
+void weir_lane_end(struct weir_host_lane *lane, bool good, uint64_t latency_ns, uint64_t now_ns)
 {
     if (lane->adaptive) {
         struct weir_gradient2_spec spec = spec_of(lane);

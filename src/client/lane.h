@@ -18,7 +18,7 @@
 
 #define WEIR_LANE_MOST 1000
 
-struct weir_lane {
+struct weir_host_lane {
     uint32_t most; /* 1..WEIR_LANE_MOST */
     uint32_t ramp;
     uint32_t in_flight;
@@ -26,14 +26,14 @@ struct weir_lane {
     struct weir_gradient2 gradient;
 };
 
-void weir_lane_init(struct weir_lane *lane, uint32_t most, bool adaptive);
+void weir_lane_init(struct weir_host_lane *lane, uint32_t most, bool adaptive);
 
-/* `server_most`: what a server allows; 0: nothing is told. `probing`: one at a time. */
-bool weir_lane_open(const struct weir_lane *lane, uint32_t server_most, bool probing);
+/* `server_most`: what a server allows; 0: the server sets no bound. `probing`: one at a time. */
+bool weir_lane_open(const struct weir_host_lane *lane, uint32_t server_most, bool probing);
 
-void weir_lane_send(struct weir_lane *lane);
+void weir_lane_send(struct weir_host_lane *lane);
 
 /* A request has ended. `good`: with an answer that is not 429 or 503. */
-void weir_lane_end(struct weir_lane *lane, bool good, uint64_t latency_ns, uint64_t now_ns);
+void weir_lane_end(struct weir_host_lane *lane, bool good, uint64_t latency_ns, uint64_t now_ns);
 
 #endif

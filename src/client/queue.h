@@ -18,7 +18,7 @@
 
 struct weir_client_lane {
     char name[WEIR_HOST_NAME_MAX];
-    struct weir_lane lane;
+    struct weir_host_lane lane;
     struct weir_heap ready, later;
 };
 

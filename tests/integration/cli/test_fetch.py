@@ -3,7 +3,6 @@
 
 import collections
 import email.utils
-import http.server
 import json
 import math
 import os

@@ -197,7 +197,7 @@ struct flight {
 
 struct client {
     struct weir_host host;
-    struct weir_lane lane;
+    struct weir_host_lane lane;
     struct flight flights[FLIGHT_MAX];
     uint64_t left, seed;
 };

@@ -160,7 +160,7 @@ static void outcomes_say_why_there_is_no_other_try(void **state)
 
 static void requests_in_flight_double_with_each_round_trip(void **state)
 {
-    struct weir_lane lane;
+    struct weir_host_lane lane;
 
     weir_lane_init(&lane, 16, false);
     for (uint32_t most = 1; most <= 16; most *= 2) {
@@ -181,7 +181,7 @@ static void requests_in_flight_double_with_each_round_trip(void **state)
 
 static void an_adaptive_lane_shrinks_while_latency_grows(void **state)
 {
-    struct weir_lane lane;
+    struct weir_host_lane lane;
     uint64_t now = S;
     uint32_t before = 0, after = 0;
 
