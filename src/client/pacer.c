@@ -104,7 +104,8 @@ void weir_pace_send(struct weir_pace *pace, uint64_t now_ns)
 
     if (pace->window_ns > 0 && pace->window_ns / 100 < slack)
         slack = pace->window_ns / 100;
-    uint64_t from = pace->next_ns + slack > now_ns ? pace->next_ns : now_ns;
+    bool caught_up = pace->next_ns > now_ns || pace->next_ns + slack <= now_ns;
+    uint64_t from = caught_up ? now_ns : pace->next_ns; /* later than now: it was not waited for */
     pace->next_ns = from + interval;
     if (pace->next_ns > now_ns + WEIR_INSTANT_HORIZON_NS)
         pace->next_ns = now_ns + WEIR_INSTANT_HORIZON_NS;

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -36,6 +37,7 @@ def test_the_first_five_minutes(tmp_path):
     build, *commands = BLOCKS[0]
     assert build.endswith("ninja -C build") and len(commands) == 2
     rules = (ROOT / "examples" / "weir.yaml").read_text(encoding="utf-8")
+    shutil.copy(ROOT / "examples" / "keys.yaml", tmp_path)
     with Weir(tmp_path, rules) as weir:
         for command in commands:
             said = run(command, tmp_path, port=("127.0.0.1:8080", weir.http_address))
