@@ -215,7 +215,7 @@ static void take_part(struct weir_advice *advice, const char *part, struct weir_
         told = policy_named(advice, "");
         if (!told || !weir_instant_number(value, &whole, &fraction))
             return;
-        uint64_t unit = part[5] == 'm' ? S_NS / 1000 : S_NS;
+        uint64_t unit = !strcmp(part, "resetms") ? S_NS / 1000 : S_NS;
         if (whole < WEIR_INSTANT_HORIZON_NS / unit)
             advice->resets[told - advice->policies] = (struct weir_advice_reset){
                 WEIR_RESET_DURATION, whole * unit + (unit == S_NS ? fraction : 0), 0};

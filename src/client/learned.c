@@ -5,8 +5,9 @@
 #define S_NS 1e9
 #define DECREASE 0.07
 #define DECREASE_AGAIN 0.4
-#define MEASURED_LEAST 10 /* requests that make a measurement */
-#define FAR_LOWER 0.7     /* than the rate that was refused */
+#define MEASURED_LEAST 10             /* requests that make a measurement */
+#define LONG_NS UINT64_C(10000000000) /* or so long a time, with any */
+#define FAR_LOWER 0.7                 /* than the rate that was refused */
 /* The shortest time over which what was admitted is taken for a rate. */
 #define LEAST_PERIOD_NS UINT64_C(100000000)
 
@@ -82,9 +83,12 @@ static void set_rate(struct weir_learned *learned, double ceiling, double decrea
 void weir_learned_admitted(struct weir_learned *learned, uint64_t now_ns)
 {
     if (learned->storm > 0) {
-        if (learned->storm >= WEIR_LEARNED_STORM && learned->rate > 0 && learned->admitted > 0)
-            set_rate(learned, measured(learned->admitted, learned->began_ns, now_ns), DECREASE,
-                     true, now_ns);
+        double rate = measured(learned->admitted, learned->began_ns, now_ns);
+        bool long_enough = learned->admitted >= MEASURED_LEAST ||
+                           (learned->admitted > 0 && now_ns - learned->began_ns > LONG_NS);
+        if (learned->storm >= WEIR_LEARNED_STORM && long_enough && rate < learned->rate * FAR_LOWER)
+            set_rate(learned, rate, DECREASE, true, now_ns);
+        learned->counted = 0;
         learned->storm = 0;
         learned->admitted = 0;
         learned->began_ns = now_ns;
@@ -106,8 +110,9 @@ void weir_learned_refused(struct weir_learned *learned, uint64_t sent_ns, uint64
         learned->admitted_since = 0;
     }
     learned->decreased_ns = now_ns;
-    if (!counts || learned->storm > WEIR_LEARNED_STORM)
+    if (!counts || learned->counted)
         return;
+    learned->counted = 1;
     if (learned->rate <= 0) {
         /* Where nothing was admitted, there is no rate to learn. */
         if (learned->admitted > 0)

@@ -18,6 +18,7 @@
  * that time, takes its place where it is far lower; and after a storm (WEIR_LEARNED_STORM refusals
  * in a row, such as at the end of a long window) what was admitted from one recovery to the next.
  *
+ * Of refusals in a row only the first lowers the rate: the others say that a window has not ended.
  * Refusals of requests that were sent before the last decrease say nothing new. The rate grows only
  * while it is in use, and is forgotten after an hour without a refusal.
  *
@@ -52,6 +53,7 @@ struct weir_learned {
         admitted_since; /* the last refusal of another storm, or the first request */
     uint32_t storm;     /* refusals in a row */
     uint32_t guess;     /* the ceiling is a measurement */
+    uint32_t counted;   /* a refusal of this storm has lowered the rate */
 };
 
 bool weir_learned_valid(const struct weir_learned *learned, uint64_t now_ns);

@@ -8,7 +8,8 @@
 #include "client/instant.h"
 
 #define MARGIN_PERCENT 102
-#define SHARE_SAMPLE 8 /* units of fall that make a measurement */
+#define SHARE_WHOLE 700 /* thousandths from which on a measurement is taken for all of it */
+#define SHARE_SAMPLE 16 /* units of fall that make a measurement */
 
 static uint64_t share(const struct weir_pace *pace)
 {
@@ -119,9 +120,9 @@ static void measure_share(struct weir_pace *pace, uint64_t own, uint64_t fall)
     if (pace->fall < SHARE_SAMPLE)
         return;
     uint64_t part = (uint64_t)pace->own * 1000 / pace->fall;
-    part = part > 850 ? 1000 : part;
+    part = part > SHARE_WHOLE ? 1000 : part; /* answers come in another order */
     part = (share(pace) + part) / 2;
-    part = part > 950 ? 1000 : part;
+    part = part > 900 ? 1000 : part;
     pace->share_milli = part > WEIR_PACE_SHARE_LEAST ? (uint32_t)part : WEIR_PACE_SHARE_LEAST;
     pace->own = pace->fall = 0;
 }

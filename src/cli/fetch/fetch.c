@@ -150,6 +150,7 @@ static bool print_json(const struct one *one, const struct weir_client_answer *a
 {
     json_t *line = json_object();
     double seconds = (double)(now() - one->began_ns) / 1e9;
+    uint64_t bytes = one->bytes + answer->body_size;
 
     json_object_set_new(line, "url", json_stringn_nocheck(one->url, strlen(one->url)));
     json_object_set_new(line, "outcome", json_string(weir_client_outcome_text(answer->outcome)));
@@ -157,7 +158,7 @@ static bool print_json(const struct one *one, const struct weir_client_answer *a
         json_object_set_new(line, "status", json_integer(answer->status));
     json_object_set_new(line, "tries", json_integer(answer->tries));
     json_object_set_new(line, "seconds", json_real(seconds));
-    json_object_set_new(line, "bytes", json_integer((json_int_t)(one->bytes + answer->body_size)));
+    json_object_set_new(line, "bytes", json_integer((json_int_t)bytes));
     if (kept && one->fetch->folder.folder >= 0)
         json_object_set_new(line, "file", json_string(one->file.name));
     if (answer->reason.text[0] != '\0')
