@@ -103,10 +103,10 @@ void weir_pace_send(struct weir_pace *pace, uint64_t now_ns)
         pace->left--;
     uint64_t interval = weir_pace_interval(pace, now_ns);
 
-    if (pace->window_ns > 0 && pace->window_ns / 100 < slack)
-        slack = pace->window_ns / 100;
-    bool caught_up = pace->next_ns > now_ns || pace->next_ns + slack <= now_ns;
-    uint64_t from = caught_up ? now_ns : pace->next_ns; /* later than now: it was not waited for */
+    if (pace->window_ns > 0 && pace->window_ns / 20 < slack)
+        slack = pace->window_ns / 20;
+    bool late = pace->next_ns <= now_ns && pace->next_ns + slack > now_ns;
+    uint64_t from = late ? pace->next_ns : now_ns; /* or idle, or it was not waited for */
     pace->next_ns = from + interval;
     if (pace->next_ns > now_ns + WEIR_INSTANT_HORIZON_NS)
         pace->next_ns = now_ns + WEIR_INSTANT_HORIZON_NS;

@@ -24,7 +24,7 @@
  * reset S + t. So a constant latency cancels out; a quarter of it is added, against its changes.
  * What was sent after that request is subtracted from what the answer says remains.
  *
- * A late timer may be made up for by at most WEIR_PACE_SLACK_NS and 1 % of the window.
+ * A late timer may be made up for by at most WEIR_PACE_SLACK_NS and 5 % of the window.
  *
  * Memory: 144 bytes, plain data that may be in a shared file; weir_pace_valid says whether it can
  * be used. Threads: one owner at a time. Time is an argument, in nanoseconds.
@@ -37,7 +37,7 @@
 
 #include "client/advice.h"
 
-#define WEIR_PACE_SLACK_NS UINT64_C(20000000)
+#define WEIR_PACE_SLACK_NS UINT64_C(50000000)
 #define WEIR_PACE_MARGIN_NS UINT64_C(50000000)
 #define WEIR_PACE_LEFT_UNKNOWN INT64_MAX
 #define WEIR_PACE_SHARE_LEAST 10 /* thousandths */
