@@ -40,6 +40,8 @@ uint64_t weir_host_when(struct weir_host *host, uint64_t expected, uint64_t now_
     uint64_t one = weir_learned_when(&host->learned, now_ns);
 
     when = one > when ? one : when;
+    if (host->refused_ns > 0 && now_ns - host->refused_ns < WEIR_HOST_FORGET_NS)
+        expected = UINT64_MAX; /* others use the limit too: what has room now may not have it */
     forget(host, now_ns);
     for (uint32_t i = 0; i < host->pace_count; i++) {
         one = weir_pace_when(&host->paces[i], host->sent, expected, now_ns);

@@ -482,6 +482,26 @@ static void a_storm_of_429s_is_waited_out(void **state)
     }
 }
 
+static void what_has_room_is_not_spread_until_a_refusal(void **state)
+{
+    struct weir_host host = {.used_ns = START};
+    struct weir_advice advice;
+    uint64_t seed = 1, now = START;
+
+    for (int i = 0; i < 2; i++) {
+        struct weir_host_result result = {i == 0 ? 200 : 429, weir_host_send(&host, now), now,
+                                          now + MS, &advice};
+        weir_advice_begin(&advice);
+        field(&advice, "RateLimit-Policy", "\"x\";q=60;w=3600");
+        field(&advice, "RateLimit", "\"x\";r=%d;t=3600", 59 - i);
+        weir_advice_finish(&advice, 1800000000);
+        weir_host_learn(&host, &result, &backoff, &seed);
+        now += 30 * S; /* a pause is over, the pace of a minute is not */
+        assert_true((weir_host_when(&host, 40, now) <= now) == (i == 0));
+        assert_true(weir_host_when(&host, UINT64_MAX, now) > now);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +510,7 @@ int main(void)
         cmocka_unit_test(a_limit_that_is_not_told_is_learned),
         cmocka_unit_test(a_window_that_is_not_told_is_learned),
         cmocka_unit_test(fifty_clients_do_not_synchronise),
+        cmocka_unit_test(what_has_room_is_not_spread_until_a_refusal),
         cmocka_unit_test(a_storm_of_429s_is_waited_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
