@@ -87,9 +87,17 @@ enum weir_op {
      * part: where the store fails, the verdict is "denied" with `error` set. */
     WEIR_OP_RELEASE, /* ends the lease `lease.id` of each check, all concurrency */
     WEIR_OP_RESET,   /* forgets each check's state */
-    WEIR_OP_LOOK,    /* reports when each check's state will be fresh (reset_after_ns); `limit` is 1
-                        for a counter, whose `retry_after_ns` is WEIR_NEVER if it has no end */
+    WEIR_OP_LOOK,    /* reports when each check's state will be fresh (reset_after_ns), and more of
+                        some: see enum weir_look */
     WEIR_OP_EDIT,    /* changes counters by `edit`: see struct weir_edit */
+};
+
+/* What WEIR_OP_LOOK says in `limit` of its report. Remote stores always say OTHER. */
+enum weir_look {
+    WEIR_LOOK_OTHER,
+    WEIR_LOOK_COUNTER, /* `retry_after_ns` is WEIR_NEVER if it has no end */
+    WEIR_LOOK_LOG,     /* `remaining` is what it has used, `retry_after_ns` how long ago the oldest
+                          of that was */
 };
 
 enum weir_policy {

@@ -275,23 +275,46 @@ int weir_table_renew(struct weir_table_owner *owner, uint64_t now_ns, const uint
     return found ? 0 : WEIR_ERR_NOT_FOUND;
 }
 
-/* What is reported of a slot's state, besides when it is fresh. */
+/* Reports what a log has used. */
+static void look_at_log(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                        struct weir_report *report)
+{
+    struct weir_use use = {.now_ns = now_ns, .cost = 1};
+    struct weir_report next;
+
+    weir_span_report(limit, span, &use, false, &next);
+    use.cost = next.remaining + 1; /* fits when the oldest expires */
+    report->limit = WEIR_LOOK_LOG;
+    report->remaining = next.limit - next.remaining;
+    weir_span_report(limit, span, &use, false, &next);
+    if (next.retry_after_ns < limit->spec.window_ns)
+        report->retry_after_ns = limit->spec.window_ns - next.retry_after_ns;
+}
+
+/* What is reported of a slot's state, besides when it is fresh: see enum weir_look. */
 static void look_kind(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
-                      struct weir_report *report)
+                      uint64_t now_ns, struct weir_report *report)
 {
     const struct weir_limit *limit = region_limit(table, bucket->param[i]);
     struct weir_cell cell;
 
+    if (limit && limit->spec.algorithm == WEIR_SLIDING_LOG) {
+        const uint64_t *span = slot_state_span(table, bucket, i, limit);
+
+        if (span)
+            look_at_log(limit, span, now_ns, report);
+        return;
+    }
     if (!limit || !counter_is(limit))
         return;
-    report->limit = 1;
+    report->limit = WEIR_LOOK_COUNTER;
     if (slot_cell(table, bucket, i, &cell) && counter_is_endless(&cell))
         report->retry_after_ns = WEIR_NEVER;
 }
 
 /* As weir_table_look; fills `report` as WEIR_OP_LOOK says. */
-static int look_at(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns,
-                   struct weir_report *report)
+static int look_at(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2],
+                   uint64_t *fresh_at_ns, struct weir_report *report)
 {
     struct buckets buckets;
     int found = -1;
@@ -303,7 +326,7 @@ static int look_at(struct weir_table_owner *owner, const uint64_t hash[2], uint6
         if (found < 0)
             continue;
         *fresh_at_ns = slot_fresh_at(owner->table, buckets.pair[b], (uint32_t)found);
-        look_kind(owner->table, buckets.pair[b], (uint32_t)found, report);
+        look_kind(owner->table, buckets.pair[b], (uint32_t)found, now_ns, report);
     }
     unlock_buckets(&buckets);
     return found >= 0 ? 0 : WEIR_ERR_NOT_FOUND;
@@ -313,7 +336,7 @@ int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint
 {
     struct weir_report report = {0, 0, 0, 0};
 
-    return look_at(owner, hash, fresh_at_ns, &report);
+    return look_at(owner, 0, hash, fresh_at_ns, &report);
 }
 
 static bool has_state(const struct weir_check *check)
@@ -327,7 +350,7 @@ static int look(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t 
                 struct weir_report *report)
 {
     uint64_t fresh_at_ns;
-    int err = look_at(owner, hash, &fresh_at_ns, report);
+    int err = look_at(owner, now_ns, hash, &fresh_at_ns, report);
 
     if (err == 0 && fresh_at_ns <= now_ns)
         err = WEIR_ERR_NOT_FOUND;

@@ -11,6 +11,7 @@
 #include "server/resp/keys.h"
 #include "server/resp/reply.h"
 #include "server/resp/rules.h"
+#include "server/resp/script/script.h"
 #include "server/resp/session.h"
 #include "server/resp/throttle.h"
 #include "server/resp/transaction.h"
@@ -99,6 +100,14 @@ const struct weir_resp_command weir_resp_commands[] = {
     {"PEXPIREAT", weir_resp_counter, -3, KEYED, 1, 1, "counter",
      "Gives a counter its end, in milliseconds since 1970"},
     {"PERSIST", weir_resp_counter, 2, KEYED, 1, 1, "counter", "Takes the end of a counter away"},
+    {"EVALSHA", weir_resp_evalsha, -3, WEIR_RESP_WRITE, 0, 0, "scripting",
+     "Runs the algorithm of a known script, by its SHA-1"},
+    {"EVAL", weir_resp_eval, -3, WEIR_RESP_WRITE, 0, 0, "scripting",
+     "Runs the algorithm of a known script"},
+    {"EVALSHA_RO", weir_resp_evalsha, -3, WEIR_RESP_WRITE, 0, 0, "scripting",
+     "The same as EVALSHA"},
+    {"EVAL_RO", weir_resp_eval, -3, WEIR_RESP_WRITE, 0, 0, "scripting", "The same as EVAL"},
+    {"SCRIPT", weir_resp_script, -2, WEIR_RESP_CONTAINER, 0, 0, "scripting", "LOAD, EXISTS, FLUSH"},
     {"TIME", weir_resp_time, 1, LOOKS, 0, 0, "server", "Tells the time of this server"},
     {"WATCH", weir_resp_watch, -2, GATHERS, 0, 0, "transactions", "Is refused"},
     {"UNWATCH", weir_resp_unwatch, 1, WEIR_RESP_FAST, 0, 0, "transactions", "Does nothing"},

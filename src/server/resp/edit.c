@@ -77,12 +77,18 @@ void *weir_resp_build_begin(struct weir_resp_build *build, struct weir_resp_call
 
 int weir_resp_build_key(struct weir_resp_build *build, struct weir_bytes key)
 {
+    return weir_resp_build_state(build, WEIR_RESP_WINDOWS, key, build->narrow);
+}
+
+int weir_resp_build_state(struct weir_resp_build *build, enum weir_resp_kind kind,
+                          struct weir_bytes key, const struct weir_limit *limit)
+{
     struct weir_decision *decision = build->decision;
     uint16_t at = decision->count;
     if (at == WEIR_CHECKS_MAX)
         return -1;
     /* Never refused: only a store that nodes share takes the texts of keys. */
-    (void)weir_resp_fill_check(build->call, decision, at, WEIR_RESP_WINDOWS, key, build->narrow);
+    (void)weir_resp_fill_check(build->call, decision, at, kind, key, limit);
     struct weir_check *check = &decision->checks[at];
     for (uint16_t i = 0; i < at; i++)
         if (decision->checks[i].hash[0] == check->hash[0] &&

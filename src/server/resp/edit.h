@@ -24,9 +24,12 @@ void *weir_resp_build_begin(struct weir_resp_build *build, struct weir_resp_call
                             void (*run)(struct weir_edit *, struct weir_edit_state *, uint32_t,
                                         uint64_t));
 
-/* The number of a key among the states of the edit, which has each key once; -1: WEIR_CHECKS_MAX
- * others are there. */
+/* The number of a counter among the states of the edit, which has each key once; -1:
+ * WEIR_CHECKS_MAX others are there. */
 int weir_resp_build_key(struct weir_resp_build *build, struct weir_bytes key);
+/* The same for the state of a bucket or a window of this limit, which is a cell. */
+int weir_resp_build_state(struct weir_resp_build *build, enum weir_resp_kind kind,
+                          struct weir_bytes key, const struct weir_limit *limit);
 
 /* Queues it; `write` is called when it is decided, ends with weir_resp_edit_finish, and finds the
  * data by weir_resp_edit_data. */

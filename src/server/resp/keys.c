@@ -75,7 +75,7 @@ static void count_write(struct weir_slot *slot, struct weir_output *output)
 static bool key_is_counter(const struct weir_decision *decision)
 {
     const struct weir_outcome *outcome = &decision->outcomes[WEIR_RESP_WINDOWS];
-    return outcome->verdict == WEIR_ALLOWED && outcome->report.limit == 1;
+    return outcome->verdict == WEIR_ALLOWED && outcome->report.limit == WEIR_LOOK_COUNTER;
 }
 
 static int64_t ttl_of(const struct weir_decision *decision, bool seconds)

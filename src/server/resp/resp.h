@@ -13,6 +13,7 @@
  *   counter_step what one of them does to one counter
  *   edit         from commands to edits of counters
  *   transaction  MULTI, EXEC, DISCARD
+ *   script/      EVAL, EVALSHA, SCRIPT: the scripts of limiter libraries, without Lua
  *   session      HELLO, AUTH, CLIENT, SELECT, RESET, QUIT, PING, ECHO
  *   info         INFO, CONFIG GET
  *   decide       from arguments to checks, decisions and slots

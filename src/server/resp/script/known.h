@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scripts of limiter libraries that weir knows, by the SHA-1 of their text. See script.h.
+ *
+ * The table is made by script/known-scripts from the published packages. weir has no text of any
+ * script: each name below is an algorithm of weir's own (counting.c, deciding.c).
+ */
+#ifndef WEIR_SERVER_RESP_SCRIPT_KNOWN_H
+#define WEIR_SERVER_RESP_SCRIPT_KNOWN_H
+
+#define WEIR_SCRIPT_SHA 40 /* lower-case hexadecimal digits */
+
+enum weir_script {
+    /* On counters: counting.c. */
+    WEIR_SCRIPT_INCREMENT_NEW,    /* rate-limiter-flexible */
+    WEIR_SCRIPT_WINDOW_OR_RESET,  /* rate-limit-redis 3 to 5 */
+    WEIR_SCRIPT_WINDOW,           /* rate-limit-redis 6 */
+    WEIR_SCRIPT_COUNT_AND_LIFE,   /* rate-limit-redis: get */
+    WEIR_SCRIPT_INCREMENT,        /* limits: fixed window */
+    WEIR_SCRIPT_SLIDING_TAKE,     /* limits: sliding window */
+    WEIR_SCRIPT_SLIDING_COUNTS,   /* limits: get_sliding_window */
+    WEIR_SCRIPT_FIXED,            /* throttled-py: fixed window */
+    WEIR_SCRIPT_TWO_WINDOWS,      /* throttled-py: sliding window */
+    WEIR_SCRIPT_SWAP,             /* throttled: compare and swap */
+    WEIR_SCRIPT_INCREMENT_MS,     /* ulule/limiter */
+    WEIR_SCRIPT_COUNT_OR_ZERO,    /* ulule/limiter: peek */
+    WEIR_SCRIPT_LARAVEL_ADD,      /* Illuminate\Cache\RedisStore::add */
+    WEIR_SCRIPT_LARAVEL_DURATION, /* Illuminate\Redis\Limiters\DurationLimiter */
+    WEIR_SCRIPT_LARAVEL_TOO_MANY, /* the same: tooManyAttempts */
+    /* On limits: deciding.c. */
+    WEIR_SCRIPT_MOVING_TAKE,  /* limits: moving window */
+    WEIR_SCRIPT_MOVING_COUNT, /* limits: get_moving_window */
+    WEIR_SCRIPT_RATE,         /* redis_rate: AllowN */
+    WEIR_SCRIPT_RATE_AT_MOST, /* redis_rate: AllowAtMost */
+    WEIR_SCRIPT_BUCKET,       /* throttled-py: token bucket, leaking bucket */
+    WEIR_SCRIPT_GCRA,         /* throttled-py */
+    WEIR_SCRIPT_GCRA_PEEK,    /* throttled-py */
+    WEIR_SCRIPT_SPRING,       /* Spring Cloud Gateway: request_rate_limiter.lua */
+    WEIR_SCRIPTS,
+};
+
+struct weir_known_script {
+    char sha[WEIR_SCRIPT_SHA + 1];
+    enum weir_script script;
+};
+
+/* In the order of their hashes. */
+extern const struct weir_known_script weir_known_scripts[];
+extern const unsigned weir_known_script_count;
+
+#endif

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limiter libraries as they are published, unchanged: the same calls to weir and to a real Redis are
+answered alike, and of 8 clients at once exactly the limit is admitted.
+
+They are installed from their registries by lock files with hashes; no script of a package is run at
+its installation, and all of their code runs as a user without privileges. Where there is no registry,
+the tests are skipped, and say so."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from daemon.redis import RedisWeir
+from daemon.redis_server import RedisServer
+from model.program import ROOT
+
+SOURCES = ROOT / "tests/integration/server/libraries"
+INSTALL_SECONDS_MAX = 400
+RUN_SECONDS_MAX = 120
+NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.getuid() == 0 else {}
+LIMIT = 25  # of each scenario
+
+
+class Folder:
+    """A copy of the scenarios that the user without privileges owns."""
+
+    def __init__(self):
+        self.path = Path(tempfile.mkdtemp(prefix="weir-libraries-"))
+        self.path.chmod(0o755)
+        shutil.copytree(SOURCES, self.path / "work")
+        (self.path / "home").mkdir()
+        if NOBODY:
+            for each in [self.path, *self.path.rglob("*")]:
+                shutil.chown(each, "nobody", "nogroup")
+        kept = {name: value for name, value in os.environ.items()
+                if re.match(r"(PIP|NPM|npm|GO|NODE|SSL|REQUESTS|http|HTTP|no_|NO_)", name)}
+        kept.pop("GOPATH", None)
+        self.environment = {**kept, "PATH": os.environ["PATH"], "HOME": str(self.path / "home"),
+                            "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "LC_ALL": "C.UTF-8"}
+
+    def run(self, *command, folder="work", seconds=RUN_SECONDS_MAX):
+        return subprocess.run([str(part) for part in command], cwd=self.path / folder,
+                              env=self.environment, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=seconds, **NOBODY)
+
+    def install(self, what, *command, folder="work"):
+        try:
+            done = self.run(*command, folder=folder, seconds=INSTALL_SECONDS_MAX)
+            said = (done.stderr or done.stdout or "no word").strip().splitlines()
+            failed = done.returncode and said[-1]
+        except (OSError, subprocess.TimeoutExpired) as error:
+            failed = str(error)
+        if failed:
+            pytest.skip(f"no {what} to be had: {failed}")
+
+    def remove(self):
+        subprocess.run(["chmod", "-R", "u+w", self.path], check=False)  # Go's modules are read-only
+        shutil.rmtree(self.path)
+
+
+@pytest.fixture(scope="module", name="folder")
+def fixture_folder():
+    folder = Folder()
+    yield folder
+    folder.remove()
+
+
+def needed(program):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+
+
+@pytest.fixture(scope="module", name="node")
+def fixture_node(folder):
+    needed("npm")
+    folder.install("packages of npm", "npm", "ci", "--ignore-scripts", "--legacy-peer-deps",
+                   "--no-audit", "--no-fund", "--silent")
+    return ["node", "node.js"]
+
+
+@pytest.fixture(scope="module", name="python")
+def fixture_python(folder):
+    interpreter = folder.path / "work/venv/bin/python3"
+    folder.install("venv", sys.executable, "-m", "venv", "venv")
+    folder.install("packages of PyPI", interpreter, "-m", "pip", "install", "--quiet", "--no-input",
+                   "--no-deps", "--only-binary=:all:", "--require-hashes",
+                   "--disable-pip-version-check", "--no-cache-dir", "-r", "requirements.txt")
+    return [interpreter, "limiters.py"]
+
+
+@pytest.fixture(scope="module", name="go")
+def fixture_go(folder):
+    needed("go")
+    folder.install("modules of Go", "go", "build", "-o", "../limiters", ".", folder="work/go")
+    return [folder.path / "work/limiters"]
+
+
+@pytest.fixture(scope="module", name="weir")
+def fixture_weir(tmp_path_factory):
+    with RedisWeir(tmp_path_factory.mktemp("weir"), None, "--workers", "2") as weir:
+        yield weir
+
+
+@pytest.fixture(scope="module", name="redis")
+def fixture_redis(tmp_path_factory):
+    needed("redis-server")
+    with RedisServer(tmp_path_factory.mktemp("redis")) as redis:
+        yield redis
+
+
+def scenario(folder, command, library, port):
+    done = folder.run(*command, port, library)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def compare(folder, command, library, weir, redis):
+    ours = scenario(folder, command, library, weir.redis_port)
+    theirs = scenario(folder, command, library, redis.port)
+    assert ours["steps"] == theirs["steps"]
+    assert ours["admitted"] == LIMIT
+    assert theirs["admitted"] >= LIMIT  # some of them check first and count then
+
+
+@pytest.mark.parametrize("library", ["rate-limiter-flexible", "rate-limit-redis"])
+def test_node(folder, node, weir, redis, library):
+    compare(folder, node, library, weir, redis)
+
+
+@pytest.mark.parametrize("library", [
+    "limits:FixedWindowRateLimiter", "limits:MovingWindowRateLimiter",
+    "limits:SlidingWindowCounterRateLimiter", "throttled:FIXED_WINDOW", "throttled:SLIDING_WINDOW",
+    "throttled:TOKEN_BUCKET", "throttled:LEAKING_BUCKET", "throttled:GCRA"])
+def test_python(folder, python, weir, redis, library):
+    compare(folder, python, library, weir, redis)
+
+
+@pytest.mark.parametrize("library", ["redis_rate", "throttled"])
+def test_go(folder, go, weir, redis, library):
+    compare(folder, go, library, weir, redis)

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scripts of limiter libraries, by their hashes: what each answers, at times of the test's
+ * choice. The libraries themselves are in test_limiter_libraries.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "redis_harness.h"
+#include "server/resp/script/known.h"
+
+struct step {
+    uint64_t t_ms;
+    enum weir_script script;
+    const char *arguments, *reply;
+};
+
+/* One of the hashes of a script. */
+static const char *sha_of(enum weir_script script)
+{
+    for (unsigned i = 0; i < weir_known_script_count; i++)
+        if (weir_known_scripts[i].script == script)
+            return weir_known_scripts[i].sha;
+    fail_msg("no script %d", (int)script);
+    return NULL;
+}
+
+static void run(struct redis_harness *harness, const struct step *steps, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char command[256];
+        snprintf(command, sizeof command, "EVALSHA %s %s", sha_of(steps[i].script),
+                 steps[i].arguments);
+        const char *reply = redis_harness_ask(harness, steps[i].t_ms, command);
+        if (strcmp(reply, steps[i].reply) != 0)
+            fail_msg("step %zu: %s: got %s, want %s", i, command, reply, steps[i].reply);
+    }
+}
+#define RUN(steps) run(*state, (steps), sizeof(steps) / sizeof *(steps))
+
+static int open_harness(void **state)
+{
+    *state = redis_harness_open(NULL, 100);
+    return 0;
+}
+
+static int close_harness(void **state)
+{
+    redis_harness_close(*state);
+    return 0;
+}
+
+static void hashes_are_in_order(void **state)
+{
+    bool seen[WEIR_SCRIPTS] = {false};
+    for (unsigned i = 0; i < weir_known_script_count; i++) {
+        assert_int_equal(strlen(weir_known_scripts[i].sha), WEIR_SCRIPT_SHA);
+        assert_true(i == 0 || strcmp(weir_known_scripts[i - 1].sha, weir_known_scripts[i].sha) < 0);
+        seen[weir_known_scripts[i].script] = true;
+    }
+    for (int i = 0; i < WEIR_SCRIPTS; i++)
+        assert_true(seen[i]);
+}
+
+static void windows_begin_with_their_first_hit(void **state)
+{
+    static const struct step steps[] = {
+        {0, WEIR_SCRIPT_INCREMENT_NEW, "1 a 3 10", "3 10000"},
+        {4000, WEIR_SCRIPT_INCREMENT_NEW, "1 a 2 10 5 10", "5 6000"},
+        {4000, WEIR_SCRIPT_COUNT_AND_LIFE, "1 a", "5 6000"},
+        {10001, WEIR_SCRIPT_INCREMENT_NEW, "1 a 1 10", "1 10000"},
+        {0, WEIR_SCRIPT_COUNT_AND_LIFE, "1 none", "nil -2"},
+        {0, WEIR_SCRIPT_WINDOW, "1 b 5000", "1 5000"},
+        {1000, WEIR_SCRIPT_WINDOW, "1 b 5000", "2 4000"},
+        {6000, WEIR_SCRIPT_WINDOW, "1 b 5000", "1 5000"},
+        {7000, WEIR_SCRIPT_WINDOW_OR_RESET, "1 b 1 5000", "2 5000"},
+        {8000, WEIR_SCRIPT_WINDOW_OR_RESET, "1 b 0 5000", "3 4000"},
+        {0, WEIR_SCRIPT_INCREMENT, "1 c 60 5", "5"},
+        {0, WEIR_SCRIPT_INCREMENT, "1 c 60", "6"},
+        {60001, WEIR_SCRIPT_INCREMENT, "1 c 60 2", "2"},
+        {0, WEIR_SCRIPT_FIXED, "1 d 60 2 2", "0 2"},
+        {0, WEIR_SCRIPT_FIXED, "1 d 60 2 1", "1 3"},
+        {0, WEIR_SCRIPT_INCREMENT_MS, "1 e 4 700", "4 700"},
+        {200, WEIR_SCRIPT_INCREMENT_MS, "1 e 1 700", "5 500"},
+        {200, WEIR_SCRIPT_COUNT_OR_ZERO, "1 e", "5 500"},
+        {900, WEIR_SCRIPT_COUNT_OR_ZERO, "1 e", "0 0"},
+    };
+    RUN(steps);
+}
+
+static void windows_slide(void **state)
+{
+    /* 10 within 10 s. At 10 s the count moves to the window before, of which 100 % are left. */
+    static const struct step steps[] = {
+        {0, WEIR_SCRIPT_SLIDING_TAKE, "2 p q 10 10 11", "nil"},
+        {0, WEIR_SCRIPT_SLIDING_TAKE, "2 p q 10 10 8", "1"},
+        {0, WEIR_SCRIPT_SLIDING_TAKE, "2 p q 10 10 3", "nil"},
+        {0, WEIR_SCRIPT_SLIDING_COUNTS, "2 p q 10", "nil -2 8 20000"},
+        {12500, WEIR_SCRIPT_SLIDING_TAKE, "2 p q 10 10 5", "nil"}, /* 8 * 75 % = 6 */
+        {12500, WEIR_SCRIPT_SLIDING_TAKE, "2 p q 10 10 4", "1"},
+        {12500, WEIR_SCRIPT_SLIDING_COUNTS, "2 p q 10", "8 7500 4 17500"},
+    };
+    RUN(steps);
+}
+
+static void a_value_is_swapped_for_the_one_that_was_seen(void **state)
+{
+    static const struct step steps[] = {
+        {0, WEIR_SCRIPT_SWAP, "1 s 1 2 60", "-key does not exist"},
+        {0, WEIR_SCRIPT_INCREMENT, "1 s 60 1700000000000000000", "1700000000000000000"},
+        {0, WEIR_SCRIPT_SWAP, "1 s 5 6 60", "0"},
+        {0, WEIR_SCRIPT_SWAP, "1 s 1700000000000000000 1800000000000000000 60", "1"},
+        {0, WEIR_SCRIPT_COUNT_AND_LIFE, "1 s", "1800000000000000000 60000"},
+    };
+    RUN(steps);
+}
+
+static void buckets_are_exact(void **state)
+{
+    /* Ten per minute, ten at once: one in six seconds. */
+    static const struct step steps[] = {
+        {0, WEIR_SCRIPT_RATE, "1 r 10 10 60 4", "4 6 -1 24"},
+        {0, WEIR_SCRIPT_RATE, "1 r 10 10 60 7", "0 0 6 24"},
+        {1500, WEIR_SCRIPT_RATE, "1 r 10 10 60 7", "0 0 4.500000000 22.500000000"},
+        {6000, WEIR_SCRIPT_RATE, "1 r 10 10 60 7", "7 0 -1 60"},
+        {6000, WEIR_SCRIPT_RATE_AT_MOST, "1 r 10 10 60 3", "0 0 6 60"},
+        {18000, WEIR_SCRIPT_RATE_AT_MOST, "1 r 10 10 60 3", "2 0 -1 60"},
+        {48000, WEIR_SCRIPT_RATE_AT_MOST, "1 r 10 10 60 3", "3 2 -1 48"},
+        {0, WEIR_SCRIPT_RATE, "1 half 1 1 0.5 1", "1 0 -1 0.500000000"},
+        {0, WEIR_SCRIPT_BUCKET, "1 t 0.16666666666666666 10 4", "nil 6"},
+        {0, WEIR_SCRIPT_BUCKET, "1 t 0.16666666666666666 10 7", "1 6"},
+        {6000, WEIR_SCRIPT_BUCKET, "1 t 0.16666666666666666 10 7", "nil 0"},
+        {0, WEIR_SCRIPT_GCRA, "1 g 6.0 10 4", "0 6 24 0"},
+        {0, WEIR_SCRIPT_GCRA, "1 g 6.0 10 7", "1 6 24 6"},
+        {0, WEIR_SCRIPT_GCRA_PEEK, "1 g 6.0 10", "0 6 24 0"},
+        {0, WEIR_SCRIPT_GCRA, "1 g 6.0 10 6", "0 0 60 0"},
+        {0, WEIR_SCRIPT_GCRA_PEEK, "1 g 6.0 10", "1 0 60 6"},
+        {0, WEIR_SCRIPT_SPRING, "2 k1 k2 1 5 0 3", "1 2"},
+        {0, WEIR_SCRIPT_SPRING, "2 k1 k2 1 5 0 3", "0 2"},
+        {1000, WEIR_SCRIPT_SPRING, "2 k1 k2 1 5 0 3", "1 0"},
+    };
+    RUN(steps);
+}
+
+static void a_log_moves(void **state)
+{
+    static const struct step steps[] = {
+        {0, WEIR_SCRIPT_MOVING_COUNT, "1 m 0 5", "nil"},
+        {0, WEIR_SCRIPT_MOVING_TAKE, "1 m 0 5 60 6", "nil"},
+        {0, WEIR_SCRIPT_MOVING_TAKE, "1 m 0 5 60 3", "1"},
+        {10000, WEIR_SCRIPT_MOVING_TAKE, "1 m 0 5 60", "1"},
+        {10000, WEIR_SCRIPT_MOVING_TAKE, "1 m 0 5 60 2", "nil"},
+        {61000, WEIR_SCRIPT_MOVING_TAKE, "1 m 0 5 60 4", "1"},
+    };
+    RUN(steps);
+    char command[128];
+    snprintf(command, sizeof command, "EVALSHA %s 1 m 0 5", sha_of(WEIR_SCRIPT_MOVING_COUNT));
+    const char *reply = redis_harness_ask(*state, 61000, command);
+    assert_non_null(strstr(reply, " 5"));
+}
+
+static void what_laravel_asks(void **state)
+{
+    static const struct step steps[] = {
+        {0, WEIR_SCRIPT_LARAVEL_ADD, "1 l 0 60", "OK"},
+        {0, WEIR_SCRIPT_LARAVEL_ADD, "1 l 0 60", "nil"},
+        {60001, WEIR_SCRIPT_LARAVEL_ADD, "1 l 0 60", "OK"},
+    };
+    RUN(steps);
+    char command[128];
+    long ends = 0;
+    int acquired = 0, remaining = 0;
+    snprintf(command, sizeof command, "EVALSHA %s 1 d 0 0 60 2",
+             sha_of(WEIR_SCRIPT_LARAVEL_DURATION));
+    for (int i = 0; i < 2; i++) {
+        const char *reply = redis_harness_ask(*state, 0, command);
+        assert_int_equal(sscanf(reply, "%d %ld %d", &acquired, &ends, &remaining), 3);
+        assert_int_equal(remaining, 1 - i);
+    }
+    assert_memory_equal(redis_harness_ask(*state, 0, command), "nil ", 4);
+    snprintf(command, sizeof command, "EVALSHA %s 1 d 0 0 60 2",
+             sha_of(WEIR_SCRIPT_LARAVEL_TOO_MANY));
+    long same = 0;
+    assert_int_equal(sscanf(redis_harness_ask(*state, 0, command), "%ld %d", &same, &remaining), 2);
+    assert_int_equal(same, ends);
+    assert_int_equal(remaining, -1);
+}
+
+static void what_is_unknown_or_wrong_is_said(void **state)
+{
+    static const char unknown[] = "-ERR weir runs no Lua, and this is not a script of a limiter "
+                                  "library that it knows: see docs/limiter-libraries.md";
+    char command[160];
+    assert_string_equal(redis_harness_ask(*state, 0, "EVAL \"return 1\" 0"), unknown);
+    assert_string_equal(redis_harness_ask(*state, 0, "SCRIPT LOAD \"return 1\""), unknown);
+    assert_string_equal(redis_harness_ask(*state, 0, "EVALSHA abc 0"),
+                        "-NOSCRIPT No matching script. Please use EVAL.");
+    assert_string_equal(redis_harness_ask(*state, 0, "SCRIPT FLUSH"), "OK");
+    snprintf(command, sizeof command, "SCRIPT EXISTS %s x", sha_of(WEIR_SCRIPT_RATE));
+    assert_string_equal(redis_harness_ask(*state, 0, command), "1 0");
+    static const struct step steps[] = {
+        {0, WEIR_SCRIPT_RATE, "2 a", "-ERR Number of keys can't be greater than number of args"},
+        {0, WEIR_SCRIPT_RATE, "-1 a", "-ERR Number of keys can't be negative"},
+        {0, WEIR_SCRIPT_RATE, "x a", "-ERR value is not an integer or out of range"},
+        {0, WEIR_SCRIPT_RATE, "1 a 1", "-ERR this script takes 1 keys and 4 arguments"},
+        {0, WEIR_SCRIPT_RATE, "1 a 0 1 1 1", "-ERR ARGV[1] of this script is out of range: '0'"},
+        {0, WEIR_SCRIPT_RATE, "1 a 1 1 nan 1",
+         "-ERR ARGV[3] of this script is out of range: 'nan'"},
+        {0, WEIR_SCRIPT_RATE, "1 a 1 1 0x1 1",
+         "-ERR ARGV[3] of this script is out of range: '0x1'"},
+        {0, WEIR_SCRIPT_MOVING_TAKE, "1 a 0 10001 1 1",
+         "-ERR ARGV[2] of this script is out of range: '10001'"},
+        {0, WEIR_SCRIPT_INCREMENT_NEW, "1 a 1 0",
+         "-ERR ARGV[2] of this script is out of range: '0'"},
+    };
+    RUN(steps);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_harness, close_harness)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hashes_are_in_order),
+        CASE(windows_begin_with_their_first_hit),
+        CASE(windows_slide),
+        CASE(a_value_is_swapped_for_the_one_that_was_seen),
+        CASE(buckets_are_exact),
+        CASE(a_log_moves),
+        CASE(what_laravel_asks),
+        CASE(what_is_unknown_or_wrong_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
