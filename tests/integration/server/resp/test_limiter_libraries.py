@@ -145,3 +145,33 @@ def test_python(folder, python, weir, redis, library):
 @pytest.mark.parametrize("library", ["redis_rate", "throttled"])
 def test_go(folder, go, weir, redis, library):
     compare(folder, go, library, weir, redis)
+
+
+# --- The examples of docs/limiter-libraries.md ------------------------------------------------------
+
+def examples(language, port):
+    text = (ROOT / "docs/limiter-libraries.md").read_text(encoding="utf-8")
+    found = [part.split("```", 1)[0] for part in text.split(f"```{language}\n")[1:]]
+    assert found and all("6380" in example for example in found)
+    return [example.replace("6380", str(port)) for example in found]
+
+
+def run_example(folder, weir, language, name, *command, work="work"):
+    for example in examples(language, weir.redis_port):
+        (folder.path / work / name).write_text(example, encoding="utf-8")
+        done = folder.run(*command, folder=work)
+        assert done.stdout.split() == ["allowed", "allowed", "denied"], done.stdout + done.stderr
+
+
+def test_examples_of_node(folder, node, weir):
+    run_example(folder, weir, "js", "example.js", node[0], "example.js")
+
+
+def test_examples_of_python(folder, python, weir):
+    run_example(folder, weir, "python", "example.py", python[0], "example.py")
+
+
+def test_examples_of_go(folder, go, weir):
+    assert go
+    (folder.path / "work/go/example").mkdir(mode=0o755)
+    run_example(folder, weir, "go", "main.go", "go", "run", "main.go", work="work/go/example")

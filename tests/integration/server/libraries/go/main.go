@@ -4,114 +4,114 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"os"
-	"sync"
-	"sync/atomic"
-	"time"
+    "context"
+    "encoding/json"
+    "fmt"
+    "os"
+    "sync"
+    "sync/atomic"
+    "time"
 
-	"github.com/go-redis/redis_rate/v10"
-	"github.com/redis/go-redis/v9"
-	"github.com/throttled/throttled/v2"
-	"github.com/throttled/throttled/v2/store/goredisstore.v9"
+    "github.com/go-redis/redis_rate/v10"
+    "github.com/redis/go-redis/v9"
+    "github.com/throttled/throttled/v2"
+    "github.com/throttled/throttled/v2/store/goredisstore.v9"
 )
 
 const (
-	clients = 8
-	calls   = 20
-	limit   = 25
+    clients = 8
+    calls   = 20
+    limit   = 25
 )
 
 var all = context.Background()
 
 type library struct {
-	admits func(key string) bool
-	steps  func(key string) []any
+    admits func(key string) bool
+    steps  func(key string) []any
 }
 
 func check(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+    if err != nil {
+        fmt.Fprintln(os.Stderr, err)
+        os.Exit(1)
+    }
 }
 
 func within(wait time.Duration) {
-	if wait < -1 || wait > time.Hour+time.Second {
-		check(fmt.Errorf("a wait of %v", wait))
-	}
+    if wait < -1 || wait > time.Hour+time.Second {
+        check(fmt.Errorf("a wait of %v", wait))
+    }
 }
 
 func redisRate(client *redis.Client) library {
-	limiter, perHour := redis_rate.NewLimiter(client), redis_rate.PerHour(limit)
-	told := func(result *redis_rate.Result, err error) []any {
-		check(err)
-		within(result.ResetAfter)
-		return []any{result.Allowed, result.Remaining, result.RetryAfter == -1}
-	}
-	return library{
-		admits: func(key string) bool { return told(limiter.Allow(all, key, perHour))[0].(int) > 0 },
-		steps: func(key string) []any {
-			steps := []any{
-				told(limiter.Allow(all, key, perHour)), told(limiter.AllowN(all, key, perHour, 20)),
-				told(limiter.AllowN(all, key, perHour, 10)),
-				told(limiter.AllowAtMost(all, key, perHour, 3)),
-				told(limiter.AllowAtMost(all, key, perHour, 3)),
-				told(limiter.AllowAtMost(all, key, perHour, 3)),
-			}
-			check(limiter.Reset(all, key))
-			return append(steps, told(limiter.Allow(all, key, perHour)))
-		},
-	}
+    limiter, perHour := redis_rate.NewLimiter(client), redis_rate.PerHour(limit)
+    told := func(result *redis_rate.Result, err error) []any {
+        check(err)
+        within(result.ResetAfter)
+        return []any{result.Allowed, result.Remaining, result.RetryAfter == -1}
+    }
+    return library{
+        admits: func(key string) bool { return told(limiter.Allow(all, key, perHour))[0].(int) > 0 },
+        steps: func(key string) []any {
+            steps := []any{
+                told(limiter.Allow(all, key, perHour)), told(limiter.AllowN(all, key, perHour, 20)),
+                told(limiter.AllowN(all, key, perHour, 10)),
+                told(limiter.AllowAtMost(all, key, perHour, 3)),
+                told(limiter.AllowAtMost(all, key, perHour, 3)),
+                told(limiter.AllowAtMost(all, key, perHour, 3)),
+            }
+            check(limiter.Reset(all, key))
+            return append(steps, told(limiter.Allow(all, key, perHour)))
+        },
+    }
 }
 
 func throttledGCRA(client *redis.Client) library {
-	store, err := goredisstore.NewCtx(client, "throttled:")
-	check(err)
-	limiter, err := throttled.NewGCRARateLimiterCtx(
-		store, throttled.RateQuota{MaxRate: throttled.PerHour(limit), MaxBurst: limit - 1})
-	check(err)
-	limiter.SetMaxCASAttemptsLimit(1000)
-	use := func(key string, n int) []any {
-		limited, result, err := limiter.RateLimitCtx(all, key, n)
-		check(err)
-		within(result.ResetAfter)
-		return []any{limited, result.Limit, result.Remaining}
-	}
-	return library{
-		admits: func(key string) bool { return !use(key, 1)[0].(bool) },
-		steps: func(key string) []any {
-			return []any{use(key, 1), use(key, 20), use(key, 10), use(key, 4), use(key, 1)}
-		},
-	}
+    store, err := goredisstore.NewCtx(client, "throttled:")
+    check(err)
+    limiter, err := throttled.NewGCRARateLimiterCtx(
+        store, throttled.RateQuota{MaxRate: throttled.PerHour(limit), MaxBurst: limit - 1})
+    check(err)
+    limiter.SetMaxCASAttemptsLimit(1000)
+    use := func(key string, n int) []any {
+        limited, result, err := limiter.RateLimitCtx(all, key, n)
+        check(err)
+        within(result.ResetAfter)
+        return []any{limited, result.Limit, result.Remaining}
+    }
+    return library{
+        admits: func(key string) bool { return !use(key, 1)[0].(bool) },
+        steps: func(key string) []any {
+            return []any{use(key, 1), use(key, 20), use(key, 10), use(key, 4), use(key, 1)}
+        },
+    }
 }
 
 func main() {
-	libraries := map[string]func(*redis.Client) library{
-		"redis_rate": redisRate, "throttled": throttledGCRA,
-	}
-	open := func() library {
-		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + os.Args[1]})
-		return libraries[os.Args[2]](client)
-	}
-	steps := open().steps("steps")
-	var admitted atomic.Int64
-	var group sync.WaitGroup
-	for i := 0; i < clients; i++ {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			one := open()
-			for j := 0; j < calls; j++ {
-				if one.admits("many") {
-					admitted.Add(1)
-				}
-			}
-		}()
-	}
-	group.Wait()
-	check(json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"steps": steps, "admitted": admitted.Load()}))
+    libraries := map[string]func(*redis.Client) library{
+        "redis_rate": redisRate, "throttled": throttledGCRA,
+    }
+    open := func() library {
+        client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + os.Args[1]})
+        return libraries[os.Args[2]](client)
+    }
+    steps := open().steps("steps")
+    var admitted atomic.Int64
+    var group sync.WaitGroup
+    for i := 0; i < clients; i++ {
+        group.Add(1)
+        go func() {
+            defer group.Done()
+            one := open()
+            for j := 0; j < calls; j++ {
+                if one.admits("many") {
+                    admitted.Add(1)
+                }
+            }
+        }()
+    }
+    group.Wait()
+    check(json.NewEncoder(os.Stdout).Encode(map[string]any{
+        "steps": steps, "admitted": admitted.Load()}))
 }
