@@ -14,13 +14,14 @@ BELOW = {
     "adaptive": {"core"},
     "standing": {"core"},
     "challenge": {"core"},
-    "rules": {"core", "adaptive", "challenge", "standing"},
+    "score": {"core"},
+    "rules": {"core", "adaptive", "challenge", "score", "standing"},
     "store": {"core", "table", "wire"},
-    "engine": {"core", "adaptive", "challenge", "standing", "rules", "store", "wire"},
-    "library": {"core", "adaptive", "table", "challenge", "standing", "rules", "store", "engine", "wire"},
+    "engine": {"core", "adaptive", "challenge", "score", "standing", "rules", "store", "wire"},
+    "library": {"core", "adaptive", "table", "challenge", "score", "standing", "rules", "store", "engine", "wire"},
     "client": {"core", "adaptive"},
     "wire": {"core"},
-    "server": {"core", "adaptive", "table", "challenge", "standing", "rules", "store", "engine", "wire"},
+    "server": {"core", "adaptive", "table", "challenge", "score", "standing", "rules", "store", "engine", "wire"},
 }
 BELOW["cli"] = set(BELOW) | {"cli"}
 BELOW["nginx"] = set()  # a program of its own around the public headers
