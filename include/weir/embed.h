@@ -73,7 +73,8 @@ const char *weir_attribute_name(const struct weir *weir, int attribute);
 bool weir_attribute_read(const struct weir *weir, int attribute);
 
 /* The value of an attribute. `data` NULL: absent, as if it were left out; an empty value has a size
- * of 0. Not NUL-terminated. */
+ * of 0. Not NUL-terminated. A call that gives a header field, be it absent, says that the others
+ * which it does not give are absent, too: `header.x: absent` in the rules holds only then. */
 struct weir_value {
     int attribute;
     const char *data;

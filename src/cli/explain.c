@@ -68,6 +68,7 @@ struct explain {
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_identity identity;
     struct weir_caller_standing caller;    /* with `standing` */
+    struct weir_caller_score score;        /* where the rules keep one and do not refuse */
     struct weir_explanation *explanations; /* one for each limit */
     bool decided;
 };
@@ -189,6 +190,7 @@ static int evaluate(struct explain *explain)
                                            .map = explain->standing,
                                            .standing = &explain->caller,
                                            .refuses = true,
+                                           .score = &explain->score,
                                            .identity = &explain->identity,
                                            .reason = &reason};
     int count = weir_rules_explain(&query, explain->checks, explain->explanations);
@@ -315,6 +317,11 @@ static void print_scale(const struct explain *explain, uint32_t rule,
     }
     if (scales[WEIR_SCALE_BY_STANDING] != 0) {
         printf("%sstanding %s %u%%", before, standing, (unsigned)scales[WEIR_SCALE_BY_STANDING]);
+        before = ", ";
+    }
+    if (scales[WEIR_SCALE_BY_CLASS] != 0) {
+        printf("%sclass %s %u%%", before, weir_class_name(explain->score.class),
+               (unsigned)scales[WEIR_SCALE_BY_CLASS]);
         before = ", ";
     }
     if (scales[WEIR_SCALE_BY_CHALLENGE] != 0)
@@ -466,6 +473,23 @@ static void print_standing(const struct explain *explain)
     putchar('\n');
 }
 
+/* The score, and what each signal that holds adds to it. */
+static void print_score(const struct explain *explain)
+{
+    const struct weir_score_info *info = weir_rules_score(explain->rules);
+    const struct weir_caller_score *score = &explain->score;
+    if (!info || (explain->standing && explain->caller.refused))
+        return;
+    printf("score %u, %s\n", (unsigned)score->score, weir_class_name(score->class));
+    for (uint8_t i = 0; i < info->signal_count; i++)
+        if ((score->held >> i & 1) != 0)
+            printf("    %-12.*s +%u\n", (int)info->signals[i].name.size, info->signals[i].name.data,
+                   (unsigned)info->signals[i].add);
+    if (info->behaviour)
+        puts(
+            "    (its earlier requests are not known here: `regular` and `same_route` never hold)");
+}
+
 /* The path as the rules see it, where that is another text than was given. */
 static void print_path(const struct explain *explain)
 {
@@ -513,6 +537,7 @@ static void print_answer(const struct explain *explain)
     print_identity("plan", explain->identity.plan);
     print_token(explain);
     print_standing(explain);
+    print_score(explain);
     for (uint32_t i = 0; i < weir_rules_count(explain->rules); i++) {
         const struct weir_explanation *explanation = &explain->explanations[i];
         struct weir_rule_info info;
@@ -633,6 +658,7 @@ static bool take_header(void *field, char *value, struct weir_reason *reason)
         pair.value.size--;
     }
     check->headers[check->header_count++] = pair;
+    check->has_headers = true;
     return true;
 }
 

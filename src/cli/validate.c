@@ -98,9 +98,9 @@ static int check_server(const char *path, struct weir_rules *rules)
 /* Whether only `attributes` of a request can say it. */
 static bool is_said(const char *name)
 {
-    static const char *const known[] = {"method", "path",        "host",    "user",
-                                        "org",    "plan",        "header.", "path.",
-                                        "jwt.",   "tls.client.", "standing"};
+    static const char *const known[] = {
+        "method", "path", "host",     "user",         "org",          "plan",        "header.",
+        "path.",  "jwt.", "standing", "client.class", "client.score", "tls.client.", "challenge"};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         size_t size = strlen(known[i]);
         if (strncmp(name, known[i], size) == 0 && (known[i][size - 1] == '.' || !name[size]))

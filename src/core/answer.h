@@ -75,6 +75,29 @@ struct weir_answer_standing {
         content_type; /* refused: of that answer; data == NULL: problem details */
 };
 
+/* What the score of a client says of it. */
+enum weir_class {
+    WEIR_CLASS_LEGITIMATE,
+    WEIR_CLASS_SUSPICIOUS,
+    WEIR_CLASS_MALICIOUS,
+    WEIR_CLASSES
+};
+
+/* A signal of `score:`, and what it adds where it holds. */
+struct weir_answer_signal {
+    struct weir_bytes name;
+    uint16_t add;
+};
+#define WEIR_SIGNALS_MAX 32
+
+/* The caller's score (`score:`). Texts belong to the rules. */
+struct weir_answer_score {
+    struct weir_bytes class; /* "suspicious"; data == NULL: the rules keep no scores */
+    uint16_t score;
+    uint32_t held;                            /* signals that hold, a bit each */
+    const struct weir_answer_signal *signals; /* with `debug: true`; else NULL */
+};
+
 /* What `denied_by` is called where the caller's standing denies. */
 #define WEIR_ANSWER_BY_STANDING "standing"
 
@@ -92,6 +115,7 @@ struct weir_answer {
     uint8_t action;          /* enum weir_action; NONE also where no limit of the rules has steps or
                                 shapes its denials */
     struct weir_answer_standing standing;
+    struct weir_answer_score score;
     uint16_t count;
     const struct weir_reject *reject; /* how the limit to blame shapes the denial
                                          (rules/actions/reject.h); NULL: it does not */

@@ -135,6 +135,19 @@ static void answer_standing(const struct weir_decision *decision, struct weir_an
     answer->retry_after_ns = ends ? standing->ends_ns : WEIR_NEVER;
 }
 
+/* The caller's score, where the rules keep one. */
+static void answer_score(const struct weir_decision *decision, struct weir_answer *answer)
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    const struct weir_score_info *info = weir_rules_score(entry->generation->rules);
+    struct weir_answer_score *score = &answer->score;
+    const char *class = weir_class_name(entry->score.class);
+    score->class = (struct weir_bytes){class, strlen(class)};
+    score->score = entry->score.score;
+    score->held = entry->score.held;
+    score->signals = info->debug ? info->signals : NULL;
+}
+
 /* The request's retry. Under QUOTA one admitted check is enough, so the soonest counts. */
 static uint64_t retry_after(const struct weir_decision *decision, const struct weir_answer *answer)
 {
@@ -265,6 +278,9 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
     answer->standing.refused = false;
     if (__builtin_expect(weir_entry_of(decision)->stands, 0))
         answer_standing(decision, answer);
+    answer->score.class.data = NULL;
+    if (__builtin_expect(weir_entry_of(decision)->score.found, 0))
+        answer_score(decision, answer);
     answer->action = WEIR_ACTION_NONE;
     answer->reject = NULL;
     const struct weir_generation *generation = weir_entry_of(decision)->generation;

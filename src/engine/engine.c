@@ -256,6 +256,14 @@ void weir_engine_keep_identity(struct weir_entry *entry, const struct weir_ident
     entry->identity.plan = keep_name(&entry->decision, identity->plan);
 }
 
+/* Only requests are a part of how clients behave. */
+static uint8_t behaves(const struct weir_decision *decision)
+{
+    return decision->op == WEIR_OP_DECIDE ? RULES_BEHAVES_COUNT
+           : decision->op == WEIR_OP_PEEK ? RULES_BEHAVES_LOOK
+                                          : RULES_BEHAVES_RECALL;
+}
+
 int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
                          struct weir_rules_query *query)
 {
@@ -268,6 +276,11 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     entry->strike_count = 0;
     entry->stands = false;
     entry->class = 0;
+    if (__builtin_expect(generation->scores, 0)) {
+        query->score = &entry->score;
+        entry->score.found = false;
+        query->behaves = behaves(&entry->decision);
+    }
     query->map = engine->standing;
     query->standing = &entry->standing;
     query->strikes = engine->strikes && generation->strikes ? &engine->struck : NULL;
@@ -313,6 +326,7 @@ int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *de
         set_time(engine, &query);
     if (__builtin_expect(entry->lookup != NULL, 0))
         weir_lookup_end(engine, entry);
+    entry->score.found = entry->score.counted = false;
     int err = weir_engine_evaluate(engine, entry, &query);
     if (__builtin_expect(err == WEIR_ERR_PENDING, 0))
         err = weir_lookup_begin(engine, entry, &query);
@@ -405,6 +419,12 @@ const struct weir_caller_standing *weir_decision_standing(const struct weir_deci
     return entry->stands ? &entry->standing : NULL;
 }
 
+const struct weir_caller_score *weir_decision_score(const struct weir_decision *decision)
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    return entry->score.found ? &entry->score : NULL;
+}
+
 struct weir_bytes weir_decision_keep(struct weir_decision *decision, struct weir_bytes bytes)
 {
     struct weir_entry *entry = weir_entry_of(decision);
@@ -468,6 +488,11 @@ const struct weir_token_counters *weir_engine_tokens(const struct weir_engine *e
 const struct weir_standing_refusals *weir_engine_standing_refusals(const struct weir_engine *engine)
 {
     return &engine->standing_refusals;
+}
+
+const struct weir_score_counters *weir_engine_scores(const struct weir_engine *engine)
+{
+    return &engine->scores;
 }
 
 struct weir_top_denied *weir_engine_top_denied(const struct weir_engine *engine)

@@ -51,6 +51,7 @@
 #include "rules/identity/tokens.h"
 #include "rules/match/key_values.h"
 #include "rules/rules.h"
+#include "rules/score/score.h"
 #include "store/store.h"
 
 struct weir_engine;
@@ -274,6 +275,17 @@ struct weir_standing_refusals {
 };
 const struct weir_standing_refusals *
 weir_engine_standing_refusals(const struct weir_engine *engine);
+
+/* The score of the caller of a decision that the rules have filled; NULL: the rules keep none, or
+ * refuse the caller for its standing. Valid until it is released. */
+struct weir_caller_score;
+const struct weir_caller_score *weir_decision_score(const struct weir_decision *decision);
+
+/* Requests by the class of their caller, this worker's; peeks are not counted. */
+struct weir_score_counters {
+    _Atomic uint64_t requests[WEIR_CLASSES];
+};
+const struct weir_score_counters *weir_engine_scores(const struct weir_engine *engine);
 
 /* What became of tokens that requests came with, this worker's. */
 const struct weir_token_counters *weir_engine_tokens(const struct weir_engine *engine);

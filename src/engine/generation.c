@@ -113,6 +113,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->tries = weir_rules_any_candidate(rules);
     g->acts = weir_rules_acts(rules);
     g->strikes = weir_rules_penalty_count(rules) > 0;
+    g->scores = weir_rules_score(rules);
     bool keeps_classes = before && same_classes(before->rules, rules);
     for (uint32_t i = 0; i < count; i++) {
         struct weir_rule_info info;

@@ -38,6 +38,7 @@ struct weir_generation {
     bool tries;   /* weir_rules_any_candidate */
     bool acts;    /* weir_rules_acts */
     bool strikes; /* weir_rules_penalty_count */
+    bool scores;  /* weir_rules_score */
     struct weir_rule_view {
         struct weir_bytes name;
         struct weir_tally *tally;

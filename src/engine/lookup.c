@@ -32,6 +32,7 @@ static struct weir_lookup *copy_request(struct weir_engine *engine,
     lookup->client = request->client;
     lookup->trusted = request->trusted;
     lookup->cost = request->cost;
+    lookup->fields = request->fields;
     lookup->resting = query->resting;
     lookup->now_ns = query->now_ns;
     lookup->count = request->count;
@@ -84,6 +85,7 @@ static int apply_again(struct weir_engine *engine, struct weir_lookup *lookup)
     request.client = lookup->client;
     request.trusted = lookup->trusted;
     request.cost = lookup->cost;
+    request.fields = lookup->fields;
     request.count = lookup->count;
     memcpy(request.values, lookup->values, lookup->count * sizeof *lookup->values);
     struct weir_rules_query query = {.request = &request,

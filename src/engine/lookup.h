@@ -50,6 +50,7 @@ struct weir_lookup {
     /* The request, whose values point behind them. */
     struct weir_address client;
     bool trusted;
+    uint8_t fields; /* enum weir_fields */
     uint64_t cost, resting, now_ns;
     uint16_t count;
     struct weir_bytes values[];

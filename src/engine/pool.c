@@ -71,6 +71,7 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     entry->trial_live = 0;
     entry->state = WEIR_ENTRY_TAKEN;
     entry->keeps = entry->local = entry->live_denied = entry->stands = false;
+    entry->score.found = entry->score.counted = false;
     entry->identity = (struct weir_identity){{NULL, 0}, {NULL, 0}, {NULL, 0}};
     return entry;
 }

@@ -23,6 +23,7 @@
 #include "rules/match/checks.h"
 #include "rules/match/standing.h"
 #include "rules/match/strikes.h"
+#include "rules/score/score.h"
 
 enum weir_entry_state {
     WEIR_ENTRY_FREE,
@@ -56,6 +57,8 @@ struct weir_entry {
     bool stands;        /* the caller's standing is another than good: `standing` is valid */
     uint8_t class;      /* 1 + the class of the request; 0: no limit of it has `shed` */
     uint8_t trial_live; /* of a candidate's: how many of its last checks are the live limit's */
+    struct weir_caller_score
+        score; /* not `found`: the rules keep none, or have refused the caller */
     const struct weir_store *lender; /* of the lease that it asks for; else not valid */
     uint8_t strike_count;            /* what strikes it may be: 0: none */
     struct weir_strike *strikes;     /* in scratch; not valid where there is none */

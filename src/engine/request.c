@@ -85,6 +85,8 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
     d->denied_by = UINT16_MAX;
     if (__builtin_expect(entry->stands, 0))
         conclude_standing(engine, entry);
+    if (__builtin_expect(entry->score.found, 0) && d->op == WEIR_OP_DECIDE)
+        weir_count(&engine->scores.requests[entry->score.class], 1);
     if (__builtin_expect(entry->borrow != NULL, 0))
         weir_borrow_decided(entry);
     if (d->op == WEIR_OP_DECIDE)

@@ -42,6 +42,7 @@ struct weir_engine {
 
     const struct weir_standing *standing; /* NULL: no caller has a standing */
     struct weir_standing_refusals standing_refusals;
+    struct weir_score_counters scores;
 
     struct weir_directory *directory; /* NULL: no caller is in Redis */
     uint32_t looking;                 /* decisions that wait for it */

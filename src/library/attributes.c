@@ -65,6 +65,7 @@ int weir_attributes_add(struct weir_attributes *attributes, const char *name)
 static bool is_said(const char *name)
 {
     return strcmp(name, "standing") != 0 && strcmp(name, "challenge") != 0 &&
+           strcmp(name, "client.score") != 0 && strcmp(name, "client.class") != 0 &&
            strncmp(name, "jwt.", 4) != 0 && strncmp(name, "tls.client.", 11) != 0;
 }
 
@@ -92,6 +93,9 @@ void weir_attributes_map(const struct weir_attributes *attributes, const struct 
 {
     map->count = attributes->count;
     map->generation = generation;
-    for (unsigned i = 0; i < map->count; i++)
-        map->attribute[i] = (int16_t)weir_attributes_find(rules, attributes->names[i]);
+    for (unsigned i = 0; i < map->count; i++) {
+        const char *name = attributes->names[i];
+        map->attribute[i] = (int16_t)weir_attributes_find(rules, name);
+        map->field[i] = strncmp(name, HEADER_PREFIX, sizeof HEADER_PREFIX - 1) == 0;
+    }
 }

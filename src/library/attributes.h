@@ -28,6 +28,7 @@ struct weir_attributes {
 struct weir_attribute_map {
     uint32_t generation, count;
     int16_t attribute[WEIR_HANDLES_MAX];
+    bool field[WEIR_HANDLES_MAX]; /* of handles of header fields */
 };
 
 void weir_attributes_open(struct weir_attributes *attributes);

@@ -121,6 +121,8 @@ static int fill_request(const struct weir *weir, struct weir_lane *lane,
         if (value->attribute < 0 || (unsigned)value->attribute >= map->count)
             continue;
         int attribute = map->attribute[value->attribute];
+        if (map->field[value->attribute])
+            request->fields = WEIR_FIELDS_ALL; /* one says that the caller knows them */
         if (attribute < 0)
             continue;
         if (attribute != WEIR_ATTR_CLIENT_IP)

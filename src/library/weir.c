@@ -247,6 +247,7 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
                 forget(rules, weir->table);
         }
         if (err == 0) {
+            weir_rules_inherit(rules, before);
             err = weir_engine_slots_set_rules(&weir->lanes, rules, lists);
             if (err == 0) /* else some lane has them still */
                 forget(before, weir->table);
@@ -270,6 +271,8 @@ static int fill_request(struct weir_request *request, const struct weir_rules *r
     for (size_t i = 0; i < count; i++) {
         const char *value = attributes[i].value;
         int attribute = weir_attributes_find(rules, attributes[i].name);
+        if (strncasecmp(attributes[i].name, "header.", strlen("header.")) == 0)
+            request->fields = WEIR_FIELDS_ALL; /* one says that the caller knows them */
         if (attribute < 0 || !value)
             continue;
         size_t size = strlen(value);

@@ -38,6 +38,7 @@ enum rules_part_kind {
     RULES_PART_PATH,    /* patterns */
     RULES_PART_ADDRESS, /* prefixes of client.ip */
     RULES_PART_CAPTURE, /* a segment that a pattern named: globs */
+    RULES_PART_SPECIAL, /* one of those above with `absent`, `not` or `at_least` */
 };
 
 /* The index of an atom in a part whose atoms are not in ascending order. */
@@ -50,8 +51,13 @@ struct rules_place {
  * tests each of them once. */
 struct rules_part {
     uint8_t kind;
-    bool globs;  /* some value is one: the index cannot use the part */
-    bool secret; /* shown only as SHA-256 */
+    uint8_t of;        /* SPECIAL: the kind of its values */
+    bool globs;        /* some value is one: the index cannot use the part */
+    bool secret;       /* shown only as SHA-256 */
+    bool absent;       /* SPECIAL: one of the values is `absent` */
+    bool negated;      /* SPECIAL: present, but none of the values */
+    uint8_t told_by;   /* SPECIAL: how its absence is known; see match/special.h */
+    uint16_t at_least; /* SPECIAL: of client.score, which has no values then; 0: it has */
     uint16_t attribute;
     uint32_t count;
     const uint32_t *atoms;            /* RULES_NONE for a glob */
@@ -129,6 +135,7 @@ struct rules_rule {
     const struct rules_loan *loan;  /* from its pool; NULL: it borrows nothing */
     struct rules_loan *lends;       /* as a pool; NULL: nothing */
     const uint8_t *by_standing;     /* its scale in percent, by level; NULL: 100 % for all */
+    const uint8_t *by_class;        /* the same by class of the score (score/score.h) */
     const uint8_t *shed; /* by class, the percentage that it may use (charge/priority.h); NULL: all
                             classes may use all */
     const struct weir_steps *steps;   /* actions/steps.h; NULL: none */
@@ -141,6 +148,7 @@ struct rules_rule {
     uint8_t flags;    /* of its checks */
     uint8_t enforce;  /* percent of the keys that it may deny; shadow for the others */
     bool personal;    /* callers may have rates of their own */
+    bool scaled;      /* some keyword scales it: see join_scales in match/checks.c */
     bool for_trusted; /* its match says which standing, and so may apply to trusted callers */
     uint8_t prefix_size, tag_count;
     uint8_t tag[RULES_KEY_MAX]; /* hash_tag: which of its key's attributes, in the file's order */
@@ -182,6 +190,7 @@ struct rules_named_schedule {
 
 struct rules_jwt;
 struct rules_priority;
+struct rules_score;
 
 /* `answer` of `standing`: the answer to a refused caller. */
 struct rules_refusal {
@@ -193,6 +202,7 @@ struct rules_refusal {
 struct rules_standing {
     struct rules_rule *kinds; /* of each of settings.standing.kinds: a key of its attribute alone */
     struct rules_refusal suspended, revoked;
+    const char *list_names[WEIR_STANDING_LISTS_MAX]; /* of settings.standing.lists */
 };
 
 /* One of `penalties`. */
@@ -244,6 +254,7 @@ struct weir_rules {
     struct rules_keys keys;
     struct rules_jwt *jwt;           /* NULL: no token is read */
     struct rules_priority *priority; /* NULL: requests have no classes */
+    struct rules_score *score;       /* score/score.h; NULL: callers have no scores */
     struct rules_standing standing;
     struct rules_penalty *penalties;
     uint32_t penalty_count;

@@ -32,13 +32,24 @@ enum weir_attribute {
     WEIR_ATTR_TLS_NAME, /* tls.client.name, tls.client.cn: of the certificate of the connection's
                            peer; no request can set them */
     WEIR_ATTR_TLS_CN,
-    WEIR_ATTR_CHALLENGE,   /* not in `values`: made by the rules; no request can set it */
+    WEIR_ATTR_CHALLENGE, /* not in `values`: made by the rules; no request can set it */
+    WEIR_ATTR_SCORE,     /* client.score, client.class: likewise */
+    WEIR_ATTR_CLASS,
     WEIR_ATTR_FIRST_NAMED, /* header.*, and any other name: from here on */
+};
+
+/* Which header fields a request has values for, if it has them: only then is a field without a
+ * value known to be absent. */
+enum weir_fields {
+    WEIR_FIELDS_NONE, /* none: its front end knows of no fields */
+    WEIR_FIELDS_LOG,  /* User-Agent and Referer: a line of an access log */
+    WEIR_FIELDS_ALL,
 };
 
 struct weir_request {
     struct weir_address client;
     bool trusted;   /* its sender may set its class: see weir_listener_trusts */
+    uint8_t fields; /* enum weir_fields */
     uint64_t cost;  /* 1 unless the request says otherwise; multiplies a limit's `cost` */
     uint16_t count; /* values[0..count) are set; those beyond are absent */
     struct weir_bytes values[WEIR_ATTRIBUTES_MAX]; /* data == NULL: absent */

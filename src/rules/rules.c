@@ -15,6 +15,7 @@
 #include "rules/load/document.h"
 #include "rules/load/load.h"
 #include "rules/problems.h"
+#include "rules/score/score.h"
 
 /* --- Loading ---------------------------------------------------------------------------------- */
 
@@ -129,6 +130,7 @@ void weir_rules_unref(struct weir_rules *rules)
     rules_address_trie_free(&rules->addresses);
     rules_index_free(&rules->index);
     rules_jwt_free(rules->jwt);
+    rules_score_free(rules->score);
     rules_arena_free(&rules->arena);
     free(rules);
 }
@@ -293,7 +295,8 @@ int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_
     uint32_t number =
         rules_string_map_find(&rules->attributes, 0, rules_text_hash(name, size), name, size);
     bool claim = number != RULES_NONE && rules->jwt && rules->jwt->claim_of[number] != 0;
-    bool made = claim || number == WEIR_ATTR_STANDING || number == WEIR_ATTR_CHALLENGE;
+    bool made = claim || number == WEIR_ATTR_STANDING || number == WEIR_ATTR_CHALLENGE ||
+                number == WEIR_ATTR_SCORE || number == WEIR_ATTR_CLASS;
     return number == RULES_NONE || made ? -1 : (int)number;
 }
 
@@ -407,7 +410,7 @@ uint32_t weir_rules_span_percent(const struct weir_rules *rules)
 bool weir_rules_timed(const struct weir_rules *rules)
 {
     return rules->schedule_count > 0 || rules->jwt || rules->settings.standing.kinds_count > 0 ||
-           rules->settings.challenge.keys;
+           rules->settings.challenge.keys || rules->score;
 }
 
 void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct weir_moment *moment)
@@ -436,6 +439,7 @@ void weir_request_clear(struct weir_request *request, uint16_t count)
 {
     memset(&request->client, 0, sizeof(request->client));
     request->trusted = false;
+    request->fields = WEIR_FIELDS_NONE;
     request->cost = 1;
     request->count = count;
     memset(request->values, 0, count * sizeof(request->values[0]));

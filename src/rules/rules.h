@@ -109,7 +109,8 @@ struct weir_challenge_settings {
     const struct weir_challenge_keys *keys; /* challenge/keys.h; NULL: there is no such section */
     struct weir_bytes cookie;               /* its name; NUL-terminated */
     uint64_t life_ns;                       /* of tokens */
-    uint8_t difficulty;                     /* of puzzles, in bits */
+    uint8_t difficulty[WEIR_CLASSES];       /* of puzzles, in bits, by class of the client */
+    bool by_class;                          /* it differs, and so asks for the client's score */
     bool secure;                            /* the cookie goes over TLS only */
 };
 struct weir_settings {
@@ -168,8 +169,9 @@ int weir_rules_distinct(struct weir_rules *rules, uint32_t *limits, uint32_t *sp
     __attribute__((warn_unused_result));
 
 /* The number of an attribute that some rule reads, or -1: also of claims ("jwt.…"), `standing`,
- * `challenge`, which no request can say. Names: "method", "header.x-api-key" (header names
- * lower-cased), any other for the attributes of a check request. O(1). */
+ * `challenge`, `client.score`, `client.class`, which no request can say. Names: "method",
+ * "header.x-api-key" (header names lower-cased), any other for the attributes of a check request.
+ * O(1). */
 int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size);
 /* The same for a header's field name of any case, without its "header." prefix. */
 int weir_rules_header(const struct weir_rules *rules, const char *name, size_t size);
@@ -234,8 +236,8 @@ struct weir_moment {
 };
 void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct weir_moment *moment);
 
-/* Whether a limit has a schedule, tokens are read (`jwt`, `challenge`), or standing is looked up:
- * else a request's time plays no part. */
+/* Whether a limit has a schedule, tokens are read (`jwt`, `challenge`), standing is looked up, or
+ * clients have scores: else a request's time plays no part. */
 bool weir_rules_timed(const struct weir_rules *rules);
 
 /* Whether tokens are read (`jwt`): then requests had better have a memory of them

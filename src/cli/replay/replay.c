@@ -18,6 +18,7 @@
 #include "cli/replay/lines.h"
 #include "cli/replay/outcomes.h"
 #include "cli/replay/penalties.h"
+#include "cli/replay/pressure/classes.h"
 #include "cli/replay/report.h"
 #include "cli/replay/request.h"
 #include "cli/replay/state.h"
@@ -45,6 +46,7 @@ struct replay {
     struct replay_decisions *decisions; /* NULL: not asked for */
     struct replay_outcomes *outcomes;
     struct replay_trials *trials;
+    struct replay_classes *classes;     /* NULL: the rules keep no scores */
     struct replay_health *health;       /* NULL: no limit follows a controller */
     struct replay_penalties *penalties; /* NULL: the rules have none */
     struct weir_decision *ended;        /* of the current line: its outcome may be a strike */
@@ -181,6 +183,9 @@ static void take_decision(void *context, struct weir_decision *decision)
         replay_outcomes_add(replay->outcomes, decision, replay->now_ns, replay->request.latency_ns,
                             replay->request.status) < 0)
         replay->error = WEIR_ERR_MEMORY;
+    if (replay->classes && !replay->request.dry_run &&
+        replay_classes_add(replay->classes, decision) < 0)
+        replay->error = WEIR_ERR_MEMORY;
     if (replay->health && !replay->request.dry_run &&
         replay_health_add(replay->health, decision, replay->now_ns, replay->request.latency_ns,
                           replay->request.status) < 0)
@@ -251,12 +256,12 @@ static int replay_line(void *context, const struct replay_line *line, struct wei
     struct weir_decision *decision = weir_engine_take(replay->engine);
     if (!decision)
         return WEIR_ERR_FULL;
+    if (replay->request.dry_run)
+        decision->op = WEIR_OP_PEEK;
     if (apply(replay, decision, reason) < 0) {
         weir_engine_release(replay->engine, decision);
         return REPLAY_MALFORMED;
     }
-    if (replay->request.dry_run)
-        decision->op = WEIR_OP_PEEK;
     if (replay->request.status != 0)
         replay_outcomes_expect(replay->outcomes, decision, replay->request.request.cost,
                                replay->request.status);
@@ -351,9 +356,10 @@ static int open_replay(struct replay *replay)
     replay->trace = replay_trace_open(options->traces, options->trace_count, options->format);
     replay->tally = replay_tally_open(weir_rules_count(replay->rules), options->keys_max);
     replay->trials = replay_trials_open(replay->rules, options->keys_max);
+    int error = replay_classes_open(&replay->classes, replay->rules, options->keys_max);
     if (options->compare)
         replay->compare = replay_compare_open(replay->rules);
-    if (!replay->trace || !replay->tally || !replay->trials ||
+    if (error < 0 || !replay->trace || !replay->tally || !replay->trials ||
         (options->compare && !replay->compare)) {
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
         return -1;
@@ -390,6 +396,7 @@ static void close_replay(struct replay *replay)
 {
     replay_compare_close(replay->compare);
     replay_trials_close(replay->trials);
+    replay_classes_close(replay->classes);
     replay_tally_close(replay->tally);
     replay_trace_close(replay->trace);
     replay_outcomes_close(replay->outcomes);
@@ -414,6 +421,8 @@ static void report(const struct replay *replay)
     replay_report_print(out, &replay->totals, replay->rules, replay->tally, replay->engine,
                         options->top);
     replay_trials_print(replay->trials, out);
+    if (replay->classes)
+        replay_classes_print(replay->classes, out);
     if (replay->health)
         replay_health_print(replay->health, out);
     if (replay->penalties)

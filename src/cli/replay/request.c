@@ -78,6 +78,7 @@ int replay_request_fill(struct replay_request *out, const struct weir_rules *rul
     request->values[WEIR_ATTR_HOST] = check->host;
     if (check->ip.data && weir_address_parse(&request->client, check->ip.data, check->ip.size) < 0)
         return refuse(reason, WEIR_ERR_SYNTAX, "ip", "not an IP address");
+    request->fields = check->has_headers ? WEIR_FIELDS_ALL : WEIR_FIELDS_NONE;
     int error = fill_headers(out, rules, check, reason);
     return error < 0 ? error : fill_attributes(request, rules, check, reason);
 }
@@ -139,6 +140,7 @@ static int parse_access(struct replay_request *out, const struct weir_rules *rul
     request->values[WEIR_ATTR_METHOD] = access.method;
     request->values[WEIR_ATTR_PATH] = access.target;
     request->values[WEIR_ATTR_USER] = access.user;
+    request->fields = access.combined ? WEIR_FIELDS_LOG : WEIR_FIELDS_NONE;
     int agent = weir_rules_header(rules, "user-agent", strlen("user-agent"));
     int referer = weir_rules_header(rules, "referer", strlen("referer"));
     if (agent >= 0)

@@ -13,6 +13,7 @@
 #include "rules/file.h"
 #include "rules/load/attributes.h"
 #include "rules/load/settings.h"
+#include "rules/score/score.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define LIFE_MIN_NS (60 * NS_PER_S) /* shorter, and clients do little else than solve puzzles */
@@ -91,10 +92,33 @@ static void load_cookie(struct rules_loader *loader, const struct rules_node *ro
 static void load_difficulty(struct rules_loader *loader, const struct rules_node *node,
                             struct weir_challenge_settings *settings)
 {
-    uint64_t difficulty;
-    if (rules_read_number(loader, node, "difficulty", 1, WEIR_CHALLENGE_DIFFICULTY_MAX,
-                          &difficulty))
-        settings->difficulty = (uint8_t)difficulty;
+    struct rules_field fields[WEIR_CLASSES];
+    uint64_t difficulty = DIFFICULTY;
+    bool single = node->kind != RULES_MAP;
+    for (unsigned i = 0; i < WEIR_CLASSES; i++)
+        fields[i] = (struct rules_field){weir_class_name((uint8_t)i), NULL, single ? node : NULL};
+    if (!single && !rules_fields(loader, node, "difficulty", fields, WEIR_CLASSES))
+        return;
+    if (!single)
+        loader->difficulty = node;
+    settings->by_class = !single;
+    for (unsigned i = 0; i < WEIR_CLASSES && (i == 0 || !single); i++)
+        if (!fields[i].value)
+            rules_problem(loader, node, "`difficulty` needs one for each class; `%s` is missing",
+                          fields[i].name);
+        else if (rules_read_number(loader, fields[i].value, "difficulty", 1,
+                                   WEIR_CHALLENGE_DIFFICULTY_MAX, &difficulty))
+            settings->difficulty[i] = (uint8_t)difficulty;
+    for (unsigned i = 1; i < WEIR_CLASSES && single; i++)
+        settings->difficulty[i] = settings->difficulty[0];
+}
+
+void rules_check_difficulty(struct rules_loader *loader)
+{
+    if (loader->difficulty && !loader->score)
+        rules_problem(loader, loader->difficulty,
+                      "a `difficulty` for each class needs the section `score:`, which says the "
+                      "class of a client; without it, write one number");
 }
 
 /* The attributes that carry tokens, so that front ends hand them over. */
@@ -118,7 +142,7 @@ void rules_load_challenge(struct rules_loader *loader, const struct rules_node *
     struct weir_challenge_settings *settings = &loader->rules->settings.challenge;
     bool far;
     settings->life_ns = LIFE_NS;
-    settings->difficulty = DIFFICULTY;
+    memset(settings->difficulty, DIFFICULTY, sizeof(settings->difficulty));
     settings->secure = true;
     loader->challenge = true;
     if (!rules_fields(loader, node, "`challenge`", fields, COUNT))

@@ -8,6 +8,9 @@
 /* Takes the value of the key. Comes before the limits, which may name the attribute. */
 void rules_load_challenge(struct rules_loader *loader, const struct rules_node *node);
 
+/* Whether a `difficulty` for each class has classes. Comes after all sections. */
+void rules_check_difficulty(struct rules_loader *loader);
+
 /* Whether the attribute with this number may be named here: `challenge` needs the section. False
  * after a problem. */
 bool rules_check_challenge(struct rules_loader *loader, const struct rules_node *node,

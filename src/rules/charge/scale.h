@@ -15,6 +15,7 @@ enum weir_scale_cause {
     WEIR_SCALE_BY_PRIORITY,  /* shed */
     WEIR_SCALE_BY_ADAPTIVE,  /* adaptive */
     WEIR_SCALE_BY_STANDING,  /* by_standing */
+    WEIR_SCALE_BY_CLASS,     /* by_class, of the score */
     WEIR_SCALE_BY_CHALLENGE, /* a step with `challenge`, for requests that have not passed one */
     WEIR_SCALE_CAUSES
 };

@@ -9,6 +9,7 @@
 #include "rules/challenge/section.h"
 #include "rules/identity/jwt.h"
 #include "rules/load/numbers.h"
+#include "rules/score/section.h"
 
 static const char *const fixed_names[WEIR_ATTR_FIRST_NAMED] = {
     [WEIR_ATTR_METHOD] = "method",
@@ -22,6 +23,8 @@ static const char *const fixed_names[WEIR_ATTR_FIRST_NAMED] = {
     [WEIR_ATTR_TLS_NAME] = "tls.client.name",
     [WEIR_ATTR_TLS_CN] = "tls.client.cn",
     [WEIR_ATTR_CHALLENGE] = "challenge",
+    [WEIR_ATTR_SCORE] = "client.score",
+    [WEIR_ATTR_CLASS] = "client.class",
 };
 
 bool rules_fixed_attributes(struct rules_loader *loader)
@@ -173,8 +176,11 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
         name.data = lower;
     uint32_t known = rules_string_map_find(
         &rules->attributes, 0, rules_text_hash(name.data, name.size), name.data, name.size);
-    if (known != RULES_NONE)
-        return rules_check_challenge(loader, node, (uint16_t)known) ? (int)known : -1;
+    if (known != RULES_NONE) {
+        bool may = rules_check_challenge(loader, node, (uint16_t)known) &&
+                   rules_check_score(loader, node, (uint16_t)known);
+        return may ? (int)known : -1;
+    }
     bool of_token = name.size >= 4 && memcmp(name.data, "jwt.", 4) == 0;
     int claim = -1;
     if (of_token)

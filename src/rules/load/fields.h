@@ -43,9 +43,12 @@ struct rules_loader {
     bool classes_ranked; /* the classes of `priority` are given from more to less important */
     bool callers;        /* the file has callers, who may have overrides */
     bool challenge;      /* the file has the section `challenge` */
-    const struct rules_node *timezone;  /* of the file; NULL: UTC */
-    const struct rules_node *redis;     /* the key `redis` of `store`; NULL: no shared store */
-    struct weir_path_pattern *patterns; /* of the limit that is being loaded, in scratch */
+    bool score;          /* the file has the section `score` */
+    bool scoring; /* the section `score` is being loaded: its signals cannot read the score */
+    const struct rules_node *difficulty; /* of `challenge`, where it is one for each class */
+    const struct rules_node *timezone;   /* of the file; NULL: UTC */
+    const struct rules_node *redis;      /* the key `redis` of `store`; NULL: no shared store */
+    struct weir_path_pattern *patterns;  /* of the limit that is being loaded, in scratch */
     uint32_t pattern_count;
     uint32_t globs_only;            /* limits that only a glob can find */
     uint32_t always;                /* checks that every request gets */

@@ -20,6 +20,7 @@
 #include "rules/load/pressure/standing.h"
 #include "rules/load/rate.h"
 #include "rules/load/sharing.h"
+#include "rules/score/section.h"
 
 /* --- `candidate` ------------------------------------------------------------------------------ */
 
@@ -391,6 +392,7 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_RESERVE] = "reserve",
         [RULES_LIMIT_POOL] = "pool",
         [RULES_LIMIT_BY_STANDING] = "by_standing",
+        [RULES_LIMIT_BY_CLASS] = "by_class",
         [RULES_LIMIT_SHED] = "shed",
         [RULES_LIMIT_ADAPTIVE] = "adaptive",
         [RULES_LIMIT_STEPS] = "steps",
@@ -427,12 +429,16 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
         load_warn(loader, fields, rule);
     if (fields[RULES_LIMIT_BY_STANDING].value)
         rules_load_by_standing(loader, fields, rule);
+    if (fields[RULES_LIMIT_BY_CLASS].value)
+        rules_load_by_class(loader, fields, rule);
     if (fields[RULES_LIMIT_SHED].value)
         rules_load_shed(loader, fields, rule);
     if (fields[RULES_LIMIT_STEPS].value)
         rules_load_steps(loader, fields, rule);
     if (fields[RULES_LIMIT_REJECT].value)
         rules_load_reject(loader, &fields[RULES_LIMIT_REJECT], rule);
+    rule->scaled =
+        rule->by_standing || rule->by_class || rule->shed || rule->adaptive != 0 || rule->steps;
     count_always(loader, node, rule);
 }
 

@@ -24,6 +24,7 @@
 #include "rules/load/pressure/standing.h"
 #include "rules/load/settings.h"
 #include "rules/load/sharing.h"
+#include "rules/score/section.h"
 
 /* The keys of the file, in the order of `top_names`. */
 enum top_field {
@@ -49,6 +50,7 @@ enum top_field {
     TOP_STANDING,
     TOP_CHALLENGE,
     TOP_PENALTIES,
+    TOP_SCORE,
     TOP_FIELDS,
 };
 
@@ -59,7 +61,7 @@ static const char *const top_names[TOP_FIELDS] = {
     "version",      "server",     "state",     "headers",   "identify", "keys",
     "default_plan", "plans",      "limits",    "jwt",       "store",    "idempotency",
     "envoy",        "identities", "timezone",  "webhook",   "paths",    "priority",
-    "adaptive",     "standing",   "challenge", "penalties",
+    "adaptive",     "standing",   "challenge", "penalties", "score",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -134,6 +136,9 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_load_priority(loader, fields[TOP_PRIORITY].value); /* before the limits: `shed` */
     if (fields[TOP_STANDING].value && !loader->no_memory)
         rules_load_standing(loader, fields[TOP_STANDING].value); /* after what makes secrets */
+    if (fields[TOP_SCORE].value && !loader->no_memory)
+        rules_load_score(loader, fields[TOP_SCORE].value); /* after its lists, before the limits */
+    rules_check_difficulty(loader);
     if (!fields[TOP_LIMITS].value)
         rules_problem(loader, root, "`limits` is missing; write `limits: []` for none");
     else if (!loader->no_memory)

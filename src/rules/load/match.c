@@ -12,10 +12,13 @@
 #include "rules/challenge/section.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
+#include "rules/load/pressure/match_list.h"
 #include "rules/load/pressure/standing.h"
 #include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules/match/pattern.h"
+#include "rules/match/special.h"
+#include "rules/score/section.h"
 
 #define WANTED_MAX 200 /* bytes of a part's values shown to people */
 
@@ -42,10 +45,11 @@ static struct weir_bytes unescape(struct rules_loader *loader, struct weir_bytes
     return (struct weir_bytes){kept, used};
 }
 
-static const char *wanted_text(struct rules_loader *loader, const struct rules_items *items)
+static const char *wanted_text(struct rules_loader *loader, const struct rules_part *part,
+                               const struct rules_items *items)
 {
-    char text[WANTED_MAX];
-    size_t used = 0;
+    char text[WANTED_MAX] = "not ";
+    size_t used = part->negated ? strlen(text) : 0;
     for (uint32_t i = 0; i < items->count && items->items[i]->kind == RULES_SCALAR; i++) {
         struct rules_quote quote;
         int size = snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? ", " : "",
@@ -60,8 +64,8 @@ static const char *wanted_text(struct rules_loader *loader, const struct rules_i
     return rules_keep_text(loader, text, used);
 }
 
-static uint32_t literal_atom(struct rules_loader *loader, uint16_t attribute,
-                             struct weir_bytes value)
+uint32_t rules_literal_atom(struct rules_loader *loader, uint16_t attribute,
+                            struct weir_bytes value)
 {
     struct weir_rules *rules = loader->rules;
     uint32_t atom =
@@ -159,6 +163,19 @@ static void load_captured(struct rules_loader *loader, const struct rules_node *
     part->globs = true;
 }
 
+/* `absent`, which is no value; where it is meant as one, it is written `\absent`. */
+static bool take_absent(struct rules_loader *loader, const struct rules_node *node,
+                        struct rules_part *part, struct weir_bytes text)
+{
+    if (!weir_bytes_are(text, "absent"))
+        return false;
+    if (part->attribute == WEIR_ATTR_STANDING || part->attribute == WEIR_ATTR_CLASS ||
+        part->attribute == WEIR_ATTR_SCORE)
+        rules_problem(loader, node, "`%s` is never absent", part->name);
+    part->absent = true;
+    return true;
+}
+
 /* One value of a part: a glob, or a literal with its atom. */
 static void load_value(struct rules_loader *loader, const struct rules_node *node,
                        struct rules_part *part, uint32_t *atoms, struct weir_bytes *values)
@@ -171,6 +188,8 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
         load_captured(loader, node, part, text, values);
         return;
     }
+    if (take_absent(loader, node, part, text))
+        return;
     if (part->attribute == WEIR_ATTR_STANDING && !check_level(loader, node, text))
         return;
     struct weir_bytes value = {NULL, text.size};
@@ -198,9 +217,11 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
             good = rules_check_method(loader, node, value);
         else if (part->attribute == WEIR_ATTR_CHALLENGE)
             good = rules_check_challenge_value(loader, node, value);
+        else if (part->attribute == WEIR_ATTR_CLASS || part->attribute == WEIR_ATTR_SCORE)
+            good = rules_check_score_value(loader, node, part->attribute, value);
         if (!good)
             return;
-        atom = literal_atom(loader, part->attribute, value);
+        atom = rules_literal_atom(loader, part->attribute, value);
     }
     atoms[part->count] = atom;
     values[part->count++] = value;
@@ -293,9 +314,53 @@ static void sort_places(struct rules_loader *loader, struct rules_part *part, co
     part->places = places;
 }
 
+static void make_special(struct rules_loader *loader, struct rules_part *part)
+{
+    part->of = part->kind;
+    part->kind = RULES_PART_SPECIAL;
+    part->told_by = rules_told_by(loader->rules, part->attribute);
+}
+
+/* `{ not: … }`: returns the values that must not hold. `{ at_least: 45 }`: NULL, as there are none.
+ * NULL after a problem, too. */
+static const struct rules_node *load_special(struct rules_loader *loader,
+                                             const struct rules_node *node, struct rules_part *part)
+{
+    struct rules_field fields[] = {{"not", NULL, NULL}, {"at_least", NULL, NULL}};
+    uint64_t least = 0;
+    if (!rules_fields(loader, node, "a value of a match", fields, 2))
+        return NULL;
+    part->negated = fields[0].value;
+    if (fields[1].value && part->attribute != WEIR_ATTR_SCORE) {
+        rules_problem(loader, fields[1].key, "`at_least` is for `client.score` only");
+    } else if (fields[1].value && fields[0].value) {
+        rules_problem(loader, fields[1].key, "give `not` or `at_least`, not both");
+    } else if (fields[1].value) {
+        if (!rules_read_number(loader, fields[1].value, "at_least", 1, RULES_SCORE_MAX, &least))
+            return NULL;
+        char text[32];
+        int size = snprintf(text, sizeof(text), "at least %u", (unsigned)least);
+        part->at_least = (uint16_t)least;
+        part->wanted = rules_keep_text(loader, text, (size_t)size);
+        make_special(loader, part);
+    } else if (!fields[0].value) {
+        rules_problem(loader, node, "a value of a match is a text, a list, or `{ not: … }`");
+    } else if (fields[0].value->kind != RULES_MAP) {
+        return fields[0].value;
+    } else {
+        rules_problem(loader, fields[0].value, "`not` must be a value or a list of values");
+    }
+    return NULL;
+}
+
 static void load_part(struct rules_loader *loader, const struct rules_node *node,
                       struct rules_part *part)
 {
+    if (node->kind == RULES_MAP) {
+        node = load_special(loader, node, part);
+        if (!node)
+            return;
+    }
     struct rules_items items = rules_items_of(&node);
     if (items.count == 0) {
         rules_problem(loader, node, "`%s` is an empty list: nothing would match", part->name);
@@ -303,7 +368,7 @@ static void load_part(struct rules_loader *loader, const struct rules_node *node
     }
     uint32_t *atoms = rules_keep(loader, items.count * sizeof(*atoms));
     struct weir_bytes *values = rules_keep(loader, items.count * sizeof(*values));
-    part->wanted = wanted_text(loader, &items);
+    part->wanted = wanted_text(loader, part, &items);
     if (part->kind == RULES_PART_PATH)
         loader->patterns = rules_borrow(loader, items.count * sizeof(*loader->patterns));
     for (uint32_t i = 0; i < items.count && !loader->no_memory; i++)
@@ -319,6 +384,8 @@ static void load_part(struct rules_loader *loader, const struct rules_node *node
         qsort(atoms, part->count, sizeof(*atoms), compare_atoms);
     part->atoms = atoms;
     part->values = values;
+    if (part->absent || part->negated)
+        make_special(loader, part);
 }
 
 const int8_t *rules_capture(struct rules_loader *loader, const struct rules_node *node,
@@ -390,14 +457,29 @@ static void count_globs(struct rules_loader *loader, const struct rules_node *no
                         const struct rules_rule *rule)
 {
     for (uint32_t i = 0; i < rule->part_count; i++)
-        if (!rule->parts[i].globs)
+        if (!rule->parts[i].globs && rule->parts[i].kind != RULES_PART_SPECIAL)
             return;
     if (rule->part_count > 0 && ++loader->globs_only == RULES_GLOBS_MAX + 1) {
         rules_problem(loader, node,
-                      "more than %d limits can be found only by a glob; give this one a literal, a "
+                      "more than %d limits can be found only by a glob, `not` or `absent`; give "
+                      "this one a literal, a "
                       "path or an address to match",
                       RULES_GLOBS_MAX);
     }
+}
+
+/* One part; false after a problem with its key. */
+static bool load_named(struct rules_loader *loader, const struct rules_node *key,
+                       const struct rules_node *value, struct rules_part *part)
+{
+    if (weir_bytes_are((struct weir_bytes){key->text, key->size}, "list"))
+        return rules_load_match_list(loader, value, part);
+    if (!name_part(loader, key, part))
+        return false;
+    load_part(loader, value, part);
+    if (part->kind == RULES_PART_SPECIAL && part->of == RULES_PART_PATH)
+        loader->pattern_count = 0; /* they name no segments */
+    return true;
 }
 
 void rules_load_match(struct rules_loader *loader, const struct rules_node *node,
@@ -430,8 +512,7 @@ void rules_load_match(struct rules_loader *loader, const struct rules_node *node
                 continue;
             struct rules_part *part = &parts[rule->part_count];
             memset(part, 0, sizeof(*part));
-            if (name_part(loader, key, part)) {
-                load_part(loader, node->items[i + 1], part);
+            if (load_named(loader, key, node->items[i + 1], part)) {
                 rule->path_part = part->kind == RULES_PART_PATH ? part : rule->path_part;
                 rule->for_trusted |= part->attribute == WEIR_ATTR_STANDING;
                 rule->part_count++;

@@ -18,6 +18,11 @@ void rules_load_timezone(struct rules_loader *loader, const struct rules_node *n
 bool rules_check_method(struct rules_loader *loader, const struct rules_node *node,
                         struct weir_bytes value);
 
+/* The atom of a literal of an attribute, made where it is new; RULES_NONE when memory is out.
+ * `value` has to be kept. */
+uint32_t rules_literal_atom(struct rules_loader *loader, uint16_t attribute,
+                            struct weir_bytes value);
+
 /* Compiles a pattern of paths, keeps it, and adds it to the file's: *atom. Errors: as
  * weir_path_pattern_compile; WEIR_ERR_MEMORY, which is remembered. */
 int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,

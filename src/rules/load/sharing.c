@@ -33,7 +33,8 @@ static bool needs_store(struct rules_loader *loader, const struct rules_field *f
 static const char *scaled_by(const struct rules_field *fields)
 {
     static const enum rules_limit_field scaling[] = {RULES_LIMIT_SHED, RULES_LIMIT_ADAPTIVE,
-                                                     RULES_LIMIT_BY_STANDING, RULES_LIMIT_STEPS};
+                                                     RULES_LIMIT_BY_STANDING, RULES_LIMIT_BY_CLASS,
+                                                     RULES_LIMIT_STEPS};
 
     for (size_t i = 0; i < sizeof(scaling) / sizeof(scaling[0]); i++)
         if (fields[scaling[i]].value)
@@ -347,7 +348,8 @@ static void pin_plan(const struct weir_rules *rules, struct rules_rule *lender)
 {
     for (uint32_t i = 0; i < lender->part_count && lender->plans; i++) {
         const struct rules_part *part = &lender->parts[i];
-        if (part->attribute != WEIR_ATTR_PLAN || part->globs || part->count != 1)
+        if (part->kind != RULES_PART_VALUES || part->attribute != WEIR_ATTR_PLAN || part->globs ||
+            part->count != 1)
             continue;
         uint32_t plan = rules_plan_find(rules, part->values[0]);
         lender->rates = lender->plans[plan != RULES_NONE ? plan : rules->default_plan];

@@ -108,6 +108,9 @@ static void join_scales(struct rules_evaluation *evaluation, const struct rules_
     if (rule->by_standing)
         join_scale(evaluation, check, WEIR_SCALE_BY_STANDING,
                    rule->by_standing[evaluation->standing], WEIR_SCALE_RATE);
+    if (rule->by_class)
+        join_scale(evaluation, check, WEIR_SCALE_BY_CLASS, rule->by_class[evaluation->score.class],
+                   WEIR_SCALE_RATE);
     if (rule->steps && rule->steps->challenge != 0 && !rules_challenge_passed(evaluation))
         join_challenge(evaluation, rule, check);
 }
@@ -146,7 +149,7 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
         }
         return err;
     }
-    if (check->limit)
+    if (check->limit && rule->scaled)
         join_scales(evaluation, rule, check);
     if (rule->enforce < 100 && !is_enforced(rule, check))
         check->flags |= WEIR_CHECK_SHADOW;
@@ -230,6 +233,16 @@ int rules_unless(const struct rules_rule *rule, const struct weir_check *checks,
     return -1;
 }
 
+/* What is known of the client before any limit: whether it is refused. */
+static bool find_client(struct rules_evaluation *evaluation)
+{
+    if (evaluation->query->map && rules_standing_find(evaluation))
+        return true;
+    if (evaluation->rules->score)
+        rules_score_find(evaluation);
+    return false;
+}
+
 int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *checks)
 {
     const struct weir_rules *rules = query->rules;
@@ -237,9 +250,9 @@ int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *c
     struct rules_evaluation evaluation;
     uint32_t matched[RULES_MATCHED_MAX];
     int err = rules_begin(&evaluation, query);
-    bool refused = false;
-    if (__builtin_expect(query->map != NULL, 0) && err == 0)
-        refused = rules_standing_find(&evaluation);
+    bool refused = false, looks = query->map || rules->score;
+    if (__builtin_expect(looks, 0) && err == 0)
+        refused = find_client(&evaluation);
     int found = err < 0 ? err : refused ? 0 : rules_find(&evaluation, matched);
     int count = found < 0 ? found : 0;
     for (int i = 0; i < found && count >= 0; i++)

@@ -19,6 +19,7 @@ struct weir_scratch {
     char bytes[WEIR_SCRATCH_BYTES];
 };
 
+struct weir_caller_score;
 struct weir_caller_standing;
 struct weir_loans;
 struct weir_standing;
@@ -40,10 +41,12 @@ struct weir_rules_query {
     struct weir_caller_standing *standing; /* with `map`: gets the caller's */
     struct weir_strikes *strikes;          /* with `map`: gets what strikes the request may be
                                               (match/strikes.h); or NULL */
-    bool refuses;   /* with `map`: a suspended or revoked caller gets no check */
-    uint8_t *class; /* gets 1 + the class of the request (charge/priority.h), or 0: no limit that
-                       applies has asked for it; or NULL */
-    struct weir_reason *reason; /* gets the reason of an error; or NULL */
+    bool refuses;    /* with `map`: a suspended or revoked caller gets no check */
+    uint8_t *class;  /* gets 1 + the class of the request (charge/priority.h), or 0: no limit that
+                        applies has asked for it; or NULL */
+    uint8_t behaves; /* enum rules_behaves: what becomes of the client's behaviour */
+    struct weir_caller_score *score; /* gets the caller's (score/score.h); or NULL */
+    struct weir_reason *reason;      /* gets the reason of an error; or NULL */
     bool keep_tuples; /* weir_check.key may be a tuple, for weir_rules_key_text; else it is text */
 };
 

@@ -10,6 +10,7 @@
 #include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules/match/pattern.h"
+#include "rules/match/special.h"
 #include "rules/match/standing.h"
 
 static int too_large(struct rules_evaluation *evaluation, const char *what)
@@ -78,6 +79,9 @@ struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attr
         return rules_standing_text(evaluation->standing);
     case WEIR_ATTR_CHALLENGE:
         return rules_challenge_value(evaluation);
+    case WEIR_ATTR_SCORE:
+    case WEIR_ATTR_CLASS:
+        return rules_score_text(evaluation, attribute);
     default:
         break;
     }
@@ -136,6 +140,11 @@ static uint32_t place_of(const struct rules_part *part, uint32_t atom)
             high = middle;
     }
     return low < part->count && part->places[low].atom == atom ? part->places[low].at : UINT32_MAX;
+}
+
+bool rules_part_has_place(const struct rules_part *part, uint32_t atom)
+{
+    return place_of(part, atom) != UINT32_MAX;
 }
 
 int rules_pattern_of(struct rules_evaluation *evaluation, const struct rules_rule *rule)
@@ -210,6 +219,8 @@ bool rules_part_holds(struct rules_evaluation *evaluation, const struct rules_ru
         return false;
     case RULES_PART_CAPTURE:
         return capture_holds(evaluation, rule, part);
+    case RULES_PART_SPECIAL:
+        return rules_special_holds(evaluation, rule, part);
     default:
         return values_hold(evaluation, part);
     }

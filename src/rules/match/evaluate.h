@@ -16,6 +16,7 @@
 #include "rules/compiled.h"
 #include "rules/identity/jwt.h"
 #include "rules/match/checks.h"
+#include "rules/score/score.h"
 
 /* Patterns of the file that one path may be in. */
 #define RULES_PATH_ATOMS_MAX 1024
@@ -54,7 +55,9 @@ struct rules_evaluation {
     uint32_t path_atoms[RULES_PATH_ATOMS_MAX];
     uint32_t address_atoms[RULES_ADDRESS_ATOMS_MAX];
     char client_text[WEIR_ADDRESS_TEXT_MAX];
-    struct rules_claims claims; /* with claims_known: the values */
+    struct rules_claims claims;     /* with claims_known: the values */
+    struct weir_caller_score score; /* in a file with `score` */
+    char score_text[RULES_SCORE_TEXT_MAX];
 };
 
 /* Errors: as weir_rules_checks. */
@@ -70,6 +73,9 @@ int rules_pattern_of(struct rules_evaluation *evaluation, const struct rules_rul
 uint32_t rules_atom(struct rules_evaluation *evaluation, uint16_t attribute);
 void rules_path_atoms(struct rules_evaluation *evaluation);
 void rules_address_atoms(struct rules_evaluation *evaluation);
+
+/* Whether a part of paths has the pattern with this atom. */
+bool rules_part_has_place(const struct rules_part *part, uint32_t atom);
 
 bool rules_part_holds(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                       const struct rules_part *part);

@@ -20,13 +20,14 @@ static struct weir_bytes found_value(struct rules_evaluation *evaluation,
                                      const struct rules_rule *rule, const struct rules_part *part,
                                      struct weir_bytes client)
 {
-    if (part->kind == RULES_PART_CAPTURE) {
+    uint8_t kind = part->kind == RULES_PART_SPECIAL ? part->of : part->kind;
+    if (kind == RULES_PART_CAPTURE) {
         struct weir_bytes none = {NULL, 0};
         int pattern = rules_pattern_of(evaluation, rule);
         bool there = pattern >= 0 && part->segments[pattern] >= 0;
         return there ? evaluation->segments.text[part->segments[pattern]] : none;
     }
-    return part->kind == RULES_PART_ADDRESS ? client : rules_value(evaluation, part->attribute);
+    return kind == RULES_PART_ADDRESS ? client : rules_value(evaluation, part->attribute);
 }
 
 /* The client's address as text, kept in scratch; data == NULL: unknown. */
@@ -100,6 +101,8 @@ int weir_rules_explain(const struct weir_rules_query *query, struct weir_check *
     bool refused = err == 0 && query->map && rules_standing_find(&evaluation);
     if (evaluation.standing != WEIR_STANDING_GOOD)
         rules_standing_name(&evaluation);
+    if (rules->score && err == 0 && !refused)
+        rules_score_find(&evaluation);
     for (uint32_t i = 0; err == 0 && i < rules->rule_count; i++) {
         struct weir_explanation *explanation = &explanations[i];
         const struct rules_rule *rule = &rules->rules[i];

@@ -72,7 +72,7 @@ static bool add_dimension(struct rules_index *index, uint32_t node, uint16_t att
 
 static bool usable(const struct rules_part *part)
 {
-    return !part->globs && part->kind != RULES_PART_CAPTURE;
+    return !part->globs && part->kind != RULES_PART_CAPTURE && part->kind != RULES_PART_SPECIAL;
 }
 
 static void count_atoms(struct build *build, const struct entry *entries, uint32_t count, bool add)

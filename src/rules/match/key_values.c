@@ -57,6 +57,9 @@ static int part_read(struct rules_evaluation *evaluation, struct weir_request *r
         if (!weir_bytes_are(value, "passed"))
             return refuse(reason, WEIR_ERR_SYNTAX, "only ever passed: ", part->name);
         evaluation->challenge = RULES_CHALLENGE_PASSED;
+    } else if (part->attribute == WEIR_ATTR_SCORE || part->attribute == WEIR_ATTR_CLASS) {
+        if (!rules_score_read(&evaluation->score, part->attribute, value))
+            return refuse(reason, WEIR_ERR_SYNTAX, "no client has this: ", part->name);
     } else if (part->attribute == WEIR_ATTR_PATH) {
         evaluation->path = value;
     } else if (part->attribute == WEIR_ATTR_HOST) {

@@ -148,6 +148,18 @@ static void metrics_handle(struct weir_http_call *call)
     weir_buffer_give(&call->worker->buffers, text);
 }
 
+/* A number, or one for each class of clients. */
+static json_t *difficulty_json(const struct weir_challenge_settings *challenge)
+{
+    if (!challenge->by_class)
+        return json_integer(challenge->difficulty[0]);
+    json_t *classes = json_object();
+    for (unsigned i = 0; i < WEIR_CLASSES; i++)
+        json_object_set_new(classes, weir_class_name((uint8_t)i),
+                            json_integer(challenge->difficulty[i]));
+    return classes;
+}
+
 /* --- Limits ----------------------------------------------------------------------------------- */
 
 static void limits_list(struct weir_http_call *call)
@@ -169,7 +181,7 @@ static void limits_list(struct weir_http_call *call)
         &weir_rules_settings(daemon->rules)->challenge;
     if (answer && challenge->keys)
         json_object_set_new(answer, "challenge",
-                            json_pack("{s:i, s:I}", "difficulty", (int)challenge->difficulty,
+                            json_pack("{s:o, s:I}", "difficulty", difficulty_json(challenge),
                                       "life_s", (json_int_t)(challenge->life_ns / 1000000000)));
     weir_admin_reply_json(call, answer);
 }

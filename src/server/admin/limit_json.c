@@ -130,6 +130,20 @@ static void add_levels(json_t *limit, const struct weir_rules *rules, uint32_t r
     json_object_set_new(limit, "by_standing_percent", levels);
 }
 
+/* The classes of the score that may use less than all of it. */
+static void add_score_classes(json_t *limit, const struct weir_rules *rules, uint32_t rule)
+{
+    json_t *classes = json_object();
+    for (unsigned class = 0; class < WEIR_CLASSES; class ++) {
+        uint8_t percent = weir_rules_by_class(rules, rule, (uint8_t) class);
+        if (percent < 100)
+            json_object_set_new(classes, weir_class_name((uint8_t) class), json_integer(percent));
+    }
+    if (json_object_size(classes) > 0)
+        json_object_set(limit, "by_class_percent", classes);
+    json_decref(classes);
+}
+
 /* The scale that its controller gives it now, and what each signal asks for. */
 static void add_scale(json_t *limit, const struct weir_daemon *daemon, uint32_t rule)
 {
@@ -202,6 +216,7 @@ json_t *weir_limit_json(struct weir_daemon *daemon, uint32_t rule)
         add_actions(limit, daemon->rules, rule, &totals);
         add_classes(limit, daemon->rules, rule, &totals);
         add_levels(limit, daemon->rules, rule);
+        add_score_classes(limit, daemon->rules, rule);
         add_scale(limit, daemon, rule);
     }
     if (limit && info.when)

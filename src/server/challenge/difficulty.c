@@ -2,9 +2,48 @@
 /* see difficulty.h */
 #include "server/challenge/difficulty.h"
 
-uint8_t weir_challenge_difficulty(const struct weir_challenge_settings *settings,
-                                  const struct weir_address *client)
+#include "server/http/request.h"
+
+/* The request as the rules see it: without a path, which is the listener's own. */
+static const struct weir_request *read_request(struct weir_http_call *call,
+                                               const struct weir_address *client)
 {
-    (void)client; /* the same for all of them */
-    return settings->difficulty;
+    const struct weir_rules *rules = weir_worker_rules(call->worker);
+    struct weir_http *http = call->http;
+    weir_http_clear_attributes(http);
+    http->attributes.client = *client;
+    http->attributes.fields = WEIR_FIELDS_ALL;
+    http->attributes.values[WEIR_ATTR_METHOD] = call->request->method;
+    http->attributes.values[WEIR_ATTR_HOST] = call->request->host;
+    for (uint16_t i = 0; i < call->request->field_count; i++) {
+        const struct weir_http1_field *field = &call->request->fields[i];
+        int attribute = weir_rules_header(rules, field->name.data, field->name.size);
+        if (attribute >= 0)
+            weir_http_set_attribute(http, attribute, field->value);
+    }
+    return &http->attributes;
+}
+
+/* A client whom nothing is known of now, be it for lack of memory, is legitimate. */
+static uint8_t find_class(struct weir_http_call *call, const struct weir_address *client)
+{
+    struct weir_reason reason;
+    uint8_t class = WEIR_CLASS_LEGITIMATE;
+    struct weir_decision *decision = weir_worker_take(call->worker);
+    if (!decision)
+        return class;
+    decision->op = WEIR_OP_LOOK; /* what the client has done so far */
+    if (weir_engine_apply_rules(call->worker->engine, decision, read_request(call, client),
+                                &reason) == 0) {
+        const struct weir_caller_score *score = weir_decision_score(decision);
+        class = score ? score->class : class;
+    }
+    weir_worker_give(call->worker, decision);
+    return class;
+}
+
+uint8_t weir_challenge_difficulty(struct weir_http_call *call, const struct weir_address *client)
+{
+    const struct weir_challenge_settings *settings = &weir_worker_settings(call->worker)->challenge;
+    return settings->difficulty[settings->by_class ? find_class(call, client) : 0];
 }

@@ -141,7 +141,7 @@ static void serve(struct weir_http_call *call, const struct weir_address *client
     const struct weir_challenge_settings *settings = settings_of(call);
     unsigned char nonce[WEIR_CHALLENGE_NONCE];
     char puzzle[WEIR_CHALLENGE_PUZZLE_SIZE];
-    uint8_t difficulty = weir_challenge_difficulty(settings, client);
+    uint8_t difficulty = weir_challenge_difficulty(call, client);
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
         weir_http_problem(call, WEIR_HTTP_503, COMMON_FIELDS, "the system gives no random numbers");
         return;

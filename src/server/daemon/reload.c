@@ -463,6 +463,7 @@ static void reload_apply(struct weir_daemon *daemon, struct weir_reload *reload)
     reload_standing(daemon, weir_rules_settings(rules), reload->lists);
     if (daemon->penalties)
         weir_penalties_set_rules(daemon->penalties, rules);
+    weir_rules_inherit(rules, daemon->rules);
     reload_hand_over(daemon, rules);
     reload->rules = NULL;
     reload->certificates = NULL;

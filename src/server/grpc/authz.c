@@ -99,6 +99,7 @@ static bool request_fill(struct weir_grpc_stream *stream,
     struct weir_request *request = &weir_grpc_of(stream)->attributes;
     const struct weir_rules *rules = weir_worker_rules(stream->connection->worker);
     weir_request_clear(request, weir_rules_attribute_count(rules));
+    request->fields = WEIR_FIELDS_ALL;
     fill_present(&request->values[WEIR_ATTR_METHOD], asked->method);
     fill_present(&request->values[WEIR_ATTR_PATH], asked->path);
     fill_present(&request->values[WEIR_ATTR_HOST], asked->host);

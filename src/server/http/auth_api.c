@@ -211,6 +211,7 @@ static int auth_read(struct weir_http_call *call, struct weir_reason *reason)
     fields.x_forwarded_for_count = fields.forwarded_count = 0;
     fields.repeated = fields.differing = NULL;
     weir_http_clear_attributes(http);
+    http->attributes.fields = WEIR_FIELDS_ALL; /* of the request, as the proxy passes them on */
     auth_read_fields(call, &fields);
     auth_find_client(call, &fields);
     http->attributes.trusted = weir_listener_trusts(call->connection->listener);

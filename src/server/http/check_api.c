@@ -70,6 +70,7 @@ static int check_read(struct weir_http_call *call, struct weir_reason *reason)
         snprintf(reason->text, sizeof reason->text, "ip: not an IP address");
         return WEIR_ERR_SYNTAX;
     }
+    attributes->fields = check->has_headers ? WEIR_FIELDS_ALL : WEIR_FIELDS_NONE;
     for (uint16_t i = 0; i < check->header_count; i++) {
         const struct weir_check_pair *pair = &check->headers[i];
         int attribute =

@@ -34,11 +34,16 @@ static bool named(struct weir_bytes name, const char *text)
     return name.size == size && !memcmp(name.data, text, size);
 }
 
+static bool is_header(struct weir_bytes name)
+{
+    return name.size > 7 && weir_resp_is((struct weir_bytes){name.data, 7}, "HEADER.");
+}
+
 /* The number of an attribute; -1: no rule reads it, or this caller may not tell it. */
 static int attribute_of(struct weir_resp_call *call, struct weir_bytes name)
 {
     const struct weir_rules *rules = weir_worker_rules(call->redis->worker);
-    if (name.size > 7 && weir_resp_is((struct weir_bytes){name.data, 7}, "HEADER."))
+    if (is_header(name))
         return weir_rules_header(rules, name.data + 7, name.size - 7);
     int attribute = weir_rules_attribute(rules, name.data, name.size);
     bool identity = attribute >= WEIR_ATTR_USER && attribute < WEIR_ATTR_FIRST_NAMED;
@@ -54,6 +59,8 @@ static bool attribute_read(struct weir_resp_call *call, struct weir_bytes name,
         weir_resp_error(call, "ERR an attribute has no name");
         return false;
     }
+    if (is_header(name))
+        attributes->fields = WEIR_FIELDS_ALL; /* one says that the caller knows them */
     if (!value.data)
         return true; /* null: absent */
     if (named(name, "client.ip") || named(name, "ip")) {
@@ -208,10 +215,10 @@ static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
     struct weir_answer *answer = &redis->answer;
     int version = slot->flags;
     weir_engine_answer(slot->decision, answer, redis->lease);
-    out = weir_resp_write_map(out, version,
-                              5 + (answer->action != WEIR_ACTION_NONE) + answer->repeated +
-                                  (answer->lease.data != NULL) +
-                                  (answer->standing.level.data ? 2 : 0) + more);
+    out = weir_resp_write_map(
+        out, version,
+        5 + (answer->action != WEIR_ACTION_NONE) + answer->repeated + (answer->lease.data != NULL) +
+            (answer->standing.level.data ? 2 : 0) + (answer->score.class.data ? 2 : 0) + more);
     out = WEIR_RESP_WRITE_WORD(out, "allowed");
     out = weir_resp_write_boolean(out, version, answer->allowed);
     out = WEIR_RESP_WRITE_WORD(out, "denied_by");
@@ -237,6 +244,12 @@ static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
         out = weir_resp_write_bulk(out, standing->level.data, standing->level.size);
         out = WEIR_RESP_WRITE_WORD(out, "reason");
         out = weir_resp_write_bulk(out, standing->reason.data, standing->reason.size);
+    }
+    if (answer->score.class.data) {
+        out = WEIR_RESP_WRITE_WORD(out, "score");
+        out = weir_resp_write_integer(out, answer->score.score);
+        out = WEIR_RESP_WRITE_WORD(out, "class");
+        out = weir_resp_write_bulk(out, answer->score.class.data, answer->score.class.size);
     }
     if (answer->action != WEIR_ACTION_NONE) {
         const char *action = weir_action_name(answer->action);

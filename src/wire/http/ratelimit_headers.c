@@ -240,6 +240,28 @@ static char *standing_write(char *out, const struct weir_answer_standing *standi
     return WEIR_LITERAL_WRITE(out, "\r\n");
 }
 
+/* The names of signals are tokens, as the rules load them. */
+static char *score_write(char *out, const struct weir_answer_score *score)
+{
+    const char *most = out + WEIR_SCORE_FIELD_MAX - WEIR_RATELIMIT_NAME_MAX - 16;
+    out = WEIR_LITERAL_WRITE(out, "X-Weir-Score: ");
+    memcpy(out, score->class.data, score->class.size);
+    out += score->class.size;
+    out = WEIR_LITERAL_WRITE(out, ";score=");
+    out = weir_decimal_write(out, score->score);
+    for (unsigned i = 0; i < WEIR_SIGNALS_MAX && out < most; i++) {
+        const struct weir_answer_signal *signal = &score->signals[i];
+        if ((score->held >> i & 1) == 0 || signal->name.size > WEIR_RATELIMIT_NAME_MAX)
+            continue;
+        out = WEIR_LITERAL_WRITE(out, ", ");
+        memcpy(out, signal->name.data, signal->name.size);
+        out += signal->name.size;
+        out = WEIR_LITERAL_WRITE(out, ";add=");
+        out = weir_decimal_write(out, signal->add);
+    }
+    return WEIR_LITERAL_WRITE(out, "\r\n");
+}
+
 size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer *answer,
                                     uint64_t wall_s, char *out)
 {
@@ -281,6 +303,8 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
     }
     if ((dialects & WEIR_HEADERS_STANDING) && answer->standing.level.data)
         out = standing_write(out, &answer->standing);
+    if (answer->score.class.data && answer->score.signals)
+        out = score_write(out, &answer->score);
     if (!answer->allowed && answer->retry_after_ns != WEIR_NEVER) {
         out = WEIR_LITERAL_WRITE(out, "Retry-After: ");
         out = weir_decimal_write(out, seconds_up(answer->retry_after_ns));

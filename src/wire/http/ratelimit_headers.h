@@ -30,6 +30,10 @@
  * ASCII of at most WEIR_RATELIMIT_REASON_MAX bytes. X-RateLimit-Standing:
  * throttled;t=3600;reason="abuse"
  *
+ * X-Weir-Score is there, whatever the dialects, where the rules ask for it (`score: { debug: true
+ * }`): the class, and the signals that hold. X-Weir-Score: suspicious;score=45, no-agent;add=30,
+ * unproven;add=15
+ *
  * Seconds are rounded up; integers are clamped to 999,999,999,999,999 (RFC 9651 3.3.1). Not told
  * are shadow and unlimited limits, checks without a limit, and names that no structured string can
  * hold (beyond printable ASCII) or longer than WEIR_RATELIMIT_NAME_MAX.
@@ -46,8 +50,9 @@
 
 /* Room that is always enough: WEIR_CHECKS_MAX limits, thrice an escaped name (2 * 64 + 2 bytes)
  * with its rate's number (3) and its parameters (at most 80), and 2 KiB for the fields that come
- * once. */
+ * once, of which X-Weir-Score takes at most WEIR_SCORE_FIELD_MAX: signals beyond are left out. */
 #define WEIR_RATELIMIT_HEADERS_MAX (WEIR_CHECKS_MAX * 3 * (2 * WEIR_RATELIMIT_NAME_MAX + 85) + 2048)
+#define WEIR_SCORE_FIELD_MAX 1024
 
 /* Writes the fields as "Name: value\r\n" lines, Retry-After (denials with a finite wait) included.
  * `dialects` is a set of enum weir_header_dialect, in which x-epoch takes the place of x-delta;

@@ -108,6 +108,29 @@ static char *standing_write(char *out, const struct weir_answer_standing *standi
     return out;
 }
 
+static char *score_write(char *out, const struct weir_answer_score *score)
+{
+    out = WEIR_LITERAL_WRITE(out, ",\"score\":{\"score\":");
+    out = weir_decimal_write(out, score->score);
+    out = WEIR_LITERAL_WRITE(out, ",\"class\":");
+    out = name_write(out, score->class);
+    if (score->signals) {
+        out = WEIR_LITERAL_WRITE(out, ",\"signals\":{");
+        for (unsigned i = 0; i < WEIR_SIGNALS_MAX; i++) {
+            if ((score->held >> i & 1) == 0)
+                continue;
+            out = name_write(out, score->signals[i].name);
+            *out++ = ':';
+            out = weir_decimal_write(out, score->signals[i].add);
+            *out++ = ',';
+        }
+        out -= out[-1] == ',';
+        *out++ = '}';
+    }
+    *out++ = '}';
+    return out;
+}
+
 size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
 {
     char *start = out;
@@ -137,6 +160,8 @@ size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
     }
     if (answer->standing.level.data)
         out = standing_write(out, &answer->standing);
+    if (answer->score.class.data)
+        out = score_write(out, &answer->score);
     out = WEIR_LITERAL_WRITE(out, ",\"limits\":[");
     for (uint16_t i = 0; i < answer->count; i++) {
         if (i > 0)

@@ -9,7 +9,9 @@
  * there only where the answer has one, "action":"mark" (weir_action_name) only where there is an
  * action, "repeated":true only where a request was decided before, and
  * "standing":{"level":"suspended","reason":"listed network","ends_after_ms":600000} only where the
- * caller's standing is another than good; "denied_by":"standing" where that is what denies. A
+ * caller's standing is another than good; "denied_by":"standing" where that is what denies.
+ * "score":{"score":45,"class":"suspicious","signals":{"no-agent":30,"unproven":15}} is there where
+ * the rules keep scores, its signals with `debug: true`. A
  * limit that is unlimited has null for limit and remaining; one that is no limit of an algorithm
  * has null for that. Only a limit that has reached a threshold (`warn_at`) has
  * "warning":{"threshold":80,"used":8512,"limit":10000}; only a pool that was charged in place of
@@ -31,8 +33,8 @@
 
 /* Room that is always enough for one answer: WEIR_CHECKS_MAX limits of 778 bytes (a name of 64
  * bytes, all escaped, is 386; the rest at most 392), and 7 KiB for denied_by, a lease of 1 KiB, and
- * a standing of 2 KiB. */
-#define WEIR_ANSWER_JSON_MAX 32768
+ * a standing of 2 KiB; and 75 bytes for each signal of a score, whose names need no escapes. */
+#define WEIR_ANSWER_JSON_MAX (32768 + 75 * WEIR_SIGNALS_MAX)
 
 /* Writes one answer; `out` has WEIR_ANSWER_JSON_MAX bytes. Returns the length. */
 size_t weir_answer_json_write(const struct weir_answer *answer, char *out);

@@ -137,6 +137,7 @@ static int field_read(struct json_scan *scan, enum field field, struct weir_chec
     case FIELD_IP:
         return json_scan_string(scan, &check->ip);
     case FIELD_HEADERS:
+        check->has_headers = true;
         return pairs_read(scan, check->headers, &check->header_count, true);
     case FIELD_ATTRIBUTES:
         return pairs_read(scan, check->attributes, &check->attribute_count, false);
@@ -168,6 +169,7 @@ static void check_clear(struct weir_check_json *check)
     check->dry_run = check->has_t = check->has_life = false;
     check->life_ns = check->status = check->latency_ms = 0;
     check->header_count = check->attribute_count = 0;
+    check->has_headers = false;
 }
 
 static const char *wrong_field(enum field field, struct weir_bytes name)

@@ -39,6 +39,7 @@ struct weir_check_json {
     uint64_t life_ns;                         /* of a reservation, with has_life */
     uint64_t status, latency_ms;              /* of a trace: how it ended; 0 when absent */
     bool dry_run, has_t, has_life;
+    bool has_headers; /* it says which headers there are, be it none */
     uint16_t header_count, attribute_count;
     struct weir_check_pair headers[WEIR_CHECK_JSON_PAIRS_MAX];
     struct weir_check_pair attributes[WEIR_CHECK_JSON_PAIRS_MAX];

@@ -207,6 +207,7 @@ int weir_access_line_parse(struct weir_access_line *line, char *text, size_t siz
         return WEIR_ERR_SYNTAX;
     line->user = absent_if_dash(line->user);
     line->referer = line->agent = (struct weir_bytes){0};
+    line->combined = false;
     request_split(line, request);
     if (cursor.at == cursor.end)
         return 0; /* common */
@@ -215,5 +216,6 @@ int weir_access_line_parse(struct weir_access_line *line, char *text, size_t siz
         return WEIR_ERR_SYNTAX;
     line->referer = absent_if_dash(line->referer);
     line->agent = absent_if_dash(line->agent);
+    line->combined = true;
     return 0;
 }

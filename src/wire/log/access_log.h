@@ -11,6 +11,8 @@
 #ifndef WEIR_WIRE_LOG_ACCESS_LOG_H
 #define WEIR_WIRE_LOG_ACCESS_LOG_H
 
+#include <stdbool.h>
+
 #include <weir/bytes.h>
 #include <weir/error.h>
 
@@ -18,6 +20,7 @@ struct weir_access_line {
     struct weir_bytes host, user;     /* user.data == NULL for "-" */
     struct weir_bytes method, target; /* data == NULL when the request was no request line */
     struct weir_bytes referer, agent; /* data == NULL when absent or "-" */
+    bool combined;                    /* the line has both fields, be they "-" */
     uint64_t t_ns;
     uint32_t status;
     uint64_t bytes; /* 0 for "-" */

@@ -103,7 +103,10 @@ void rig_request(struct weir_request *request, const struct weir_rules *rules,
     weir_request_clear(request, weir_rules_attribute_count(rules));
     for (size_t i = 0; pairs[i] != NULL; i += 2) {
         int attribute = weir_rules_attribute(rules, pairs[i], strlen(pairs[i]));
-        if (attribute >= 0)
+        if (attribute == WEIR_ATTR_CLIENT_IP)
+            assert_int_equal(
+                weir_address_parse(&request->client, pairs[i + 1], strlen(pairs[i + 1])), 0);
+        else if (attribute >= 0)
             request->values[attribute] = (struct weir_bytes){pairs[i + 1], strlen(pairs[i + 1])};
     }
 }

@@ -10,7 +10,19 @@
 
 static const char text[] =
     "version: 1\n"
+    "score:\n"
+    "  key: [client.ip/64, header.x-key]\n"
+    "  signals:\n"
+    "  - { name: absent, when: { header.x-key: [absent, 'a*'] }, add: 40 }\n"
+    "  - { name: other, when: { path: { not: '/other' }, user: absent }, add: 10 }\n"
+    "  - { name: steady, regular: { over: 3, within: 1ms }, add: 30 }\n"
+    "  - { name: same, same_route: 3, add: 5 }\n"
+    "  routes: ['/u/:id']\n"
+    "  debug: true\n"
     "limits:\n"
+    "  - { name: classes, key: [client.class, client.score], rate: 9/s, by_class: { suspicious: "
+    "50% } "
+    "}\n"
     "  - { name: a, key: [client.ip/64], rate: 3/s, algorithm: gcra }\n"
     "  - { name: b, match: { path: '/u/:id' }, key: [path.id], rate: 5/s, algorithm: sliding_log "
     "}\n"
@@ -80,6 +92,7 @@ static void queue_request(struct place *place, int number)
     struct weir_decision *d = weir_engine_take(place->engine);
     assert_non_null(d);
     weir_request_clear(&request, weir_rules_attribute_count(place->rules));
+    request.fields = WEIR_FIELDS_ALL;
     request.values[WEIR_ATTR_METHOD] = (struct weir_bytes){"GET", 3};
     request.values[WEIR_ATTR_PATH] = (struct weir_bytes){path, strlen(path)};
     assert_int_equal(weir_address_parse(&request.client, client, strlen(client)), 0);

@@ -11,6 +11,7 @@
 #include "rules/load/attributes.h"
 #include "rules/load/key.h"
 #include "rules/load/limit_fields.h"
+#include "rules/load/pressure/match_list.h"
 #include "rules/standing_lists.h"
 
 #define BODY_MAX 4096 /* it goes into the buffer of a reply */
@@ -218,10 +219,13 @@ static void check_list(struct rules_loader *loader, const struct rules_node *nod
 
 static void load_list(struct rules_loader *loader, const struct rules_node *node)
 {
-    enum { FILE_, BY, LEVEL, REASON, COUNT };
+    enum { FILE_, BY, LEVEL, REASON, NAME, COUNT };
     struct weir_standing_settings *standing = &loader->rules->settings.standing;
-    struct rules_field fields[COUNT] = {
-        {"file", NULL, NULL}, {"by", NULL, NULL}, {"level", NULL, NULL}, {"reason", NULL, NULL}};
+    struct rules_field fields[COUNT] = {{"file", NULL, NULL},
+                                        {"by", NULL, NULL},
+                                        {"level", NULL, NULL},
+                                        {"reason", NULL, NULL},
+                                        {"name", NULL, NULL}};
     struct weir_standing_list list = {.path = NULL};
     struct weir_bytes text;
     uint32_t wrong = loader->wrong;
@@ -243,6 +247,8 @@ static void load_list(struct rules_loader *loader, const struct rules_node *node
     if (fields[FILE_].value && rules_read_text(loader, fields[FILE_].value, "file", &text))
         list.path = rules_path_of(loader, text);
     if (loader->wrong != wrong || loader->no_memory || kind < 0)
+        return;
+    if (!rules_name_list(loader, fields[FILE_].value, fields[NAME].value))
         return;
     list.kind = (uint16_t)kind;
     check_list(loader, fields[FILE_].value, &list);

@@ -95,7 +95,7 @@ static void everything_is_read(void **state)
     assert_int_equal(settings->keys->count, 1);
     assert_string_equal(settings->cookie.data, "__Host-weir");
     assert_int_equal(settings->life_ns, 3600 * NS_PER_S);
-    assert_int_equal(settings->difficulty, 18);
+    assert_int_equal(settings->difficulty[0], 18);
     assert_true(settings->secure);
     assert_true(weir_rules_timed(rules));
     weir_rules_unref(rules);
@@ -105,7 +105,7 @@ static void everything_is_read(void **state)
     assert_string_equal(settings->listener.address, "127.0.0.1:8082");
     assert_string_equal(settings->cookie.data, "c");
     assert_int_equal(settings->life_ns, 7200 * NS_PER_S);
-    assert_int_equal(settings->difficulty, 26);
+    assert_int_equal(settings->difficulty[2], 26);
     assert_false(settings->secure);
     weir_rules_unref(rules);
 }

@@ -207,8 +207,9 @@ static void a_65th_limit_that_only_a_glob_can_find_is_refused(void **state)
     }
     weir_rules_unref(test_load(text));
     strcat(text, "- {name: last, key: [], rate: 1/s, match: {header.a: [x, '*y']}}\n");
-    test_refused(text, "66:43: more than 64 limits can be found only by a glob; give this one a "
-                       "literal, a path or an address to match\n");
+    test_refused(text,
+                 "66:43: more than 64 limits can be found only by a glob, `not` or `absent`; give "
+                 "this one a literal, a path or an address to match\n");
 }
 
 int main(void)

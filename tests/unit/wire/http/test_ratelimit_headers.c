@@ -378,6 +378,29 @@ static const char *field(const char *fields, const char *name, size_t *size)
     return at;
 }
 
+static void a_score_is_told_with_its_signals_or_not_at_all(void **state)
+{
+    static struct weir_answer_signal signals[WEIR_SIGNALS_MAX] = {{{"no-agent", 8}, 30},
+                                                                  {{"tool", 4}, 40}};
+    static char longest[WEIR_RATELIMIT_NAME_MAX];
+    answer_start(&answer);
+    answer.score.class = (struct weir_bytes){"suspicious", 10};
+    answer.score.score = 70;
+    answer.score.held = 3;
+    assert_string_equal(written(15, 0), "");
+    answer.score.signals = signals;
+    assert_string_equal(written(0, 0),
+                        "X-Weir-Score: suspicious;score=70, no-agent;add=30, tool;add=40\r\n");
+    answer.score.held = 2;
+    assert_string_equal(written(0, 0), "X-Weir-Score: suspicious;score=70, tool;add=40\r\n");
+    memset(longest, 'a', sizeof longest);
+    for (int i = 0; i < WEIR_SIGNALS_MAX; i++)
+        signals[i] = (struct weir_answer_signal){{longest, sizeof longest}, 100};
+    answer.score.held = UINT32_MAX;
+    size_t size = strlen(written(0, 0));
+    assert_true(size <= WEIR_SCORE_FIELD_MAX && size > WEIR_SCORE_FIELD_MAX - 160);
+}
+
 static void a_standing_is_told_where_it_is_asked_for(void **state)
 {
     static char longest[WEIR_RATELIMIT_REASON_MAX + 1];
@@ -465,6 +488,7 @@ int main(void)
         cmocka_unit_test(retry_after_stands_on_denials_with_a_finite_wait_only),
         cmocka_unit_test(integers_are_clamped_to_fifteen_digits),
         cmocka_unit_test(a_standing_is_told_where_it_is_asked_for),
+        cmocka_unit_test(a_score_is_told_with_its_signals_or_not_at_all),
         cmocka_unit_test(the_longest_answer_fits_and_any_answer_reads_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

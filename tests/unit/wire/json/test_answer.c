@@ -118,6 +118,25 @@ static void a_standing_that_refuses_is_what_denies(void **state)
                         "\"reason\":\"\\\"abuse\\\"\",\"ends_after_ms\":10001},\"limits\":[]}");
 }
 
+static const struct weir_answer_signal signals[WEIR_SIGNALS_MAX] = {
+    {{"no-agent", 8}, 30}, {{"tool", 4}, 40}, {{"unproven", 8}, 15}};
+
+static void a_score_is_told_where_there_is_one(void **state)
+{
+    answer_start(&answer);
+    answer.score.class = (struct weir_bytes){"suspicious", 10};
+    answer.score.score = 45;
+    answer.score.held = 5;
+    assert_string_equal(written(),
+                        "{\"allowed\":true,\"denied_by\":null,\"retry_after_ms\":0,\"delay_ms\":0,"
+                        "\"score\":{\"score\":45,\"class\":\"suspicious\"},\"limits\":[]}");
+    answer.score.signals = signals;
+    assert_non_null(strstr(written(), "\"class\":\"suspicious\",\"signals\":{\"no-agent\":30,"
+                                      "\"unproven\":15}},\"limits\""));
+    answer.score.held = 0;
+    assert_non_null(strstr(written(), "\"signals\":{}},\"limits\""));
+}
+
 static void a_limit_beyond_its_threshold_says_so(void **state)
 {
     answer_start(&answer);
@@ -159,6 +178,15 @@ static void the_longest_answer_fits_its_room(void **state)
     answer.standing.level = (struct weir_bytes){"challenged", 10};
     answer.standing.reason = (struct weir_bytes){reason, sizeof reason};
     answer.standing.ends_ns = WEIR_NEVER - 1;
+    static struct weir_answer_signal longest[WEIR_SIGNALS_MAX];
+    static char signal[WEIR_ANSWER_NAME_MAX];
+    memset(signal, 'a', sizeof signal);
+    for (int i = 0; i < WEIR_SIGNALS_MAX; i++)
+        longest[i] = (struct weir_answer_signal){{signal, sizeof signal}, 100};
+    answer.score.class = (struct weir_bytes){"suspicious", 10};
+    answer.score.score = 3200;
+    answer.score.held = UINT32_MAX;
+    answer.score.signals = longest;
     assert_true(strlen(written()) > WEIR_ANSWER_JSON_MAX / 2);
     char detail[1000];
     memset(detail, 2, sizeof detail - 1);
@@ -272,6 +300,7 @@ int main(void)
         cmocka_unit_test(a_lease_is_told_where_there_is_one),
         cmocka_unit_test(a_standing_is_told_unless_it_is_good),
         cmocka_unit_test(a_standing_that_refuses_is_what_denies),
+        cmocka_unit_test(a_score_is_told_where_there_is_one),
         cmocka_unit_test(a_limit_beyond_its_threshold_says_so),
         cmocka_unit_test(the_longest_answer_fits_its_room),
         cmocka_unit_test(problems_carry_the_types_of_the_draft),

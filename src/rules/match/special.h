@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of a match that ask for more than one of several values: `absent`, `not`, `at_least`.
+ *
+ *   absent      the request has no value. A header field counts as absent only where the front end
+ *               supplies header fields (weir_request.fields), and so does what is made from
+ *               fields: `challenge`, and the claims of a token.
+ *   not         the request has a value, and it is none of these. So `not: absent` is "any value".
+ *   at_least    client.score
+ *
+ * Threads: reads only, as evaluate.h. Allocates nothing.
+ */
+#ifndef WEIR_RULES_MATCH_SPECIAL_H
+#define WEIR_RULES_MATCH_SPECIAL_H
+
+#include "rules/match/evaluate.h"
+
+/* How the absence of a value is known. */
+enum rules_told_by {
+    RULES_TOLD_ALWAYS,    /* not from a header field */
+    RULES_TOLD_BY_LOG,    /* User-Agent, Referer: also in access logs */
+    RULES_TOLD_BY_FIELDS, /* by front ends that supply header fields */
+};
+
+/* The one of an attribute. */
+uint8_t rules_told_by(const struct weir_rules *rules, uint16_t attribute);
+
+/* Whether a part of the kind SPECIAL holds. */
+bool rules_special_holds(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                         const struct rules_part *part);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of scores (`score:`). */
+#ifndef WEIR_SERVER_SCORE_METRICS_H
+#define WEIR_SERVER_SCORE_METRICS_H
+
+#include "server/admin/metrics.h"
+
+/* Adds them; nothing where the rules keep no scores. */
+void weir_metrics_of_score(struct weir_metrics *metrics);
+
+#endif
