@@ -26,7 +26,7 @@ class ChallengeWeir(Weir):
     """Its challenge listener is at `challenge_address`."""
 
     def __init__(self, folder, keys=KEY, limits=None, store=None, server=None, state=None,
-                 **section):
+                 score=None, **section):
         folder.mkdir(exist_ok=True)
         self.key_file = folder / "challenge.key"
         self.key_file.write_text(keys + "\n", encoding="ascii")
@@ -35,6 +35,7 @@ class ChallengeWeir(Weir):
         self.limits = LIMITS if limits is None else limits
         self.challenge_address = None
         parts = {"challenge": self.section} | ({"store": store} if store else {})
+        parts |= {"score": score} if score else {}
         parts |= {"server": server} if server else {}
         parts |= {"state": state} if state else {}
         http = None if server and "http" in server else "127.0.0.1:0"

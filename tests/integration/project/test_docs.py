@@ -13,7 +13,7 @@ from model.program import ROOT, run_weir
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 KEYS = "version|limits|identify|keys|identities|plans|default_plan|paths|server|state|headers|store|" \
-       "timezone|idempotency|webhook|envoy|priority|adaptive|standing|challenge"
+       "timezone|idempotency|webhook|envoy|priority|adaptive|standing|challenge|score"
 
 
 def blocks():
