@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores over every protocol: what holds where, what is told, what classes do, and that a replay of
+"""Scores over every protocol: what holds where, what answers show, what classes do, and that a replay of
 the same requests finds the same."""
 
 import json

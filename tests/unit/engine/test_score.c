@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decisions for clients that have a score: what is told and counted, and that each request is a
- * part of its client's behaviour once. */
+/* Decisions for clients that have a score: what answers show and what is counted, and that each
+ * request is a part of its client's behaviour once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
