@@ -106,6 +106,8 @@ struct weir_call {
                                       attribute, if it is given */
     uint64_t cost;                 /* usually 1; 0 asks whether a limit is used up */
     bool peek;                     /* decides, and charges nothing */
+    bool untrusted;                /* header fields are those of a client that may not say its class
+                                      (`priority`, `from: header.NAME`): the default class counts */
     const char *idempotency_key;   /* as weir_check_once; 1 to 255 bytes; NULL: none */
     size_t idempotency_size;
     enum weir_reserve_when reserve; /* not with an idempotency key, and with a cost of at least 1 */

@@ -114,7 +114,7 @@ static int fill_request(const struct weir *weir, struct weir_lane *lane,
     const struct weir_rules *rules = weir_engine_rules(lane->engine);
     const struct weir_attribute_map *map = map_of(weir, lane, rules);
     weir_request_clear(request, weir_rules_attribute_count(rules));
-    request->trusted = true; /* the process itself */
+    request->trusted = !call->untrusted;
     request->cost = call->cost;
     for (size_t i = 0; i < call->count; i++) {
         const struct weir_value *value = &call->values[i];

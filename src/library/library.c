@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "rules/charge/penalty.h"
+#include "rules/score/score.h"
 
 #define MARK_EVERY_NS UINT64_C(1000000) /* the mark's line is shared: raised once a millisecond */
 
@@ -72,6 +73,8 @@ static const char *find_unsupported(const struct weir_rules *rules)
         return "`adaptive`: limits that follow health";
     if (weir_rules_penalty_count(rules) > 0)
         return "`penalties`: moves of standing";
+    if (weir_rules_score(rules))
+        return "`score`: how clients behave";
     return NULL;
 }
 

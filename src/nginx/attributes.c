@@ -54,9 +54,11 @@ static const struct weir_ngx_header *find_header(const struct weir_ngx_worker *w
 
 static ngx_int_t add_fields(struct gathering *gathering, const struct weir_ngx_worker *worker)
 {
-    size_t first = gathering->count;
     if (worker->header_count == 0)
         return NGX_OK;
+    /* Without a value: the fields that are not here are absent, which a match may ask for. */
+    gathering->values[gathering->count++] = (struct weir_value){worker->headers[0].handle, NULL, 0};
+    size_t first = gathering->count;
     for (ngx_list_part_t *part = &gathering->r->headers_in.headers.part; part; part = part->next) {
         const ngx_table_elt_t *fields = part->elts;
         for (ngx_uint_t i = 0; i < part->nelts; i++) {

@@ -39,7 +39,7 @@ struct weir_ngx_attribute {
 };
 
 struct weir_ngx_location {
-    ngx_flag_t on, dry_run;
+    ngx_flag_t on, dry_run, trusted;
     ngx_uint_t phase;                 /* enum weir_ngx_phase */
     ngx_http_complex_value_t *cost;   /* NULL: 1 */
     ngx_http_complex_value_t *settle; /* NULL: what a request costs is what it was charged */

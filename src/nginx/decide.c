@@ -110,6 +110,7 @@ static ngx_int_t ask(ngx_http_request_t *r, struct weir_ngx_request *request,
     struct weir_call call = {
         .values = worker->values,
         .client = client_of(r),
+        .untrusted = !location->trusted,
         .reserve_life_ns = SETTLE_LIFE_NS,
         .fields = worker->fields,
         .body = worker->body,

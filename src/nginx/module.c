@@ -133,6 +133,8 @@ static ngx_command_t commands[] = {
     {ngx_string("weir_attribute"), ANYWHERE | NGX_CONF_TAKE2, add_attribute, IN_LOCATION, 0, NULL},
     {ngx_string("weir_dry_run"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, IN_LOCATION,
      offsetof(struct weir_ngx_location, dry_run), NULL},
+    {ngx_string("weir_trusted"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, IN_LOCATION,
+     offsetof(struct weir_ngx_location, trusted), NULL},
     {ngx_string("weir_phase"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_enum_slot, IN_LOCATION,
      offsetof(struct weir_ngx_location, phase), phases},
     {ngx_string("weir_status"), NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS, set_status, IN_LOCATION, 0,
@@ -164,6 +166,7 @@ static void *create_location(ngx_conf_t *cf)
         return NULL;
     location->on = NGX_CONF_UNSET;
     location->dry_run = NGX_CONF_UNSET;
+    location->trusted = NGX_CONF_UNSET;
     location->phase = NGX_CONF_UNSET_UINT;
 #if nginx_version >= 1021000
     location->cost = NGX_CONF_UNSET_PTR;
@@ -178,6 +181,7 @@ static char *merge_location(ngx_conf_t *cf, void *above, void *conf)
     struct weir_ngx_location *location = conf;
     ngx_conf_merge_value(location->on, parent->on, 0);
     ngx_conf_merge_value(location->dry_run, parent->dry_run, 0);
+    ngx_conf_merge_value(location->trusted, parent->trusted, 0);
     ngx_conf_merge_uint_value(location->phase, parent->phase, WEIR_NGX_PREACCESS);
     ngx_conf_merge_ptr_value(location->cost, parent->cost, NULL);
     ngx_conf_merge_ptr_value(location->settle, parent->settle, NULL);

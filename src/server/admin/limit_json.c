@@ -85,9 +85,9 @@ static void add_actions(json_t *limit, const struct weir_rules *rules, uint32_t 
     const struct weir_reject *reject = weir_rules_reject(rules, rule);
     unsigned possible = weir_limit_actions(rules, rule);
     json_t *actions = json_object();
-    for (uint8_t action = WEIR_ACTION_MARK; action < WEIR_ACTIONS; action++)
+    for (unsigned action = WEIR_ACTION_MARK; action < WEIR_ACTIONS; action++)
         if ((possible >> action & 1) != 0)
-            json_object_set_new(actions, weir_action_name(action),
+            json_object_set_new(actions, weir_action_name((uint8_t)action),
                                 json_integer((json_int_t)totals->actions[action]));
     if (steps)
         json_object_set_new(limit, "steps", steps_json(steps));

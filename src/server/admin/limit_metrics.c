@@ -173,11 +173,11 @@ static bool acts(const struct counted *limit)
 
 static void put_actions(struct weir_metrics *metrics, const struct counted *limit)
 {
-    for (uint8_t action = WEIR_ACTION_MARK; action < WEIR_ACTIONS; action++)
+    for (unsigned action = WEIR_ACTION_MARK; action < WEIR_ACTIONS; action++)
         if ((limit->actions >> action & 1) != 0)
             weir_metrics_put(
                 metrics, "weir_actions_total{limit=\"%s\",action=\"%s\"} %" PRIu64 "\n",
-                limit->info.name, weir_action_name(action), limit->totals.actions[action]);
+                limit->info.name, weir_action_name((uint8_t)action), limit->totals.actions[action]);
 }
 
 static bool sheds(const struct counted *limit)

@@ -51,7 +51,7 @@ static void write_queued(struct queued *queued, const struct weir_resp_call *cal
     for (uint32_t i = 0; i < call->count; i++) {
         struct weir_bytes arg = call->args[i];
         queued->sizes[i] = arg.data ? (uint32_t)arg.size : NULL_SIZE;
-        if (arg.size > 0)
+        if (arg.data)
             memcpy(at, arg.data, arg.size);
         at += arg.size;
     }
@@ -181,7 +181,7 @@ static void run_queue(struct weir_resp_call *call, const struct weir_buffer *que
         return;
     weir_resp_end(call, weir_resp_write_array(out, count));
     const char *at = queue ? queue->data : NULL;
-    for (uint32_t i = 0; i < count && !call->close; i++) {
+    for (uint32_t i = 0; at && i < count && !call->close; i++) {
         /* EXEC has no arguments, so the worker's request is free; a command that was cut has its
          * own. */
         at = read_queued(call, at, call->redis->request.args);

@@ -31,8 +31,9 @@ limits:
   - { name: settled, match: { path: /settled }, key: [], rate: 10/30d, algorithm: fixed_window }
   - { name: refunded, match: { path: /refunded }, key: [], rate: 10/30d, algorithm: fixed_window,
       refund_on: [5xx], refund_cap: 100% }
-  - { name: shed, match: { path: /shed }, key: [], rate: 10/30d, algorithm: token_bucket,
+  - { name: shed, match: { path: [/shed, /shed-by-all] }, key: [], rate: 10/30d, algorithm: token_bucket,
       shed: { sheddable: 50% } }
+  - { name: silent, match: { path: /silent, header.x-agent: absent }, key: [], rate: 0/h }
   - { name: shadowed, match: { path: /shadowed }, key: [], rate: 0/h, shadow: true }
 """
 
@@ -80,7 +81,8 @@ def fixture_nginx(tmp_path, back):
         location = /settled {{
             weir on; weir_settle $upstream_http_x_cost; proxy_pass http://{back.address};
         }}
-        location = /shed {{ weir on; add_header X-Class $weir_class always; {FILE} }}
+        location = /shed-by-all {{ weir on; add_header X-Class $weir_class always; {FILE} }}
+        location = /shed {{ weir on; weir_trusted on; add_header X-Class $weir_class always; {FILE} }}
         location = /refunded {{ weir on; proxy_pass http://{back.address}; }}
         location = /dry {{ weir on; weir_dry_run on; {FILE} }}
     """
@@ -140,6 +142,12 @@ def test_attributes_come_from_variables_and_fields(nginx):
     assert nginx.get("/agent", X_AGENT="p, q").status == 429
 
 
+def test_a_field_may_be_absent(nginx):
+    assert nginx.get("/silent").status == 429
+    assert nginx.get("/silent", X_AGENT="x").status == 200
+    assert nginx.get("/silent", X_PRIORITY="normal").status == 429
+
+
 def test_a_cost_comes_from_a_variable(nginx):
     assert nginx.get("/costly?cost=7")["X-RateLimit-Remaining"] == "3"
     assert nginx.get("/costly?cost=4").status == 429
@@ -173,6 +181,8 @@ def test_classes_are_shown_and_shed(nginx):
         reply = nginx.get("/shed", X_PRIORITY="sheddable")
         assert (reply.status, reply["X-Class"]) == (200, "sheddable"), cost
     assert nginx.get("/shed", X_PRIORITY="sheddable").status == 429
+    reply = nginx.get("/shed-by-all", X_PRIORITY="critical")  # a client like any other
+    assert (reply.status, reply["X-Class"]) == (200, "normal")
     reply = nginx.get("/shed")
     assert (reply.status, reply["X-Class"]) == (200, "normal")
 

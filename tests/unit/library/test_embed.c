@@ -150,6 +150,9 @@ static void rules_that_need_a_server_are_refused_with_the_reason(void **state)
          "penalties: [ { name: p, for: [b], key: [client.ip/64], strikes: 2/h,"
          " ladder: [suspend 1h] } ]\n",
          "`penalties`"},
+        {"score: { key: [client.ip/64], signals: [ { name: s, when: { path: /a }, add: 30 } ],"
+         " classes: { suspicious: 30 } }\n",
+         "`score`"},
     };
     struct place *place = *state;
     struct weir *weir;

@@ -34,7 +34,7 @@ int standing_query_init(struct standing_query *query, const struct weir_history_
 
 void standing_query_free(struct standing_query *query)
 {
-    for (size_t i = 0; i < query->count; i++)
+    for (size_t i = 0; query->kept && i < query->count; i++)
         free(query->kept[i]);
     free(query->kept);
     json_decref(query->rows);
