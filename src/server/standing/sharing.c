@@ -112,26 +112,32 @@ static int join(struct weir_standing_sharing *sharing, uv_loop_t *loop, struct w
     return weir_shared_standing_open(&sharing->shared, &options, reason);
 }
 
+/* How long to wait for the first answers. */
+struct patience {
+    uv_timer_t timer; /* first: on_time casts */
+    bool over;
+};
+
 static void on_time(uv_timer_t *timer)
 {
-    *(bool *)timer->data = true;
+    ((struct patience *)timer)->over = true;
 }
 
 /* Runs the loop until all is read, or there is no hope that it will be soon. */
-static void read_all(struct weir_standing_sharing *sharing, uv_loop_t *loop, uv_timer_t *timer)
+static void read_all(struct weir_standing_sharing *sharing, uv_loop_t *loop,
+                     struct patience *patience)
 {
     struct weir_shared_standing_stats stats;
-    bool over = false, reached = false;
+    bool reached = false;
 
-    timer->data = &over;
-    uv_timer_start(timer, on_time, REACH_MS, 0);
+    uv_timer_start(&patience->timer, on_time, REACH_MS, 0);
     for (;;) {
         weir_shared_standing_stats(sharing->shared, &stats);
-        if (stats.follow.whole || over)
+        if (stats.follow.whole || patience->over)
             break;
         if (stats.reached && !reached) {
             reached = true;
-            uv_timer_start(timer, on_time, START_MS, 0);
+            uv_timer_start(&patience->timer, on_time, START_MS, 0);
         }
         uv_run(loop, UV_RUN_ONCE);
     }
@@ -145,17 +151,17 @@ static void read_all(struct weir_standing_sharing *sharing, uv_loop_t *loop, uv_
 static int start(struct weir_standing_sharing *sharing, struct weir_reason *reason)
 {
     uv_loop_t loop;
-    uv_timer_t timer;
+    struct patience patience = {.over = false};
     int err;
 
     if (uv_loop_init(&loop) < 0)
         return WEIR_ERR_IO;
-    uv_timer_init(&loop, &timer); /* cannot fail */
+    uv_timer_init(&loop, &patience.timer); /* cannot fail */
     err = join(sharing, &loop, reason);
     if (err == 0)
-        read_all(sharing, &loop, &timer);
+        read_all(sharing, &loop, &patience);
     weir_standing_sharing_stop(sharing->service);
-    uv_close((uv_handle_t *)&timer, NULL);
+    uv_close((uv_handle_t *)&patience.timer, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
     return err;

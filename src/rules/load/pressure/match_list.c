@@ -190,7 +190,7 @@ static const char *wanted_text(struct rules_loader *loader, const struct rules_i
 bool rules_load_match_list(struct rules_loader *loader, const struct rules_node *node,
                            struct rules_part *part)
 {
-    struct rules_field not = {"not", NULL, NULL};
+    struct rules_field negation = {"not", NULL, NULL};
     struct collect collect = {.loader = loader};
     if (!loader->standing || loader->rules->settings.standing.lists_count == 0) {
         rules_problem(loader, node,
@@ -198,10 +198,10 @@ bool rules_load_match_list(struct rules_loader *loader, const struct rules_node 
         return false;
     }
     if (node->kind == RULES_MAP) {
-        if (!rules_fields(loader, node, "a value of a match", &not, 1))
+        if (!rules_fields(loader, node, "a value of a match", &negation, 1))
             return false;
         part->negated = true;
-        node = not .value ? not .value : node;
+        node = negation.value ? negation.value : node;
     }
     struct rules_items items = rules_items_of(&node);
     bool good = node->kind != RULES_MAP && items.count > 0;
