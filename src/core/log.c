@@ -2,6 +2,8 @@
 /* see log.h */
 #include "core/log.h"
 
+#include "core/check.h"
+
 #define LOG_KIND_SHIFT 62
 enum { LOG_TIME, LOG_COST = 2, LOG_DEAD = 3 }; /* bits 63 and 62 */
 #define LOG_DEAD_WORD (UINT64_C(3) << LOG_KIND_SHIFT)
@@ -463,4 +465,19 @@ bool log_valid(const struct weir_limit *limit, const uint64_t *span)
         events++;
     }
     return event.cost > 0 && events == ring.events && sum == ring.sum && dead == ring.dead;
+}
+
+void log_look(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+              struct weir_report *report)
+{
+    struct weir_use use = {.now_ns = now_ns, .cost = 1};
+    struct weir_report next;
+
+    weir_span_report(limit, span, &use, false, &next);
+    use.cost = next.remaining + 1; /* fits when the oldest expires */
+    report->limit = WEIR_LOOK_LOG;
+    report->remaining = next.limit - next.remaining;
+    weir_span_report(limit, span, &use, false, &next);
+    if (next.retry_after_ns < limit->spec.window_ns)
+        report->retry_after_ns = limit->spec.window_ns - next.retry_after_ns;
 }

@@ -3,6 +3,7 @@
 #include "table/operate.h"
 
 #include "core/cell.h"
+#include "core/log.h"
 #include "table/charge.h"
 #include "table/owner.h"
 #include "table/slot.h"
@@ -275,22 +276,6 @@ int weir_table_renew(struct weir_table_owner *owner, uint64_t now_ns, const uint
     return found ? 0 : WEIR_ERR_NOT_FOUND;
 }
 
-/* Reports what a log has used. */
-static void look_at_log(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
-                        struct weir_report *report)
-{
-    struct weir_use use = {.now_ns = now_ns, .cost = 1};
-    struct weir_report next;
-
-    weir_span_report(limit, span, &use, false, &next);
-    use.cost = next.remaining + 1; /* fits when the oldest expires */
-    report->limit = WEIR_LOOK_LOG;
-    report->remaining = next.limit - next.remaining;
-    weir_span_report(limit, span, &use, false, &next);
-    if (next.retry_after_ns < limit->spec.window_ns)
-        report->retry_after_ns = limit->spec.window_ns - next.retry_after_ns;
-}
-
 /* What is reported of a slot's state, besides when it is fresh: see enum weir_look. */
 static void look_kind(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
                       uint64_t now_ns, struct weir_report *report)
@@ -302,7 +287,7 @@ static void look_kind(const struct weir_table *table, const struct table_bucket 
         const uint64_t *span = slot_state_span(table, bucket, i, limit);
 
         if (span)
-            look_at_log(limit, span, now_ns, report);
+            log_look(limit, span, now_ns, report);
         return;
     }
     if (!limit || !counter_is(limit))
@@ -326,7 +311,8 @@ static int look_at(struct weir_table_owner *owner, uint64_t now_ns, const uint64
         if (found < 0)
             continue;
         *fresh_at_ns = slot_fresh_at(owner->table, buckets.pair[b], (uint32_t)found);
-        look_kind(owner->table, buckets.pair[b], (uint32_t)found, now_ns, report);
+        if (*fresh_at_ns > now_ns) /* else as if there were none */
+            look_kind(owner->table, buckets.pair[b], (uint32_t)found, now_ns, report);
     }
     unlock_buckets(&buckets);
     return found >= 0 ? 0 : WEIR_ERR_NOT_FOUND;

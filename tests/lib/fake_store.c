@@ -2,6 +2,7 @@
 /* see fake_store.h */
 #include "fake_store.h"
 
+#include "core/log.h"
 #include "core/scale.h"
 
 #include <assert.h>
@@ -32,7 +33,8 @@ static struct fake_state *find_state(struct fake_store *fake, const struct weir_
     assert(fake->state_count < FAKE_KEYS_MAX);
     struct fake_state *state = &fake->states[fake->state_count++];
     memcpy(state->hash, check->hash, sizeof state->hash);
-    state->limit = check->limit;
+    state->kept = *check->limit;
+    state->limit = &state->kept;
     state->memory = calloc(1, state_bytes(check->limit));
     assert(state->memory != NULL);
     return state;
@@ -186,8 +188,11 @@ static bool operate_on(struct fake_store *fake, struct fake_state *state, struct
         return end_lease(fake, state, d->lease.id);
     if (d->op == WEIR_OP_RESET)
         memset(state->memory, 0, state_bytes(state->limit));
-    else if (fresh_at_ns > d->now_ns)
+    else if (fresh_at_ns > d->now_ns) {
         outcome->report.reset_after_ns = fresh_at_ns - d->now_ns;
+        if (state->limit->spec.algorithm == WEIR_SLIDING_LOG)
+            log_look(state->limit, state->memory, d->now_ns, &outcome->report);
+    }
     return fresh_at_ns > d->now_ns;
 }
 

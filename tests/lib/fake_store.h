@@ -15,7 +15,8 @@
 
 struct fake_state {
     uint64_t hash[2];
-    const struct weir_limit *limit; /* the same in every check of this key */
+    struct weir_limit kept;         /* as of the key's first check, whose rules may go */
+    const struct weir_limit *limit; /* `kept` */
     uint64_t *memory;               /* a cell, or a span */
 };
 

@@ -118,7 +118,7 @@ static void the_first_route_that_a_path_is_in_says_the_class(void **state)
         "  default: critical\n"
         "limits:\n"
         "- {name: a, key: [], rate: [10/s, 100/min], shed: {sheddable: 30%, normal: 70%}}\n"
-        "- {name: b, key: [], rate: unlimited, shed: {sheddable: 30%}}\n");
+        "- {name: b, key: [], rate: unlimited}\n");
     (void)state;
     expect_scales(ASK(rules, "path", "/reports/daily"), "70 70 0");
     expect_scales(ASK(rules, "path", "/reports/a/b?c"), "30 30 0");
