@@ -349,6 +349,13 @@ CASES = [
      ["1:43: `difficulty` must be 1 to 26, not `27`"]),
     ("challenge: {secret_file: key, difficulty: x}\n" + L,
      ["1:43: `difficulty` must be a whole number, not `x`"]),
+    ("challenge: {secret_file: key, difficulty: {legitimate: 9, suspicious: 9, malicious: 9}}\n"
+     + L,
+     ["1:43: a `difficulty` for each class needs the section `score:`, which says the class of a "
+      "client; without it, write one number"]),
+    ("score: {key: [client.ip/64], signals: [{name: s, when: {path: /a}, add: 3}]}\n"
+     "challenge: {secret_file: key, difficulty: {legitimate: 9, suspicious: 9}}\n" + L,
+     ["2:43: `difficulty` needs one for each class; `malicious` is missing"]),
     ("challenge: {secret_file: key, cookie: 'a b'}\n" + L,
      ["1:39: `a b` is not the name of a cookie: use 1 to 64 letters, digits, `-` and `_`"]),
     ("challenge: {secret_file: key, secure: false}\n" + L,

@@ -30,7 +30,7 @@ BUDGET = 300        # of which a good third is used before the fault begins
 CLIENTS = 18
 ANSWERS = 20        # of each client while a fault lasts, and again afterwards
 REMEMBERED = 0.3    # seconds: three times what a denial is remembered
-GROWTH = 4 << 20    # bytes of three nodes, when a fault comes for the second time
+GROWTH = 4 << 20    # bytes of three nodes, by a fault that has come before
 
 
 class Scene:
@@ -280,11 +280,14 @@ def test_a_fault_is_survived(tmp_path, fault):
             assert scene.statuses("open", settled, ending) == {200}
             assert 200 not in scene.statuses("closed", settled, ending)
             assert 200 in scene.statuses("local", began, ending)
-        # The first time touches buffers and pools that stay; a second time needs no more of them.
-        before = scene.nodes.memory()
-        through(scene, fault)
-        grown = scene.nodes.memory() - before
-        assert grown <= GROWTH, f"{grown >> 10} KiB more"
+        # At first it touches buffers and pools that stay: all of them once, or where the machine is
+        # busy, and so more requests wait at one time, in the next two times.
+        grown = []
+        while len(grown) < 4 and (not grown or grown[-1] > GROWTH):
+            before = scene.nodes.memory()
+            through(scene, fault)
+            grown.append(scene.nodes.memory() - before)
+        assert grown[-1] <= GROWTH, f"grows each time: {grown}"
 
 
 def test_recovery_is_told_once_and_seen_by_operators(tmp_path):
