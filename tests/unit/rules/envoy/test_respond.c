@@ -449,9 +449,9 @@ static void headers_tell_of_the_nearest_limit(void **state)
 static const char *show_action(struct envoy_server *server)
 {
     const struct weir_envoy_response *response = &server->response;
-    const struct weir_envoy_header *last = &response->headers[response->header_count - 1];
     if (response->header_count == 0)
         return "";
+    const struct weir_envoy_header *last = &response->headers[response->header_count - 1];
     assert_memory_equal(last->key.data, "X-Weir-Action", last->key.size);
     snprintf(server->text, sizeof(server->text), "%.*s%s", (int)last->value.size, last->value.data,
              response->request_header.key.data ? " to both" : "");
