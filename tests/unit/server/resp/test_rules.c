@@ -9,23 +9,7 @@
 
 #include <cmocka.h>
 
-#include "redis_harness.h"
-
-struct step {
-    uint64_t t_ms;
-    const char *command, *reply;
-};
-
-static void run(struct redis_harness *harness, const struct step *steps, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const char *reply = redis_harness_ask(harness, steps[i].t_ms, steps[i].command);
-        if (strcmp(reply, steps[i].reply) != 0)
-            fail_msg("at %llu ms: %s: got %s, want %s", (unsigned long long)steps[i].t_ms,
-                     steps[i].command, reply, steps[i].reply);
-    }
-}
-#define RUN(steps) run(*state, (steps), sizeof(steps) / sizeof *(steps))
+#include "redis_steps.h"
 
 static const char rules[] = "version: 1\n"
                             "plans:\n"
@@ -50,15 +34,9 @@ static const char rules[] = "version: 1\n"
                             "    limit: 1\n"
                             "    life: 30s\n";
 
-static int open_harness(void **state)
+static int open_with_rules(void **state)
 {
     *state = redis_harness_open(rules, 100);
-    return 0;
-}
-
-static int close_harness(void **state)
-{
-    redis_harness_close(*state);
     return 0;
 }
 
@@ -217,7 +195,7 @@ static void what_is_wrong_is_named(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_harness, close_harness)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_rules, close_harness)
     const struct CMUnitTest tests[] = {
         CASE(a_request_is_decided_under_the_rules),
         CASE(the_reply_is_a_flat_array_or_a_map),

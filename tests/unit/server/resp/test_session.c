@@ -9,43 +9,15 @@
 
 #include <cmocka.h>
 
-#include "redis_harness.h"
+#include "redis_steps.h"
 #include "server/resp/commands.h"
-
-struct step {
-    uint64_t t_ms;
-    const char *command, *reply;
-};
-
-static void run(struct redis_harness *harness, const struct step *steps, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const char *reply = redis_harness_ask(harness, steps[i].t_ms, steps[i].command);
-        if (strcmp(reply, steps[i].reply) != 0)
-            fail_msg("at %llu ms: %s: got %s, want %s", (unsigned long long)steps[i].t_ms,
-                     steps[i].command, reply, steps[i].reply);
-    }
-}
-#define RUN(steps) run(*state, (steps), sizeof(steps) / sizeof *(steps))
 
 static const char password_rules[] =
     "version: 1\nserver: { redis: { address: 127.0.0.1:6380, token: sesame } }\nlimits: []\n";
 
-static int open_harness(void **state)
-{
-    *state = redis_harness_open(NULL, 100);
-    return 0;
-}
-
 static int open_with_password(void **state)
 {
     *state = redis_harness_open(password_rules, 100);
-    return 0;
-}
-
-static int close_harness(void **state)
-{
-    redis_harness_close(*state);
     return 0;
 }
 
