@@ -25,7 +25,9 @@ OUT = ROOT / "src/server/resp/script/known.c"
 # What tells a script: a part of its text that is in all of its versions, in this order. The name
 # is that of the algorithm in known.h.
 KINDS = [
-    ("rate-limiter-flexible", "INCREMENT_NEW", r"call\('set', KEYS\[1\], 0, 'EX', ARGV\[2\], 'NX'\)"),
+    ("rate-limiter-flexible", "INCREMENT_NEW", r"call\('set', KEYS\[1\], 0, 'EX'.*ttl == -1"),
+    ("rate-limiter-flexible", "INCREMENT_KEPT", r"call\('set', KEYS\[1\], 0, 'EX'"),
+    ("rate-limit-redis", "COUNT_THEN_LIFE", r'"INCR".*ARGV\[1\] == "1"'),
     ("rate-limit-redis", "WINDOW_OR_RESET", r'ARGV\[1\] == "1"'),
     ("rate-limit-redis", "WINDOW", r"tonumber\(ARGV\[1\]\)"),
     ("rate-limit-redis", "COUNT_AND_LIFE", r'call\("GET", KEYS\[1\]\)'),
@@ -36,6 +38,7 @@ KINDS = [
     ("limits", "INCREMENT", r'"incr(by)?"'),
     ("throttled-py", "GCRA_PEEK", r"\A(?!.*ARGV\[3\]).*emission_interval"),
     ("throttled-py", "GCRA", r"emission_interval"),
+    ("throttled-py", "TWO_WINDOWS_ALL", r"INCRBY.*KEYS\[2\]"),
     ("throttled-py", "TWO_WINDOWS", r"KEYS\[2\]"),
     ("throttled-py", "BUCKET", r"last_refreshed"),
     ("throttled-py", "FIXED", r"INCRBY"),

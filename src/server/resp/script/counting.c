@@ -86,7 +86,8 @@ static void expire(const struct run *run, struct weir_edit_state *state, int64_t
 /* --- The scripts ---------------------------------------------------------------------------------
  */
 
-/* amount, seconds */
+/* amount, seconds. Over Valkey the script lets a counter without an end stay so: the library
+ * blocks a key for ever by one. */
 static void increment_new(const struct run *run)
 {
     const int64_t *args = run->counting->args;
@@ -94,13 +95,25 @@ static void increment_new(const struct run *run)
         put(run, run->key, 0, args[1] * 1000);
     if (!add(run, run->key, args[0]))
         return;
-    if (pttl(run, run->key) == -1)
+    if (run->counting->script == WEIR_SCRIPT_INCREMENT_NEW && pttl(run, run->key) == -1)
         expire(run, run->key, args[1] * 1000);
     say(run, WEIR_SCRIPT_INTEGER, value_of(run->key));
     say(run, WEIR_SCRIPT_INTEGER, pttl(run, run->key));
 }
 
 /* reset (1: each hit renews the window), ms */
+static void count_then_life(const struct run *run)
+{
+    const int64_t *args = run->counting->args;
+    if (!add(run, run->key, 1))
+        return;
+    if (pttl(run, run->key) <= 0 || args[0] == 1)
+        expire(run, run->key, args[1]);
+    say(run, WEIR_SCRIPT_INTEGER, value_of(run->key));
+    say(run, WEIR_SCRIPT_INTEGER, pttl(run, run->key));
+}
+
+/* The same; a counter without an end begins anew. */
 static void window(const struct run *run)
 {
     const int64_t *args = run->counting->args;
@@ -192,27 +205,47 @@ static void fixed(const struct run *run)
     say(run, WEIR_SCRIPT_INTEGER, value_of(run->key));
 }
 
+/* What both scripts of two windows answer. `left_ms`: until the present one ends. */
+static void say_two_windows(const struct run *run, int64_t used, bool limited, int64_t before,
+                            int64_t left_ms)
+{
+    int64_t amount = run->counting->args[2], retry_ns = 0;
+    if (limited)
+        retry_ns = left_ms * (int64_t)COUNTER_MS_NS;
+    if (limited && before > 0 && amount <= before)
+        retry_ns = weigh(retry_ns, amount, before);
+    say(run, limited ? WEIR_SCRIPT_INTEGER : WEIR_SCRIPT_NULL, 1);
+    say(run, WEIR_SCRIPT_INTEGER, used);
+    say(run, WEIR_SCRIPT_SECONDS, retry_ns);
+}
+
 /* seconds, limit, amount. KEYS[1] is the present window's, KEYS[2] that of the one before. */
 static void two_windows(const struct run *run)
 {
     const int64_t *args = run->counting->args;
     const int64_t window_ms = args[0] * 1000, left_ms = window_ms - run->now_ms % window_ms;
-    int64_t before = weigh(capped(run->second), left_ms, window_ms), retry_ns = 0;
+    int64_t before = weigh(capped(run->second), left_ms, window_ms);
     int64_t used = before + capped(run->key) + args[2];
     bool limited = used > args[1] && args[2] != 0;
-    if (limited) {
-        retry_ns = left_ms * (int64_t)COUNTER_MS_NS;
-        if (args[2] <= before)
-            retry_ns = weigh(retry_ns, args[2], before);
-    } else if (weir_counter_exists(run->key)) {
-        if (!add(run, run->key, args[2]))
-            return;
-    } else {
+    if (!limited && !weir_counter_exists(run->key))
         put(run, run->key, args[2], 3 * window_ms);
-    }
-    say(run, WEIR_SCRIPT_INTEGER, limited);
-    say(run, WEIR_SCRIPT_INTEGER, used);
-    say(run, WEIR_SCRIPT_SECONDS, retry_ns);
+    else if (!limited && !add(run, run->key, args[2]))
+        return;
+    say_two_windows(run, used, limited, before, left_ms);
+}
+
+/* The same, and what is denied counts too. */
+static void two_windows_all(const struct run *run)
+{
+    const int64_t *args = run->counting->args;
+    const int64_t window_ms = args[0] * 1000, left_ms = window_ms - run->now_ms % window_ms;
+    if (!add(run, run->key, args[2]))
+        return;
+    if (value_of(run->key) == args[2])
+        expire(run, run->key, 3 * window_ms);
+    int64_t before = weigh(capped(run->second), left_ms, window_ms);
+    int64_t used = before + capped(run->key);
+    say_two_windows(run, used, used > args[1], before, left_ms);
 }
 
 /* old, new, seconds */
@@ -324,6 +357,8 @@ static const struct signature {
     struct parameter parameters[4];
 } signatures[WEIR_SCRIPT_MOVING_TAKE] = {
     [WEIR_SCRIPT_INCREMENT_NEW] = {increment_new, 2, {ANY(0), SECONDS(1)}},
+    [WEIR_SCRIPT_INCREMENT_KEPT] = {increment_new, 2, {ANY(0), SECONDS(1)}},
+    [WEIR_SCRIPT_COUNT_THEN_LIFE] = {count_then_life, 2, {ANY(0), MS(1)}},
     [WEIR_SCRIPT_WINDOW_OR_RESET] = {window, 2, {ANY(0), MS(1)}},
     [WEIR_SCRIPT_WINDOW] = {window, 1, {MS(0)}},
     [WEIR_SCRIPT_COUNT_AND_LIFE] = {count_and_life, 0, {{0}}},
@@ -331,6 +366,7 @@ static const struct signature {
     [WEIR_SCRIPT_SLIDING_TAKE] = {sliding_take, 3, {AMOUNT(0), SECONDS(1), AMOUNT(2)}},
     [WEIR_SCRIPT_SLIDING_COUNTS] = {sliding_counts, 1, {SECONDS(0)}},
     [WEIR_SCRIPT_FIXED] = {fixed, 3, {SECONDS(0), AMOUNT(1), AMOUNT(2)}},
+    [WEIR_SCRIPT_TWO_WINDOWS_ALL] = {two_windows_all, 3, {SECONDS(0), AMOUNT(1), AMOUNT(2)}},
     [WEIR_SCRIPT_TWO_WINDOWS] = {two_windows, 3, {SECONDS(0), AMOUNT(1), AMOUNT(2)}},
     [WEIR_SCRIPT_SWAP] = {swap, 3, {ANY(0), ANY(1), SECONDS(2)}},
     [WEIR_SCRIPT_INCREMENT_MS] = {increment_ms, 2, {ANY(0), {1, 0, MS_MAX}}},

@@ -5,7 +5,7 @@
 /* clang-format off */
 const struct weir_known_script weir_known_scripts[] = {
     {"054143318f521948424aa25df61d7f7ba835a9d7", WEIR_SCRIPT_RATE_AT_MOST}, /* redis_rate v9.1.2 to v10.0.1 */
-    {"0aa93fe6a34317527000a66828426c0ae2104618", WEIR_SCRIPT_INCREMENT_NEW}, /* rate-limiter-flexible 6.0.0 to 11.4.0 */
+    {"0aa93fe6a34317527000a66828426c0ae2104618", WEIR_SCRIPT_INCREMENT_KEPT}, /* rate-limiter-flexible 6.0.0 to 11.4.0 */
     {"0b375fed3ba31d8ff89c0d87f05a47222c294639", WEIR_SCRIPT_BUCKET}, /* throttled-py 3.0.1 to 3.5.0 */
     {"0d23cf1ccf81ad1452ccf307e1938d99997a6073", WEIR_SCRIPT_INCREMENT}, /* limits 1.4.1 to 1.6 */
     {"1869cf4de25b8cae14b152d492f866246c07a53c", WEIR_SCRIPT_GCRA_PEEK}, /* throttled-py 1.0.3 to 1.1.1 */
@@ -15,20 +15,20 @@ const struct weir_known_script weir_known_scripts[] = {
     {"29cc07bd431ccbf64637e5dcb60484560fdfa2da", WEIR_SCRIPT_LARAVEL_DURATION}, /* Laravel 12 to 12 */
     {"3558e5e19feda4d6fca7bd2770e9373874ec3b20", WEIR_SCRIPT_INCREMENT}, /* limits 2.0.3 to 2.0.3 */
     {"3e5979d2e18e05ce09fefed798c7dcce85173ad3", WEIR_SCRIPT_BUCKET}, /* throttled-py 3.0.1 to 3.5.0 */
-    {"3f424a504987d231baa2e19159bb5def8ad32f87", WEIR_SCRIPT_WINDOW_OR_RESET}, /* rate-limit-redis 3.0.2 to 4.1.2 */
+    {"3f424a504987d231baa2e19159bb5def8ad32f87", WEIR_SCRIPT_COUNT_THEN_LIFE}, /* rate-limit-redis 3.0.2 to 4.1.2 */
     {"4acb9888e93cc67fd35114a27465403347a06e3b", WEIR_SCRIPT_FIXED}, /* throttled-py 1.0.3 to 3.5.0 */
     {"566f5c6a17e5fddb9a10bf389f754edd0d899c61", WEIR_SCRIPT_COUNT_OR_ZERO}, /* ulule/limiter v3.11.2 to v3.11.2 */
     {"5872729d023db2ad81e4cb57649af58710668ffe", WEIR_SCRIPT_GCRA}, /* throttled-py 1.0.3 to 2.1.0 */
     {"628bd136a573a06b346879695681af12ccef300f", WEIR_SCRIPT_INCREMENT}, /* limits 2.3.3 to 5.8.0 */
     {"6451cdc7599bd26c524ecfadb8e3daa985d63baf", WEIR_SCRIPT_GCRA}, /* throttled-py 3.4.1 to 3.5.0 */
     {"685e05a9fb36b3eb6061e0f4217ed7a589f8ecde", WEIR_SCRIPT_BUCKET}, /* throttled-py 3.0.1 to 3.5.0 */
-    {"6a4c0b819c399b081c9f8bfff73838ca4a8be5cd", WEIR_SCRIPT_TWO_WINDOWS}, /* throttled-py 1.0.3 to 2.0.2 */
+    {"6a4c0b819c399b081c9f8bfff73838ca4a8be5cd", WEIR_SCRIPT_TWO_WINDOWS_ALL}, /* throttled-py 1.0.3 to 2.0.2 */
     {"6aeb97ed6086dcdeafdc6fda3999a0d0e38ec96a", WEIR_SCRIPT_COUNT_AND_LIFE}, /* rate-limit-redis 4.1.2 to 6.0.1 */
     {"6b7cb6e1a2dd5a08f7f1a05e72887ef4cf07d050", WEIR_SCRIPT_MOVING_TAKE}, /* limits 2.1.1 to 2.2.0 */
     {"741eab638ba93ed71020bb821c45c022d0fa02c4", WEIR_SCRIPT_MOVING_TAKE}, /* limits 5.0.0 to 5.8.0 */
     {"76a566c51f92d8f643d16e0ef0101663d5380dba", WEIR_SCRIPT_SPRING}, /* Spring Cloud Gateway 3.0.8 to 3.1.9 */
     {"775635cca91092477cbcee85fd800accb6adc4b2", WEIR_SCRIPT_SPRING}, /* Spring Cloud Gateway 4.0.9 to 4.2.6 */
-    {"78a479396f38a2ea10b97b0587076b8a6a9eb25b", WEIR_SCRIPT_TWO_WINDOWS}, /* throttled-py 2.1.0 to 2.1.0 */
+    {"78a479396f38a2ea10b97b0587076b8a6a9eb25b", WEIR_SCRIPT_TWO_WINDOWS_ALL}, /* throttled-py 2.1.0 to 2.1.0 */
     {"7ba76a0c250265be51a5673a98c031791909ed2d", WEIR_SCRIPT_GCRA}, /* throttled-py 2.2.3 to 3.3.1 */
     {"81dbecea94d2d10514719b20ed51faf711529d9d", WEIR_SCRIPT_WINDOW_OR_RESET}, /* rate-limit-redis 4.2.3 to 5.0.0 */
     {"8621c257a111c629836591d46b6676a696b9dce9", WEIR_SCRIPT_BUCKET}, /* throttled-py 1.0.3 to 2.2.3 */
@@ -43,7 +43,7 @@ const struct weir_known_script weir_known_scripts[] = {
     {"a9fa8a8d69ceb20463c474b20870cdf343113a67", WEIR_SCRIPT_GCRA_PEEK}, /* throttled-py 1.0.3 to 3.3.1 */
     {"ab9a35aa62ed8fa50cf1c655a522698512c9b126", WEIR_SCRIPT_INCREMENT}, /* limits 2.1.1 to 2.2.0 */
     {"ad795214f59fe26d6fdec07973836dd16586f5ec", WEIR_SCRIPT_MOVING_COUNT}, /* limits 5.0.0 to 5.8.0 */
-    {"b10cc91ef32b1958f6e5518e47141af7ef8d20c0", WEIR_SCRIPT_TWO_WINDOWS}, /* throttled-py 2.1.0 to 2.1.0 */
+    {"b10cc91ef32b1958f6e5518e47141af7ef8d20c0", WEIR_SCRIPT_TWO_WINDOWS_ALL}, /* throttled-py 2.1.0 to 2.1.0 */
     {"b8ad044814552fc0bb2f111eddcd575dfcf9346b", WEIR_SCRIPT_TWO_WINDOWS}, /* throttled-py 2.2.3 to 3.5.0 */
     {"bec85d5af0739203306474d2cac591c3d6f907d2", WEIR_SCRIPT_MOVING_TAKE}, /* limits 3.1.6 to 3.4.0 */
     {"d12c85776287aa2a578c38543dd9088a2cf85f31", WEIR_SCRIPT_GCRA}, /* throttled-py 2.0.2 to 2.1.0 */
@@ -57,7 +57,7 @@ const struct weir_known_script weir_known_scripts[] = {
     {"eb38b1026c633919cbe91939bf26870e208b12cb", WEIR_SCRIPT_BUCKET}, /* throttled-py 3.0.1 to 3.5.0 */
     {"ebd682e30de074a6919bde872b507734c7c3ebe5", WEIR_SCRIPT_SWAP}, /* throttled v2.15.0 to v2.15.0 */
     {"eec77786d43c65f7fd568900b5d2b63b692318dc", WEIR_SCRIPT_SPRING}, /* Spring Cloud Gateway 2.0.4.RELEASE to 2.0.4.RELEASE */
-    {"eeda3f8f943f4ac572fa61f88c0fa28de9f5ed44", WEIR_SCRIPT_TWO_WINDOWS}, /* throttled-py 1.0.3 to 2.0.2 */
+    {"eeda3f8f943f4ac572fa61f88c0fa28de9f5ed44", WEIR_SCRIPT_TWO_WINDOWS_ALL}, /* throttled-py 1.0.3 to 2.0.2 */
     {"f2ef2962263bbe72f66f5bbd0da234e74d880068", WEIR_SCRIPT_MOVING_COUNT}, /* limits 4.0.1 to 4.8.0 */
     {"f4c2a591243f19291963b0bb0d3cfbd56d9fa184", WEIR_SCRIPT_BUCKET}, /* throttled-py 1.0.3 to 2.2.3 */
     {"f52a5b566060d79fd321d695df55bc918339c4aa", WEIR_SCRIPT_RATE}, /* redis_rate v9.1.2 to v10.0.1 */

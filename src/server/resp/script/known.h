@@ -11,14 +11,17 @@
 
 enum weir_script {
     /* On counters: counting.c. */
-    WEIR_SCRIPT_INCREMENT_NEW,    /* rate-limiter-flexible */
-    WEIR_SCRIPT_WINDOW_OR_RESET,  /* rate-limit-redis 3 to 5 */
+    WEIR_SCRIPT_INCREMENT_NEW,    /* rate-limiter-flexible over Redis */
+    WEIR_SCRIPT_INCREMENT_KEPT,   /* over Valkey: a counter without an end stays so */
+    WEIR_SCRIPT_COUNT_THEN_LIFE,  /* rate-limit-redis 3 to 4.1: counts on without an end */
+    WEIR_SCRIPT_WINDOW_OR_RESET,  /* rate-limit-redis 4.2 to 5 */
     WEIR_SCRIPT_WINDOW,           /* rate-limit-redis 6 */
     WEIR_SCRIPT_COUNT_AND_LIFE,   /* rate-limit-redis: get */
     WEIR_SCRIPT_INCREMENT,        /* limits: fixed window */
     WEIR_SCRIPT_SLIDING_TAKE,     /* limits: sliding window */
     WEIR_SCRIPT_SLIDING_COUNTS,   /* limits: get_sliding_window */
     WEIR_SCRIPT_FIXED,            /* throttled-py: fixed window */
+    WEIR_SCRIPT_TWO_WINDOWS_ALL,  /* throttled-py to 2.1: sliding window, counts denials too */
     WEIR_SCRIPT_TWO_WINDOWS,      /* throttled-py: sliding window */
     WEIR_SCRIPT_SWAP,             /* throttled: compare and swap */
     WEIR_SCRIPT_INCREMENT_MS,     /* ulule/limiter */

@@ -21,6 +21,8 @@ static const struct {
     uint8_t keys, args;
 } needs[WEIR_SCRIPTS] = {
     [WEIR_SCRIPT_INCREMENT_NEW] = {1, 2},
+    [WEIR_SCRIPT_INCREMENT_KEPT] = {1, 2},
+    [WEIR_SCRIPT_COUNT_THEN_LIFE] = {1, 2},
     [WEIR_SCRIPT_WINDOW_OR_RESET] = {1, 2},
     [WEIR_SCRIPT_WINDOW] = {1, 1},
     [WEIR_SCRIPT_COUNT_AND_LIFE] = {1, 0},
@@ -28,6 +30,7 @@ static const struct {
     [WEIR_SCRIPT_SLIDING_TAKE] = {2, 3},
     [WEIR_SCRIPT_SLIDING_COUNTS] = {2, 1},
     [WEIR_SCRIPT_FIXED] = {1, 3},
+    [WEIR_SCRIPT_TWO_WINDOWS_ALL] = {2, 3},
     [WEIR_SCRIPT_TWO_WINDOWS] = {2, 3},
     [WEIR_SCRIPT_SWAP] = {1, 3},
     [WEIR_SCRIPT_INCREMENT_MS] = {1, 2},

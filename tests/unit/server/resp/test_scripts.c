@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "redis_harness.h"
+#include "redis_steps.h"
 #include "server/resp/script/known.h"
 
-struct step {
+struct call {
     uint64_t t_ms;
     enum weir_script script;
     const char *arguments, *reply;
@@ -28,30 +28,18 @@ static const char *sha_of(enum weir_script script)
     return NULL;
 }
 
-static void run(struct redis_harness *harness, const struct step *steps, size_t count)
+static void run_calls(struct redis_harness *harness, const struct call *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         char command[256];
-        snprintf(command, sizeof command, "EVALSHA %s %s", sha_of(steps[i].script),
-                 steps[i].arguments);
-        const char *reply = redis_harness_ask(harness, steps[i].t_ms, command);
-        if (strcmp(reply, steps[i].reply) != 0)
-            fail_msg("step %zu: %s: got %s, want %s", i, command, reply, steps[i].reply);
+        snprintf(command, sizeof command, "EVALSHA %s %s", sha_of(calls[i].script),
+                 calls[i].arguments);
+        const char *reply = redis_harness_ask(harness, calls[i].t_ms, command);
+        if (strcmp(reply, calls[i].reply) != 0)
+            fail_msg("call %zu: %s: got %s, want %s", i, command, reply, calls[i].reply);
     }
 }
-#define RUN(steps) run(*state, (steps), sizeof(steps) / sizeof *(steps))
-
-static int open_harness(void **state)
-{
-    *state = redis_harness_open(NULL, 100);
-    return 0;
-}
-
-static int close_harness(void **state)
-{
-    redis_harness_close(*state);
-    return 0;
-}
+#define RUN_CALLS(calls) run_calls(*state, (calls), sizeof(calls) / sizeof *(calls))
 
 static void hashes_are_in_order(void **state)
 {
@@ -67,7 +55,7 @@ static void hashes_are_in_order(void **state)
 
 static void windows_begin_with_their_first_hit(void **state)
 {
-    static const struct step steps[] = {
+    static const struct call calls[] = {
         {0, WEIR_SCRIPT_INCREMENT_NEW, "1 a 3 10", "3 10000"},
         {4000, WEIR_SCRIPT_INCREMENT_NEW, "1 a 2 10 5 10", "5 6000"},
         {4000, WEIR_SCRIPT_COUNT_AND_LIFE, "1 a", "5 6000"},
@@ -88,13 +76,13 @@ static void windows_begin_with_their_first_hit(void **state)
         {200, WEIR_SCRIPT_COUNT_OR_ZERO, "1 e", "5 500"},
         {900, WEIR_SCRIPT_COUNT_OR_ZERO, "1 e", "0 0"},
     };
-    RUN(steps);
+    RUN_CALLS(calls);
 }
 
 static void windows_slide(void **state)
 {
     /* 10 within 10 s. At 10 s the count moves to the window before, of which 100 % are left. */
-    static const struct step steps[] = {
+    static const struct call calls[] = {
         {0, WEIR_SCRIPT_SLIDING_TAKE, "2 p q 10 10 11", "nil"},
         {0, WEIR_SCRIPT_SLIDING_TAKE, "2 p q 10 10 8", "1"},
         {0, WEIR_SCRIPT_SLIDING_TAKE, "2 p q 10 10 3", "nil"},
@@ -103,25 +91,61 @@ static void windows_slide(void **state)
         {12500, WEIR_SCRIPT_SLIDING_TAKE, "2 p q 10 10 4", "1"},
         {12500, WEIR_SCRIPT_SLIDING_COUNTS, "2 p q 10", "8 7500 4 17500"},
     };
-    RUN(steps);
+    RUN_CALLS(calls);
+}
+
+/* The windows are those of the clock. The harness begins 20.123 s after one of 60 s did. */
+static void two_windows_count_what_their_version_counts(void **state)
+{
+    static const struct call calls[] = {
+        {0, WEIR_SCRIPT_TWO_WINDOWS, "2 a b 60 2 2 0", "nil 2 0"},
+        {0, WEIR_SCRIPT_TWO_WINDOWS, "2 a b 60 2 1 0", "1 3 39.877000000"},
+        {0, WEIR_SCRIPT_TWO_WINDOWS, "2 a b 60 2 1 0", "1 3 39.877000000"},
+        {0, WEIR_SCRIPT_TWO_WINDOWS, "2 a b 60 2 0 0", "nil 2 0"},
+        {0, WEIR_SCRIPT_COUNT_AND_LIFE, "1 a", "2 180000"},
+        {0, WEIR_SCRIPT_TWO_WINDOWS_ALL, "2 c d 60 2 2 0", "nil 2 0"},
+        {0, WEIR_SCRIPT_TWO_WINDOWS_ALL, "2 c d 60 2 1 0", "1 3 39.877000000"},
+        {0, WEIR_SCRIPT_TWO_WINDOWS_ALL, "2 c d 60 2 1 0", "1 4 39.877000000"},
+        {0, WEIR_SCRIPT_TWO_WINDOWS_ALL, "2 c d 60 2 0 0", "1 4 39.877000000"},
+        {0, WEIR_SCRIPT_COUNT_AND_LIFE, "1 c", "4 180000"},
+        {0, WEIR_SCRIPT_TWO_WINDOWS_ALL, "2 e c 60 2 1 0", "1 3 19.938500000"},
+    };
+    RUN_CALLS(calls);
+}
+
+static void a_counter_without_an_end_is_what_the_version_makes_of_it(void **state)
+{
+    static const struct step counters[] = {
+        {0, "SET a 5", "OK"}, {0, "SET b 5", "OK"}, {0, "SET c 5", "OK"}, {0, "SET d 5", "OK"}};
+    static const struct call calls[] = {
+        {0, WEIR_SCRIPT_INCREMENT_NEW, "1 a 1 10", "6 10000"},
+        {0, WEIR_SCRIPT_INCREMENT_KEPT, "1 b 1 10", "6 -1"},
+        {0, WEIR_SCRIPT_INCREMENT_KEPT, "1 new 1 10", "1 10000"},
+        {0, WEIR_SCRIPT_COUNT_THEN_LIFE, "1 c 0 10000", "6 10000"},
+        {1000, WEIR_SCRIPT_COUNT_THEN_LIFE, "1 c 0 10000", "7 9000"},
+        {1000, WEIR_SCRIPT_COUNT_THEN_LIFE, "1 c 1 10000", "8 10000"},
+        {0, WEIR_SCRIPT_WINDOW_OR_RESET, "1 d 0 10000", "1 10000"},
+    };
+    RUN(counters);
+    RUN_CALLS(calls);
 }
 
 static void a_value_is_swapped_for_the_one_that_was_seen(void **state)
 {
-    static const struct step steps[] = {
+    static const struct call calls[] = {
         {0, WEIR_SCRIPT_SWAP, "1 s 1 2 60", "-key does not exist"},
         {0, WEIR_SCRIPT_INCREMENT, "1 s 60 1700000000000000000", "1700000000000000000"},
         {0, WEIR_SCRIPT_SWAP, "1 s 5 6 60", "0"},
         {0, WEIR_SCRIPT_SWAP, "1 s 1700000000000000000 1800000000000000000 60", "1"},
         {0, WEIR_SCRIPT_COUNT_AND_LIFE, "1 s", "1800000000000000000 60000"},
     };
-    RUN(steps);
+    RUN_CALLS(calls);
 }
 
 static void buckets_are_exact(void **state)
 {
     /* Ten per minute, ten at once: one in six seconds. */
-    static const struct step steps[] = {
+    static const struct call calls[] = {
         {0, WEIR_SCRIPT_RATE, "1 r 10 10 60 4", "4 6 -1 24"},
         {0, WEIR_SCRIPT_RATE, "1 r 10 10 60 7", "0 0 6 24"},
         {1500, WEIR_SCRIPT_RATE, "1 r 10 10 60 7", "0 0 4.500000000 22.500000000"},
@@ -142,12 +166,12 @@ static void buckets_are_exact(void **state)
         {0, WEIR_SCRIPT_SPRING, "2 k1 k2 1 5 0 3", "0 2"},
         {1000, WEIR_SCRIPT_SPRING, "2 k1 k2 1 5 0 3", "1 0"},
     };
-    RUN(steps);
+    RUN_CALLS(calls);
 }
 
 static void a_log_moves(void **state)
 {
-    static const struct step steps[] = {
+    static const struct call calls[] = {
         {0, WEIR_SCRIPT_MOVING_COUNT, "1 m 0 5", "nil"},
         {0, WEIR_SCRIPT_MOVING_TAKE, "1 m 0 5 60 6", "nil"},
         {0, WEIR_SCRIPT_MOVING_TAKE, "1 m 0 5 60 3", "1"},
@@ -155,7 +179,7 @@ static void a_log_moves(void **state)
         {10000, WEIR_SCRIPT_MOVING_TAKE, "1 m 0 5 60 2", "nil"},
         {61000, WEIR_SCRIPT_MOVING_TAKE, "1 m 0 5 60 4", "1"},
     };
-    RUN(steps);
+    RUN_CALLS(calls);
     char command[128];
     snprintf(command, sizeof command, "EVALSHA %s 1 m 0 5", sha_of(WEIR_SCRIPT_MOVING_COUNT));
     const char *reply = redis_harness_ask(*state, 61000, command);
@@ -164,12 +188,12 @@ static void a_log_moves(void **state)
 
 static void what_laravel_asks(void **state)
 {
-    static const struct step steps[] = {
+    static const struct call calls[] = {
         {0, WEIR_SCRIPT_LARAVEL_ADD, "1 l 0 60", "OK"},
         {0, WEIR_SCRIPT_LARAVEL_ADD, "1 l 0 60", "nil"},
         {60001, WEIR_SCRIPT_LARAVEL_ADD, "1 l 0 60", "OK"},
     };
-    RUN(steps);
+    RUN_CALLS(calls);
     char command[128];
     long ends = 0;
     int acquired = 0, remaining = 0;
@@ -201,7 +225,7 @@ static void what_is_unknown_or_wrong_is_said(void **state)
     assert_string_equal(redis_harness_ask(*state, 0, "SCRIPT FLUSH"), "OK");
     snprintf(command, sizeof command, "SCRIPT EXISTS %s x", sha_of(WEIR_SCRIPT_RATE));
     assert_string_equal(redis_harness_ask(*state, 0, command), "1 0");
-    static const struct step steps[] = {
+    static const struct call calls[] = {
         {0, WEIR_SCRIPT_RATE, "2 a", "-ERR Number of keys can't be greater than number of args"},
         {0, WEIR_SCRIPT_RATE, "-1 a", "-ERR Number of keys can't be negative"},
         {0, WEIR_SCRIPT_RATE, "x a", "-ERR value is not an integer or out of range"},
@@ -216,7 +240,7 @@ static void what_is_unknown_or_wrong_is_said(void **state)
         {0, WEIR_SCRIPT_INCREMENT_NEW, "1 a 1 0",
          "-ERR ARGV[2] of this script is out of range: '0'"},
     };
-    RUN(steps);
+    RUN_CALLS(calls);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_harness, close_harness)
@@ -227,6 +251,8 @@ int main(void)
         cmocka_unit_test(hashes_are_in_order),
         CASE(windows_begin_with_their_first_hit),
         CASE(windows_slide),
+        CASE(two_windows_count_what_their_version_counts),
+        CASE(a_counter_without_an_end_is_what_the_version_makes_of_it),
         CASE(a_value_is_swapped_for_the_one_that_was_seen),
         CASE(buckets_are_exact),
         CASE(a_log_moves),
