@@ -174,7 +174,7 @@ struct weir_decision {
  *
  * The checks of an edit have different keys, a cost of 0, and limits whose states are cells: for
  * counters the narrow one. The decision is WEIR_ALLOWED when it is done, and WEIR_DENIED when the
- * table has no room for one of its keys; then nothing is written.
+ * table has no room for a key that `run` gives a state; then nothing is written.
  */
 struct weir_edit_state {
     struct weir_cell cell; /* all zero: it is fresh, as one that was never used */

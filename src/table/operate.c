@@ -361,6 +361,13 @@ static uint64_t other_until(const struct weir_table *table, const struct target 
     return limit && !weir_limit_converts(limit, wanted) && fresh_at_ns > now_ns ? fresh_at_ns : 0;
 }
 
+/* Whether a key that has no room, and so no state, is read as fresh: not one for which a span was
+ * wanted, as it may have a state without one. */
+static bool reads_absent(const struct target *target, const struct weir_limit *limit)
+{
+    return target->kind == TARGET_NONE && limit->packs;
+}
+
 /* Reads the cells of all checks. False: there is no room for one of them. */
 static bool read_all(const struct weir_table_owner *owner, const struct transaction *txn,
                      struct weir_edit_state *states)
@@ -369,6 +376,10 @@ static bool read_all(const struct weir_table_owner *owner, const struct transact
         const struct target *target = &owner->targets[i];
         const struct weir_limit *limit = txn->decision->checks[i].limit;
 
+        if (reads_absent(target, limit)) {
+            states[i] = (struct weir_edit_state){.cell = {0, 0}};
+            continue;
+        }
         if (target->kind == TARGET_NONE || target->full)
             return false;
         states[i] = (struct weir_edit_state){
@@ -390,6 +401,16 @@ static bool is_changed(const struct transaction *txn, const struct target *targe
     if (state->cell.a == 0)
         return cell_fresh_at(txn->decision->checks[i].limit, &target->cell) > txn->now_ns;
     return state->cell.a != target->cell.a || state->cell.b != target->cell.b;
+}
+
+/* Whether a key that has no room was given a state. */
+static bool lacks_room(const struct weir_table_owner *owner, const struct transaction *txn,
+                       const struct weir_edit_state *states)
+{
+    for (uint32_t i = 0; i < txn->count; i++)
+        if (owner->targets[i].kind == TARGET_NONE && states[i].cell.a != 0)
+            return true;
+    return false;
 }
 
 /* Gives the wide limit to the checks whose counters need it. Returns whether there were any. */
@@ -451,6 +472,10 @@ static bool run(struct weir_table_owner *owner, struct transaction *txn)
             return false;
         }
         edit->run(edit, states, txn->count, txn->now_ns);
+        if (lacks_room(owner, txn, states)) {
+            target_cancel(owner);
+            return false;
+        }
         if (!widen(txn, states))
             return write_all(owner, txn, states);
         target_cancel(owner);

@@ -207,6 +207,34 @@ static void an_edit_without_room_changes_nothing(void **state)
     close_fixture(&f);
 }
 
+/* A table full of keys that are denied keeps them all. A key without a state is read as absent, and
+ * only what writes it is refused. */
+static void a_key_without_room_is_absent(void **state)
+{
+    struct fixture f = open_fixture(WEIR_TABLE_BYTES_MIN);
+    struct weir_limit once = make_limit(
+        f.table,
+        (struct weir_limit_spec){.algorithm = WEIR_FIXED_WINDOW, .rate = 1, .window_ns = HOUR});
+    struct change look = {.writes = false}, put = {.writes = true, .clears = false};
+    uint32_t refused = 0;
+
+    put.put[0] = (struct weir_cell){counter_endless(START), 1};
+    for (uint64_t key = 0; key < 200000; key++) {
+        struct one one;
+
+        begin_one(&one);
+        add_check(&one, f.table, &once, key, 1);
+        (void)submit_one(f.owner, &one, START);
+    }
+    for (uint64_t key = 1000000; key < 1000100; key++) {
+        assert_true(edit(&f, &look, key, 1, START));
+        assert_int_equal(look.seen[0].cell.a, 0);
+        refused += !edit(&f, &put, key, 1, START);
+    }
+    assert_true(refused > 0);
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +242,7 @@ int main(void)
         cmocka_unit_test(random_edits_are_as_in_a_model),
         cmocka_unit_test(a_state_of_another_kind_is_shown_and_kept),
         cmocka_unit_test(an_edit_without_room_changes_nothing),
+        cmocka_unit_test(a_key_without_room_is_absent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
