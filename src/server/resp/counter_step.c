@@ -190,12 +190,18 @@ static void step_expire(struct weir_counter_step *step, struct weir_edit_state *
     step->number = 1;
 }
 
-static void step_ttl(struct weir_counter_step *step, struct weir_edit_state *state, uint64_t now_ns)
+/* A counter's as Redis rounds; a key of another kind is there until the later one of its states is
+ * fresh. */
+static void step_ttl(struct weir_counter_step *step, struct weir_edit_state *state,
+                     const struct weir_edit_state *bucket, uint64_t now_ns)
 {
-    int64_t ms = weir_counter_pttl(state, now_ns);
+    bool counter = weir_counter_exists(state);
+    int64_t ms = weir_counter_pttl(state, now_ns), other_ms = weir_counter_pttl(bucket, now_ns);
     touch(state, now_ns);
+    if (!counter && other_ms > ms)
+        ms = other_ms;
     if (ms >= 0 && step->flags & WEIR_COUNTER_SECONDS)
-        ms = (ms + 500) / 1000; /* as Redis rounds */
+        ms = (ms + (counter ? 500 : 999)) / 1000;
     say(step, WEIR_COUNTER_INTEGER, ms);
 }
 
@@ -208,9 +214,10 @@ static void step_persist(struct weir_counter_step *step, struct weir_edit_state 
     say(step, WEIR_COUNTER_INTEGER, ends);
 }
 
-void weir_counter_step_run(struct weir_counter_step *step, struct weir_edit_state *state,
+void weir_counter_step_run(struct weir_counter_step *step, struct weir_edit_state *states,
                            uint64_t now_ns)
 {
+    struct weir_edit_state *state = &states[step->state], *bucket = &states[step->bucket];
     switch ((enum weir_counter_op)step->op) {
     case WEIR_COUNTER_ADD:
         step_add(step, state, now_ns);
@@ -225,17 +232,18 @@ void weir_counter_step_run(struct weir_counter_step *step, struct weir_edit_stat
         step_expire(step, state, now_ns);
         break;
     case WEIR_COUNTER_TTL:
-        step_ttl(step, state, now_ns);
+        step_ttl(step, state, bucket, now_ns);
         break;
     case WEIR_COUNTER_PERSIST:
         step_persist(step, state, now_ns);
         break;
     case WEIR_COUNTER_DELETE:
-        say(step, WEIR_COUNTER_INTEGER, is_there(state));
+        say(step, WEIR_COUNTER_INTEGER, is_there(state) || is_there(bucket));
         forget(state);
+        forget(bucket);
         break;
     case WEIR_COUNTER_EXISTS:
-        say(step, WEIR_COUNTER_INTEGER, is_there(state));
+        say(step, WEIR_COUNTER_INTEGER, is_there(state) || is_there(bucket));
         touch(state, now_ns);
         break;
     case WEIR_COUNTER_REFUSED:

@@ -47,6 +47,7 @@ enum weir_counter_reply {
 
 struct weir_counter_step {
     uint8_t op, state; /* which of the edit's states */
+    uint8_t bucket; /* the one of the key's bucket, for steps on keys of any kind; else `state` */
     uint16_t flags;
     int64_t value, time;
     const char *bad_time; /* the error for a time out of range; static */
@@ -56,8 +57,14 @@ struct weir_counter_step {
     const char *error; /* static; in, for WEIR_COUNTER_REFUSED */
 };
 
-/* Does a step. */
-void weir_counter_step_run(struct weir_counter_step *step, struct weir_edit_state *state,
+/* Whether a step is on keys of any kind, buckets too: DEL, EXISTS, TTL. */
+static inline bool weir_counter_step_any(enum weir_counter_op op)
+{
+    return op == WEIR_COUNTER_DELETE || op == WEIR_COUNTER_EXISTS || op == WEIR_COUNTER_TTL;
+}
+
+/* Does a step on the states of its edit. */
+void weir_counter_step_run(struct weir_counter_step *step, struct weir_edit_state *states,
                            uint64_t now_ns);
 
 /* The end of a counter whose life is `time`, in ms since 1970, by the flags of a step. False: it is

@@ -220,7 +220,7 @@ static void steps_run(struct weir_edit *edit, struct weir_edit_state *states, ui
     struct steps_edit *steps = (struct steps_edit *)(void *)edit;
     (void)count;
     for (uint32_t i = 0; i < steps->count; i++)
-        weir_counter_step_run(&steps->steps[i], &states[steps->steps[i].state], now_ns);
+        weir_counter_step_run(&steps->steps[i], states, now_ns);
 }
 
 static char *write_error(char *out, struct weir_slot *slot, const char *error)
@@ -300,13 +300,17 @@ static bool steps_add(struct weir_resp_steps *steps, const struct command *comma
         return false;
     for (uint32_t i = 0; i < keys; i++) {
         struct weir_counter_step *step = &steps->edit->steps[begin + i];
-        int state = weir_resp_build_key(&steps->build, call->args[1 + i]);
-        if (state < 0) {
+        int state = weir_resp_build_key(&steps->build, call->args[1 + i]), bucket = state;
+        if (state >= 0 && weir_counter_step_any(command->op))
+            bucket = weir_resp_build_state(&steps->build, WEIR_RESP_BUCKETS, call->args[1 + i],
+                                           steps->build.narrow);
+        if (bucket < 0) {
             steps->build.decision->count = states;
             return false;
         }
         *step = (struct weir_counter_step){.op = command->op,
                                            .state = (uint8_t)state,
+                                           .bucket = (uint8_t)bucket,
                                            .flags = command->flags,
                                            .bad_time = command->bad_time};
         command->read(call, step);

@@ -206,6 +206,30 @@ static void a_wrong_command_aborts_its_transaction(void **state)
     }
 }
 
+static void a_transaction_sees_the_buckets_of_its_keys(void **state)
+{
+    static const struct step steps[] = {
+        {0, "CL.THROTTLE b 5 1 60", "0 6 5 -1 60"},
+        {900, "TTL b", "60"},
+        {900, "MULTI", "OK"},
+        {900, "TTL b", "QUEUED"},
+        {900, "PTTL b", "QUEUED"},
+        {900, "EXISTS b none b", "QUEUED"},
+        {900, "GET b", "QUEUED"},
+        {900, "DEL b none", "QUEUED"},
+        {900, "EXISTS b", "QUEUED"},
+        {900, "TTL b", "QUEUED"},
+        {900, "EXEC", "60 59100 2 nil 1 0 -2"},
+        {900, "CL.THROTTLE b 5 1 60", "0 6 5 -1 60"},
+        /* More than one decision takes. */
+        {900, "MULTI", "OK"},
+        {900, "EXISTS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 b", "QUEUED"},
+        {900, "DEL 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 b", "QUEUED"},
+        {900, "EXEC", "1 1"},
+    };
+    RUN(steps);
+}
+
 /* As the whole of a pipeline is on its way before the client reads that MULTI was refused. */
 static void nothing_between_a_refused_multi_and_exec_runs(void **state)
 {
@@ -394,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(five_wrong_passwords_in_a_row_close_the_connection,
                                         open_with_password, close_harness),
         CASE(a_transaction_runs_at_exec),
+        CASE(a_transaction_sees_the_buckets_of_its_keys),
         CASE(a_wrong_command_aborts_its_transaction),
         CASE(nothing_between_a_refused_multi_and_exec_runs),
         cmocka_unit_test_setup_teardown(a_multi_before_the_password_is_refused_likewise,
