@@ -9,13 +9,15 @@
 --     clear  field origin tail             removes one; the tail says who and why
 --     swap   field penalty expected next gone_ms   one line of a value's ladders, if it is as expected
 --     forget field                         removes all ladders of a value
--- status: ok, full (no entry may go), other (a ladder is not as expected).
+-- status: ok, full (no entry may go), other (a ladder is not as expected). Where no entry may go for a
+-- set behind a swap, the swap is undone: a step whose entry has no room is not reached.
 -- An entry is "<number of its change> <level> <since_ns> <until_ns or -> <id or -> <tail>", a removal
 -- "<number> - <now in ns> - <id or -> <tail>", a tail "<size of who> <who><why>".
 local changes, meta, entries, ladders, gone = KEYS[1], KEYS[2], KEYS[3], KEYS[6], KEYS[7]
 local ends = {o = KEYS[4], p = KEYS[5]}
 local now, most, kept = ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local found, was = 0, ''
+local undo = function() end -- of the last swap
 open_meta(changes, meta, ARGV[1], ARGV[2])
 
 local function note(field, text, before)
@@ -118,6 +120,16 @@ local function swap(field, penalty, expected, next, gone_ms)
     if now_has ~= expected then
         return false
     end
+    local text, score = redis.call('HGET', ladders, field), redis.call('ZSCORE', gone, field)
+    undo = function()
+        if text then
+            redis.call('HSET', ladders, field, text)
+            redis.call('ZADD', gone, score or '+inf', field)
+        else
+            redis.call('HDEL', ladders, field)
+            redis.call('ZREM', gone, field)
+        end
+    end
     if next ~= '' then
         lines[#lines + 1] = penalty .. ' ' .. next .. ' ' .. gone_ms
     end
@@ -136,7 +148,10 @@ prune()
 while ARGV[at] and status == 'ok' do
     local op = ARGV[at]
     if op == 'set' then
-        status = set(ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]) and 'ok' or 'full'
+        if not set(ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]) then
+            undo()
+            status = 'full'
+        end
         at = at + 5
     elseif op == 'clear' then
         clear(ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])

@@ -27,11 +27,11 @@ def fixture_redis(tmp_path):
 
 
 class Node(Weir):
-    def __init__(self, home, url, *penalties, workers=1):
+    def __init__(self, home, url, *penalties, workers=1, **standing):
         home.mkdir(parents=True, exist_ok=True)
         # A denial from memory is no strike.
         rules = shared_rules(url, LOGIN, nodes=2, redis={"remember": "off"},
-                             standing={"by": ["user", "client.ip/64"]},
+                             standing={"by": ["user", "client.ip/64"]} | standing,
                              penalties=list(penalties or (BRUTE,)),
                              server={"admin": {"address": f"unix:{home}/admin"}})
         super().__init__(home, rules, "--workers", str(workers), admin=None)
@@ -144,3 +144,40 @@ def test_a_redis_that_is_away_loses_a_move_and_the_limit_still_holds(pair, redis
     for _ in range(5):
         a.login("eve")
     assert moves(a, b) == 1
+
+
+def strike_out(node, user):
+    """Three strikes: one step."""
+    while node.login(user)["allowed"]:
+        pass
+    for _ in range(2):
+        assert node.login(user)["denied_by"] == "login"
+
+
+def test_a_penalty_that_is_one_too_many_takes_the_place_of_the_one_that_ends_first(tmp_path, redis):
+    entries, ends = "weir:{standing}:entries", "weir:{standing}:ends:p"
+    with Node(tmp_path / "a", redis.url, entries=16) as a, Node(tmp_path / "b", redis.url, entries=16) as b:
+        a.run("ban", "user=mallory", "1h")
+        for i in range(8):  # half of the entries: penalties fill no more
+            strike_out(a, f"u{i}")
+            wait_until(lambda: b.level(f"u{i}") == "warned", what="a warning")
+        strike_out(b, "u8")
+        for node in (a, b):
+            wait_until(lambda: node.level("u8") == "warned", what="one more")
+            wait_until(lambda: node.level("u0") is None, what="the end of the first")
+            assert [node.level(f"u{i}") for i in range(1, 8)] == ["warned"] * 7
+            assert node.level("mallory") == "suspended"
+        assert (redis.ask("HLEN", entries), redis.ask("ZCARD", ends)) == (9, 8)
+        assert a.shown("u0")["penalties"][0]["step"] == 1  # and its next step is the second
+
+
+def test_a_step_whose_entry_has_no_room_is_not_reached(tmp_path, redis):
+    with Node(tmp_path / "a", redis.url, entries=16) as a:
+        for i in range(16):
+            a.run("ban", f"user=o{i}", "1h")
+        strike_out(a, "eve")
+        wait_until(lambda: a.metrics()['weir_penalty_lost_total{cause="store"}'] == 1, what="the loss")
+        assert a.shown("eve")["penalties"] == [] and moves(a) == 0
+        a.run("unban", "user=o0")
+        strike_out(a, "eve")
+        wait_until(lambda: a.level("eve") == "warned", what="the first step")
