@@ -75,13 +75,18 @@ static void load_challenge(struct rules_loader *loader, const struct rules_field
 {
     if (!read_true(loader, field))
         return;
-    if (steps->challenge != 0)
+    if (steps->challenge != 0) {
         rules_problem(loader, field->key, "a limit has one challenge, and an earlier step is one");
-    else if (rule->flags & WEIR_CHECK_CHARGE_ON_DENY)
+        return;
+    }
+    steps->challenge = (uint8_t)percent;
+    if (rule->flags & WEIR_CHECK_CHARGE_ON_DENY)
         rules_problem(loader, field->key,
                       "a challenged request is charged nothing: remove `on_deny: charge`");
-    else
-        steps->challenge = (uint8_t)percent;
+    else if (!loader->challenge)
+        rules_problem(loader, field->key,
+                      "`challenge: true` needs the section `challenge:`, which says how clients "
+                      "prove themselves; without it no request can pass");
 }
 
 /* One step; *last is the percentage of the one before. */

@@ -64,7 +64,12 @@ CASES = [
      ["6:28: `delay: true` needs a limit of one rate; with several give a constant: `delay:"
       " 500ms`"]),
     (limit("steps: [{at: 50%, challenge: true}, {at: 60%, challenge: true}]"),
-     ["5:49: a limit has one challenge, and an earlier step is one"]),
+     ["5:21: `challenge: true` needs the section `challenge:`, which says how clients prove themselves; "
+      "without it no request can pass",
+      "5:49: a limit has one challenge, and an earlier step is one"]),
+    (limit("steps: [{at: 50%, challenge: true}]"),
+     ["5:21: `challenge: true` needs the section `challenge:`, which says how clients prove themselves; "
+      "without it no request can pass"]),
     (limit("steps: [{at: 50%, challenge: true}]\n  on_deny: charge"),
      ["5:21: a challenged request is charged nothing: remove `on_deny: charge`"]),
     (limit("steps: [{at: 50%, tarpit: 1s}]"),

@@ -34,10 +34,17 @@ PAGE = {"name": "page", "match": {"path": "/page"}, "key": [], "rate": "0/h",
 LIMITS = MARKED, SLOW, PROVEN, SHAPED, PAGE
 
 
+def challenge(folder):
+    """The section that a step with a challenge needs."""
+    secret = folder / "challenge.key"
+    secret.write_text("0123456789abcdef0123456789abcdef\n", encoding="ascii")
+    return {"secret_file": str(secret)}
+
+
 @pytest.fixture(name="weir")
 def fixture_weir(tmp_path):
     server = {"grpc": {"address": "127.0.0.1:0"}}
-    with Weir(tmp_path, rules_of(*LIMITS, server=server), "--workers", 1) as running:
+    with Weir(tmp_path, rules_of(*LIMITS, server=server, challenge=challenge(tmp_path)), "--workers", 1) as running:
         yield running
 
 
@@ -127,7 +134,7 @@ def test_envoy_removes_what_a_client_says_of_its_action_and_standing(tmp_path):
 
 
 def test_the_redis_protocol_says_the_action(tmp_path):
-    with RedisWeir(tmp_path, rules_of(*LIMITS)) as weir, weir.redis() as client:
+    with RedisWeir(tmp_path, rules_of(*LIMITS, challenge=challenge(tmp_path))) as weir, weir.redis() as client:
         answers = []
         for path in ["/marked"] * 8 + ["/shaped"] * 2:
             flat = client.ask("WEIR.CHECK", "path", path)
@@ -139,7 +146,8 @@ def test_nodes_that_share_redis_take_the_same_steps(tmp_path):
     drained = {"name": "drained", "match": {"path": "/drained"}, "key": [], "algorithm": "gcra",
                "rate": "4/h", "steps": [{"at": "50%", "delay": True}]}
     with RedisServer(tmp_path) as server, Nodes(
-            tmp_path, 2, shared_rules(server.url, MARKED, PROVEN, drained, mode="leased")) as nodes:
+            tmp_path, 2, shared_rules(server.url, MARKED, PROVEN, drained, mode="leased",
+                                      challenge=challenge(tmp_path))) as nodes:
         replies = [nodes[i % 2].check(path="/marked").json for i in range(11)]
         assert [one.get("action") for one in replies] == [None] * 7 + ["mark"] * 3 + ["reject"]
         replies = [nodes[i % 2].check(path="/proven").json for i in range(6)]
@@ -171,7 +179,7 @@ def test_the_example_of_the_page_does_what_the_page_says(tmp_path):
 
 
 def test_explain_and_the_list_of_limits_show_steps(tmp_path):
-    with Weir(tmp_path, rules_of(MARKED, SLOW, PROVEN)) as weir, weir.admin() as admin:
+    with Weir(tmp_path, rules_of(MARKED, SLOW, PROVEN, challenge=challenge(tmp_path))) as weir, weir.admin() as admin:
         shown = {one["name"]: one["steps"] for one in admin.request("GET", "/v1/limits").json["limits"]}
         assert shown == {"marked": [{"at_percent": 80, "action": "mark"}],
                          "slow": [{"at_percent": 50, "action": "delay", "delay_ms": 500}],

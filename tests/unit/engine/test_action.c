@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "challenge_test.h"
 #include "draw.h"
 #include "engine/answer.h"
 #include "model.h"
@@ -45,7 +46,7 @@ static void open_world(const char *text)
     world.random = 88172645463325252;
     world.table = rig_table(4 << 20);
     world.store = rig_embedded(world.table);
-    world.rules = rig_rules(text);
+    world.rules = rig_rules(strstr(text, "challenge:") ? challenge_rules(text) : text);
     rig_prepare(world.rules, world.store);
     struct weir_engine_options options = {.store = world.store,
                                           .rules = world.rules,

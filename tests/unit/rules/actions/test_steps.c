@@ -2,6 +2,7 @@
 /* `steps`: what is refused, which checks a challenge scales, and how long a bucket drains. */
 #include "rules/actions/steps.h"
 
+#include "challenge_test.h"
 #include "core/wide.h"
 #include "draw.h"
 #include "rules_test.h"
@@ -40,9 +41,14 @@ static void what_is_wrong_is_told(void **state)
          "2:96: a queue delays requests already: remove the step, or give it a constant: "
          "`500ms`\n"},
         {LIMIT("rate: 9/s, steps: [{at: 80%, challenge: true}, {at: 90%, challenge: true}]"),
+         "2:51: `challenge: true` needs the section `challenge:`, which says how clients prove "
+         "themselves; without it no request can pass\n"
          "2:79: a limit has one challenge, and an earlier step is one\n"},
         {LIMIT("rate: 9/s, on_deny: charge, steps: [{at: 80%, challenge: true}]"),
          "2:68: a challenged request is charged nothing: remove `on_deny: charge`\n"},
+        {LIMIT("rate: 9/s, steps: [{at: 80%, challenge: true}]"),
+         "2:51: `challenge: true` needs the section `challenge:`, which says how clients prove "
+         "themselves; without it no request can pass\n"},
         {LIMIT("rate: unlimited, steps: [{at: 80%, mark: true}]"),
          "2:39: an unlimited rate never reaches a step: remove `steps`\n"},
         {LIMIT("rate: 9/s, steps: [{at: 80%, mark: true, tarpit: 5s}]"),
@@ -66,11 +72,11 @@ static void a_file_without_steps_and_reject_does_not_act(void **state)
 
 static void steps_are_kept_in_order_and_a_shadow_limit_has_none(void **state)
 {
-    struct weir_rules *rules = test_load(
+    struct weir_rules *rules = test_load(challenge_rules(
         "limits:\n"
         "- {name: a, key: [], rate: 9/s, steps: [{at: 1%, mark: true}, {at: 50%, challenge: true},"
         " {at: 99%, delay: 2ms}]}\n"
-        "- {name: b, key: [], rate: 9/s, shadow: true, steps: [{at: 80%, mark: true}]}\n");
+        "- {name: b, key: [], rate: 9/s, shadow: true, steps: [{at: 80%, mark: true}]}\n"));
     (void)state;
     const struct weir_steps *steps = weir_rules_steps(rules, 0);
     assert_true(weir_rules_acts(rules));
@@ -86,13 +92,13 @@ static void steps_are_kept_in_order_and_a_shadow_limit_has_none(void **state)
 
 static void a_challenge_is_a_reserve_beside_other_scales(void **state)
 {
-    struct weir_rules *rules = test_load(
+    struct weir_rules *rules = test_load(challenge_rules(
         "priority: {from: header.x-priority}\n"
         "limits:\n"
         "- {name: a, key: [], rate: [10/s, 100/min], steps: [{at: 70%, challenge: true}]}\n"
         "- {name: b, key: [], rate: 10/s, shed: {sheddable: 60%, normal: 80%},"
         " steps: [{at: 70%, challenge: true}]}\n"
-        "- {name: c, key: [], rate: 10/s, steps: [{at: 70%, mark: true}]}\n");
+        "- {name: c, key: [], rate: 10/s, steps: [{at: 70%, mark: true}]}\n"));
     (void)state;
     static const struct {
         const char *priority;
