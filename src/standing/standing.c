@@ -311,7 +311,8 @@ static bool join_address(struct found *found, const struct weir_address *address
     return true;
 }
 
-static bool look(const struct weir_standing *standing, const uint64_t *id,
+/* For a value with an id and a shape, or (NULL) for an address. */
+static bool look(const struct weir_standing *standing, const uint64_t *id, uint8_t shape,
                  const struct weir_address *address, uint64_t now_ns,
                  struct weir_standing_entry *entry)
 {
@@ -325,7 +326,7 @@ static bool look(const struct weir_standing *standing, const uint64_t *id,
         found.lists = (uint8_t)(1U << (__atomic_load_n(&header->lists, __ATOMIC_ACQUIRE) & 1));
         found.any = false;
         best.reason_size = 0; /* of a walk that is broken off */
-        if (!(id ? join_exact(&found, id, STANDING_EXACT) : join_address(&found, address)))
+        if (!(id ? join_exact(&found, id, shape) : join_address(&found, address)))
             continue;
         if (found.any)
             standing_reasons_read(standing, found.reason, &best);
@@ -340,7 +341,7 @@ static bool look(const struct weir_standing *standing, const uint64_t *id,
 bool weir_standing_find(const struct weir_standing *standing, const uint64_t id[2], uint64_t now_ns,
                         struct weir_standing_entry *entry)
 {
-    return weir_standing_any(standing) && look(standing, id, NULL, now_ns, entry);
+    return weir_standing_any(standing) && look(standing, id, STANDING_EXACT, NULL, now_ns, entry);
 }
 
 bool weir_standing_find_address(const struct weir_standing *standing,
@@ -348,7 +349,23 @@ bool weir_standing_find_address(const struct weir_standing *standing,
                                 struct weir_standing_entry *entry)
 {
     return address->family != 0 && weir_standing_any(standing) &&
-           look(standing, NULL, address, now_ns, entry);
+           look(standing, NULL, 0, address, now_ns, entry);
+}
+
+bool weir_standing_find_network(const struct weir_standing *standing,
+                                const struct weir_cidr *network, uint64_t now_ns,
+                                struct weir_standing_entry *entry)
+{
+    const struct weir_address *address = &network->address;
+    uint32_t shape = address->family == 6 ? STANDING_SHAPE6 : STANDING_SHAPE4;
+    uint64_t bits[2], id[2];
+
+    if (address->family == 0 || network->bits > (address->family == 6 ? 128 : 32))
+        return false;
+    standing_address_bits(address, bits);
+    standing_network_id(bits, network->bits, id);
+    return weir_standing_any(standing) &&
+           look(standing, id, (uint8_t)(shape + network->bits), NULL, now_ns, entry);
 }
 
 void weir_standing_stats(const struct weir_standing *standing, struct weir_standing_stats *stats)

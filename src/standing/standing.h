@@ -146,6 +146,13 @@ bool weir_standing_find_address(const struct weir_standing *standing,
                                 const struct weir_address *address, uint64_t now_ns,
                                 struct weir_standing_entry *entry);
 
+/* The same for a network as it was set: neither networks that contain it count, nor those within
+ * it.
+ */
+bool weir_standing_find_network(const struct weir_standing *standing,
+                                const struct weir_cidr *network, uint64_t now_ns,
+                                struct weir_standing_entry *entry);
+
 /* Whether `one` counts before `other`: revoked and operators' entries beat trusted; trusted beats
  * lists and penalties; else the stricter level does; of equal levels the one that ends last. Two
  * operators' entries: the one of the stricter level, where trusted is the least strict. */

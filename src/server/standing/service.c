@@ -316,6 +316,22 @@ static bool is_ban(const struct weir_standing_entry *entry)
     return entry->level == WEIR_STANDING_SUSPENDED || entry->level == WEIR_STANDING_REVOKED;
 }
 
+/* Tells the layer below what counts for a network after a change: entries of other origins may be
+ * there, too, so a warning lifts no ban of an operator's. */
+static void publish(struct weir_standing_service *service, const struct weir_standing_value *value,
+                    uint64_t now_ns, bool named)
+{
+    struct weir_standing_entry entry;
+    bool any, ban;
+
+    if (!value->kind->address)
+        return;
+    any = weir_standing_find_network(service->map, &value->network, now_ns, &entry);
+    ban = any && is_ban(&entry);
+    weir_bans_publish(service->bans, &value->network, ban ? entry.until_ns : 0,
+                      named || (any && entry.origin == WEIR_STANDING_BY_OPERATOR));
+}
+
 /* One line for each change: who, whom, what, until when and why. */
 static void log_clear(struct weir_standing_service *service,
                       const struct weir_standing_value *value, struct weir_bytes by,
@@ -359,9 +375,7 @@ int weir_standing_service_set(struct weir_standing_service *service,
         return err;
     service->tally.sets++;
     /* What an operator names needs no proof; what a penalty does comes with its own. */
-    if (value->kind->address)
-        weir_bans_publish(service->bans, &value->network, is_ban(entry) ? entry->until_ns : 0,
-                          entry->origin == WEIR_STANDING_BY_OPERATOR);
+    publish(service, value, entry->since_ns, entry->origin == WEIR_STANDING_BY_OPERATOR);
     if (entry->origin != WEIR_STANDING_BY_PENALTY)
         log_set(service, value, entry, by);
     return 0;
@@ -387,8 +401,7 @@ static void note_clear(struct weir_standing_service *service,
                        struct weir_bytes why)
 {
     service->tally.clears++;
-    if (value->kind->address)
-        weir_bans_publish(service->bans, &value->network, 0, true);
+    publish(service, value, 0, true);
     log_clear(service, value, by, why);
 }
 

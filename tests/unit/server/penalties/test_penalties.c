@@ -395,6 +395,52 @@ static void a_full_queue_drops_strikes_and_leaves_room_for_moves(void **state)
     close_world();
 }
 
+/* Sets what one origin says of a network. */
+static void set_network(const struct weir_standing_value *value, uint8_t level, uint8_t origin,
+                        uint64_t until_ns)
+{
+    const struct weir_standing_entry entry = {
+        .since_ns = START, .until_ns = until_ns, .level = level, .origin = origin};
+
+    assert_int_equal(
+        weir_standing_service_set(world.standing, value, &entry, (struct weir_bytes){"ada", 3}), 0);
+}
+
+static void a_penalty_does_not_lift_the_ban_of_an_operator_below_weir(void **state)
+{
+    const struct weir_standing_settings *settings;
+    struct weir_standing_value value, inside;
+    struct weir_reason reason = {""};
+    struct weir_ban ban;
+
+    open_world(RULES(BRUTE));
+    settings = &weir_rules_settings(world.rules)->standing;
+    assert_int_equal(weir_bans_protect(world.standing->bans, NULL, 0), 0);
+    assert_int_equal(
+        weir_standing_value_read(world.standing, settings, (struct weir_bytes){"client.ip", 9},
+                                 (struct weir_bytes){"2001:db8::/64", 13}, &value, &reason),
+        0);
+    assert_int_equal(
+        weir_standing_value_read(world.standing, settings, (struct weir_bytes){"client.ip", 9},
+                                 (struct weir_bytes){"2001:db8::/128", 14}, &inside, &reason),
+        0);
+    set_network(&value, WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_OPERATOR, START + HOUR);
+    set_network(&value, WEIR_STANDING_WARNED, WEIR_STANDING_BY_PENALTY, START + S);
+    for (int i = 0; i < 2; i++) {
+        assert_true(weir_bans_take(world.standing->bans, &ban));
+        assert_int_equal(ban.until_ns, START + HOUR);
+    }
+    set_network(&inside, WEIR_STANDING_REVOKED, WEIR_STANDING_BY_OPERATOR, WEIR_NEVER);
+    assert_true(weir_standing_service_clear(world.standing, &value, (struct weir_bytes){"ada", 3},
+                                            (struct weir_bytes){"", 0}));
+    assert_true(weir_bans_take(world.standing->bans, &ban));
+    assert_int_equal(ban.network.bits, 128);
+    assert_true(weir_bans_take(world.standing->bans, &ban));
+    assert_int_equal(ban.network.bits, 64); /* what is within it is another value */
+    assert_int_equal(ban.until_ns, 0);
+    close_world();
+}
+
 #define TWO                                                                                        \
     "{name: mild, key: user, strikes: 1/h, ladder: [throttle 1h]}, "                               \
     "{name: harsh, key: user, strikes: 1/h, ladder: [suspend 10s]}"
@@ -508,6 +554,7 @@ int main(void)
         cmocka_unit_test(what_the_store_cannot_keep_is_in_force_all_the_same),
         cmocka_unit_test(a_full_queue_drops_strikes_and_leaves_room_for_moves),
         cmocka_unit_test(the_strictest_term_is_in_force_and_then_the_other),
+        cmocka_unit_test(a_penalty_does_not_lift_the_ban_of_an_operator_below_weir),
         cmocka_unit_test(a_penalty_that_the_newest_rules_lack_moves_nothing),
         cmocka_unit_test(a_filter_knows_what_was_added_and_little_else),
         cmocka_unit_test(strikes_of_many_threads_move_each_value_in_order),
