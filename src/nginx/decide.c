@@ -65,7 +65,7 @@ static ngx_int_t resume(ngx_http_request_t *r, struct weir_ngx_request *request)
 
 /* --- Deciding --------------------------------------------------------------------------------- */
 
-/* weir cannot decide: the state is not usable, or this request meets more than it can. */
+/* weir cannot decide: the state is not usable. */
 static ngx_int_t give_up(struct weir_ngx_request *request, const struct weir_ngx_main *conf)
 {
     if (request)
@@ -159,6 +159,13 @@ static ngx_int_t answer(ngx_http_request_t *r, struct weir_ngx_request *request)
     return wait_for(r, request->delay_ns);
 }
 
+/* A path, a host, a cost that the rules cannot read, or too many limits: the client chooses these,
+ * so such a request never passes, whatever weir_on_error says. */
+static bool is_of_request(int err)
+{
+    return err == WEIR_ERR_SYNTAX || err == WEIR_ERR_RANGE || err == WEIR_ERR_TOO_LARGE;
+}
+
 static ngx_int_t decide(ngx_http_request_t *r, struct weir_ngx_location *location)
 {
     const struct weir_ngx_main *conf = weir_ngx_main_of(r);
@@ -174,10 +181,12 @@ static ngx_int_t decide(ngx_http_request_t *r, struct weir_ngx_location *locatio
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     if (err == 0)
         return answer(r, request);
-    if (err == WEIR_ERR_SYNTAX) {
+    if (is_of_request(err)) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "weir: refused: %s",
+                      weir_error_text(err));
         request->verdict = WEIR_NGX_ERROR;
         weir_ngx_count(conf, WEIR_NGX_ERROR, NULL);
-        return NGX_HTTP_BAD_REQUEST; /* a path, or a cost, that the rules cannot read */
+        return NGX_HTTP_BAD_REQUEST;
     }
     weir_ngx_worker_tell(worker, r->connection->log, weir_error_text(err));
     return give_up(request, conf);

@@ -156,6 +156,22 @@ def test_a_cost_comes_from_a_variable(nginx):
     assert '"much" is not a whole number' in nginx.log()
 
 
+def test_no_request_passes_because_the_rules_cannot_read_it(tmp_path):
+    rules = """version: 1
+limits: [ { name: all, key: [], rate: 9/30d, algorithm: token_bucket, cost: 3 } ]
+"""
+    server = f"location / {{ weir on; weir_cost $arg_cost; {FILE} }}"
+    http = "large_client_header_buffers 4 64k;"
+    with Nginx(tmp_path, rules, server, http=http, on_error="open") as nginx:
+        for host, path in (("a" * 256, "/"), ("a", "/" + "a" * 20000),
+                           ("a", f"/?cost={2**63 - 1}"), ("[zz]", "/")):
+            with nginx.client() as client:
+                client.send(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+                assert client.reply().status == 400, (host, path[:20])
+        assert "weir_on_error" not in nginx.log()
+        assert [nginx.get("/").status for _ in range(4)] == [200, 200, 200, 429]
+
+
 def test_actions_reach_the_upstream(nginx, back):
     back.seen.clear()
     for _ in range(2):
