@@ -7,14 +7,32 @@ struct gathering {
     ngx_http_request_t *r;
     struct weir_value *values;
     size_t count;
+    size_t room[WEIR_NGX_VALUES_MAX]; /* of a value that is joined; set by add */
 };
 
 static void add(struct gathering *gathering, int handle, const ngx_str_t *text)
 {
     if (handle < 0 || gathering->count >= WEIR_NGX_VALUES_MAX || !text->data)
         return;
+    gathering->room[gathering->count] = 0; /* the request's own memory */
     gathering->values[gathering->count++] =
         (struct weir_value){handle, (const char *)text->data, text->len};
+}
+
+/* Room doubles: a client that repeats a field a thousand times costs no more than twice its bytes.
+ */
+static ngx_int_t make_room(struct gathering *gathering, size_t i, size_t size)
+{
+    struct weir_value *value = &gathering->values[i];
+    if (size <= gathering->room[i])
+        return NGX_OK;
+    u_char *more = ngx_pnalloc(gathering->r->pool, 2 * size);
+    if (!more)
+        return NGX_ERROR;
+    ngx_memcpy(more, value->data, value->size);
+    value->data = (const char *)more;
+    gathering->room[i] = 2 * size;
+    return NGX_OK;
 }
 
 /* A field that came before is joined with this one, as weir reads repeated fields. */
@@ -25,15 +43,13 @@ static ngx_int_t add_field(struct gathering *gathering, size_t first, int handle
         struct weir_value *value = &gathering->values[i];
         if (value->attribute != handle)
             continue;
-        u_char *joined = ngx_pnalloc(gathering->r->pool, value->size + 2 + text->len);
-        if (!joined)
+        if (make_room(gathering, i, value->size + 2 + text->len) != NGX_OK)
             return NGX_ERROR;
-        u_char *end = ngx_cpymem(joined, value->data, value->size);
+        u_char *end = (u_char *)(uintptr_t)value->data + value->size;
         *end++ = ',';
         *end++ = ' ';
-        end = ngx_cpymem(end, text->data, text->len);
-        value->data = (const char *)joined;
-        value->size = (size_t)(end - joined);
+        ngx_memcpy(end, text->data, text->len);
+        value->size += 2 + text->len;
         return NGX_OK;
     }
     add(gathering, handle, text);
@@ -101,7 +117,10 @@ static ngx_int_t add_configured(struct gathering *gathering, struct weir_ngx_wor
 ngx_int_t weir_ngx_attributes(ngx_http_request_t *r, struct weir_ngx_worker *worker,
                               struct weir_ngx_location *location, size_t *count)
 {
-    struct gathering gathering = {.r = r, .values = worker->values};
+    struct gathering gathering; /* `room` is set as values are added */
+    gathering.r = r;
+    gathering.values = worker->values;
+    gathering.count = 0;
     add(&gathering, worker->method, &r->method_name);
     add(&gathering, worker->path, &r->unparsed_uri);
     add(&gathering, worker->host, &r->headers_in.server);

@@ -3,8 +3,10 @@
 modules."""
 
 import random
+import re
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -140,6 +142,26 @@ def test_attributes_come_from_variables_and_fields(nginx):
         client.send(b"GET /agent HTTP/1.1\r\nHost: a\r\nX-Agent: p\r\nx-agent: q\r\n\r\n")
         assert client.reply().status == 200
     assert nginx.get("/agent", X_AGENT="p, q").status == 429
+
+
+def peak_kib(pid):
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
+
+
+def test_a_field_that_is_repeated_900_times_takes_little_memory(tmp_path):
+    rules = """version: 1
+limits: [ { name: x, key: [header.x], rate: 1/30d, algorithm: token_bucket } ]
+"""
+    with Nginx(tmp_path, rules, f"location / {{ weir on; {FILE} }}", workers=1) as nginx:
+        assert nginx.get("/").status == 200
+        pid = nginx.pids()[0]
+        before = peak_kib(pid)
+        for status in (200, 429):
+            with nginx.client() as client:
+                client.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"x:aaaaaaaaaaaaaaaaaaaaaaaa\r\n" * 900 + b"\r\n")
+                assert client.reply().status == status
+        assert peak_kib(pid) - before < 4096
 
 
 def test_a_field_may_be_absent(nginx):
