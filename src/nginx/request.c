@@ -152,6 +152,7 @@ static ngx_int_t keep_lease(ngx_http_request_t *r, struct weir_ngx_request *requ
     request->life_ms = life_of(answer);
     request->renewed = ngx_current_msec;
     ngx_queue_insert_tail(&request->worker->leases, &request->leases);
+    weir_ngx_worker_renews(request->worker, request->life_ms);
     return NGX_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "nginx/request.h"
 
 #define TICK_MS 1000
+#define TICK_MIN_MS 10
 #define TELL_EVERY_S 60
 
 /* A worker serves nobody while it waits, so it waits shortly: for a neighbour that is stopped, and
@@ -140,16 +141,36 @@ static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log)
     worker->told = 0;
 }
 
+/* Once in TICK_MS, however often the timer fires. */
+static void tend(struct weir_ngx_worker *worker, ngx_log_t *log)
+{
+    if (ngx_current_msec - worker->tended < TICK_MS)
+        return;
+    worker->tended = ngx_current_msec;
+    if (worker->weir)
+        (void)weir_tend(worker->weir);
+    else
+        open_state(worker, log);
+}
+
 static void tick(ngx_event_t *event)
 {
     struct weir_ngx_worker *worker = event->data;
-    if (!worker->weir) {
-        open_state(worker, event->log);
-    } else {
-        (void)weir_tend(worker->weir);
+    tend(worker, event->log);
+    if (worker->weir)
         weir_ngx_renew_leases(worker);
-    }
-    ngx_add_timer(event, TICK_MS);
+    ngx_add_timer(event, worker->tick);
+}
+
+void weir_ngx_worker_renews(struct weir_ngx_worker *worker, ngx_msec_t life_ms)
+{
+    ngx_msec_t wanted = ngx_max(life_ms / 3, TICK_MIN_MS);
+    if (wanted >= worker->tick)
+        return;
+    worker->tick = wanted;
+    if (worker->timer.timer_set)
+        ngx_del_timer(&worker->timer);
+    ngx_add_timer(&worker->timer, wanted);
 }
 
 ngx_int_t weir_ngx_worker_start(ngx_cycle_t *cycle, struct weir_ngx_main *conf)
@@ -163,8 +184,10 @@ ngx_int_t weir_ngx_worker_start(ngx_cycle_t *cycle, struct weir_ngx_main *conf)
     worker->timer.data = worker;
     worker->timer.log = cycle->log;
     worker->timer.cancelable = 1;
+    worker->tick = TICK_MS;
     conf->worker = worker;
     open_state(worker, cycle->log);
+    worker->tended = ngx_current_msec;
     ngx_add_timer(&worker->timer, TICK_MS);
     return NGX_OK;
 }

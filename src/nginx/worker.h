@@ -4,8 +4,8 @@
  * The master only checks the rules; each worker opens the state by itself, as the user that it runs
  * as. A state that cannot be opened ends no worker: requests are then answered as `weir_on_error`
  * says, the log has the reason once a minute, and the timer tries again every second. The same
- * timer renews the leases of requests that outlive `life`, and ends those of processes that have
- * died.
+ * timer, sooner where a `life` is short, renews the leases of requests that outlive `life`, and
+ * ends those of processes that have died.
  *
  * Memory: about 100 KiB, and the state. Threads: the worker's one.
  */
@@ -37,9 +37,10 @@ struct weir_ngx_worker {
     struct weir_ngx_header *headers;  /* header_count of them */
     ngx_uint_t header_count;
     ngx_event_t timer;
-    ngx_queue_t leases; /* of struct weir_ngx_request */
-    ngx_uint_t held;    /* denials */
-    time_t told;        /* when the log last had an error */
+    ngx_msec_t tick, tended; /* its period; when the dead were last looked for */
+    ngx_queue_t leases;      /* of struct weir_ngx_request */
+    ngx_uint_t held;         /* denials */
+    time_t told;             /* when the log last had an error */
     struct weir_value values[WEIR_NGX_VALUES_MAX];
     struct weir_full_answer answer; /* of the request at hand */
     char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
@@ -55,6 +56,9 @@ ngx_int_t weir_ngx_make_folder(ngx_cycle_t *cycle, const struct weir_ngx_main *c
 /* Begins and ends the work of a worker. A failure leaves it without a state. */
 ngx_int_t weir_ngx_worker_start(ngx_cycle_t *cycle, struct weir_ngx_main *conf);
 void weir_ngx_worker_stop(struct weir_ngx_main *conf);
+
+/* Leases of this life are to be renewed: the timer fires often enough for that. */
+void weir_ngx_worker_renews(struct weir_ngx_worker *worker, ngx_msec_t life_ms);
 
 /* Logs an error, at most once a minute. */
 void weir_ngx_worker_tell(struct weir_ngx_worker *worker, ngx_log_t *log, const char *what);
