@@ -171,12 +171,14 @@ static ngx_int_t decide(ngx_http_request_t *r, struct weir_ngx_location *locatio
     const struct weir_ngx_main *conf = weir_ngx_main_of(r);
     struct weir_ngx_worker *worker = conf->worker;
     int err = 0;
-    if (!worker || !worker->weir)
+    if (!worker)
         return give_up(NULL, conf);
     struct weir_ngx_request *request = weir_ngx_request_add(r, worker);
     if (!request)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     request->dry_run = location->dry_run;
+    if (!worker->weir)
+        return give_up(request, conf);
     if (ask(r, request, location, &err) != NGX_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     if (err == 0)

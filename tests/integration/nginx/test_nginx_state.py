@@ -93,6 +93,20 @@ def test_a_broken_state_is_answered_and_then_used_again(tmp_path, damage, on_err
         assert "the state can be used again" in nginx.log()
 
 
+def test_an_unusable_state_is_answered_once_by_an_error_page(tmp_path):
+    server = """
+        location = /weir-status { weir_status; }
+        location / { weir on; error_page 503 /sorry; }
+        location = /sorry { weir on; internal; try_files /a.txt =404; }
+    """
+    nginx = Nginx(tmp_path, RULES, server, on_error="closed")
+    Path(nginx.state).mkdir(parents=True)
+    with nginx:
+        reply = nginx.get("/a.txt", X_KEY="1")
+        assert (reply.status, reply.body, reply["X-Verdict"]) == (503, b"hello\n", "error")
+        assert nginx.metrics()['weir_nginx_requests_total{front="nginx",verdict="error"}'] == 1
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start workers of another user")
 def test_a_state_that_the_workers_may_not_read(tmp_path):
     for folder in [tmp_path, *tmp_path.parents]:
