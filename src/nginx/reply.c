@@ -53,6 +53,7 @@ ngx_int_t weir_ngx_deny(ngx_http_request_t *r, const struct weir_ngx_request *re
 {
     if (request->body.len == 0 || has_error_page(r, request->status))
         return request->status;
+    r->err_status = 0; /* in the page of another error: the denial counts */
     ngx_str_t type = request->type;
     ngx_http_complex_value_t body = {.value = request->body};
     ngx_http_finalize_request(r, ngx_http_send_response(r, request->status, &type, &body));

@@ -6,6 +6,7 @@ import random
 import re
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -360,6 +361,40 @@ limits: [ { name: open, match: { path: /ws }, key: [], algorithm: concurrency, l
                 assert nginx.get("/ws").status == 429
             wait_until(lambda: take(nginx, upgrade), what="the lease of the first")
             assert "exited on signal" not in nginx.log()
+
+
+def test_a_lease_of_a_short_life_is_renewed_in_time(tmp_path):
+    rules = """version: 1
+limits:
+  - { name: open, match: { path: /slow }, key: [], algorithm: concurrency, limit: 1, life: 900ms }
+  - { name: slow, match: { path: /slow, header.x-wait: "1" }, key: [], rate: 1/h, burst: 5,
+      algorithm: leaky_bucket, queue: true }
+"""
+    server = f"location = /weir-status {{ weir_status; }} location / {{ weir on; {FILE} }}"
+    wait = request_bytes("GET", "/slow", fields={"X-Wait": "1"})
+    with Nginx(tmp_path, rules, server) as nginx:
+        assert nginx.get("/slow", X_WAIT="1").status == 200
+        wait_until(lambda: nginx.get("/slow").status == 200, what="the end of the lease")
+        with nginx.client() as waiting:  # for an hour, with the lease
+            waiting.send(wait)
+            wait_until(lambda: nginx.metrics()[
+                'weir_nginx_requests_total{front="nginx",verdict="delayed"}'] == 1)
+            end = time.monotonic() + 3
+            while time.monotonic() < end:
+                assert nginx.get("/slow").status == 429
+
+
+def test_a_denial_in_the_page_of_another_error_has_its_status(tmp_path):
+    rules = """version: 1
+limits: [ { name: none, key: [], rate: 0/h } ]
+"""
+    server = f"""
+        location = /missing {{ error_page 404 /sorry; return 404; }}
+        location = /sorry {{ weir on; {FILE} }}
+    """
+    with Nginx(tmp_path, rules, server) as nginx:
+        reply = nginx.get("/missing")
+        assert (reply.status, reply.json["violated-policies"]) == (429, ["none"])
 
 
 def take(nginx, upgrade):
