@@ -120,14 +120,18 @@ static u_char *write_verdicts(const struct counters *counters, u_char *at)
                        counters->cancelled);
 }
 
-static u_char *write_limits(const struct counters *counters, u_char *at)
+/* At most `most` places: other workers add some while this one writes. */
+static u_char *write_limits(const struct counters *counters, size_t most, u_char *at)
 {
     static const char *const names[] = {"allowed", "denied", "shadow_denied"};
     at = ngx_sprintf(at, "# HELP weir_decisions_total Verdicts of each limit.\n"
                          "# TYPE weir_decisions_total counter\n");
-    for (ngx_uint_t i = 0; i < PLACES; i++) {
+    for (ngx_uint_t i = 0; i < PLACES && most > 0; i++) {
         const struct place *place = &counters->places[i];
-        for (ngx_uint_t k = 0; place->taken == 2 && k < RESULTS; k++)
+        if (place->taken != 2)
+            continue;
+        most--;
+        for (ngx_uint_t k = 0; k < RESULTS; k++)
             at = ngx_sprintf(
                 at, "weir_decisions_total{front=\"nginx\",limit=\"%s\",result=\"%s\"} %uA\n",
                 place->name, names[k], place->counts[k]);
@@ -135,13 +139,13 @@ static u_char *write_limits(const struct counters *counters, u_char *at)
     return at;
 }
 
-/* The limits that have a place. */
+/* The limits that have a place, or soon will. */
 static size_t count_places(const struct counters *counters)
 {
     size_t count = 0;
     for (ngx_uint_t i = 0; i < PLACES; i++)
         count += counters->places[i].taken != 0;
-    return count + 16; /* those that other workers add meanwhile */
+    return count;
 }
 
 ngx_int_t weir_ngx_status(ngx_http_request_t *r)
@@ -153,11 +157,11 @@ ngx_int_t weir_ngx_status(ngx_http_request_t *r)
         return NGX_HTTP_NOT_ALLOWED;
     if (!counters)
         return NGX_HTTP_NOT_FOUND;
-    text.value.data =
-        ngx_pnalloc(r->pool, HEAD_BYTES + count_places(counters) * RESULTS * LINE_BYTES);
+    size_t places = count_places(counters);
+    text.value.data = ngx_pnalloc(r->pool, HEAD_BYTES + places * RESULTS * LINE_BYTES);
     if (!text.value.data)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    u_char *end = write_limits(counters, write_verdicts(counters, text.value.data));
+    u_char *end = write_limits(counters, places, write_verdicts(counters, text.value.data));
     text.value.len = (size_t)(end - text.value.data);
     return ngx_http_send_response(r, NGX_HTTP_OK, &type, &text);
 }
