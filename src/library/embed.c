@@ -416,14 +416,31 @@ int weir_renew(struct weir *weir, const struct weir_lease_token *lease)
 /* About 3 ms: a call is to hold up nobody. */
 #define TEND_BUCKETS 65536
 
-/* Notes who is alive. Returns whether an owner that was alive at the last look is no more. */
+/* Whether an owner of a slot has died since the last look, at which `before` was alive (0: none
+ * was) and `generation` was the slot's: one of then, or one that has come and gone meanwhile. */
+static bool has_died(uint64_t before, uint32_t generation, uint64_t alive, uint32_t last)
+{
+    if (before != 0 && before != alive)
+        return true;
+    return last != generation && (alive == 0 || last != generation + 1);
+}
+
+/* Notes who is alive. Returns whether an owner is no more. The generations are read first: who
+ * attaches meanwhile is new at the next look, too. */
 static bool has_lost_owner(struct weir *weir)
 {
     struct weir_lease_owners now;
+    uint32_t generations[WEIR_LEASE_OWNERS];
     bool lost = false;
+    weir_table_owner_generations(weir->table, generations);
     weir_table_lease_owners(weir->table, &now);
-    for (unsigned i = 0; i < WEIR_LEASE_OWNERS; i++)
-        lost = lost || (weir->owners.id[i] != 0 && weir->owners.id[i] != now.id[i]);
+    for (unsigned i = 0; i < WEIR_LEASE_OWNERS; i++) {
+        if (now.id[i] != 0)
+            generations[i] = (uint32_t)(now.id[i] / WEIR_LEASE_OWNERS);
+        lost =
+            lost || has_died(weir->owners.id[i], weir->generations[i], now.id[i], generations[i]);
+        weir->generations[i] = generations[i];
+    }
     weir->owners = now;
     return lost;
 }

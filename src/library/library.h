@@ -18,8 +18,9 @@ struct weir {
     struct weir_attributes attributes;
     char *rules_file;
     pthread_mutex_t reloading;
-    struct weir_lease_owners owners; /* that were alive when weir_tend last looked */
-    uint64_t tended;                 /* where its walk continues; 0: there is none */
+    struct weir_lease_owners owners;         /* that were alive when weir_tend last looked */
+    uint32_t generations[WEIR_LEASE_OWNERS]; /* of the last owner of each slot by then */
+    uint64_t tended;                         /* where its walk continues; 0: there is none */
     /* A page that the kernel zeroes in a child (MADV_WIPEONFORK): tells it that the table's owner
      * slots are its parent's, for the price of a load. */
     unsigned char *ours;

@@ -202,6 +202,7 @@ int weir_open(struct weir **weir, const char *rules_file, const struct weir_opti
         return err;
     }
     pthread_mutex_init(&w->reloading, NULL);
+    weir_table_owner_generations(w->table, w->generations);
     weir_table_lease_owners(w->table, &w->owners);
     w->tended = 0;
     if (options && options->leases_end_with_process)

@@ -156,6 +156,15 @@ void weir_table_lease_owners(const struct weir_table *table, struct weir_lease_o
     }
 }
 
+void weir_table_owner_generations(const struct weir_table *table,
+                                  uint32_t generations[WEIR_LEASE_OWNERS])
+{
+    for (uint32_t i = 0; i < WEIR_LEASE_OWNERS; i++)
+        generations[i] = i < table->fixed.owners_max
+                             ? __atomic_load_n(&table->owners[i].generation, __ATOMIC_ACQUIRE)
+                             : 0;
+}
+
 /* Ends the leases of dead owners in a span whose lock is held: no lease is added meanwhile, so
  * every owner that it names had attached before `alive` is filled anew. */
 static uint64_t end_dead_in(struct weir_table_owner *owner, const struct weir_limit *limit,

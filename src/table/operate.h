@@ -35,6 +35,11 @@ uint64_t weir_table_lease_owner(const struct weir_table_owner *owner);
  * attached. */
 void weir_table_lease_owners(const struct weir_table *table, struct weir_lease_owners *alive);
 
+/* The generation of each slot's last owner, dead or alive; 0: there was none. Each owner that
+ * attaches raises that of its slot by 1. */
+void weir_table_owner_generations(const struct weir_table *table,
+                                  uint32_t generations[WEIR_LEASE_OWNERS]);
+
 /* Ends the leases of owners that have died or detached, as weir_table_end_owner does, in up to
  * `buckets` buckets from *from on, which it moves: to 0 after the last one. Returns how many it
  * ended. */

@@ -500,6 +500,25 @@ static void leases_of_a_process_that_dies_are_ended(void **state)
     weir_close(weir);
 }
 
+static void leases_of_a_process_that_comes_and_dies_between_two_looks_are_ended(void **state)
+{
+    struct place *place = *state;
+    struct weir_options options = {.state_file = place->state,
+                                   .state_bytes = 1 << 20,
+                                   .threads = 1,
+                                   .leases_end_with_process = true};
+    write_rules(place, jobs);
+    struct weir *weir = open_weir(place, &options);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(weir_tend(weir), 0);
+        kill_holder(start_holder(place, &options));
+        assert_int_equal(remaining(weir, "/"), 1);
+        assert_int_equal(weir_tend(weir), 1);
+        assert_int_equal(remaining(weir, "/"), 2);
+    }
+    weir_close(weir);
+}
+
 static void a_lease_without_an_owner_outlives_its_process(void **state)
 {
     struct place *place = *state;
@@ -626,6 +645,7 @@ int main(void)
         EMBED_TEST(a_report_gives_back_what_the_outcome_says),
         EMBED_TEST(a_request_that_leaves_the_queue_gives_its_place_back_unless_one_is_behind),
         EMBED_TEST(leases_of_a_process_that_dies_are_ended),
+        EMBED_TEST(leases_of_a_process_that_comes_and_dies_between_two_looks_are_ended),
         EMBED_TEST(a_lease_without_an_owner_outlives_its_process),
         EMBED_TEST(a_renewed_lease_lives_on),
         EMBED_TEST(a_new_state_has_the_mode_that_is_asked_for_and_keeps_it),
