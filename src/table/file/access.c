@@ -12,9 +12,10 @@
 
 #include "core/reason.h"
 
-#define NAMES_MAX 4096 /* of one entry, the members of a group included */
+#define NAMES_MAX 65536 /* of one entry, the members of a group included */
 #define MODE_DEFAULT 0600
 #define MODE_BITS 0666u
+#define MODE_OF_GROUP 0060u
 
 /* Where a lookup fails, the number is shown alone. */
 static void put_user(struct weir_reason *reason, uid_t uid)
@@ -82,8 +83,11 @@ static int find_user(const char *path, const char *name, uid_t *uid, struct weir
 {
     struct passwd entry, *found = NULL;
     char names[NAMES_MAX];
+    int number = getpwnam_r(name, &entry, names, sizeof names, &found);
 
-    if (getpwnam_r(name, &entry, names, sizeof names, &found) != 0 || !found)
+    if (number != 0)
+        return refuse(reason, path, ": cannot look up user ", name, number);
+    if (!found)
         return refuse(reason, path, ": there is no user ", name, 0);
     *uid = found->pw_uid;
     return 0;
@@ -93,8 +97,11 @@ static int find_group(const char *path, const char *name, gid_t *gid, struct wei
 {
     struct group entry, *found = NULL;
     char names[NAMES_MAX];
+    int number = getgrnam_r(name, &entry, names, sizeof names, &found);
 
-    if (getgrnam_r(name, &entry, names, sizeof names, &found) != 0 || !found)
+    if (number != 0)
+        return refuse(reason, path, ": cannot look up group ", name, number);
+    if (!found)
         return refuse(reason, path, ": there is no group ", name, 0);
     *gid = found->gr_gid;
     return 0;
@@ -114,6 +121,17 @@ static int give(int fd, const char *path, uid_t uid, gid_t gid, struct weir_reas
                   uid != (uid_t)-1 ? "user" : "group", errno);
 }
 
+/* Gives the new file to the owner and group of the one that it replaces, where this process may.
+ * Where it may not set the group, the group that the file has gets no rights. Returns the mode. */
+static mode_t inherit(int fd, const struct stat *old)
+{
+    mode_t mode = old->st_mode & MODE_BITS;
+
+    if (fchown(fd, old->st_uid, old->st_gid) != 0 && fchown(fd, (uid_t)-1, old->st_gid) != 0)
+        mode &= ~MODE_OF_GROUP;
+    return mode;
+}
+
 int access_set(int fd, const char *path, const struct weir_table_options *options, int old,
                struct weir_reason *reason)
 {
@@ -123,12 +141,8 @@ int access_set(int fd, const char *path, const struct weir_table_options *option
     gid_t gid = (gid_t)-1;
     int err = 0;
 
-    if (old >= 0 && fstat(old, &status) == 0) {
-        mode = status.st_mode & MODE_BITS;
-        /* The same owner and group where this process may: it is no error where not. */
-        if (fchown(fd, status.st_uid, status.st_gid) != 0 && fchown(fd, uid, status.st_gid) != 0)
-            errno = 0;
-    }
+    if (old >= 0 && fstat(old, &status) == 0)
+        mode = inherit(fd, &status);
     if (options->mode != 0)
         mode = options->mode & MODE_BITS;
     if (options->owner)

@@ -406,6 +406,28 @@ static void another_share_of_spans_copies_the_file(void **state)
     unlink(path);
 }
 
+/* User and group 65534 replace a file of theirs that belongs to a group which they are not in. */
+static void a_group_that_cannot_be_kept_leaves_no_rights_to_another(void **state)
+{
+    struct weir_table *table;
+    struct stat status;
+
+    if (geteuid() != 0)
+        skip();
+    weir_table_close(open_size(SIZE));
+    assert_int_equal(chown(folder, 65534, 65534), 0);
+    assert_int_equal(chown(path, 65534, 4242), 0);
+    assert_int_equal(chmod(path, 0660), 0);
+    assert_int_equal(setegid(65534) | seteuid(65534), 0);
+    table = open_size(4 * SIZE);
+    assert_int_equal(seteuid(0) | setegid(0), 0);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_gid, 65534);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    weir_table_close(table);
+    assert_int_equal(chown(folder, 0, 0), 0);
+}
+
 /* Damage anywhere: the file is refused, or every call on it returns. Nothing crashes. */
 static void no_damage_crashes_an_operation(void **state)
 {
@@ -568,6 +590,7 @@ int main(void)
         TEST(what_is_no_file_or_nowhere_is_refused),
         TEST(a_full_disk_is_an_error_at_once),
         TEST(another_share_of_spans_copies_the_file),
+        TEST(a_group_that_cannot_be_kept_leaves_no_rights_to_another),
         TEST(no_damage_crashes_an_operation),
         TEST(many_creators_make_one_file),
         TEST(parameters_that_no_state_has_make_room_for_others),
