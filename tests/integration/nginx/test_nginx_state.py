@@ -162,12 +162,10 @@ def trace(pid, output, ask):
     process = subprocess.Popen(["strace", "-qq", "-o", str(output), "-p", str(pid)],
                                stderr=subprocess.PIPE, text=True)
     marks = Path(f"/proc/{pid}/status")
-    end = time.monotonic() + 30
-    while "TracerPid:\t0" in marks.read_text(encoding="ascii"):
-        if process.poll() is not None or time.monotonic() > end:
-            process.kill()
-            return None
-        time.sleep(0.01)
+    wait_until(lambda: process.poll() is not None
+               or "TracerPid:\t0" not in marks.read_text(encoding="ascii"), what="strace")
+    if process.poll() is not None:
+        return None
     ask()
     process.terminate()
     process.wait()
