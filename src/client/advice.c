@@ -17,28 +17,28 @@ void weir_advice_begin(struct weir_advice *advice)
 }
 
 /* The policy of a name, made if it is new; NULL: there are too many. */
-static struct weir_told *policy(struct weir_advice *advice, struct weir_bytes name)
+static struct weir_advice_policy *policy(struct weir_advice *advice, struct weir_bytes name)
 {
     size_t size = name.size < WEIR_ADVICE_NAME_MAX - 1 ? name.size : WEIR_ADVICE_NAME_MAX - 1;
-    struct weir_told *told;
+    struct weir_advice_policy *stated;
 
     for (uint32_t i = 0; i < advice->count; i++) {
-        told = &advice->policies[i];
-        if (strlen(told->name) == size && !memcmp(told->name, name.data, size))
-            return told;
+        stated = &advice->policies[i];
+        if (strlen(stated->name) == size && !memcmp(stated->name, name.data, size))
+            return stated;
     }
     if (advice->count == WEIR_ADVICE_MAX || memchr(name.data, '\0', size))
         return NULL;
-    told = &advice->policies[advice->count++];
-    *told = (struct weir_told){.limit = WEIR_ADVICE_UNKNOWN,
-                               .remaining = WEIR_ADVICE_UNKNOWN,
-                               .window_ns = WEIR_ADVICE_UNKNOWN,
-                               .reset_ns = WEIR_ADVICE_UNKNOWN};
-    memcpy(told->name, name.data, size);
-    return told;
+    stated = &advice->policies[advice->count++];
+    *stated = (struct weir_advice_policy){.limit = WEIR_ADVICE_UNKNOWN,
+                                          .remaining = WEIR_ADVICE_UNKNOWN,
+                                          .window_ns = WEIR_ADVICE_UNKNOWN,
+                                          .reset_ns = WEIR_ADVICE_UNKNOWN};
+    memcpy(stated->name, name.data, size);
+    return stated;
 }
 
-static struct weir_told *policy_named(struct weir_advice *advice, const char *name)
+static struct weir_advice_policy *policy_named(struct weir_advice *advice, const char *name)
 {
     return policy(advice, (struct weir_bytes){name, strlen(name)});
 }
@@ -68,10 +68,10 @@ static void read_window(struct weir_bytes text, uint64_t *window_ns)
         *window_ns = whole * S_NS + part;
 }
 
-static void read_reset(struct weir_advice *advice, const struct weir_told *told,
+static void read_reset(struct weir_advice *advice, const struct weir_advice_policy *stated,
                        struct weir_bytes text)
 {
-    struct weir_advice_reset *reset = &advice->resets[told - advice->policies];
+    struct weir_advice_reset *reset = &advice->resets[stated - advice->policies];
     int64_t date;
 
     *reset = (struct weir_advice_reset){.kind = WEIR_RESET_NONE};
@@ -88,7 +88,8 @@ static void read_reset(struct weir_advice *advice, const struct weir_told *told,
 }
 
 /* A number with a window and without a name, "100;w=60": named by its window. */
-static struct weir_told *windowed(struct weir_advice *advice, const struct weir_member *member)
+static struct weir_advice_policy *windowed(struct weir_advice *advice,
+                                           const struct weir_member *member)
 {
     struct weir_bytes window = weir_member_get(member, "w");
     struct weir_bytes name = weir_member_get(member, "name");
@@ -105,12 +106,12 @@ static struct weir_told *windowed(struct weir_advice *advice, const struct weir_
             (size_t)snprintf(text, sizeof text, "w=%.*s", (int)(window.size % 20), window.data);
         name.data = text;
     }
-    struct weir_told *told = policy(advice, name);
-    if (told) {
-        told->limit = limit;
-        told->window_ns = window_ns;
+    struct weir_advice_policy *stated = policy(advice, name);
+    if (stated) {
+        stated->limit = limit;
+        stated->window_ns = window_ns;
     }
-    return told;
+    return stated;
 }
 
 /* RateLimit-Limit and X-RateLimit-Limit: a number, and policies behind it. */
@@ -121,10 +122,10 @@ static void take_limit(struct weir_advice *advice, const char *name, struct weir
     while (weir_member_next(&value, &member)) {
         if (windowed(advice, &member))
             continue;
-        struct weir_told *told = policy_named(advice, name);
+        struct weir_advice_policy *stated = policy_named(advice, name);
         uint64_t limit;
-        if (told && told->limit == WEIR_ADVICE_UNKNOWN && read_units(member.value, &limit))
-            told->limit = limit;
+        if (stated && stated->limit == WEIR_ADVICE_UNKNOWN && read_units(member.value, &limit))
+            stated->limit = limit;
     }
 }
 
@@ -140,14 +141,14 @@ static void take_policy(struct weir_advice *advice, struct weir_bytes value)
             (void)windowed(advice, &member);
             continue;
         }
-        struct weir_told *told = policy(advice, member.value);
-        if (!told || !read_units(quota, &told->limit))
+        struct weir_advice_policy *stated = policy(advice, member.value);
+        if (!stated || !read_units(quota, &stated->limit))
             continue;
-        read_window(weir_member_get(&member, "w"), &told->window_ns);
-        told->concurrency = unit.size == sizeof concurrent - 1 &&
-                            !memcmp(unit.data, concurrent, sizeof concurrent - 1);
-        told->ignored = unit.size > 0 && !told->concurrency &&
-                        !(unit.size == 8 && !memcmp(unit.data, "requests", 8));
+        read_window(weir_member_get(&member, "w"), &stated->window_ns);
+        stated->concurrency = unit.size == sizeof concurrent - 1 &&
+                              !memcmp(unit.data, concurrent, sizeof concurrent - 1);
+        stated->ignored = unit.size > 0 && !stated->concurrency &&
+                          !(unit.size == 8 && !memcmp(unit.data, "requests", 8));
     }
 }
 
@@ -157,25 +158,25 @@ static void take_ratelimit(struct weir_advice *advice, struct weir_bytes value)
 
     while (weir_member_next(&value, &member)) {
         bool dictionary = member.key.data != NULL;
-        struct weir_told *told =
+        struct weir_advice_policy *stated =
             dictionary ? policy_named(advice, "") : policy(advice, member.value);
-        if (!told)
+        if (!stated)
             continue;
         if (!dictionary) {
-            (void)read_units(weir_member_get(&member, "r"), &told->remaining);
-            read_reset(advice, told, weir_member_get(&member, "t"));
+            (void)read_units(weir_member_get(&member, "r"), &stated->remaining);
+            read_reset(advice, stated, weir_member_get(&member, "t"));
         } else if (member.key.size == 5 && !memcmp(member.key.data, "limit", 5)) {
-            (void)read_units(member.value, &told->limit);
+            (void)read_units(member.value, &stated->limit);
         } else if (member.key.size == 9 && !memcmp(member.key.data, "remaining", 9)) {
-            (void)read_units(member.value, &told->remaining);
+            (void)read_units(member.value, &stated->remaining);
         } else if (member.key.size == 5 && !memcmp(member.key.data, "reset", 5)) {
-            read_reset(advice, told, member.value);
+            read_reset(advice, stated, member.value);
         }
     }
 }
 
 /* What follows "limit", "remaining" and so on: a policy's name, and perhaps its window. */
-static struct weir_told *by_suffix(struct weir_advice *advice, const char *suffix)
+static struct weir_advice_policy *by_suffix(struct weir_advice *advice, const char *suffix)
 {
     static const struct {
         const char *name;
@@ -186,10 +187,10 @@ static struct weir_told *by_suffix(struct weir_advice *advice, const char *suffi
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         if (strcmp(suffix, suffixes[i].name) != 0)
             continue;
-        struct weir_told *told = policy_named(advice, suffix);
-        if (told && suffixes[i].window_s > 0)
-            told->window_ns = suffixes[i].window_s * S_NS;
-        return told;
+        struct weir_advice_policy *stated = policy_named(advice, suffix);
+        if (stated && suffixes[i].window_s > 0)
+            stated->window_ns = suffixes[i].window_s * S_NS;
+        return stated;
     }
     return NULL;
 }
@@ -197,66 +198,66 @@ static struct weir_told *by_suffix(struct weir_advice *advice, const char *suffi
 /* "limitminute" and its like, behind "ratelimit". */
 static void take_part(struct weir_advice *advice, const char *part, struct weir_bytes value)
 {
-    struct weir_told *told;
+    struct weir_advice_policy *stated;
 
     if (!strcmp(part, "policy")) {
         take_policy(advice, value);
     } else if (!strncmp(part, "limit", 5)) {
-        told = by_suffix(advice, part + 5);
-        if (told)
+        stated = by_suffix(advice, part + 5);
+        if (stated)
             take_limit(advice, part + 5, value);
     } else if (!strncmp(part, "remaining", 9)) {
-        told = by_suffix(advice, part + 9);
-        if (told)
-            (void)read_units(value, &told->remaining);
+        stated = by_suffix(advice, part + 9);
+        if (stated)
+            (void)read_units(value, &stated->remaining);
     } else if (!strcmp(part, "resetafter") || !strcmp(part, "resetms")) {
         uint64_t whole;
         uint32_t fraction;
-        told = policy_named(advice, "");
-        if (!told || !weir_instant_number(value, &whole, &fraction))
+        stated = policy_named(advice, "");
+        if (!stated || !weir_instant_number(value, &whole, &fraction))
             return;
         uint64_t unit = !strcmp(part, "resetms") ? S_NS / 1000 : S_NS;
         if (whole < WEIR_INSTANT_HORIZON_NS / unit)
-            advice->resets[told - advice->policies] = (struct weir_advice_reset){
+            advice->resets[stated - advice->policies] = (struct weir_advice_reset){
                 WEIR_RESET_DURATION, whole * unit + (unit == S_NS ? fraction : 0), 0};
     } else if (!strncmp(part, "reset", 5)) {
-        told = by_suffix(advice, part + 5);
+        stated = by_suffix(advice, part + 5);
         /* What Reset-After says is more exact than Reset. */
-        if (told && advice->resets[told - advice->policies].kind != WEIR_RESET_DURATION)
-            read_reset(advice, told, value);
+        if (stated && advice->resets[stated - advice->policies].kind != WEIR_RESET_DURATION)
+            read_reset(advice, stated, value);
     }
 }
 
 static void take_hubspot(struct weir_advice *advice, const char *part, struct weir_bytes value)
 {
-    struct weir_told *told = policy_named(advice, "hubspot");
+    struct weir_advice_policy *stated = policy_named(advice, "hubspot");
     uint64_t interval;
 
-    if (!told)
+    if (!stated)
         return;
     if (!strcmp(part, "max"))
-        (void)read_units(value, &told->limit);
+        (void)read_units(value, &stated->limit);
     else if (!strcmp(part, "remaining"))
-        (void)read_units(value, &told->remaining);
+        (void)read_units(value, &stated->remaining);
     else if (!strcmp(part, "intervalmilliseconds") && read_units(value, &interval) &&
              interval > 0 && interval < WEIR_INSTANT_HORIZON_NS / 1000000)
-        told->window_ns = interval * 1000000;
+        stated->window_ns = interval * 1000000;
 }
 
 /* "32/40": used and capacity. */
 static void take_shopify(struct weir_advice *advice, struct weir_bytes value)
 {
     const char *slash = memchr(value.data, '/', value.size);
-    struct weir_told *told = policy_named(advice, "shopify");
+    struct weir_advice_policy *stated = policy_named(advice, "shopify");
     uint64_t used, capacity;
 
-    if (!slash || !told)
+    if (!slash || !stated)
         return;
     size_t before = (size_t)(slash - value.data);
     if (read_units((struct weir_bytes){value.data, before}, &used) &&
         read_units((struct weir_bytes){slash + 1, value.size - before - 1}, &capacity)) {
-        told->limit = capacity;
-        told->remaining = capacity > used ? capacity - used : 0;
+        stated->limit = capacity;
+        stated->remaining = capacity > used ? capacity - used : 0;
     }
 }
 
@@ -335,14 +336,15 @@ void weir_advice_field(struct weir_advice *advice, struct weir_bytes name, struc
 }
 
 /* From a point in time to a time from now. A second too late may be a server's rounding. */
-static void resolve_epoch(struct weir_told *told, int64_t at_s, uint64_t part_ns, int64_t now_s)
+static void resolve_epoch(struct weir_advice_policy *stated, int64_t at_s, uint64_t part_ns,
+                          int64_t now_s)
 {
     if (at_s < now_s - 1)
         return;
-    told->reset_ns = at_s > now_s ? (uint64_t)(at_s - now_s) * S_NS + part_ns : part_ns;
+    stated->reset_ns = at_s > now_s ? (uint64_t)(at_s - now_s) * S_NS + part_ns : part_ns;
 }
 
-static void resolve_number(struct weir_told *told, const struct weir_advice_reset *reset,
+static void resolve_number(struct weir_advice_policy *stated, const struct weir_advice_reset *reset,
                            int64_t now_s)
 {
     uint64_t value = reset->value;
@@ -350,33 +352,35 @@ static void resolve_number(struct weir_told *told, const struct weir_advice_rese
     if (value >= UINT64_C(100000000000000000))
         return;
     if (value >= UINT64_C(100000000000000)) {
-        resolve_epoch(told, (int64_t)(value / 1000000), value % 1000000 * 1000, now_s);
+        resolve_epoch(stated, (int64_t)(value / 1000000), value % 1000000 * 1000, now_s);
     } else if (value >= UINT64_C(100000000000)) {
-        resolve_epoch(told, (int64_t)(value / 1000), value % 1000 * 1000000, now_s);
+        resolve_epoch(stated, (int64_t)(value / 1000), value % 1000 * 1000000, now_s);
     } else if (value >= 100000000) {
-        resolve_epoch(told, (int64_t)value, reset->billionths, now_s);
-    } else if (told->window_ns != WEIR_ADVICE_UNKNOWN && value * S_NS > told->window_ns + S_NS) {
-        told->reset_ns = value * 1000000;
-        told->granule_ns = 1000000;
+        resolve_epoch(stated, (int64_t)value, reset->billionths, now_s);
+    } else if (stated->window_ns != WEIR_ADVICE_UNKNOWN &&
+               value * S_NS > stated->window_ns + S_NS) {
+        stated->reset_ns = value * 1000000;
+        stated->granule_ns = 1000000;
     } else {
-        told->reset_ns = value * S_NS + reset->billionths;
-        told->granule_ns = reset->billionths > 0 ? 1000000 : S_NS;
+        stated->reset_ns = value * S_NS + reset->billionths;
+        stated->granule_ns = reset->billionths > 0 ? 1000000 : S_NS;
     }
 }
 
-static void resolve(struct weir_told *told, const struct weir_advice_reset *reset, int64_t now_s)
+static void resolve(struct weir_advice_policy *stated, const struct weir_advice_reset *reset,
+                    int64_t now_s)
 {
-    told->granule_ns = S_NS;
+    stated->granule_ns = S_NS;
     if (reset->kind == WEIR_RESET_NUMBER) {
-        resolve_number(told, reset, now_s);
+        resolve_number(stated, reset, now_s);
     } else if (reset->kind == WEIR_RESET_DURATION) {
-        told->reset_ns = reset->value;
-        told->granule_ns = reset->value % S_NS == 0 ? S_NS : 1000000;
+        stated->reset_ns = reset->value;
+        stated->granule_ns = reset->value % S_NS == 0 ? S_NS : 1000000;
     } else if (reset->kind == WEIR_RESET_DATE) {
-        resolve_epoch(told, (int64_t)reset->value, 0, now_s);
+        resolve_epoch(stated, (int64_t)reset->value, 0, now_s);
     }
-    if (told->reset_ns > WEIR_INSTANT_HORIZON_NS)
-        told->reset_ns = WEIR_ADVICE_UNKNOWN;
+    if (stated->reset_ns > WEIR_INSTANT_HORIZON_NS)
+        stated->reset_ns = WEIR_ADVICE_UNKNOWN;
 }
 
 static void drop(struct weir_advice *advice, uint32_t index)
@@ -389,13 +393,13 @@ static void drop(struct weir_advice *advice, uint32_t index)
 /* "100" and "100;w=60" are one policy. */
 static void join_windows(struct weir_advice *advice)
 {
-    struct weir_told *plain = NULL;
+    struct weir_advice_policy *plain = NULL;
 
     for (uint32_t i = 0; i < advice->count; i++)
         if (advice->policies[i].name[0] == '\0')
             plain = &advice->policies[i];
     for (uint32_t i = 0; plain && i < advice->count; i++) {
-        struct weir_told *other = &advice->policies[i];
+        struct weir_advice_policy *other = &advice->policies[i];
         bool same = other->limit == plain->limit || plain->limit == WEIR_ADVICE_UNKNOWN;
         if (other == plain || other->remaining != WEIR_ADVICE_UNKNOWN ||
             other->window_ns == WEIR_ADVICE_UNKNOWN || !same)
@@ -416,9 +420,10 @@ void weir_advice_finish(struct weir_advice *advice, int64_t now_s)
     for (uint32_t i = 0; i < advice->count; i++)
         resolve(&advice->policies[i], &advice->resets[i], base_s);
     for (uint32_t i = advice->count; i-- > 0;) {
-        const struct weir_told *told = &advice->policies[i];
-        bool empty = told->limit == WEIR_ADVICE_UNKNOWN && told->remaining == WEIR_ADVICE_UNKNOWN;
-        if (empty || told->ignored)
+        const struct weir_advice_policy *stated = &advice->policies[i];
+        bool empty =
+            stated->limit == WEIR_ADVICE_UNKNOWN && stated->remaining == WEIR_ADVICE_UNKNOWN;
+        if (empty || stated->ignored)
             drop(advice, i);
     }
     advice->has_retry_after =

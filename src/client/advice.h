@@ -47,7 +47,7 @@
 /* Larger numbers are no limit at all, and larger ones than this overflow. */
 #define WEIR_ADVICE_UNITS_MAX UINT64_C(1000000000000)
 
-struct weir_told {
+struct weir_advice_policy {
     char name[WEIR_ADVICE_NAME_MAX];
     uint64_t limit, remaining; /* units, or WEIR_ADVICE_UNKNOWN */
     uint64_t window_ns;        /* or WEIR_ADVICE_UNKNOWN */
@@ -65,7 +65,7 @@ struct weir_advice_reset {
 };
 
 struct weir_advice {
-    struct weir_told policies[WEIR_ADVICE_MAX];
+    struct weir_advice_policy policies[WEIR_ADVICE_MAX];
     struct weir_advice_reset resets[WEIR_ADVICE_MAX];
     uint32_t count;
     bool has_date, has_retry_after;

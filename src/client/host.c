@@ -59,20 +59,20 @@ uint64_t weir_host_send(struct weir_host *host, uint64_t now_ns)
     return ++host->sent;
 }
 
-static struct weir_pace *pace_of(struct weir_host *host, const struct weir_told *told)
+static struct weir_pace *pace_of(struct weir_host *host, const struct weir_advice_policy *stated)
 {
     struct weir_pace *oldest = &host->paces[0];
 
     for (uint32_t i = 0; i < host->pace_count; i++) {
         struct weir_pace *pace = &host->paces[i];
-        if (!strcmp(pace->name, told->name))
+        if (!strcmp(pace->name, stated->name))
             return pace;
         if (pace->seen_ns < oldest->seen_ns)
             oldest = pace;
     }
     if (host->pace_count < WEIR_ADVICE_MAX)
         oldest = &host->paces[host->pace_count++];
-    weir_pace_begin(oldest, told);
+    weir_pace_begin(oldest, stated);
     return oldest;
 }
 
@@ -80,13 +80,13 @@ static void learn_policies(struct weir_host *host, const struct weir_host_result
                            uint64_t *seed)
 {
     for (uint32_t i = 0; result->advice && i < result->advice->count; i++) {
-        const struct weir_told *told = &result->advice->policies[i];
-        if (told->concurrency) {
-            if (told->limit != WEIR_ADVICE_UNKNOWN && told->limit > 0)
-                host->in_flight_most = told->limit < 1000 ? (uint32_t)told->limit : 1000;
+        const struct weir_advice_policy *stated = &result->advice->policies[i];
+        if (stated->concurrency) {
+            if (stated->limit != WEIR_ADVICE_UNKNOWN && stated->limit > 0)
+                host->in_flight_most = stated->limit < 1000 ? (uint32_t)stated->limit : 1000;
             continue;
         }
-        weir_pace_learn(pace_of(host, told), told, result->number, host->sent, result->sent_ns,
+        weir_pace_learn(pace_of(host, stated), stated, result->number, host->sent, result->sent_ns,
                         result->now_ns, seed);
     }
 }
@@ -126,7 +126,7 @@ static void learn_refusal(struct weir_host *host, const struct weir_host_result 
 {
     /* Those that were in flight with the refused one say nothing new, except a longer wait. */
     bool again = result->sent_ns < host->refused_ns;
-    bool told = result->advice && result->advice->has_retry_after;
+    bool stated = result->advice && result->advice->has_retry_after;
     bool had_rate = host->learned.rate > 0;
 
     if (!again) {
@@ -135,7 +135,7 @@ static void learn_refusal(struct weir_host *host, const struct weir_host_result 
     }
     weir_learned_refused(&host->learned, result->sent_ns, result->now_ns,
                          !explained(result->advice) || host->refusals > 1);
-    if (!again || told)
+    if (!again || stated)
         pause_host(host, result, backoff, had_rate, seed);
 }
 

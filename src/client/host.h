@@ -32,7 +32,7 @@
 #include "client/retry_budget.h"
 
 #define WEIR_HOST_NAME_MAX 256 /* origin and scope, with the NUL */
-/* A policy that is not told for so long, and whose window is over, is dropped. */
+/* A policy is dropped when no answer has stated it for so long and its window is over. */
 #define WEIR_HOST_FORGET_NS (UINT64_C(600) * 1000000000)
 
 struct weir_host {

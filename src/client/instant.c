@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #define S_NS UINT64_C(1000000000)
 
@@ -62,28 +63,17 @@ static bool take_clock(struct text *text, struct civil *civil)
            take_digits(text, 2, &civil->second);
 }
 
-static int month_days(int year, int month)
-{
-    static const int days[12] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
-    return days[month - 1] + (month == 2 && leap);
-}
-
-/* Hinnant, "chrono-Compatible Low-Level Date Algorithms": days_from_civil, for years from 1970. */
+/* For years from 1970; false: there is no such date or time. */
 static bool civil_seconds(const struct civil *civil, int64_t *seconds)
 {
+    struct tm date = {
+        .tm_year = civil->year - 1900, .tm_mon = civil->month - 1, .tm_mday = civil->day};
+
     if (civil->year < 1970 || civil->year > 9999 || civil->month < 1 || civil->month > 12 ||
-        civil->day < 1 || civil->day > month_days(civil->year, civil->month) || civil->hour > 23 ||
-        civil->minute > 59 || civil->second > 60)
+        civil->hour > 23 || civil->minute > 59 || civil->second > 60)
         return false;
-    int year = civil->year - (civil->month <= 2), era = year / 400, of_era = year - era * 400;
-    int shifted = civil->month + (civil->month > 2 ? -3 : 9);
-    int of_year = (153 * shifted + 2) / 5 + civil->day - 1;
-    int64_t days =
-        (int64_t)era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-    *seconds = days * 86400 + civil->hour * 3600 + civil->minute * 60 + civil->second;
-    return true;
+    *seconds = timegm(&date) + civil->hour * 3600 + civil->minute * 60 + civil->second;
+    return date.tm_mday == civil->day; /* else it was carried over to another month */
 }
 
 /* The year with these last two digits that is at most 50 years ahead (RFC 9110 5.6.7). */

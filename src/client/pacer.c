@@ -30,10 +30,10 @@ bool weir_pace_valid(const struct weir_pace *pace, uint64_t now_ns)
              pace->left >= -(int64_t)WEIR_ADVICE_UNITS_MAX));
 }
 
-void weir_pace_begin(struct weir_pace *pace, const struct weir_told *told)
+void weir_pace_begin(struct weir_pace *pace, const struct weir_advice_policy *stated)
 {
-    *pace = (struct weir_pace){.told = WEIR_ADVICE_UNKNOWN, .left = WEIR_PACE_LEFT_UNKNOWN};
-    memcpy(pace->name, told->name, sizeof pace->name);
+    *pace = (struct weir_pace){.stated = WEIR_ADVICE_UNKNOWN, .left = WEIR_PACE_LEFT_UNKNOWN};
+    memcpy(pace->name, stated->name, sizeof pace->name);
 }
 
 /* The policy's own pace; 0: not known. */
@@ -67,7 +67,7 @@ static void roll(struct weir_pace *pace, uint64_t sent, uint64_t now_ns)
     if (pace->reset_hi_ns == 0 || now_ns < pace->reset_hi_ns + pace->margin_ns)
         return;
     pace->left = pace->limit > 0 ? (int64_t)pace->limit : WEIR_PACE_LEFT_UNKNOWN;
-    pace->told = WEIR_ADVICE_UNKNOWN;
+    pace->stated = WEIR_ADVICE_UNKNOWN;
     pace->number = sent; /* answers to older requests are of the window before */
     if (pace->window_ns > 0) {
         uint64_t windows = (now_ns - pace->reset_hi_ns) / pace->window_ns + 1;
@@ -142,44 +142,45 @@ static void learn_reset(struct weir_pace *pace, uint64_t lo_ns, uint64_t hi_ns, 
 static void learn_remaining(struct weir_pace *pace, uint64_t remaining, uint64_t number,
                             uint64_t sent)
 {
-    if (pace->told != WEIR_ADVICE_UNKNOWN && remaining <= pace->told && number > pace->number)
-        measure_share(pace, number - pace->number, pace->told - remaining);
+    if (pace->stated != WEIR_ADVICE_UNKNOWN && remaining <= pace->stated && number > pace->number)
+        measure_share(pace, number - pace->number, pace->stated - remaining);
     else
         pace->own = pace->fall = 0;
-    pace->told = remaining;
+    pace->stated = remaining;
     pace->number = number;
     pace->left = (int64_t)remaining - (int64_t)(sent - number);
 }
 
-void weir_pace_learn(struct weir_pace *pace, const struct weir_told *told, uint64_t number,
-                     uint64_t sent, uint64_t sent_ns, uint64_t now_ns, uint64_t *seed)
+void weir_pace_learn(struct weir_pace *pace, const struct weir_advice_policy *stated,
+                     uint64_t number, uint64_t sent, uint64_t sent_ns, uint64_t now_ns,
+                     uint64_t *seed)
 {
     bool first = pace->seen_ns == 0;
 
     if (number <= pace->number || number > sent)
         return; /* a newer answer has been seen */
     pace->seen_ns = now_ns;
-    if (told->limit != WEIR_ADVICE_UNKNOWN)
-        pace->limit = told->limit;
-    if (told->window_ns != WEIR_ADVICE_UNKNOWN) {
-        pace->window_ns = told->window_ns;
+    if (stated->limit != WEIR_ADVICE_UNKNOWN)
+        pace->limit = stated->limit;
+    if (stated->window_ns != WEIR_ADVICE_UNKNOWN) {
+        pace->window_ns = stated->window_ns;
         pace->inferred = 0;
     }
-    bool renewed = told->remaining != WEIR_ADVICE_UNKNOWN && pace->told != WEIR_ADVICE_UNKNOWN &&
-                   told->remaining > pace->told;
-    if (told->reset_ns != WEIR_ADVICE_UNKNOWN) {
-        uint64_t hi = sent_ns + told->reset_ns;
-        uint64_t lo = hi > told->granule_ns ? hi - told->granule_ns : 0;
+    bool renewed = stated->remaining != WEIR_ADVICE_UNKNOWN &&
+                   pace->stated != WEIR_ADVICE_UNKNOWN && stated->remaining > pace->stated;
+    if (stated->reset_ns != WEIR_ADVICE_UNKNOWN) {
+        uint64_t hi = sent_ns + stated->reset_ns;
+        uint64_t lo = hi > stated->granule_ns ? hi - stated->granule_ns : 0;
         lo = lo < sent_ns ? sent_ns : lo;
         /* The count begins anew: the two resets are a window apart. */
-        if (renewed && pace->reset_hi_ns > 0 && hi > pace->reset_hi_ns + told->granule_ns &&
-            told->reset_ns + told->granule_ns >= hi - pace->reset_hi_ns &&
+        if (renewed && pace->reset_hi_ns > 0 && hi > pace->reset_hi_ns + stated->granule_ns &&
+            stated->reset_ns + stated->granule_ns >= hi - pace->reset_hi_ns &&
             (pace->window_ns == 0 || pace->inferred)) {
             pace->window_ns = hi - pace->reset_hi_ns;
             pace->inferred = 1;
         }
         if (!renewed && pace->reset_hi_ns > 0 &&
-            hi > pace->reset_hi_ns + told->granule_ns + (now_ns - sent_ns))
+            hi > pace->reset_hi_ns + stated->granule_ns + (now_ns - sent_ns))
             pace->moving = 1;
         learn_reset(pace, lo, hi, !renewed);
         pace->newest_hi_ns = hi;
@@ -189,8 +190,8 @@ void weir_pace_learn(struct weir_pace *pace, const struct weir_told *told, uint6
     } else if (pace->reset_hi_ns <= now_ns) {
         pace->reset_lo_ns = pace->reset_hi_ns = pace->newest_hi_ns = 0;
     }
-    if (told->remaining != WEIR_ADVICE_UNKNOWN)
-        learn_remaining(pace, told->remaining, number, sent);
+    if (stated->remaining != WEIR_ADVICE_UNKNOWN)
+        learn_remaining(pace, stated->remaining, number, sent);
     if (first) { /* clients that start together do not go on together */
         uint64_t interval = weir_pace_interval(pace, now_ns);
         pace->next_ns = sent_ns + interval + weir_dice_up_to(seed, interval);

@@ -10,7 +10,7 @@
  * before the reset. Where the window is not known, the middle of the two bounds. With nothing
  * left, the next request waits for `hi`; but one that keeps to the policy's own pace waits only for
  * `lo`, since that pace is right for any algorithm, and many servers round a wait of milliseconds
- * up to a second. A window that is not told is inferred when the count is seen to begin anew.
+ * up to a second. The length of an unstated window is inferred from when the count begins again.
  *
  * Answers of one window narrow lo and hi. But where a server's "reset" moves with each request (a
  * bucket's time to the next unit, or until it is full), a narrowed hi would be too early, so only
@@ -45,14 +45,14 @@
 struct weir_pace {
     char name[WEIR_ADVICE_NAME_MAX];
     uint64_t limit, window_ns;         /* 0: not known */
-    uint64_t told;                     /* remaining, by the newest answer; UNKNOWN */
+    uint64_t stated;                   /* remaining, by the newest answer; UNKNOWN */
     int64_t left;                      /* now: less what was sent since */
     uint64_t reset_lo_ns, reset_hi_ns; /* 0: not known */
     uint64_t newest_hi_ns;             /* by the newest answer alone */
     uint64_t margin_ns;                /* behind reset_hi_ns */
     uint64_t next_ns;                  /* the pace allows a request from then on */
     uint64_t number;                   /* of the request that the newest answer was for */
-    uint64_t seen_ns;                  /* when the server last told of this policy */
+    uint64_t seen_ns;                  /* when an answer last stated this policy */
     uint32_t share_milli;              /* of what remains: 10..1000; 0: 1000 */
     uint32_t own, fall;                /* since the share was last measured */
     uint32_t inferred;                 /* the window is */
@@ -62,13 +62,14 @@ struct weir_pace {
 /* Whether fields read from a file can be used at `now_ns`. */
 bool weir_pace_valid(const struct weir_pace *pace, uint64_t now_ns);
 
-/* Begins a policy that the server tells of for the first time. */
-void weir_pace_begin(struct weir_pace *pace, const struct weir_told *told);
+/* Begins a policy that an answer states for the first time. */
+void weir_pace_begin(struct weir_pace *pace, const struct weir_advice_policy *stated);
 
 /* Takes what an answer says. The request was the `number`th that was sent, at sent_ns; `sent` is
  * how many have been sent until now. */
-void weir_pace_learn(struct weir_pace *pace, const struct weir_told *told, uint64_t number,
-                     uint64_t sent, uint64_t sent_ns, uint64_t now_ns, uint64_t *seed);
+void weir_pace_learn(struct weir_pace *pace, const struct weir_advice_policy *stated,
+                     uint64_t number, uint64_t sent, uint64_t sent_ns, uint64_t now_ns,
+                     uint64_t *seed);
 
 /* From when on this policy allows a request; at most now_ns: now. `expected` is how many requests
  * are still to come: where all of them have room, there is no pace. UINT64_MAX: not known. */

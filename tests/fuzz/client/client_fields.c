@@ -15,14 +15,16 @@ static void check_advice(const struct weir_advice *advice)
     REQUIRE(advice->count <= WEIR_ADVICE_MAX);
     REQUIRE(!advice->has_retry_after || advice->retry_after_ns <= WEIR_INSTANT_HORIZON_NS);
     for (uint32_t i = 0; i < advice->count; i++) {
-        const struct weir_told *told = &advice->policies[i];
-        REQUIRE(memchr(told->name, '\0', sizeof told->name) != NULL);
-        REQUIRE(told->limit <= WEIR_ADVICE_UNITS_MAX || told->limit == WEIR_ADVICE_UNKNOWN);
-        REQUIRE(told->remaining <= WEIR_ADVICE_UNITS_MAX || told->remaining == WEIR_ADVICE_UNKNOWN);
-        REQUIRE(told->window_ns <= WEIR_INSTANT_HORIZON_NS ||
-                told->window_ns == WEIR_ADVICE_UNKNOWN);
-        REQUIRE(told->reset_ns <= WEIR_INSTANT_HORIZON_NS || told->reset_ns == WEIR_ADVICE_UNKNOWN);
-        REQUIRE(told->limit != WEIR_ADVICE_UNKNOWN || told->remaining != WEIR_ADVICE_UNKNOWN);
+        const struct weir_advice_policy *stated = &advice->policies[i];
+        REQUIRE(memchr(stated->name, '\0', sizeof stated->name) != NULL);
+        REQUIRE(stated->limit <= WEIR_ADVICE_UNITS_MAX || stated->limit == WEIR_ADVICE_UNKNOWN);
+        REQUIRE(stated->remaining <= WEIR_ADVICE_UNITS_MAX ||
+                stated->remaining == WEIR_ADVICE_UNKNOWN);
+        REQUIRE(stated->window_ns <= WEIR_INSTANT_HORIZON_NS ||
+                stated->window_ns == WEIR_ADVICE_UNKNOWN);
+        REQUIRE(stated->reset_ns <= WEIR_INSTANT_HORIZON_NS ||
+                stated->reset_ns == WEIR_ADVICE_UNKNOWN);
+        REQUIRE(stated->limit != WEIR_ADVICE_UNKNOWN || stated->remaining != WEIR_ADVICE_UNKNOWN);
     }
 }
 

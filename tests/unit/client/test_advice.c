@@ -34,13 +34,13 @@ static void expect(const char *name, uint64_t limit, uint64_t remaining, uint64_
                    uint64_t reset_ns)
 {
     for (uint32_t i = 0; i < read.count; i++) {
-        const struct weir_told *told = &read.policies[i];
-        if (strcmp(told->name, name) != 0)
+        const struct weir_advice_policy *stated = &read.policies[i];
+        if (strcmp(stated->name, name) != 0)
             continue;
-        assert_int_equal(told->limit, limit);
-        assert_int_equal(told->remaining, remaining);
-        assert_int_equal(told->window_ns, window_ns);
-        assert_int_equal(told->reset_ns, reset_ns);
+        assert_int_equal(stated->limit, limit);
+        assert_int_equal(stated->remaining, remaining);
+        assert_int_equal(stated->window_ns, window_ns);
+        assert_int_equal(stated->reset_ns, reset_ns);
         return;
     }
     fail_msg("no policy '%s'", name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients against simulated servers in virtual time: told limits of every kind, silent ones, lies,
- * storms, and many clients that start together. */
+/* Clients against simulated servers in virtual time: stated limits of every kind, silent ones,
+ * lies, storms, and many clients that start together. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
