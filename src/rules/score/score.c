@@ -110,7 +110,7 @@ void rules_score_find(struct rules_evaluation *evaluation)
         if (!signal_holds(evaluation, &score->signals[i]))
             continue;
         found->held |= UINT32_C(1) << i;
-        found->score = (uint16_t)(found->score + score->told[i].add);
+        found->score = (uint16_t)(found->score + score->shown[i].add);
     }
     found->class = class_of(score, found->score);
     found->found = true;

@@ -89,7 +89,7 @@ struct rules_signal {
 struct rules_score {
     struct weir_score_info info;
     struct rules_signal signals[WEIR_SIGNALS_MAX];
-    struct weir_answer_signal told[WEIR_SIGNALS_MAX];
+    struct weir_answer_signal shown[WEIR_SIGNALS_MAX];
     struct rules_rule *key; /* its key alone */
     const uint32_t *routes; /* atoms of patterns whose paths are one route each */
     uint32_t route_count;

@@ -67,19 +67,19 @@ static void load_regular(struct rules_loader *loader, const struct rules_node *n
 
 /* The name of a signal, which no other one has. */
 static void load_name(struct rules_loader *loader, const struct rules_node *node,
-                      struct rules_score *score, struct weir_answer_signal *told)
+                      struct rules_score *score, struct weir_answer_signal *shown)
 {
     struct weir_bytes name;
     if (!rules_check_name(loader, node, "name", &name))
         return;
     for (uint8_t i = 0; i < score->info.signal_count; i++) {
-        if (weir_bytes_equal(score->told[i].name, name)) {
+        if (weir_bytes_equal(score->shown[i].name, name)) {
             rules_problem(loader, node, "the name `%.*s` is given to two signals", (int)name.size,
                           name.data);
             return;
         }
     }
-    told->name = (struct weir_bytes){rules_keep_text(loader, name.data, name.size), name.size};
+    shown->name = (struct weir_bytes){rules_keep_text(loader, name.data, name.size), name.size};
 }
 
 static void load_signal(struct rules_loader *loader, const struct rules_node *node,
@@ -91,18 +91,18 @@ static void load_signal(struct rules_loader *loader, const struct rules_node *no
                                                 {"regular", NULL, NULL},
                                                 {"same_route", NULL, NULL}};
     struct rules_signal *signal = &score->signals[score->info.signal_count];
-    struct weir_answer_signal *told = &score->told[score->info.signal_count];
+    struct weir_answer_signal *shown = &score->shown[score->info.signal_count];
     uint64_t number = 0;
     if (!rules_fields(loader, node, "a signal", fields, SIGNAL_FIELDS))
         return;
     if (fields[NAME].value)
-        load_name(loader, fields[NAME].value, score, told);
+        load_name(loader, fields[NAME].value, score, shown);
     else
         rules_problem(loader, node, "`name` is missing");
     if (!fields[ADD].value)
         rules_problem(loader, node, "`add` is missing: what the signal adds to the score");
     else if (rules_read_number(loader, fields[ADD].value, "add", 1, RULES_ADD_MAX, &number))
-        told->add = (uint16_t)number;
+        shown->add = (uint16_t)number;
     if (!fields[WHEN].value && !fields[REGULAR].value && !fields[SAME_ROUTE].value)
         rules_problem(loader, node, "a signal needs `when`, `regular` or `same_route`");
     if (fields[WHEN].value)
@@ -227,7 +227,7 @@ void rules_load_score(struct rules_loader *loader, const struct rules_node *node
     loader->score = true;
     if (!score || !rules_fields(loader, node, "`score`", fields, COUNT))
         return;
-    score->info.signals = score->told;
+    score->info.signals = score->shown;
     score->info.from[WEIR_CLASS_SUSPICIOUS] = SUSPICIOUS;
     score->info.from[WEIR_CLASS_MALICIOUS] = MALICIOUS;
     score->clients = CLIENTS;

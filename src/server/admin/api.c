@@ -84,12 +84,12 @@ static void readyz_tell_room(struct weir_http_call *call, char *text, size_t roo
     snprintf(text + used, room - used, "%s %s", strchr(text, ':') ? "," : ":", more);
 }
 
-/* Nor that: refusals go on by what was last known. */
+/* Nor does this: refusals continue by the last known state. */
 static void readyz_tell_standing(const struct weir_daemon *daemon, char *text, size_t room)
 {
     size_t used = strlen(text);
     if (daemon->standing && weir_standing_service_stale(daemon->standing))
-        snprintf(text + used, room - used, "%s standing is as Redis told it last",
+        snprintf(text + used, room - used, "%s Redis is away: standing is its last known state",
                  strchr(text, ':') ? "," : ":");
 }
 

@@ -8,7 +8,7 @@
  *   GET    /v1/standing/history[?kind=…&value=…]   changes, the newest first
  *
  * A change is in force before its job is queued, and answered when the history has it. Where Redis
- * is the history it is in force when Redis has told of it, and answered then.
+ * is the history, a change is in force once Redis has reported it, and is answered then.
  */
 #include "server/standing/api.h"
 

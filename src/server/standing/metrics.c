@@ -52,7 +52,7 @@ static void put_bans(struct weir_metrics *metrics, struct weir_bans *bans)
                      counts.full);
 }
 
-/* What Redis tells, where nodes share their standing. */
+/* The connection to Redis, where nodes share their standing. */
 static void put_sharing(struct weir_metrics *metrics, const struct weir_standing_sharing *sharing)
 {
     struct weir_shared_standing_stats stats;
@@ -60,19 +60,20 @@ static void put_sharing(struct weir_metrics *metrics, const struct weir_standing
     if (!sharing || !sharing->shared)
         return;
     weir_shared_standing_stats(sharing->shared, &stats);
-    weir_metrics_number(metrics, "weir_standing_shared_up", "gauge",
-                        "1: standing is read from Redis; 0: what Redis told last counts.",
-                        stats.reached && stats.follow.whole);
+    weir_metrics_number(
+        metrics, "weir_standing_shared_up", "gauge",
+        "1: standing is read from Redis; 0: Redis is away, and its last known state counts.",
+        stats.reached && stats.follow.whole);
     weir_metrics_number(metrics, "weir_standing_shared_change", "gauge",
-                        "The number of the last change of standing that Redis told.",
+                        "The number of the newest change of standing read from Redis.",
                         stats.follow.number);
     weir_metrics_number(metrics, "weir_standing_shared_changes_total", "counter",
-                        "Changes of standing that Redis told.", stats.changes);
+                        "Changes of standing read from Redis.", stats.changes);
     weir_metrics_number(metrics, "weir_standing_shared_gaps_total", "counter",
-                        "Times that changes were missed, so that all was read again.",
+                        "Times that a change was missed, so that all entries were read again.",
                         stats.follow.gaps);
     weir_metrics_number(metrics, "weir_standing_shared_reads_total", "counter",
-                        "Times that all standing was read from Redis.", stats.follow.reads);
+                        "Times that all entries were read from Redis.", stats.follow.reads);
     weir_metrics_number(metrics, "weir_standing_shared_unplaced_total", "counter",
                         "Entries in Redis that do not count on this node: its map is full, they "
                         "cannot be read, or they need its restart.",

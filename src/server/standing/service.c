@@ -417,8 +417,8 @@ bool weir_standing_service_clear(struct weir_standing_service *service,
     return cleared;
 }
 
-int weir_standing_service_told(struct weir_standing_service *service,
-                               const struct weir_history_entry *entry, bool removed)
+int weir_standing_service_reported(struct weir_standing_service *service,
+                                   const struct weir_history_entry *entry, bool removed)
 {
     struct weir_standing_value value;
     struct weir_standing_kind kind;

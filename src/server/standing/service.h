@@ -115,9 +115,9 @@ int weir_standing_service_open_map(struct weir_standing_service *service, const 
 int weir_standing_service_restore(struct weir_standing_service *service,
                                   const struct weir_history_entry *entry)
     __attribute__((warn_unused_result));
-/* Puts a change in force that Redis tells of, publishes it, and logs it. Errors: as restore. */
-int weir_standing_service_told(struct weir_standing_service *service,
-                               const struct weir_history_entry *entry, bool removed)
+/* Puts a change that Redis reported in force, publishes it, and logs it. Errors: as restore. */
+int weir_standing_service_reported(struct weir_standing_service *service,
+                                   const struct weir_history_entry *entry, bool removed)
     __attribute__((warn_unused_result));
 
 /* What is in force for a value. */
@@ -125,7 +125,7 @@ bool weir_standing_service_find(const struct weir_standing_service *service,
                                 const struct weir_standing_value *value, uint64_t now_ns,
                                 struct weir_standing_entry *entry);
 
-/* Whether Redis, where it is the history, is away: what it told last counts. */
+/* Whether Redis holds the history and cannot be reached: its last known state counts. */
 bool weir_standing_service_stale(const struct weir_standing_service *service);
 
 /* Removes entries that have ended; once a second. */

@@ -19,7 +19,7 @@ static bool is_log_worthy(const struct weir_standing_sharing *sharing, bool reac
     return !sharing->tried || sharing->reached != reached;
 }
 
-/* --- What Redis tells ------------------------------------------------------------------------- */
+/* --- What Redis reports ----------------------------------------------------------------------- */
 
 static void on_secret(void *context, const uint64_t secret[2])
 {
@@ -76,7 +76,7 @@ static void on_change(void *context, const struct shared_record *record)
 {
     struct weir_standing_sharing *sharing = context;
 
-    if (weir_standing_service_told(sharing->service, &record->to, record->removed) < 0)
+    if (weir_standing_service_reported(sharing->service, &record->to, record->removed) < 0)
         sharing->unplaced++;
 }
 
@@ -105,7 +105,7 @@ static int join(struct weir_standing_sharing *sharing, uv_loop_t *loop, struct w
         .url = &sharing->url,
         .prefix = settings->store.prefix,
         .entries_max = settings->standing.entries_max,
-        .told = {on_secret, on_begin_all, on_entry, on_end_all, on_change, on_reached, sharing},
+        .events = {on_secret, on_begin_all, on_entry, on_end_all, on_change, on_reached, sharing},
         .follow = &sharing->follow,
     };
 

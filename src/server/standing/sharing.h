@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The standing service of a node whose store is Redis: what Redis tells, put into the map.
+/* The standing service of a node whose store is Redis: puts what Redis reports into the map.
  *
  *   start    reads all, for up to START_MS where Redis can be reached; else what the map of the
  *            node's last run holds is in force until Redis is there
@@ -28,8 +28,8 @@ struct weir_standing_sharing {
     bool reached;                        /* as was logged last */
     bool tried;                          /* whether it can be reached has been logged */
     bool foreign;                        /* the map's secret is not that of Redis */
-    uint64_t entries;                    /* told by the reading at hand */
-    uint64_t unplaced;                   /* told, and not put in force here: no room, or no id */
+    uint64_t entries;                    /* read by the present reading */
+    uint64_t unplaced;                   /* read, but not in force here: no room, or no id */
 };
 
 /* Reads all from the Redis of the rules, and opens the service's map: with the secret of Redis, or

@@ -20,19 +20,19 @@
 /* --- Replies of buckets
  * --------------------------------------------------------------------------- */
 
-struct told {
+struct result {
     struct weir_report report;
     bool allowed;
     int64_t cost;
 };
 
-static struct told told_of(const struct weir_slot *slot)
+static struct result result_of(const struct weir_slot *slot)
 {
     const struct weir_decision *decision = slot->decision;
-    struct told told = {.allowed = decision->verdict != WEIR_DENIED,
-                        .cost = (int64_t)decision->checks[0].cost};
-    weir_decision_report(decision, 0, &told.report);
-    return told;
+    struct result result = {.allowed = decision->verdict != WEIR_DENIED,
+                            .cost = (int64_t)decision->checks[0].cost};
+    weir_decision_report(decision, 0, &result.report);
+    return result;
 }
 
 /* A time for a client that reads a double; "never" is a long time. */
@@ -49,23 +49,23 @@ static void finish(struct weir_slot *slot, struct weir_output *output,
 }
 
 /* allowed, remaining, retry after ("-1": no wait), reset after */
-static void say_rate(struct weir_script_reply *reply, const struct told *told)
+static void say_rate(struct weir_script_reply *reply, const struct result *result)
 {
-    weir_script_say(reply, WEIR_SCRIPT_INTEGER, told->allowed ? told->cost : 0);
+    weir_script_say(reply, WEIR_SCRIPT_INTEGER, result->allowed ? result->cost : 0);
     weir_script_say(reply, WEIR_SCRIPT_INTEGER,
-                    told->allowed ? (int64_t)told->report.remaining : 0);
-    if (told->allowed)
+                    result->allowed ? (int64_t)result->report.remaining : 0);
+    if (result->allowed)
         weir_script_say(reply, WEIR_SCRIPT_STRING, -1);
     else
-        weir_script_say(reply, WEIR_SCRIPT_SECONDS, wait_of(told->report.retry_after_ns));
-    weir_script_say(reply, WEIR_SCRIPT_SECONDS, wait_of(told->report.reset_after_ns));
+        weir_script_say(reply, WEIR_SCRIPT_SECONDS, wait_of(result->report.retry_after_ns));
+    weir_script_say(reply, WEIR_SCRIPT_SECONDS, wait_of(result->report.reset_after_ns));
 }
 
 static void rate_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_script_reply reply = {.error = NULL};
-    const struct told told = told_of(slot);
-    say_rate(&reply, &told);
+    const struct result result = result_of(slot);
+    say_rate(&reply, &result);
     finish(slot, output, &reply);
 }
 
@@ -73,9 +73,9 @@ static void rate_write(struct weir_slot *slot, struct weir_output *output)
 static void bucket_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_script_reply reply = {.error = NULL};
-    const struct told told = told_of(slot);
-    weir_script_say(&reply, told.allowed ? WEIR_SCRIPT_NULL : WEIR_SCRIPT_INTEGER, 1);
-    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, (int64_t)told.report.remaining);
+    const struct result result = result_of(slot);
+    weir_script_say(&reply, result.allowed ? WEIR_SCRIPT_NULL : WEIR_SCRIPT_INTEGER, 1);
+    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, (int64_t)result.report.remaining);
     finish(slot, output, &reply);
 }
 
@@ -83,11 +83,11 @@ static void bucket_write(struct weir_slot *slot, struct weir_output *output)
 static void gcra_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_script_reply reply = {.error = NULL};
-    const struct told told = told_of(slot);
-    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, !told.allowed);
-    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, (int64_t)told.report.remaining);
-    weir_script_say(&reply, WEIR_SCRIPT_SECONDS, wait_of(told.report.reset_after_ns));
-    weir_script_say(&reply, WEIR_SCRIPT_SECONDS, wait_of(told.report.retry_after_ns));
+    const struct result result = result_of(slot);
+    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, !result.allowed);
+    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, (int64_t)result.report.remaining);
+    weir_script_say(&reply, WEIR_SCRIPT_SECONDS, wait_of(result.report.reset_after_ns));
+    weir_script_say(&reply, WEIR_SCRIPT_SECONDS, wait_of(result.report.retry_after_ns));
     finish(slot, output, &reply);
 }
 
@@ -95,9 +95,9 @@ static void gcra_write(struct weir_slot *slot, struct weir_output *output)
 static void spring_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_script_reply reply = {.error = NULL};
-    const struct told told = told_of(slot);
-    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, told.allowed);
-    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, (int64_t)told.report.remaining);
+    const struct result result = result_of(slot);
+    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, result.allowed);
+    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, (int64_t)result.report.remaining);
     finish(slot, output, &reply);
 }
 
@@ -195,7 +195,7 @@ struct at_most {
     struct weir_edit edit; /* first */
     const struct weir_limit *limit;
     int64_t cost;
-    struct told told;
+    struct result result;
 };
 
 static void at_most_run(struct weir_edit *edit, struct weir_edit_state *states, uint32_t count,
@@ -205,17 +205,17 @@ static void at_most_run(struct weir_edit *edit, struct weir_edit_state *states, 
     struct weir_cell *cell = &states[0].cell;
     struct weir_use use = {.now_ns = now_ns, .cost = 1};
     (void)count;
-    most->told = (struct told){.allowed = false};
-    weir_cell_report(most->limit, cell, &use, false, &most->told.report);
-    if (most->told.report.remaining == 0)
+    most->result = (struct result){.allowed = false};
+    weir_cell_report(most->limit, cell, &use, false, &most->result.report);
+    if (most->result.report.remaining == 0)
         return;
-    most->told.allowed = true;
-    most->told.cost = most->cost;
-    if ((uint64_t)most->cost > most->told.report.remaining)
-        most->told.cost = (int64_t)most->told.report.remaining;
-    use.cost = (uint64_t)most->told.cost;
+    most->result.allowed = true;
+    most->result.cost = most->cost;
+    if ((uint64_t)most->cost > most->result.report.remaining)
+        most->result.cost = (int64_t)most->result.report.remaining;
+    use.cost = (uint64_t)most->result.cost;
     weir_cell_charge(most->limit, cell, now_ns, use.cost);
-    weir_cell_report(most->limit, cell, &use, true, &most->told.report);
+    weir_cell_report(most->limit, cell, &use, true, &most->result.report);
 }
 
 static void at_most_write(struct weir_slot *slot, struct weir_output *output)
@@ -225,7 +225,7 @@ static void at_most_write(struct weir_slot *slot, struct weir_output *output)
     char text[WEIR_RESP_PROBLEM_MAX];
     reply.error = weir_resp_edit_failure(slot, text);
     if (!reply.error)
-        say_rate(&reply, &most->told);
+        say_rate(&reply, &most->result);
     weir_script_write(slot, output, &reply);
     weir_resp_edit_finish(slot);
 }
@@ -254,8 +254,8 @@ static void rate_at_most(const struct weir_script_call *script)
 static void moving_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_script_reply reply = {.single = true};
-    const struct told told = told_of(slot);
-    weir_script_say(&reply, told.allowed ? WEIR_SCRIPT_INTEGER : WEIR_SCRIPT_NULL, 1);
+    const struct result result = result_of(slot);
+    weir_script_say(&reply, result.allowed ? WEIR_SCRIPT_INTEGER : WEIR_SCRIPT_NULL, 1);
     finish(slot, output, &reply);
 }
 

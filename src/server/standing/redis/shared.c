@@ -36,7 +36,7 @@ struct task {
 
 struct weir_shared_standing {
     struct weir_keeper_backend backend; /* first */
-    struct weir_shared_standing_told told;
+    struct weir_shared_standing_events events;
     uv_loop_t *loop;
     struct redis_client *client;
     uv_timer_t poll, soon;
@@ -433,16 +433,16 @@ static void finish_waiting(struct weir_shared_standing *shared)
     struct task *next, *task = shared->waiting;
 
     for (; task; task = next) {
-        bool told = shared->follow.whole && shared->follow.number >= task->wait_for;
+        bool seen = shared->follow.whole && shared->follow.number >= task->wait_for;
 
         next = task->next;
-        if (!told && now_ms < task->due_ms)
+        if (!seen && now_ms < task->due_ms)
             continue;
         unlink_task(&shared->waiting, task);
-        if (!told)
+        if (!seen)
             snprintf(task->job->reason.text, sizeof task->job->reason.text,
                      "the change is made in Redis, but not in force on this node yet");
-        finish(task, told ? 0 : WEIR_ERR_IO);
+        finish(task, seen ? 0 : WEIR_ERR_IO);
         next = shared->waiting; /* `done` may have changed the list: from its start */
     }
 }
@@ -484,7 +484,7 @@ static void break_off(struct weir_shared_standing *shared)
     if (!shared->reading)
         return;
     shared->reading = false;
-    shared->told.end_all(shared->told.context, false);
+    shared->events.end_all(shared->events.context, false);
     standing_follow_forget(&shared->follow);
 }
 
@@ -499,7 +499,7 @@ static void ask_page(struct weir_shared_standing *shared, struct weir_bytes curs
 
 static void begin_reading(struct weir_shared_standing *shared)
 {
-    if (shared->told.begin_all(shared->told.context) < 0) {
+    if (shared->events.begin_all(shared->events.context) < 0) {
         standing_follow_forget(&shared->follow);
         return;
     }
@@ -516,7 +516,7 @@ static void tell_change(void *context, const struct standing_change *change)
     if (!read_record(shared, change->field, change->text, &record))
         return;
     shared->stats.changes++;
-    shared->told.change(shared->told.context, &record);
+    shared->events.change(shared->events.context, &record);
 }
 
 static void take_secret(struct weir_shared_standing *shared, struct weir_bytes text)
@@ -530,7 +530,7 @@ static void take_secret(struct weir_shared_standing *shared, struct weir_bytes t
     if (words[0] == shared->secret[0] && words[1] == shared->secret[1])
         return;
     memcpy(shared->secret, words, sizeof words);
-    shared->told.secret(shared->told.context, words);
+    shared->events.secret(shared->events.context, words);
 }
 
 static void take_news(struct weir_shared_standing *shared, const struct weir_resp_node *nodes,
@@ -541,11 +541,11 @@ static void take_news(struct weir_shared_standing *shared, const struct weir_res
 
     if (standing_read_news(nodes, count, &shared->news, &reason) < 0) {
         shared->stats.reached = false;
-        shared->told.reached(shared->told.context, false, reason.text);
+        shared->events.reached(shared->events.context, false, reason.text);
         return;
     }
     if (!shared->stats.reached)
-        shared->told.reached(shared->told.context, true, "");
+        shared->events.reached(shared->events.context, true, "");
     shared->stats.reached = true;
     take_secret(shared, shared->news.secret);
     next = standing_follow_take(&shared->follow, &shared->news, tell_change, shared);
@@ -571,14 +571,14 @@ static void take_entries(struct weir_shared_standing *shared, const struct weir_
     }
     for (uint32_t i = 0; i < pair_count; i++)
         if (read_record(shared, pairs[2 * i].text, pairs[2 * i + 1].text, &record))
-            shared->told.entry(shared->told.context, &record);
+            shared->events.entry(shared->events.context, &record);
     if (!weir_bytes_are(cursor, "0")) {
         ask_page(shared, cursor);
         return;
     }
     shared->reading = false;
     standing_follow_read(&shared->follow);
-    shared->told.end_all(shared->told.context, true);
+    shared->events.end_all(shared->events.context, true);
     ask(shared); /* what has changed meanwhile */
 }
 
@@ -616,7 +616,7 @@ static void on_event(void *context, enum redis_event event, const char *text)
     if (event != REDIS_EVENT_DOWN)
         return;
     shared->stats.reached = false;
-    shared->told.reached(shared->told.context, false, text);
+    shared->events.reached(shared->events.context, false, text);
 }
 
 /* --- Open, close ------------------------------------------------------------------------------ */
@@ -649,7 +649,7 @@ int weir_shared_standing_open(struct weir_shared_standing **out,
     if (!shared)
         return WEIR_ERR_MEMORY;
     shared->backend.start = start;
-    shared->told = options->told;
+    shared->events = options->events;
     shared->loop = options->loop;
     if (options->follow)
         shared->follow = *options->follow;
@@ -719,7 +719,7 @@ void weir_shared_standing_close(struct weir_shared_standing *shared)
     if (!shared)
         return;
     if (shared->reading)
-        shared->told.end_all(shared->told.context, false);
+        shared->events.end_all(shared->events.context, false);
     redis_client_close(shared->client, on_client_closed, shared);
     drop_tasks(shared, shared->waiting);
     drop_tasks(shared, shared->failed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Standing that all nodes share in Redis: reads all of it, follows its changes, makes changes.
  *
- *   start    all entries ─▶ told            (HSCAN)
- *   then     changes ─▶ told                (a poll every POLL_MS, at once after one of our own)
+ *   start    all entries ─▶ events          (HSCAN)
+ *   then     changes ─▶ events              (a poll every POLL_MS, at once after one of our own)
  *   job      ─▶ change in Redis ─▶ wait until it has come ─▶ job->done
  *
  * So what this node has in force is always what Redis had at one number of its changes, and a
@@ -28,8 +28,8 @@
 
 struct weir_shared_standing;
 
-/* What Redis tells; `context` is the service. */
-struct weir_shared_standing_told {
+/* What is done with each report of Redis; `context` is the service. */
+struct weir_shared_standing_events {
     /* The secret of ids, before anything else, and whenever it is another one. */
     void (*secret)(void *context, const uint64_t secret[2]);
     /* All entries follow, as `entry`; then `end_all` (good: that were all). Errors:
@@ -49,7 +49,7 @@ struct weir_shared_standing_options {
     const struct redis_url *url; /* copied */
     const char *prefix;          /* of keys; lives as long as this */
     uint64_t entries_max;        /* 0: the default */
-    struct weir_shared_standing_told told;
+    struct weir_shared_standing_events events;
     const struct standing_follow *follow; /* what another one knew, which is to be gone on with */
 };
 
@@ -68,7 +68,7 @@ struct weir_keeper_backend *weir_shared_standing_backend(struct weir_shared_stan
 struct weir_shared_standing_stats {
     bool reached;
     struct standing_follow follow;
-    uint64_t changes; /* told */
+    uint64_t changes; /* that Redis reported */
     uint64_t wrong;   /* entries and changes that could not be read */
 };
 void weir_shared_standing_stats(const struct weir_shared_standing *shared,

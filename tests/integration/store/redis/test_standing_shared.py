@@ -155,7 +155,7 @@ def test_a_redis_that_is_away_stops_changes_and_no_standing(tmp_path, redis, fil
         assert a.call("GET", "/v1/standing")[0] == 503
         assert a.metrics()["weir_standing_shared_up"] == 0
         with a.admin() as admin:
-            assert "standing is as Redis told it last" in admin.request("GET", "/readyz").body.decode()
+            assert "Redis is away: standing is its last known state" in admin.request("GET", "/readyz").body.decode()
         redis.start()  # empty: it keeps nothing
         a.wait_event("standing_up")
         wait_until(lambda: a.level_now(ip=EVE) is None, what="what Redis has now")
