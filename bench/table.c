@@ -193,7 +193,7 @@ static __attribute__((noinline)) uint64_t bare_call(struct bench *bench, const c
     return bare_touch(bucket, bare_slot(bucket, hash), bench->now_ns);
 }
 
-/* The next key waits for the result (below 2^63, which the compiler is not told). */
+/* The next key waits for the result (below 2^63, which the compiler does not know). */
 static inline const char *after(const char *text, uint64_t result)
 {
     __asm__ volatile("" : "+r"(result));

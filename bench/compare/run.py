@@ -64,11 +64,11 @@ class Comparison:
         results = {name: [] for name in cases}
         for seed in range(1, self.options.runs + 1):
             for name, (server, command, more, cpus) in cases.items():
-                told = load(self.options, server, command, "--seed", seed, "-d",
-                            self.options.seconds, "--warmup", WARMUP_S, *more, cpus=cpus)
-                results[name].append(told)
-                self.say(f"  {str(name):36} {told['server_cpu_us']:8.3f} us CPU "
-                         f"{told['throughput']:10.0f}/s  p99 {told['latency_us']['p99']:8.1f} us")
+                result = load(self.options, server, command, "--seed", seed, "-d",
+                              self.options.seconds, "--warmup", WARMUP_S, *more, cpus=cpus)
+                results[name].append(result)
+                self.say(f"  {str(name):36} {result['server_cpu_us']:8.3f} us CPU "
+                         f"{result['throughput']:10.0f}/s  p99 {result['latency_us']['p99']:8.1f} us")
         return results
 
     def memory(self):

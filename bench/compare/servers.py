@@ -99,8 +99,8 @@ def load(options, server, command, *more, cpus=CLIENT_CPU):
                           check=False)
     if done.returncode != 0:
         raise Failure(f"{server.name}, {command}: {done.stderr.strip()}")
-    told = json.loads(done.stdout)
-    if told["denied"] > 0:
-        raise Failure(f"{server.name}, {command}: {told['denied']} requests were denied: the "
+    result = json.loads(done.stdout)
+    if result["denied"] > 0:
+        raise Failure(f"{server.name}, {command}: {result['denied']} requests were denied: the "
                       "peers have not done the same work")
-    return told
+    return result

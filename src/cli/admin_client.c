@@ -124,12 +124,12 @@ static void take_refusal(const struct admin_client *client, const char *path, lo
 {
     json_t *problem = json_loadb(client->body, client->size, 0, NULL);
     char *detail = text(problem, "detail");
-    bool told = detail && detail[0] != '\0';
-    if (told && client->posts)
+    bool detailed = detail && detail[0] != '\0';
+    if (detailed && client->posts)
         snprintf(reason->text, sizeof reason->text, "%.200s", detail);
     else
         snprintf(reason->text, sizeof reason->text, "%.40s: status %ld%s%s%.170s", path, status,
-                 status == 401 ? " (--token?)" : "", told ? ": " : "", told ? detail : "");
+                 status == 401 ? " (--token?)" : "", detailed ? ": " : "", detailed ? detail : "");
     free(detail);
     json_decref(problem);
 }

@@ -236,7 +236,7 @@ static void print_token(const struct explain *explain)
         printf("token refused: %s\n", state);
 }
 
-/* Rounded up to milliseconds, so that waiting as told works. */
+/* Rounded up to milliseconds, so that waiting for them is enough. */
 static void print_wait(const char *what, uint64_t wait_ns)
 {
     uint64_t wait_ms = wait_ns / NS_PER_MS + (wait_ns % NS_PER_MS > 0);

@@ -96,7 +96,7 @@ static int check_server(const char *path, struct weir_rules *rules)
 }
 
 /* Whether only `attributes` of a request can say it. */
-static bool is_said(const char *name)
+static bool is_supplied(const char *name)
 {
     static const char *const known[] = {
         "method", "path", "host",     "user",         "org",          "plan",        "header.",
@@ -110,7 +110,7 @@ static bool is_said(const char *name)
 }
 
 /* Whether a limit before `end`, or an attribute before `at` of that one's key, has it too. */
-static bool is_told(const struct weir_rules *rules, uint32_t end, uint32_t at, const char *name)
+static bool is_reported(const struct weir_rules *rules, uint32_t end, uint32_t at, const char *name)
 {
     for (uint32_t i = 0; i <= end; i++) {
         struct weir_rule_info info;
@@ -131,7 +131,7 @@ static void print_said(const struct weir_rules *rules)
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);
         for (uint32_t j = 0; j < info.key_count; j++) {
-            if (!is_said(info.key[j]) || is_told(rules, i, j, info.key[j]))
+            if (!is_supplied(info.key[j]) || is_reported(rules, i, j, info.key[j]))
                 continue;
             printf("%s%s", before, info.key[j]);
             before = ", ";

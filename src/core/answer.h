@@ -13,7 +13,7 @@ enum weir_header_dialect {
     WEIR_HEADERS_DRAFT_03 = 2,  /* RateLimit-Limit, -Remaining, -Reset (seconds) */
     WEIR_HEADERS_X_EPOCH = 4,   /* X-RateLimit-*, reset as seconds since the epoch */
     WEIR_HEADERS_X_DELTA = 8,   /* X-RateLimit-*, reset in seconds */
-    WEIR_HEADERS_COST = 16,     /* X-RateLimit-Cost: what the request took of the limit told */
+    WEIR_HEADERS_COST = 16,     /* X-RateLimit-Cost: what the request took of the limit shown */
     WEIR_HEADERS_STANDING = 32, /* X-RateLimit-Standing: the caller's standing, unless `good` */
 };
 

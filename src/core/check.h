@@ -27,7 +27,7 @@ enum weir_check_flag {
     WEIR_CHECK_UNLIMITED = 4,      /* always admitted; has no state */
     WEIR_CHECK_ALWAYS_DENY = 8,    /* `on_missing: deny`: always denied; has no state */
     WEIR_CHECK_LEASED = 16,        /* `mode: leased`: a remote store may decide from a share */
-    /* The record of an idempotency key: a decision's last check, and never told to a client; a
+    /* The record of an idempotency key: a decision's last check, and never shown to a client; a
      * remote DEBIT may have more. A bucket of 1 per life. Where it denies, the request was decided
      * before and was allowed: `repeated` is set, every other check is admitted and charged nothing.
      * Where it admits, it is charged with the others, iff the request is allowed. It never denies.
@@ -154,7 +154,7 @@ struct weir_decision {
     uint8_t source;          /* out: enum weir_source */
     int8_t error;            /* out: 0, or the enum weir_err that made `source` not STORE */
     bool repeated;           /* out: see WEIR_CHECK_IDEMPOTENCY */
-    bool remembered; /* out, remote stores: a denial told from memory. What denied then denies
+    bool remembered; /* out, remote stores: a denial answered from memory. What denied then denies
                         now; what admitted then may not any more */
     bool apart;      /* out, remote stores; in: WEIR_OP_REFUND: the checks were charged by several
                         servers, each at its own time: their outcomes' charged_at_ns */

@@ -170,13 +170,13 @@ static struct effect effect_of(const struct weir_decision *decision, uint16_t fi
     return step_of(decision, first, end, steps);
 }
 
-void weir_action_choose(const struct weir_decision *decision, uint16_t told,
+void weir_action_choose(const struct weir_decision *decision, uint16_t shown,
                         struct weir_answer *answer)
 {
     struct effect effect = {WEIR_ACTION_NONE, 0};
     if (decision->op != WEIR_OP_DECIDE && decision->op != WEIR_OP_PEEK)
         return;
-    for (uint16_t i = 0, end; i < told; i = end) {
+    for (uint16_t i = 0, end; i < shown; i = end) {
         end = weir_decision_limit_end(decision, i);
         join(&effect, effect_of(decision, i, end));
     }

@@ -21,9 +21,9 @@
 
 #include "core/answer.h"
 
-/* Sets action, delay_ns and reject of an answer whose limits are filled from the first `told`
+/* Sets action, delay_ns and reject of an answer whose limits are filled from the first `shown`
  * checks of a finished decision. The rules of the decision act (weir_rules_acts). */
-void weir_action_choose(const struct weir_decision *decision, uint16_t told,
+void weir_action_choose(const struct weir_decision *decision, uint16_t shown,
                         struct weir_answer *answer);
 
 struct weir_entry;

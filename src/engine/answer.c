@@ -126,11 +126,11 @@ static void answer_standing(const struct weir_decision *decision, struct weir_an
     standing->refused = from->refused;
     if (!from->refused)
         return;
-    struct weir_standing_answer told =
+    struct weir_standing_answer texts =
         weir_rules_standing_answer(entry->generation->rules, from->entry.level);
-    standing->status = told.status;
-    standing->body = told.body;
-    standing->content_type = told.content_type;
+    standing->status = texts.status;
+    standing->body = texts.body;
+    standing->content_type = texts.content_type;
     bool ends = from->entry.level != WEIR_STANDING_REVOKED;
     answer->retry_after_ns = ends ? standing->ends_ns : WEIR_NEVER;
 }
@@ -264,10 +264,10 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
     answer->source = decision->source;
     answer->repeated = decision->repeated;
     answer->count = 0;
-    uint16_t told = decision->count;
-    if (told > 0 && (decision->checks[told - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0)
-        told--;
-    for (uint16_t i = 0, end; i < told; i = end) {
+    uint16_t shown = decision->count;
+    if (shown > 0 && (decision->checks[shown - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0)
+        shown--;
+    for (uint16_t i = 0, end; i < shown; i = end) {
         end = weir_decision_limit_end(decision, i);
         if (decision->denied_by >= i && decision->denied_by < end)
             answer->denied_by = (int16_t)answer->count;
@@ -285,7 +285,7 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
     answer->reject = NULL;
     const struct weir_generation *generation = weir_entry_of(decision)->generation;
     if (generation && __builtin_expect(generation->acts, 0))
-        weir_action_choose(decision, told, answer);
+        weir_action_choose(decision, shown, answer);
     bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;
     answer->lease = charges ? write_lease(decision, answer_lease) : (struct weir_bytes){NULL, 0};
 }

@@ -286,10 +286,10 @@ static bool lends(const struct weir_borrow *borrow, uint32_t loans, uint32_t rul
 }
 
 /* Adds a check of one of the tries to the answer. */
-static void tell(struct weir_decision *told, const struct weir_decision *from, uint16_t i)
+static void append(struct weir_decision *mixed, const struct weir_decision *from, uint16_t i)
 {
-    told->checks[told->count] = from->checks[i];
-    told->outcomes[told->count++] = from->outcomes[i];
+    mixed->checks[mixed->count] = from->checks[i];
+    mixed->outcomes[mixed->count++] = from->outcomes[i];
 }
 
 /* Overwrites the second try with the answer: the first try, with the pools of these loans. */
@@ -297,22 +297,22 @@ static void mix(const struct weir_decision *first, struct weir_borrow *borrow, u
 {
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];
-    struct weir_decision told = {.checks = checks, .outcomes = outcomes};
+    struct weir_decision mixed = {.checks = checks, .outcomes = outcomes};
     const struct weir_decision second = {.checks = borrow->checks, .outcomes = borrow->outcomes};
     uint16_t last = (uint16_t)(first->count - 1);
     bool idempotent = (first->checks[last].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
     for (uint16_t i = 0; i < first->count - idempotent; i++)
         if (!gives_way(borrow, loans, first->checks[i].rule))
-            tell(&told, first, i);
+            append(&mixed, first, i);
     for (uint16_t i = 0; i < borrow->count; i++)
         if (lends(borrow, loans, second.checks[i].rule))
-            tell(&told, &second, i);
+            append(&mixed, &second, i);
     if (idempotent)
-        tell(&told, first, last);
-    borrow->count = told.count;
-    for (uint16_t i = 0; i < told.count; i++) {
-        borrow->checks[i] = told.checks[i];
-        borrow->outcomes[i] = told.outcomes[i];
+        append(&mixed, first, last);
+    borrow->count = mixed.count;
+    for (uint16_t i = 0; i < mixed.count; i++) {
+        borrow->checks[i] = mixed.checks[i];
+        borrow->outcomes[i] = mixed.outcomes[i];
     }
 }
 

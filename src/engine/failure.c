@@ -37,7 +37,7 @@ static void settle_closed(const struct weir_check *check, struct weir_outcome *o
     };
 }
 
-/* From here on the check is on what this node may admit alone, and told so. */
+/* From here on the check is on what this node may admit alone, and answers say so. */
 static void add_local(struct weir_failure *failure, struct weir_decision *decision, uint16_t i)
 {
     struct weir_decision *part = &failure->part;

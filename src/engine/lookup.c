@@ -117,7 +117,7 @@ static void refuse(struct weir_engine *engine, struct weir_lookup *lookup, int e
 }
 
 /* What the directory calls. */
-static void on_told(struct weir_directory_waiter *waiter)
+static void on_found(struct weir_directory_waiter *waiter)
 {
     struct weir_lookup *lookup = (struct weir_lookup *)(void *)waiter;
     struct weir_engine *engine = lookup->engine;
@@ -153,7 +153,7 @@ int weir_lookup_begin(struct weir_engine *engine, struct weir_entry *entry,
     weir_engine_pin(engine, entry, 0);
     lookup->engine = engine;
     lookup->entry = entry;
-    lookup->waiter.told = on_told;
+    lookup->waiter.done = on_found;
     engine->lookup_bytes += lookup->size;
     entry->lookup = lookup;
     wait_for(engine, lookup);

@@ -51,13 +51,13 @@ struct rules_place {
  * tests each of them once. */
 struct rules_part {
     uint8_t kind;
-    uint8_t of;        /* SPECIAL: the kind of its values */
-    bool globs;        /* some value is one: the index cannot use the part */
-    bool secret;       /* shown only as SHA-256 */
-    bool absent;       /* SPECIAL: one of the values is `absent` */
-    bool negated;      /* SPECIAL: present, but none of the values */
-    uint8_t told_by;   /* SPECIAL: how its absence is known; see match/special.h */
-    uint16_t at_least; /* SPECIAL: of client.score, which has no values then; 0: it has */
+    uint8_t of;          /* SPECIAL: the kind of its values */
+    bool globs;          /* some value is one: the index cannot use the part */
+    bool secret;         /* shown only as SHA-256 */
+    bool absent;         /* SPECIAL: one of the values is `absent` */
+    bool negated;        /* SPECIAL: present, but none of the values */
+    uint8_t supplied_by; /* SPECIAL: how its absence is known; see match/special.h */
+    uint16_t at_least;   /* SPECIAL: of client.score, which has no values then; 0: it has */
     uint16_t attribute;
     uint32_t count;
     const uint32_t *atoms;            /* RULES_NONE for a glob */

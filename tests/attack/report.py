@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass
 class Row:
-    """One figure of one case. `held` is None where there is no bound: the figure is only told."""
+    """One figure of one case. `held` is None where there is no bound: the figure is only shown."""
     case: str
     tried: str
     times: int

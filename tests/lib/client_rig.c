@@ -137,8 +137,8 @@ void client_rig_fail(struct client_rig *rig, const char *condition, const char *
     abort();
 }
 
-bool client_rig_told(const struct client_rig *rig, uint32_t from, enum redis_event kind,
-                     const char *part)
+bool client_rig_reported(const struct client_rig *rig, uint32_t from, enum redis_event kind,
+                         const char *part)
 {
     for (uint32_t i = from; i < rig->event_count; i++)
         if (rig->events[i].kind == kind && strstr(rig->events[i].text, part) != NULL)

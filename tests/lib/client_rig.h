@@ -78,8 +78,8 @@ void client_rig_run_for(struct client_rig *rig, uint64_t ms);
 void client_rig_fail(struct client_rig *rig, const char *condition, const char *file, int line);
 
 /* Whether an event of the kind was reported since `from`, with `part` in its text. */
-bool client_rig_told(const struct client_rig *rig, uint32_t from, enum redis_event kind,
-                     const char *part);
+bool client_rig_reported(const struct client_rig *rig, uint32_t from, enum redis_event kind,
+                         const char *part);
 
 /* Prepares a call of rig_script: adds `amount` to `key`. It may wait a minute for a server. */
 void rig_call_count(struct rig_call *call, struct client_rig *rig, const char *key, int amount);

@@ -81,6 +81,6 @@ void fake_directory_answer(struct fake_directory *fake, uint32_t index,
     caller->waited = 0;
     for (; waiters != NULL; waiters = next) {
         next = waiters->next;
-        waiters->told(waiters);
+        waiters->done(waiters);
     }
 }

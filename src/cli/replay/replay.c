@@ -130,7 +130,7 @@ static void take_trial(void *context, const struct weir_check *check,
         replay->error = WEIR_ERR_MEMORY;
 }
 
-/* Warnings are counted by the engine, and told in the report. */
+/* Warnings are counted by the engine, and shown in the report. */
 static void take_warning(void *context, const struct weir_warning *warning)
 {
     (void)context;
@@ -297,7 +297,7 @@ static int open_engine(struct replay *replay)
     if (error == 0)
         error = weir_store_embedded_open(&replay->store, replay->table);
     if (error == 0 && weir_rules_prepare(replay->rules, prepare_limit, replay->store) < 0)
-        return WEIR_ERR_FULL; /* prepare_limit has told it */
+        return WEIR_ERR_FULL; /* prepare_limit has reported it */
     if (error == 0) {
         struct weir_engine_options options = {.store = replay->store,
                                               .rules = replay->rules,
@@ -465,7 +465,7 @@ static int parse_rules(struct replay *replay, const char *rules, size_t size)
     return error;
 }
 
-/* Told already: the trace was read before. */
+/* Reported already: the trace was read before. */
 static int pass_over_malformed(void *context, const struct replay_line *line,
                                struct weir_reason *reason)
 {

@@ -24,7 +24,7 @@ struct replay_request {
     struct weir_request request;
     uint64_t t_ns;
     bool dry_run;
-    uint64_t status, latency_ns;  /* how it ended; status 0: not told */
+    uint64_t status, latency_ns;  /* how it ended; status 0: unknown */
     struct weir_bytes host_name;  /* the name that request.client stands for; data == NULL: none */
     struct weir_check_json check; /* working memory of JSON lines */
     char joined[REPLAY_JOINED_MAX]; /* values of headers that stand more than once */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routes of a trace: requests that mean the same to a server, told by method and path.
+/* Routes of a trace: requests that mean the same to a server, distinguished by method and path.
  *
  * A path is brought to the rules' normal form and its segments that look like names of things
  * become `:id`: numbers, UUIDs, 16 and more hexadecimal digits with a figure among them, and what

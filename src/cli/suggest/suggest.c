@@ -18,7 +18,7 @@
 #define RULES_MAX 512 /* bytes of the rules that read the key */
 
 struct suggest {
-    struct suggest_trace told;
+    struct suggest_trace summary;
     struct weir_rules *rules; /* one limit, whose key is the one asked for */
     struct replay_trace *trace;
     struct suggest_demand *demand;
@@ -75,7 +75,7 @@ static int count_for(struct suggest *suggest, uint32_t about, const struct weir_
 
 static int count_request(struct suggest *suggest, const struct weir_check *check)
 {
-    struct suggest_totals *totals = &suggest->told.totals;
+    struct suggest_totals *totals = &suggest->summary.totals;
     const struct weir_request *request = &suggest->request.request;
     int route = suggest_routes_find(suggest->routes, request->values[WEIR_ATTR_METHOD],
                                     request->values[WEIR_ATTR_PATH]);
@@ -89,7 +89,7 @@ static int count_request(struct suggest *suggest, const struct weir_check *check
 
 static void move_time(struct suggest *suggest, uint64_t t_ns)
 {
-    struct suggest_totals *totals = &suggest->told.totals;
+    struct suggest_totals *totals = &suggest->summary.totals;
 
     if (totals->requests++ == 0)
         totals->first_ns = t_ns;
@@ -123,7 +123,7 @@ static int take_line(void *context, const struct replay_line *line, struct weir_
     if (count < 0)
         return REPLAY_MALFORMED;
     move_time(suggest, request->t_ns);
-    suggest->told.totals.keyless += count == 0;
+    suggest->summary.totals.keyless += count == 0;
     return count == 0 ? 0 : count_request(suggest, &checks[0]);
 }
 
@@ -149,9 +149,9 @@ static int read_key(struct suggest *suggest, const char *key)
 
 static int open_suggest(struct suggest *suggest)
 {
-    const struct replay_options *options = suggest->told.options;
+    const struct replay_options *options = suggest->summary.options;
 
-    if (read_key(suggest, suggest->told.key) < 0)
+    if (read_key(suggest, suggest->summary.key) < 0)
         return -1;
     suggest->trace = replay_trace_open(options->traces, options->trace_count, options->format);
     suggest->demand = suggest_demand_open(options->keys_max);
@@ -229,14 +229,14 @@ static int print(struct suggest *suggest, const struct suggest_plan *plan, bool 
 
     if (!text)
         return WEIR_ERR_MEMORY;
-    suggest_print_rules(&suggest->told, plan, text);
+    suggest_print_rules(&suggest->summary, plan, text);
     if (fclose(text) != 0) {
         free(rules);
         return WEIR_ERR_MEMORY;
     }
     rewind_input(start);
 
-    bool run = again && replay_measure(suggest->told.options, rules, size, &measured) == 0;
+    bool run = again && replay_measure(suggest->summary.options, rules, size, &measured) == 0;
 
     fwrite(rules, 1, size, stdout);
     suggest_print_measured(run ? &measured : NULL, stdout);
@@ -247,11 +247,11 @@ static int print(struct suggest *suggest, const struct suggest_plan *plan, bool 
 
 static int plan_and_print(struct suggest *suggest, bool again, off_t start)
 {
-    suggest->told.demand = suggest->demand;
-    suggest->told.routes = suggest->routes;
-    suggest->told.about = suggest->about;
+    suggest->summary.demand = suggest->demand;
+    suggest->summary.routes = suggest->routes;
+    suggest->summary.about = suggest->about;
 
-    struct suggest_plan *plan = suggest_plan_make(&suggest->told);
+    struct suggest_plan *plan = suggest_plan_make(&suggest->summary);
     int error = plan ? print(suggest, plan, again, start) : WEIR_ERR_MEMORY;
 
     suggest_plan_free(plan);
@@ -271,12 +271,12 @@ static int suggest_by(const struct replay_options *options, const char *key, boo
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
         return status;
     }
-    suggest->told.options = options;
-    suggest->told.key = key;
+    suggest->summary.options = options;
+    suggest->summary.key = key;
     rewind_input(start);
     if (open_suggest(suggest) == 0 && replay_lines_each(suggest->trace, take_line, suggest,
-                                                        &suggest->told.totals.malformed) == 0) {
-        bool good = suggest->told.totals.malformed == 0 || options->skip_bad;
+                                                        &suggest->summary.totals.malformed) == 0) {
+        bool good = suggest->summary.totals.malformed == 0 || options->skip_bad;
 
         if (suggest->about[0].requests == 0)
             status = -1;

@@ -52,11 +52,11 @@ struct weir_caller {
 };
 
 /* A waiter for a lookup of a directory. The waiter owns it, and does not touch it between `wait`
- * and `told` or `leave`. */
+ * and `done` or `leave`. */
 struct weir_directory_waiter {
     struct weir_directory_waiter *previous, *next; /* the directory's, as `lookup` is */
     void *lookup;
-    void (*told)(struct weir_directory_waiter *waiter);
+    void (*done)(struct weir_directory_waiter *waiter);
 };
 
 struct weir_directory {
@@ -73,8 +73,8 @@ struct weir_directory_ops {
     int (*find)(struct weir_directory *directory, const struct weir_rules *rules,
                 const uint8_t digest[WEIR_DIGEST_BYTES], struct weir_caller *caller);
 
-    /* Calls `told` once, when the lookup that the last `find` has begun succeeds or fails: never
-     * from inside one of these functions. The same `find` then has an answer. `told` may use the
+    /* Calls `done` once, when the lookup that the last `find` has begun succeeds or fails: never
+     * from inside one of these functions. The same `find` then has an answer. `done` may use the
      * directory. */
     void (*wait)(struct weir_directory *directory, struct weir_directory_waiter *waiter);
 

@@ -289,8 +289,8 @@ static int set_limit(struct yaml_reader *reader, const yaml_event_t *name,
     int err = rules_overrides_add(&reader->into->overrides, (uint32_t)rule,
                                   (struct weir_bytes){rates->text, rates->size}, &reason);
     if (err < 0 && err != WEIR_ERR_MEMORY) {
-        int told = report(reader, &marks->value, "%s", reason.text);
-        return told < 0 ? told : err == WEIR_ERR_FULL ? WEIR_ERR_RULES : 0;
+        int reported = report(reader, &marks->value, "%s", reason.text);
+        return reported < 0 ? reported : err == WEIR_ERR_FULL ? WEIR_ERR_RULES : 0;
     }
     return err;
 }
@@ -438,8 +438,8 @@ static int add_entry(struct yaml_reader *reader, struct entry *entry, const yaml
     }
     int err = rules_overrides_end(&reader->into->overrides, &owner->set, &reason);
     if (err == WEIR_ERR_FULL) {
-        int told = report(reader, mark, "%s", reason.text);
-        return told < 0 ? told : WEIR_ERR_RULES;
+        int reported = report(reader, mark, "%s", reason.text);
+        return reported < 0 ? reported : WEIR_ERR_RULES;
     }
     if (err == 0) {
         err = rules_keys_keep(reader->into->keys,

@@ -318,7 +318,7 @@ static void make_special(struct rules_loader *loader, struct rules_part *part)
 {
     part->of = part->kind;
     part->kind = RULES_PART_SPECIAL;
-    part->told_by = rules_told_by(loader->rules, part->attribute);
+    part->supplied_by = rules_supplied_by(loader->rules, part->attribute);
 }
 
 /* `{ not: … }`: returns the values that must not hold. `{ at_least: 45 }`: NULL, as there are none.

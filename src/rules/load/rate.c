@@ -528,7 +528,8 @@ static void keep_limit_template(struct numbers *numbers, struct rules_rule *rule
     if (rollover && rollover->kind == RULES_SCALAR) {
         struct weir_bytes text = {rollover->text, rollover->size};
         if (rules_rollover_parse(text, UINT64_MAX, &limit_template->rollover, &reason) < 0)
-            limit_template->rollover = (struct rules_rollover){0, false}; /* told where it counts */
+            limit_template->rollover =
+                (struct rules_rollover){0, false}; /* reported where it counts */
     }
     rule->limit_template = limit_template;
 }

@@ -7,23 +7,23 @@
 #include "rules/identity/jwt.h"
 #include "rules/match/pattern.h"
 
-uint8_t rules_told_by(const struct weir_rules *rules, uint16_t attribute)
+uint8_t rules_supplied_by(const struct weir_rules *rules, uint16_t attribute)
 {
     const char *name = rules->attribute_names[attribute];
     bool claim = rules->jwt && rules->jwt->claim_of[attribute] != 0;
     if (strcmp(name, "header.user-agent") == 0 || strcmp(name, "header.referer") == 0)
-        return RULES_TOLD_BY_LOG;
+        return RULES_SUPPLIED_BY_LOG;
     if (claim || attribute == WEIR_ATTR_CHALLENGE || strncmp(name, "header.", 7) == 0)
-        return RULES_TOLD_BY_FIELDS;
-    return RULES_TOLD_ALWAYS;
+        return RULES_SUPPLIED_BY_FIELDS;
+    return RULES_SUPPLIED_ALWAYS;
 }
 
 /* Whether the request says that it has no such value. */
-static bool is_told(const struct rules_evaluation *evaluation, const struct rules_part *part)
+static bool is_supplied(const struct rules_evaluation *evaluation, const struct rules_part *part)
 {
     uint8_t fields = evaluation->request->fields;
-    return part->told_by == RULES_TOLD_ALWAYS || fields == WEIR_FIELDS_ALL ||
-           (part->told_by == RULES_TOLD_BY_LOG && fields == WEIR_FIELDS_LOG);
+    return part->supplied_by == RULES_SUPPLIED_ALWAYS || fields == WEIR_FIELDS_ALL ||
+           (part->supplied_by == RULES_SUPPLIED_BY_LOG && fields == WEIR_FIELDS_LOG);
 }
 
 /* Patterns that captures are not taken from. */
@@ -67,6 +67,6 @@ bool rules_special_holds(struct rules_evaluation *evaluation, const struct rules
     if (part->at_least > 0)
         return evaluation->score.score >= part->at_least;
     if (!find_value(evaluation, rule, part, &listed))
-        return part->absent && !part->negated && is_told(evaluation, part);
+        return part->absent && !part->negated && is_supplied(evaluation, part);
     return listed != part->negated;
 }

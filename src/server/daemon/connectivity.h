@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the workers of a daemon reach a server that each of them connects to by itself: told once
- * for the process, that it is lost by the first worker, that it is reached again by the last.
+/* Whether the workers of a daemon reach a server that each of them connects to by itself.
+ * The process reports once that it is lost, by the first worker, and once that it is reached again,
+ * by the last.
  *
  * Threads: the caller's lock.
  */
@@ -10,11 +11,11 @@
 #include <stdbool.h>
 
 struct weir_connectivity {
-    unsigned joined, up, down; /* workers; those that have told so */
-    bool told_up;              /* that all are up */
+    unsigned joined, up, down; /* workers; those that have reported it */
+    bool reported_up;          /* that all are up */
 };
 
-/* Of one worker: what it has told last; both false: nothing yet. */
+/* Of one worker: what it reported last; both false: nothing yet. */
 struct weir_connectivity_member {
     bool up, down;
 };
@@ -34,7 +35,7 @@ static inline bool weir_connectivity_lost(struct weir_connectivity *reach,
     bool first = reach->down == 0;
     weir_connectivity_set(&member->down, &reach->down, true);
     weir_connectivity_set(&member->up, &reach->up, false);
-    reach->told_up = false;
+    reach->reported_up = false;
     return first;
 }
 
@@ -44,9 +45,9 @@ static inline bool weir_connectivity_found(struct weir_connectivity *reach,
 {
     weir_connectivity_set(&member->down, &reach->down, false);
     weir_connectivity_set(&member->up, &reach->up, true);
-    if (reach->told_up || reach->up < reach->joined)
+    if (reach->reported_up || reach->up < reach->joined)
         return false;
-    reach->told_up = true;
+    reach->reported_up = true;
     return true;
 }
 
@@ -57,7 +58,7 @@ static inline void weir_connectivity_leave(struct weir_connectivity *reach,
     weir_connectivity_set(&member->down, &reach->down, false);
     weir_connectivity_set(&member->up, &reach->up, false);
     reach->joined--;
-    reach->told_up = true; /* who leaves does not come up again */
+    reach->reported_up = true; /* who leaves does not come up again */
 }
 
 #endif

@@ -115,7 +115,7 @@ struct weir_daemon {
     bool stopping;
 
     enum weir_table_file state;    /* of the state file, at the last look */
-    uint64_t state_told_ns;        /* when it was logged last; 0: never */
+    uint64_t state_logged_ns;      /* when it was logged last; 0: never */
     bool again;                    /* it stops to run once more, on the state file's new self ... */
     uint64_t again_ns;             /* ... as the reload wanted that began then */
     struct weir_rules *rules_next; /* ... with these */

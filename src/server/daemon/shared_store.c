@@ -19,7 +19,7 @@ struct member {
     unsigned index;
     const struct weir_store_redis_stats *stats; /* NULL: has not joined, or has left */
     struct weir_connectivity_member reach;
-    bool open; /* its breaker, as it has told */
+    bool open; /* its breaker, as it reported last */
 };
 
 struct weir_shared_store {

@@ -68,9 +68,9 @@ void weir_state_guard_tell(enum weir_table_file state)
 
 __attribute__((noreturn)) static void end(enum weir_table_file state)
 {
-    static int told;
-    while (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
-        pause(); /* another thread tells, and ends this one too */
+    static int ending;
+    while (__atomic_exchange_n(&ending, 1, __ATOMIC_RELAXED))
+        pause(); /* another thread reports, and ends this one too */
     weir_state_guard_tell(state);
     _exit(WEIR_STATE_EXIT);
 }

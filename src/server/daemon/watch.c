@@ -46,12 +46,12 @@ void weir_daemon_state_seen(struct weir_daemon *daemon, enum weir_table_file sta
     if (state == WEIR_TABLE_FILE_OURS) {
         if (!same)
             log_state(daemon, WEIR_LOG_INFO, "state_file_found", NULL);
-        daemon->state_told_ns = 0;
+        daemon->state_logged_ns = 0;
         return;
     }
-    if (same && now_ns < daemon->state_told_ns + STATE_AGAIN_NS)
+    if (same && now_ns < daemon->state_logged_ns + STATE_AGAIN_NS)
         return;
-    daemon->state_told_ns = now_ns;
+    daemon->state_logged_ns = now_ns;
     log_state(daemon, WEIR_LOG_ERROR, "state_file_lost",
               state == WEIR_TABLE_FILE_GONE
                   ? "the file is gone: another process would begin a new one and count apart; "

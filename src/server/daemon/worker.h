@@ -60,8 +60,8 @@ struct weir_worker {
     struct weir_store *local; /* the table beside a shared store; beside a table in a file: its
                                  spare; NULL: none */
     struct weir_reservations *reservations; /* of all workers; NULL: none can be made */
-    struct weir_guesses *guesses;           /* of all workers; NULL: addresses are not told apart */
-    struct weir_controllers *controllers;   /* of all workers; NULL: nothing learns from outcomes */
+    struct weir_guesses *guesses; /* of all workers; NULL: addresses are not distinguished */
+    struct weir_controllers *controllers; /* of all workers; NULL: nothing learns from outcomes */
     uv_loop_t *loop;
     uint64_t patience_ns;    /* how long a decision may take by itself */
     uint64_t now_ns, wall_s; /* of the last turn */

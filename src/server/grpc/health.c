@@ -16,7 +16,7 @@ struct weir_grpc_watch {
     struct weir_grpc_stream *stream;
     struct weir_grpc_watch *previous, *next;
     struct weir_bytes service;
-    uint8_t told; /* enum weir_grpc_health */
+    uint8_t sent; /* enum weir_grpc_health */
 };
 
 static struct weir_readiness readiness_of(const struct weir_grpc *grpc)
@@ -78,9 +78,9 @@ static void watch_tell(struct weir_grpc *grpc, struct weir_grpc_watch *watch)
 {
     enum weir_grpc_health health = health_of(grpc, watch->service);
     bool read = watch->stream->out_sent == watch->stream->out_size;
-    if (health == watch->told || !read) /* a client that does not read hears the last state only */
+    if (health == watch->sent || !read) /* a client that does not read hears the last state only */
         return;
-    watch->told = (uint8_t)health;
+    watch->sent = (uint8_t)health;
     weir_grpc_push(watch->stream, weir_grpc_health_response(health));
 }
 
@@ -101,7 +101,7 @@ void weir_grpc_health_watch_read(struct weir_grpc_stream *stream, struct weir_by
     watch->stream = stream;
     watch->previous = NULL;
     watch->next = grpc->watches;
-    watch->told = WEIR_GRPC_HEALTH_UNKNOWN;
+    watch->sent = WEIR_GRPC_HEALTH_UNKNOWN;
     if (watch->next)
         watch->next->previous = watch;
     grpc->watches = watch;

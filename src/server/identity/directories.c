@@ -16,7 +16,7 @@
 /* Forgotten digests that a worker may be behind with; one that is further behind forgets all. */
 #define FORGOTTEN_MAX 1024
 
-/* Problems of keys that are not told again; those that share a place push each other out. */
+/* Problems of keys that are not reported again; those that share a place push each other out. */
 #define PROBLEMS_MAX 4096
 
 /* "key=0123456789abcdef" */
@@ -72,7 +72,7 @@ static void tell_up(struct weir_directories *all, const char *text)
     weir_log_event(all->log, WEIR_LOG_INFO, "identities_up", "server", text);
 }
 
-static void member_told(void *context, bool up, const char *text)
+static void member_report(void *context, bool up, const char *text)
 {
     struct member *member = context;
     struct weir_directories *all = member->directories;
@@ -249,7 +249,7 @@ int weir_directories_join(struct weir_directories *all, unsigned index, uv_loop_
         .overrides = all->overrides,
         .store = store,
         .local = local,
-        .told = member_told,
+        .report = member_report,
         .problem = member_problem,
         .context = member,
     };

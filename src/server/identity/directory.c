@@ -50,8 +50,8 @@ static bool is_of(const struct weir_directory_lookup *lookup,
 static struct weir_directory_lookup *lookup_find(struct weir_caller_directory *directory,
                                                  const uint8_t digest[WEIR_DIGEST_BYTES])
 {
-    if (directory->told && is_of(directory->told, digest))
-        return directory->told;
+    if (directory->answered && is_of(directory->answered, digest))
+        return directory->answered;
     struct weir_directory_lookup *lookup = *bucket_of(directory, digest);
     while (lookup && (lookup->forgotten || !is_of(lookup, digest)))
         lookup = lookup->next;
@@ -114,7 +114,7 @@ static void lookup_give(struct weir_caller_directory *directory,
     directory->lookups--;
 }
 
-static void told_up(struct weir_caller_directory *directory, bool before)
+static void report_up(struct weir_caller_directory *directory, bool before)
 {
     bool after = redis_breaker_closed(&directory->breaker);
     if (after != before)
@@ -132,7 +132,7 @@ static void lookup_tell_breaker(struct weir_caller_directory *directory,
     else
         redis_breaker_call(&directory->breaker, now_ns, answered);
     lookup->probe = false;
-    told_up(directory, before);
+    report_up(directory, before);
 }
 
 /* Asks. NULL: it cannot be asked. */
@@ -247,7 +247,7 @@ static void refresh(struct weir_caller_directory *directory, struct weir_directo
 static void count_hit(struct weir_caller_directory *directory, const uint8_t *digest,
                       _Atomic uint64_t *counter)
 {
-    if (!directory->told || !is_of(directory->told, digest))
+    if (!directory->answered || !is_of(directory->answered, digest))
         count(counter);
 }
 
@@ -308,14 +308,14 @@ static const struct weir_directory_ops directory_ops = {
 static void tell_waiters(struct weir_caller_directory *directory,
                          struct weir_directory_lookup *lookup)
 {
-    struct weir_directory_lookup *before = directory->told;
+    struct weir_directory_lookup *before = directory->answered;
     struct weir_directory_waiter *waiter;
-    directory->told = lookup;
+    directory->answered = lookup;
     while ((waiter = lookup->first)) {
         directory_leave(&directory->base, waiter);
-        waiter->told(waiter);
+        waiter->done(waiter);
     }
-    directory->told = before;
+    directory->answered = before;
 }
 
 static void count_entries(struct weir_caller_directory *directory)

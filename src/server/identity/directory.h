@@ -63,7 +63,7 @@ struct weir_directory_counters {
 enum weir_directory_lookup_state {
     WEIR_LOOKUP_ASKED,
     WEIR_LOOKUP_LATE,  /* its deadline has passed: no request waits */
-    WEIR_LOOKUP_ENDED, /* those that wait are being told */
+    WEIR_LOOKUP_ENDED, /* its waiters are being answered */
 };
 
 /* A lookup in flight. What follows it in memory is the source's: `room` bytes, 8-aligned. */
@@ -112,9 +112,9 @@ struct weir_caller_directory {
     struct weir_directory_lookup *buckets[WEIR_DIRECTORY_BUCKETS];
     struct weir_directory_lookup *soonest, *latest; /* that are ASKED */
     struct weir_directory_lookup *free;
-    struct weir_directory_lookup *last; /* that find has answered PENDING for */
-    struct weir_directory_lookup *told; /* whose waiters are being told */
-    uint32_t lookups;                   /* in flight */
+    struct weir_directory_lookup *last;     /* that find has answered PENDING for */
+    struct weir_directory_lookup *answered; /* whose waiters are being answered */
+    uint32_t lookups;                       /* in flight */
     uint64_t random;
     struct weir_directory_counters counters;
 };

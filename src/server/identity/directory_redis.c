@@ -150,10 +150,10 @@ static void on_event(void *context, enum redis_event event, const char *text)
     if (event == REDIS_EVENT_UP) {
         directory->connected = true;
         weir_caller_directory_hurry(&directory->directory);
-        options->told(options->context, true, text);
+        options->report(options->context, true, text);
     } else if (event == REDIS_EVENT_DOWN) {
         directory->connected = false;
-        options->told(options->context, false, text);
+        options->report(options->context, false, text);
     }
 }
 
@@ -162,7 +162,7 @@ static void on_breaker(void *context, bool closed)
     struct weir_redis_directory *directory = context;
     const struct weir_redis_directory_options *options = &directory->options;
     if (directory->connected)
-        options->told(options->context, closed, closed ? "it answers" : "it does not answer");
+        options->report(options->context, closed, closed ? "it answers" : "it does not answer");
 }
 
 static void on_problem(void *context, const uint8_t digest[WEIR_DIGEST_BYTES], const char *text)

@@ -30,7 +30,7 @@ struct weir_redis_directory_options {
     struct weir_overrides *overrides;
     struct weir_store *store, *local; /* that overrides are made known to; `local` may be NULL */
     /* Whether it can be asked has changed; `text`: why not, or whom. */
-    void (*told)(void *context, bool up, const char *text);
+    void (*report)(void *context, bool up, const char *text);
     /* Something is wrong with a key's record; `digest` NULL: with each. */
     void (*problem)(void *context, const uint8_t *digest, const char *text);
     void *context;

@@ -19,7 +19,7 @@ _Static_assert((SETS & (SETS - 1)) == 0, "a set is chosen by bits");
 struct guesser {
     uint64_t hash;     /* of the address */
     uint64_t until_ms; /* when its debt is paid; 0: a free entry */
-    uint64_t said_ms;  /* when a line of the log told of it */
+    uint64_t said_ms;  /* when it was last logged */
     uint32_t wrong;    /* since then */
 };
 

@@ -6,11 +6,11 @@
 
 struct account {
     uint64_t name;
-    struct weir_table_limit_stats seen;      /* the table's counters at the last look */
-    struct weir_table_limit_stats untold;    /* since its last line */
-    struct weir_table_limit_stats minute[2]; /* in this minute, in the one before */
-    uint64_t told_ns;                        /* when it was reported last */
-    bool evicted, overflowed;                /* one has been reported */
+    struct weir_table_limit_stats seen;       /* the table's counters at the last look */
+    struct weir_table_limit_stats unreported; /* since its last line */
+    struct weir_table_limit_stats minute[2];  /* in this minute, in the one before */
+    uint64_t reported_ns;                     /* when it was reported last */
+    bool evicted, overflowed;                 /* one has been reported */
 };
 
 struct weir_pressure {
@@ -61,7 +61,7 @@ static void note(struct account *account, const struct weir_table_account *now, 
         const struct weir_table_limit_stats grown = {
             growth(now->stats.evictions, account->seen.evictions),
             growth(now->stats.overflows, account->seen.overflows)};
-        add(&account->untold, &grown);
+        add(&account->unreported, &grown);
         add(&account->minute[0], &grown);
     }
     account->seen = now->stats;
@@ -70,18 +70,18 @@ static void note(struct account *account, const struct weir_table_account *now, 
 /* Whether a line about an account is due. */
 static bool is_due(const struct account *account, uint64_t now_ns)
 {
-    const struct weir_table_limit_stats *untold = &account->untold;
-    return (untold->evictions > 0 && !account->evicted) ||
-           (untold->overflows > 0 && !account->overflowed) ||
-           (sum(untold) > 0 && now_ns - account->told_ns >= WEIR_PRESSURE_AGAIN_NS);
+    const struct weir_table_limit_stats *unreported = &account->unreported;
+    return (unreported->evictions > 0 && !account->evicted) ||
+           (unreported->overflows > 0 && !account->overflowed) ||
+           (sum(unreported) > 0 && now_ns - account->reported_ns >= WEIR_PRESSURE_AGAIN_NS);
 }
 
 static void tell(struct account *account, uint64_t now_ns)
 {
-    account->evicted |= account->untold.evictions > 0;
-    account->overflowed |= account->untold.overflows > 0;
-    account->untold = (struct weir_table_limit_stats){0, 0};
-    account->told_ns = now_ns;
+    account->evicted |= account->unreported.evictions > 0;
+    account->overflowed |= account->unreported.overflows > 0;
+    account->unreported = (struct weir_table_limit_stats){0, 0};
+    account->reported_ns = now_ns;
 }
 
 /* Begins the next minute if it is time. */
@@ -131,7 +131,7 @@ static void choose(struct weir_pressure *pressure, uint64_t now_ns,
         const struct account *account = &pressure->accounts[i];
         if (is_due(account, now_ns))
             report->count =
-                insert(report->lines, report->count, room, account->name, &account->untold);
+                insert(report->lines, report->count, room, account->name, &account->unreported);
     }
 }
 
@@ -153,7 +153,7 @@ void weir_pressure_look(struct weir_pressure *pressure, uint64_t now_ns,
             if (pressure->summed)
                 continue; /* in the next minute */
             report->more++;
-            add(&report->others, &account->untold);
+            add(&report->others, &account->unreported);
         }
         tell(account, now_ns);
     }

@@ -52,7 +52,7 @@ int weir_daemon_pressure_open(struct weir_daemon *daemon, struct weir_reason *re
     daemon->accounts = calloc(accounts, sizeof *daemon->accounts);
     int err = daemon->accounts ? weir_pressure_open(&daemon->pressure, accounts) : WEIR_ERR_MEMORY;
     if (err == 0)
-        look(daemon, 0, &none); /* what was before is not told */
+        look(daemon, 0, &none); /* what was before is not reported */
     else
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
     return err;

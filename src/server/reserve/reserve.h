@@ -47,8 +47,8 @@ void weir_reserve_cancel(struct weir_worker *worker, const struct weir_reserve *
 size_t weir_reserve_finish(const struct weir_slot *slot, char token[WEIR_RESERVATION_TEXT_MAX],
                            uint64_t *life_ns);
 
-/* The owner of a reservation whose connection has gone while the store had it: its place, told from
- * a slot by an odd address. */
+/* The owner of a reservation whose connection has gone while the store had it: its place,
+ * distinguished from a slot by an odd address. */
 _Static_assert(UINTPTR_MAX > UINT64_C(2) * UINT32_MAX, "a place fits");
 static inline void *weir_reserve_owner(uint32_t place)
 {

@@ -29,7 +29,7 @@ const struct weir_resp_command weir_resp_commands[] = {
     {"THROTTLE", weir_resp_throttle, -5, KEYED | WEIR_RESP_OWN_ARITY, 1, 1, "limit",
      "Decides one request on a bucket, as throttlecrab does"},
     {"WEIR.CHECK", weir_resp_check, -1, KEYED, 0, 0, "rules",
-     "Decides a request, told by its attributes, under the rules file"},
+     "Decides a request, described by its attributes, under the rules file"},
     {"GCRA", weir_resp_gcra, -5, KEYED, 1, 1, "limit",
      "Decides one request on a bucket, as Redis does"},
     {"INCREX", weir_resp_increx, -2, KEYED, 1, 1, "limit",

@@ -59,15 +59,15 @@ static void count_write(struct weir_slot *slot, struct weir_output *output)
 {
     uint32_t count;
     struct weir_decision *const *decisions = decisions_of(slot, &count);
-    const struct weir_decision *told = decisions[0];
+    const struct weir_decision *reported = decisions[0];
     int64_t found = 0;
     for (uint32_t n = 0; n < count; n++) {
         for (uint16_t i = 0; i < decisions[n]->count; i += WEIR_RESP_KINDS)
             found += key_found(decisions[n], i);
         if (decisions[n]->error)
-            told = decisions[n];
+            reported = decisions[n];
     }
-    weir_resp_write_count(slot, output, found, told->error);
+    weir_resp_write_count(slot, output, found, reported->error);
     finish(slot);
 }
 

@@ -33,7 +33,8 @@ void weir_resp_write_count(struct weir_slot *slot, struct weir_output *output, i
 void weir_resp_wrong_arity(struct weir_resp_call *call);
 void weir_resp_syntax_error(struct weir_resp_call *call);
 
-/* Times in replies: rounded up, so that who waits as told has waited long enough; -1 for never. */
+/* Times in replies: rounded up, so that a client that waits for them waits long enough; -1 for
+ * never. */
 int64_t weir_resp_seconds(uint64_t ns);
 int64_t weir_resp_milliseconds(uint64_t ns);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE, .RESERVE, .SETTLE: a request, told by its
+/* WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE, .RESERVE, .SETTLE: a request, described by its
  * attributes, under the rules file. See resp.h and docs/redis-protocol.md. */
 #include "server/resp/rules.h"
 

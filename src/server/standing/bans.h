@@ -3,8 +3,8 @@
  *
  * Only what is safe to drop before weir sees it is published: networks that an operator or a list
  * has named, or of an address that is proven (the peer of a TCP connection, or what a trusted proxy
- * has told of a completed request); never one that holds a loopback address, a trusted proxy, or an
- * address of this machine. When the queue is full, the newest ban is dropped and counted: weir
+ * has named for a completed request); never one that holds a loopback address, a trusted proxy, or
+ * an address of this machine. When the queue is full, the newest ban is dropped and counted: weir
  * itself still refuses.
  *
  * Threads: any; a lock inside.

@@ -191,8 +191,8 @@ static void probe_ended(struct store *store, bool answered)
 
     redis_breaker_probed(&store->breaker, hr, answered);
     /* where the server was gone, "store_up" has said it */
-    if (answered && store->told_open) {
-        store->told_open = false;
+    if (answered && store->reported_open) {
+        store->reported_open = false;
         store_tell(store, "breaker_closed", "answered after %llu ms", (unsigned long long)open_ms);
     }
     store_update(store);
@@ -285,7 +285,7 @@ uint64_t background_ask_server(struct store *store, uint64_t hr)
 
 static void take_secret(struct store *store, struct weir_bytes text)
 {
-    switch (redis_secret_tell(store->secret, text, store_now(store))) {
+    switch (redis_secret_take(store->secret, text, store_now(store))) {
     case REDIS_SECRET_OTHER:
         store_tell(store, "store_secret",
                    "%s" SECRET_KEY
@@ -325,7 +325,7 @@ static void take_time(struct store *store, const struct weir_resp_node *nodes, u
         return;
     store->server_ns = (seconds * 1000000 + number_of(&nodes[2], 999999)) * 1000;
     store->server_at_ns = store_now(store);
-    store->server_told = true;
+    store->server_known = true;
 }
 
 static void server_info_failed(struct store *store)

@@ -105,7 +105,7 @@ void call_account(struct store *store, uint16_t slot, bool answered)
         return;
     store->probe_slot = slot;
     redis_stats_add(&store->stats.breaker_opened, 1);
-    store->told_open = true;
+    store->reported_open = true;
     store_tell(store, "breaker_open", "%u calls in a row without an answer",
                (unsigned)store->breaker.failures);
     store_update(store);
@@ -123,7 +123,7 @@ static bool call_learned(struct store *store, const struct weir_reason *reason)
         return false;
     store->server_ns = us * 1000;
     store->server_at_ns = store_now(store);
-    store->server_told = true;
+    store->server_known = true;
     return true;
 }
 
@@ -159,9 +159,9 @@ void call_refused(struct store *store, const struct weir_check *first, uint16_t 
 
     (void)call_learned(store, reason);
     redis_stats_add(&store->stats.errors, 1);
-    if (store->error_told_hr != 0 && hr - store->error_told_hr < TELL_ERRORS_NS)
+    if (store->error_logged_hr != 0 && hr - store->error_logged_hr < TELL_ERRORS_NS)
         return;
-    store->error_told_hr = hr;
+    store->error_logged_hr = hr;
     store_tell(store, "store_error", "%s%s", name_key(store, first, count, reason, key),
                reason->text);
 }
@@ -380,7 +380,7 @@ static int read_one(struct store *store, struct pending *pending, const struct s
         return WEIR_ERR_STORE;
     }
     decision->now_ns = store->server_ns = now_ns;
-    store->server_told = true;
+    store->server_known = true;
     store->server_at_ns = store_now(store);
     call_plan_fill_stateless(decision);
     weir_decision_join(decision);

@@ -440,7 +440,7 @@ static size_t submit(struct weir_store *base, uint64_t now_ns,
     store_read_clocks(store);
     batch.sent_ns = store->now_ns;
     batch.sent_hr = store->hr;
-    if (!store->server_told) { /* until the server's time is known */
+    if (!store->server_known) { /* until the server's time is known */
         store->server_ns = now_ns;
         store->server_at_ns = batch.sent_ns;
     }
@@ -521,7 +521,7 @@ static uint64_t time_of(const struct weir_store *base, uint64_t now_ns)
 {
     struct store *store = store_of(base);
 
-    return store->server_told ? store_server_now(store) : now_ns;
+    return store->server_known ? store_server_now(store) : now_ns;
 }
 
 /* --- Closing ---------------------------------------------------------------------------------- */

@@ -29,8 +29,8 @@ static void derive(uint64_t words[2], struct weir_bytes text)
     memcpy(words, hash, 2 * sizeof *words);
 }
 
-static enum redis_secret_told take(struct redis_secret *secret, struct weir_bytes text,
-                                   uint64_t now_ns)
+static enum redis_secret_result take(struct redis_secret *secret, struct weir_bytes text,
+                                     uint64_t now_ns)
 {
     bool first = secret->known == 0;
 
@@ -45,17 +45,17 @@ static enum redis_secret_told take(struct redis_secret *secret, struct weir_byte
     return first ? REDIS_SECRET_FIRST : REDIS_SECRET_OTHER;
 }
 
-enum redis_secret_told redis_secret_tell(struct redis_secret *secret, struct weir_bytes text,
-                                         uint64_t now_ns)
+enum redis_secret_result redis_secret_take(struct redis_secret *secret, struct weir_bytes text,
+                                           uint64_t now_ns)
 {
-    enum redis_secret_told told;
+    enum redis_secret_result result;
 
     if (text.size < REDIS_SECRET_TEXT_MIN || text.size > REDIS_SECRET_TEXT_MAX)
         return REDIS_SECRET_NONE;
     pthread_mutex_lock(&secret->lock);
-    told = take(secret, text, now_ns);
+    result = take(secret, text, now_ns);
     pthread_mutex_unlock(&secret->lock);
-    return told;
+    return result;
 }
 
 size_t redis_secret_text(struct redis_secret *secret, char text[REDIS_SECRET_TEXT_MAX])

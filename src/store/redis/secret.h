@@ -44,7 +44,7 @@ struct redis_secret {
 void redis_secret_init(struct redis_secret *secret, const uint64_t seed[2]);
 void redis_secret_end(struct redis_secret *secret);
 
-enum redis_secret_told {
+enum redis_secret_result {
     REDIS_SECRET_SAME,
     REDIS_SECRET_FIRST,
     REDIS_SECRET_OTHER, /* it has been replaced */
@@ -52,8 +52,8 @@ enum redis_secret_told {
 };
 
 /* Takes the text that is in Redis. */
-enum redis_secret_told redis_secret_tell(struct redis_secret *secret, struct weir_bytes text,
-                                         uint64_t now_ns);
+enum redis_secret_result redis_secret_take(struct redis_secret *secret, struct weir_bytes text,
+                                           uint64_t now_ns);
 
 /* Writes the text to be put into Redis if there is none. Returns its size. */
 size_t redis_secret_text(struct redis_secret *secret, char text[REDIS_SECRET_TEXT_MAX]);

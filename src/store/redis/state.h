@@ -87,7 +87,7 @@ struct store {
     struct pending_list refused, woken;
     struct call_list background[CALL_KINDS];
     struct call_list paused; /* orphans that could not be sent; sent_hr: when they are again */
-    bool connected, queued, closing, told_open;
+    bool connected, queued, closing, reported_open;
     bool flush_soon; /* something was queued outside of a turn's flush */
     uint16_t probe_slot;
     uint32_t turn;
@@ -96,10 +96,10 @@ struct store {
     uint64_t turn_hr[STORE_TURNS]; /* when the calls of each turn were written */
     uint64_t timer_hr;             /* when it is due; UINT64_MAX: not armed */
     uint64_t tick_hr;              /* when shares are to be looked at */
-    uint64_t error_told_hr;
+    uint64_t error_logged_hr;
     uint64_t shut_down_by_hr;         /* 0: not asked to */
     uint64_t server_ns, server_at_ns; /* the server's time of a reply, and when that was by ours */
-    bool server_told;                 /* until then, server_ns is the engine's time */
+    bool server_known;                /* until then, server_ns is the engine's time */
     struct redis_secret *secret;      /* NULL: none, and nothing is asked for */
     uint64_t server_info_hr;          /* when it is asked for next, and the time */
     uint64_t deadline_ns, random;

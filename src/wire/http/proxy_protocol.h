@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The PROXY protocol, versions 1 and 2: who a connection is for, told by the proxy in front.
+/* The PROXY protocol, versions 1 and 2: the client of a connection, named by the proxy in front.
  *
  * Source: haproxy's doc/proxy-protocol.txt (2020/03/05). Strict: version 1 is the one line that
  * section 2.1 describes, with single spaces, at most 107 bytes with its CR LF; version 2 has its 16

@@ -29,10 +29,10 @@ static bool is_printable(struct weir_bytes text)
     return i == text.size;
 }
 
-static bool is_told(const struct weir_answer_limit *told)
+static bool is_shown(const struct weir_answer_limit *entry)
 {
-    return !told->shadow && !told->unlimited && told->limit &&
-           told->name.size <= WEIR_RATELIMIT_NAME_MAX && is_printable(told->name);
+    return !entry->shadow && !entry->unlimited && entry->limit &&
+           entry->name.size <= WEIR_RATELIMIT_NAME_MAX && is_printable(entry->name);
 }
 
 /* One rate of a reported limit. */
@@ -49,11 +49,11 @@ static uint64_t quota_of(const struct weir_limit *limit, uint8_t scale)
     return limit ? scale_part(limit->spec.rate, scale != 0 ? scale : 100) : 0;
 }
 
-static struct policy policy_of(const struct weir_answer_limit *told)
+static struct policy policy_of(const struct weir_answer_limit *entry)
 {
-    return (struct policy){told->name,    0,
-                           told->limit,   &told->report,
-                           told->next_ns, quota_of(told->limit, told->scale)};
+    return (struct policy){entry->name,    0,
+                           entry->limit,   &entry->report,
+                           entry->next_ns, quota_of(entry->limit, entry->scale)};
 }
 
 /* A string (RFC 9651 4.1.6). */
@@ -136,13 +136,13 @@ static char *quota_write(char *out, const struct policy *policy, uint64_t now_ns
 }
 
 /* Writes a list (RFC 9651 4.1.1) of all policies of the reported limits. */
-static char *policies_write(char *out, const struct weir_answer *answer, uint32_t told,
+static char *policies_write(char *out, const struct weir_answer *answer, uint32_t shown,
                             char *(*member_write)(char *, const struct policy *, uint64_t))
 {
-    for (uint32_t left = told; left != 0; left &= left - 1) {
+    for (uint32_t left = shown; left != 0; left &= left - 1) {
         const struct weir_answer_limit *limit = &answer->limits[__builtin_ctz(left)];
         struct policy policy = policy_of(limit);
-        if (left != told)
+        if (left != shown)
             out = WEIR_LITERAL_WRITE(out, ", ");
         if (limit->rate_count == 0)
             out = member_write(out, &policy, answer->now_ns);
@@ -159,15 +159,15 @@ static char *policies_write(char *out, const struct weir_answer *answer, uint32_
     return WEIR_LITERAL_WRITE(out, "\r\n");
 }
 
-static char *warning_write(char *out, const struct weir_answer_limit *told)
+static char *warning_write(char *out, const struct weir_answer_limit *entry)
 {
-    out = name_write(out, told->name, 0);
+    out = name_write(out, entry->name, 0);
     out = WEIR_LITERAL_WRITE(out, ";threshold=");
-    out = integer_write(out, told->warning.percent);
+    out = integer_write(out, entry->warning.percent);
     out = WEIR_LITERAL_WRITE(out, ";used=");
-    out = integer_write(out, told->warning.used);
+    out = integer_write(out, entry->warning.used);
     out = WEIR_LITERAL_WRITE(out, ";limit=");
-    return integer_write(out, told->warning.capacity);
+    return integer_write(out, entry->warning.capacity);
 }
 
 /* Writes a list of all limits in `warned`. */
@@ -182,12 +182,12 @@ static char *warnings_write(char *out, const struct weir_answer *answer, uint32_
 }
 
 /* The limit that the single-limit dialects tell. */
-static const struct weir_answer_limit *tightest(const struct weir_answer *answer, uint32_t told)
+static const struct weir_answer_limit *tightest(const struct weir_answer *answer, uint32_t shown)
 {
-    if (answer->denied_by >= 0 && (told >> answer->denied_by & 1) != 0)
+    if (answer->denied_by >= 0 && (shown >> answer->denied_by & 1) != 0)
         return &answer->limits[answer->denied_by];
-    const struct weir_answer_limit *best = &answer->limits[__builtin_ctz(told)];
-    for (uint32_t left = told & (told - 1); left != 0; left &= left - 1) {
+    const struct weir_answer_limit *best = &answer->limits[__builtin_ctz(shown)];
+    for (uint32_t left = shown & (shown - 1); left != 0; left &= left - 1) {
         const struct weir_answer_limit *limit = &answer->limits[__builtin_ctz(left)];
         if (limit->report.remaining < best->report.remaining)
             best = limit;
@@ -215,11 +215,11 @@ static char *single_write(char *out, const char *line, size_t size,
 }
 
 /* What the single-limit dialects call the reset: t; where there is none, when all is as new. */
-static uint64_t reset_ns(const struct weir_answer_limit *told, uint64_t now_ns)
+static uint64_t reset_ns(const struct weir_answer_limit *entry, uint64_t now_ns)
 {
-    struct policy policy = policy_of(told);
+    struct policy policy = policy_of(entry);
     uint64_t window_ns = window_left_ns(&policy, now_ns);
-    return window_ns != WEIR_NEVER ? window_ns : told->report.reset_after_ns;
+    return window_ns != WEIR_NEVER ? window_ns : entry->report.reset_after_ns;
 }
 
 /* An item (RFC 9651 3.3): a token with parameters. */
@@ -266,22 +266,22 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
                                     uint64_t wall_s, char *out)
 {
     char *start = out;
-    uint32_t told = 0, warned = 0; /* a bit a limit */
+    uint32_t shown = 0, warned = 0; /* a bit a limit */
 
     _Static_assert(WEIR_CHECKS_MAX <= 32, "a bit a limit");
     for (uint16_t i = 0; i < answer->count; i++) {
-        uint32_t bit = (uint32_t)is_told(&answer->limits[i]) << i;
-        told |= bit;
+        uint32_t bit = (uint32_t)is_shown(&answer->limits[i]) << i;
+        shown |= bit;
         warned |= answer->limits[i].warning.percent != 0 ? bit : 0;
     }
-    if (told != 0) {
+    if (shown != 0) {
         if (dialects & WEIR_HEADERS_DRAFT) {
             out = WEIR_LITERAL_WRITE(out, "RateLimit-Policy: ");
-            out = policies_write(out, answer, told, policy_write);
+            out = policies_write(out, answer, shown, policy_write);
             out = WEIR_LITERAL_WRITE(out, "RateLimit: ");
-            out = policies_write(out, answer, told, quota_write);
+            out = policies_write(out, answer, shown, quota_write);
         }
-        const struct weir_answer_limit *limit = tightest(answer, told);
+        const struct weir_answer_limit *limit = tightest(answer, shown);
         const struct weir_report *report = &limit->report;
         uint64_t reset_s = seconds_up(reset_ns(limit, answer->now_ns));
         if (dialects & WEIR_HEADERS_DRAFT_03)

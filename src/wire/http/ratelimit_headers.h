@@ -34,7 +34,7 @@
  * }`): the class, and the signals that hold. X-Weir-Score: suspicious;score=45, no-agent;add=30,
  * unproven;add=15
  *
- * Seconds are rounded up; integers are clamped to 999,999,999,999,999 (RFC 9651 3.3.1). Not told
+ * Seconds are rounded up; integers are clamped to 999,999,999,999,999 (RFC 9651 3.3.1). Not shown
  * are shadow and unlimited limits, checks without a limit, and names that no structured string can
  * hold (beyond printable ASCII) or longer than WEIR_RATELIMIT_NAME_MAX.
  */

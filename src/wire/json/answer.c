@@ -52,42 +52,42 @@ static char *warning_write(char *out, const struct weir_answer_warning *warning)
     return out;
 }
 
-static char *limit_write(char *out, const struct weir_answer_limit *told)
+static char *limit_write(char *out, const struct weir_answer_limit *entry)
 {
     out = WEIR_LITERAL_WRITE(out, "{\"name\":");
-    out = name_write(out, told->name);
+    out = name_write(out, entry->name);
     out = WEIR_LITERAL_WRITE(out, ",\"algorithm\":");
-    if (!told->limit) {
+    if (!entry->limit) {
         out = WEIR_LITERAL_WRITE(out, "null");
     } else {
         *out++ = '"';
-        out = text_write(out, weir_algorithm_name(told->limit->spec.algorithm));
+        out = text_write(out, weir_algorithm_name(entry->limit->spec.algorithm));
         *out++ = '"';
     }
     out = WEIR_LITERAL_WRITE(out, ",\"allowed\":");
-    out = bool_write(out, told->allowed);
+    out = bool_write(out, entry->allowed);
     out = WEIR_LITERAL_WRITE(out, ",\"shadow\":");
-    out = bool_write(out, told->shadow);
+    out = bool_write(out, entry->shadow);
     out = WEIR_LITERAL_WRITE(out, ",\"cost\":");
-    out = weir_decimal_write(out, told->cost);
-    if (told->unlimited) {
+    out = weir_decimal_write(out, entry->cost);
+    if (entry->unlimited) {
         out = WEIR_LITERAL_WRITE(out, ",\"limit\":null,\"remaining\":null");
     } else {
         out = WEIR_LITERAL_WRITE(out, ",\"limit\":");
-        out = weir_decimal_write(out, told->report.limit);
+        out = weir_decimal_write(out, entry->report.limit);
         out = WEIR_LITERAL_WRITE(out, ",\"remaining\":");
-        out = weir_decimal_write(out, told->report.remaining);
+        out = weir_decimal_write(out, entry->report.remaining);
     }
     out = WEIR_LITERAL_WRITE(out, ",\"retry_after_ms\":");
-    out = milliseconds_write(out, told->report.retry_after_ns);
+    out = milliseconds_write(out, entry->report.retry_after_ns);
     out = WEIR_LITERAL_WRITE(out, ",\"reset_after_ms\":");
-    out = milliseconds_write(out, told->report.reset_after_ns);
-    if (told->borrowed)
+    out = milliseconds_write(out, entry->report.reset_after_ns);
+    if (entry->borrowed)
         out = WEIR_LITERAL_WRITE(out, ",\"borrowed\":true");
-    if (told->overflow)
+    if (entry->overflow)
         out = WEIR_LITERAL_WRITE(out, ",\"overflow\":true");
-    if (told->warning.percent != 0)
-        out = warning_write(out, &told->warning);
+    if (entry->warning.percent != 0)
+        out = warning_write(out, &entry->warning);
     *out++ = '}';
     return out;
 }

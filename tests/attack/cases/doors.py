@@ -26,7 +26,7 @@ class Guesser(threading.Thread):
 
     def __init__(self, address, end):
         super().__init__()
-        self.address, self.end, self.told, self.sent = address, end, 0, 0
+        self.address, self.end, self.result, self.sent = address, end, 0, 0
 
     def run(self):
         batch = command_bytes("AUTH", "guess") * 100
@@ -36,7 +36,7 @@ class Guesser(threading.Thread):
                     sock.sendall(batch)
                     self.sent += 100
                     while data := sock.recv(1 << 16):
-                        self.told += data.count(WRONG)
+                        self.result += data.count(WRONG)
             except OSError:
                 pass
 
@@ -60,9 +60,9 @@ def guesses(attack):
         for one in guessers:
             one.join()
         took = time.monotonic() - began
-    sent, told = (sum(getattr(one, name) for one in guessers) for name in ("sent", "told"))
+    sent, result = (sum(getattr(one, name) for one in guessers) for name in ("sent", "result"))
     tried = f"AUTH with wrong passwords over 50 connections for {took:.0f} s"
-    attack.at_most(tried, sent, "guesses that were looked at", told, 5 + 5 + int(took) + 1)
+    attack.at_most(tried, sent, "guesses that were looked at", result, 5 + 5 + int(took) + 1)
     attack.holds(tried, sent, f"logged {weir.text().count('event=auth_failed')} times",
                  "at least once, and at most 10 a second",
                  1 <= weir.text().count("event=auth_failed") <= 10 * took)

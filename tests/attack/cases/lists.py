@@ -148,14 +148,14 @@ def reservations(attack):
     attack.at_most(tried, times, "places taken", int(weir.metrics()["weir_reservations"]), 0)
 
     tried, times = "charged reservations of one caller", RESERVATIONS
-    granted, told = reserve(weir, ("path", "/user/a", "user", "greedy"), range(times))
+    granted, reply = reserve(weir, ("path", "/user/a", "user", "greedy"), range(times))
     attack.at_most(tried, times, "granted", granted, RESERVATIONS // 2)
     others_granted, _ = reserve(weir, ("path", "/user/a", "user", "u%04d"), range(1000))
     attack.all_of(tried, times, "other callers granted one afterwards", others_granted, 1000)
 
     tried, times = "charged reservations of 100,000 made-up callers", 100_000
-    granted, told = reserve(weir, ("path", "/user/a", "user", "m%06d"), range(times))
-    attack.tell(tried, times, f"granted: {granted:,}; the others: {'; '.join(told)}")
+    granted, reply = reserve(weir, ("path", "/user/a", "user", "m%06d"), range(times))
+    attack.tell(tried, times, f"granted: {granted:,}; the others: {'; '.join(reply)}")
     checks = ask(weir.redis_address, check(path="/user/a", user="c%04d"), range(1000))
     attack.at_most(tried, times, "plain checks denied meanwhile", checks.denied, 0)
 

@@ -54,14 +54,14 @@ def meanwhile(attack):
             slowest = max(slowest, time.monotonic() - started)
             denied += new.denied
             rounds += 1
-        told = json.loads(flooding.stdout.read())
-    attack.at_most(tried, told["replies"], "known callers denied before their tenth, and new ones",
+        result = json.loads(flooding.stdout.read())
+    attack.at_most(tried, result["replies"], "known callers denied before their tenth, and new ones",
                    denied, 0)
-    attack.at_most(tried, told["replies"], "admitted of known callers beyond 10", late, 0)
-    attack.tell(tried, told["replies"], f"the flood's pace: {told['throughput']:,.0f} requests a "
+    attack.at_most(tried, result["replies"], "admitted of known callers beyond 10", late, 0)
+    attack.tell(tried, result["replies"], f"the flood's pace: {result['throughput']:,.0f} requests a "
                 f"second; rounds of the callers: {rounds}; slowest 100 of them at once: "
                 f"{1000 * slowest:.0f} ms")
-    say_room(attack, tried, told["replies"], weir)
+    say_room(attack, tried, result["replies"], weir)
 
 
 @case("global", "a limit for everybody, charged together with that of made-up keys")

@@ -73,13 +73,13 @@ def stopped_neighbour(attack):
 def stopped(attack, how):
     pair = Beside(attack, how)
     tried = f"SIGSTOP with the lock of a hot key held, `on_store_error: {how}`"
-    healthy = told = again = 0
+    healthy = result = again = 0
     local, calm = [], 0
     for _ in range(STOPS):
         pair.stop()
         with pair.weir.admin() as admin:
             healthy += admin.request("GET", "/healthz").status == 200
-        told += f"is stopped (pid {pair.pid})" in readiness(pair.weir)[1]
+        result += f"is stopped (pid {pair.pid})" in readiness(pair.weir)[1]
         local.append(ask_many(pair.weir, 2 * LIMIT))
         calm += ask(pair.weir, "/calm")[0] == 200
         pair.go_on()
@@ -88,7 +88,7 @@ def stopped(attack, how):
     attack.at_most(tried, STOPS, "slowest answer, ms", 1000 * pair.slowest,
                    1000 * PATIENCE_S + 400)
     attack.all_of(tried, STOPS, "`/healthz` said 200", healthy, STOPS)
-    attack.all_of(tried, STOPS, "`/readyz` said 503 and named the process", told, STOPS)
+    attack.all_of(tried, STOPS, "`/readyz` said 503 and named the process", result, STOPS)
     if how == "local":
         attack.at_most(tried, STOPS, "admitted of the hot key meanwhile, in all", sum(local), LIMIT)
     elif how == "closed":

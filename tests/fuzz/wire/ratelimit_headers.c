@@ -43,31 +43,32 @@ static void answer_take(struct weir_answer *answer, struct weir_limit *limits, s
     answer->now_ns = number_take(input, 7);
     unsigned rates = 0;
     for (unsigned i = 0; i < answer->count; i++) {
-        struct weir_answer_limit *told = &answer->limits[i];
+        struct weir_answer_limit *entry = &answer->limits[i];
         uint64_t flags = number_take(input, 1);
         limits[i].spec.algorithm = (enum weir_algorithm)(flags & 7);
         limits[i].spec.rate = number_take(input, 6);
         limits[i].spec.window_ns = number_take(input, 7) | 1;
-        told->limit = flags & 8 ? NULL : &limits[i];
-        told->shadow = flags >> 4 & 1;
-        told->unlimited = flags >> 5 & 1;
-        told->report.limit = number_take(input, 8);
-        told->scale = (uint8_t)(told->report.limit % 100);
-        told->report.remaining = number_take(input, 8);
-        told->report.reset_after_ns = number_take(input, 8);
-        told->next_ns = number_take(input, 8);
-        told->name = name_take(input);
+        entry->limit = flags & 8 ? NULL : &limits[i];
+        entry->shadow = flags >> 4 & 1;
+        entry->unlimited = flags >> 5 & 1;
+        entry->report.limit = number_take(input, 8);
+        entry->scale = (uint8_t)(entry->report.limit % 100);
+        entry->report.remaining = number_take(input, 8);
+        entry->report.reset_after_ns = number_take(input, 8);
+        entry->next_ns = number_take(input, 8);
+        entry->name = name_take(input);
         /* What is no number of rates in an answer of 32 checks is taken for none. */
-        told->rate_count = (uint8_t)number_take(input, 1);
-        if (told->rate_count < 2 || rates + told->rate_count > WEIR_CHECKS_MAX)
-            told->rate_count = 0;
-        told->first_rate = (uint8_t)rates;
-        for (unsigned j = 0; j < told->rate_count; j++) {
-            answer->rates[rates++] = (struct weir_answer_rate){&limits[i], told->report,
-                                                               told->next_ns, told->scale, true};
+        entry->rate_count = (uint8_t)number_take(input, 1);
+        if (entry->rate_count < 2 || rates + entry->rate_count > WEIR_CHECKS_MAX)
+            entry->rate_count = 0;
+        entry->first_rate = (uint8_t)rates;
+        for (unsigned j = 0; j < entry->rate_count; j++) {
+            answer->rates[rates++] = (struct weir_answer_rate){&limits[i], entry->report,
+                                                               entry->next_ns, entry->scale, true};
         }
-        told->warning = (struct weir_answer_warning){
-            told->next_ns, told->report.limit, (uint8_t)(flags >> 6 & 1 ? told->report.limit : 0)};
+        entry->warning =
+            (struct weir_answer_warning){entry->next_ns, entry->report.limit,
+                                         (uint8_t)(flags >> 6 & 1 ? entry->report.limit : 0)};
     }
 }
 
@@ -99,12 +100,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t written = weir_ratelimit_headers_write(15, &answer, number_take(&input, 5), out);
     REQUIRE(written <= WEIR_RATELIMIT_HEADERS_MAX);
     REQUIRE(written == 0 || memcmp(out + written - 2, "\r\n", 2) == 0);
-    unsigned told = members(out, written, "\r\nRateLimit-Policy: ");
-    REQUIRE(members(out, written, "\r\nX-RateLimit-Warning: ") <= told);
+    unsigned entry = members(out, written, "\r\nRateLimit-Policy: ");
+    REQUIRE(members(out, written, "\r\nX-RateLimit-Warning: ") <= entry);
     unsigned policies = answer.count;
     for (unsigned i = 0; i < answer.count; i++)
         policies += answer.limits[i].rate_count;
-    REQUIRE(told <= policies && told == members(out, written, "\r\nRateLimit: "));
+    REQUIRE(entry <= policies && entry == members(out, written, "\r\nRateLimit: "));
     free(out);
     return 0;
 }

@@ -107,37 +107,37 @@ def of(peer):
 # --- What it counts ------------------------------------------------------------------------------
 
 def test_denials_of_a_hot_key_are_counted_to_the_last(weir):
-    told, _ = bench("--target", redis(weir), "--resp", "CL.THROTTLE hot:{key} 15 1 3600",
+    result, _ = bench("--target", redis(weir), "--resp", "CL.THROTTLE hot:{key} 15 1 3600",
                     "--distribution", "hot", "-n", 5001, "-t", 2, "-c", 5, "-P", 7)
-    assert (told["replies"], told["denied"], told["failed"], told["lost"]) == (5001, 4985, 0, 0)
-    assert told["plan"]["connections"] == 5
-    assert told["latency_us"]["min"] <= told["latency_us"]["p50"] <= told["latency_us"]["p99.99"]
-    assert told["latency_us"]["p99.99"] <= told["latency_us"]["max"]
-    assert told["throughput"] == pytest.approx(told["replies"] / told["seconds"], rel=1e-6)
-    assert told["server_cpu_us"] is None
+    assert (result["replies"], result["denied"], result["failed"], result["lost"]) == (5001, 4985, 0, 0)
+    assert result["plan"]["connections"] == 5
+    assert result["latency_us"]["min"] <= result["latency_us"]["p50"] <= result["latency_us"]["p99.99"]
+    assert result["latency_us"]["p99.99"] <= result["latency_us"]["max"]
+    assert result["throughput"] == pytest.approx(result["replies"] / result["seconds"], rel=1e-6)
+    assert result["server_cpu_us"] is None
 
 
 @pytest.mark.parametrize("protocol,options", [("redis", []), ("redis", ["--resp3"]), ("http", [])])
 def test_checks_and_denials_are_counted_in_either_protocol(tmp_path, protocol, options):
     with Weir(tmp_path, rules_of(LIMIT), "--redis", f"unix:{tmp_path}/redis") as weir:
         target = redis(weir) if protocol == "redis" else f"http://{weir.http_address}"
-        told, _ = bench("--target", target, "--command", "check", "-n", 500, "--keys", 100,
+        result, _ = bench("--target", target, "--command", "check", "-n", 500, "--keys", 100,
                         "--distribution", "sequential", *options)
-        assert (told["replies"], told["failed"]) == (500, 0)
-        assert told["denied"] == 200  # five requests for each key, a burst of three
+        assert (result["replies"], result["failed"]) == (500, 0)
+        assert result["denied"] == 200  # five requests for each key, a burst of three
 
 
 def test_authorisation_is_asked_over_http(weir):
-    told, _ = bench("--target", f"http://{weir.http_address}", "--command", "auth",
+    result, _ = bench("--target", f"http://{weir.http_address}", "--command", "auth",
                     "--distribution", "hot", "-n", 300, "-P", 10, "-c", 3)
-    assert told["replies"] == 300
-    assert told["denied"] >= 297  # a burst of 3
+    assert result["replies"] == 300
+    assert result["denied"] >= 297  # a burst of 3
 
 
-def test_the_cpu_time_of_the_server_is_told_by_its_pid(weir):
-    told, _ = bench("--target", redis(weir), "-n", 20000, "-P", 16, "--pid", weir.process.pid)
-    assert 0 < told["server_cpu_us"] < 1000
-    assert 0 < told["client_cpu_us"] < 1000
+def test_the_cpu_time_of_the_server_is_reported_by_its_pid(weir):
+    result, _ = bench("--target", redis(weir), "-n", 20000, "-P", 16, "--pid", weir.process.pid)
+    assert 0 < result["server_cpu_us"] < 1000
+    assert 0 < result["client_cpu_us"] < 1000
 
 
 def test_a_pid_of_nobody_is_an_error(weir):
@@ -157,16 +157,16 @@ def test_the_table_says_what_was_asked_and_measured(weir):
 
 
 def test_a_load_by_time_ends_by_itself(weir):
-    told, _ = bench("--target", redis(weir), "-d", 0.3, "--warmup", 0.1, "-c", 4)
-    assert told["replies"] > 0
-    assert 0.2 < told["seconds"] < 30
+    result, _ = bench("--target", redis(weir), "-d", 0.3, "--warmup", 0.1, "-c", 4)
+    assert result["replies"] > 0
+    assert 0.2 < result["seconds"] < 30
 
 
 def test_an_open_loop_sends_at_its_rate(weir):
-    told, _ = bench("--target", redis(weir), "-d", 0.5, "--rate", 2000, "-t", 2, "-c", 10)
-    assert told["replies"] + told["unsent"] == 1000
-    told, _ = bench("--target", redis(weir), "-n", 333, "--rate", 100000, "--spin")
-    assert (told["replies"], told["unsent"]) == (333, 0)
+    result, _ = bench("--target", redis(weir), "-d", 0.5, "--rate", 2000, "-t", 2, "-c", 10)
+    assert result["replies"] + result["unsent"] == 1000
+    result, _ = bench("--target", redis(weir), "-n", 333, "--rate", 100000, "--spin")
+    assert (result["replies"], result["unsent"]) == (333, 0)
 
 
 # --- What it sends -------------------------------------------------------------------------------
@@ -229,26 +229,26 @@ def test_a_stall_counts_once_in_a_closed_loop_and_for_all_in_an_open_one():
     load = ("--command", "ping", "-c", 1, "-n", 800)
     stall_us = STALL_S * 1e6
     with peer_of(stall_once) as peer:
-        told, _ = bench(*of(peer), *load)
-        assert told["latency_us"]["max"] >= stall_us
-        assert told["latency_us"]["p99"] < stall_us / 2
+        result, _ = bench(*of(peer), *load)
+        assert result["latency_us"]["max"] >= stall_us
+        assert result["latency_us"]["p99"] < stall_us / 2
     with peer_of(stall_once) as peer:
-        told, _ = bench(*of(peer), *load, "--expected-interval", 0.001)
-        assert told["replies"] == 800
-        assert told["latency_us"]["p90"] > stall_us / 4
+        result, _ = bench(*of(peer), *load, "--expected-interval", 0.001)
+        assert result["replies"] == 800
+        assert result["latency_us"]["p90"] > stall_us / 4
     with peer_of(stall_once) as peer:
         # 400 of the 800 were due during the stall, and waited 200 ms on average.
-        told, _ = bench(*of(peer), *load, "--rate", 1000)
-        assert told["unsent"] == 0
-        assert told["latency_us"]["p90"] > stall_us / 4
-        assert told["latency_us"]["mean"] > stall_us / 8
+        result, _ = bench(*of(peer), *load, "--rate", 1000)
+        assert result["unsent"] == 0
+        assert result["latency_us"]["p90"] > stall_us / 4
+        assert result["latency_us"]["mean"] > stall_us / 8
 
 
-def test_what_was_due_and_could_not_be_sent_is_told():
+def test_what_was_due_and_could_not_be_sent_is_reported():
     with peer_of(stall_once) as peer:
-        told, _ = bench(*of(peer), "--command", "ping", "-c", 1, "--rate", 1000, "-d", STALL_S / 2)
-        assert told["replies"] == 1
-        assert told["unsent"] == 1000 * STALL_S / 2 - 1
+        result, _ = bench(*of(peer), "--command", "ping", "-c", 1, "--rate", 1000, "-d", STALL_S / 2)
+        assert result["replies"] == 1
+        assert result["unsent"] == 1000 * STALL_S / 2 - 1
 
 
 def test_replies_byte_by_byte_are_read():
@@ -259,14 +259,14 @@ def test_replies_byte_by_byte_are_read():
                 client.sendall(bytes([byte]))
 
     with peer_of(serve) as peer:
-        told, _ = bench(*of(peer), "--command", "ping", "-n", 60, "-c", 2, "-P", 3)
-        assert (told["replies"], told["failed"]) == (60, 0)
+        result, _ = bench(*of(peer), "--command", "ping", "-n", 60, "-c", 2, "-P", 3)
+        assert (result["replies"], result["failed"]) == (60, 0)
 
 
 def test_replies_larger_than_the_buffer_are_read():
     with peer_of(answer_all(b"$200000\r\n" + b"x" * 200000 + b"\r\n")) as peer:
-        told, _ = bench(*of(peer), "--command", "get", "-n", 40, "-c", 2, "-P", 4)
-        assert (told["replies"], told["failed"]) == (40, 0)
+        result, _ = bench(*of(peer), "--command", "get", "-n", 40, "-c", 2, "-P", 4)
+        assert (result["replies"], result["failed"]) == (40, 0)
 
 
 def test_a_server_that_does_not_read_is_waited_for():
@@ -280,17 +280,17 @@ def test_a_server_that_does_not_read_is_waited_for():
     with peer_of(serve) as peer:
         timer = threading.Timer(STALL_S, started.set)
         timer.start()
-        told, _ = bench(*of(peer), "--resp", "SET {key} " + "x" * 10000, "-n", 1500, "-c", 1,
+        result, _ = bench(*of(peer), "--resp", "SET {key} " + "x" * 10000, "-n", 1500, "-c", 1,
                         "-P", 1000)
         timer.join()
-        assert told["replies"] == 1500
+        assert result["replies"] == 1500
 
 
-def test_error_replies_are_failures_and_the_first_is_told():
+def test_error_replies_are_failures_and_the_first_is_reported():
     with peer_of(answer_all(b"-ERR no\x07 such thing\r\n")) as peer:
-        told, said = bench(*of(peer), "--command", "get", "-n", 10, "-c", 2, status=1)
-        assert (told["replies"], told["failed"], told["denied"]) == (10, 10, 0)
-        assert told["error"] == "ERR no? such thing"
+        result, said = bench(*of(peer), "--command", "get", "-n", 10, "-c", 2, status=1)
+        assert (result["replies"], result["failed"], result["denied"]) == (10, 10, 0)
+        assert result["error"] == "ERR no? such thing"
         assert said == f"weir: redis://127.0.0.1:{peer.port}: ERR no? such thing\n"
 
 
@@ -302,9 +302,9 @@ def test_a_closed_connection_is_opened_again_and_its_requests_are_lost():
             client.sendall(b"+OK\r\n")
 
     with peer_of(serve) as peer:
-        told, _ = bench(*of(peer), "--command", "ping", "-n", 100, "-c", 1, status=1)
-        assert (told["replies"], told["lost"], peer.connections) == (99, 1, 2)
-        assert told["error"] == "the server closed a connection"
+        result, _ = bench(*of(peer), "--command", "ping", "-n", 100, "-c", 1, status=1)
+        assert (result["replies"], result["lost"], peer.connections) == (99, 1, 2)
+        assert result["error"] == "the server closed a connection"
 
 
 def test_an_http_server_may_close_after_each_reply():
@@ -313,9 +313,9 @@ def test_an_http_server_may_close_after_each_reply():
         client.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nOK")
 
     with peer_of(serve) as peer:
-        told, _ = bench("--target", f"http://127.0.0.1:{peer.port}", "--http", "GET /", "-n", 50,
+        result, _ = bench("--target", f"http://127.0.0.1:{peer.port}", "--http", "GET /", "-n", 50,
                         "-c", 2)
-        assert (told["replies"], told["lost"], told["failed"]) == (50, 0, 0)
+        assert (result["replies"], result["lost"], result["failed"]) == (50, 0, 0)
 
 
 def test_a_server_that_goes_away_ends_the_load():
@@ -324,8 +324,8 @@ def test_a_server_that_goes_away_ends_the_load():
         client.recv(1)
 
     peer = Peer(serve)
-    told, _ = bench(*of(peer), "--command", "ping", "-c", 1, status=1)
-    assert (told["replies"], told["lost"]) == (0, 1)
+    result, _ = bench(*of(peer), "--command", "ping", "-c", 1, status=1)
+    assert (result["replies"], result["lost"]) == (0, 1)
 
 
 def test_a_server_that_stops_answering_is_given_up():
@@ -336,23 +336,23 @@ def test_a_server_that_stops_answering_is_given_up():
         gone.wait(60)
 
     with peer_of(serve) as peer:
-        told, _ = bench(*of(peer), "--command", "ping", "-c", 3, "--timeout", 0.2, status=1)
+        result, _ = bench(*of(peer), "--command", "ping", "-c", 3, "--timeout", 0.2, status=1)
         gone.set()
-        assert (told["replies"], told["lost"]) == (0, 3)
-        assert told["error"] == "the server has stopped answering"
+        assert (result["replies"], result["lost"]) == (0, 3)
+        assert result["error"] == "the server has stopped answering"
 
 
 def test_a_pause_of_the_load_is_not_a_server_that_does_not_answer():
     with peer_of(answer_all(b"+OK\r\n")) as peer:
-        told, _ = bench(*of(peer), "--command", "ping", "--rate", 0.4, "-n", 3, "--timeout", 2)
-        assert (told["replies"], told["lost"]) == (3, 0)
+        result, _ = bench(*of(peer), "--command", "ping", "--rate", 0.4, "-n", 3, "--timeout", 2)
+        assert (result["replies"], result["lost"]) == (3, 0)
 
 
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 200 OK\r\n\r\n", b"*-2\r\n", b":1\r\n:2\r\n"])
-def test_what_is_no_reply_to_the_request_is_told(reply):
+def test_what_is_no_reply_to_the_request_is_reported(reply):
     with peer_of(answer_all(reply)) as peer:
-        told, _ = bench(*of(peer), "--command", "ping", "-c", 1, "-n", 2, status=1)
-        assert told["error"] == "a reply is not of the protocol that was asked for"
+        result, _ = bench(*of(peer), "--command", "ping", "-c", 1, "-n", 2, status=1)
+        assert result["error"] == "a reply is not of the protocol that was asked for"
 
 
 def test_nobody_listening_is_an_error():

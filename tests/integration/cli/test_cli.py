@@ -155,12 +155,12 @@ def test_validate_names_every_problem_of_every_file_in_one_run(tmp_path):
     done = run_weir("validate", bad, good, broken, tmp_path / "missing.yaml")
     assert done.returncode == 1
     assert lines_but_hints(done) == [f"{good}: OK, 3 limits (1 shadow)"]
-    told = done.stderr.splitlines()
+    result = done.stderr.splitlines()
     for line in (3, 4, 5):
-        assert any(text.startswith(f"{bad}:{line}:") for text in told), (line, told)
-    assert any(text.startswith(f"{broken}:") for text in told)
-    assert any("missing.yaml" in text for text in told)
-    for text in told:
+        assert any(text.startswith(f"{bad}:{line}:") for text in result), (line, result)
+    assert any(text.startswith(f"{broken}:") for text in result)
+    assert any("missing.yaml" in text for text in result)
+    for text in result:
         assert text.startswith("weir: ") or text.split(":")[1].isdigit()
 
 

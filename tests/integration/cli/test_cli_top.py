@@ -210,7 +210,7 @@ def http(body, status="200 OK"):
     return head.encode() + body
 
 
-@pytest.mark.parametrize("answer, told", [
+@pytest.mark.parametrize("answer, result", [
     (http(b"[1, 2"), "not the answer of an admin listener"),
     (http(b"[]"), "not the answer of an admin listener"),
     (http(b"", "401 Unauthorized"), "/v1/limits: status 401 (--token?)"),
@@ -220,12 +220,12 @@ def http(body, status="200 OK"):
     (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "with 99 bytes"),
     (b"SSH-2.0-OpenSSH\r\n", "HTTP/0.9"),
 ])
-def test_an_answer_that_is_none_is_a_failure_with_a_reason(answer, told):
+def test_an_answer_that_is_none_is_a_failure_with_a_reason(answer, result):
     address, thread, _ = answer_once(answer)
     done = run_weir("top", "--admin", address, "--once")
     thread.join()
     assert done.returncode == 1
-    assert done.stderr.startswith(f"weir: {address}: ") and told in done.stderr
+    assert done.stderr.startswith(f"weir: {address}: ") and result in done.stderr
 
 
 @pytest.mark.parametrize("options, env", [(["--token", "s3cret"], {"WEIR_ADMIN_TOKEN": "other"}),

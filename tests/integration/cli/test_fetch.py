@@ -85,7 +85,7 @@ def test_a_url_goes_to_stdout_as_with_curl():
     assert (done.returncode, done.stdout, done.stderr) == (0, "/a?b=c\n", "")
 
 
-def test_all_are_fetched_under_a_limit_that_is_told(tmp_path):
+def test_all_are_fetched_under_a_limit_that_is_reported(tmp_path):
     """Five windows' worth, 16 at a time. On a machine that stops for a while a window may be
     misjudged, so a few refusals are allowed: 1 in 20 of what is sent."""
     with Counting(limit=20, fields=draft) as server:

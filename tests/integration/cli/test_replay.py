@@ -136,11 +136,11 @@ def test_malformed_lines_are_named_and_counted_and_the_rest_is_replayed(rules, t
                      encoding="utf-8")
     done = run_weir("replay", "--config", rules, "--decisions", tmp_path / "out", trace)
     assert done.returncode == 1
-    told = done.stderr.splitlines()
-    assert len(told) == 11
-    for number, line in enumerate(told[:6], start=2):
+    result = done.stderr.splitlines()
+    assert len(result) == 11
+    for number, line in enumerate(result[:6], start=2):
         assert line.startswith(f"weir: {trace}:{number}: ")
-    assert told[10] == "weir: 16 more lines were malformed"
+    assert result[10] == "weir: 16 more lines were malformed"
     assert "2 requests: 2 allowed, 0 denied" in done.stdout
     assert "26 lines were malformed and left out" in done.stdout
     written = [json.loads(line)["n"] for line in (tmp_path / "out").read_text().splitlines()]
@@ -200,7 +200,7 @@ def test_a_host_name_in_a_log_is_a_client_of_its_own_and_is_shown(tmp_path):
     assert "two" not in done.stdout
 
 
-def test_a_table_that_is_too_small_is_told(tmp_path):
+def test_a_table_that_is_too_small_is_reported(tmp_path):
     rules = tmp_path / "rules.yaml"
     rules.write_text("version: 1\nlimits:\n  - {name: k, key: [user], rate: 5/d}\n",
                      encoding="utf-8")
@@ -267,7 +267,7 @@ def test_a_reader_that_goes_away_ends_the_replay(rules):
         assert program.wait(60) in (-signal.SIGPIPE, 1)
 
 
-def test_what_cannot_be_opened_is_told(rules, tmp_path):
+def test_what_cannot_be_opened_is_reported(rules, tmp_path):
     missing = tmp_path / "missing"
     done = run_weir("replay", "--config", rules, missing)
     assert (done.returncode, done.stderr) == (1, f"weir: {missing}: No such file or directory\n")

@@ -110,9 +110,9 @@ def test_the_percentile_is_of_the_file_as_a_whole(tmp_path, percentile, margin):
     trace = noisy_routes()
     rules = suggest(trace, "--percentile", percentile, "--margin", margin).stdout
     assert len(rates(rules)) == 9
-    told = re.search(r"denies (\d+) of (\d+) requests .*,\n# and something to (\d+) of (\d+) keys",
+    result = re.search(r"denies (\d+) of (\d+) requests .*,\n# and something to (\d+) of (\d+) keys",
                      rules)
-    denied, requests, denied_keys, keys = map(int, told.groups())
+    denied, requests, denied_keys, keys = map(int, result.groups())
     assert keys == 400 and denied_keys <= 400 * (100 - float(percentile)) / 100
     replayed = replay(tmp_path, rules, trace)
     assert f"{requests} requests: {requests - denied} allowed, {denied} denied" in replayed.stdout
@@ -162,12 +162,12 @@ def test_a_named_pipe_is_not_run(tmp_path):
 def test_as_many_keys_are_denied_as_it_says(tmp_path, percentile):
     trace = traffic(seed=3)
     rules = suggest(trace, "--percentile", percentile).stdout
-    told = re.findall(r"# (\d+)/(\w+) would have denied (\d+) of (\d+) keys", rules)[-1]
-    alone = f"limits:\n- {{name: all, key: [client.ip], rate: {told[0]}/{told[1]}}}\n"
+    result = re.findall(r"# (\d+)/(\w+) would have denied (\d+) of (\d+) keys", rules)[-1]
+    alone = f"limits:\n- {{name: all, key: [client.ip], rate: {result[0]}/{result[1]}}}\n"
     replayed = replay(tmp_path, alone, trace, "--top", "10000")
     denied = re.findall(r"^all +\d+ +\d+ +client", replayed.stdout, re.MULTILINE)
-    assert len(denied) == int(told[2])
-    assert len(denied) <= int(told[3]) * (100 - int(percentile)) / 100
+    assert len(denied) == int(result[2])
+    assert len(denied) <= int(result[3]) * (100 - int(percentile)) / 100
 
 
 def test_who_asked_for_most_is_named():
@@ -260,7 +260,7 @@ def test_a_histogram_stands_on_standard_error():
     assert ("16", "31", ">", "##", "1") in found
 
 
-def test_malformed_lines_are_told_and_left_out():
+def test_malformed_lines_are_reported_and_left_out():
     done = run_weir("replay", "--suggest", "-", stdin=line(START) + "\n{bad\n")
     assert done.returncode == 1
     assert "(standard input):2:" in done.stderr

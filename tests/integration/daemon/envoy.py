@@ -94,7 +94,7 @@ def ask(stub, domain, *descriptors, **more):
     return stub.limit(domain, *given, **more)
 
 
-def told(status):
+def result(status):
     """A status as (code, "requests/UNIT", remaining); the reset is checked against the clock."""
     code = {OK: "OK", OVER_LIMIT: "OVER"}[status.code]
     if not status.HasField("current_limit"):
@@ -109,7 +109,7 @@ def told(status):
 
 def tell(stub, domain, *descriptors, **more):
     """What the answer says of each descriptor."""
-    return [told(one) for one in ask(stub, domain, *descriptors, **more).statuses]
+    return [result(one) for one in ask(stub, domain, *descriptors, **more).statuses]
 
 
 def begin_window(unit, needed_s=5):

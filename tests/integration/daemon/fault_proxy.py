@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP proxy that does to a connection what networks do, told by lines on its standard input.
+"""A TCP proxy that does to a connection what networks do, driven by lines on its standard input.
 
     pass            bytes go through (how it begins)
     delay SECONDS   each piece is that late, both ways together; order is kept
     hold            nothing goes through, and nothing is lost: `pass` delivers it (a partition)
     cut             all connections are reset, once
-    refuse          as cut, and new connections too are reset, until told otherwise
+    refuse          as cut, and new connections too are reset, until another line
     tear BYTES      of the next pieces that the server sends, that many bytes come, then a reset;
-                    until told otherwise
+                    until another line
     split           of each piece the first byte comes, and the rest 1 ms later
 
 It ends with its standard input.

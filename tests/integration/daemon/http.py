@@ -108,10 +108,10 @@ class Client:
 
     def auth(self, uri="/", method="GET", client="192.0.2.1", query="", **fields):
         """What a reverse proxy asks."""
-        told = {"X-Forwarded-Method": method, "X-Forwarded-Uri": uri, "X-Forwarded-For": client}
-        told.update({name.replace("_", "-"): value for name, value in fields.items()})
+        result = {"X-Forwarded-Method": method, "X-Forwarded-Uri": uri, "X-Forwarded-For": client}
+        result.update({name.replace("_", "-"): value for name, value in fields.items()})
         return self.request("GET", "/v1/auth" + query,
-                            {name: value for name, value in told.items() if value is not None})
+                            {name: value for name, value in result.items() if value is not None})
 
 
 def request_bytes(method, path, fields=None, body=None):

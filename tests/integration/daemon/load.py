@@ -125,7 +125,7 @@ class Load:
             # Small: goes whole or, to a node that died, not at all.
             client.socket.send(next(client.requests))
         except OSError:
-            pass  # told by the read
+            pass  # the read reports it
 
     def _receive(self, timeout):
         for key, _ in self.selector.select(max(timeout, 0)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A receiver of webhooks: a little HTTP server that keeps what it is sent, and answers as told."""
+"""A receiver of webhooks: a little HTTP server that keeps what it is sent and answers as set."""
 
 import base64
 import hashlib

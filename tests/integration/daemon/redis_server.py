@@ -260,8 +260,8 @@ class SentinelGroup:
     def complete(self):
         """Whether the sentinels know of each other and of two replicas that are in step."""
         for sentinel in self.sentinels:
-            told = sentinel.ask("SENTINEL", "MASTER", self.NAME)
-            fields = dict(zip(told[::2], told[1::2]))
+            result = sentinel.ask("SENTINEL", "MASTER", self.NAME)
+            fields = dict(zip(result[::2], result[1::2]))
             if fields["num-other-sentinels"] != "2" or fields["num-slaves"] != "2":
                 return False
         return all(server.info("master_link_status") == "up" for server in self.servers[1:])

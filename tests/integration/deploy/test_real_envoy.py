@@ -77,7 +77,7 @@ def test_several_descriptors_of_a_route_are_each_counted(tmp_path, wheel, app):
         wait_until(lambda: client.request("GET", "/", {"X-API-Key": "c"})["ratelimit-limit"] == "4")
 
 
-def test_requests_pass_while_the_service_is_away_as_envoy_is_told(tmp_path, wheel, app):
+def test_requests_pass_while_the_service_is_away_as_envoy_is_set(tmp_path, wheel, app):
     with Service(tmp_path, {"shop.yaml": configuration("shop", rule("remote_address", "hour", 1))}
                  ) as service, envoy(wheel, tmp_path, service.grpc_address, app.address) as proxy, \
             Client(proxy.address) as client:

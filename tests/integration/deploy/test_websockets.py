@@ -81,10 +81,10 @@ class WebSocket(Client):
     def __init__(self, site, **fields):
         super().__init__(site.address)
         self.key = base64.b64encode(os.urandom(16)).decode()
-        told = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
+        result = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
                 "Sec-WebSocket-Key": self.key, **fields}
         lines = ["GET /ws HTTP/1.1", "Host: game.test"]
-        lines += [f"{name}: {value}" for name, value in told.items()]
+        lines += [f"{name}: {value}" for name, value in result.items()]
         self.send("\r\n".join(lines).encode() + b"\r\n\r\n")
         while b"\r\n\r\n" not in self.buffer:
             self._more()

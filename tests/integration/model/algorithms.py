@@ -287,7 +287,7 @@ class Several:
     def moments(self, t):
         return [moment for state in self.states for moment in state.moments(t)]
 
-    def told(self, t, denying):
+    def result(self, t, denying):
         """The rate that a client sees: of those in `denying` the one with the longest retry,
         else the one with the least remaining, then with the longest reset; the first of equals.
         `denying` has for each rate the nanoseconds until it admits; 0: it does."""

@@ -55,7 +55,7 @@ def left(state, t):
     return algorithms.remaining(state, t) if state.level_at(t) >= 0 else 0
 
 
-def told(state, t, cost, allowed, crab):
+def result(state, t, cost, allowed, crab):
     """The five numbers at time t, after the decision."""
     retry = 0 if allowed else algorithms.retry_after(state, t, cost)
     reset = seconds(algorithms.reset_after(state, t))
@@ -106,7 +106,7 @@ class Asked:
             state.charge(sent, self.cost)
         crab = self.verb == "THROTTLE"
         early, late = keys.early_and_late()
-        ends = [told(state, t, self.cost, allowed, crab)
+        ends = [result(state, t, self.cost, allowed, crab)
                 for t in (sent - early, sent, received, received + late)]
         for got, *bounds in zip(reply, *ends):
             assert min(bounds) <= got <= max(bounds), (reply, ends)

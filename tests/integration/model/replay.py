@@ -68,11 +68,11 @@ class Replay:
                            "reset_after_ns": 0}
         retries = [algorithms.retry_after(rate, self.now, check["cost"]) if denies else 0
                    for rate, denies in zip(getattr(state, "states", [state]), check["denying"])]
-        told = state.told(self.now, retries) if len(retries) > 1 else state
+        result = state.result(self.now, retries) if len(retries) > 1 else state
         retry = algorithms.NEVER if algorithms.NEVER in retries else max(retries)
         return line | {"remaining": algorithms.remaining(state, self.now),
                        "retry_after_ns": retry,
-                       "reset_after_ns": algorithms.reset_after(told, self.now)}
+                       "reset_after_ns": algorithms.reset_after(result, self.now)}
 
 
 def parse_time(value):

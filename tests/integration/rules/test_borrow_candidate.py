@@ -43,8 +43,8 @@ def test_a_daemon_tells_what_was_borrowed(tmp_path):
         assert [reply.status for reply in replies] == [200] * 5 + [429]
         assert [names(reply) for reply in replies[:3]] == [["own"], ["own"], ["pool"]]
         assert "borrowed" not in replies[1].json["limits"][0]
-        told = replies[2].json["limits"][0]
-        assert told["borrowed"] and told["limit"] == 3 and told["remaining"] == 2
+        seen = replies[2].json["limits"][0]
+        assert seen["borrowed"] and seen["limit"] == 3 and seen["remaining"] == 2
         assert ask("free").status == 429
         counts = weir.metrics()
         assert counts['weir_borrowed_total{limit="own",pool="pool"}'] == 3
@@ -60,7 +60,7 @@ def test_a_daemon_tells_what_was_borrowed(tmp_path):
 def test_answers_keep_their_order_where_some_borrow(tmp_path):
     """A second try is decided after those that need none, and still reported in its place."""
     asked = [{"user": user, "plan": "pro"} for user in ("ann", "ann", "bob", "ann", "cid", "ann")]
-    told = [[True, "own"], [True, "pool"], [True, "own"], [True, "pool"], [True, "own"],
+    seen = [[True, "own"], [True, "pool"], [True, "own"], [True, "pool"], [True, "own"],
             [False, "own"]]
     rules = rules_of(*borrowing(pool=2, own=1))
     with Weir(tmp_path, rules) as weir, weir.client() as client:
@@ -68,14 +68,14 @@ def test_answers_keep_their_order_where_some_borrow(tmp_path):
             request_bytes("POST", "/v1/check", body=json.dumps({"attributes": attributes}).encode())
             for attributes in asked))
         replies = [client.reply() for _ in asked]
-        assert [[reply.status == 200, *names(reply)] for reply in replies] == told
+        assert [[reply.status == 200, *names(reply)] for reply in replies] == seen
     with Weir(tmp_path, rules) as weir, weir.client() as client:
         batch = client.post("/v1/check", [{"attributes": attributes} for attributes in asked])
-        assert [[one["allowed"], one["limits"][0]["name"]] for one in batch.json] == told
+        assert [[one["allowed"], one["limits"][0]["name"]] for one in batch.json] == seen
     with RedisWeir(tmp_path, rules) as weir, weir.redis() as redis:
         redis.send(b"".join(command_bytes("WEIR.CHECK", "user", attributes["user"], "plan", "pro")
                             for attributes in asked))
-        assert [redis.reply()[1] for _ in asked] == [int(allowed) for allowed, _ in told]
+        assert [redis.reply()[1] for _ in asked] == [int(allowed) for allowed, _ in seen]
 
 
 def test_a_daemon_tells_what_a_candidate_says(tmp_path):

@@ -60,7 +60,7 @@ def test_several_rates_give_what_the_model_says(tmp_path, algorithm, seed):
     assert_same(generator.rules_text(), lines, found, expected)
 
 
-def test_the_tightest_of_several_rates_is_told_and_the_limit_counted_once(tmp_path):
+def test_the_tightest_of_several_rates_is_reported_and_the_limit_counted_once(tmp_path):
     rules = tmp_path / "rules.yaml"
     rules.write_text("version: 1\nlimits:\n"
                      "  - { name: api, key: [user], algorithm: fixed_window,\n"
@@ -70,12 +70,12 @@ def test_the_tightest_of_several_rates_is_told_and_the_limit_counted_once(tmp_pa
                     for t in times)
     done = run_weir("replay", "--config", rules, "--decisions", "-", "-", stdin=trace)
     assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [decision["allowed"] for decision in told] == [True, True, False, True, False, False,
+    result = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [decision["allowed"] for decision in result] == [True, True, False, True, False, False,
                                                           True]
-    assert all(len(decision["limits"]) == 1 for decision in told)
+    assert all(len(decision["limits"]) == 1 for decision in result)
     seconds = [(decision["limits"][0]["remaining"],
-                decision["limits"][0]["retry_after_ns"] // NS) for decision in told]
+                decision["limits"][0]["retry_after_ns"] // NS) for decision in result]
     assert seconds == [(1, 0), (0, 0), (0, 8), (0, 0), (0, 49), (0, 48), (1, 0)]
     report = next(line for line in done.stderr.splitlines() if line.startswith("api"))
     assert report.split() == ["api", "7", "4", "3", "1"]

@@ -59,7 +59,7 @@ def auth_check(weir, path, ip, tokens):
 
 # --- Costs ------------------------------------------------------------------------------------------
 
-def test_a_cost_is_read_from_a_header_on_every_wire_and_told(weir):
+def test_a_cost_is_read_from_a_header_on_every_wire_and_reported(weir):
     ip = "192.0.2.1"
     reply = weir.check(path="/complete", ip=ip, headers={"X-Tokens": "30"})
     assert reply.status == 200 and reply["x-ratelimit-cost"] == "30"
@@ -94,7 +94,7 @@ def test_a_bad_cost_is_refused_by_its_name_on_every_wire_and_charges_nothing(wei
     assert used(weir, "/complete", ip) == [0, 0]
 
 
-def test_in_a_batch_a_bad_cost_is_told_with_its_place_and_charges_nothing(weir):
+def test_in_a_batch_a_bad_cost_is_reported_with_its_place_and_charges_nothing(weir):
     ip = "192.0.2.3"
     with weir.client() as client:
         reply = client.post("/v1/check", [
@@ -155,8 +155,8 @@ def test_the_state_of_several_rates_is_one_limit_the_tightest(weir):
         (state,) = admin(weir, "/v1/limits/several/state?key=ada").json["limits"]
         assert (state["name"], state["limit"], state["remaining"]) == ("several", 3, remaining)
     assert weir.check(path="/several", attributes={"user": "ada"}).status == 429
-    told = admin(weir, "/v1/limits/several/state?key=ada").json
-    assert told["allowed"] is False and told["denied_by"] == "several"
+    entry = admin(weir, "/v1/limits/several/state?key=ada").json
+    assert entry["allowed"] is False and entry["denied_by"] == "several"
     listed = next(limit for limit in admin(weir, "/v1/limits").json["limits"]
                   if limit["name"] == "several")
     assert sorted((rate["rate"], rate["window_ms"]) for rate in listed["rates"]) == [

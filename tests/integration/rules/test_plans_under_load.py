@@ -131,15 +131,15 @@ def test_a_change_counts_from_the_next_request(tmp_path):
             capacity = 150 + 20 * i
             write_keys(tmp_path, entry("alice", limits={"api": f"1/d burst {capacity}"}))
             assert "event=reloaded" in weir.reload()
-            told = ask(client, "/api", "alice").json["limits"][0]
+            result = ask(client, "/api", "alice").json["limits"][0]
             used += 1
-            assert (told["limit"], told["remaining"]) == (capacity, capacity - used)
+            assert (result["limit"], result["remaining"]) == (capacity, capacity - used)
             for plan, capacity in capacities.items():
                 write_keys(tmp_path, entry("alice", plan))
                 assert "event=reloaded" in weir.reload()
-                told = ask(client, "/api", "alice").json["limits"][0]
+                result = ask(client, "/api", "alice").json["limits"][0]
                 used += plan == "large"
-                assert (told["limit"], told["remaining"]) == (capacity, max(0, capacity - used))
+                assert (result["limit"], result["remaining"]) == (capacity, max(0, capacity - used))
         # Who loses his key is nobody, and has what he had used when he gets another.
         write_keys(tmp_path, entry("bob"))
         weir.reload()
@@ -157,9 +157,9 @@ def test_a_wrong_keys_file_changes_nothing(tmp_path):
         write_keys(tmp_path, entry("bob"), wrong)
         assert "event=reload_failed" in weir.reload()
         log = weir.text()
-        for what, told in (("apii", "did you mean `api`?"),
+        for what, hint in (("apii", "did you mean `api`?"),
                            ("9/fortnight", "`9/fortnight` is not a quota")):
-            assert f"line=2 column={wrong.index(what) + 1} message=" in log and told in log
+            assert f"line=2 column={wrong.index(what) + 1} message=" in log and hint in log
         assert ask(client, "/api", "alice").json["limits"][0]["remaining"] == 5
         write_keys(tmp_path, entry("alice", limits={"api": "1/d burst 8"}))
         assert "event=reloaded" in weir.reload()
@@ -195,8 +195,8 @@ def test_an_operator_sees_and_tops_up_what_counts_for_a_caller(tmp_path):
         assert look("month", "key=alice")["remaining"] == 500
         # The organisation's key does not tell whose rates count.
         assert look("org", "key=acme")["limit"] == 150
-        told = look("org", "key=acme&user=alice")
-        assert (told["limit"], told["remaining"]) == (160, 5)
+        result = look("org", "key=acme&user=alice")
+        assert (result["limit"], result["remaining"]) == (160, 5)
         granted = admin.request("POST", "/v1/limits/month/grant?key=alice&units=1000", token).json
         assert granted["granted"] and granted["limits"][0]["remaining"] == 1500
         assert ask(client, "/month", "alice").json["limits"][0]["remaining"] == 1499

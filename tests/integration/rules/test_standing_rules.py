@@ -50,7 +50,7 @@ def test_the_docs_show_the_example():
     assert (EXAMPLE / "badnets.txt").read_text(encoding="utf-8") in page
 
 
-def test_a_listed_network_is_refused_and_told_why(weir):
+def test_a_listed_network_is_refused_with_the_reason(weir):
     reply = weir.check(path="/api/x", ip=BAD)
     assert reply.status == 429
     assert reply.json["denied_by"] == "standing" and reply.json["retry_after_ms"] is None
@@ -193,8 +193,8 @@ def test_a_replay_has_the_lists_and_no_file(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "1 requests were denied for the standing of their caller: 1 suspended, 0 revoked" \
         in done.stdout
-    told = [json.loads(line) for line in decisions.read_text(encoding="utf-8").splitlines()]
-    assert [one.get("standing") for one in told] == ["suspended", "trusted", None, "throttled"]
-    assert [one["allowed"] for one in told] == [False, True, True, True]
-    assert [[limit["name"] for limit in one["limits"]] for one in told] == [
+    seen = [json.loads(line) for line in decisions.read_text(encoding="utf-8").splitlines()]
+    assert [one.get("standing") for one in seen] == ["suspended", "trusted", None, "throttled"]
+    assert [one["allowed"] for one in seen] == [False, True, True, True]
+    assert [[limit["name"] for limit in one["limits"]] for one in seen] == [
         [], ["partners"], ["api"], ["api"]]

@@ -103,7 +103,7 @@ def test_auth_tells_the_upstream_and_shapes_denials(weir):
     assert forbidden.body == page.body
 
 
-def test_envoy_is_told_in_both_directions(weir):
+def test_envoy_gets_them_in_both_directions(weir):
     with Stub(weir.grpc_address) as stub:
         marked = [authorize(stub, "/marked") for _ in range(8)][7].ok_response
         slow = [authorize(stub, "/slow") for _ in range(3)]
@@ -165,8 +165,8 @@ def test_the_example_of_the_page_does_what_the_page_says(tmp_path):
         searches = [client.auth("/search", client="192.0.2.1") for _ in range(21)]
         exports = [client.auth("/exports/1", X_Api_Key="k") for _ in range(6)]
         logins = [client.auth("/login", "POST", "192.0.2.1") for _ in range(6)]
-    told = [one["x-weir-action"] for one in searches]
-    assert told[:9] == [None] * 9 and "mark" in told and told[18:] == ["delay", "delay", "reject"]
+    result = [one["x-weir-action"] for one in searches]
+    assert result[:9] == [None] * 9 and "mark" in result and result[18:] == ["delay", "delay", "reject"]
     assert 0 < int(searches[19]["x-weir-delay-ms"]) <= 500
     assert [one.status for one in exports] == [200] * 5 + [429]
     for line in re.search(r"^HTTP/1.1 429.*?\n```", page, re.M | re.S)[0].splitlines()[1:-2]:
@@ -186,13 +186,13 @@ def test_explain_and_the_list_of_limits_show_steps(tmp_path):
                          "proven": [{"at_percent": 50, "action": "challenge"}]}
         for path, line in (("/marked", "mark from 80%"), ("/slow", "delay by 500 ms from 50%"),
                            ("/proven", "challenge from 50%")):
-            told = run_weir("explain", "--config", weir.config, "--path", path).stdout
-            assert f"    steps  {line}\n" in told
-        told = run_weir("explain", "--config", weir.config, "--path", "/slow", "--cost", 2).stdout
-        assert "    reject 429 after 5 s\n" in told and "\naction delay, by 0.500 s\n" in told
-        told = run_weir("explain", "--config", weir.config, "--path", "/proven", "--cost", 6).stdout
-        assert "    scale  50%: challenge not passed 50%\n" in told
-        assert "\naction challenge\nThe request is denied by proven" in told
+            result = run_weir("explain", "--config", weir.config, "--path", path).stdout
+            assert f"    steps  {line}\n" in result
+        result = run_weir("explain", "--config", weir.config, "--path", "/slow", "--cost", 2).stdout
+        assert "    reject 429 after 5 s\n" in result and "\naction delay, by 0.500 s\n" in result
+        result = run_weir("explain", "--config", weir.config, "--path", "/proven", "--cost", 6).stdout
+        assert "    scale  50%: challenge not passed 50%\n" in result
+        assert "\naction challenge\nThe request is denied by proven" in result
 
 
 # --- hold -----------------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ def test_secrets_are_shown_as_hashes_only(weir):
     assert "state" not in reply.json["keys"][0]
 
 
-def test_the_state_of_a_key_is_told_and_not_touched(weir):
+def test_the_state_of_a_key_is_reported_and_not_touched(weir):
     ask(weir, "/api", 2, "watched")
     for _ in range(5):
         (limit,) = get(weir, "/v1/limits/api/state?key=watched").json["limits"]

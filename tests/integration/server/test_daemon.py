@@ -116,8 +116,8 @@ def test_an_address_that_is_none_is_a_usage_error(tmp_path, address):
     for option in ("--http", "--admin", "--redis"):
         done = serve(tmp_path, rules_of(API), option, address)
         assert done.returncode == 2
-        told, hint = lines_of(done)
-        assert told.startswith(f"weir: {option}: ") and "--help" in hint
+        seen, hint = lines_of(done)
+        assert seen.startswith(f"weir: {option}: ") and "--help" in hint
 
 
 def test_a_unix_socket_in_no_folder_is_one_line(tmp_path):
@@ -358,7 +358,7 @@ def test_while_stopping_nobody_new_is_served_and_readyz_says_so(tmp_path):
         assert weir.wait() == 0
 
 
-def test_one_stop_told_twice_is_still_gentle(tmp_path):
+def test_one_stop_asked_for_twice_is_still_gentle(tmp_path):
     """timeout(1) signals its child, and then its whole group."""
     with Weir(tmp_path, rules_of(API)) as weir, weir.client() as client:
         whole = request_bytes("POST", "/v1/check", {"Content-Type": "application/json"}, b"{}")

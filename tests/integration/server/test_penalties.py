@@ -88,9 +88,9 @@ def test_the_example_of_the_docs_does_what_they_say(tmp_path):
         moves(weir, 3)
         assert login(weir)["denied_by"] == "standing"
         shown = show(weir, "192.0.2.7").splitlines()
-        told = page[page.index("$ weir standing show"):].splitlines()[1:7]
+        result = page[page.index("$ weir standing show"):].splitlines()[1:7]
         times = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-        assert [times.sub("T", line) for line in shown] == [times.sub("T", line) for line in told]
+        assert [times.sub("T", line) for line in shown] == [times.sub("T", line) for line in result]
         line = fields_of(moves(weir, 3))
         shown = fields_of(page[page.index("event=penalty_moved"):].splitlines()[0])
         assert line | {"until_ms": "", "time": "", "level": ""} == \
@@ -119,8 +119,8 @@ def test_brute_force_from_one_network_climbs_the_ladder_and_is_suspended(tmp_pat
         # Refusals by standing are no strikes, so it goes no higher.
         for _ in range(6):
             login(weir, "2001:db8:0:7::1")
-        told = entry_of(weir, kind="client.ip", value="2001:db8:0:7::")
-        assert told["penalties"][0]["step"] == 3
+        result = entry_of(weir, kind="client.ip", value="2001:db8:0:7::")
+        assert result["penalties"][0]["step"] == 3
 
 
 def test_show_history_and_metrics_tell_of_each_move(tmp_path):
@@ -131,9 +131,9 @@ def test_show_history_and_metrics_tell_of_each_move(tmp_path):
         assert "brute-force: step 2 of 4  throttled  until " in shown
         changes = command(weir, "standing", "history", "192.0.2.7").splitlines()
         assert [line.split("  ")[2] for line in changes] == ["warned -> throttled", "- -> warned"]
-        told = entry_of(weir, kind="client.ip", value="192.0.2.7")
-        assert [move["level"] for move in told["moves"]] == ["throttled", "warned"]
-        step = told["penalties"][0]
+        result = entry_of(weir, kind="client.ip", value="192.0.2.7")
+        assert [move["level"] for move in result["moves"]] == ["throttled", "warned"]
+        step = result["penalties"][0]
         assert step["forgiven_ms"] - step["until_ms"] == 24 * 3600 * 1000
         metrics = weir.metrics()
         assert metrics['weir_penalty_strikes_total{penalty="brute-force"}'] == 6

@@ -148,6 +148,6 @@ def test_explain_names_every_scale(weir):
                    "--admin", weir.admin_address, "--token", TOKEN)
     assert run.returncode == 0, run.stderr
     assert "    scale  20%: standing throttled 20%\n" in explain("/levels")
-    told = explain("/stepped", "--cost", "5")
-    assert "    reject 403 after 7 ms, with 1 header fields, with a body of text/plain\n" in told
-    assert "\naction tarpit, by 0.007 s\nThe request is denied by stepped" in told
+    result = explain("/stepped", "--cost", "5")
+    assert "    reject 403 after 7 ms, with 1 header fields, with a body of text/plain\n" in result
+    assert "\naction tarpit, by 0.007 s\nThe request is denied by stepped" in result

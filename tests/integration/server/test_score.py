@@ -46,7 +46,7 @@ def names(answer):
 
 # --- What holds where -----------------------------------------------------------------------------
 
-def test_check_knows_absent_fields_only_when_it_is_told_which_there_are(weir):
+def test_check_knows_absent_fields_only_when_the_request_lists_them(weir):
     assert names(weir.check(ip="192.0.2.1")) == []
     assert names(weir.check(ip="192.0.2.1", attributes={"tenant": "a"})) == []
     assert names(weir.check(ip="192.0.2.1", headers={})) == ["no-agent"]
@@ -98,12 +98,12 @@ def test_the_redis_protocol_knows_fields_when_one_is_named(tmp_path):
 
 
 def test_explain_lists_what_the_score_is_made_of(weir):
-    told = run_weir("explain", "--config", weir.config, "--ip", "192.0.2.1", "-H",
+    result = run_weir("explain", "--config", weir.config, "--ip", "192.0.2.1", "-H",
                     "User-Agent: curl/8").stdout
-    assert "score 40, suspicious\n    tool         +40\n" in told
-    assert "    scale  10%: class suspicious 10%\n" in told
-    told = run_weir("explain", "--config", weir.config, "--ip", "192.0.2.1").stdout
-    assert "score 0, legitimate\n" in told and "never hold" in told
+    assert "score 40, suspicious\n    tool         +40\n" in result
+    assert "    scale  10%: class suspicious 10%\n" in result
+    result = run_weir("explain", "--config", weir.config, "--ip", "192.0.2.1").stdout
+    assert "score 0, legitimate\n" in result and "never hold" in result
     assert run_weir("validate", weir.config).stdout.count("requests must say") == 0
 
 
@@ -323,9 +323,9 @@ def test_the_example_of_the_page_does_what_the_page_says(tmp_path):
 
 
 def test_the_bench_classes_people_and_tools_as_the_page_says():
-    told = dict(re.findall(r"^\| ([^|]+?) \| ([\d.]+) %", page(), re.M))
+    result = dict(re.findall(r"^\| ([^|]+?) \| ([\d.]+) %", page(), re.M))
     for kind, _, requests, shares in bench.measure(10, 1, bench.example()):
         assert requests > 0 and sum(shares.values()) == pytest.approx(100, abs=0.1)
-        if told[kind.name] in ("0", "100"):
-            assert shares["legitimate"] == float(told[kind.name]), kind.name
-    assert len(told) == len(bench.KINDS)
+        if result[kind.name] in ("0", "100"):
+            assert shares["legitimate"] == float(result[kind.name]), kind.name
+    assert len(result) == len(bench.KINDS)

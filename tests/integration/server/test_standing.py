@@ -53,9 +53,9 @@ def test_a_ban_is_in_force_at_once_and_after_a_restart(tmp_path):
         assert denied(weir, FREE) is None
         out = command(weir, "ban", FREE, "10m", "--reason", "too many")
         assert "suspended" in out and "too many" in out
-        told = denied(weir, FREE)
-        assert told["level"] == "suspended" and told["reason"] == "too many"
-        assert told["by"] == "standing" and 0 < told["ends_after_ms"] <= 600000
+        seen = denied(weir, FREE)
+        assert seen["level"] == "suspended" and seen["reason"] == "too many"
+        assert seen["by"] == "standing" and 0 < seen["ends_after_ms"] <= 600000
         line = weir.wait_event("standing_set")
         assert "by=eve" in line and f"value={FREE}/32" in line
         weir.stop()

@@ -121,8 +121,8 @@ def test_closed_standard_files_are_no_place_for_the_state(tmp_path):
         try:
             wait_until(lambda: process.poll() is not None or answers(address), what="the server")
             with Client(address) as client:
-                told = client.request("POST", "/v1/check", {}, b'{"ip":"192.0.2.1"}').json
-            assert told["limits"][0]["remaining"] == LIMIT - used
+                result = client.request("POST", "/v1/check", {}, b'{"ip":"192.0.2.1"}').json
+            assert result["limits"][0]["remaining"] == LIMIT - used
             process.terminate()
             assert process.wait(SECONDS_MAX) == 0
         finally:

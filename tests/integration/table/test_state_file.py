@@ -203,9 +203,9 @@ def test_a_state_file_that_is_cut_short_is_noticed_without_traffic_too(tmp_path)
         weir.wait_event("started")
         os.truncate(tmp_path / "state", 500000)
         assert weir.wait() == STATE_EXIT
-        told = [json.loads(line) for line in weir.text().splitlines()][-1]
-        assert told["event"] == "state_file_cut" and told["file"] == str(tmp_path / "state")
-        assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", told["time"])
+        seen = [json.loads(line) for line in weir.text().splitlines()][-1]
+        assert seen["event"] == "state_file_cut" and seen["file"] == str(tmp_path / "state")
+        assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", seen["time"])
 
 
 @pytest.mark.parametrize("what", ["zeros", "ones", "text"])

@@ -85,7 +85,7 @@ def test_explain_beside_a_stopped_process_says_why_it_cannot_look(pair):
     assert f"{state}: a process that shares the file is stopped" in done.stderr
 
 
-def test_a_process_beside_a_stopped_one_ends_when_told_to(pair):
+def test_a_process_beside_a_stopped_one_ends_when_asked_to(pair):
     _, _, weir = pair
     ask(weir)
     weir.process.send_signal(signal.SIGTERM)

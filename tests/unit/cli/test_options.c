@@ -162,7 +162,7 @@ static void options_go_where_the_table_says(void **state)
 static void a_wrong_value_is_a_usage_error_that_says_what_is_right(void **state)
 {
     static const struct {
-        const char *words, *told;
+        const char *words, *result;
     } wrong[] = {
         {"--small=0", "--small: a number from 1 to 9, not '0'"},
         {"--small=10", "--small: a number from 1 to 9, not '10'"},
@@ -183,7 +183,7 @@ static void a_wrong_value_is_a_usage_error_that_says_what_is_right(void **state)
         assert_int_equal(read_line(wrong[i].words, false, &fields, &status, printed), -1);
         assert_int_equal(status, WEIR_EXIT_USAGE);
         snprintf(expected, sizeof expected,
-                 "weir: %s\nTry 'weir thing --help' for more information.\n", wrong[i].told);
+                 "weir: %s\nTry 'weir thing --help' for more information.\n", wrong[i].result);
         assert_string_equal(printed, expected);
     }
 }

@@ -378,7 +378,7 @@ static void old_fields_without_a_window_do(void **state)
           1200);
 }
 
-static void a_limit_that_is_not_told_is_learned(void **state)
+static void a_limit_that_is_not_reported_is_learned(void **state)
 {
     static const enum telling tellings[] = {NOTHING, LIES_HIGH, LIES_PAST};
 
@@ -430,7 +430,7 @@ static uint64_t arrivals(const struct server *server, unsigned from, unsigned to
 /* 50 clients that know nothing begin in the same instant. Without jitter, and without a share, all
  * 50 would come again in one tenth of a second, after each reset. */
 /* A rate is not a window: the end of a window that is too full is waited for by backoff. */
-static void a_window_that_is_not_told_is_learned(void **state)
+static void a_window_that_is_not_reported_is_learned(void **state)
 {
     static const uint64_t limits[][2] = {{50, S}, {20, S}};
 
@@ -507,8 +507,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(told_limits_are_used_up_and_kept),
         cmocka_unit_test(old_fields_without_a_window_do),
-        cmocka_unit_test(a_limit_that_is_not_told_is_learned),
-        cmocka_unit_test(a_window_that_is_not_told_is_learned),
+        cmocka_unit_test(a_limit_that_is_not_reported_is_learned),
+        cmocka_unit_test(a_window_that_is_not_reported_is_learned),
         cmocka_unit_test(fifty_clients_do_not_synchronise),
         cmocka_unit_test(what_has_room_is_not_spread_until_a_refusal),
         cmocka_unit_test(a_storm_of_429s_is_waited_out),

@@ -51,7 +51,7 @@ static void seven_per_second_is_exactly_seven_per_second_over_a_year(void **stat
 }
 
 /* As fast as retry_after lets it go: no nanosecond is lost on the way, none is won. */
-static void waiting_as_told_admits_seven_per_second(void **state)
+static void waiting_as_reported_admits_seven_per_second(void **state)
 {
     struct weir_limit limit = bucket(WEIR_TOKEN_BUCKET, 7, SECOND, 7);
     struct weir_cell cell = {0, 0};
@@ -162,7 +162,7 @@ static void a_clock_that_goes_back_and_forth_fills_no_empty_bucket(void **state)
     }
 }
 
-static void a_retry_told_at_an_earlier_time_counts_from_there(void **state)
+static void a_retry_reported_at_an_earlier_time_counts_from_there(void **state)
 {
     struct weir_limit limit = window(WEIR_FIXED_WINDOW, 1, SECOND);
     struct weir_cell cell = {0, 0};
@@ -425,12 +425,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gcra_denies_the_request_one_tick_early),
         cmocka_unit_test(seven_per_second_is_exactly_seven_per_second_over_a_year),
-        cmocka_unit_test(waiting_as_told_admits_seven_per_second),
+        cmocka_unit_test(waiting_as_reported_admits_seven_per_second),
         cmocka_unit_test(three_buckets_decide_identically),
         cmocka_unit_test(a_rate_of_zero_denies_every_cost_for_ever),
         cmocka_unit_test(a_cost_above_the_capacity_never_passes),
         cmocka_unit_test(a_clock_that_goes_back_and_forth_fills_no_empty_bucket),
-        cmocka_unit_test(a_retry_told_at_an_earlier_time_counts_from_there),
+        cmocka_unit_test(a_retry_reported_at_an_earlier_time_counts_from_there),
         cmocka_unit_test(a_debit_goes_into_debt_and_even_cost_0_waits_for_it),
         cmocka_unit_test(a_debit_has_no_room_beyond_the_latest_time),
         cmocka_unit_test(denied_charges_stop_a_bucket_at_empty),

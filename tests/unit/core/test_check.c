@@ -223,12 +223,12 @@ static void the_checks_of_one_rule_are_one_limit(void **state)
     assert_int_equal(weir_decision_limit_end(&rig.decision, 2), 3);
 }
 
-static void of_several_rates_the_longest_retry_is_told_else_the_least_remaining(void **state)
+static void of_several_rates_the_longest_retry_is_reported_else_the_least_remaining(void **state)
 {
     static const struct {
         struct weir_report reports[3];
         uint8_t denied; /* a bit a check */
-        uint16_t told;
+        uint16_t result;
         uint64_t remaining;
     } cases[] = {
         {{{9, 5, 0, 1}, {9, 3, 0, 1}, {9, 4, 0, 1}}, 0, 1, 3},
@@ -248,9 +248,9 @@ static void of_several_rates_the_longest_retry_is_told_else_the_least_remaining(
             rig.outcomes[i].report = cases[c].reports[i];
             rig.outcomes[i].verdict = cases[c].denied >> i & 1 ? WEIR_DENIED : WEIR_ALLOWED;
         }
-        assert_int_equal(weir_decision_tightest(&rig.decision, 0, 3, &report), cases[c].told);
+        assert_int_equal(weir_decision_tightest(&rig.decision, 0, 3, &report), cases[c].result);
         assert_int_equal(report.remaining, cases[c].remaining);
-        assert_int_equal(report.reset_after_ns, cases[c].reports[cases[c].told].reset_after_ns);
+        assert_int_equal(report.reset_after_ns, cases[c].reports[cases[c].result].reset_after_ns);
     }
 }
 
@@ -269,7 +269,7 @@ int main(void)
         cmocka_unit_test(shadows_are_not_spared_where_states_are_meant),
         cmocka_unit_test(the_longest_delay_of_an_allowed_check_is_that_of_the_whole),
         cmocka_unit_test(the_checks_of_one_rule_are_one_limit),
-        cmocka_unit_test(of_several_rates_the_longest_retry_is_told_else_the_least_remaining),
+        cmocka_unit_test(of_several_rates_the_longest_retry_is_reported_else_the_least_remaining),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -179,7 +179,8 @@ static uint64_t next(uint64_t *random)
     return z ^ z >> 31;
 }
 
-/* Greedy clients that wait for borders, or as told, or at random, and clocks that step back. */
+/* Greedy clients that wait for borders, or for the stated time, or at random, and clocks that step
+ * back. */
 static void no_traffic_passes_the_bound(void **state)
 {
     uint64_t random = 3;

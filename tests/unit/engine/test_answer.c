@@ -68,7 +68,7 @@ static void a_denial_blames_the_longest_retry_and_ties_go_to_the_first_rule(void
     rig_close(&rig);
 }
 
-static void several_rates_of_one_limit_are_told_as_one(void **state)
+static void several_rates_of_one_limit_are_reported_as_one(void **state)
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -83,7 +83,7 @@ static void several_rates_of_one_limit_are_told_as_one(void **state)
         {0, 1, -1, 1},
         {0, 0, -1, 0},
         {SECOND, 0, -1, 1},    /* of the hour, with one left of the second */
-        {2 * SECOND, 0, 1, 2}, /* told of the hour alone */
+        {2 * SECOND, 0, 1, 2}, /* shown of the hour alone */
     };
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         struct weir_decision *d = rig_take(&rig, 0);
@@ -192,7 +192,7 @@ static void next_of_a_state_in_a_span_is_exact_too(void **state)
     rig_close(&rig);
 }
 
-static void checks_without_a_state_are_told_as_what_they_are(void **state)
+static void checks_without_a_state_are_reported_as_what_they_are(void **state)
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -306,12 +306,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_allowed_answer_tells_the_state_after_the_decision),
         cmocka_unit_test(a_denial_blames_the_longest_retry_and_ties_go_to_the_first_rule),
-        cmocka_unit_test(several_rates_of_one_limit_are_told_as_one),
+        cmocka_unit_test(several_rates_of_one_limit_are_reported_as_one),
         cmocka_unit_test(a_shadow_check_reports_its_own_verdict_and_is_never_blamed),
         cmocka_unit_test(under_each_the_request_waits_for_the_last_and_under_quota_for_the_first),
         cmocka_unit_test(next_is_when_a_cost_of_one_is_admitted_whatever_was_asked),
         cmocka_unit_test(next_of_a_state_in_a_span_is_exact_too),
-        cmocka_unit_test(checks_without_a_state_are_told_as_what_they_are),
+        cmocka_unit_test(checks_without_a_state_are_reported_as_what_they_are),
         cmocka_unit_test(a_lease_is_given_for_what_was_charged_and_ends_once),
         cmocka_unit_test(peeking_and_a_cost_of_zero_give_no_lease),
         cmocka_unit_test(a_lease_of_the_local_store_is_released_there),

@@ -47,7 +47,7 @@ static struct counts counts_of(const struct rig *rig, const char *name)
 }
 
 /* Expects "name:remaining name:remaining ..." of the answer. */
-static void expect_told(struct weir_decision *decision, const char *expected)
+static void expect_reported(struct weir_decision *decision, const char *expected)
 {
     static char lease[WEIR_LEASE_TOKEN_MAX];
     struct weir_answer answer;
@@ -74,7 +74,7 @@ static void what_a_limit_denies_is_charged_to_its_pool(void **state)
     rig_open_text(&rig, simple);
     for (int i = 0; i < 2; i++)
         assert_int_equal(ASK(&rig, 1, "plan", "pro", "user", "ann")->verdict, WEIR_ALLOWED);
-    expect_told(rig.done[1], "all:98 own:0");
+    expect_reported(rig.done[1], "all:98 own:0");
     for (int i = 0; i < 3; i++) {
         struct weir_decision *decision = ASK(&rig, 1, "plan", "pro", "user", "ann");
         assert_int_equal(decision->verdict, WEIR_ALLOWED);
@@ -83,7 +83,7 @@ static void what_a_limit_denies_is_charged_to_its_pool(void **state)
         assert_int_equal(borrowed[0].check->rule, 1);
         assert_int_equal(borrowed[0].pool, 2);
     }
-    expect_told(rig.done[4], "all:95 pool:0");
+    expect_reported(rig.done[4], "all:95 pool:0");
     assert_int_equal(ASK(&rig, 1, "plan", "free", "user", "zoe")->verdict, WEIR_DENIED);
     assert_int_equal(counts_of(&rig, "own").allowed, 2);
     assert_int_equal(counts_of(&rig, "own").borrowed, 3);
@@ -93,7 +93,7 @@ static void what_a_limit_denies_is_charged_to_its_pool(void **state)
     rig_close(&rig);
 }
 
-static void where_both_deny_the_shorter_wait_is_told(void **state)
+static void where_both_deny_the_shorter_wait_is_reported(void **state)
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -106,11 +106,11 @@ static void where_both_deny_the_shorter_wait_is_told(void **state)
     assert_int_equal(denied->denied_by, blamed);
     assert_int_equal(denied->checks[blamed].rule, 2); /* the pool's minute, not the hour */
     assert_int_equal(retry_ns, 60 * SECOND - START % (60 * SECOND));
-    expect_told(denied, "all:95 pool:0");
+    expect_reported(denied, "all:95 pool:0");
     /* A cost that no pool ever admits: the answer has the limit that does. */
     struct weir_decision *dear = ASK(&rig, 4, "plan", "pro", "user", "bob");
     assert_int_equal(dear->verdict, WEIR_DENIED);
-    expect_told(dear, "all:95 own:2");
+    expect_reported(dear, "all:95 own:2");
     assert_int_equal(counts_of(&rig, "own").denied, 2);
     assert_int_equal(counts_of(&rig, "pool").denied, 0);
     assert_int_equal(counts_of(&rig, "all").allowed, 7); /* its own verdicts, as before */
@@ -118,7 +118,7 @@ static void where_both_deny_the_shorter_wait_is_told(void **state)
 }
 
 /* Of two limits that borrow, one is free again by itself, and the other by its pool. */
-static void the_wait_that_is_told_is_enough_and_no_longer_than_needed(void **state)
+static void the_wait_that_is_reported_is_enough_and_no_longer_than_needed(void **state)
 {
     struct rig rig;
     rig_open_text(&rig,
@@ -136,7 +136,7 @@ static void the_wait_that_is_told_is_enough_and_no_longer_than_needed(void **sta
     assert_int_equal(denied->verdict, WEIR_DENIED);
     assert_int_equal(weir_decision_blame(denied, &retry_ns), denied->denied_by);
     assert_int_equal(retry_ns, 300 * SECOND - START % (300 * SECOND));
-    expect_told(denied, "b:0 pool-a:0");
+    expect_reported(denied, "b:0 pool-a:0");
     struct weir_decision *again = send(&rig, 1, (const char *const[]){"user", "ann", NULL});
     weir_engine_queue(rig.engine, again);
     weir_engine_run(rig.engine, START + retry_ns - 1);
@@ -161,8 +161,8 @@ static void another_limit_that_denies_leaves_the_pool_alone(void **state)
         assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_ALLOWED);
     struct weir_decision *denied = ASK(&rig, 1, "user", "ann");
     assert_int_equal(denied->verdict, WEIR_DENIED);
-    expect_told(denied, "all:0 own:0");
-    expect_told(ASK(&rig, 1, "path", "/x"), "all:0 pool:8");
+    expect_reported(denied, "all:0 own:0");
+    expect_reported(ASK(&rig, 1, "path", "/x"), "all:0 pool:8");
     rig_close(&rig);
 }
 
@@ -176,7 +176,7 @@ static void a_dry_run_borrows_without_charging(void **state)
         decision->op = WEIR_OP_PEEK;
         run(&rig, decision);
         assert_int_equal(decision->verdict, WEIR_ALLOWED);
-        expect_told(decision, "all:100 pool:3");
+        expect_reported(decision, "all:100 pool:3");
     }
     assert_int_equal(counts_of(&rig, "own").borrowed, 0);
     rig_close(&rig);
@@ -190,9 +190,9 @@ static void a_pool_that_is_met_anyhow_is_charged_once(void **state)
                   "- {name: org, key: [], algorithm: fixed_window, rate: 5/h, borrow: true}\n"
                   "- {name: a, key: [user], algorithm: fixed_window, rate: 1/h, pool: org}\n"
                   "- {name: b, key: [user], algorithm: fixed_window, rate: 1/h, pool: org}\n");
-    expect_told(ASK(&rig, 1, "user", "ann"), "org:4 a:0 b:0");
-    expect_told(ASK(&rig, 1, "user", "ann"), "org:3");
-    expect_told(ASK(&rig, 2, "user", "ann"), "org:1");
+    expect_reported(ASK(&rig, 1, "user", "ann"), "org:4 a:0 b:0");
+    expect_reported(ASK(&rig, 1, "user", "ann"), "org:3");
+    expect_reported(ASK(&rig, 2, "user", "ann"), "org:1");
     struct weir_decision *denied = ASK(&rig, 2, "user", "ann");
     assert_int_equal(denied->verdict, WEIR_DENIED);
     assert_int_equal(ASK(&rig, 1, "user", "bob")->verdict, WEIR_ALLOWED);
@@ -210,10 +210,10 @@ static void what_is_charged_on_denial_is_charged_once(void **state)
                   "- {name: own, key: [user], algorithm: fixed_window, rate: 1/h, pool: pool}\n"
                   "- {name: pool, match: {path: /x}, key: [], algorithm: fixed_window, rate: 1/h,\n"
                   "   borrow: true}\n");
-    expect_told(ASK(&rig, 1, "user", "ann"), "tries:8 own:0");
+    expect_reported(ASK(&rig, 1, "user", "ann"), "tries:8 own:0");
     struct weir_decision *borrowed = ASK(&rig, 1, "user", "ann");
     assert_int_equal(borrowed->verdict, WEIR_ALLOWED);
-    expect_told(borrowed, "tries:7 pool:0");
+    expect_reported(borrowed, "tries:7 pool:0");
     struct weir_decision *denied = ASK(&rig, 1, "user", "ann");
     assert_int_equal(denied->verdict, WEIR_DENIED);
     static char lease[WEIR_LEASE_TOKEN_MAX];
@@ -238,7 +238,7 @@ static void what_is_charged_on_denial_still_denies_where_a_pool_would_lend(void 
               "   borrow: true}\n");
     for (int i = 0; i < 4; i++)
         assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, i < 2 ? WEIR_ALLOWED : WEIR_DENIED);
-    expect_told(rig.done[3], "tries:0 pool:8");
+    expect_reported(rig.done[3], "tries:0 pool:8");
     weir_engine_answer(rig.done[3], &answer, lease);
     assert_int_equal(answer.denied_by, 0);
     assert_int_equal(answer.limits[0].limit->spec.rate, 2);
@@ -266,7 +266,7 @@ static void a_repeat_is_charged_nothing_and_borrows_nothing(void **state)
         assert_int_equal(decision->verdict, WEIR_ALLOWED);
         assert_int_equal(decision->repeated, i > 0);
     }
-    expect_told(ASK(&rig, 1, "plan", "free"), "all:96 pool:1");
+    expect_reported(ASK(&rig, 1, "plan", "free"), "all:96 pool:1");
     assert_int_equal(counts_of(&rig, "own").borrowed, 1);
     rig_close(&rig);
 }
@@ -349,7 +349,7 @@ static void a_reservation_is_settled_where_it_was_charged(void **state)
                                               &settle, START),
                      0);
     run(&rig, settles);
-    expect_told(ASK(&rig, 1, "plan", "free"), "all:96 pool:1");
+    expect_reported(ASK(&rig, 1, "plan", "free"), "all:96 pool:1");
     rig_close(&rig);
 }
 
@@ -396,7 +396,7 @@ static void where_the_store_fails_the_second_try_the_first_stands(void **state)
         assert_int_equal(rig.done_count, 2);
         assert_int_equal(decision->verdict, WEIR_DENIED);
         assert_int_equal(decision->source, WEIR_SOURCE_STORE);
-        expect_told(decision, "all:98 own:0");
+        expect_reported(decision, "all:98 own:0");
         assert_int_equal(counts_of(&rig, "own").denied, 1);
         const struct weir_engine_failures *failures = weir_engine_failures(rig.engine);
         uint64_t were_late = failures->late, failed = failures->failed;
@@ -616,7 +616,7 @@ static bool decide_at(uint64_t now_ns, uint64_t cost, uint8_t op, uint64_t *retr
 }
 
 /* Where nobody else asks: exactly what is reported is enough, and a nanosecond less is not. */
-static void no_wait_is_told_too_long_or_too_short(void **state)
+static void no_wait_is_reported_too_long_or_too_short(void **state)
 {
     static const char *const rates[] = {
         "rate: 5/min",
@@ -657,8 +657,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_limit_denies_is_charged_to_its_pool),
-        cmocka_unit_test(where_both_deny_the_shorter_wait_is_told),
-        cmocka_unit_test(the_wait_that_is_told_is_enough_and_no_longer_than_needed),
+        cmocka_unit_test(where_both_deny_the_shorter_wait_is_reported),
+        cmocka_unit_test(the_wait_that_is_reported_is_enough_and_no_longer_than_needed),
         cmocka_unit_test(another_limit_that_denies_leaves_the_pool_alone),
         cmocka_unit_test(a_dry_run_borrows_without_charging),
         cmocka_unit_test(a_pool_that_is_met_anyhow_is_charged_once),
@@ -672,7 +672,7 @@ int main(void)
         cmocka_unit_test(where_the_store_fails_the_second_try_the_first_stands),
         cmocka_unit_test(a_decision_may_be_cancelled_at_any_time),
         cmocka_unit_test(random_requests_borrow_as_the_model_does),
-        cmocka_unit_test(no_wait_is_told_too_long_or_too_short),
+        cmocka_unit_test(no_wait_is_reported_too_long_or_too_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

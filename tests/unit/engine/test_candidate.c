@@ -51,7 +51,7 @@ static void expect_trials(struct weir_engine *engine, const char *name, uint64_t
     "limits:\n- {name: api, key: [user], algorithm: fixed_window, rate: " live                     \
     ", candidate: " candidate "}\n"
 
-static void a_stricter_and_a_looser_candidate_are_told_apart(void **state)
+static void a_stricter_and_a_looser_candidate_are_reported_apart(void **state)
 {
     struct rig rig;
     rig_open_text(&rig, RULES("4/h", "2/h"));
@@ -221,7 +221,7 @@ static struct {
     struct weir_engine *engine;
     struct weir_rules *rules;
     struct limit_model all, live[USERS], candidate[USERS];
-    uint64_t now_ns, random, trials[WEIR_TRIAL_OUTCOMES], told;
+    uint64_t now_ns, random, trials[WEIR_TRIAL_OUTCOMES], result;
 } world;
 
 static uint64_t draw(uint64_t below)
@@ -240,7 +240,7 @@ static void tell(void *context, const struct weir_check *check, enum weir_trial_
     (void)context;
     (void)outcome;
     assert_int_equal(check->rule, 1);
-    world.told++;
+    world.result++;
 }
 
 static void open_world(const char *live, const char *candidate)
@@ -338,7 +338,7 @@ static void random_requests_differ_where_the_model_does(void **state)
             step();
         expect_trials(world.engine, "api", world.trials[0], world.trials[1], world.trials[2],
                       world.trials[3], 0);
-        assert_int_equal(world.told, STEPS / 4);
+        assert_int_equal(world.result, STEPS / 4);
         assert_true(world.trials[WEIR_TRIAL_STRICTER] + world.trials[WEIR_TRIAL_LOOSER] > 20);
         close_world();
     }
@@ -371,7 +371,7 @@ static void a_candidate_like_the_live_limit_never_differs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stricter_and_a_looser_candidate_are_told_apart),
+        cmocka_unit_test(a_stricter_and_a_looser_candidate_are_reported_apart),
         cmocka_unit_test(what_others_deny_is_not_charged),
         cmocka_unit_test(rates_of_a_candidate_are_charged_together),
         cmocka_unit_test(a_borrower_is_compared_by_its_own_verdict),

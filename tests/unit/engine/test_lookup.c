@@ -156,7 +156,7 @@ static void a_key_that_is_nobodys_is_passed_over_for_the_next_source(void **stat
     scene_close(&s);
 }
 
-static void all_that_wait_for_one_key_are_told_in_their_order(void **state)
+static void all_that_wait_for_one_key_are_reported_in_their_order(void **state)
 {
     struct scene s;
     scene_open(&s);
@@ -493,7 +493,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_decision_waits_until_it_is_known_who_is_calling),
         cmocka_unit_test(a_key_that_is_nobodys_is_passed_over_for_the_next_source),
-        cmocka_unit_test(all_that_wait_for_one_key_are_told_in_their_order),
+        cmocka_unit_test(all_that_wait_for_one_key_are_reported_in_their_order),
         cmocka_unit_test(one_that_is_cancelled_leaves_and_returns_to_the_pool),
         cmocka_unit_test(a_reset_is_done_although_nobody_waits_for_it_any_more),
         cmocka_unit_test(what_the_rules_refuse_late_is_said_in_the_same_words),

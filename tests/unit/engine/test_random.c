@@ -79,7 +79,7 @@ static void act(struct client *client)
     }
 }
 
-static void told(struct rig *same, struct weir_decision *decision)
+static void result(struct rig *same, struct weir_decision *decision)
 {
     struct client *client = decision->owner;
     assert_ptr_equal(client->decision, decision);
@@ -106,7 +106,7 @@ static void store_acts(void)
 static void whatever_happens_every_decision_is_reported_once_or_cancelled(void **state)
 {
     rig_open(&rig, POOL, true);
-    rig.on_done = told;
+    rig.on_done = result;
     limit = rig_limit(WEIR_GCRA, 1000, SECOND);
     random_state = 2463534242U;
     now_ns = START;

@@ -324,7 +324,7 @@ static void settle(struct open_reservation *r)
     assert_int_equal(settled.failed || settled.kept, lost);
     if (!lost)
         assert_int_equal(settled.repeated, was_settled);
-    if (settled.kept) /* told only where it is so */
+    if (settled.kept) /* read only where it is so */
         assert_true(r->settled && !was_settled);
     weir_engine_release(world.engine, d);
 }

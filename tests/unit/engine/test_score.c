@@ -52,7 +52,7 @@ static void ask(struct rig *rig, enum weir_op op, const char *const *pairs)
 }
 #define ASK(rig, op, ...) ask(rig, op, (const char *const[]){__VA_ARGS__, NULL})
 
-static void assert_told(const char *class, unsigned score, uint32_t held)
+static void assert_reported(const char *class, unsigned score, uint32_t held)
 {
     assert_int_equal(answer.score.class.size, strlen(class));
     assert_memory_equal(answer.score.class.data, class, strlen(class));
@@ -75,7 +75,7 @@ static void an_answer_says_the_score_and_its_signals(void **state)
     rig_open_text(&rig, rules_text);
     rig.keep = true;
     ASK(&rig, WEIR_OP_DECIDE, "client.ip", "192.0.2.1", "header.user-agent", "curl/8");
-    assert_told("suspicious", 40, 1);
+    assert_reported("suspicious", 40, 1);
     assert_int_equal(answer.limits[0].scale, 0);
     assert_non_null(answer.score.signals);
     assert_memory_equal(answer.score.signals[0].name.data, "tool", 4);
@@ -83,26 +83,26 @@ static void an_answer_says_the_score_and_its_signals(void **state)
     for (int i = 0; i < 3; i++)
         ASK(&rig, WEIR_OP_DECIDE, "client.ip", "192.0.2.1", "header.user-agent", "curl/8", "path",
             "/a");
-    assert_told("malicious", 65, 1 | 4);
+    assert_reported("malicious", 65, 1 | 4);
     assert_int_equal(answer.limits[0].scale, 10);
     ASK(&rig, WEIR_OP_DECIDE, "client.ip", "192.0.2.2", "header.user-agent", "x");
-    assert_told("legitimate", 0, 0);
+    assert_reported("legitimate", 0, 0);
     assert_counted(&rig, 1, 3, 1);
     rig_close(&rig);
 }
 
-static void without_debug_signals_are_not_told(void **state)
+static void without_debug_signals_are_not_reported(void **state)
 {
     struct rig rig;
     rig_open_text(&rig, "score:\n  key: client.ip\n" SIGNALS "limits: []\n");
     rig.keep = true;
     ASK(&rig, WEIR_OP_DECIDE, "client.ip", "192.0.2.1", "header.user-agent", "curl/8");
-    assert_told("suspicious", 40, 1);
+    assert_reported("suspicious", 40, 1);
     assert_null(answer.score.signals);
     rig_close(&rig);
 }
 
-static void without_the_section_nothing_is_told(void **state)
+static void without_the_section_nothing_is_reported(void **state)
 {
     struct rig rig;
     rig_open_text(&rig, "limits: [{name: a, key: [], rate: 1/s}]\n");
@@ -124,17 +124,17 @@ static void peeks_are_judged_but_neither_kept_nor_counted(void **state)
         ASK(&rig, WEIR_OP_DECIDE, "client.ip", "::1", "header.user-agent", "x", "path", "/a");
     for (int i = 0; i < 3; i++) {
         ASK(&rig, WEIR_OP_PEEK, "client.ip", "::1", "header.user-agent", "x", "path", "/a");
-        assert_told("legitimate", 25, 4);
+        assert_reported("legitimate", 25, 4);
     }
     ASK(&rig, WEIR_OP_PEEK, "client.ip", "::1", "header.user-agent", "x", "path", "/b");
-    assert_told("legitimate", 0, 0);
+    assert_reported("legitimate", 0, 0);
     struct weir_decision *d = /* what the client has done, whatever it asks for now */
         take(&rig, WEIR_OP_LOOK, (const char *const[]){"client.ip", "::1", NULL});
     assert_int_equal(weir_decision_score(d)->habit.same_route, 2);
     weir_engine_release(rig.engine, d);
     assert_counted(&rig, 2, 0, 0);
     ASK(&rig, WEIR_OP_DECIDE, "client.ip", "::1", "header.user-agent", "x", "path", "/a");
-    assert_told("legitimate", 25, 4);
+    assert_reported("legitimate", 25, 4);
     rig_close(&rig);
 }
 
@@ -159,7 +159,7 @@ static void who_is_refused_for_its_standing_has_no_score(void **state)
     assert_null(answer.score.class.data);
     assert_counted(&rig, 0, 0, 0);
     ASK(&rig, WEIR_OP_DECIDE, "client.ip", "::1", "user", "bob", "path", "/a");
-    assert_told("suspicious", 30, 2);
+    assert_reported("suspicious", 30, 2);
     rig_close(&rig);
     weir_standing_close(map);
 }
@@ -226,7 +226,7 @@ static void a_reload_keeps_the_behaviour(void **state)
     weir_rules_unref(again);
     for (int i = 0; i < 2; i++)
         ASK(&rig, WEIR_OP_DECIDE, "client.ip", "::1", "header.user-agent", "x", "path", "/a");
-    assert_told("legitimate", 25, 4);
+    assert_reported("legitimate", 25, 4);
     rig_close(&rig);
 }
 
@@ -234,8 +234,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_says_the_score_and_its_signals),
-        cmocka_unit_test(without_debug_signals_are_not_told),
-        cmocka_unit_test(without_the_section_nothing_is_told),
+        cmocka_unit_test(without_debug_signals_are_not_reported),
+        cmocka_unit_test(without_the_section_nothing_is_reported),
         cmocka_unit_test(peeks_are_judged_but_neither_kept_nor_counted),
         cmocka_unit_test(who_is_refused_for_its_standing_has_no_score),
         cmocka_unit_test(a_request_that_waits_for_its_caller_is_kept_once),

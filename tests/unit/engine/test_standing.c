@@ -80,24 +80,24 @@ static void ask(struct rig *rig, enum weir_op op, const char *user, uint64_t now
     weir_engine_release(rig->engine, d);
 }
 
-static void assert_told(struct weir_bytes told, const char *text)
+static void assert_reported(struct weir_bytes result, const char *text)
 {
-    assert_int_equal(told.size, strlen(text));
-    assert_memory_equal(told.data, text, told.size);
+    assert_int_equal(result.size, strlen(text));
+    assert_memory_equal(result.data, text, result.size);
 }
 
 static void assert_refused(const char *level, uint64_t ends_ns)
 {
     assert_false(answer.allowed);
     assert_true(answer.standing.refused);
-    assert_told(answer.standing.level, level);
+    assert_reported(answer.standing.level, level);
     assert_int_equal(answer.standing.ends_ns, ends_ns);
     assert_int_equal(answer.denied_by, -1);
     assert_int_equal(answer.count, 0);
     assert_null(answer.lease.data);
 }
 
-static void a_suspended_caller_is_told_the_exact_end(void **state)
+static void a_suspended_caller_is_reported_the_exact_end(void **state)
 {
     struct rig rig;
     open_rig(&rig, rules_text);
@@ -106,7 +106,7 @@ static void a_suspended_caller_is_told_the_exact_end(void **state)
     assert_refused("suspended", 599 * SECOND + 1);
     assert_int_equal(answer.retry_after_ns, 599 * SECOND + 1);
     assert_int_equal(answer.now_ns, START + SECOND);
-    assert_told(answer.standing.reason, "abuse");
+    assert_reported(answer.standing.reason, "abuse");
     assert_int_equal(answer.standing.status, 403);
     assert_null(answer.standing.body.data);
     ask(&rig, WEIR_OP_DECIDE, "eve", START + 600 * SECOND);
@@ -131,8 +131,8 @@ static void a_revoked_caller_never_comes_back(void **state)
     assert_refused("revoked", WEIR_NEVER);
     assert_int_equal(answer.retry_after_ns, WEIR_NEVER);
     assert_int_equal(answer.standing.status, 451);
-    assert_told(answer.standing.body, "gone");
-    assert_told(answer.standing.content_type, "text/plain; charset=utf-8");
+    assert_reported(answer.standing.body, "gone");
+    assert_reported(answer.standing.content_type, "text/plain; charset=utf-8");
     ask(&rig, WEIR_OP_DECIDE, "mal", START); /* by its name, whatever its end */
     assert_refused("revoked", 10 * SECOND);
     assert_int_equal(answer.retry_after_ns, WEIR_NEVER);
@@ -142,7 +142,7 @@ static void a_revoked_caller_never_comes_back(void **state)
     close_rig(&rig);
 }
 
-static void other_levels_are_told_and_allowed(void **state)
+static void other_levels_are_reported_and_allowed(void **state)
 {
     struct rig rig;
     open_rig(&rig, rules_text);
@@ -150,7 +150,7 @@ static void other_levels_are_told_and_allowed(void **state)
     hold("vip", WEIR_STANDING_TRUSTED, WEIR_NEVER);
     ask(&rig, WEIR_OP_DECIDE, "eve", START);
     assert_true(answer.allowed);
-    assert_told(answer.standing.level, "throttled");
+    assert_reported(answer.standing.level, "throttled");
     assert_int_equal(answer.standing.ends_ns, 60 * SECOND);
     assert_false(answer.standing.refused);
     assert_int_equal(answer.count, 2);
@@ -189,7 +189,7 @@ static void refusals_are_counted_and_peeks_are_not(void **state)
     weir_top_denied_sort(list, count);
     assert_int_equal(count, 2);
     assert_int_equal(list[0].denied, 2);
-    assert_told((struct weir_bytes){list[0].key, list[0].key_size}, "user=sus");
+    assert_reported((struct weir_bytes){list[0].key, list[0].key_size}, "user=sus");
     close_rig(&rig);
 }
 
@@ -281,9 +281,9 @@ static void rules_without_the_section_look_nobody_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_suspended_caller_is_told_the_exact_end),
+        cmocka_unit_test(a_suspended_caller_is_reported_the_exact_end),
         cmocka_unit_test(a_revoked_caller_never_comes_back),
-        cmocka_unit_test(other_levels_are_told_and_allowed),
+        cmocka_unit_test(other_levels_are_reported_and_allowed),
         cmocka_unit_test(refusals_are_counted_and_peeks_are_not),
         cmocka_unit_test(operations_on_states_are_not_refused),
         cmocka_unit_test(an_idempotency_key_changes_nothing),

@@ -175,7 +175,7 @@ static void keys_of_several_workers_are_added_up(void **state)
     weir_top_denied_close(two);
 }
 
-static void long_texts_are_cut_between_characters_and_told_apart_by_their_hash(void **state)
+static void long_texts_are_cut_between_characters_and_reported_apart_by_their_hash(void **state)
 {
     struct weir_top_denied *top_denied = open_sketch();
     char whole[129], longer[300], other[300];
@@ -260,7 +260,7 @@ int main(void)
         cmocka_unit_test(random_streams_keep_the_promises_of_the_paper),
         cmocka_unit_test(only_the_limit_asked_for_is_collected),
         cmocka_unit_test(keys_of_several_workers_are_added_up),
-        cmocka_unit_test(long_texts_are_cut_between_characters_and_told_apart_by_their_hash),
+        cmocka_unit_test(long_texts_are_cut_between_characters_and_reported_apart_by_their_hash),
         cmocka_unit_test(a_reader_sees_whole_entries_while_the_worker_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

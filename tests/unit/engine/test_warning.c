@@ -14,7 +14,7 @@
 #define TOLD_MAX 4096
 #define DECISIONS 1024
 
-struct told {
+struct result {
     char limit[65], key[WEIR_WARNING_KEY_MAX + 1], user[WEIR_IDENTITY_MAX + 1];
     uint64_t used, capacity, now_ns, resets_at_ns;
     uint8_t percent;
@@ -27,7 +27,7 @@ static struct {
     struct weir_rules *rules;
     struct weir_engine *engine;
     uint64_t now_ns, random;
-    struct told told[TOLD_MAX];
+    struct result result[TOLD_MAX];
     uint32_t told_count;
     bool counts; /* them only */
     struct weir_decision *done;
@@ -50,15 +50,15 @@ static void warn(void *context, const struct weir_warning *warning)
 {
     assert_ptr_equal(context, &world);
     assert_true(world.counts || world.told_count < TOLD_MAX);
-    struct told *told = &world.told[world.told_count++ % TOLD_MAX];
-    copy(told->limit, sizeof told->limit, warning->limit);
-    copy(told->key, sizeof told->key, warning->key);
-    copy(told->user, sizeof told->user, warning->identity->user);
-    told->used = warning->used;
-    told->capacity = warning->capacity;
-    told->now_ns = warning->now_ns;
-    told->resets_at_ns = warning->resets_at_ns;
-    told->percent = warning->percent;
+    struct result *result = &world.result[world.told_count++ % TOLD_MAX];
+    copy(result->limit, sizeof result->limit, warning->limit);
+    copy(result->key, sizeof result->key, warning->key);
+    copy(result->user, sizeof result->user, warning->identity->user);
+    result->used = warning->used;
+    result->capacity = warning->capacity;
+    result->now_ns = warning->now_ns;
+    result->resets_at_ns = warning->resets_at_ns;
+    result->percent = warning->percent;
 }
 
 static void done(void *context, struct weir_decision *decision)
@@ -205,15 +205,15 @@ static void every_algorithm_warns_at_the_unit_that_reaches_the_threshold(void **
         assert_int_equal(world.told_count, 0);
         assert_true(use("alice", 1));
         assert_int_equal(world.told_count, 1);
-        const struct told *told = &world.told[0];
-        assert_string_equal(told->limit, "a");
-        assert_string_equal(told->key, "user=alice");
-        assert_string_equal(told->user, "alice");
-        assert_int_equal(told->percent, 80);
-        assert_int_equal(told->used, threshold);
-        assert_int_equal(told->capacity, capacity);
-        assert_int_equal(told->now_ns, world.now_ns);
-        assert_true(told->resets_at_ns > world.now_ns);
+        const struct result *result = &world.result[0];
+        assert_string_equal(result->limit, "a");
+        assert_string_equal(result->key, "user=alice");
+        assert_string_equal(result->user, "alice");
+        assert_int_equal(result->percent, 80);
+        assert_int_equal(result->used, threshold);
+        assert_int_equal(result->capacity, capacity);
+        assert_int_equal(result->now_ns, world.now_ns);
+        assert_true(result->resets_at_ns > world.now_ns);
         while (use("alice", 1))
             continue;
         assert_int_equal(world.told_count, 1);
@@ -241,10 +241,10 @@ static void level_step(struct level_model *model, int user, const struct weir_de
         if (d->op != WEIR_OP_DECIDE || !reached || model->said[user][t] == end_ns)
             continue;
         model->said[user][t] = end_ns;
-        const struct told *told = &world.told[model->expected++];
-        assert_int_equal(told->percent, percents[t]);
-        assert_int_equal(told->used, report.limit - report.remaining);
-        assert_int_equal(told->key[5], '0' + user);
+        const struct result *result = &world.result[model->expected++];
+        assert_int_equal(result->percent, percents[t]);
+        assert_int_equal(result->used, report.limit - report.remaining);
+        assert_int_equal(result->key[5], '0' + user);
     }
     assert_int_equal(world.told_count, model->expected);
 }
@@ -326,7 +326,7 @@ static void two_engines_on_one_table_say_it_once(void **state)
     (void)state;
 }
 
-static void a_new_threshold_is_told_with_the_next_request(void **state)
+static void a_new_threshold_is_reported_with_the_next_request(void **state)
 {
     open_algorithm(7, "80%");
     assert_true(use("alice", 90));
@@ -338,7 +338,7 @@ static void a_new_threshold_is_told_with_the_next_request(void **state)
     assert_int_equal(counted("a", 0), 0);
     assert_true(use("alice", 1));
     assert_int_equal(world.told_count, 2);
-    assert_int_equal(world.told[1].percent, 85);
+    assert_int_equal(world.result[1].percent, 85);
     assert_int_equal(counted("a", 1), 1);
     close_world();
     (void)state;
@@ -352,8 +352,8 @@ static void one_request_may_reach_several_thresholds_lowest_first(void **state)
     assert_true(use("alice", 96));
     assert_int_equal(world.told_count, 3);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(world.told[i].percent, i == 0 ? 50 : i == 1 ? 80 : 95);
-        assert_int_equal(world.told[i].used, 96);
+        assert_int_equal(world.result[i].percent, i == 0 ? 50 : i == 1 ? 80 : 95);
+        assert_int_equal(world.result[i].used, 96);
         assert_int_equal(counted("a", i), 1);
     }
     close_world();
@@ -371,8 +371,8 @@ static void of_several_rates_the_one_with_the_longest_window_warns(void **state)
     world.now_ns += 60 * MINUTE;
     assert_true(use("alice", 1));
     assert_int_equal(world.told_count, 1);
-    assert_int_equal(world.told[0].capacity, 100);
-    assert_int_equal(world.told[0].used, 80);
+    assert_int_equal(world.result[0].capacity, 100);
+    assert_int_equal(world.result[0].used, 80);
     close_world();
     (void)state;
 }
@@ -424,10 +424,10 @@ static void a_request_that_borrows_warns_of_its_other_limits(void **state)
     for (int i = 0; i < 50; i++)
         assert_true(use("alice", 1));
     assert_int_equal(world.told_count, 2); /* and not the pool's: its owners hear of it */
-    assert_string_equal(world.told[0].limit, "mine");
-    assert_int_equal(world.told[0].used, 9);
-    assert_string_equal(world.told[1].limit, "all");
-    assert_int_equal(world.told[1].used, 40);
+    assert_string_equal(world.result[0].limit, "mine");
+    assert_int_equal(world.result[0].used, 9);
+    assert_string_equal(world.result[1].limit, "all");
+    assert_int_equal(world.result[1].used, 40);
     close_world();
     (void)state;
 }
@@ -449,8 +449,8 @@ static void a_pool_that_denies_a_borrower_warns_its_owners_only(void **state)
     assert_int_equal(world.told_count, 0); /* half of it is used */
     assert_true(use("owner", 40));
     assert_int_equal(world.told_count, 1);
-    assert_int_equal(world.told[0].used, 90);
-    assert_int_equal(world.told[0].capacity, 100);
+    assert_int_equal(world.result[0].used, 90);
+    assert_int_equal(world.result[0].capacity, 100);
     close_world();
     (void)state;
 }
@@ -531,8 +531,8 @@ static void what_comes_over_raises_the_threshold(void **state)
     assert_int_equal(world.told_count, 0);
     assert_true(use("alice", 1));
     assert_int_equal(world.told_count, 1);
-    assert_int_equal(world.told[0].capacity, 110);
-    assert_int_equal(world.told[0].resets_at_ns, world.now_ns + 1440 * MINUTE);
+    assert_int_equal(world.result[0].capacity, 110);
+    assert_int_equal(world.result[0].resets_at_ns, world.now_ns + 1440 * MINUTE);
     close_world();
     (void)state;
 }
@@ -565,7 +565,7 @@ static void a_store_elsewhere_is_asked_for_the_record_once(void **state)
     assert_int_equal(world.told_count, 0);
     fake_store_answer(world.fake, 0);
     assert_int_equal(world.told_count, 1);
-    assert_string_equal(world.told[0].key, "user=alice");
+    assert_string_equal(world.result[0].key, "user=alice");
     weir_engine_release(world.engine, first);
     weir_engine_release(world.engine, second);
     close_world();
@@ -721,7 +721,7 @@ int main(void)
         cmocka_unit_test(a_refund_and_a_second_crossing_say_nothing_new),
         cmocka_unit_test(a_restart_says_nothing_new),
         cmocka_unit_test(two_engines_on_one_table_say_it_once),
-        cmocka_unit_test(a_new_threshold_is_told_with_the_next_request),
+        cmocka_unit_test(a_new_threshold_is_reported_with_the_next_request),
         cmocka_unit_test(one_request_may_reach_several_thresholds_lowest_first),
         cmocka_unit_test(of_several_rates_the_one_with_the_longest_window_warns),
         cmocka_unit_test(a_denied_request_warns_of_what_others_have_used),

@@ -28,32 +28,32 @@ static inline struct weir_answer_limit *answer_add(struct weir_answer *answer,
                                                    uint64_t window_ns)
 {
     struct weir_limit *limit = &limits->limits[answer->count];
-    struct weir_answer_limit *told = &answer->limits[answer->count++];
+    struct weir_answer_limit *entry = &answer->limits[answer->count++];
     memset(limit, 0, sizeof *limit);
     limit->spec.algorithm = algorithm;
     limit->spec.rate = rate;
     limit->spec.window_ns = window_ns;
     limit->capacity = rate;
-    told->name = (struct weir_bytes){name, strlen(name)};
-    told->limit = limit;
-    told->allowed = true;
-    told->cost = 1;
-    told->report.limit = rate;
-    return told;
+    entry->name = (struct weir_bytes){name, strlen(name)};
+    entry->limit = limit;
+    entry->allowed = true;
+    entry->cost = 1;
+    entry->report.limit = rate;
+    return entry;
 }
 
 /* Adds one of several rates to the limit that was added last; returns it. */
 static inline struct weir_answer_rate *answer_add_rate(struct weir_answer *answer,
                                                        const struct weir_limit *limit)
 {
-    struct weir_answer_limit *told = &answer->limits[answer->count - 1];
+    struct weir_answer_limit *entry = &answer->limits[answer->count - 1];
     struct weir_answer_rate *rate;
-    if (told->rate_count == 0 && answer->count > 1) {
-        const struct weir_answer_limit *before = told - 1;
-        told->first_rate =
+    if (entry->rate_count == 0 && answer->count > 1) {
+        const struct weir_answer_limit *before = entry - 1;
+        entry->first_rate =
             (uint8_t)(before->first_rate + (before->rate_count > 0 ? before->rate_count : 1));
     }
-    rate = &answer->rates[told->first_rate + told->rate_count++];
+    rate = &answer->rates[entry->first_rate + entry->rate_count++];
     rate->limit = limit;
     rate->allowed = true;
     return rate;

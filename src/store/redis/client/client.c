@@ -32,9 +32,9 @@ static void client_event(struct redis_client *client, enum redis_event event, co
 void redis_client_tell_up(struct redis_client *client, const struct redis_node *node)
 {
     char address[REDIS_ADDRESS_MAX];
-    client->told_down = false;
-    if (!client->told_up) {
-        client->told_up = true;
+    client->reported_down = false;
+    if (!client->reported_up) {
+        client->reported_up = true;
         client_event(client, REDIS_EVENT_UP, redis_host_text(address, client, &node->host));
     }
 }
@@ -48,12 +48,12 @@ void redis_client_tell_down(struct redis_client *client, const char *address, co
         return;
     snprintf(text, sizeof text, "%s: %s", address, why);
     text[WEIR_REASON_MAX - 1] = '\0';
-    if (client->told_down &&
-        (strcmp(text, client->why) == 0 || now - client->told_ms < DOWN_AGAIN_MS))
+    if (client->reported_down &&
+        (strcmp(text, client->why) == 0 || now - client->reported_ms < DOWN_AGAIN_MS))
         return;
-    client->told_up = false;
-    client->told_down = true;
-    client->told_ms = now;
+    client->reported_up = false;
+    client->reported_down = true;
+    client->reported_ms = now;
     memcpy(client->why, text, strlen(text) + 1);
     client_event(client, REDIS_EVENT_DOWN, text);
 }
@@ -154,7 +154,7 @@ static void on_wake(uv_timer_t *timer)
     redis_client_flush(client);
 }
 
-/* Nobody has told yet where the masters are, and there is good hope. */
+/* No server has named the masters yet, and one may still. */
 static bool is_lost_at_first(const struct redis_client *client)
 {
     bool asks = client->url.kind == REDIS_CLUSTER || client->url.kind == REDIS_SENTINEL;

@@ -77,9 +77,9 @@ struct redis_call {
     uint8_t list, attempts;
 };
 
-enum redis_event {                   /* changes of state, each told once, for logs and metrics */
-                   REDIS_EVENT_UP,   /* calls are answered again; text: the server's address */
-                   REDIS_EVENT_DOWN, /* no server can be reached; text: why. Told again when the
+enum redis_event {                 /* changes of state, each reported once, for logs and metrics */
+                   REDIS_EVENT_UP, /* calls are answered again; text: the server's address */
+                   REDIS_EVENT_DOWN, /* no server can be reached; text: why. Reported again when the
                                         reason changes, every 5 s at most */
                    REDIS_EVENT_FAILOVER, /* another master; text: its address */
                    REDIS_EVENT_TOPOLOGY, /* another map of slots; text: how many masters */

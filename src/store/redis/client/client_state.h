@@ -34,8 +34,8 @@ struct redis_client {
     uint32_t parts; /* nodes, refresh, timers: all end before the client is freed */
     uint32_t ready; /* nodes that are */
     bool closing;
-    bool told_up, told_down;
-    uint64_t told_ms; /* when DOWN was reported */
+    bool reported_up, reported_down;
+    uint64_t reported_ms; /* when DOWN was reported */
     char why[WEIR_REASON_MAX];
     struct redis_node *dirty;
     uv_timer_t tick, wake;

@@ -72,8 +72,8 @@ static bool number_read(const char **at, const char *end, uint64_t max, uint64_t
     return *at > start && *value <= max;
 }
 
-int redis_told_host(struct weir_bytes name, uint64_t port, const struct redis_host *asked,
-                    struct redis_host *host)
+int redis_named_host(struct weir_bytes name, uint64_t port, const struct redis_host *asked,
+                     struct redis_host *host)
 {
     if (port == 0 || port > UINT16_MAX || name.size >= sizeof host->name)
         return WEIR_ERR_SYNTAX;
@@ -104,7 +104,7 @@ int redis_redirection_read(struct weir_bytes error, const struct redis_host *ask
     if (!number_read(&at, end, UINT16_MAX, &port) || at != end)
         return WEIR_ERR_SYNTAX;
     *slot = (uint16_t)number;
-    return redis_told_host((struct weir_bytes){name, (size_t)(colon - name)}, port, asked, host);
+    return redis_named_host((struct weir_bytes){name, (size_t)(colon - name)}, port, asked, host);
 }
 
 char *redis_quote(char *out, size_t size, struct weir_bytes text)

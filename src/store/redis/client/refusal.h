@@ -40,8 +40,8 @@ int redis_redirection_read(struct weir_bytes error, const struct redis_host *ask
 
 /* Copies a host that a server has named: "", "?" and none mean the server that was asked. Errors:
  * WEIR_ERR_SYNTAX (too long, a NUL or blank in it, a port outside 1..65535). */
-int redis_told_host(struct weir_bytes name, uint64_t port, const struct redis_host *asked,
-                    struct redis_host *host) __attribute__((warn_unused_result));
+int redis_named_host(struct weir_bytes name, uint64_t port, const struct redis_host *asked,
+                     struct redis_host *host) __attribute__((warn_unused_result));
 
 /* Copies what a server said, at most size - 1 characters, for people to read: what is not printable
  * becomes a dot. Returns `out`. */

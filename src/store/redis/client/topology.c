@@ -59,7 +59,7 @@ static bool host_of(const struct weir_resp_node *name, const struct weir_resp_no
 {
     uint64_t number;
     return (is_text(name) || name->type == WEIR_RESP_NULL) && number_of(port, &number) &&
-           redis_told_host(name->text, number, asked, host) == 0;
+           redis_named_host(name->text, number, asked, host) == 0;
 }
 
 /* Fails with what the server said, if it said an error, else with `what` it should have been. */

@@ -167,10 +167,11 @@ static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t
     if (!is_sentinel(refresh)) {
         slots_replied(refresh, nodes, count);
     } else if (refresh->replies++ == 0) {
-        if (redis_master_read(&refresh->told, &refresh->asked, nodes, count, &reason) != 0)
+        if (redis_master_read(&refresh->master, &refresh->asked, nodes, count, &reason) != 0)
             refresh_give_up(refresh, reason.text);
     } else {
-        redis_client_apply_master(refresh->client, &refresh->told, redis_epoch_read(nodes, count));
+        redis_client_apply_master(refresh->client, &refresh->master,
+                                  redis_epoch_read(nodes, count));
         if (refresh->state == REDIS_REFRESH_ASKING)
             refresh_rest(refresh);
     }

@@ -39,7 +39,7 @@ struct redis_topology_refresh {
     uint32_t rounds;  /* in a row that failed */
     uint32_t answers; /* on this connection */
     uint64_t started_ms;
-    struct redis_host asked, told;
+    struct redis_host asked, master;
     char address[REDIS_ADDRESS_MAX], why[WEIR_REASON_MAX]; /* of the last failure */
     uint64_t epoch;
     struct redis_connection *connection;

@@ -203,7 +203,7 @@ local function tell(c)
     return part .. (c.kept and pack('<d', c.kept) or string.sub(checks[c.place], -24, -17))
 end
 
--- Every check is a request of its own, told before the next may change the same state.
+-- Every check is a request of its own, answered before the next may change the same state.
 local function run_each()
     local allowing, denying = 0, 0
     for i = 1, count do

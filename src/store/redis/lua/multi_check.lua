@@ -41,7 +41,7 @@ if action >= 3 then
                 call('SET', keys[i], states[i], 'KEEPTTL')
                 parts[i + 1], marks[i] = afters[i], '\1'
             elseif fresh then
-                if told then fresh = (clock[1] + 3600) * 1000000 end
+                if given then fresh = (clock[1] + 3600) * 1000000 end
                 fresh = (fresh - fresh % 1000) / 1000 .. ''
                 if offsets[i] then
                     call('SETRANGE', keys[i], '0', heads[i])

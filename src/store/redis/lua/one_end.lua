@@ -5,7 +5,7 @@ if plain then
         call('SET', key, state, 'KEEPTTL')
         return after
     end
-    if told then fresh = (clock[1] + 3600) * 1000000 end
+    if given then fresh = (clock[1] + 3600) * 1000000 end
     fresh = (fresh - fresh % 1000) / 1000 .. ''
     if offset then
         call('SETRANGE', key, '0', head)

@@ -13,9 +13,9 @@ local function fetch(name)
 end
 
 -- Every key expires when its state is fresh (a whole microsecond), rounded up to a millisecond. A
--- time that a test has told says nothing about the server's clock: such keys stay for an hour.
+-- time that a test has set says nothing about the server's clock: such keys stay for an hour.
 local function store(name, s, fresh)
-    if told then
+    if given then
         fresh = (clock[1] + 3600) * 1000000
     elseif fresh <= now then
         return call('DEL', name)

@@ -176,7 +176,7 @@ local function write()
     if dirty then store(key, c.state.save(c)) end
     if #dead > 0 then call('HDEL', KEYS[2], _G.unpack(dead)) end
     local stop = math.max(last_end, end_of(mine)) + KEEP
-    if told then stop = (clock[1] + 3600) * 1000000 end
+    if given then stop = (clock[1] + 3600) * 1000000 end
     call('PEXPIREAT', KEYS[2], string.format('%.0f', math.ceil(stop / 1000)))
 end
 

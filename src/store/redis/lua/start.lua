@@ -12,9 +12,9 @@
 -- Nothing is written before everything is read and tested, and only a script's first write can
 -- fail (out of memory, read-only, no disk): so all is written or nothing is.
 local call, pack, unpack, checks, key = redis.call, struct.pack, struct.unpack, ARGV, KEYS[1]
-local clock, told = call('TIME'), ARGV[#KEYS + 2]
+local clock, given = call('TIME'), ARGV[#KEYS + 2]
 -- 2^50 us, the year 2005: buckets count from there.
 local EPOCH = 1125899906842624
 -- What a reservation's record begins with.
 local RESERVED = '\235'
-local now = told and told + 0 or clock[1] * 1000000 + clock[2]
+local now = given and given + 0 or clock[1] * 1000000 + clock[2]

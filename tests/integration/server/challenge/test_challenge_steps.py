@@ -48,16 +48,16 @@ def by_ext_authz(weir, fields):
     with Stub(weir.grpc_address) as stub:
         answer = stub.call("AuthCheck", asked)
     allowed = answer.HasField("ok_response")
-    told = answer.ok_response if allowed else answer.denied_response
-    actions = [one.header.value for one in told.headers if one.header.key == "X-Weir-Action"]
+    result = answer.ok_response if allowed else answer.denied_response
+    actions = [one.header.value for one in result.headers if one.header.key == "X-Weir-Action"]
     if allowed:
-        to_client = [one.header.value for one in told.response_headers_to_add
+        to_client = [one.header.value for one in result.response_headers_to_add
                      if one.header.key == "X-Weir-Action"]
         assert to_client == actions
         removed = {"X-Weir-Lease", "X-Weir-Delay-Ms"} | (set() if actions else {"X-Weir-Action"})
-        assert set(told.headers_to_remove) == removed
+        assert set(result.headers_to_remove) == removed
     else:
-        assert told.status.code == 429
+        assert result.status.code == 429
     return allowed, (actions or ["none"])[0]
 
 
@@ -65,8 +65,8 @@ def by_redis(weir, fields):
     pairs = [part for name, value in fields.items() for part in (f"header.{name.lower()}", value)]
     with Redis(weir.front_address("redis")) as client:
         flat = client.ask("WEIR.CHECK", "ip", ADDRESS, *pairs)
-    told = dict(zip(flat[::2], flat[1::2]))
-    return told["allowed"] == 1, told.get("action", "none")
+    result = dict(zip(flat[::2], flat[1::2]))
+    return result["allowed"] == 1, result.get("action", "none")
 
 
 @pytest.mark.parametrize("ask", [by_auth, by_check, by_ext_authz, by_redis])

@@ -148,7 +148,7 @@ def test_a_descriptor_meets_its_limit(service, stub, number, domain, descriptor,
         assert counts["total_hits"] >= 1 and counts["within_limit"] == counts["total_hits"]
 
 
-def test_names_of_limits_and_unknown_domains_are_told(service, stub):
+def test_names_of_limits_and_unknown_domains_are_reported(service, stub):
     answer = ask(stub, "test-domain", "key4=other")  # 12
     assert answer.statuses[0].current_limit.name == "key4_rate_limit"
     before = service.stats().get("ratelimit.service.rate_limit.nowhere.domain_not_found", 0)  # 1
@@ -399,10 +399,10 @@ def test_modes_and_headers_and_metadata_for_the_whole_service(tmp_path):
         first = ask(stub, "modes", "a=1", "b=1", hits_addend=1)
         assert headers(first)[:2] == [("RateLimit-Limit", "1"), ("RateLimit-Remaining", "0")]
         assert headers(first)[2][0] == "RateLimit-Reset" and 1 <= int(headers(first)[2][1]) <= 3600
-        told = metadata(first)
-        assert told["domain"] == "modes" and told["hitsAddend"] == 1
-        assert [one["entries"] for one in told["descriptors"]] == [["a=1"], ["b=1"]]
-        assert told["metadata"] == {"name": "service_1", "x": {"p": 1, "q": True},  # 89
+        result = metadata(first)
+        assert result["domain"] == "modes" and result["hitsAddend"] == 1
+        assert [one["entries"] for one in result["descriptors"]] == [["a=1"], ["b=1"]]
+        assert result["metadata"] == {"name": "service_1", "x": {"p": 1, "q": True},  # 89
                                     "l": [1, None, "s"]}
         assert metadata(ask(stub, "modes", "d=1"))["metadata"] == {"kept": "yes"}
         second = ask(stub, "modes", "a=1", "b=2")

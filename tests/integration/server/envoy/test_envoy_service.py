@@ -268,11 +268,11 @@ def test_a_mark_is_in_both_directions_of_both_protocols(tmp_path):
     with Service(tmp_path, {"a.yaml": marked}) as service, service.stub() as stub:
         answers = [ask(stub, "d", "a=x") for _ in range(3)]
         replies = [service.json("d", [("a", "y")]).json for _ in range(3)]
-    told_by_call = [([(one.key, one.value) for one in answer.response_headers_to_add],
+    by_call = [([(one.key, one.value) for one in answer.response_headers_to_add],
                      [(one.key, one.value) for one in answer.request_headers_to_add])
                     for answer in answers]
     mark, reject = [("X-Weir-Action", "mark")], [("X-Weir-Action", "reject")]
-    assert told_by_call == [([], []), (mark, mark), (reject, [])]
+    assert by_call == [([], []), (mark, mark), (reject, [])]
     assert [reply["overallCode"] for reply in replies] == ["OK", "OK", "OVER_LIMIT"]
     assert [[[(one["key"], one["value"]) for one in reply.get(name, [])]
              for name in ("responseHeadersToAdd", "requestHeadersToAdd")]

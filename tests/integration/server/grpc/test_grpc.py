@@ -54,7 +54,7 @@ def assert_unharmed(weir):
 
 # --- Calls ---------------------------------------------------------------------------------------
 
-def test_health_is_told_for_the_server_and_for_its_services(stub):
+def test_health_is_reported_for_the_server_and_for_its_services(stub):
     assert stub.health() == SERVING
     assert stub.health(f"{wire.HEALTH}.Health") == SERVING
     assert status_of(lambda: stub.health("nobody")) == (grpc.StatusCode.NOT_FOUND,
@@ -241,7 +241,7 @@ def calls(weir, code, method="health_check"):
     return weir.metrics().get(f'weir_grpc_calls_total{{method="{method}",code="{code}"}}', 0)
 
 
-def test_bad_requests_are_told_and_leave_the_connection(weir):
+def test_bad_requests_are_reported_and_leave_the_connection(weir):
     cases = [(frame(DATA, END_STREAM, 1, b""), 12),
              (frame(DATA, END_STREAM, 1, prefixed(b"")[:3]), 13),
              (frame(DATA, END_STREAM, 1, b"\x02" + bytes(4)), 13),

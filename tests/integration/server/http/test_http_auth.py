@@ -185,7 +185,7 @@ def test_a_malformed_path_is_400_and_head_gets_no_body(weir):
         assert client.auth("/").status == 200
 
 
-def test_a_lease_is_told_in_a_field(weir):
+def test_a_lease_is_reported_in_a_field(weir):
     with weir.client() as client:
         first = client.auth("/slots")
         assert first.status == 200

@@ -82,7 +82,7 @@ def test_a_dry_run_tells_the_verdict_and_charges_nothing(weir):
     assert weir.check(path="/x", ip="192.0.2.5", dry_run=True).status == 429
 
 
-def test_waiting_as_told_works(tmp_path):
+def test_waiting_as_long_as_stated_works(tmp_path):
     limit = {"name": "quick", "key": [], "algorithm": "gcra", "rate": "2/s", "burst": 1}
     with Weir(tmp_path, rules_of(limit)) as weir, weir.client() as client:
         asked = time.monotonic()

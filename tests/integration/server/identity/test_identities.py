@@ -225,7 +225,7 @@ def test_overrides_are_its_callers_whatever_its_plan(tmp_path, redis):
         wait_until(lambda: weir.remaining("alices", cost=0) == 7)
 
 
-def test_what_is_wrong_is_told_once_and_what_is_good_is_used(tmp_path, redis):
+def test_what_is_wrong_is_reported_once_and_what_is_good_is_used(tmp_path, redis):
     put(redis, "typo", user="alice", plan="pro", **{"limit.apy": "7/30d", "limit.dear": "lots"})
     put(redis, "plan", user="bob", plan="gold")
     put(redis, "anonymous", org="acme")

@@ -226,11 +226,11 @@ def test_explain_tells_what_a_token_is(issuer, tmp_path):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    told = explain(issuer.token(claims_of("alice", plan="pro")))
-    assert re.search(r"^user alice$", told, re.M) and re.search(r"^token valid$", told, re.M)
-    assert "9 of 9 remaining" in told
-    told = explain(issuer.token(claims_of("alice", life=-5)))
-    assert "alice" not in told and re.search(r"^token refused: expired$", told, re.M)
+    seen = explain(issuer.token(claims_of("alice", plan="pro")))
+    assert re.search(r"^user alice$", seen, re.M) and re.search(r"^token valid$", seen, re.M)
+    assert "9 of 9 remaining" in seen
+    seen = explain(issuer.token(claims_of("alice", life=-5)))
+    assert "alice" not in seen and re.search(r"^token refused: expired$", seen, re.M)
     assert "token refused: malformed" in explain("x")
     assert "token" not in run_weir("explain", "--config", config, "--ip", "192.0.2.1").stdout
 

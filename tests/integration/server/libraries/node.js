@@ -67,8 +67,8 @@ async function main() {
   const all = await Promise.all(each.flatMap(
     (one) => Array.from({ length: CALLS }, () => one.admits("many"))));
   for (const client of clients) client.disconnect();
-  const told = (value) => (value === undefined ? null : value);
-  console.log(JSON.stringify({ steps: steps.map(told), admitted: all.filter(Boolean).length }));
+  const reply = (value) => (value === undefined ? null : value);
+  console.log(JSON.stringify({ steps: steps.map(reply), admitted: all.filter(Boolean).length }));
 }
 
 main().catch((error) => {

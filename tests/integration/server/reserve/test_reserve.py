@@ -109,7 +109,7 @@ def test_a_true_cost_above_is_charged_down_to_the_floor_of_debt(weir):
     assert used(weir, "192.0.2.4") == [100, 1000]
 
 
-def test_settling_twice_is_done_once_and_told(weir):
+def test_settling_twice_is_done_once_and_reported(weir):
     token = reserve(weir, "192.0.2.5", 40)
     settle(weir, token, cost=10)
     for truth in ({"cost": 10}, {"cost": 0}, {"cost": 99}, {"status": 503}):
@@ -235,7 +235,7 @@ def test_after_a_reload_it_is_settled_where_the_limit_is_the_same_or_converts(tm
         assert answer["gone"] == 2 and answer["limits"] == []
 
 
-def test_of_several_rates_each_is_settled_and_the_tightest_told(tmp_path):
+def test_of_several_rates_each_is_settled_and_the_tightest_reported(tmp_path):
     both = {"name": "both", "key": ["client.ip"], "algorithm": "fixed_window",
             "rate": ["50/30d", "1000/300d"], "refund_on": ["5xx"], "refund_cap": "50%"}
     with Weir(tmp_path, rules_of(both)) as weir:
@@ -445,7 +445,7 @@ def test_in_a_replay_outcomes_give_back_in_virtual_time(tmp_path):
     assert remaining == [7, 7, 7, 5, 5, 5, 10]
 
 
-def test_what_a_request_costs_is_told(tmp_path):
+def test_what_a_request_costs_is_reported(tmp_path):
     limit = {**DAILY, "cost": 2}
     with Weir(tmp_path, rules_of(limit, server={"headers": ["x-delta", "cost"]})) as weir:
         reply = weir.check(ip="192.0.2.1", cost=3)

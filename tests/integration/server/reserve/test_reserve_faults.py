@@ -136,7 +136,7 @@ def settle_again(weir, books):
 
 
 def used(weir):
-    """As told by a dry run, once the store answers."""
+    """As a dry run answers, once the store answers."""
     reply = wait_until(lambda: next(
         (reply for reply in [weir.check(ip="192.0.2.1", dry_run=True, cost=0)]
          if reply.status == 200), None), what="an answer by the store")

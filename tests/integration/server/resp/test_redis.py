@@ -232,7 +232,7 @@ def test_the_rules_decide_for_both_protocols(tmp_path):
 
 
 def test_a_bucket_refills_while_time_goes_by(weir):
-    """One in two seconds: waiting as told is enough."""
+    """One in two seconds: waiting for that long is enough."""
     with weir.redis() as client:
         wait_until(lambda: [client.ask("GCRA", "time", 0, 1, 2)[0] for _ in range(2)] == [0, 1],
                    what="two calls within two seconds")

@@ -132,7 +132,7 @@ def test_a_planned_failover_loses_nothing(tmp_path, cluster):
 
 
 @pytest.mark.parametrize("mode", ["exact", "leased"])
-def test_a_master_that_dies_under_load_costs_at_most_what_it_had_not_told(tmp_path, cluster, mode):
+def test_a_master_that_dies_under_load_costs_at_most_what_it_had_not_reported(tmp_path, cluster, mode):
     """Redis answers before its replica has the write: what was admitted in the last moments may be
     admitted again, and no more. The old master returns as a replica for the next test."""
     master, _ = cluster.master_of("{foo}")

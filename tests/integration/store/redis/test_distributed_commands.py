@@ -66,12 +66,12 @@ def gone(pid):
 def assert_five_a_minute(address):
     """Five are admitted. On a machine that is busy Redis may answer too late (503), and such a check
     may have been charged or not."""
-    told = []
+    result = []
     with Client(address) as client:
-        wait_until(lambda: told.append(client.check(**LOGIN).status) or told[-1] == 429,
+        wait_until(lambda: result.append(client.check(**LOGIN).status) or result[-1] == 429,
                    what="a denial")
-    assert set(told) <= {200, 429, 503}
-    assert 5 - told.count(503) <= told.count(200) <= 5
+    assert set(result) <= {200, 429, 503}
+    assert 5 - result.count(503) <= result.count(200) <= 5
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])

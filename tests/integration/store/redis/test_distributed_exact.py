@@ -66,7 +66,7 @@ def test_the_clocks_of_the_nodes_do_differ(nodes):
     assert offsets == [1, -1, 0]
 
 
-def test_a_wrong_clock_is_told_beside_the_time_of_redis(nodes):
+def test_a_wrong_clock_is_reported_beside_the_time_of_redis(nodes):
     def offsets():
         return [round(weir.metrics()["weir_clock_offset_seconds"] / 3600) for weir in nodes.weirs]
 
@@ -126,9 +126,9 @@ def test_limits_of_one_request_are_charged_together_or_not_at_all(nodes):
     assert admitted(answers) == 150
     used = 0
     for i in range(4):
-        _, told = nodes.ask(i % 3, dry_run=True, kind="pair", user=f"user{i}")
-        used += 100 - told["pair-user"]["remaining"]
-        assert told["pair-all"]["remaining"] == 0
+        _, result = nodes.ask(i % 3, dry_run=True, kind="pair", user=f"user{i}")
+        used += 100 - result["pair-user"]["remaining"]
+        assert result["pair-all"]["remaining"] == 0
     assert used == 150
 
 
@@ -199,23 +199,23 @@ def fixture_modelled(tmp_path_factory, redis):
         yield nodes
 
 
-def judge(state, told, cost, sent, received, late):
+def judge(state, result, cost, sent, received, late):
     """One answer, which must be the model's at some time between sending and receiving. `late`: by
     how many milliseconds the model may have charged too early."""
     admits = state.admits(sent, cost)
     assert admits == state.admits(received, cost), "the test is slow"
-    assert told["allowed"] == admits
+    assert result["allowed"] == admits
     retry = None if admits else algorithms.retry_after(state, received, cost)
     if admits:
         state.charge(sent, cost)
     ends = [algorithms.remaining(state, t) for t in (sent, received)]
-    assert min(ends) <= told["remaining"] <= max(ends)
+    assert min(ends) <= result["remaining"] <= max(ends)
     if retry == algorithms.NEVER:
-        assert told["retry_after_ms"] is None
+        assert result["retry_after_ms"] is None
     elif not admits:
-        assert abs(told["retry_after_ms"] - retry // 10**6) <= late
+        assert abs(result["retry_after_ms"] - retry // 10**6) <= late
     reset = algorithms.reset_after(state, received) // 10**6
-    assert abs(told["reset_after_ms"] - reset) <= late
+    assert abs(result["reset_after_ms"] - reset) <= late
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -237,11 +237,11 @@ def test_random_requests_are_decided_as_the_model_decides(modelled, kind):
             took = (received - sent) // 10**6
             late = BOTH + slowest + took
             slowest = max(slowest, took)
-            (told,) = (limit for limit in reply.json["limits"] if limit["name"] == name)
+            (result,) = (limit for limit in reply.json["limits"] if limit["name"] == name)
             try:
-                judge(state, told, cost, sent, received, late)
+                judge(state, result, cost, sent, received, late)
             except AssertionError as error:
-                raise AssertionError(f"step {step}: cost {cost}: {told}: {error}") from error
+                raise AssertionError(f"step {step}: cost {cost}: {result}: {error}") from error
 
 
 @pytest.mark.parametrize("seed", range(20, 23))
@@ -297,8 +297,8 @@ ACL = ("~weir:*", "-@all", "+evalsha", "+script|load", "+time", "+get", "+set", 
 
 def decides(nodes):
     """Whether what it counts is what Redis keeps."""
-    allowed, told = nodes.ask(0, user="reached")
-    return allowed and told["budget"]["remaining"] == 299
+    allowed, result = nodes.ask(0, user="reached")
+    return allowed and result["budget"]["remaining"] == 299
 
 
 def test_a_unix_socket_will_do(tmp_path, redis):
@@ -391,9 +391,9 @@ def test_a_candidate_is_compared_with_what_its_limit_says_now(tmp_path, redis):
          "candidate": {"rate": "4/300d"}}, redis={"prefix": "candidate:"})
     with Nodes(tmp_path, 1, rules) as nodes, nodes[0].client() as client:
         for org in range(orgs):
-            told = [client.post("/v1/check", {"attributes": {"user": f"{user}{org}", "org": f"{org}"}})
+            result = [client.post("/v1/check", {"attributes": {"user": f"{user}{org}", "org": f"{org}"}})
                     .status for user in "aaabba"]
-            assert told == [200, 200, 429, 200, 200, 429]
+            assert result == [200, 200, 429, 200, 200, 429]
         wait_until(lambda: nodes.metric("weir_candidate_total") == 6 * orgs, what="all trials")
         outcomes = {name: value for name, value in nodes[0].metrics().items()
                     if name.startswith("weir_candidate_total") and value > 0}

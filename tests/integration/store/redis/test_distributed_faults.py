@@ -2,7 +2,7 @@
 """Every way in which Redis or the way to it fails, under load, with three weir nodes.
 
 In each: answers keep coming while it lasts, as on_store_error says; nobody passes the bound; the
-nodes are back after the fault's end without being told; their memory has not grown. A fault lasts
+nodes are back after the fault's end without being result; their memory has not grown. A fault lasts
 until every client has got so many answers in it: where one waited for the store, none would come.
 How late they are, and how long recovery takes, bench/faults measures with the same scenes.
 
@@ -290,7 +290,7 @@ def test_a_fault_is_survived(tmp_path, fault):
         assert grown[-1] <= GROWTH, f"grows each time: {grown}"
 
 
-def test_recovery_is_told_once_and_seen_by_operators(tmp_path):
+def test_recovery_is_reported_once_and_seen_by_operators(tmp_path):
     """One line a change of state, /readyz and the metrics: an operator sees what happens."""
     with Scene(tmp_path) as scene:
         node = scene.nodes[0]

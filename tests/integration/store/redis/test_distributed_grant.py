@@ -52,8 +52,8 @@ def forget(weir, limit, user):
 
 
 def used(nodes, user, node=0):
-    _, told = nodes.ask(node, cost=0, dry_run=True, user=user)
-    return [told[name]["limit"] - told[name]["remaining"] for name in told]
+    _, result = nodes.ask(node, cost=0, dry_run=True, user=user)
+    return [result[name]["limit"] - result[name]["remaining"] for name in result]
 
 
 @pytest.mark.parametrize("node", [0, 1], ids=["a right clock", "a wrong clock"])
@@ -63,8 +63,8 @@ def test_a_grant_at_one_node_is_seen_by_the_other(nodes, node):
     nodes.ask(0, cost=80, user=user)
     for name in NAMES:
         done = grant(nodes[node], name, user, 30)
-        told = "70 of 120" if name == "month" else "50 of 100"
-        assert (done.returncode, done.stdout) == (0, f"{name}: {told} remain\n"), done.stderr
+        result = "70 of 120" if name == "month" else "50 of 100"
+        assert (done.returncode, done.stdout) == (0, f"{name}: {result} remain\n"), done.stderr
     assert used(nodes, user, 1 - node) == [50] * 5
     for name in NAMES:
         assert grant(nodes[node], name, user, 1000).returncode == 0

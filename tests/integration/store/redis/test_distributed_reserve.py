@@ -66,8 +66,8 @@ def redis_address(node):
 
 
 def used(nodes, user, node=0):
-    _, told = nodes.ask(node, cost=0, dry_run=True, user=user)
-    return [limit["limit"] - limit["remaining"] for limit in told.values()]
+    _, result = nodes.ask(node, cost=0, dry_run=True, user=user)
+    return [limit["limit"] - limit["remaining"] for limit in result.values()]
 
 
 def test_a_token_is_settled_at_every_node_and_once(nodes):
@@ -98,11 +98,11 @@ def test_a_cap_that_is_used_up_keeps_no_other_limit_from_giving_back(tmp_path, r
         if shared else rules_of(*limits)
     with Weir(tmp_path, rules) as weir:
         wait_until(lambda: weir.check(attributes={"user": "x"}).status == 200, what="the store")
-        told = [settle(weir, reserve(weir, "caps", 6), status=500) for _ in range(3)]
-        names = [[limit["name"] for limit in answer["limits"]] for answer in told]
+        result = [settle(weir, reserve(weir, "caps", 6), status=500) for _ in range(3)]
+        names = [[limit["name"] for limit in answer["limits"]] for answer in result]
         # 10 of tight; of the rates 1000 and 10: only all of them or none
         assert names == [["tight", "wide", "rates"], ["wide"], ["wide"]]
-        assert [answer["capped"] for answer in told] == [False, True, True]
+        assert [answer["capped"] for answer in result] == [False, True, True]
         left = weir.check(attributes={"user": "caps"}, cost=0, dry_run=True).json["limits"]
         assert [limit["limit"] - limit["remaining"] for limit in left] == [12, 0, 12, 18]
         for token in [reserve(weir, "caps", 6)]:
@@ -132,7 +132,7 @@ def test_its_maker_gives_back_at_the_end_of_its_life_what_nobody_has_settled(nod
 
 def test_settlements_that_race_with_the_end_of_their_life_are_one_of_both(nodes):
     tokens = [reserve(nodes[i % 3], "race", 3, life=1) for i in range(60)]
-    told, gate = {}, threading.Barrier(2)
+    result, gate = {}, threading.Barrier(2)
 
     def work(shift):
         """All three nodes, again and again, until it is done or too late."""
@@ -144,7 +144,7 @@ def test_settlements_that_race_with_the_end_of_their_life_are_one_of_both(nodes)
                     reply = client.post("/v1/settle", {"reservation": token, "cost": 1})
                     assert reply.status in (200, 409), reply.body
                     if reply.status == 200 and not reply.json["repeated"]:
-                        told[token] = told.get(token, 0) + 1
+                        result[token] = result.get(token, 0) + 1
 
     # A third is left to end by itself, and the last ones are settled as their lives end.
     wait_until(lambda: used(nodes, "race")[0] < 180, what="the first release")
@@ -153,8 +153,8 @@ def test_settlements_that_race_with_the_end_of_their_life_are_one_of_both(nodes)
         thread.start()
     for thread in threads:
         thread.join()
-    wait_until(lambda: used(nodes, "race", 1) == [len(told)] * 3, what="all other releases")
-    assert set(told.values()) <= {1}
+    wait_until(lambda: used(nodes, "race", 1) == [len(result)] * 3, what="all other releases")
+    assert set(result.values()) <= {1}
 
 
 def reset_while_redis_thinks(redis, nodes, front, user, count):
@@ -264,11 +264,11 @@ def test_in_random_orders_nothing_is_gained_and_nothing_leaks(nodes):
 def test_true_costs_above_the_estimate_stop_at_one_floor_of_debt_together(nodes):
     """Whichever nodes settle, and at one time: 1,500 tokens at most, of a day 10,000, of the log 10,000."""
     tokens = [reserve(nodes[i % 3], "debts", 10) for i in range(12)]
-    told, gate = [], threading.Barrier(4)
+    result, gate = [], threading.Barrier(4)
 
     def work(shift):
         gate.wait()
-        told.extend(settle(nodes[(shift + i) % 3], token, cost=1010)
+        result.extend(settle(nodes[(shift + i) % 3], token, cost=1010)
                     for i, token in enumerate(tokens[shift::4]))
 
     threads = [threading.Thread(target=work, args=(shift,)) for shift in range(4)]
@@ -276,8 +276,8 @@ def test_true_costs_above_the_estimate_stop_at_one_floor_of_debt_together(nodes)
         thread.start()
     for thread in threads:
         thread.join()
-    charged = [sum(answer["limits"][i]["charged"] for answer in told) for i in range(3)]
-    dropped = [sum(answer["limits"][i]["dropped"] for answer in told) for i in range(3)]
+    charged = [sum(answer["limits"][i]["charged"] for answer in result) for i in range(3)]
+    dropped = [sum(answer["limits"][i]["dropped"] for answer in result) for i in range(3)]
     assert charged == [1500 - 120, 10000 - 120, 10000 - 120]
     assert [sum(pair) for pair in zip(charged, dropped)] == [12000] * 3
 
@@ -309,7 +309,7 @@ def test_another_secret_is_taken_and_what_was_signed_with_the_old_is_still_good(
         assert post(nodes[1], "/v1/settle", reservation=forged, cost=0).status == 400
 
 
-def test_a_secret_that_is_none_is_told_and_tokens_are_good_at_their_maker(tmp_path, redis):
+def test_a_secret_that_is_none_is_reported_and_tokens_are_good_at_their_maker(tmp_path, redis):
     redis.ask("SET", "short:secret", "hello")
     rules = shared_rules(redis.url, *ALL, store=CLOSED, redis={"prefix": "short:"})
     with Nodes(tmp_path, 2, rules) as nodes:
@@ -334,8 +334,8 @@ def test_in_a_cluster_a_token_is_good_at_every_node(tmp_path):
                 answer = settle(nodes[1], token, cost=5)
                 assert [limit["refunded"] for limit in answer["limits"]] == [15] * 4
                 assert settle(nodes[0], token, cost=0)["repeated"] is True
-                _, told = nodes.ask(0, cost=0, dry_run=True, **user)
-                assert [limit["limit"] - limit["remaining"] for limit in told.values()] == [5] * 4
+                _, result = nodes.ask(0, cost=0, dry_run=True, **user)
+                assert [limit["limit"] - limit["remaining"] for limit in result.values()] == [5] * 4
 
 
 def test_what_a_server_of_a_cluster_has_not_charged_is_charged_by_a_repeat(tmp_path):
@@ -369,5 +369,5 @@ def records(cluster):
 
 
 def used_by(nodes, attributes):
-    _, told = nodes.ask(0, cost=0, dry_run=True, **attributes)
-    return [limit["limit"] - limit["remaining"] for limit in told.values()]
+    _, result = nodes.ask(0, cost=0, dry_run=True, **attributes)
+    return [limit["limit"] - limit["remaining"] for limit in result.values()]

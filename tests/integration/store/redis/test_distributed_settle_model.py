@@ -116,8 +116,8 @@ class Run:
                        what="the end of a later one")
 
     def used(self, **attributes):
-        _, told = self.nodes.ask(0, cost=0, dry_run=True, **attributes)
-        return {name: limit["limit"] - limit["remaining"] for name, limit in told.items()}
+        _, result = self.nodes.ask(0, cost=0, dry_run=True, **attributes)
+        return {name: limit["limit"] - limit["remaining"] for name, limit in result.items()}
 
 
 def start_server(folder, kind):

@@ -82,10 +82,10 @@ def test_strikes_on_two_nodes_count_together_and_the_move_counts_on_both(pair):
     wait_until(lambda: moves(a, b) == 1, what="a move")
     for node in pair:
         wait_until(lambda: node.level("eve") == "warned", what="the move on a node")
-        told = node.shown("eve")
-        assert told["penalties"][0]["step"] == 1
-        assert [move["level"] for move in told["moves"]] == ["warned"]
-        assert told["moves"][0]["by"] == "penalty brute-force"
+        result = node.shown("eve")
+        assert result["penalties"][0]["step"] == 1
+        assert [move["level"] for move in result["moves"]] == ["warned"]
+        assert result["moves"][0]["by"] == "penalty brute-force"
 
 
 def test_a_suspension_is_in_force_on_both_and_outlives_both(pair):

@@ -38,7 +38,7 @@ def redis_of(weir):
 
 
 @pytest.mark.parametrize("failure, without", [("closed", 503), ("open", 200), ("local", 200)])
-def test_ready_without_its_store_is_who_can_decide_as_told(tmp_path, redis, failure, without):
+def test_ready_without_its_store_is_who_can_decide_as_reported(tmp_path, redis, failure, without):
     rules = shared_rules(redis.url, {**LIMIT, "on_store_error": failure}, nodes=2, deadline="20ms")
     with Weir(tmp_path, rules, "--workers", "2", "--grpc", "127.0.0.1:0") as weir, \
             Stub(weir.grpc_address) as stub:

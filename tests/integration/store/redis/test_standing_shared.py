@@ -298,8 +298,8 @@ class Model:
     def in_force(self, node, now):
         for (kind, value), (level, until) in self.entries.items():
             if kind == "client.ip" and until > now + 60:
-                told = node.level_now(ip=value.partition("/")[0])
-                if told != (level if level in ("suspended", "revoked") else None):
+                result = node.level_now(ip=value.partition("/")[0])
+                if result != (level if level in ("suspended", "revoked") else None):
                     return False
         return True
 

@@ -38,10 +38,10 @@ static int compare(const void *a, const void *b)
 }
 
 /* Never less than the value, and at most 1/128 more. */
-static void assert_near(uint64_t told, uint64_t value)
+static void assert_near(uint64_t result, uint64_t value)
 {
-    assert_true(told >= value);
-    assert_true(told - value <= value / 128);
+    assert_true(result >= value);
+    assert_true(result - value <= value / 128);
 }
 
 static void an_empty_histogram_tells_zero(void **state)
@@ -61,7 +61,7 @@ static void small_values_are_exact(void **state)
     assert_int_equal(histogram.max, 255);
 }
 
-static void every_value_is_told_within_its_bound(void **state)
+static void every_value_is_reported_within_its_bound(void **state)
 {
     for (unsigned bit = 0; bit < 64; bit++) {
         for (int64_t off = -2; off <= 2; off++) {
@@ -173,7 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(an_empty_histogram_tells_zero),
         CASE(small_values_are_exact),
-        CASE(every_value_is_told_within_its_bound),
+        CASE(every_value_is_reported_within_its_bound),
         CASE(quantiles_agree_with_a_sorted_list),
         CASE(no_quantile_passes_the_maximum),
         CASE(two_histograms_add_up),

@@ -61,7 +61,7 @@ static void other_commands_are_never_denied(void **state)
     assert_verdict(BENCH_RESP, "CL.THROTTLE", "*0\r\n", BENCH_DONE);
 }
 
-static void a_denial_may_be_told_of_any_command(void **state)
+static void a_denial_may_be_reported_of_any_command(void **state)
 {
     struct bench_denial denial;
     struct bench_reply reply;
@@ -123,7 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_of_limiters_say_what_a_denial_is),
         cmocka_unit_test(other_commands_are_never_denied),
-        cmocka_unit_test(a_denial_may_be_told_of_any_command),
+        cmocka_unit_test(a_denial_may_be_reported_of_any_command),
         cmocka_unit_test(errors_are_failures_with_their_text),
         cmocka_unit_test(http_denies_with_429),
         cmocka_unit_test(what_is_no_reply_is_an_error),

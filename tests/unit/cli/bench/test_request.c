@@ -95,7 +95,7 @@ static void requests_are_bounded(void **state)
     free(line);
 }
 
-static void no_memory_is_told(void **state)
+static void no_memory_is_reported(void **state)
 {
     struct bench_request request;
     failing_memory_after(0);
@@ -113,7 +113,7 @@ int main(void)
         cmocka_unit_test(an_http_request_has_host_and_length),
         cmocka_unit_test(what_is_no_request_is_refused),
         cmocka_unit_test(requests_are_bounded),
-        cmocka_unit_test(no_memory_is_told),
+        cmocka_unit_test(no_memory_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

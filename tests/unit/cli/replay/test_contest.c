@@ -130,7 +130,7 @@ static void a_rate_beyond_the_windows_range_is_left_to_the_buckets(void **state)
     replay_contest_close(contest);
 }
 
-static void running_out_of_memory_is_told_at_each_allocation(void **state)
+static void running_out_of_memory_is_reported_at_each_allocation(void **state)
 {
     struct weir_limit limit;
     const struct weir_limit_spec spec = {
@@ -161,7 +161,7 @@ int main(void)
         cmocka_unit_test(a_limit_that_is_none_of_the_usual_ones_competes_too),
         cmocka_unit_test(a_window_that_60_does_not_divide_gets_fewer_segments),
         cmocka_unit_test(a_rate_beyond_the_windows_range_is_left_to_the_buckets),
-        cmocka_unit_test(running_out_of_memory_is_told_at_each_allocation),
+        cmocka_unit_test(running_out_of_memory_is_reported_at_each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static void times_are_utc_up_to_the_end_of_the_range(void **state)
     assert_string_equal(replay_time_text((UINT64_C(1) << 62) - 1, text), "2116-02-20 23:53:38");
 }
 
-static void losses_are_told_when_there_are_any_and_only_then(void **state)
+static void losses_are_reported_when_there_are_any_and_only_then(void **state)
 {
     char printed[512] = {0};
     FILE *out = fmemopen(printed, sizeof printed, "w");
@@ -62,7 +62,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_duration_is_exact_in_the_largest_unit_that_fits),
         cmocka_unit_test(times_are_utc_up_to_the_end_of_the_range),
-        cmocka_unit_test(losses_are_told_when_there_are_any_and_only_then),
+        cmocka_unit_test(losses_are_reported_when_there_are_any_and_only_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ static void ten_thousand_keys_are_counted_exactly(void **state)
     replay_tally_close(tally);
 }
 
-static void running_out_of_memory_is_told_at_each_allocation(void **state)
+static void running_out_of_memory_is_reported_at_each_allocation(void **state)
 {
     int refusals = 0;
     for (long successes = 0;; successes++) {
@@ -118,7 +118,7 @@ int main(void)
         cmocka_unit_test(requests_denials_and_keys_are_counted_for_each_limit),
         cmocka_unit_test(the_most_denied_come_first_and_ties_in_the_order_of_their_text),
         cmocka_unit_test(ten_thousand_keys_are_counted_exactly),
-        cmocka_unit_test(running_out_of_memory_is_told_at_each_allocation),
+        cmocka_unit_test(running_out_of_memory_is_reported_at_each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,7 @@ static void a_sample_is_the_same_in_whatever_order_keys_come(void **state)
     assert_in_range(counts[0], MAX / 2, MAX);
 }
 
-static void routes_are_told_apart_and_sorted(void **state)
+static void routes_are_reported_apart_and_sorted(void **state)
 {
     struct suggest_demand *demand = suggest_demand_open(1000);
     const struct suggest_key *key;
@@ -166,7 +166,7 @@ int main(void)
         cmocka_unit_test(the_most_is_the_smallest_limit_that_denies_nothing),
         cmocka_unit_test(counts_stop_at_their_largest),
         cmocka_unit_test(a_sample_is_the_same_in_whatever_order_keys_come),
-        cmocka_unit_test(routes_are_told_apart_and_sorted),
+        cmocka_unit_test(routes_are_reported_apart_and_sorted),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

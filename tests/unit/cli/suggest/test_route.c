@@ -134,7 +134,7 @@ static void no_memory_is_no_routes(void **state)
     assert_true(failing_memory_stop());
 }
 
-static void static_files_are_told_by_their_extension(void **state)
+static void static_files_are_reported_by_their_extension(void **state)
 {
     static const struct {
         const char *method, *path;
@@ -161,7 +161,7 @@ static void static_files_are_told_by_their_extension(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(static_files_are_told_by_their_extension),
+        cmocka_unit_test(static_files_are_reported_by_their_extension),
         cmocka_unit_test_setup_teardown(names_of_things_become_ids, open_routes, close_routes),
         cmocka_unit_test_setup_teardown(a_route_is_found_again, open_routes, close_routes),
         cmocka_unit_test_setup_teardown(what_no_rule_could_match_has_no_route, open_routes,

@@ -6,7 +6,7 @@
 
 #define LIMIT(reject) "limits:\n- {name: a, key: [], rate: 9/s, reject: " reject "}\n"
 
-static void what_is_wrong_is_told(void **state)
+static void what_is_wrong_is_reported(void **state)
 {
     static const struct test_problem_case cases[] = {
         {LIMIT("429"), "2:41: `reject` must be a mapping, not a text\n"},
@@ -93,7 +93,7 @@ static void what_is_given_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(what_is_wrong_is_reported),
         cmocka_unit_test(variables_are_escaped_for_the_content_type),
         cmocka_unit_test(what_is_given_is_kept),
     };

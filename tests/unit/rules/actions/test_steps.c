@@ -10,7 +10,7 @@
 #define LIMIT(more) "limits:\n- {name: a, key: [], " more "}\n"
 #define LEASED "store: {redis: redis://127.0.0.1, on_store_error: open}\n"
 
-static void what_is_wrong_is_told(void **state)
+static void what_is_wrong_is_reported(void **state)
 {
     static const struct test_problem_case cases[] = {
         {LIMIT("rate: 9/s, steps: 80%"), "2:40: `steps` must be a list of 1 to 8 steps, as in [{ "
@@ -146,7 +146,7 @@ static void a_bucket_drains_to_the_step_and_not_a_nanosecond_longer(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(what_is_wrong_is_reported),
         cmocka_unit_test(a_file_without_steps_and_reject_does_not_act),
         cmocka_unit_test(steps_are_kept_in_order_and_a_shadow_limit_has_none),
         cmocka_unit_test(a_challenge_is_a_reserve_beside_other_scales),

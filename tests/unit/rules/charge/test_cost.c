@@ -109,7 +109,7 @@ static void every_rate_of_a_limit_is_charged_the_same(void **state)
     weir_rules_unref(rules);
 }
 
-static void problems_of_costs_are_told(void **state)
+static void problems_of_costs_are_reported(void **state)
 {
     static const char *const cases[][2] = {
         {"-1", "2:39: `cost` must be a whole number, not `-1`\n"},
@@ -148,7 +148,7 @@ int main(void)
         cmocka_unit_test(a_bad_value_is_refused_and_the_attribute_named),
         cmocka_unit_test(a_bad_value_may_count_as_the_default),
         cmocka_unit_test(every_rate_of_a_limit_is_charged_the_same),
-        cmocka_unit_test(problems_of_costs_are_told),
+        cmocka_unit_test(problems_of_costs_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static struct test_request *trusted(struct test_request *test)
     return test;
 }
 
-static void what_is_wrong_is_told(void **state)
+static void what_is_wrong_is_reported(void **state)
 {
     static const struct test_problem_case cases[] = {
         {LIMIT(", shed: {sheddable: 60%}"),
@@ -185,7 +185,7 @@ static void below_100_percent_nothing_is_borrowed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(what_is_wrong_is_reported),
         cmocka_unit_test(a_header_says_the_class_of_a_trusted_request_only),
         cmocka_unit_test(plans_are_classes),
         cmocka_unit_test(the_first_route_that_a_path_is_in_says_the_class),

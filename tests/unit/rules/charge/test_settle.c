@@ -7,7 +7,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define LIMIT(more) "limits:\n- {name: a, key: [], rate: 100/h" more "}\n"
 
-static void what_is_wrong_is_told(void **state)
+static void what_is_wrong_is_reported(void **state)
 {
     (void)state;
     test_refused(LIMIT(", refund_on: 99"),
@@ -130,7 +130,7 @@ static void a_limit_is_found_again_where_its_states_keep_their_meaning(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(what_is_wrong_is_reported),
         cmocka_unit_test(statuses_and_classes_give_back_and_others_do_not),
         cmocka_unit_test(a_record_outlives_every_settlement_of_its_reservation),
         cmocka_unit_test(the_record_of_a_short_life_is_short),

@@ -155,7 +155,7 @@ static void what_the_original_takes_too(void **state)
 }
 
 /* Defect 15 of the original: it says nothing of that. */
-static void keys_in_the_wrong_place_are_told(void **state)
+static void keys_in_the_wrong_place_are_reported(void **state)
 {
     (void)state;
     struct weir_envoy *envoy = envoy_load("domain: d\n"
@@ -322,7 +322,7 @@ int main(void)
         cmocka_unit_test(an_error_names_its_file_with_the_prefix),
         cmocka_unit_test(yaml_errors_come_before_those_of_limits),
         cmocka_unit_test(what_the_original_takes_too),
-        cmocka_unit_test(keys_in_the_wrong_place_are_told),
+        cmocka_unit_test(keys_in_the_wrong_place_are_reported),
         cmocka_unit_test(aliases_and_merges),
         cmocka_unit_test(hostile_aliases_are_refused),
         cmocka_unit_test(levels_that_are_too_deep_are_refused),

@@ -85,7 +85,7 @@ static void descriptors_meet_their_limits(void **state)
     envoy_stop(server);
 }
 
-static void entries_are_told_apart_as_they_stand(void **state)
+static void entries_are_reported_apart_as_they_stand(void **state)
 {
     (void)state;
     struct envoy_server *server = envoy_start(config_a, &envoy_defaults);
@@ -576,7 +576,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(descriptors_meet_their_limits),
-        cmocka_unit_test(entries_are_told_apart_as_they_stand),
+        cmocka_unit_test(entries_are_reported_apart_as_they_stand),
         cmocka_unit_test(an_override_needs_no_configuration),
         cmocka_unit_test(an_override_without_a_unit_is_an_error_of_that_call),
         cmocka_unit_test(domains_of_several_files_are_merged),

@@ -525,7 +525,7 @@ static const char *show_metadata(struct envoy_server *server)
     return server->text;
 }
 
-static void metadata_of_what_passed_is_told(void **state)
+static void metadata_of_what_passed_is_reported(void **state)
 {
     (void)state;
     const struct weir_envoy_options options = {.dynamic_metadata = true};
@@ -790,7 +790,7 @@ int main(void)
         cmocka_unit_test(a_limit_replaces_others_by_name),
         cmocka_unit_test(headers_tell_of_the_nearest_limit),
         cmocka_unit_test(a_mark_tells_the_upstream_and_the_client_from_its_percentage_on),
-        cmocka_unit_test(metadata_of_what_passed_is_told),
+        cmocka_unit_test(metadata_of_what_passed_is_reported),
         cmocka_unit_test(metadata_stays_where_metrics_have_values),
         cmocka_unit_test(unlimited_rules_are_counted),
         cmocka_unit_test(requests_that_are_refused),

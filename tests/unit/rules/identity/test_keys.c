@@ -93,7 +93,7 @@ static void api_keys_never_stand_in_texts(void **state)
     weir_rules_unref(rules);
 }
 
-static void broken_entries_are_told_with_their_lines(void **state)
+static void broken_entries_are_reported_with_their_lines(void **state)
 {
     expect_problems("alice-key: { user: alice }\n",
                     "1:1: not a SHA-256 (64 hexadecimal digits) of an API key\n");
@@ -117,7 +117,7 @@ static void broken_entries_are_told_with_their_lines(void **state)
                                    "parsing a flow node\n");
 }
 
-static void thousands_of_keys_are_told_apart(void **state)
+static void thousands_of_keys_are_reported_apart(void **state)
 {
     static char text[200000];
     size_t used = 0;
@@ -183,11 +183,11 @@ static const char plain_lines[] =
 
 static void plain_lines_mean_what_yaml_means(void **state)
 {
-    char told[1024];
-    tell(plain_lines, told);
-    assert_string_equal(told, "0\nuser alice org acme plan pro 0:5/1 1:1/1 2:1/1\n"
-                              "user b.o-b@example.com org  plan free 0:1/1\n"
-                              "user 0_c org acme plan max 0:7/1 1:3/1 1:100/60\n");
+    char result[1024];
+    tell(plain_lines, result);
+    assert_string_equal(result, "0\nuser alice org acme plan pro 0:5/1 1:1/1 2:1/1\n"
+                                "user b.o-b@example.com org  plan free 0:1/1\n"
+                                "user 0_c org acme plan max 0:7/1 1:3/1 1:100/60\n");
     static const char *const texts[] = {
         plain_lines,
         "",
@@ -247,15 +247,15 @@ static void plain_lines_mean_what_yaml_means(void **state)
 static void a_caller_in_a_long_comment_is_none(void **state)
 {
     static char text[3 * 16384];
-    char told[1024];
+    char result[1024];
     for (size_t before = 16380; before < 16390; before++) {
         memset(text, ' ', before);
         text[0] = '#';
         strcpy(text + before, ALICE ": { user: alice }\n" BOB ": { user: bob }\n");
-        tell(text, told);
-        assert_string_equal(told, "0\nuser  org  plan free\n"
-                                  "user bob org  plan free 0:1/1\n"
-                                  "user  org  plan free\n");
+        tell(text, result);
+        assert_string_equal(result, "0\nuser  org  plan free\n"
+                                    "user bob org  plan free 0:1/1\n"
+                                    "user  org  plan free\n");
     }
 }
 
@@ -295,8 +295,8 @@ int main(void)
         cmocka_unit_test(an_unknown_key_counts_as_absent),
         cmocka_unit_test(what_a_trusted_request_says_goes_first),
         cmocka_unit_test(api_keys_never_stand_in_texts),
-        cmocka_unit_test(broken_entries_are_told_with_their_lines),
-        cmocka_unit_test(thousands_of_keys_are_told_apart),
+        cmocka_unit_test(broken_entries_are_reported_with_their_lines),
+        cmocka_unit_test(thousands_of_keys_are_reported_apart),
         cmocka_unit_test(plain_lines_mean_what_yaml_means),
         cmocka_unit_test(a_caller_in_a_long_comment_is_none),
         cmocka_unit_test(random_changes_to_plain_lines_mean_what_yaml_means),

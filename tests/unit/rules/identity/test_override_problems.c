@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-static void problems_of_overrides_are_told_with_their_places(void **state)
+static void problems_of_overrides_are_reported_with_their_places(void **state)
 {
     refused(ALICE ": { user: a, limits: { apii: 5/s, nothing-like-it: 5/s } }\n",
             "1:88: no limit is called `apii`; did you mean `api`?\n"
@@ -40,7 +40,7 @@ static void problems_of_overrides_are_told_with_their_places(void **state)
             "1:144: `` is not a rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n");
 }
 
-static void a_wrong_rules_file_is_told_once(void **state)
+static void a_wrong_rules_file_is_reported_once(void **state)
 {
     char problems[4096];
     struct weir_rules *rules = parse(
@@ -128,8 +128,8 @@ static void a_caller_has_at_most_64_overrides(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(problems_of_overrides_are_told_with_their_places),
-        cmocka_unit_test(a_wrong_rules_file_is_told_once),
+        cmocka_unit_test(problems_of_overrides_are_reported_with_their_places),
+        cmocka_unit_test(a_wrong_rules_file_is_reported_once),
         cmocka_unit_test(the_number_of_different_overrides_is_bounded),
         cmocka_unit_test(the_number_of_different_sets_is_bounded),
         cmocka_unit_test(a_caller_has_at_most_64_overrides),

@@ -196,14 +196,14 @@ static void an_explanation_tells_an_override(void **state)
     struct weir_rules *rules = load(ALICE ": { user: alice, limits: { api: 5/s } }\n" BOB
                                           ": { user: bob, limits: { month: 5/month } }\n");
     static const char *const keys[] = {"alice-key", "bob-key"};
-    static const char *const told[] = {"applies, with the caller's own rates", "applies"};
+    static const char *const result[] = {"applies, with the caller's own rates", "applies"};
     for (int i = 0; i < 2; i++) {
         struct test_request *test = ASK(rules, "path", "/api", "header.x-api-key", keys[i]);
         char text[WEIR_EXPLANATION_TEXT_MAX];
         int count = weir_rules_explain(&test->query, test->checks, explanations);
         assert_int_equal(count, 1);
         weir_explanation_text(rules, &explanations[0], text);
-        assert_string_equal(text, told[i]);
+        assert_string_equal(text, result[i]);
     }
     weir_rules_unref(rules);
 }

@@ -103,7 +103,7 @@ static void binary_is_refused_at_its_byte(void **state)
                         "1:1: not valid YAML", 19);
 }
 
-static void a_thousand_problems_are_told_and_the_rest_counted(void **state)
+static void a_thousand_problems_are_reported_and_the_rest_counted(void **state)
 {
     static char text[65536] = "limits:\n";
     size_t used = strlen(text);
@@ -139,7 +139,7 @@ int main(void)
         cmocka_unit_test(files_over_16_mib_are_refused),
         cmocka_unit_test(ten_mib_of_anything_are_read_or_refused),
         cmocka_unit_test(binary_is_refused_at_its_byte),
-        cmocka_unit_test(a_thousand_problems_are_told_and_the_rest_counted),
+        cmocka_unit_test(a_thousand_problems_are_reported_and_the_rest_counted),
         cmocka_unit_test(values_in_messages_are_cut_and_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static void counters_may_be_the_originals(void **state)
                  "if_all_allow`\n");
 }
 
-static void what_is_wrong_is_told(void **state)
+static void what_is_wrong_is_reported(void **state)
 {
     (void)state;
     test_refused("limits: []\nstore: { redis: 'redis://h' }\n"
@@ -115,7 +115,7 @@ int main(void)
         cmocka_unit_test(what_is_absent_has_the_originals_default),
         cmocka_unit_test(every_key_is_read),
         cmocka_unit_test(counters_may_be_the_originals),
-        cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(what_is_wrong_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

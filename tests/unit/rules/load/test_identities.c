@@ -97,7 +97,7 @@ static void an_attribute_may_be_looked_up_in_identities_alone(void **state)
                  "has neither\n");
 }
 
-static void every_problem_is_told_with_its_place(void **state)
+static void every_problem_is_reported_with_its_place(void **state)
 {
     static const char *const cases[][2] = {
         {"identities: []\n", "1:13: `identities` must be a text, not a list\n"},
@@ -145,7 +145,7 @@ int main(void)
         cmocka_unit_test(every_setting_of_identities_is_read),
         cmocka_unit_test(the_other_ends_of_the_ranges_are_taken),
         cmocka_unit_test(an_attribute_may_be_looked_up_in_identities_alone),
-        cmocka_unit_test(every_problem_is_told_with_its_place),
+        cmocka_unit_test(every_problem_is_reported_with_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

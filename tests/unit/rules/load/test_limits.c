@@ -40,7 +40,7 @@ static const struct test_problem_case names[] = {
      "4:33: a limit has no key `nam`; did you mean `name`?\n"},
 };
 
-static void problems_of_names_are_told(void **state)
+static void problems_of_names_are_reported(void **state)
 {
     TEST_REFUSED_ALL(names);
 }
@@ -124,7 +124,7 @@ static const struct test_problem_case rates[] = {
      "2:28: `1/99999999999999999999s`: a number is too large\n"},
 };
 
-static void problems_of_rates_are_told(void **state)
+static void problems_of_rates_are_reported(void **state)
 {
     TEST_REFUSED_ALL(rates);
 }
@@ -208,7 +208,7 @@ static const struct test_problem_case algorithms[] = {
      "2:56: `segments` belongs to sliding_window, not to concurrency\n"},
 };
 
-static void problems_of_algorithms_are_told(void **state)
+static void problems_of_algorithms_are_reported(void **state)
 {
     TEST_REFUSED_ALL(algorithms);
 }
@@ -287,7 +287,7 @@ static const struct test_problem_case behaviour[] = {
      "34:3: more than 32 limits apply to every request\n"},
 };
 
-static void problems_of_behaviour_are_told(void **state)
+static void problems_of_behaviour_are_reported(void **state)
 {
     TEST_REFUSED_ALL(behaviour);
 }
@@ -302,7 +302,7 @@ static void a_33rd_limit_that_always_applies_is_refused(void **state)
     test_refused(text, "34:3: more than 32 limits apply to every request\n");
 }
 
-static void all_problems_are_told_in_one_run_in_the_order_of_the_file(void **state)
+static void all_problems_are_reported_in_one_run_in_the_order_of_the_file(void **state)
 {
     test_refused("version: 2\n"
                  "limits:\n"
@@ -324,12 +324,12 @@ static void all_problems_are_told_in_one_run_in_the_order_of_the_file(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(problems_of_names_are_told),
-        cmocka_unit_test(problems_of_rates_are_told),
-        cmocka_unit_test(problems_of_algorithms_are_told),
-        cmocka_unit_test(problems_of_behaviour_are_told),
+        cmocka_unit_test(problems_of_names_are_reported),
+        cmocka_unit_test(problems_of_rates_are_reported),
+        cmocka_unit_test(problems_of_algorithms_are_reported),
+        cmocka_unit_test(problems_of_behaviour_are_reported),
         cmocka_unit_test(a_33rd_limit_that_always_applies_is_refused),
-        cmocka_unit_test(all_problems_are_told_in_one_run_in_the_order_of_the_file),
+        cmocka_unit_test(all_problems_are_reported_in_one_run_in_the_order_of_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

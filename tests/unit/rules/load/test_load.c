@@ -54,7 +54,7 @@ static const struct test_problem_case the_file_as_a_whole[] = {
     {"a: b: c\n", "1:5: not valid YAML: mapping values are not allowed in this context\n"},
 };
 
-static void problems_of_the_file_as_a_whole_are_told(void **state)
+static void problems_of_the_file_as_a_whole_are_reported(void **state)
 {
     TEST_REFUSED_ALL(the_file_as_a_whole);
 }
@@ -185,7 +185,7 @@ static const struct test_problem_case settings[] = {
      "1:10: `headers` is given twice, in the file and in `server`\n"},
 };
 
-static void problems_of_settings_are_told(void **state)
+static void problems_of_settings_are_reported(void **state)
 {
     TEST_REFUSED_ALL(settings);
 }
@@ -268,7 +268,7 @@ static const struct test_problem_case plans[] = {
      "2:16: no limit is called `apo`; did you mean `api`?\n"},
 };
 
-static void problems_of_plans_are_told(void **state)
+static void problems_of_plans_are_reported(void **state)
 {
     TEST_REFUSED_ALL(plans);
 }
@@ -299,7 +299,7 @@ static const struct test_problem_case identities[] = {
      "1:7: `keys` must be a text, not a list\n"},
 };
 
-static void problems_of_identities_are_told(void **state)
+static void problems_of_identities_are_reported(void **state)
 {
     TEST_REFUSED_ALL(identities);
 }
@@ -307,10 +307,10 @@ static void problems_of_identities_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(problems_of_the_file_as_a_whole_are_told),
-        cmocka_unit_test(problems_of_settings_are_told),
-        cmocka_unit_test(problems_of_plans_are_told),
-        cmocka_unit_test(problems_of_identities_are_told),
+        cmocka_unit_test(problems_of_the_file_as_a_whole_are_reported),
+        cmocka_unit_test(problems_of_settings_are_reported),
+        cmocka_unit_test(problems_of_plans_are_reported),
+        cmocka_unit_test(problems_of_identities_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

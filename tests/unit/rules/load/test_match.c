@@ -135,7 +135,7 @@ static const struct test_problem_case matches[] = {
      "4:47: plan `fre` is not in `plans`; did you mean `free`?\n"},
 };
 
-static void problems_of_matches_are_told(void **state)
+static void problems_of_matches_are_reported(void **state)
 {
     TEST_REFUSED_ALL(matches);
 }
@@ -193,7 +193,7 @@ static const struct test_problem_case keys[] = {
      "2:38: `on_missing` must be a text, not a list\n"},
 };
 
-static void problems_of_keys_are_told(void **state)
+static void problems_of_keys_are_reported(void **state)
 {
     TEST_REFUSED_ALL(keys);
 }
@@ -215,8 +215,8 @@ static void a_65th_limit_that_only_a_glob_can_find_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(problems_of_matches_are_told),
-        cmocka_unit_test(problems_of_keys_are_told),
+        cmocka_unit_test(problems_of_matches_are_reported),
+        cmocka_unit_test(problems_of_keys_are_reported),
         cmocka_unit_test(a_65th_limit_that_only_a_glob_can_find_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

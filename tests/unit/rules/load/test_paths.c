@@ -81,7 +81,7 @@ static void costs_by_route_read_paths_alike(void **state)
     weir_rules_unref(rules);
 }
 
-static void problems_of_paths_are_told(void **state)
+static void problems_of_paths_are_reported(void **state)
 {
     test_refused("paths: {parameters: cut, case: lower, trailing_slash: exact, slash: x}\n"
                  "limits: []\n",
@@ -100,7 +100,7 @@ int main(void)
         cmocka_unit_test(without_case_keys_and_captures_are_in_lower_case),
         cmocka_unit_test(a_trailing_slash_may_make_no_difference),
         cmocka_unit_test(costs_by_route_read_paths_alike),
-        cmocka_unit_test(problems_of_paths_are_told),
+        cmocka_unit_test(problems_of_paths_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

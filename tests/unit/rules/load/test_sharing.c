@@ -205,7 +205,7 @@ static void long_values_have_texts_of_their_own_everywhere(void **state)
     weir_rules_unref(rules);
 }
 
-static void secrets_are_told_apart_by_128_bits(void **state)
+static void secrets_are_reported_apart_by_128_bits(void **state)
 {
     struct weir_rules *rules =
         test_load(STORE "limits:\n- {name: a, key: [header.authorization], rate: 9/s}\n");
@@ -246,7 +246,7 @@ static const struct test_problem_case cases[] = {
     {STORE "limits:\n- {name: a, key: [u], rate: 9/ms, segments: 64}\n"
            "- {name: b, key: [u], rate: 9/64ms, segments: 64}\n",
      "3:45: `segments` 64: a segment is 15625 ns long; Redis counts in whole microseconds\n"},
-    /* nodes: told once, where Redis stands. */
+    /* nodes: reported once, where Redis stands. */
     {"store: {redis: 'redis://h'}\n"
      "limits:\n- {name: a, key: [u], rate: 9/s, on_store_error: open}\n"
      "- {name: b, key: [u], rate: 9/s}\n- {name: c, key: [u], rate: 9/s}\n",
@@ -261,7 +261,7 @@ static const struct test_problem_case cases[] = {
      "commands alone; give the number of nodes, or set `on_store_error: open` or `closed`\n"},
 };
 
-static void every_problem_of_sharing_is_told(void **state)
+static void every_problem_of_sharing_is_reported(void **state)
 {
     TEST_REFUSED_ALL(cases);
 }
@@ -288,8 +288,8 @@ int main(void)
         cmocka_unit_test(tags_are_of_addresses_by_their_prefix_and_of_headers_in_any_case),
         cmocka_unit_test(all_nodes_find_the_same_texts_and_tags),
         cmocka_unit_test(long_values_have_texts_of_their_own_everywhere),
-        cmocka_unit_test(secrets_are_told_apart_by_128_bits),
-        cmocka_unit_test(every_problem_of_sharing_is_told),
+        cmocka_unit_test(secrets_are_reported_apart_by_128_bits),
+        cmocka_unit_test(every_problem_of_sharing_is_reported),
         cmocka_unit_test(nodes_are_not_needed_where_nothing_is_decided_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

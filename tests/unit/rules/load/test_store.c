@@ -128,9 +128,9 @@ static struct weir_rules *load_with_file(const char *bytes, size_t size, char *m
     assert_int_equal(err, rules != NULL ? 0 : WEIR_ERR_RULES);
     if (rules == NULL) {
         assert_int_equal(problems.count, 1);
-        const char *told = problems.list[0].message;
-        assert_memory_equal(told, path, strlen(path));
-        strcpy(message, told + strlen(path));
+        const char *result = problems.list[0].message;
+        assert_memory_equal(result, path, strlen(path));
+        strcpy(message, result + strlen(path));
     }
     weir_problems_free(&problems);
     temporary_remove(folder);
@@ -260,7 +260,7 @@ static const struct test_problem_case cases[] = {
     {"idempotency: {lif: 1s}\n", "1:15: idempotency has no key `lif`; did you mean `life`?\n"},
 };
 
-static void every_problem_of_the_store_is_told(void **state)
+static void every_problem_of_the_store_is_reported(void **state)
 {
     char text[1024];
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -279,7 +279,7 @@ int main(void)
         cmocka_unit_test(every_scheme_is_taken),
         cmocka_unit_test(a_password_may_stand_in_a_file),
         cmocka_unit_test(a_file_without_a_password_is_a_problem),
-        cmocka_unit_test(every_problem_of_the_store_is_told),
+        cmocka_unit_test(every_problem_of_the_store_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

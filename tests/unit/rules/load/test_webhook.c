@@ -60,7 +60,7 @@ static void a_secret_may_stand_in_a_file(void **state)
     temporary_remove(path);
 }
 
-static void what_is_missing_or_given_twice_is_told(void **state)
+static void what_is_missing_or_given_twice_is_reported(void **state)
 {
     test_refused("webhook: {}\nlimits: []\n",
                  "1:10: `webhook` needs `url`, where warnings are sent to\n"
@@ -120,7 +120,7 @@ int main(void)
         cmocka_unit_test(there_is_none_unless_the_file_says_so),
         cmocka_unit_test(everything_is_read),
         cmocka_unit_test(a_secret_may_stand_in_a_file),
-        cmocka_unit_test(what_is_missing_or_given_twice_is_told),
+        cmocka_unit_test(what_is_missing_or_given_twice_is_reported),
         cmocka_unit_test(a_url_is_of_http_with_a_host_and_never_quoted),
         cmocka_unit_test(a_secret_is_base64_of_its_length),
         cmocka_unit_test(a_timeout_has_its_range),

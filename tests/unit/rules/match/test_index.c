@@ -45,7 +45,7 @@ static void limits_with_values_of_their_own_stand_alone(void **state)
     weir_rules_unref(rules);
 }
 
-static void limits_that_share_each_value_are_told_apart_by_two(void **state)
+static void limits_that_share_each_value_are_reported_apart_by_two(void **state)
 {
     struct weir_rules *rules = load_pairs("host: h", ", path: /p/", "");
     expect_postings(rules, 1, RULES_POSTINGS_MAX);
@@ -90,7 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_with_values_of_their_own_stand_alone),
-        cmocka_unit_test(limits_that_share_each_value_are_told_apart_by_two),
+        cmocka_unit_test(limits_that_share_each_value_are_reported_apart_by_two),
         cmocka_unit_test(limits_by_address_stand_alone),
         cmocka_unit_test(the_caller_is_asked_for_last),
         cmocka_unit_test(few_limits_need_no_tree),

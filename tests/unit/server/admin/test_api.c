@@ -98,7 +98,7 @@ static void a_key_that_has_used_nothing_is_granted_nothing(void **state)
     assert_true(http_harness_says(http, "\"remaining\":100"));
 }
 
-static void the_most_denied_keys_are_told_with_the_way_to_their_state(void **state)
+static void the_most_denied_keys_are_reported_with_the_way_to_their_state(void **state)
 {
     struct http_harness *http = *state;
     use(http, 8);
@@ -172,7 +172,7 @@ int main(void)
         TEST(limits_and_views_that_do_not_exist_are_not_found),
         TEST(a_state_is_shown_topped_up_and_removed),
         TEST(a_key_that_has_used_nothing_is_granted_nothing),
-        TEST(the_most_denied_keys_are_told_with_the_way_to_their_state),
+        TEST(the_most_denied_keys_are_reported_with_the_way_to_their_state),
         TEST(bad_queries_are_refused),
         TEST(the_most_denied_keys_may_be_none),
         TEST(nothing_is_forgotten_without_a_directory),

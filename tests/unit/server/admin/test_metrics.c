@@ -92,7 +92,7 @@ static void requests_are_counted_by_route_and_status(void **state)
         value_of(http, "weir_requests_total{front=\"admin\",route=\"metrics\",code=\"200\"}") == 1);
 }
 
-static void what_the_daemon_is_and_has_is_told(void **state)
+static void what_the_daemon_is_and_has_is_reported(void **state)
 {
     struct http_harness *http = *state;
     scrape(http);
@@ -134,7 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_line_is_of_the_text_format),
         TEST(requests_are_counted_by_route_and_status),
-        TEST(what_the_daemon_is_and_has_is_told),
+        TEST(what_the_daemon_is_and_has_is_reported),
         TEST(verdicts_are_counted_by_limit),
         TEST(only_reading_is_allowed),
     };

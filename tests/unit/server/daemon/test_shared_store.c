@@ -141,7 +141,7 @@ static void another_reason_is_a_line_and_the_same_one_is_none(void **state)
     assert_string_equal(events(f), "store_error ");
 }
 
-static void the_admin_worker_and_those_that_left_are_not_told_of(void **state)
+static void the_admin_worker_and_those_that_left_are_not_reported_of(void **state)
 {
     struct fixture *f = *state;
     weir_shared_store_tell(f->shared, WEIR_SHARED_STORE_ADMIN, "store_down", "refused");
@@ -177,7 +177,7 @@ int main(void)
         TEST(a_change_of_all_workers_is_one_line),
         TEST(it_is_down_with_the_first_worker_and_up_with_the_last),
         TEST(another_reason_is_a_line_and_the_same_one_is_none),
-        TEST(the_admin_worker_and_those_that_left_are_not_told_of),
+        TEST(the_admin_worker_and_those_that_left_are_not_reported_of),
         TEST(rules_without_such_a_store_have_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

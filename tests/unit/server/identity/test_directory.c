@@ -169,7 +169,7 @@ static int find(struct scene *s, uint32_t key)
     return s->directory.base.ops->find(&s->directory.base, s->rules, digest, &s->caller);
 }
 
-static void told(struct weir_directory_waiter *base)
+static void reply(struct weir_directory_waiter *base)
 {
     struct waiter *waiter = (struct waiter *)(void *)base;
     struct scene *s = waiter->scene;
@@ -180,7 +180,7 @@ static void told(struct weir_directory_waiter *base)
 
 static void wait_for(struct scene *s, uint32_t key, struct waiter *waiter)
 {
-    *waiter = (struct waiter){.base.told = told, .scene = s, .result = 99};
+    *waiter = (struct waiter){.base.done = reply, .scene = s, .result = 99};
     digest_of(key, waiter->digest);
     assert_int_equal(find(s, key), WEIR_ERR_PENDING);
     s->directory.base.ops->wait(&s->directory.base, &waiter->base);
@@ -394,7 +394,7 @@ static void on_error_may_deny(void **state)
     scene_close(s);
 }
 
-static void a_lookup_that_fails_is_told_at_once_and_tried_anew(void **state)
+static void a_lookup_that_fails_is_reported_at_once_and_tried_anew(void **state)
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiter;
@@ -458,7 +458,7 @@ static void one_that_is_hurried_is_answered_by_what_there_is(void **state)
     scene_close(s);
 }
 
-static void one_that_leaves_is_not_told(void **state)
+static void one_that_leaves_is_not_reported(void **state)
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiters[5];
@@ -564,7 +564,7 @@ static void a_reload_compiles_overrides_anew(void **state)
     scene_close(s);
 }
 
-static void bad_plans_and_overrides_are_told_and_passed_over(void **state)
+static void bad_plans_and_overrides_are_reported_and_passed_over(void **state)
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiter;
@@ -638,15 +638,15 @@ int main(void)
         cmocka_unit_test(after_the_deadline_what_is_old_is_used_and_nobody_waits_again),
         cmocka_unit_test(what_is_older_than_stale_is_not_used),
         cmocka_unit_test(on_error_may_deny),
-        cmocka_unit_test(a_lookup_that_fails_is_told_at_once_and_tried_anew),
+        cmocka_unit_test(a_lookup_that_fails_is_reported_at_once_and_tried_anew),
         cmocka_unit_test(who_does_not_answer_is_spared_and_probed),
         cmocka_unit_test(so_many_lookups_are_in_flight_at_most),
         cmocka_unit_test(one_that_is_hurried_is_answered_by_what_there_is),
-        cmocka_unit_test(one_that_leaves_is_not_told),
+        cmocka_unit_test(one_that_leaves_is_not_reported),
         cmocka_unit_test(what_is_forgotten_is_asked_anew),
         cmocka_unit_test(who_asks_after_a_key_was_forgotten_is_not_answered_by_a_lookup_of_before),
         cmocka_unit_test(a_reload_compiles_overrides_anew),
-        cmocka_unit_test(bad_plans_and_overrides_are_told_and_passed_over),
+        cmocka_unit_test(bad_plans_and_overrides_are_reported_and_passed_over),
         cmocka_unit_test(what_is_known_allocates_nothing),
         cmocka_unit_test(without_memory_it_is_as_if_nobody_could_be_asked),
     };

@@ -92,7 +92,7 @@ static void no_hash_and_no_user_are_nobody(void **state)
     assert_string_equal(problem.text, "it is not a hash");
 }
 
-static void what_is_good_is_used_and_the_first_problem_told(void **state)
+static void what_is_good_is_used_and_the_first_problem_reported(void **state)
 {
     char longest[258];
     struct weir_directory_record *record;
@@ -141,7 +141,7 @@ static void there_are_so_many_overrides_at_most(void **state)
     free(record);
 }
 
-static void what_the_server_refuses_is_told_in_its_words(void **state)
+static void what_the_server_refuses_is_reported_in_its_words(void **state)
 {
     static const char no[] = "NOPERM this user has no permissions to run the 'hgetall' command";
     struct weir_directory_record *record;
@@ -188,9 +188,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hash_is_a_caller_whatever_the_order_and_other_fields),
         cmocka_unit_test(no_hash_and_no_user_are_nobody),
-        cmocka_unit_test(what_is_good_is_used_and_the_first_problem_told),
+        cmocka_unit_test(what_is_good_is_used_and_the_first_problem_reported),
         cmocka_unit_test(there_are_so_many_overrides_at_most),
-        cmocka_unit_test(what_the_server_refuses_is_told_in_its_words),
+        cmocka_unit_test(what_the_server_refuses_is_reported_in_its_words),
         cmocka_unit_test(two_are_equal_that_say_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
 #define PATIENCE (60 * SECOND)
-#define UNTOLD 99
+#define UNANSWERED 99
 
 static struct {
     uv_loop_t loop;
@@ -49,7 +49,7 @@ static bool answer(struct redis_player *player, struct redis_peer *peer,
     return true;
 }
 
-static void on_told(void *context, bool up, const char *text)
+static void on_report(void *context, bool up, const char *text)
 {
     (void)context;
     (void)text;
@@ -96,7 +96,7 @@ static int set_up(void **state)
                                                          .terms = &world.terms,
                                                          .max_keys = 100,
                                                          .seed = 7,
-                                                         .told = on_told,
+                                                         .report = on_report,
                                                          .problem = on_problem};
     assert_int_equal(weir_redis_directory_open(&world.directory, &options, &reason), 0);
     UNTIL(world.up);
@@ -121,7 +121,7 @@ static int find(const uint8_t digest[WEIR_DIGEST_BYTES])
     return base->ops->find(base, world.rules, digest, &caller);
 }
 
-static void be_told(struct weir_directory_waiter *base)
+static void on_done(struct weir_directory_waiter *base)
 {
     struct waiter *waiter = (struct waiter *)(void *)base;
     waiter->result = find(waiter->digest);
@@ -130,7 +130,7 @@ static void be_told(struct weir_directory_waiter *base)
 static void ask(struct waiter *waiter, uint8_t key)
 {
     struct weir_directory *base = weir_redis_directory_base(world.directory);
-    *waiter = (struct waiter){.base.told = be_told, .digest = {key}, .result = UNTOLD};
+    *waiter = (struct waiter){.base.done = on_done, .digest = {key}, .result = UNANSWERED};
     uv_update_time(&world.loop);
     assert_int_equal(find(waiter->digest), WEIR_ERR_PENDING);
     base->ops->wait(base, &waiter->base);
@@ -147,7 +147,7 @@ static void an_answer_ends_the_waiting(void **state)
     struct waiter waiter;
     (void)state;
     ask(&waiter, 1);
-    UNTIL(waiter.result != UNTOLD);
+    UNTIL(waiter.result != UNANSWERED);
     assert_int_equal(waiter.result, 1);
     assert_int_equal(world.asked, 1);
 }
@@ -159,7 +159,7 @@ static void without_an_answer_the_deadline_does(void **state)
     world.silent = true;
     world.terms.deadline_ns = 50 * MS;
     ask(&waiter, 1);
-    UNTIL(waiter.result != UNTOLD);
+    UNTIL(waiter.result != UNANSWERED);
     assert_int_equal(waiter.result, 0);
     assert_int_equal(counters()->late, 1);
 }
@@ -172,7 +172,7 @@ static void an_answer_that_came_during_a_long_turn_is_in_time(void **state)
     world.slow_turn_ms = 1100;
     world.terms.deadline_ns = SECOND;
     ask(&waiter, 1);
-    UNTIL(waiter.result != UNTOLD);
+    UNTIL(waiter.result != UNANSWERED);
     assert_int_equal(waiter.result, 1);
     assert_int_equal(counters()->late, 0);
 }
@@ -186,11 +186,11 @@ static void a_deadline_that_a_reload_makes_shorter_counts_at_once(void **state)
     ask(&first, 1);
     world.terms.deadline_ns = MS;
     ask(&second, 2);
-    UNTIL(second.result != UNTOLD || first.result != UNTOLD);
+    UNTIL(second.result != UNANSWERED || first.result != UNANSWERED);
     assert_int_equal(second.result, 0);
-    assert_int_equal(first.result, UNTOLD);
+    assert_int_equal(first.result, UNANSWERED);
     assert_int_equal(counters()->late, 1); /* by its deadline, and not as the connection ended */
-    UNTIL(first.result != UNTOLD);
+    UNTIL(first.result != UNANSWERED);
 }
 
 int main(void)

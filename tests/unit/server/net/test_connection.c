@@ -292,7 +292,7 @@ static void an_end_of_a_lease_waits_for_the_store_in_its_place(void **state)
     rig_close(rig);
 }
 
-static void a_lease_that_could_not_be_told_is_ended(void **state)
+static void a_lease_that_could_not_be_reported_is_ended(void **state)
 {
     struct rig *rig = rig_open(slots);
     int fd = client_open(rig);
@@ -408,7 +408,7 @@ int main(void)
         cmocka_unit_test(new_rules_hold_from_the_next_turn_and_old_decisions_keep_theirs),
         cmocka_unit_test(what_is_read_once_there_are_new_rules_comes_under_them),
         cmocka_unit_test(an_end_of_a_lease_waits_for_the_store_in_its_place),
-        cmocka_unit_test(a_lease_that_could_not_be_told_is_ended),
+        cmocka_unit_test(a_lease_that_could_not_be_reported_is_ended),
         cmocka_unit_test(what_follows_a_reply_that_is_held_back_waits_and_others_go_on),
         cmocka_unit_test(a_client_that_goes_while_its_reply_is_held_back_leaves_nothing),
         cmocka_unit_test(a_shutdown_waits_for_a_reply_that_is_held_back),

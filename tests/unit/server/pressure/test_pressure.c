@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys without room: told at the first, then once a minute, and never in a flood. */
+/* Keys without room: reported at the first, then once a minute, and never in a flood. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static void expect_nothing(void)
     assert_int_equal(report.more, 0);
 }
 
-static void where_nothing_happens_nothing_is_told(void **state)
+static void where_nothing_happens_nothing_is_reported(void **state)
 {
     struct weir_pressure_recent recent;
     struct weir_pressure *pressure;
@@ -67,7 +67,7 @@ static void where_nothing_happens_nothing_is_told(void **state)
 }
 
 static void
-the_first_of_each_is_told_at_once_and_then_once_a_minute_with_what_came_since(void **state)
+the_first_of_each_is_reported_at_once_and_then_once_a_minute_with_what_came_since(void **state)
 {
     struct weir_pressure *pressure = begin(3);
     accounts[1].stats.evictions = 1;
@@ -106,7 +106,7 @@ the_first_of_each_is_told_at_once_and_then_once_a_minute_with_what_came_since(vo
 static void a_flood_of_limits_is_a_few_lines_a_minute_and_one_for_the_others(void **state)
 {
     struct weir_pressure *pressure = begin(MANY);
-    uint64_t told = 0, happened = 0;
+    uint64_t result = 0, happened = 0;
     uint32_t lines = 0, sums = 0;
     for (uint64_t second = 1; second <= 240; second++) {
         for (uint32_t i = 0; i < MANY && second < 120; i++) {
@@ -115,8 +115,8 @@ static void a_flood_of_limits_is_a_few_lines_a_minute_and_one_for_the_others(voi
         }
         look(pressure, second);
         for (uint32_t i = 0; i < report.count; i++)
-            told += report.lines[i].stats.overflows;
-        told += report.others.overflows;
+            result += report.lines[i].stats.overflows;
+        result += report.others.overflows;
         lines += report.count;
         sums += report.more > 0;
         if (second == 1) { /* those with most by name */
@@ -128,7 +128,7 @@ static void a_flood_of_limits_is_a_few_lines_a_minute_and_one_for_the_others(voi
         assert_true(lines <= (second / 60 + 2) * WEIR_PRESSURE_LINES);
         assert_true(sums <= second / 60 + 2);
     }
-    assert_int_equal(told, happened);
+    assert_int_equal(result, happened);
     assert_true(lines >= 2 * WEIR_PRESSURE_LINES);
     weir_pressure_close(pressure);
 }
@@ -149,7 +149,7 @@ static void a_limit_in_the_place_of_another_begins_anew(void **state)
     weir_pressure_close(pressure);
 }
 
-static void what_came_lately_is_told_for_one_to_two_minutes(void **state)
+static void what_came_lately_is_reported_for_one_to_two_minutes(void **state)
 {
     struct weir_pressure *pressure = begin(10);
     struct weir_pressure_recent recent;
@@ -177,12 +177,12 @@ static void what_came_lately_is_told_for_one_to_two_minutes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(where_nothing_happens_nothing_is_told),
+        cmocka_unit_test(where_nothing_happens_nothing_is_reported),
         cmocka_unit_test(
-            the_first_of_each_is_told_at_once_and_then_once_a_minute_with_what_came_since),
+            the_first_of_each_is_reported_at_once_and_then_once_a_minute_with_what_came_since),
         cmocka_unit_test(a_flood_of_limits_is_a_few_lines_a_minute_and_one_for_the_others),
         cmocka_unit_test(a_limit_in_the_place_of_another_begins_anew),
-        cmocka_unit_test(what_came_lately_is_told_for_one_to_two_minutes),
+        cmocka_unit_test(what_came_lately_is_reported_for_one_to_two_minutes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static uint64_t due(uint64_t now_ns)
     return id;
 }
 
-static void what_is_due_is_told_again_until_it_is_removed(void **state)
+static void what_is_due_is_reported_again_until_it_is_removed(void **state)
 {
     uint64_t now_ns = START + SECOND;
     (void)state;
@@ -85,7 +85,7 @@ static void what_is_due_is_told_again_until_it_is_removed(void **state)
     assert_int_equal(weir_reservations_count(list), 0);
 }
 
-static void an_hour_after_its_end_it_is_told_for_the_last_time(void **state)
+static void an_hour_after_its_end_it_is_reported_for_the_last_time(void **state)
 {
     (void)state;
     add(7, START);
@@ -96,7 +96,7 @@ static void an_hour_after_its_end_it_is_told_for_the_last_time(void **state)
 }
 
 /* So that a store that is away for long keeps no new ones out. */
-static void while_more_than_half_of_the_room_is_used_each_is_told_once(void **state)
+static void while_more_than_half_of_the_room_is_used_each_is_reported_once(void **state)
 {
     (void)state;
     for (uint64_t id = 1; id <= ROOM; id++)
@@ -163,7 +163,8 @@ static void random_orders_are_those_of_a_slow_model(void **state)
     static struct {
         uint64_t id, ends_at_ns, given_up_ns, caller;
     } model[ROOM];
-    uint64_t random = 88172645463325252, now_ns = START, told = 0, again = 0, gone = 0, refused = 0;
+    uint64_t random = 88172645463325252, now_ns = START, result = 0, again = 0, gone = 0,
+             refused = 0;
     uint32_t count = 0;
     (void)state;
     for (uint64_t step = 1; step <= STEPS; step++) {
@@ -203,7 +204,7 @@ static void random_orders_are_those_of_a_slow_model(void **state)
             if (id == 0)
                 continue;
             assert_true(found < count && model[found].ends_at_ns <= now_ns);
-            told++;
+            result++;
             if (now_ns >= model[found].given_up_ns || count > ROOM / 2) {
                 model[found] = model[--count];
             } else {
@@ -213,7 +214,7 @@ static void random_orders_are_those_of_a_slow_model(void **state)
         }
         assert_int_equal(weir_reservations_count(list), count);
     }
-    assert_true(told > 1000 && again > 1000 && gone > 1000 && refused > 1000);
+    assert_true(result > 1000 && again > 1000 && gone > 1000 && refused > 1000);
 }
 
 /* --- On several threads ----------------------------------------------------------------------- */
@@ -267,9 +268,9 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_list, close_list)
     const struct CMUnitTest tests[] = {
-        CASE(what_is_due_is_told_again_until_it_is_removed),
-        CASE(an_hour_after_its_end_it_is_told_for_the_last_time),
-        CASE(while_more_than_half_of_the_room_is_used_each_is_told_once),
+        CASE(what_is_due_is_reported_again_until_it_is_removed),
+        CASE(an_hour_after_its_end_it_is_reported_for_the_last_time),
+        CASE(while_more_than_half_of_the_room_is_used_each_is_reported_once),
         CASE(claimed_room_that_is_not_used_is_given_back),
         CASE(a_caller_holds_as_many_places_as_are_free_at_most),
         CASE(whose_a_place_is_may_turn_out_later),

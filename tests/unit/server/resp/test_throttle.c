@@ -164,8 +164,8 @@ static void the_whole_range_of_numbers_is_taken_where_it_can_be_kept(void **stat
     RUN(steps);
 }
 
-/* What must hold for any numbers: waiting as told is enough, and a second less is not. */
-static void waiting_as_told_is_enough(void **state)
+/* What must hold for any numbers: waiting for that long is enough, and a second less is not. */
+static void waiting_as_reported_is_enough(void **state)
 {
     static const struct {
         int burst, count, period, quantity;
@@ -191,7 +191,7 @@ static void waiting_as_told_is_enough(void **state)
 
 /* --- THROTTLE --------------------------------------------------------------------------------- */
 
-static void throttlecrab_is_told_what_it_knows(void **state)
+static void throttlecrab_is_reported_what_it_knows(void **state)
 {
     static const struct step steps[] = {
         {0, "THROTTLE a 10 100 60", "1 10 9 5 0"},
@@ -369,8 +369,8 @@ int main(void)
         CASE(errors_are_worded_as_redis_cell_words_them),
         CASE(a_burst_that_no_bucket_holds_is_refused),
         CASE(the_whole_range_of_numbers_is_taken_where_it_can_be_kept),
-        CASE(waiting_as_told_is_enough),
-        CASE(throttlecrab_is_told_what_it_knows),
+        CASE(waiting_as_reported_is_enough),
+        CASE(throttlecrab_is_reported_what_it_knows),
         CASE(its_defects_are_not),
         CASE(its_errors_are_worded_as_it_words_them),
         CASE(gcra_takes_fractions_of_a_second),

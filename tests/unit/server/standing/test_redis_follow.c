@@ -35,12 +35,12 @@ static void reply(const char *epoch, uint64_t first, uint64_t last, uint64_t new
             .number = number, .field = bytes("o user ada"), .text = bytes(text)};
 }
 
-static void expect(struct standing_follow *follow, enum standing_follow_next next, uint64_t told)
+static void expect(struct standing_follow *follow, enum standing_follow_next next, uint64_t result)
 {
     uint64_t seen = 0;
 
     assert_int_equal(standing_follow_take(follow, &news, note, &seen), next);
-    assert_int_equal(seen, told);
+    assert_int_equal(seen, result);
 }
 
 /* One that has read all of epoch "a" as of change 5. */

@@ -35,19 +35,19 @@ static bool known(struct redis_secret *secret, unsigned i, uint64_t now_ns)
 
 static const uint64_t seed[2] = {UINT64_C(0x0123456789abcdef), 7}, other_seed[2] = {1, 2};
 
-static enum redis_secret_told tell(struct redis_secret *secret, const char *text, uint64_t now_ns)
+static enum redis_secret_result tell(struct redis_secret *secret, const char *text, uint64_t now_ns)
 {
-    return redis_secret_tell(secret, (struct weir_bytes){text, strlen(text)}, now_ns);
+    return redis_secret_take(secret, (struct weir_bytes){text, strlen(text)}, now_ns);
 }
 
 /* What one proposes is in Redis. */
-static enum redis_secret_told tell_of(struct redis_secret *secret, const struct redis_secret *from,
-                                      uint64_t now_ns)
+static enum redis_secret_result tell_of(struct redis_secret *secret,
+                                        const struct redis_secret *from, uint64_t now_ns)
 {
-    return redis_secret_tell(secret, (struct weir_bytes){from->text, from->size}, now_ns);
+    return redis_secret_take(secret, (struct weir_bytes){from->text, from->size}, now_ns);
 }
 
-static void test_none_is_known_before_it_is_told(void **state)
+static void test_none_is_known_before_it_is_reported(void **state)
 {
     char text[REDIS_SECRET_TEXT_MAX];
     struct redis_secret secret;
@@ -80,12 +80,12 @@ static void test_nodes_that_read_one_text_have_one_secret(void **state)
 static void test_another_secret_is_accepted_at_once_and_signs_when_all_know_it(void **state)
 {
     struct redis_secret secret;
-    uint64_t told = 100 * SECOND, adopted = told + REDIS_SECRET_ADOPT_NS;
+    uint64_t result = 100 * SECOND, adopted = result + REDIS_SECRET_ADOPT_NS;
     (void)state;
     redis_secret_init(&secret, seed);
     assert_int_equal(tell_of(&secret, &secret, SECOND), REDIS_SECRET_FIRST);
     struct words before = at(&secret, 0, SECOND);
-    assert_int_equal(tell(&secret, "another secret text", told), REDIS_SECRET_OTHER);
+    assert_int_equal(tell(&secret, "another secret text", result), REDIS_SECRET_OTHER);
     assert_true(same(at(&secret, 0, adopted - 1), before));
     assert_false(same(at(&secret, 1, adopted - 1), before));
     assert_false(same(at(&secret, 0, adopted), before));
@@ -119,7 +119,7 @@ static void test_texts_that_are_too_short_or_too_long_are_none(void **state)
     for (size_t size = 0; size < sizeof text; size++) {
         bool good = size >= REDIS_SECRET_TEXT_MIN && size <= REDIS_SECRET_TEXT_MAX;
         redis_secret_init(&secret, seed);
-        assert_int_equal(redis_secret_tell(&secret, (struct weir_bytes){text, size}, 1),
+        assert_int_equal(redis_secret_take(&secret, (struct weir_bytes){text, size}, 1),
                          good ? REDIS_SECRET_FIRST : REDIS_SECRET_NONE);
         assert_int_equal(known(&secret, 0, 1), good);
         redis_secret_end(&secret);
@@ -129,7 +129,7 @@ static void test_texts_that_are_too_short_or_too_long_are_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_none_is_known_before_it_is_told),
+        cmocka_unit_test(test_none_is_known_before_it_is_reported),
         cmocka_unit_test(test_nodes_that_read_one_text_have_one_secret),
         cmocka_unit_test(test_another_secret_is_accepted_at_once_and_signs_when_all_know_it),
         cmocka_unit_test(test_the_last_but_one_is_forgotten),

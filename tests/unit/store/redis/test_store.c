@@ -368,7 +368,7 @@ static void cancel_the_other(struct store_rig *rig, struct rig_decision *decisio
     rig->on_done = NULL;
 }
 
-static void a_decision_may_be_cancelled_while_another_is_told(void **state)
+static void a_decision_may_be_cancelled_while_another_is_reported(void **state)
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
@@ -488,7 +488,7 @@ int main(void)
         REAL(a_decision_that_is_cancelled_before_the_flush_is_never_executed),
         REAL(a_late_reply_is_dropped),
         REAL(a_lease_given_to_nobody_is_ended),
-        REAL(a_decision_may_be_cancelled_while_another_is_told),
+        REAL(a_decision_may_be_cancelled_while_another_is_reported),
         REAL(what_has_no_room_fails_at_the_flush),
         REAL(a_key_of_another_type_fails_its_decision_and_says_so_once),
         REAL(scripts_that_were_flushed_are_loaded_again),

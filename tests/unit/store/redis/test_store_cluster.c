@@ -131,7 +131,7 @@ static void begin(struct rig_decision *decision, uint8_t op, const struct weir_l
     }
 }
 
-/* What is left on each server. Returns whether all have told. */
+/* What is left on each server. Returns whether all have answered. */
 static bool look(struct store_rig *rig, const struct weir_limit *limit, uint64_t left[MASTERS])
 {
     struct rig_decision peek;

@@ -25,7 +25,7 @@ struct tally {
     uint64_t allowed, denied, failed;
 };
 
-/* One turn: `count` decisions of cost 1, all told before it returns. */
+/* One turn: `count` decisions of cost 1, all answered before it returns. */
 static void turn(struct store_rig *rig, struct weir_store *store, const struct weir_limit *limit,
                  uint32_t count, struct tally *tally)
 {

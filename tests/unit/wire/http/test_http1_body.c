@@ -206,7 +206,7 @@ static void every_megabyte_in_any_chunks_fits_the_stated_request_size(void **sta
     free(text);
 }
 
-static void an_expectation_is_told_before_the_body_comes(void **state)
+static void an_expectation_is_reported_before_the_body_comes(void **state)
 {
     static const char head[] = POST "Expect: 100-Continue\r\nContent-Length: 3\r\n\r\n";
     struct parsed parsed;
@@ -329,7 +329,7 @@ int main(void)
         cmocka_unit_test(chunk_sizes_that_overflow_or_exceed_the_limit_are_413),
         cmocka_unit_test(framing_of_chunks_is_bounded),
         cmocka_unit_test(every_megabyte_in_any_chunks_fits_the_stated_request_size),
-        cmocka_unit_test(an_expectation_is_told_before_the_body_comes),
+        cmocka_unit_test(an_expectation_is_reported_before_the_body_comes),
         cmocka_unit_test(pipelined_requests_are_taken_one_by_one),
         cmocka_unit_test(a_request_byte_by_byte_costs_linear_time),
         cmocka_unit_test(random_requests_mean_the_same_however_they_are_split),

@@ -25,14 +25,14 @@ static const char *written(uint32_t dialects, uint64_t wall_s)
 static void the_draft_is_two_lists(void **state)
 {
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "login", WEIR_SLIDING_LOG, 5, 60 * SECOND);
-    told->report.remaining = 4;
-    told->report.reset_after_ns = 11 * SECOND + 1;
+    entry->report.remaining = 4;
+    entry->report.reset_after_ns = 11 * SECOND + 1;
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0), "RateLimit-Policy: \"login\";q=5;w=60\r\n"
                                                         "RateLimit: \"login\";r=4;t=48\r\n");
-    told = answer_add(&answer, &limits, "api", WEIR_FIXED_WINDOW, 1000, 3600 * SECOND);
-    told->report.remaining = 999;
+    entry = answer_add(&answer, &limits, "api", WEIR_FIXED_WINDOW, 1000, 3600 * SECOND);
+    entry->report.remaining = 999;
     answer.now_ns = 7 * 3600 * SECOND - 1;
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                         "RateLimit-Policy: \"login\";q=5;w=60, \"api\";q=1000;w=3600\r\n"
@@ -46,18 +46,18 @@ static void without_a_reset_t_is_how_long_what_is_left_lasts_at_the_limits_pace(
                                                   WEIR_SLIDING_WINDOW, WEIR_SLIDING_LOG};
     for (size_t i = 0; i < sizeof buckets / sizeof buckets[0]; i++) {
         answer_start(&answer);
-        struct weir_answer_limit *told =
+        struct weir_answer_limit *entry =
             answer_add(&answer, &limits, "b", buckets[i], 7, 10 * SECOND);
-        told->report.limit = 20;
-        told->report.reset_after_ns = 99 * SECOND;
-        told->report.remaining = 2; /* 2 * 10 / 7 = 2.86 s */
+        entry->report.limit = 20;
+        entry->report.reset_after_ns = 99 * SECOND;
+        entry->report.remaining = 2; /* 2 * 10 / 7 = 2.86 s */
         assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                             "RateLimit-Policy: \"b\";q=7;w=10\r\nRateLimit: \"b\";r=2;t=3\r\n");
-        told->report.remaining = 15; /* the burst is not told: r <= q */
+        entry->report.remaining = 15; /* the burst is not shown: r <= q */
         assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                             "RateLimit-Policy: \"b\";q=7;w=10\r\nRateLimit: \"b\";r=7;t=10\r\n");
-        told->report.remaining = 0;
-        told->next_ns = SECOND + 1;
+        entry->report.remaining = 0;
+        entry->next_ns = SECOND + 1;
         assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                             "RateLimit-Policy: \"b\";q=7;w=10\r\nRateLimit: \"b\";r=0;t=2\r\n");
     }
@@ -67,15 +67,15 @@ static void at_a_scale_the_quota_and_the_pace_are_the_part_that_the_request_may_
 {
     (void)state;
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "b", WEIR_TOKEN_BUCKET, 7, 10 * SECOND);
-    told->scale = 60; /* 4 of 7 */
-    told->report.limit = 4;
-    told->report.remaining = 2;
+    entry->scale = 60; /* 4 of 7 */
+    entry->report.limit = 4;
+    entry->report.remaining = 2;
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                         "RateLimit-Policy: \"b\";q=4;w=10\r\nRateLimit: \"b\";r=2;t=5\r\n");
-    told->scale = 1;
-    told->report.remaining = 1;
+    entry->scale = 1;
+    entry->report.remaining = 1;
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                         "RateLimit-Policy: \"b\";q=1;w=10\r\nRateLimit: \"b\";r=1;t=10\r\n");
 }
@@ -83,13 +83,13 @@ static void at_a_scale_the_quota_and_the_pace_are_the_part_that_the_request_may_
 static void the_window_of_a_bucket_is_exact_over_the_whole_range(void **state)
 {
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "b", WEIR_GCRA, WEIR_BUCKET_MAX, WEIR_WINDOW_MAX_NS);
-    told->report.remaining = WEIR_BUCKET_MAX - 1; /* 366 days - 28.76 us */
+    entry->report.remaining = WEIR_BUCKET_MAX - 1; /* 366 days - 28.76 us */
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                         "RateLimit-Policy: \"b\";q=1099511627776;w=31622400\r\n"
                         "RateLimit: \"b\";r=1099511627775;t=31622400\r\n");
-    told->report.remaining = WEIR_BUCKET_MAX / 2; /* exactly half a window */
+    entry->report.remaining = WEIR_BUCKET_MAX / 2; /* exactly half a window */
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                         "RateLimit-Policy: \"b\";q=1099511627776;w=31622400\r\n"
                         "RateLimit: \"b\";r=549755813888;t=15811200\r\n");
@@ -101,16 +101,16 @@ static void a_window_or_period_ends_at_its_end_however_fresh_it_is(void **state)
     for (int fresh = 0; fresh < 2; fresh++) {
         answer_start(&answer);
         answer.now_ns = 5400 * SECOND;
-        struct weir_answer_limit *told =
+        struct weir_answer_limit *entry =
             answer_add(&answer, &limits, "hour", WEIR_FIXED_WINDOW, 10, 3600 * SECOND);
-        told->report.remaining = fresh ? 10 : 3;
-        told->report.reset_after_ns = fresh ? 0 : 1800 * SECOND;
-        told = answer_add(&answer, &limits, "month", WEIR_QUOTA, 10, 4000 * SECOND);
+        entry->report.remaining = fresh ? 10 : 3;
+        entry->report.reset_after_ns = fresh ? 0 : 1800 * SECOND;
+        entry = answer_add(&answer, &limits, "month", WEIR_QUOTA, 10, 4000 * SECOND);
         limits.limits[1].spec.bounds = bounds;
         limits.limits[1].spec.bound_count = 3;
         limits.limits[1].spec.rollover = 5;
-        told->report.remaining = fresh ? 15 : 3;
-        told->report.reset_after_ns = fresh ? 0 : 7600 * SECOND; /* what comes over lasts longer */
+        entry->report.remaining = fresh ? 15 : 3;
+        entry->report.reset_after_ns = fresh ? 0 : 7600 * SECOND; /* what comes over lasts longer */
         assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                             fresh ? "RateLimit-Policy: \"hour\";q=10;w=3600, \"month\";q=10\r\n"
                                     "RateLimit: \"hour\";r=10;t=1800, \"month\";r=10;t=3600\r\n"
@@ -122,22 +122,22 @@ static void a_window_or_period_ends_at_its_end_however_fresh_it_is(void **state)
 static void where_nothing_is_left_t_is_retry_after(void **state)
 {
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "log", WEIR_SLIDING_LOG, 10, 60 * SECOND);
-    told->next_ns = 40 * SECOND + 1;
-    told->report.reset_after_ns = 101 * SECOND;
+    entry->next_ns = 40 * SECOND + 1;
+    entry->report.reset_after_ns = 101 * SECOND;
     assert_string_equal(written(WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA, 0),
                         "RateLimit-Policy: \"log\";q=10;w=60\r\nRateLimit: \"log\";r=0;t=41\r\n"
                         "X-RateLimit-Limit: 10\r\nX-RateLimit-Remaining: 0\r\n"
                         "X-RateLimit-Reset: 41\r\n");
-    answer.allowed = told->allowed = false; /* a cost of 2, say, which waits for longer */
+    answer.allowed = entry->allowed = false; /* a cost of 2, say, which waits for longer */
     answer.denied_by = 0;
-    answer.retry_after_ns = told->report.retry_after_ns = 55 * SECOND;
+    answer.retry_after_ns = entry->report.retry_after_ns = 55 * SECOND;
     assert_string_equal(written(WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA, 0),
                         "RateLimit-Policy: \"log\";q=10;w=60\r\nRateLimit: \"log\";r=0;t=55\r\n"
                         "X-RateLimit-Limit: 10\r\nX-RateLimit-Remaining: 0\r\n"
                         "X-RateLimit-Reset: 55\r\nRetry-After: 55\r\n");
-    answer.retry_after_ns = told->report.retry_after_ns = WEIR_NEVER; /* a cost above the limit */
+    answer.retry_after_ns = entry->report.retry_after_ns = WEIR_NEVER; /* a cost above the limit */
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                         "RateLimit-Policy: \"log\";q=10;w=60\r\nRateLimit: \"log\";r=0;t=41\r\n");
 }
@@ -145,19 +145,19 @@ static void where_nothing_is_left_t_is_retry_after(void **state)
 static void the_reset_of_one_limit_is_its_t(void **state)
 {
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "a", WEIR_SLIDING_WINDOW, 100, 3600 * SECOND);
-    told->report.remaining = 50;
-    told->report.reset_after_ns = 6400 * SECOND;
+    entry->report.remaining = 50;
+    entry->report.reset_after_ns = 6400 * SECOND;
     assert_string_equal(written(WEIR_HEADERS_DRAFT | WEIR_HEADERS_DRAFT_03, 0),
                         "RateLimit-Policy: \"a\";q=100;w=3600\r\n"
                         "RateLimit: \"a\";r=50;t=1800\r\n"
                         "RateLimit-Limit: 100\r\nRateLimit-Remaining: 50\r\n"
                         "RateLimit-Reset: 1800\r\n");
     answer_start(&answer); /* leases come back when they end: all of them by then */
-    told = answer_add(&answer, &limits, "jobs", WEIR_CONCURRENCY, 3, 30 * SECOND);
-    told->report.remaining = 1;
-    told->report.reset_after_ns = 20 * SECOND;
+    entry = answer_add(&answer, &limits, "jobs", WEIR_CONCURRENCY, 3, 30 * SECOND);
+    entry->report.remaining = 1;
+    entry->report.reset_after_ns = 20 * SECOND;
     assert_string_equal(written(WEIR_HEADERS_X_DELTA, 0),
                         "X-RateLimit-Limit: 3\r\nX-RateLimit-Remaining: 1\r\n"
                         "X-RateLimit-Reset: 20\r\n");
@@ -173,14 +173,14 @@ static void every_rate_of_a_limit_is_a_policy_of_its_own(void **state)
     for (int tightest = 0; tightest < 2; tightest++) {
         answer_start(&answer);
         answer_add(&answer, &limits, "one", WEIR_GCRA, 1, SECOND)->report.remaining = 1;
-        struct weir_answer_limit *told =
+        struct weir_answer_limit *entry =
             answer_add(&answer, &limits, "api", WEIR_SLIDING_LOG, 0, SECOND);
         for (int i = 0; i < 2; i++) {
             struct weir_answer_rate *rate = answer_add_rate(&answer, &rates[i]);
             rate->report.remaining = i == 0 ? 3 : 50;
             if (i == tightest) {
-                told->limit = rate->limit;
-                told->report = rate->report;
+                entry->limit = rate->limit;
+                entry->report = rate->report;
             }
         }
         assert_string_equal(
@@ -193,10 +193,10 @@ static void every_rate_of_a_limit_is_a_policy_of_its_own(void **state)
 static void a_window_of_a_part_of_a_second_is_left_out(void **state)
 {
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "ms", WEIR_FIXED_WINDOW, 10, SECOND / 10);
-    told->report.remaining = 10;
-    told->report.reset_after_ns = 0;
+    entry->report.remaining = 10;
+    entry->report.reset_after_ns = 0;
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                         "RateLimit-Policy: \"ms\";q=10\r\nRateLimit: \"ms\";r=10;t=1\r\n");
 }
@@ -204,9 +204,9 @@ static void a_window_of_a_part_of_a_second_is_left_out(void **state)
 static void a_limit_of_zero_never_admits_and_has_no_window_to_tell(void **state)
 {
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "off", WEIR_TOKEN_BUCKET, 0, SECOND);
-    told->next_ns = WEIR_NEVER;
+    entry->next_ns = WEIR_NEVER;
     answer.allowed = false;
     answer.denied_by = 0;
     answer.retry_after_ns = WEIR_NEVER;
@@ -217,15 +217,15 @@ static void a_limit_of_zero_never_admits_and_has_no_window_to_tell(void **state)
 static void concurrency_names_its_unit_and_no_window(void **state)
 {
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "jobs", WEIR_CONCURRENCY, 3, 30 * SECOND);
-    told->report.remaining = 1;
-    told->report.reset_after_ns = 30 * SECOND;
+    entry->report.remaining = 1;
+    entry->report.reset_after_ns = 30 * SECOND;
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                         "RateLimit-Policy: \"jobs\";q=3;qu=\"concurrent-requests\"\r\n"
                         "RateLimit: \"jobs\";r=1\r\n");
-    told->report.remaining = 0;
-    told->next_ns = 30 * SECOND;
+    entry->report.remaining = 0;
+    entry->next_ns = 30 * SECOND;
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                         "RateLimit-Policy: \"jobs\";q=3;qu=\"concurrent-requests\"\r\n"
                         "RateLimit: \"jobs\";r=0;t=30\r\n");
@@ -237,15 +237,15 @@ static void warnings_are_one_list_beside_any_dialect(void **state)
                                    "\"odd\\\"one\";threshold=100;used=999999999999999;"
                                    "limit=999999999999999\r\n";
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "month", WEIR_QUOTA, 100, 3600 * SECOND);
-    told->warning = (struct weir_answer_warning){85, 100, 80};
+    entry->warning = (struct weir_answer_warning){85, 100, 80};
     answer_add(&answer, &limits, "quiet", WEIR_QUOTA, 100, 3600 * SECOND);
-    told = answer_add(&answer, &limits, "odd\"one", WEIR_QUOTA, 100, 3600 * SECOND);
-    told->warning = (struct weir_answer_warning){UINT64_MAX, UINT64_MAX, 100};
-    told = answer_add(&answer, &limits, "shadow", WEIR_QUOTA, 100, 3600 * SECOND);
-    told->warning = (struct weir_answer_warning){85, 100, 80};
-    told->shadow = true;
+    entry = answer_add(&answer, &limits, "odd\"one", WEIR_QUOTA, 100, 3600 * SECOND);
+    entry->warning = (struct weir_answer_warning){UINT64_MAX, UINT64_MAX, 100};
+    entry = answer_add(&answer, &limits, "shadow", WEIR_QUOTA, 100, 3600 * SECOND);
+    entry->warning = (struct weir_answer_warning){85, 100, 80};
+    entry->shadow = true;
     for (uint32_t dialects = 1; dialects < 32; dialects++) {
         const char *fields = written(dialects, 0);
         const char *at = strstr(fields, "X-RateLimit-Warning: ");
@@ -259,9 +259,9 @@ static void warnings_are_one_list_beside_any_dialect(void **state)
 static void the_other_dialects_are_three_fields(void **state)
 {
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "a", WEIR_TOKEN_BUCKET, 100, 60 * SECOND);
-    told->report = (struct weir_report){120, 119, 0, 600000000};
+    entry->report = (struct weir_report){120, 119, 0, 600000000};
     assert_string_equal(written(WEIR_HEADERS_DRAFT_03, 0),
                         "RateLimit-Limit: 120\r\nRateLimit-Remaining: 119\r\n"
                         "RateLimit-Reset: 60\r\n");
@@ -288,7 +288,7 @@ static void the_other_dialects_are_three_fields(void **state)
                         "X-RateLimit-Reset: 1700000000\r\n");
 }
 
-static void one_limit_is_told_as_the_tightest(void **state)
+static void one_limit_is_reported_as_the_tightest(void **state)
 {
     answer_start(&answer);
     answer_add(&answer, &limits, "a", WEIR_GCRA, 100, SECOND)->report.remaining = 50;
@@ -307,7 +307,7 @@ static void one_limit_is_told_as_the_tightest(void **state)
                         "X-RateLimit-Reset: 1\r\nRetry-After: 1\r\n");
 }
 
-static void what_is_not_for_clients_is_not_told(void **state)
+static void what_is_not_for_clients_is_not_reported(void **state)
 {
     answer_start(&answer);
     answer_add(&answer, &limits, "shadow", WEIR_GCRA, 1, SECOND)->shadow = true;
@@ -324,7 +324,7 @@ static void what_is_not_for_clients_is_not_told(void **state)
     answer.denied_by = 2;
     answer.retry_after_ns = WEIR_NEVER;
     assert_string_equal(written(WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA, 0), "");
-    answer_add(&answer, &limits, "told", WEIR_GCRA, 1, SECOND)->report.remaining = 1;
+    answer_add(&answer, &limits, "entry", WEIR_GCRA, 1, SECOND)->report.remaining = 1;
     assert_string_equal(written(WEIR_HEADERS_X_DELTA, 0),
                         "X-RateLimit-Limit: 1\r\nX-RateLimit-Remaining: 1\r\n"
                         "X-RateLimit-Reset: 1\r\n");
@@ -356,9 +356,9 @@ static void retry_after_stands_on_denials_with_a_finite_wait_only(void **state)
 static void integers_are_clamped_to_fifteen_digits(void **state)
 {
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "huge", WEIR_FIXED_WINDOW, UINT64_MAX, 60 * SECOND);
-    told->report = (struct weir_report){UINT64_MAX, UINT64_MAX, 0, SECOND};
+    entry->report = (struct weir_report){UINT64_MAX, UINT64_MAX, 0, SECOND};
     assert_string_equal(written(WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA, 0),
                         "RateLimit-Policy: \"huge\";q=999999999999999;w=60\r\n"
                         "RateLimit: \"huge\";r=999999999999999;t=60\r\n"
@@ -378,7 +378,7 @@ static const char *field(const char *fields, const char *name, size_t *size)
     return at;
 }
 
-static void a_score_is_told_with_its_signals_or_not_at_all(void **state)
+static void a_score_is_reported_with_its_signals_or_not_at_all(void **state)
 {
     static struct weir_answer_signal signals[WEIR_SIGNALS_MAX] = {{{"no-agent", 8}, 30},
                                                                   {{"tool", 4}, 40}};
@@ -401,7 +401,7 @@ static void a_score_is_told_with_its_signals_or_not_at_all(void **state)
     assert_true(size <= WEIR_SCORE_FIELD_MAX && size > WEIR_SCORE_FIELD_MAX - 160);
 }
 
-static void a_standing_is_told_where_it_is_asked_for(void **state)
+static void a_standing_is_reported_where_it_is_asked_for(void **state)
 {
     static char longest[WEIR_RATELIMIT_REASON_MAX + 1];
     answer_start(&answer);
@@ -440,13 +440,13 @@ static void the_longest_answer_fits_and_any_answer_reads_back(void **state)
             for (size_t j = 0; j < length; j++)
                 names[i][j] = (char)(round == 0 ? '"' : 0x20 + draw_below(&random, 95));
             names[i][round == 0 ? WEIR_RATELIMIT_NAME_MAX : length] = '\0';
-            struct weir_answer_limit *told =
+            struct weir_answer_limit *entry =
                 answer_add(&answer, &limits, names[i], (enum weir_algorithm)draw_below(&random, 8),
                            draw_next(&random) >> draw_below(&random, 64),
                            (1 + draw_below(&random, 1000)) * (SECOND / 4));
-            told->report.remaining = draw_below(&random, told->report.limit | 1);
-            told->report.reset_after_ns = draw_next(&random) >> 10;
-            told->next_ns = told->report.remaining > 0 ? 0 : SECOND;
+            entry->report.remaining = draw_below(&random, entry->report.limit | 1);
+            entry->report.reset_after_ns = draw_next(&random) >> 10;
+            entry->next_ns = entry->report.remaining > 0 ? 0 : SECOND;
         }
         const char *fields = written(15, UINT64_MAX / 2);
         const char *value = field(fields, "RateLimit-Policy: ", &size);
@@ -483,12 +483,12 @@ int main(void)
         cmocka_unit_test(concurrency_names_its_unit_and_no_window),
         cmocka_unit_test(warnings_are_one_list_beside_any_dialect),
         cmocka_unit_test(the_other_dialects_are_three_fields),
-        cmocka_unit_test(one_limit_is_told_as_the_tightest),
-        cmocka_unit_test(what_is_not_for_clients_is_not_told),
+        cmocka_unit_test(one_limit_is_reported_as_the_tightest),
+        cmocka_unit_test(what_is_not_for_clients_is_not_reported),
         cmocka_unit_test(retry_after_stands_on_denials_with_a_finite_wait_only),
         cmocka_unit_test(integers_are_clamped_to_fifteen_digits),
-        cmocka_unit_test(a_standing_is_told_where_it_is_asked_for),
-        cmocka_unit_test(a_score_is_told_with_its_signals_or_not_at_all),
+        cmocka_unit_test(a_standing_is_reported_where_it_is_asked_for),
+        cmocka_unit_test(a_score_is_reported_with_its_signals_or_not_at_all),
         cmocka_unit_test(the_longest_answer_fits_and_any_answer_reads_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,13 +40,13 @@ static void an_answer_without_limits_is_allowed(void **state)
 static void a_denial_names_its_limit_and_rounds_times_up(void **state)
 {
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "login", WEIR_SLIDING_LOG, 5, 60 * SECOND);
-    told->allowed = false;
-    told->report = (struct weir_report){5, 0, 12 * SECOND - 999999, 60 * SECOND};
-    told = answer_add(&answer, &limits, "api", WEIR_LEAKY_QUEUE, 10, SECOND);
-    told->shadow = true;
-    told->report = (struct weir_report){UINT64_MAX, UINT64_MAX, 0, 1};
+    entry->allowed = false;
+    entry->report = (struct weir_report){5, 0, 12 * SECOND - 999999, 60 * SECOND};
+    entry = answer_add(&answer, &limits, "api", WEIR_LEAKY_QUEUE, 10, SECOND);
+    entry->shadow = true;
+    entry->report = (struct weir_report){UINT64_MAX, UINT64_MAX, 0, 1};
     answer.allowed = false;
     answer.denied_by = 0;
     answer.retry_after_ns = 12 * SECOND - 999999;
@@ -66,12 +66,12 @@ static void a_denial_names_its_limit_and_rounds_times_up(void **state)
 static void never_and_unlimited_are_null(void **state)
 {
     answer_start(&answer);
-    struct weir_answer_limit *told = answer_add(&answer, &limits, "free", WEIR_GCRA, 1, SECOND);
-    told->unlimited = true;
-    told = answer_add(&answer, &limits, "must", WEIR_GCRA, 1, SECOND);
-    told->limit = NULL;
-    told->allowed = false;
-    told->report = (struct weir_report){0, 0, WEIR_NEVER, 0};
+    struct weir_answer_limit *entry = answer_add(&answer, &limits, "free", WEIR_GCRA, 1, SECOND);
+    entry->unlimited = true;
+    entry = answer_add(&answer, &limits, "must", WEIR_GCRA, 1, SECOND);
+    entry->limit = NULL;
+    entry->allowed = false;
+    entry->report = (struct weir_report){0, 0, WEIR_NEVER, 0};
     answer.allowed = false;
     answer.denied_by = 1;
     answer.retry_after_ns = WEIR_NEVER;
@@ -85,7 +85,7 @@ static void never_and_unlimited_are_null(void **state)
         "\"limit\":0,\"remaining\":0,\"retry_after_ms\":null,\"reset_after_ms\":0}]}");
 }
 
-static void a_lease_is_told_where_there_is_one(void **state)
+static void a_lease_is_reported_where_there_is_one(void **state)
 {
     answer_start(&answer);
     answer.lease = (struct weir_bytes){"abc-123", 7};
@@ -93,7 +93,7 @@ static void a_lease_is_told_where_there_is_one(void **state)
                                    "\"delay_ms\":0,\"lease\":\"abc-123\",\"limits\":[]}");
 }
 
-static void a_standing_is_told_unless_it_is_good(void **state)
+static void a_standing_is_reported_unless_it_is_good(void **state)
 {
     answer_start(&answer);
     answer.standing.level = (struct weir_bytes){"throttled", 9};
@@ -121,7 +121,7 @@ static void a_standing_that_refuses_is_what_denies(void **state)
 static const struct weir_answer_signal signals[WEIR_SIGNALS_MAX] = {
     {{"no-agent", 8}, 30}, {{"tool", 4}, 40}, {{"unproven", 8}, 15}};
 
-static void a_score_is_told_where_there_is_one(void **state)
+static void a_score_is_reported_where_there_is_one(void **state)
 {
     answer_start(&answer);
     answer.score.class = (struct weir_bytes){"suspicious", 10};
@@ -140,10 +140,10 @@ static void a_score_is_told_where_there_is_one(void **state)
 static void a_limit_beyond_its_threshold_says_so(void **state)
 {
     answer_start(&answer);
-    struct weir_answer_limit *told =
+    struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "month", WEIR_QUOTA, 100, 60 * SECOND);
-    told->report = (struct weir_report){100, 15, 0, 60 * SECOND};
-    told->warning = (struct weir_answer_warning){85, 100, 80};
+    entry->report = (struct weir_report){100, 15, 0, 60 * SECOND};
+    entry->warning = (struct weir_answer_warning){85, 100, 80};
     answer_add(&answer, &limits, "day", WEIR_QUOTA, 9, 60 * SECOND);
     assert_string_equal(
         written(),
@@ -163,12 +163,13 @@ static void the_longest_answer_fits_its_room(void **state)
     memset(lease, 1, sizeof lease);
     answer_start(&answer);
     for (int i = 0; i < WEIR_CHECKS_MAX; i++) {
-        struct weir_answer_limit *told =
+        struct weir_answer_limit *entry =
             answer_add(&answer, &limits, name, WEIR_SLIDING_WINDOW, 1, SECOND);
-        told->allowed = false;
-        told->report = (struct weir_report){UINT64_MAX, UINT64_MAX, WEIR_NEVER - 1, WEIR_NEVER - 1};
-        told->cost = UINT64_MAX;
-        told->warning = (struct weir_answer_warning){UINT64_MAX, UINT64_MAX, 100};
+        entry->allowed = false;
+        entry->report =
+            (struct weir_report){UINT64_MAX, UINT64_MAX, WEIR_NEVER - 1, WEIR_NEVER - 1};
+        entry->cost = UINT64_MAX;
+        entry->warning = (struct weir_answer_warning){UINT64_MAX, UINT64_MAX, 100};
     }
     answer.allowed = false;
     answer.denied_by = 0;
@@ -297,10 +298,10 @@ int main(void)
         cmocka_unit_test(an_answer_without_limits_is_allowed),
         cmocka_unit_test(a_denial_names_its_limit_and_rounds_times_up),
         cmocka_unit_test(never_and_unlimited_are_null),
-        cmocka_unit_test(a_lease_is_told_where_there_is_one),
-        cmocka_unit_test(a_standing_is_told_unless_it_is_good),
+        cmocka_unit_test(a_lease_is_reported_where_there_is_one),
+        cmocka_unit_test(a_standing_is_reported_unless_it_is_good),
         cmocka_unit_test(a_standing_that_refuses_is_what_denies),
-        cmocka_unit_test(a_score_is_told_where_there_is_one),
+        cmocka_unit_test(a_score_is_reported_where_there_is_one),
         cmocka_unit_test(a_limit_beyond_its_threshold_says_so),
         cmocka_unit_test(the_longest_answer_fits_its_room),
         cmocka_unit_test(problems_carry_the_types_of_the_draft),

@@ -46,23 +46,23 @@ func within(wait time.Duration) {
 
 func redisRate(client *redis.Client) library {
     limiter, perHour := redis_rate.NewLimiter(client), redis_rate.PerHour(limit)
-    told := func(result *redis_rate.Result, err error) []any {
+    reply := func(result *redis_rate.Result, err error) []any {
         check(err)
         within(result.ResetAfter)
         return []any{result.Allowed, result.Remaining, result.RetryAfter == -1}
     }
     return library{
-        admits: func(key string) bool { return told(limiter.Allow(all, key, perHour))[0].(int) > 0 },
+        admits: func(key string) bool { return reply(limiter.Allow(all, key, perHour))[0].(int) > 0 },
         steps: func(key string) []any {
             steps := []any{
-                told(limiter.Allow(all, key, perHour)), told(limiter.AllowN(all, key, perHour, 20)),
-                told(limiter.AllowN(all, key, perHour, 10)),
-                told(limiter.AllowAtMost(all, key, perHour, 3)),
-                told(limiter.AllowAtMost(all, key, perHour, 3)),
-                told(limiter.AllowAtMost(all, key, perHour, 3)),
+                reply(limiter.Allow(all, key, perHour)), reply(limiter.AllowN(all, key, perHour, 20)),
+                reply(limiter.AllowN(all, key, perHour, 10)),
+                reply(limiter.AllowAtMost(all, key, perHour, 3)),
+                reply(limiter.AllowAtMost(all, key, perHour, 3)),
+                reply(limiter.AllowAtMost(all, key, perHour, 3)),
             }
             check(limiter.Reset(all, key))
-            return append(steps, told(limiter.Allow(all, key, perHour)))
+            return append(steps, reply(limiter.Allow(all, key, perHour)))
         },
     }
 }

@@ -232,8 +232,8 @@ static void the_map_is_found_from_any_node(void **state)
     load_some(2000);
     load_check(false);
     assert_true(redis_client_is_cluster(rig.client));
-    assert_true(client_rig_told(&rig, 0, REDIS_EVENT_TOPOLOGY, "3 masters"));
-    assert_true(client_rig_told(&rig, 0, REDIS_EVENT_UP, ""));
+    assert_true(client_rig_reported(&rig, 0, REDIS_EVENT_TOPOLOGY, "3 masters"));
+    assert_true(client_rig_reported(&rig, 0, REDIS_EVENT_UP, ""));
     assert_int_equal(redis_client_counters(rig.client)->redirects, 0);
     assert_int_equal(redis_client_counters(rig.client)->connects, 3);
     rig_call_say(&call, &rig, "MGET a b"); /* of several slots: the caller's mistake */
@@ -292,9 +292,9 @@ static void a_replica_takes_the_place_of_a_dead_master(void **state)
         rig_call_count(&call, &rig, "06S", 1);
         assert_true(uv_hrtime() - promoted < RIG_PATIENCE_NS);
     } while (rig_call_run(&call) != 0);
-    assert_true(client_rig_told(&rig, 0, REDIS_EVENT_TOPOLOGY, "3 masters"));
+    assert_true(client_rig_reported(&rig, 0, REDIS_EVENT_TOPOLOGY, "3 masters"));
     load_some(1000);
-    assert_false(client_rig_told(&rig, from, REDIS_EVENT_DOWN, "")); /* two were always there */
+    assert_false(client_rig_reported(&rig, from, REDIS_EVENT_DOWN, "")); /* two were always there */
     load_check(true);
 }
 

@@ -42,9 +42,9 @@ static bool answer_as_sentinel(struct redis_player *player, struct redis_peer *p
     const struct opinion *opinion = &opinions[player - sentinels];
     char text[128], epoch[16];
     if (weir_resp_is(request->args[0], "AUTH")) {
-        struct weir_bytes told = request->args[request->count - 1];
-        bool right = wanted_password != NULL && told.size == strlen(wanted_password) &&
-                     memcmp(told.data, wanted_password, told.size) == 0;
+        struct weir_bytes result = request->args[request->count - 1];
+        bool right = wanted_password != NULL && result.size == strlen(wanted_password) &&
+                     memcmp(result.data, wanted_password, result.size) == 0;
         redis_player_say_text(peer, right ? "+OK\r\n" : "-WRONGPASS invalid\r\n");
         return true;
     }
@@ -139,7 +139,7 @@ static void a_new_master_is_followed_within_a_second_or_so(void **state)
     open_client();
     assert_int_equal(reach(), 0);
     opinions[0] = opinions[1] = (struct opinion){&servers[1], 2};
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_FAILOVER, ""));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_FAILOVER, ""));
     assert_int_equal(reach(), 1);
     RIG_UNTIL(&rig, servers[0].peers == NULL); /* no connection is left there */
 }
@@ -153,7 +153,7 @@ static void calls_under_way_to_the_old_master_are_waited_for(void **state)
     rig_call_count(&slow, &rig, "k", 1);
     assert_int_equal(rig_call_send(&slow), 0);
     opinions[0] = opinions[1] = (struct opinion){&servers[1], 2};
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_FAILOVER, "") || slow.done);
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_FAILOVER, "") || slow.done);
     servers[0].deaf = false;
     assert_int_equal(reach(), 1);
     RIG_UNTIL(&rig, slow.done);
@@ -177,7 +177,7 @@ static void a_server_that_is_no_master_is_not_used(void **state)
 {
     is_replica[0] = true; /* the sentinels are wrong, or early */
     open_client();
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "it is not a master"));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "it is not a master"));
     assert_int_equal(servers[0].calls, 0);
     assert_in_range(sentinels[0].questions + sentinels[1].questions, 1, 10);
     is_replica[0] = false;
@@ -193,7 +193,7 @@ static void an_older_opinion_does_not_lead_back(void **state)
     uint32_t asked = sentinels[0].questions + sentinels[1].questions;
     RIG_UNTIL(&rig, sentinels[0].questions + sentinels[1].questions >= asked + 3);
     assert_int_equal(reach(), 1);
-    assert_false(client_rig_told(&rig, 0, REDIS_EVENT_FAILOVER, ""));
+    assert_false(client_rig_reported(&rig, 0, REDIS_EVENT_FAILOVER, ""));
     servers[1].hangs_up = true; /* without a master any opinion is welcome */
     redis_player_drop(&servers[1]);
     assert_int_equal(reach(), 0);
@@ -205,7 +205,7 @@ static void an_opinion_without_an_epoch_is_one_too(void **state)
     open_client();
     assert_int_equal(reach(), 0);
     opinions[0] = opinions[1] = (struct opinion){&servers[1], 0};
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_FAILOVER, ""));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_FAILOVER, ""));
     assert_int_equal(reach(), 1);
 }
 
@@ -224,7 +224,7 @@ static void sentinels_that_are_gone_or_dumb_are_passed_over(void **state)
     opinions[0].master = NULL;
     open_client();
     assert_int_equal(reach(), 0);
-    assert_false(client_rig_told(&rig, 0, REDIS_EVENT_DOWN, ""));
+    assert_false(client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, ""));
 }
 
 static void sentinels_may_want_a_password(void **state)
@@ -233,7 +233,7 @@ static void sentinels_may_want_a_password(void **state)
     wanted_password = "sesame";
     snprintf(rig.url.sentinel_password, sizeof rig.url.sentinel_password, "wrong");
     client_rig_open(&rig, &chosen);
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "AUTH: WRONGPASS"));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "AUTH: WRONGPASS"));
     client_rig_close(&rig);
     chosen = options();
     snprintf(rig.url.sentinel_user, sizeof rig.url.sentinel_user, "weir");

@@ -213,7 +213,7 @@ static void a_cluster_that_is_down_is_tried_again(void **state)
     RIG_UNTIL(&rig, redis_client_counters(rig.client)->refreshes >= 2);
 }
 
-static void a_wrong_map_is_told_and_asked_for_again(void **state)
+static void a_wrong_map_is_reported_and_asked_for_again(void **state)
 {
     static const struct {
         const char *map, *why;
@@ -231,7 +231,7 @@ static void a_wrong_map_is_told_and_asked_for_again(void **state)
         open_client();
         rig_call_count(&call, &rig, "k", 1); /* it waits for a map */
         assert_int_equal(rig_call_send(&call), 0);
-        RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, cases[i].why));
+        RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, cases[i].why));
         assert_false(redis_client_ready(rig.client, 0));
         map_to(&players[0]);
         RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
@@ -257,7 +257,7 @@ static void a_lost_master_makes_one_ask_the_others(void **state)
     open_client();
     map_to(&players[1]);
     RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_TOPOLOGY, "1 masters"));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_TOPOLOGY, "1 masters"));
     map_to(&players[2]); /* the second has been replaced, and is gone */
     players[1].hangs_up = true;
     redis_player_drop(&players[1]);
@@ -287,7 +287,7 @@ int main(void)
         CASE(ask_is_followed_once_with_asking),
         CASE(redirections_to_nowhere_end),
         CASE(a_cluster_that_is_down_is_tried_again),
-        CASE(a_wrong_map_is_told_and_asked_for_again),
+        CASE(a_wrong_map_is_reported_and_asked_for_again),
         CASE(slots_that_nobody_owns_are_refused),
         CASE(it_may_be_closed_at_any_time),
         CASE(a_lost_master_makes_one_ask_the_others),

@@ -126,7 +126,7 @@ static bool told_address(uint32_t from, enum redis_event kind, const struct redi
 {
     char address[32];
     snprintf(address, sizeof address, "127.0.0.1:%u", server->port);
-    return client_rig_told(&rig, from, kind, address);
+    return client_rig_reported(&rig, from, kind, address);
 }
 
 static void the_master_of_the_group_is_found(void **state)
@@ -139,10 +139,10 @@ static void the_master_of_the_group_is_found(void **state)
     assert_false(redis_client_is_cluster(rig.client));
 }
 
-static void an_unknown_group_is_told(void **state)
+static void an_unknown_group_is_reported(void **state)
 {
     open_client("nobody");
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "no group of this name"));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "no group of this name"));
 }
 
 static void a_planned_failover_is_followed(void **state)
@@ -186,7 +186,7 @@ int main(void)
 #define CASE(name) RIG_TEST(name, &rig)
     const struct CMUnitTest tests[] = {
         CASE(the_master_of_the_group_is_found),
-        CASE(an_unknown_group_is_told),
+        CASE(an_unknown_group_is_reported),
         CASE(a_planned_failover_is_followed),
         CASE(an_unplanned_one_too),
     };

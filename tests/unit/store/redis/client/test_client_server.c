@@ -119,7 +119,7 @@ static void forgotten_calls_keep_their_place(void **state)
     assert_int_equal(gone.integer, 0);
 }
 
-static void no_more_calls_than_told_are_taken(void **state)
+static void no_more_calls_than_reported_are_taken(void **state)
 {
     struct rig_call calls[5];
     struct redis_client_options options = client_rig_options(&rig, server_url(""));
@@ -179,7 +179,7 @@ static void a_unix_socket_will_do(void **state)
     rig_call_count(&call, &rig, "unix", 7);
     assert_int_equal(rig_call_run(&call), 0);
     assert_int_equal(call.integer, 7);
-    assert_true(client_rig_told(&rig, 0, REDIS_EVENT_UP, server.socket));
+    assert_true(client_rig_reported(&rig, 0, REDIS_EVENT_UP, server.socket));
 }
 
 static void a_name_is_resolved(void **state)
@@ -193,16 +193,16 @@ static void a_name_is_resolved(void **state)
     assert_int_equal(rig_call_run(&call), 0);
 }
 
-static void a_name_that_is_none_is_told(void **state)
+static void a_name_that_is_none_is_reported(void **state)
 {
     open_client("redis://no-such-host.invalid");
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "resolving its name"));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "resolving its name"));
     assert_false(redis_client_ready(rig.client, 0));
 }
 
 /* --- Accounts --------------------------------------------------------------------------------- */
 
-static void a_right_password_lets_in_and_a_wrong_one_is_told(void **state)
+static void a_right_password_lets_in_and_a_wrong_one_is_reported(void **state)
 {
     static const char *const arguments[] = {"--requirepass", "s3same%/@", NULL};
     struct redis_server closed;
@@ -220,13 +220,13 @@ static void a_right_password_lets_in_and_a_wrong_one_is_told(void **state)
     open_client(url);
     rig_call_say(&refused, &rig, "PING"); /* queued: there is good hope as yet */
     assert_int_equal(rig_call_run(&refused), WEIR_ERR_STORE);
-    assert_true(client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "AUTH: WRONGPASS"));
+    assert_true(client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "AUTH: WRONGPASS"));
     assert_int_equal(rig_call_send(&refused), WEIR_ERR_STORE); /* none any more */
     client_rig_close(&rig);
 
     snprintf(url, sizeof url, "redis://127.0.0.1:%u", closed.port);
     open_client(url);
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "NOAUTH"));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "NOAUTH"));
     for (uint32_t i = 0; i < rig.event_count; i++)
         assert_null(strstr(rig.events[i].text, "secret"));
     redis_server_stop(&closed);
@@ -269,7 +269,7 @@ static void a_server_that_was_killed_is_used_when_it_is_back(void **state)
     redis_server_end(&mortal);
     RIG_UNTIL(&rig, lost.done);
     assert_int_equal(lost.error, WEIR_ERR_IO); /* its bytes were written: perhaps executed */
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, ""));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, ""));
     redis_server_restart(&mortal);
     client_rig_reach(&rig, "k");
     assert_int_equal(rig.events[0].kind, REDIS_EVENT_UP);
@@ -291,7 +291,7 @@ static void a_server_that_stands_still_is_noticed_and_used_again(void **state)
     redis_server_signal(&still, SIGSTOP);
     rig_call_count(&lost, &rig, "k", 1);
     assert_int_equal(rig_call_run(&lost), WEIR_ERR_IO);
-    assert_true(client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "not answered for a second"));
+    assert_true(client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "not answered for a second"));
     rig_call_count(&pushed, &rig, "k", 1);
     assert_int_equal(rig_call_send(&pushed), WEIR_ERR_STORE); /* no queue for who is dead */
     assert_int_equal(redis_client_counters(rig.client)->connects, 1);
@@ -346,7 +346,7 @@ static void an_idle_connection_is_kept_and_watched(void **state)
     open_client(url);
     RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
     redis_server_signal(&still, SIGSTOP); /* nobody calls */
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "not answered for a second"));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "not answered for a second"));
     redis_server_stop(&still);
 }
 
@@ -358,13 +358,13 @@ int main(void)
         CASE(an_error_reply_is_the_callers_business),
         CASE(flushed_scripts_are_loaded_again),
         CASE(forgotten_calls_keep_their_place),
-        CASE(no_more_calls_than_told_are_taken),
+        CASE(no_more_calls_than_reported_are_taken),
         CASE(commands_and_replies_of_a_megabyte_pass),
         CASE(a_database_is_selected),
         CASE(a_unix_socket_will_do),
         CASE(a_name_is_resolved),
-        CASE(a_name_that_is_none_is_told),
-        CASE(a_right_password_lets_in_and_a_wrong_one_is_told),
+        CASE(a_name_that_is_none_is_reported),
+        CASE(a_right_password_lets_in_and_a_wrong_one_is_reported),
         CASE(an_account_needs_no_more_than_the_documented_rights),
         CASE(a_server_that_was_killed_is_used_when_it_is_back),
         CASE(a_server_that_stands_still_is_noticed_and_used_again),

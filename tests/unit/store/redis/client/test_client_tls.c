@@ -130,14 +130,14 @@ static void a_name_in_the_certificate_is_trusted(void **state)
 static void another_name_is_not(void **state)
 {
     open_client(ca, "other.example", false);
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "127.0.0.1"));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "127.0.0.1"));
     assert_false(redis_client_ready(rig.client, 0));
 }
 
 static void another_authority_is_not(void **state)
 {
     open_client(other_ca, NULL, false);
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "127.0.0.1"));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "127.0.0.1"));
     assert_false(redis_client_ready(rig.client, 0));
 }
 
@@ -147,14 +147,14 @@ static void nothing_is_checked_where_that_is_said(void **state)
     expect_calls();
 }
 
-static void a_server_without_tls_is_told(void **state)
+static void a_server_without_tls_is_reported(void **state)
 {
     char url[64];
     snprintf(url, sizeof url, "rediss://127.0.0.1:%u", server.port);
     struct redis_client_options options = client_rig_options(&rig, url);
     options.connect_ms = 300;
     client_rig_open(&rig, &options);
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, ""));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, ""));
     assert_false(redis_client_ready(rig.client, 0));
 }
 
@@ -177,7 +177,7 @@ int main(void)
         CASE(another_authority_is_not),
         CASE(commands_and_replies_of_megabytes_pass),
         CASE(nothing_is_checked_where_that_is_said),
-        CASE(a_server_without_tls_is_told),
+        CASE(a_server_without_tls_is_reported),
         CASE(a_missing_file_is_named),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -87,8 +87,8 @@ static void a_connection_that_ends_at_once_makes_no_busy_loop(void **state)
     open_client();
     RIG_UNTIL(&rig, player.connections >= 2);
     client_rig_run_for(&rig, 500);
-    assert_true(client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "closed the connection") ||
-                client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "reset"));
+    assert_true(client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "closed the connection") ||
+                client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "reset"));
     assert_in_range(player.connections, 2, 12); /* 10 ms, doubled each time, halved by chance */
     player.hangs_up = false;
     client_rig_reach(&rig, "k");
@@ -114,14 +114,14 @@ static void a_server_that_does_not_answer_is_given_up_in_time(void **state)
     client_rig_open(&rig, &options);
     rig_call_count(&call, &rig, "k", 1);
     assert_int_equal(rig_call_run(&call), WEIR_ERR_STORE);
-    assert_true(client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "did not answer in time"));
+    assert_true(client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "did not answer in time"));
     player.deaf = false;
     client_rig_reach(&rig, "k");
 }
 
 /* --- Something else --------------------------------------------------------------------------- */
 
-static void what_is_no_redis_is_told(void **state)
+static void what_is_no_redis_is_reported(void **state)
 {
     static const struct {
         const char *greeting, *why;
@@ -204,7 +204,7 @@ static void a_reply_too_many_ends_the_connection(void **state)
     open_client();
     rig_call_count(&call, &rig, "k", 1);
     assert_int_equal(rig_call_run(&call), 0);
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "it sent an unexpected"));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "it sent an unexpected"));
     player.answer = NULL;
     client_rig_reach(&rig, "k");
 }
@@ -231,7 +231,7 @@ static void a_reply_over_16_megabytes_ends_the_connection(void **state)
     rig_call_count(&call, &rig, "k", 1);
     assert_int_equal(rig_call_run(&call), WEIR_ERR_IO);
     assert_true(
-        client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "a reply exceeds the limits of the client"));
+        client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "a reply exceeds the limits of the client"));
     player.answer = NULL;
     client_rig_reach(&rig, "k");
 }
@@ -277,7 +277,7 @@ static void what_was_not_executed_is_tried_again(void **state)
     }
 }
 
-static void other_errors_are_told_to_the_caller(void **state)
+static void other_errors_are_reported_to_the_caller(void **state)
 {
     static char *const texts[] = {"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
                                   "-MISCONF Redis is configured to save RDB snapshots\r\n",
@@ -337,7 +337,7 @@ static void a_script_that_never_loads_is_not_loaded_for_ever(void **state)
     assert_true(player.loads <= 20);
 }
 
-static void a_server_of_a_cluster_is_told_for_what_it_is(void **state)
+static void a_server_of_a_cluster_is_reported_for_what_it_is(void **state)
 {
     struct rig_call call;
     player.answer = refuse;
@@ -346,7 +346,7 @@ static void a_server_of_a_cluster_is_told_for_what_it_is(void **state)
     open_client();
     rig_call_count(&call, &rig, "k", 1);
     rig_call_run(&call);
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "redis-cluster://"));
+    RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "redis-cluster://"));
 }
 
 static void a_call_that_waits_can_be_forgotten(void **state)
@@ -440,15 +440,15 @@ int main(void)
         CASE(a_connection_that_ends_at_once_makes_no_busy_loop),
         CASE(one_that_ends_after_the_handshake_makes_none_either),
         CASE(a_server_that_does_not_answer_is_given_up_in_time),
-        CASE(what_is_no_redis_is_told),
+        CASE(what_is_no_redis_is_reported),
         CASE(endless_lines_and_nests_end_the_connection),
         CASE(a_reply_too_many_ends_the_connection),
         CASE(a_reply_over_16_megabytes_ends_the_connection),
         CASE(what_was_not_executed_is_tried_again),
-        CASE(other_errors_are_told_to_the_caller),
+        CASE(other_errors_are_reported_to_the_caller),
         CASE(trying_again_ends_when_the_caller_says_so),
         CASE(a_script_that_never_loads_is_not_loaded_for_ever),
-        CASE(a_server_of_a_cluster_is_told_for_what_it_is),
+        CASE(a_server_of_a_cluster_is_reported_for_what_it_is),
         CASE(a_call_that_waits_can_be_forgotten),
         CASE(calls_may_be_sent_from_inside_of_done),
         CASE(the_client_may_be_closed_from_inside_of_done),

@@ -128,9 +128,9 @@ static void hosts_have_a_bound(void **state)
     char name[REDIS_HOST_MAX];
     struct redis_host host;
     memset(name, 'x', sizeof name);
-    assert_int_equal(redis_told_host((struct weir_bytes){name, sizeof name}, 1, &asked, &host),
+    assert_int_equal(redis_named_host((struct weir_bytes){name, sizeof name}, 1, &asked, &host),
                      WEIR_ERR_SYNTAX);
-    assert_int_equal(redis_told_host((struct weir_bytes){name, sizeof name - 1}, 1, &asked, &host),
+    assert_int_equal(redis_named_host((struct weir_bytes){name, sizeof name - 1}, 1, &asked, &host),
                      0);
     assert_int_equal(strlen(host.name), sizeof name - 1);
 }

@@ -67,16 +67,16 @@ static void add_address(bool good)
     uv_ip4_addr("127.0.0.1", good ? player.port : 1, &addresses[address_count++]);
 }
 
-static void on_connected(struct redis_socket *told, int connect_status)
+static void on_connected(struct redis_socket *result, int connect_status)
 {
-    assert_ptr_equal(told, &sock);
+    assert_ptr_equal(result, &sock);
     assert_int_equal(status, 1); /* once */
     status = connect_status;
 }
 
-static void on_gone(struct redis_socket *told)
+static void on_gone(struct redis_socket *result)
 {
-    assert_ptr_equal(told, &sock);
+    assert_ptr_equal(result, &sock);
     assert_false(gone);
     gone = true;
 }
@@ -135,7 +135,7 @@ static void the_next_address_is_tried(void **state)
     close_socket();
 }
 
-static void it_begins_with_the_address_that_is_told(void **state)
+static void it_begins_with_the_address_that_is_reported(void **state)
 {
     add_address(false);
     add_address(true);
@@ -147,7 +147,7 @@ static void it_begins_with_the_address_that_is_told(void **state)
     close_socket();
 }
 
-static void when_all_refuse_that_is_told(void **state)
+static void when_all_refuse_that_is_reported(void **state)
 {
     for (int i = 0; i < 10; i++)
         add_address(false);
@@ -159,7 +159,7 @@ static void when_all_refuse_that_is_told(void **state)
     close_socket();
 }
 
-static void a_name_without_addresses_is_told(void **state)
+static void a_name_without_addresses_is_reported(void **state)
 {
     open_socket("name", 0);
     answer();
@@ -199,9 +199,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(an_address_is_not_resolved),
         CASE(the_next_address_is_tried),
-        CASE(it_begins_with_the_address_that_is_told),
-        CASE(when_all_refuse_that_is_told),
-        CASE(a_name_without_addresses_is_told),
+        CASE(it_begins_with_the_address_that_is_reported),
+        CASE(when_all_refuse_that_is_reported),
+        CASE(a_name_without_addresses_is_reported),
         CASE(it_may_be_closed_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ static void an_unknown_host_is_the_one_that_was_asked(void **state)
     }
 }
 
-static void what_is_no_map_is_told(void **state)
+static void what_is_no_map_is_reported(void **state)
 {
     static const struct {
         const char *text;
@@ -201,7 +201,7 @@ int main(void)
         cmocka_unit_test(slots_as_redis_7_tells_them),
         cmocka_unit_test(slots_as_redis_6_tells_them),
         cmocka_unit_test(an_unknown_host_is_the_one_that_was_asked),
-        cmocka_unit_test(what_is_no_map_is_told),
+        cmocka_unit_test(what_is_no_map_is_reported),
         cmocka_unit_test(masters_have_a_bound),
         cmocka_unit_test(sentinels_answers),
         cmocka_unit_test(epochs),

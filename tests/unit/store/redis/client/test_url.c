@@ -96,7 +96,7 @@ static void sentinels_and_clusters(void **state)
     assert_int_equal(url.host_count, REDIS_HOSTS_MAX);
 }
 
-static void what_is_wrong_is_told_with_its_place(void **state)
+static void what_is_wrong_is_reported_with_its_place(void **state)
 {
     static const struct {
         const char *text, *reason;
@@ -194,7 +194,7 @@ int main(void)
         cmocka_unit_test(users_and_passwords),
         cmocka_unit_test(unix_sockets),
         cmocka_unit_test(sentinels_and_clusters),
-        cmocka_unit_test(what_is_wrong_is_told_with_its_place),
+        cmocka_unit_test(what_is_wrong_is_reported_with_its_place),
         cmocka_unit_test(lengths_have_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

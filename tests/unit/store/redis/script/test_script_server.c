@@ -390,7 +390,7 @@ static void out_of_memory_charges_nothing(void **state)
     assert_int_equal(remaining(rig, &limit, 701), 6);
 }
 
-static void flushed_scripts_are_told_as_such_and_charge_nothing(void **state)
+static void flushed_scripts_are_reported_as_such_and_charge_nothing(void **state)
 {
     struct script_rig *rig = *state;
     struct weir_limit limit =
@@ -444,7 +444,7 @@ int main(void)
         cmocka_unit_test(a_foreign_key_is_an_error_and_charges_nothing),
         cmocka_unit_test(two_limits_on_one_key_are_an_error),
         cmocka_unit_test(out_of_memory_charges_nothing),
-        cmocka_unit_test(flushed_scripts_are_told_as_such_and_charge_nothing),
+        cmocka_unit_test(flushed_scripts_are_reported_as_such_and_charge_nothing),
         cmocka_unit_test(a_plain_check_reads_once_and_writes_once),
     };
     return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);

@@ -127,7 +127,7 @@ static void what_was_not_executed_is_settled_again(void **state)
     assert_true(share_give_back(&share, &terms, 3, NOW, &call));
     assert_int_equal(call.settled[0].id, 1);
     assert_int_equal(call.settled[0].used, 20);
-    /* Perhaps it was, this time: it is not told again, and counts as lost. */
+    /* Perhaps it was, this time: it is not reported again, and counts as lost. */
     assert_int_equal(share_failed(&share, true), 44);
     assert_false(share_give_back(&share, &terms, 4, NOW, &call));
 }
