@@ -104,11 +104,19 @@ struct weir_call {
     size_t count;
     const struct sockaddr *client; /* AF_INET or AF_INET6; counts instead of "client.ip"; NULL: that
                                       attribute, if it is given */
-    uint64_t cost;                 /* usually 1; 0 asks whether a limit is used up */
-    bool peek;                     /* decides, and charges nothing */
-    bool untrusted;                /* header fields are those of a client that may not say its class
-                                      (`priority`, `from: header.NAME`): the default class counts */
-    const char *idempotency_key;   /* as weir_check_once; 1 to 255 bytes; NULL: none */
+    /* What the request's fields X-Forwarded-For and Forwarded (RFC 7239) say, repeated lines joined
+     * by commas; NULL: absent. They count where the client above is one of `trusted_proxies` of the
+     * rules file, as for /v1/auth, or where none is given (a Unix socket) and `unix` is: then the
+     * right-most address of X-Forwarded-For, else of Forwarded, that is not one of these. */
+    const char *forwarded_for;
+    size_t forwarded_for_size;
+    const char *forwarded;
+    size_t forwarded_size;
+    uint64_t cost;               /* usually 1; 0 asks whether a limit is used up */
+    bool peek;                   /* decides, and charges nothing */
+    bool untrusted;              /* header fields are those of a client that may not say its class
+                                    (`priority`, `from: header.NAME`): the default class counts */
+    const char *idempotency_key; /* as weir_check_once; 1 to 255 bytes; NULL: none */
     size_t idempotency_size;
     enum weir_reserve_when reserve; /* not with an idempotency key, and with a cost of at least 1 */
     uint64_t reserve_life_ns;       /* how long it may be settled: 1 s to 1 h; 0: 60 s */

@@ -12,6 +12,7 @@
 #include "engine/lease_token.h"
 #include "engine/reservation.h"
 #include "library/library.h"
+#include "wire/http/forwarded.h"
 #include "wire/http/ratelimit_headers.h"
 
 _Static_assert(WEIR_LIMITS_MAX == WEIR_CHECKS_MAX, "an answer has room for every limit");
@@ -97,6 +98,24 @@ static void set_client(struct weir_address *client, const struct sockaddr *addre
     }
 }
 
+/* Follows what proxies say of the client, if its peer is one that may. */
+static void find_client(struct weir_address *client, const struct weir_call *call,
+                        const struct weir_settings *settings)
+{
+    const struct weir_cidr *trusted = settings->trusted_proxies;
+    struct weir_bytes values = {call->forwarded_for, call->forwarded_for_size};
+    struct weir_bytes rfc7239 = {call->forwarded, call->forwarded_size};
+    if (!values.data && !rfc7239.data)
+        return;
+    if (!weir_forwarded_trusts(client, trusted, settings->trusted_proxy_count,
+                               settings->trust_unix))
+        return;
+    if (values.data)
+        weir_forwarded_for(client, &values, 1, trusted, settings->trusted_proxy_count);
+    else
+        weir_forwarded_rfc7239(client, &rfc7239, 1, trusted, settings->trusted_proxy_count);
+}
+
 /* What handles mean to this lane. */
 static const struct weir_attribute_map *map_of(const struct weir *weir, struct weir_lane *lane,
                                                const struct weir_rules *rules)
@@ -133,6 +152,7 @@ static int fill_request(const struct weir *weir, struct weir_lane *lane,
     }
     if (call->client)
         set_client(&request->client, call->client);
+    find_client(&request->client, call, weir_rules_settings(rules));
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "server/daemon/clock.h"
 #include "server/daemon/worker_state.h"
 #include "server/reserve/reserve.h"
+#include "wire/http/forwarded.h"
 
 /* Slots are made in groups of this many. */
 #define GROUP 64
@@ -508,12 +509,8 @@ const struct weir_settings *weir_worker_settings(const struct weir_worker *worke
 bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_address *peer)
 {
     const struct weir_settings *settings = weir_worker_settings(worker);
-    if (!peer->family)
-        return settings->trust_unix;
-    for (uint32_t i = 0; i < settings->trusted_proxy_count; i++)
-        if (weir_cidr_contains(&settings->trusted_proxies[i], peer))
-            return true;
-    return false;
+    return weir_forwarded_trusts(peer, settings->trusted_proxies, settings->trusted_proxy_count,
+                                 settings->trust_unix);
 }
 
 /* --- Open, run, close ------------------------------------------------------------------------- */

@@ -153,6 +153,12 @@ static bool is_trusted(const struct weir_address *address, const struct weir_cid
     return i < trusted_count;
 }
 
+bool weir_forwarded_trusts(const struct weir_address *peer, const struct weir_cidr *trusted,
+                           size_t trusted_count, bool trust_unix)
+{
+    return peer->family ? is_trusted(peer, trusted, trusted_count) : trust_unix;
+}
+
 static void walk(struct weir_address *client, const struct weir_bytes *values, size_t count,
                  const struct weir_cidr *trusted, size_t trusted_count, bool rfc7239)
 {

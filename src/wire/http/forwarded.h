@@ -23,6 +23,10 @@
 
 #define WEIR_FORWARDED_HOPS_MAX 64 /* more proxies in a row than that is an attack */
 
+/* Whether what this peer forwards counts; `trust_unix`: of a peer without an address. */
+bool weir_forwarded_trusts(const struct weir_address *peer, const struct weir_cidr *trusted,
+                           size_t trusted_count, bool trust_unix);
+
 /* `values`: the field's lines in order of arrival. *client starts as the (trusted) peer and is
  * replaced by the right-most untrusted hop. */
 void weir_forwarded_for(struct weir_address *client, const struct weir_bytes *values, size_t count,

@@ -228,6 +228,51 @@ static void an_address_may_come_as_the_socket_has_it(void **state)
     weir_close(weir);
 }
 
+/* What remains for `expected` after a request that `peer` forwards. */
+static void forward(struct weir *weir, const char *peer, const char *forwarded_for,
+                    const char *forwarded, const char *expected)
+{
+    int client = weir_attribute(weir, "client.ip");
+    struct weir_value value = {client, peer, peer ? strlen(peer) : 0};
+    struct weir_call call = {.cost = 1, .values = &value, .count = 1};
+    struct weir_call peek = {.cost = 1, .values = &value, .count = 1, .peek = true};
+    call.forwarded_for = forwarded_for;
+    call.forwarded_for_size = forwarded_for ? strlen(forwarded_for) : 0;
+    call.forwarded = forwarded;
+    call.forwarded_size = forwarded ? strlen(forwarded) : 0;
+    assert_int_equal(weir_check_full(weir, &call, &answer), 0);
+    uint64_t left = answer.summary.remaining;
+    value = (struct weir_value){client, expected, strlen(expected)};
+    assert_int_equal(weir_check_full(weir, &peek, &answer), 0);
+    assert_int_equal(answer.summary.remaining, left);
+    assert_true(left < 100);
+}
+
+static void trusted_proxies_say_who_the_client_is(void **state)
+{
+    struct place *place = *state;
+    write_rules(place, "server: { trusted_proxies: [10.0.0.0/8, unix] }\n"
+                       "limits: [ { name: a, key: [client.ip], rate: 100/h } ]\n");
+    struct weir *weir = open_weir(place, NULL);
+    forward(weir, "10.0.0.1", "203.0.113.9, 192.0.2.1,10.0.0.2", NULL, "192.0.2.1");
+    forward(weir, "::ffff:10.0.0.1", NULL, "for=203.0.113.9, for=\"[2001:db8::1]:80\"",
+            "2001:db8::1");
+    forward(weir, "10.0.0.1", "192.0.2.2", "for=192.0.2.3", "192.0.2.2");
+    forward(weir, "10.0.0.3", NULL, NULL, "10.0.0.3");
+    forward(weir, "10.0.0.4", "unknown", NULL, "10.0.0.4");
+    forward(weir, "192.0.2.4", "192.0.2.5", "for=192.0.2.5", "192.0.2.4"); /* not a proxy */
+    forward(weir, NULL, "192.0.2.6", NULL, "192.0.2.6");
+    weir_close(weir);
+    write_rules(place,
+                "server: { trusted_proxies: [10.0.0.0/8] }\n"
+                "limits: [ { name: a, key: [client.ip], on_missing: deny, rate: 100/h } ]\n");
+    weir = open_weir(place, NULL);
+    struct weir_call call = {.cost = 1, .forwarded_for = "192.0.2.6", .forwarded_for_size = 9};
+    assert_int_equal(weir_check_full(weir, &call, &answer), 0);
+    assert_false(answer.summary.allowed); /* no address, and a Unix socket is not trusted */
+    weir_close(weir);
+}
+
 /* --- Answers ---------------------------------------------------------------------------------- */
 
 static const char two_limits[] =
@@ -637,6 +682,7 @@ int main(void)
         EMBED_TEST(rules_that_need_a_server_are_refused_with_the_reason),
         EMBED_TEST(handles_keep_their_meaning_when_the_rules_change),
         EMBED_TEST(an_address_may_come_as_the_socket_has_it),
+        EMBED_TEST(trusted_proxies_say_who_the_client_is),
         EMBED_TEST(an_answer_tells_each_limit),
         EMBED_TEST(the_header_fields_are_those_of_the_http_front),
         EMBED_TEST(a_peek_charges_nothing),
