@@ -8,10 +8,10 @@
 #define TICK_MIN_MS 10
 #define TELL_EVERY_S 60
 
-/* A worker serves nobody while it waits, so it waits shortly: for a neighbour that is stopped, and
- * for one that opens the file, which reads all of it. */
+/* A worker serves nobody while it waits, so it waits shortly for a neighbour that is stopped. It
+ * waits longer for one that opens the file, which reads all of it, but only before it serves. */
 #define PATIENCE_NS UINT64_C(5000000)
-#define OPEN_PATIENCE_NS UINT64_C(2000000000)
+#define START_PATIENCE_NS UINT64_C(2000000000)
 
 static const char header_prefix[] = "header.";
 #define HEADER_PREFIX (sizeof header_prefix - 1)
@@ -110,14 +110,14 @@ static ngx_int_t find_attributes(struct weir_ngx_worker *worker)
     return NGX_OK;
 }
 
-static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log)
+static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log, uint64_t patience_ns)
 {
     const struct weir_ngx_main *conf = worker->conf;
     const struct weir_options options = {
         .state_file = (const char *)conf->state.data,
         .state_bytes = (uint64_t)conf->state_bytes,
         .state_patience_ns = PATIENCE_NS,
-        .state_open_patience_ns = OPEN_PATIENCE_NS,
+        .state_open_patience_ns = patience_ns,
         .state_owner = (const char *)conf->owner.data,
         .state_group = (const char *)conf->group.data,
         .state_mode = (unsigned)conf->state_mode,
@@ -150,7 +150,7 @@ static void tend(struct weir_ngx_worker *worker, ngx_log_t *log)
     if (worker->weir)
         (void)weir_tend(worker->weir);
     else
-        open_state(worker, log);
+        open_state(worker, log, PATIENCE_NS);
 }
 
 static void tick(ngx_event_t *event)
@@ -186,7 +186,7 @@ ngx_int_t weir_ngx_worker_start(ngx_cycle_t *cycle, struct weir_ngx_main *conf)
     worker->timer.cancelable = 1;
     worker->tick = TICK_MS;
     conf->worker = worker;
-    open_state(worker, cycle->log);
+    open_state(worker, cycle->log, START_PATIENCE_NS);
     worker->tended = ngx_current_msec;
     ngx_add_timer(&worker->timer, TICK_MS);
     return NGX_OK;

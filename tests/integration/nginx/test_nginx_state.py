@@ -3,10 +3,12 @@
 is answered, no worker ends, and the state is used as soon as it can be. And: a decision makes no
 system call."""
 
+import fcntl
 import os
 import re
 import shutil
 import stat
+import struct
 import subprocess
 from pathlib import Path
 
@@ -169,6 +171,35 @@ def trace(pid, output, ask):
     process.terminate()
     process.wait()
     return re.findall(r"^(\w+)\(", output.read_text(encoding="utf-8", errors="replace"), re.M)
+
+
+def lock_opening(path):
+    """Locks the file as a process does that opens the state; the lock goes with what is returned."""
+    file = open(path, "r+b")
+    fcntl.fcntl(file, fcntl.F_OFD_SETLK,
+                struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 1 << 61, 1, 0))  # LOCK_OPENING
+    return file
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
+def test_a_worker_that_serves_does_not_wait_for_one_that_opens_the_state(tmp_path):
+    nginx = Nginx(tmp_path, RULES, SERVER, workers=1)
+    make_state(nginx)
+    calls_file = tmp_path / "calls"
+    with lock_opening(nginx.state), nginx:
+        wait_until(lambda: "weir_on_error" in nginx.log(), what="the first attempt")
+
+        def ask():
+            wait_until(lambda: calls_file.read_text(encoding="utf-8").count("F_OFD_SETLK") >= 2,
+                       what="two attempts")
+
+        calls = trace(nginx.pids()[0], calls_file, ask)
+        if calls is None:
+            pytest.skip("strace may not trace here")
+        assert not {"nanosleep", "clock_nanosleep"} & set(calls)
+        assert nginx.get("/a.txt", X_KEY="1").status == 200
+    with nginx:
+        assert nginx.get("/a.txt", X_KEY="1").status == 429
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
