@@ -170,8 +170,8 @@ limits:
         location /dry { weir on; rewrite ^ /slow break; try_files /a.txt =404; }
     """
     with Nginx(tmp_path, rules, server) as nginx:
-        assert nginx.get("/slow").status == 200
         with nginx.client() as waiting:  # for an hour, with the lease
+            assert waiting.request("GET", "/slow").status == 200
             waiting.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
             wait_until(lambda: delayed(nginx) == 1)
             assert nginx.get("/slow").status == 429
@@ -182,7 +182,7 @@ limits:
         def admitted():
             with nginx.client() as client:
                 client.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
-                return delayed(nginx) == 2
+                return delayed(nginx) >= 2  # this one, or the one before it
 
         wait_until(admitted, what="the lease of the dead worker")
 
