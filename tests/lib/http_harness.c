@@ -48,6 +48,8 @@ static void open_worker(struct http_harness *harness, const char *text)
         abort();
     }
     check(weir_reservations_open(&daemon->reservations, 16) == 0);
+    check(weir_adhoc_limits_open(&daemon->redis.limits, HTTP_HARNESS_LIMITS, daemon->table, 0) ==
+          0);
     const struct weir_worker_options options = {.log = &daemon->log,
                                                 .table = daemon->table,
                                                 .rules = daemon->rules,
@@ -238,6 +240,7 @@ void http_harness_close(struct http_harness *harness)
     weir_worker_close(harness->decides);
     weir_worker_close(daemon->admin);
     weir_reservations_close(daemon->reservations);
+    weir_adhoc_limits_close(daemon->redis.limits);
     weir_daemon_pressure_close(daemon);
     weir_table_close(daemon->table);
     weir_rules_unref(daemon->rules);

@@ -9,6 +9,7 @@
 #include "server/daemon/worker_state.h"
 
 #define HTTP_HARNESS_TEXT (1 << 20)
+#define HTTP_HARNESS_LIMITS 24 /* distinct limits that requests may bring */
 
 struct http_harness {
     struct weir_daemon daemon; /* what handlers of the admin listener look at */

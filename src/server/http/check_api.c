@@ -166,18 +166,12 @@ static int check_only(struct weir_http_call *call, struct weir_decision **out,
 /* --- Replies ---------------------------------------------------------------------------------- */
 
 /* The body is made in http->json, since the head has its length. */
-static void single_write(struct weir_slot *slot, struct weir_output *output)
+void weir_check_write_answer(struct weir_slot *slot, struct weir_output *output,
+                             const struct weir_rules *rules)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
     struct weir_worker *worker = http->worker;
-    struct weir_answer *answer = &http->answer;
-    if (weir_engine_refusal(slot->decision)) {
-        weir_http_write_refusal(slot, output, slot->decision);
-        weir_worker_give(worker, slot->decision);
-        return;
-    }
-    weir_engine_answer(slot->decision, answer, http->lease);
-    const struct weir_rules *rules = weir_decision_rules(slot->decision);
+    const struct weir_answer *answer = &http->answer;
     bool closed = !answer->allowed && answer->source == WEIR_SOURCE_CLOSED;
     const char *type = closed ? "application/problem+json" : "application/json";
     enum weir_http_status status = closed            ? WEIR_HTTP_503
@@ -194,6 +188,20 @@ static void single_write(struct weir_slot *slot, struct weir_output *output)
     weir_http_end(output, type, size);
     weir_output_put(output, http->json, size);
     weir_worker_give(worker, slot->decision);
+}
+
+static void single_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct weir_worker *worker = http->worker;
+    struct weir_answer *answer = &http->answer;
+    if (weir_engine_refusal(slot->decision)) {
+        weir_http_write_refusal(slot, output, slot->decision);
+        weir_worker_give(worker, slot->decision);
+        return;
+    }
+    weir_engine_answer(slot->decision, answer, http->lease);
+    weir_check_write_answer(slot, output, weir_decision_rules(slot->decision));
 }
 
 static struct weir_decision **slot_decisions(const struct weir_slot *slot)

@@ -16,6 +16,7 @@
 #include "server/envoy/shared.h"
 #include "server/http/auth_api.h"
 #include "server/http/check_api.h"
+#include "server/http/limit_api.h"
 #include "server/http/reply.h"
 #include "server/http/report_api.h"
 #include "server/http/request.h"
@@ -32,6 +33,7 @@ _Static_assert(sizeof(struct weir_http1_request) <= WEIR_BUFFER_SIZE_MIN, "one b
 
 static const struct weir_http_route check_routes[] = {
     {.path = "/v1/check", .name = "check", .handle = weir_check_handle},
+    {.path = "/v1/limit", .name = "limit", .handle = weir_limit_handle},
     {.path = "/v1/auth", .name = "auth", .prefix = true, .handle = weir_auth_handle},
     {.path = "/v1/release", .name = "release", .handle = weir_release_handle},
     {.path = "/v1/reserve", .name = "reserve", .handle = weir_reserve_handle},
@@ -206,8 +208,10 @@ static void *check_open(struct weir_worker *worker, void *server)
         free(http);
         return NULL;
     }
-    if (http)
+    if (http) {
         weir_holds_open(&http->holds, worker);
+        weir_limit_open(http, daemon ? daemon->redis.limits : NULL);
+    }
     return http;
 }
 

@@ -18,11 +18,13 @@
 #include "server/daemon/worker.h"
 #include "server/envoy/call.h"
 #include "server/net/holds.h"
+#include "server/resp/adhoc_limits.h"
 #include "wire/http/http1.h"
 #include "wire/http/idempotency_key.h"
 #include "wire/http/ratelimit_headers.h"
 #include "wire/json/answer.h"
 #include "wire/json/check.h"
+#include "wire/json/limit.h"
 
 /* The statuses that weir answers with: code, reason. */
 #define WEIR_HTTP_STATUSES(X)                                                                      \
@@ -87,6 +89,14 @@ struct weir_http {
     char date_line[6 + WEIR_HTTP_DATE_SIZE + 2];
     /* By route (the last: no route) and status. */
     _Atomic uint64_t requests[WEIR_HTTP_ROUTES_MAX + 1][WEIR_HTTP_STATUS_COUNT];
+
+    /* Of /v1/limit; `limits` is NULL on other listeners. */
+    struct weir_adhoc_limits *limits;
+    uint64_t limits_epoch; /* of the limits in limit_cache */
+    struct weir_resp_cache limit_cache;
+    uint64_t limit_secret[2];
+    uint8_t limit_flags, on_store_error; /* of its checks */
+    struct weir_limits_json given;
 
     struct weir_http1_request request;
     struct weir_request attributes;

@@ -9,26 +9,9 @@
 #include "core/check.h"
 #include "wire/json/scan.h"
 
-#define NAME_SHOWN 32 /* bytes of an unknown name that a message repeats */
-
 static bool equals(struct weir_bytes bytes, const char *text, size_t size)
 {
     return bytes.size == size && memcmp(bytes.data, text, size) == 0;
-}
-
-/* An error that repeats a name, its unprintable bytes as '?'. */
-static int fail_with_name(struct json_scan *scan, int err, const char *at, const char *what,
-                          struct weir_bytes name)
-{
-    char shown[NAME_SHOWN + 1], text[NAME_SHOWN + 64];
-    size_t size = name.size < NAME_SHOWN ? name.size : NAME_SHOWN;
-    for (size_t i = 0; i < size; i++) {
-        bool printable = name.data[i] >= 0x20 && name.data[i] < 0x7f;
-        shown[i] = printable ? name.data[i] : '?';
-    }
-    shown[size] = '\0';
-    snprintf(text, sizeof text, "%s \"%s%s\"", what, shown, name.size > size ? "..." : "");
-    return json_scan_fail(scan, err, at, text);
 }
 
 /* Whether one of the pairs has this name. */
@@ -58,8 +41,8 @@ static int pairs_read(struct json_scan *scan, struct weir_check_pair *pairs, uin
         if (read == WEIR_CHECK_JSON_PAIRS_MAX)
             return json_scan_fail(scan, WEIR_ERR_TOO_LARGE, name.data - 1, "more than 64");
         if (name.size == 0 || pairs_hold(pairs, read, name, headers)) {
-            return fail_with_name(scan, WEIR_ERR_SYNTAX, name.data - 1,
-                                  name.size == 0 ? "empty name" : "repeated name", name);
+            return json_scan_fail_name(scan, WEIR_ERR_SYNTAX, name.data - 1,
+                                       name.size == 0 ? "empty name" : "repeated name", name);
         }
         pairs[read].name = name;
         more = headers ? json_scan_string(scan, &pairs[read].value)
@@ -195,8 +178,8 @@ static int check_read(struct json_scan *scan, struct weir_check_json *check)
             break;
         enum field field = field_find(name);
         if (field == FIELDS || (seen & 1u << field) != 0) {
-            return fail_with_name(scan, WEIR_ERR_SYNTAX, name.data - 1, wrong_field(field, name),
-                                  name);
+            return json_scan_fail_name(scan, WEIR_ERR_SYNTAX, name.data - 1,
+                                       wrong_field(field, name), name);
         }
         seen |= 1u << field;
         scan->field = field_names[field];
@@ -273,9 +256,9 @@ static int release_member(struct json_scan *scan, struct weir_bytes name,
     bool lease = equals(name, "lease", 5), status = equals(name, "status", 6);
 
     if (!lease && !status)
-        return fail_with_name(scan, WEIR_ERR_SYNTAX, name.data - 1, "unknown field", name);
+        return json_scan_fail_name(scan, WEIR_ERR_SYNTAX, name.data - 1, "unknown field", name);
     if (lease ? release->lease.data != NULL : release->status != 0)
-        return fail_with_name(scan, WEIR_ERR_SYNTAX, name.data - 1, "given twice:", name);
+        return json_scan_fail_name(scan, WEIR_ERR_SYNTAX, name.data - 1, "given twice:", name);
     scan->field = lease ? "lease" : "status";
     return lease ? json_scan_string(scan, &release->lease) : status_read(scan, &release->status);
 }

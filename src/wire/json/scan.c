@@ -10,6 +10,7 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_DECIMALS 9
+#define NAME_SHOWN 32           /* bytes of a name that a message repeats */
 #define EXPONENT_END 1000000000 /* a text is not long enough to make up for it */
 /* Whole seconds, a power of ten that divides: limit.h says that times are below 2^62 ns. */
 #define TIME_END_NS ((UINT64_C(1) << 62) / NS_PER_S * NS_PER_S)
@@ -17,14 +18,29 @@
 int json_scan_fail(const struct json_scan *scan, int err, const char *at, const char *what)
 {
     if (scan->reason) {
-        char element[16] = "";
+        char element[32] = "";
         if (scan->index >= 0)
-            snprintf(element, sizeof element, "[%d]%s", (int)scan->index, scan->field ? "." : ": ");
+            snprintf(element, sizeof element, "%.8s[%d]%s", scan->list ? scan->list : "",
+                     (int)scan->index, scan->field ? "." : ": ");
         snprintf(scan->reason->text, sizeof scan->reason->text, "%s%s%s%s, at byte %zu", element,
                  scan->field ? scan->field : "", scan->field ? ": " : "", what,
                  (size_t)(at - scan->text));
     }
     return err;
+}
+
+int json_scan_fail_name(const struct json_scan *scan, int err, const char *at, const char *what,
+                        struct weir_bytes name)
+{
+    char shown[NAME_SHOWN + 1], text[NAME_SHOWN + 64];
+    size_t size = name.size < NAME_SHOWN ? name.size : NAME_SHOWN;
+    for (size_t i = 0; i < size; i++) {
+        bool printable = name.data[i] >= 0x20 && name.data[i] < 0x7f;
+        shown[i] = printable ? name.data[i] : '?';
+    }
+    shown[size] = '\0';
+    snprintf(text, sizeof text, "%s \"%s%s\"", what, shown, name.size > size ? "..." : "");
+    return json_scan_fail(scan, err, at, text);
 }
 
 static int syntax(const struct json_scan *scan, const char *at, const char *what)

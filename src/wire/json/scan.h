@@ -5,7 +5,8 @@
  * place, and anything else is an error. So nesting costs nothing and cannot run deep. Strings are
  * unescaped in place (the text only shrinks), must be well-formed UTF-8 and hold no NUL.
  * An error fills the reason with the field that the caller has named and the offset in the text:
- * "[3].cost: not an unsigned integer, at byte 31".
+ * "[3].cost: not an unsigned integer, at byte 31"; "limits[3].cost: ..." where the array is a
+ * field.
  */
 #ifndef WEIR_WIRE_JSON_SCAN_H
 #define WEIR_WIRE_JSON_SCAN_H
@@ -18,11 +19,16 @@ struct json_scan {
     char *text, *at, *end;
     const char *field;          /* being read, for messages; NULL: the text as a whole */
     int32_t index;              /* of the array's element, for messages; -1: no array */
+    const char *list;           /* the field that is the array, for messages; NULL: the text is */
     struct weir_reason *reason; /* may be NULL */
 };
 
 /* Fills the reason with `what` is wrong `at` a place of the text; returns `err`. */
 int json_scan_fail(const struct json_scan *scan, int err, const char *at, const char *what);
+
+/* The same for a name, which the message repeats, its unprintable bytes as '?': `what` "name". */
+int json_scan_fail_name(const struct json_scan *scan, int err, const char *at, const char *what,
+                        struct weir_bytes name);
 
 /* Skips white space; returns the byte that follows, 0 at the end (a NUL in a text is no JSON). */
 char json_scan_peek(struct json_scan *scan);

@@ -190,11 +190,53 @@ static void limits_that_are_not_used_give_up_their_places(void **state)
     weir_table_close(table);
 }
 
+static void limits_that_differ_in_any_number_or_option_are_two(void **state)
+{
+    static const struct weir_limit_spec specs[] = {
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 6, .window_ns = 6000000000},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 6, .window_ns = 6000000000, .segments = 6},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 6, .window_ns = 6000000000, .segments = 3},
+        {.algorithm = WEIR_SLIDING_WINDOW,
+         .rate = 6,
+         .window_ns = 6000000000,
+         .segments = 6,
+         .strict = true},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = 6, .window_ns = 6000000000},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = 7, .window_ns = 6000000000},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = 7, .window_ns = 7000000000},
+        {.algorithm = WEIR_GCRA, .rate = 7, .window_ns = 7000000000, .burst = 8},
+        {.algorithm = WEIR_GCRA, .rate = 7, .window_ns = 7000000000, .burst = 9},
+    };
+    struct weir_table_options options = {.bytes = 16 << 20, .wall_ns = 1};
+    const struct weir_limit *found[sizeof specs / sizeof *specs];
+    struct weir_adhoc_limits *limits;
+    struct weir_table *table;
+    struct weir_store *store;
+    size_t count = sizeof specs / sizeof *specs;
+    (void)state;
+    assert_int_equal(weir_table_open(&table, &options, NULL), 0);
+    assert_int_equal(weir_store_embedded_open(&store, table), 0);
+    assert_int_equal(weir_adhoc_limits_open(&limits, MAX, table, 0), 0);
+    for (int twice = 0; twice < 2; twice++)
+        for (size_t i = 0; i < count; i++) {
+            assert_int_equal(
+                weir_adhoc_limits_find(limits, store, NULL, &specs[i], NULL, &found[i], NULL), 0);
+            assert_int_equal(found[i]->spec.segments > 1 ? found[i]->spec.segments : 0,
+                             specs[i].segments);
+            assert_int_equal(found[i]->spec.strict, specs[i].strict);
+        }
+    assert_int_equal(weir_adhoc_limits_count(limits), count);
+    weir_adhoc_limits_close(limits);
+    store->ops->close(store);
+    weir_table_close(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_that_are_not_used_give_up_their_places),
         cmocka_unit_test(threads_share_each_limit_up_to_the_bound),
+        cmocka_unit_test(limits_that_differ_in_any_number_or_option_are_two),
         cmocka_unit_test(what_no_store_could_keep_is_refused_and_takes_no_place),
         cmocka_unit_test(a_spec_under_two_names_is_two_limits),
         cmocka_unit_test(what_earlier_runs_have_left_in_the_list_counts_too),
