@@ -5,10 +5,10 @@
     bench/http/run.py [--weir build/weir] [--runs 5] [--seconds 4] [--connections 64] [--pin]
 
 Starts nginx and weir with one worker each, and drives them with wrk in turn: nginx, /v1/auth,
-/v1/check, and again, so that what else the machine does falls on all of them. CPU time is user
+/v1/check, /v1/limit, and again, so that what else the machine does falls on all of them. CPU time is user
 and system time of the server's processes from /proc, divided by the requests that wrk counted.
 Prints each run, the medians, and their ratios to nginx. The targets are at most 1.0 for /v1/auth
-and 1.5 for /v1/check. With --pin, servers run on CPU 0 and wrk on CPU 1.
+and 1.5 for /v1/check and /v1/limit. With --pin, servers run on CPU 0 and wrk on CPU 1.
 """
 
 import argparse
@@ -61,7 +61,8 @@ def start_weir(port, options):
 def run(options, nginx_pid, nginx_port, weir_pid, weir_port):
     cases = [("nginx return 200", nginx_pid, f"http://127.0.0.1:{nginx_port}/", "auth.lua"),
              ("/v1/auth", weir_pid, f"http://127.0.0.1:{weir_port}/v1/auth", "auth.lua"),
-             ("/v1/check", weir_pid, f"http://127.0.0.1:{weir_port}/v1/check", "check.lua")]
+             ("/v1/check", weir_pid, f"http://127.0.0.1:{weir_port}/v1/check", "check.lua"),
+             ("/v1/limit", weir_pid, f"http://127.0.0.1:{weir_port}/v1/limit", "limit.lua")]
     results = {name: [] for name, *_ in cases}
     print(f"{'':18} {'CPU us/request':>15} {'requests/s':>12}")
     for _ in range(options.runs):

@@ -153,15 +153,15 @@ static void put_commands(struct weir_metrics *metrics)
             errors += weir_counted(&redis->errors);
         }
     }
+    weir_metrics_number(metrics, "weir_adhoc_limits", "gauge",
+                        "Distinct limits that requests and commands have given.",
+                        weir_adhoc_limits_count(daemon->redis.limits));
     if (daemon->redis_endpoint.kind == WEIR_ENDPOINT_OFF)
         return;
     weir_metrics_number(metrics, "weir_redis_commands_total", "counter",
                         "Commands of the Redis protocol.", commands);
     weir_metrics_number(metrics, "weir_redis_errors_total", "counter",
                         "Errors that commands were answered with.", errors);
-    weir_metrics_number(metrics, "weir_adhoc_limits", "gauge",
-                        "Distinct limits that commands have given.",
-                        weir_adhoc_limits_count(daemon->redis.limits));
 }
 
 /* Calls by method and status; series that are zero are left out. */

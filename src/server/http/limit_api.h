@@ -5,7 +5,7 @@
  * from the same bounded list, and found by each worker in a cache of its own by their numbers.
  * Their keys are separate from those of commands and of the rules file (limit_spec.h).
  *
- * Whoever calls chooses the limit, so only trusted listeners serve it. See docs/http-api.md. */
+ * The caller chooses the limit, so only trusted listeners serve it. See docs/http-api.md. */
 #ifndef WEIR_SERVER_HTTP_LIMIT_API_H
 #define WEIR_SERVER_HTTP_LIMIT_API_H
 
