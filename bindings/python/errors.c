@@ -98,6 +98,12 @@ PyObject *weir_py_raise(const struct weir_py_errors *errors, int err, const char
     return raise_one(type, err, text, NULL);
 }
 
+PyObject *weir_py_raise_closed(const struct weir_py_errors *errors)
+{
+    return raise_one(errors->state, WEIR_ERR_CANCELLED, "the limiter is closed: open another",
+                     NULL);
+}
+
 /* Mistakes are copied while no Python code may run. */
 struct mistake {
     struct mistake *next;

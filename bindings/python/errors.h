@@ -27,6 +27,9 @@ int weir_py_errors_visit(const struct weir_py_errors *errors, visitproc visit, v
  * NULL. */
 PyObject *weir_py_raise(const struct weir_py_errors *errors, int err, const char *what);
 
+/* Raises that the limiter is closed. Returns NULL. */
+PyObject *weir_py_raise_closed(const struct weir_py_errors *errors);
+
 /* Raises what weir_open or weir_reload has returned, with its reason. Of a rules file with mistakes
  * it reads all of them. Returns NULL. */
 PyObject *weir_py_raise_open(const struct weir_py_errors *errors, int err, const char *rules_file,

@@ -68,7 +68,7 @@ static bool is_open(struct limiter *self)
 {
     if (self->weir && !self->closing)
         return true;
-    weir_py_raise(&self->state->errors, WEIR_ERR_CANCELLED, "the limiter is closed");
+    weir_py_raise_closed(&self->state->errors);
     return false;
 }
 
@@ -320,7 +320,7 @@ give:
 
 struct arguments {
     PyObject *attributes;
-    unsigned long long cost;
+    long long cost;
     const char *client, *forwarded_for, *forwarded, *key;
     Py_ssize_t forwarded_for_size, forwarded_size, key_size;
     int peek, trusted;
@@ -335,7 +335,7 @@ static PyObject *check(struct limiter *self, const struct arguments *given,
         .forwarded_for_size = (size_t)given->forwarded_for_size,
         .forwarded = given->forwarded,
         .forwarded_size = (size_t)given->forwarded_size,
-        .cost = given->cost,
+        .cost = (uint64_t)given->cost,
         .peek = given->peek,
         .untrusted = !given->trusted,
         .idempotency_key = given->key,
@@ -343,6 +343,8 @@ static PyObject *check(struct limiter *self, const struct arguments *given,
         .reserve = given->cost > 0 ? reserve : WEIR_RESERVE_NEVER,
         .reserve_life_ns = life_ns,
     };
+    if (given->cost < 0)
+        return weir_py_raise(&self->state->errors, WEIR_ERR_RANGE, "cost");
     if (!is_open(self) || !read_attributes(self, given->attributes, &call) ||
         !read_client(self, given->client, &call))
         return NULL;
@@ -356,7 +358,7 @@ static PyObject *limiter_check(PyObject *object, PyObject *args, PyObject *named
                             NULL};
     struct arguments given = {.cost = 1, .trusted = true};
     if (!PyArg_ParseTupleAndKeywords(
-            args, named, "|O$Kzz#z#pz#p:check", names, &given.attributes, &given.cost,
+            args, named, "|O$Lzz#z#pz#p:check", names, &given.attributes, &given.cost,
             &given.client, &given.forwarded_for, &given.forwarded_for_size, &given.forwarded,
             &given.forwarded_size, &given.trusted, &given.key, &given.key_size, &given.peek))
         return NULL;
@@ -372,7 +374,7 @@ static PyObject *limiter_reserve(PyObject *object, PyObject *args, PyObject *nam
     PyObject *life = Py_None;
     int only_delayed = false;
     uint64_t life_ns;
-    if (!PyArg_ParseTupleAndKeywords(args, named, "|O$Kzz#z#pOp:reserve", names, &given.attributes,
+    if (!PyArg_ParseTupleAndKeywords(args, named, "|O$Lzz#z#pOp:reserve", names, &given.attributes,
                                      &given.cost, &given.client, &given.forwarded_for,
                                      &given.forwarded_for_size, &given.forwarded,
                                      &given.forwarded_size, &given.trusted, &life, &only_delayed))
@@ -463,10 +465,12 @@ static PyObject *end_reservation(struct limiter *self, PyObject *token, struct e
 static PyObject *limiter_settle(PyObject *self, PyObject *args)
 {
     PyObject *token;
-    unsigned long long cost;
-    if (!PyArg_ParseTuple(args, "OK:settle", &token, &cost))
+    long long cost;
+    if (!PyArg_ParseTuple(args, "OL:settle", &token, &cost))
         return NULL;
-    struct ending ending = {.run = run_settle, .cost = cost};
+    if (cost < 0)
+        return weir_py_raise(&((struct limiter *)self)->state->errors, WEIR_ERR_RANGE, "cost");
+    struct ending ending = {.run = run_settle, .cost = (uint64_t)cost};
     return end_reservation((struct limiter *)self, token, &ending, "reservation");
 }
 

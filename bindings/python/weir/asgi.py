@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Middleware for ASGI 3 (FastAPI, Starlette, Django, Quart, ...), HTTP and WebSocket:
+
+    app.add_middleware(weir.asgi.Middleware, limiter=weir.open("weir.yaml", state="..."))
+
+Every answer gets the fields of rate limits. A denied request gets the status, the fields and the body
+that the rules say; so does a WebSocket's handshake, where the server knows how to send it, else it is
+refused with 403. scope["weir.answer"] is the weir.Answer of the request.
+"""
+
+import asyncio
+import inspect
+
+from weir._guard import Guard, plain_path
+
+__all__ = ["Middleware"]
+
+LEFT = 499  # the client left before the answer, as nginx logs it
+
+
+def _joined(first, second, cookie):
+    return second if first is None else first + (b"; " if cookie else b", ") + second
+
+
+def decide(guard, scope, request):
+    """The Verdict on a request; `request` is what the guard's functions are called with."""
+    values = {"method": scope.get("method", "GET"), "path": plain_path(scope["path"]) or "/"}
+    fields = guard.fields_read(lambda name: name.encode("latin-1"))
+    for name in fields.values():
+        values[name] = None
+    forwarded_for = forwarded = None
+    for name, value in scope["headers"]:
+        if name in fields:
+            attribute = fields[name]
+            values[attribute] = _joined(values[attribute], value, name == b"cookie")
+        if name == b"host":
+            values["host"] = value
+        elif name == b"x-forwarded-for":
+            forwarded_for = _joined(forwarded_for, value, False)
+        elif name == b"forwarded":
+            forwarded = _joined(forwarded, value, False)
+    peer = scope.get("client")
+    client = peer[0] if peer else None
+    if client and ":" not in client and "." not in client:
+        client = forwarded_for = forwarded = None  # a test client's name: nobody known, and no proxy
+    return guard.decide(request, values, client, forwarded_for, forwarded)
+
+
+def _encoded(headers):
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+class Middleware:
+    """Wraps an ASGI application; the options are those of Guard.
+
+    attributes, cost and on_limited are called with the scope. on_limited may return an ASGI
+    application, or an awaitable of one, which then answers. Requests that are held do not hold up
+    others."""
+
+    def __init__(self, app, limiter, **options):
+        self.app = app
+        self.guard = Guard(limiter, **options)
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        verdict = decide(self.guard, scope, scope)
+        scope["weir.answer"] = verdict.answer
+        try:
+            if verdict.delay > 0:
+                await asyncio.sleep(verdict.delay)
+        except BaseException:
+            verdict.cancel()
+            raise
+        if not verdict.passes:
+            await self.deny(scope, receive, send, verdict)
+        else:
+            await self.run(scope, receive, send, verdict)
+
+    async def run(self, scope, receive, send, verdict):
+        headers = _encoded(verdict.headers)
+        status = 500
+        timer = None
+
+        def renew():
+            nonlocal timer
+            verdict.renew()
+            timer = asyncio.get_running_loop().call_later(verdict.life / 3, renew)
+
+        def finish():
+            if timer is not None:
+                timer.cancel()
+            verdict.finish(status)
+
+        async def sending(message):
+            nonlocal status
+            kind = message["type"]
+            if kind in ("http.response.start", "websocket.accept"):
+                status = message.get("status", 101)
+                message = {**message, "headers": [*message.get("headers", ()), *headers]}
+            elif kind == "websocket.close" and status == 500:
+                status = 403
+            await send(message)
+            if kind == "http.response.body" and not message.get("more_body", False):
+                finish()  # work in the background is no part of the request
+
+        if verdict.lease is not None:
+            timer = asyncio.get_running_loop().call_later(verdict.life / 3, renew)
+        try:
+            await self.app(scope, receive, sending)
+        except asyncio.CancelledError:
+            status = LEFT if status == 500 else status
+            raise
+        finally:
+            finish()
+
+    async def deny(self, scope, receive, send, verdict):
+        if verdict.limited and self.guard.on_limited is not None:
+            app = self.guard.on_limited(scope, verdict.answer)
+            if inspect.isawaitable(app):
+                app = await app
+            if app is not None:
+                await self.run_denial(app, scope, receive, send, verdict)
+                return
+        headers, body = verdict.denial
+        if scope["type"] == "http":
+            await _answer(send, "http.response", verdict.status, headers, body)
+        elif "websocket.http.response" in scope.get("extensions", ()):
+            await _answer(send, "websocket.http.response", verdict.status, headers, body)
+        else:
+            await receive()  # websocket.connect; to close before it is accepted is a 403
+            await send({"type": "websocket.close", "code": 1008})
+
+    @staticmethod
+    async def run_denial(app, scope, receive, send, verdict):
+        headers = _encoded(verdict.headers)
+
+        async def sending(message):
+            if message["type"].endswith("http.response.start"):
+                message = {**message, "headers": [*message.get("headers", ()), *headers]}
+            await send(message)
+
+        await app(scope, receive, sending)
+
+
+async def _answer(send, kind, status, headers, body):
+    await send({"type": kind + ".start", "status": status, "headers": _encoded(headers)})
+    await send({"type": kind + ".body", "body": body})

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Middleware for WSGI (PEP 3333):
+
+    app = weir.wsgi.Middleware(app, weir.open("weir.yaml", state="/run/app/weir.state"))
+
+Every answer gets the fields of rate limits. A denied request gets the status, the fields and the body
+that the rules say. environ["weir.answer"] is the weir.Answer of the request.
+"""
+
+import time
+from http import HTTPStatus
+
+from weir._guard import Guard, plain_path
+
+__all__ = ["Middleware"]
+
+
+def _variable(field):
+    """X-Api-Key is HTTP_X_API_KEY."""
+    name = field.upper().replace("-", "_")
+    return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else "HTTP_" + name
+
+
+def _octets(text):
+    """A text of WSGI has one character per byte."""
+    return text if text is None or text.isascii() else text.encode("latin-1", "replace")
+
+
+def decide(guard, environ, request):
+    """The Verdict on a request; `request` is what the guard's functions are called with."""
+    get = environ.get
+    path = plain_path(get("SCRIPT_NAME", "") + get("PATH_INFO", "")) or "/"
+    values = {"method": environ["REQUEST_METHOD"], "path": _octets(path),
+              "host": _octets(get("HTTP_HOST"))}
+    for variable, name in guard.fields_read(_variable).items():
+        values[name] = _octets(get(variable))
+    return guard.decide(request, values, get("REMOTE_ADDR"), get("HTTP_X_FORWARDED_FOR"),
+                        get("HTTP_FORWARDED"))
+
+
+def wait(verdict):
+    """Holds a request on its thread; it is cancelled where the thread is interrupted."""
+    if verdict.delay > 0:
+        try:
+            time.sleep(verdict.delay)
+        except BaseException:
+            verdict.cancel()
+            raise
+
+
+def status_line(status):
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"{status} Denied"
+
+
+class _Body:
+    """The body of an answer: its end is that of the request."""
+
+    def __init__(self, body, verdict, answered):
+        self.body, self.verdict, self.answered = body, verdict, answered
+        self.chunks = iter(body)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.verdict.renew_if_due()
+        return next(self.chunks)
+
+    def close(self):
+        try:
+            if hasattr(self.body, "close"):
+                self.body.close()
+        finally:
+            self.verdict.finish(self.answered[0])
+
+
+class Middleware:
+    """Wraps a WSGI application; the options are those of Guard.
+
+    attributes, cost and on_limited are called with the environ. on_limited may return a WSGI
+    application, which then answers. A delay holds the thread: `max_delay` bounds it."""
+
+    def __init__(self, app, limiter, *, max_delay=10.0, **options):
+        self.app = app
+        self.guard = Guard(limiter, max_delay=max_delay, **options)
+
+    def __call__(self, environ, start_response):
+        verdict = decide(self.guard, environ, environ)
+        environ["weir.answer"] = verdict.answer
+        answered = [500]
+
+        def start(status, headers, exc_info=None):
+            answered[0] = int(status[:3])
+            headers = [*headers, *verdict.headers]
+            return start_response(status, headers, exc_info) if exc_info else \
+                start_response(status, headers)
+
+        wait(verdict)
+        if not verdict.passes:
+            return self.deny(environ, verdict, start, start_response)
+        if not verdict.open:
+            return self.app(environ, start)
+        try:
+            return _Body(self.app(environ, start), verdict, answered)
+        except BaseException:
+            verdict.finish(500)
+            raise
+
+    def deny(self, environ, verdict, start, start_response):
+        if verdict.limited and self.guard.on_limited is not None:
+            app = self.guard.on_limited(environ, verdict.answer)
+            if app is not None:
+                return app(environ, start)
+        headers, body = verdict.denial
+        start_response(status_line(verdict.status), headers)
+        return [body]
