@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weir._weir: what the package weir has of libweir. It has no logic of its own: limiter.h is a
- * struct weir, answer.h what a check returns, errors.h what is raised.
- */
+/* see module.h */
+#include "module.h"
+
 #include "limiter.h"
 
 static PyObject *mistakes(PyObject *module, PyObject *rules)
@@ -63,8 +63,6 @@ static PyModuleDef definition = {
     .m_clear = module_clear,
     .m_free = module_free,
 };
-
-PyMODINIT_FUNC PyInit__weir(void); /* which the interpreter looks up by its name */
 
 PyMODINIT_FUNC PyInit__weir(void)
 {

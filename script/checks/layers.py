@@ -25,6 +25,7 @@ BELOW = {
 }
 BELOW["cli"] = set(BELOW) | {"cli"}
 BELOW["nginx"] = set()  # a program of its own around the public headers
+BELOW["python"] = set()  # bindings/python, likewise
 
 LIBRARIES = {
     "yaml.h": {"rules"},
@@ -36,6 +37,7 @@ LIBRARIES = {
     "protobuf-c/": {"wire"},
     "curl/": {"client", "server", "cli"},
     "ngx_": {"nginx"},
+    "Python.h": {"python"},
 }
 
 # The core is freestanding: what a freestanding compiler has, and mem*.

@@ -92,10 +92,10 @@ class Verdict:
         self.limiter = limiter
         self.answer = answer  # None: weir could not decide
         self.status = status  # 200: the request passes
-        self.headers = answer.headers if answer else ()
+        self.headers = answer.headers if answer is not None else ()
         self.delay = 0.0
-        self.lease = answer.lease if answer else None
-        self.reservation = answer.reservation if answer else None
+        self.lease = answer.lease if answer is not None else None
+        self.reservation = answer.reservation if answer is not None else None
         self.renewed = time.monotonic() if self.lease else 0.0
 
     @property

@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
-from daemon.python_package import FOLDER, load, needs_package
 from daemon.waiting import wait_until
+from python_package import FOLDER, load, needs_package
 
 weir = load()
 pytestmark = needs_package
