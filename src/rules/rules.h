@@ -113,6 +113,12 @@ struct weir_challenge_settings {
     bool by_class;                          /* it differs, and so asks for the client's score */
     bool secure;                            /* the cookie goes over TLS only */
 };
+/* `server.connections`: what one address may open (server/net/peers.h). */
+struct weir_peer_settings {
+    uint32_t per_address, per_prefix; /* connections at one time; 0: any number */
+    bool paced;
+    struct weir_limit pace; /* gcra: of new connections of one address; only if `paced` */
+};
 struct weir_settings {
     struct weir_store_settings store;
     struct weir_identities_settings identities;
@@ -122,6 +128,7 @@ struct weir_settings {
     struct weir_standing_settings standing; /* without a kind there is no such section */
     uint64_t idempotency_ns;                /* life of an idempotency key; default 10 min */
     struct weir_listener_settings http, redis, grpc, admin;
+    struct weir_peer_settings connections;
     uint32_t workers; /* 0: auto */
     const struct weir_cidr *trusted_proxies;
     uint32_t trusted_proxy_count;

@@ -321,13 +321,70 @@ static void load_proxies(struct rules_loader *loader, const struct rules_node *n
     }
 }
 
+/* --- `server.connections` */
+
+#define PEER_CONNECTIONS_MAX 1000000
+#define PEER_WINDOW_MAX_NS (86400 * NS_PER_S)
+
+/* How often new connections of one address come. */
+static void load_pace(struct rules_loader *loader, const struct rules_node *node,
+                      struct weir_peer_settings *connections)
+{
+    struct weir_bytes text;
+    struct weir_rate rate;
+    struct weir_reason reason = {{0}};
+    if (!rules_read_text(loader, node, "rate", &text))
+        return;
+    if (weir_rate_parse(&rate, text.data, text.size, &reason) < 0) {
+        rules_problem(loader, node, "`rate`: %s", reason.text);
+        return;
+    }
+    if (rate.kind != WEIR_RATE_COUNT || rate.count == 0 || rate.window_ns > PEER_WINDOW_MAX_NS) {
+        rules_problem(loader, node,
+                      "`rate` must be a number of connections in at most a day, such as `20/s` or "
+                      "`20/s burst 100`");
+        return;
+    }
+    const struct weir_limit_spec spec = {.algorithm = WEIR_GCRA,
+                                         .rate = rate.count,
+                                         .window_ns = rate.window_ns,
+                                         .burst = rate.burst};
+    if (weir_limit_init(&connections->pace, &spec, &reason) < 0)
+        rules_problem(loader, node, "`rate`: %s", reason.text);
+    else
+        connections->paced = true;
+}
+
+static void load_connections(struct rules_loader *loader, const struct rules_node *node)
+{
+    enum { ADDRESS, PREFIX, RATE, COUNT };
+    struct rules_field fields[COUNT] = {
+        {"per_address", NULL, NULL}, {"per_prefix", NULL, NULL}, {"rate", NULL, NULL}};
+    struct weir_peer_settings *connections = &loader->rules->settings.connections;
+    uint32_t *numbers[] = {&connections->per_address, &connections->per_prefix};
+    if (!rules_fields(loader, node, "connections", fields, COUNT))
+        return;
+    for (int i = ADDRESS; i <= PREFIX; i++) {
+        uint64_t number = 0;
+        if (fields[i].value && rules_read_number(loader, fields[i].value, fields[i].name, 1,
+                                                 PEER_CONNECTIONS_MAX, &number))
+            *numbers[i] = (uint32_t)number;
+    }
+    if (fields[RATE].value)
+        load_pace(loader, fields[RATE].value, connections);
+    if (connections->per_prefix && connections->per_prefix < connections->per_address)
+        rules_problem(
+            loader, fields[PREFIX].value,
+            "`per_prefix` must be at least `per_address`, for a prefix holds the address");
+}
+
 void rules_load_server(struct rules_loader *loader, const struct rules_node *node)
 {
-    enum { HTTP, REDIS, GRPC, ADMIN, WORKERS, PROXIES, HEADERS, COUNT };
+    enum { HTTP, REDIS, GRPC, ADMIN, WORKERS, PROXIES, HEADERS, CONNECTIONS, COUNT };
     struct rules_field fields[COUNT] = {{"http", NULL, NULL},    {"redis", NULL, NULL},
                                         {"grpc", NULL, NULL},    {"admin", NULL, NULL},
                                         {"workers", NULL, NULL}, {"trusted_proxies", NULL, NULL},
-                                        {"headers", NULL, NULL}};
+                                        {"headers", NULL, NULL}, {"connections", NULL, NULL}};
     struct weir_settings *settings = &loader->rules->settings;
     struct weir_listener_settings *listeners[] = {&settings->http, &settings->redis,
                                                   &settings->grpc, &settings->admin};
@@ -342,6 +399,8 @@ void rules_load_server(struct rules_loader *loader, const struct rules_node *nod
         load_proxies(loader, fields[PROXIES].value);
     if (fields[HEADERS].value)
         rules_load_headers(loader, fields[HEADERS].value);
+    if (fields[CONNECTIONS].value)
+        load_connections(loader, fields[CONNECTIONS].value);
 }
 
 /* `mode` of a state file: three or four octal digits, of which only bits to read and write are set,

@@ -257,6 +257,23 @@ static void put_guesses(struct weir_metrics *metrics)
     }
 }
 
+/* Refused by `server.connections`. */
+static void put_limited(struct weir_metrics *metrics)
+{
+    static const char name[] = "weir_listener_connections_limited_total";
+    static const char *const reasons[] = {
+        [WEIR_PEER_ADDRESS] = "address", [WEIR_PEER_PREFIX] = "prefix", [WEIR_PEER_RATE] = "rate"};
+    const struct weir_listener *listener;
+    weir_metrics_head(metrics, name, "counter",
+                      "Connections refused because their address or prefix had too many.");
+    for (unsigned i = 0; (listener = listener_at(metrics->daemon, i)); i++)
+        for (int j = WEIR_PEER_ADDRESS; j < WEIR_PEER_VERDICTS; j++)
+            weir_metrics_put(
+                metrics, "%s{front=\"%s\",reason=\"%s\"} %" PRIu64 "\n", name,
+                listener->front->name, reasons[j],
+                atomic_load_explicit(&listener->pool->limited[j], memory_order_relaxed));
+}
+
 static void put_connections(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
@@ -580,6 +597,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     put_turns(&metrics);
     put_failures(&metrics);
     put_guesses(&metrics);
+    put_limited(&metrics);
     put_reservations(&metrics);
     if (weir_rules_reads_tokens(daemon->rules))
         put_tokens(&metrics);

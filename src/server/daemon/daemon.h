@@ -96,6 +96,7 @@ struct weir_daemon {
     struct weir_worker *admin;
     struct weir_reservations *reservations;
     struct weir_guesses *guesses;
+    struct weir_peers *peers;
     struct weir_controllers *controllers;
     struct weir_pressure *pressure;
     struct weir_table_account *accounts; /* where it reads those of the table */

@@ -73,6 +73,9 @@
 /* Addresses that are remembered: 64 KiB. */
 #define WEIR_GUESSERS 2048
 
+/* Addresses without a connection whose rate of new ones is remembered (net/peers.h): 160 KiB. */
+#define WEIR_PEERS_KEPT 4096
+
 /* Replies that a listener holds back at a time (net/holds.h): the connections of a busy proxy; and
  * of these the late denials of one prefix: the connections that a browser opens, and two more. */
 #define WEIR_HELD_MAX 1000

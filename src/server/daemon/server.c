@@ -59,6 +59,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, 
         .decisions = decisions,
         .reservations = daemon->reservations,
         .guesses = daemon->guesses,
+        .peers = daemon->peers,
         .controllers = daemon->controllers,
         .directories = index < WEIR_WORKERS_MAX ? daemon->directories : NULL,
         .standing = daemon->standing ? daemon->standing->map : NULL,
@@ -460,6 +461,18 @@ static int open_guesses(struct weir_daemon *daemon, struct weir_reason *reason)
     return err;
 }
 
+/* Room for the connections of all listeners, those that are being refused included. */
+static int open_peers(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    uint32_t connections = 0;
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
+        connections += daemon->pools[i].max + daemon->pools[i].refusals;
+    int err = weir_peers_open(&daemon->peers, weir_table_secret(daemon->table), connections);
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    return err;
+}
+
 static int open_standing(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     const struct weir_settings *settings = weir_rules_settings(daemon->rules);
@@ -515,6 +528,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
         err = weir_daemon_pressure_open(daemon, reason);
     if (err == 0)
         err = share_files(daemon, reason);
+    if (err == 0)
+        err = open_peers(daemon, reason);
     if (err < 0)
         goto close_table;
     err = open_worker(daemon, &daemon->admin, WEIR_WORKERS_MAX, ADMIN_DECISIONS, reason);
@@ -553,6 +568,7 @@ close_table:
     free(daemon->threads);
     weir_reservations_close(daemon->reservations);
     weir_guesses_close(daemon->guesses);
+    weir_peers_close(daemon->peers);
     weir_controllers_close(daemon->controllers);
     weir_daemon_pressure_close(daemon);
     weir_directories_close(daemon->directories);
@@ -575,6 +591,7 @@ static void daemon_close(struct weir_daemon *daemon)
     weir_adhoc_limits_close(daemon->redis.limits);
     weir_reservations_close(daemon->reservations);
     weir_guesses_close(daemon->guesses);
+    weir_peers_close(daemon->peers);
     weir_controllers_close(daemon->controllers);
     weir_daemon_pressure_close(daemon);
     weir_directories_close(daemon->directories);

@@ -376,6 +376,7 @@ void weir_worker_forget(struct weir_worker *base, struct weir_connection *connec
     connection->next = worker->free_connections;
     worker->free_connections = connection;
     atomic_fetch_sub_explicit(&connection->listener->pool->open, 1, memory_order_relaxed);
+    weir_peers_give(base->peers, &connection->places);
     weir_count(&worker->base.counters.connections, (uint64_t)-1);
     worker_stop_if_done(worker);
 }
@@ -654,6 +655,7 @@ int weir_worker_open(struct weir_worker **out, const struct weir_worker_options 
     worker->base.table = options->table;
     worker->base.reservations = options->reservations;
     worker->base.guesses = options->guesses;
+    worker->base.peers = options->peers;
     worker->base.controllers = options->controllers;
     worker->certificates =
         options->certificates ? weir_certificates_ref(options->certificates) : NULL;

@@ -30,6 +30,7 @@
 #include "server/net/connection.h"
 #include "server/net/guesses.h"
 #include "server/net/listener.h"
+#include "server/net/peers.h"
 #include "server/reserve/reservations.h"
 #include "table/table.h"
 
@@ -61,6 +62,7 @@ struct weir_worker {
                                  spare; NULL: none */
     struct weir_reservations *reservations; /* of all workers; NULL: none can be made */
     struct weir_guesses *guesses; /* of all workers; NULL: addresses are not distinguished */
+    struct weir_peers *peers;     /* of all workers; NULL: connections are not counted by address */
     struct weir_controllers *controllers; /* of all workers; NULL: nothing learns from outcomes */
     uv_loop_t *loop;
     uint64_t patience_ns;    /* how long a decision may take by itself */
@@ -86,6 +88,7 @@ struct weir_worker_options {
     uint64_t lease_seed;
     struct weir_reservations *reservations; /* shared by all workers; borrowed; NULL: none */
     struct weir_guesses *guesses;           /* likewise */
+    struct weir_peers *peers;               /* likewise */
     struct weir_controllers *controllers;   /* likewise */
     struct weir_directories *directories;   /* likewise */
     const struct weir_standing *standing;   /* likewise; NULL: all callers are good */

@@ -408,14 +408,18 @@ static long connection_read_proxy(struct weir_connection *connection, const char
 {
     struct weir_address client = connection->peer;
     long n = weir_proxy_header_parse(&client, data, size);
+    if (n < 0)
+        weir_count(&connection->worker->counters.protocol_errors, 1);
+    if (n < 0 ||
+        (n > 0 && !weir_listener_admits(connection->listener, &client, &connection->places))) {
+        weir_connection_close(connection);
+        return -1;
+    }
     if (n > 0) {
         connection->peer = client;
         connection->state = WEIR_CONNECTION_OPEN;
-    } else if (n < 0) {
-        weir_count(&connection->worker->counters.protocol_errors, 1);
-        weir_connection_close(connection);
     }
-    return n < 0 ? -1 : n;
+    return n;
 }
 
 bool weir_connection_pause(struct weir_connection *connection)
@@ -664,14 +668,7 @@ static bool connection_address(const struct weir_connection *connection,
     if (connection->listener->unix_socket ||
         name(&connection->tcp, (struct sockaddr *)&address, &size) < 0)
         return false;
-    if (address.ss_family == AF_INET) {
-        out->family = 4;
-        memcpy(out->bytes, &((struct sockaddr_in *)(void *)&address)->sin_addr, 4);
-    } else if (address.ss_family == AF_INET6) {
-        out->family = 6;
-        memcpy(out->bytes, &((struct sockaddr_in6 *)(void *)&address)->sin6_addr, 16);
-        weir_address_fold(out);
-    }
+    weir_peer_address(out, &address);
     return out->family != 0;
 }
 

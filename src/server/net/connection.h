@@ -32,6 +32,7 @@
 #include "rules/request.h"
 #include "server/daemon/limits.h"
 #include "server/net/front.h"
+#include "server/net/peers.h"
 #include "store/timer_wheel.h"
 #include "wire/tls/tls.h"
 
@@ -57,8 +58,9 @@ struct weir_connection {
     struct weir_worker *worker;
     struct weir_connection *previous, *next; /* all of the worker's */
     struct weir_connection *next_dirty, *next_stalled;
-    struct weir_tls *tls;     /* NULL: plain */
-    struct weir_address peer; /* family 0: a Unix socket */
+    struct weir_tls *tls;           /* NULL: plain */
+    struct weir_address peer;       /* family 0: a Unix socket */
+    struct weir_peer_places places; /* of that address, in worker->peers */
     struct weir_buffer *input, *aside;
     struct weir_slot *first, *last;
     uint64_t request_deadline_ms; /* 0: no request is begun */

@@ -270,17 +270,25 @@ static int connection_init(struct weir_connection *connection)
                                              : uv_tcp_init(loop, &connection->tcp);
 }
 
-/* Says what has befallen a listener, unless that was said lately. */
-static void listener_log(const struct weir_listener *listener, _Atomic uint64_t *said_ms,
-                         const char *event, const char *reason)
+/* Begins a line about a listener, unless there was one of this kind lately. */
+static bool listener_log_begin(struct weir_log_line *line, const struct weir_listener *listener,
+                               _Atomic uint64_t *said_ms, const char *event)
 {
     uint64_t now_ms = uv_now(listener->worker->loop), before_ms = atomic_load(said_ms);
     if ((before_ms && now_ms < before_ms + WEIR_LOG_AGAIN_MS) ||
         !atomic_compare_exchange_strong(said_ms, &before_ms, now_ms | 1))
-        return;
+        return false;
+    weir_log_begin(line, listener->worker->log, WEIR_LOG_WARNING, event);
+    weir_log_text(line, "front", listener->front->name);
+    return true;
+}
+
+static void listener_log(const struct weir_listener *listener, _Atomic uint64_t *said_ms,
+                         const char *event, const char *reason)
+{
     struct weir_log_line line;
-    weir_log_begin(&line, listener->worker->log, WEIR_LOG_WARNING, event);
-    weir_log_text(&line, "front", listener->front->name);
+    if (!listener_log_begin(&line, listener, said_ms, event))
+        return;
     weir_log_number(&line, "connections_max", listener->pool->max);
     weir_log_text(&line, "reason", reason);
     weir_log_end(&line);
@@ -290,6 +298,43 @@ static void listener_count_refused(struct weir_listener *listener)
 {
     weir_count(&listener->worker->counters.refused, 1);
     atomic_fetch_add_explicit(&listener->pool->refused, 1, memory_order_relaxed);
+}
+
+static void listener_log_peer(const struct weir_listener *listener, const struct weir_address *peer,
+                              enum weir_peer_verdict verdict)
+{
+    static const char *const reasons[WEIR_PEER_VERDICTS] = {
+        [WEIR_PEER_ADDRESS] = "the address has as many connections as per_address allows",
+        [WEIR_PEER_PREFIX] = "the prefix has as many connections as per_prefix allows",
+        [WEIR_PEER_RATE] = "the address opens connections faster than rate allows",
+    };
+    char text[WEIR_ADDRESS_TEXT_MAX];
+    struct weir_log_line line;
+    if (!listener_log_begin(&line, listener, &listener->pool->limited_ms, "connection_limited"))
+        return;
+    weir_address_format(peer, text);
+    weir_log_text(&line, "peer", text);
+    weir_log_text(&line, "reason", reasons[verdict]);
+    weir_log_end(&line);
+}
+
+bool weir_listener_admits(struct weir_listener *listener, const struct weir_address *peer,
+                          struct weir_peer_places *places)
+{
+    struct weir_worker *worker = listener->worker;
+    const struct weir_peer_settings *settings = &weir_worker_settings(worker)->connections;
+    if (!settings->per_address && !settings->per_prefix && !settings->paced)
+        return true;
+    if (!worker->peers || listener->kind == WEIR_LISTENER_ADMIN || !peer->family ||
+        weir_worker_trusts(worker, peer))
+        return true;
+    enum weir_peer_verdict verdict =
+        weir_peers_take(worker->peers, settings, peer, uv_hrtime(), places);
+    if (verdict == WEIR_PEER_ADMITTED)
+        return true;
+    atomic_fetch_add_explicit(&listener->pool->limited[verdict], 1, memory_order_relaxed);
+    listener_log_peer(listener, peer, verdict);
+    return false;
 }
 
 /* Serves a connection, or says that there are too many. */
@@ -310,15 +355,25 @@ static void connection_admit(struct weir_connection *connection)
         weir_connection_cut(connection, WEIR_CUT_BUSY);
 }
 
-/* Serves an accepted socket. */
-static void listener_serve(struct weir_listener *listener, int fd)
+/* Serves an accepted socket, if its peer may have one more. */
+static void listener_serve(struct weir_listener *listener, int fd,
+                           const struct sockaddr_storage *address)
 {
+    struct weir_peer_places places = {0, 0};
+    struct weir_address peer;
+    weir_peer_address(&peer, address);
+    if (!weir_listener_admits(listener, &peer, &places)) {
+        close(fd);
+        return;
+    }
     struct weir_connection *connection = weir_worker_connection(listener->worker, listener);
     if (!connection) {
+        weir_peers_give(listener->worker->peers, &places);
         listener_count_refused(listener);
         close(fd);
         return;
     }
+    connection->places = places;
     connection_init(connection);
     connection->handle.data = connection;
     int err = listener->unix_socket ? uv_pipe_open(&connection->pipe, fd)
@@ -336,9 +391,12 @@ static void listener_serve(struct weir_listener *listener, int fd)
  * that this worker ever did again, for no connection could be closed meanwhile. */
 static bool listener_accept(struct weir_listener *listener)
 {
-    int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+    socklen_t size = sizeof address;
+    int fd =
+        accept4(listener->fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-        listener_serve(listener, fd);
+        listener_serve(listener, fd, &address);
         return true;
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {

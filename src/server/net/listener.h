@@ -21,6 +21,7 @@
 #include "server/daemon/limits.h"
 #include "server/net/front.h"
 #include "server/net/holds.h"
+#include "server/net/peers.h"
 
 enum weir_endpoint_kind { WEIR_ENDPOINT_OFF, WEIR_ENDPOINT_TCP, WEIR_ENDPOINT_UNIX };
 
@@ -65,9 +66,11 @@ struct weir_connection_pool {
     uint32_t refusals; /* those beyond, which are answered 503; still more are closed at once */
     _Atomic uint32_t open;
     _Atomic uint64_t refused;
-    _Atomic uint64_t paused;             /* times that the system had no file for one */
-    _Atomic uint64_t full_ms, paused_ms; /* when that was logged last; 0: never */
-    struct weir_hold_places held;        /* replies that are held back */
+    _Atomic uint64_t paused;                      /* times that the system had no file for one */
+    _Atomic uint64_t limited[WEIR_PEER_VERDICTS]; /* refused by `server.connections` */
+    /* When that was logged last; 0: never. */
+    _Atomic uint64_t full_ms, paused_ms, limited_ms;
+    struct weir_hold_places held; /* replies that are held back */
 };
 
 /* Which part of `server:` describes a listener; or the section `challenge:`. */
@@ -104,6 +107,12 @@ int weir_listener_open(struct weir_listener *listener, uv_loop_t *loop, int fd,
 
 /* Continues accepting where it had paused; called once a tick. */
 void weir_listener_retry(struct weir_listener *listener);
+
+/* Counts a connection of a client for its address (server.connections). False: its address or its
+ * prefix has too many, or it came too often; the caller closes it. Trusted proxies, peers of Unix
+ * sockets and clients of the admin listener may have any number. */
+bool weir_listener_admits(struct weir_listener *listener, const struct weir_address *peer,
+                          struct weir_peer_places *places);
 
 /* Accepts what still waits, then closes the socket. */
 void weir_listener_close(struct weir_listener *listener);

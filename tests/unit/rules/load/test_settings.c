@@ -37,6 +37,7 @@ static void every_setting_is_read(void **state)
         "  grpc: off\n"
         "  admin: localhost:9090\n"
         "  workers: 4\n"
+        "  connections: { per_address: 10, per_prefix: 20, rate: 3/s burst 30 }\n"
         "  trusted_proxies: [10.0.0.0/8, unix]\n"
         "state: { file: /var/lib/weir/state, size: 2MiB, spans: 30% }\n"
         "headers: [draft-03, x-epoch]\n"
@@ -52,6 +53,11 @@ static void every_setting_is_read(void **state)
     assert_string_equal(settings->admin.address, "127.0.0.1:9090");
     assert_false(settings->admin.trusted_set);
     assert_int_equal(settings->workers, 4);
+    assert_int_equal(settings->connections.per_address, 10);
+    assert_int_equal(settings->connections.per_prefix, 20);
+    assert_true(settings->connections.paced);
+    assert_int_equal(settings->connections.pace.spec.rate, 3);
+    assert_int_equal(settings->connections.pace.capacity, 30);
     assert_int_equal(settings->trusted_proxy_count, 1);
     assert_true(settings->trust_unix);
     assert_string_equal(settings->state_file, "/var/lib/weir/state");
