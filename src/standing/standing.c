@@ -288,7 +288,7 @@ static bool join_exact(struct found *found, const uint64_t id[2], uint8_t shape)
 }
 
 /* Asks for each length of which there are networks. The probes do not wait for one another. */
-static bool join_address(struct found *found, const struct weir_address *address)
+static bool join_address(struct found *found, const struct weir_address *address, uint32_t longest)
 {
     const struct standing_header *header = found->map->header;
     const uint64_t *lengths = address->family == 6 ? header->lengths6 : header->lengths4;
@@ -304,16 +304,23 @@ static bool join_address(struct found *found, const struct weir_address *address
             uint32_t length = word * 64 + (uint32_t)__builtin_ctzll(left);
 
             standing_network_id(bits, length, id);
-            if (length > 128 || !join_exact(found, id, (uint8_t)(shape + length)))
+            if (length > longest) /* bits come in ascending order */
+                return true;
+            if (!join_exact(found, id, (uint8_t)(shape + length)))
                 return false;
         }
     }
     return true;
 }
 
-/* For a value with an id and a shape, or (NULL) for an address. */
-static bool look(const struct weir_standing *standing, const uint64_t *id, uint8_t shape,
-                 const struct weir_address *address, uint64_t now_ns,
+/* What is looked up: a value, or all networks of up to `longest` bits that an address is in. */
+struct sought {
+    const uint64_t *id; /* NULL: an address */
+    const struct weir_address *address;
+    uint8_t shape, longest;
+};
+
+static bool look(const struct weir_standing *standing, const struct sought *sought, uint64_t now_ns,
                  struct weir_standing_entry *entry)
 {
     const struct standing_header *header = standing->header;
@@ -326,7 +333,8 @@ static bool look(const struct weir_standing *standing, const uint64_t *id, uint8
         found.lists = (uint8_t)(1U << (__atomic_load_n(&header->lists, __ATOMIC_ACQUIRE) & 1));
         found.any = false;
         best.reason_size = 0; /* of a walk that is broken off */
-        if (!(id ? join_exact(&found, id, shape) : join_address(&found, address)))
+        if (!(sought->id ? join_exact(&found, sought->id, sought->shape)
+                         : join_address(&found, sought->address, sought->longest)))
             continue;
         if (found.any)
             standing_reasons_read(standing, found.reason, &best);
@@ -341,7 +349,8 @@ static bool look(const struct weir_standing *standing, const uint64_t *id, uint8
 bool weir_standing_find(const struct weir_standing *standing, const uint64_t id[2], uint64_t now_ns,
                         struct weir_standing_entry *entry)
 {
-    return weir_standing_any(standing) && look(standing, id, STANDING_EXACT, NULL, now_ns, entry);
+    return weir_standing_any(standing) &&
+           look(standing, &(struct sought){.id = id, .shape = STANDING_EXACT}, now_ns, entry);
 }
 
 bool weir_standing_find_address(const struct weir_standing *standing,
@@ -349,7 +358,17 @@ bool weir_standing_find_address(const struct weir_standing *standing,
                                 struct weir_standing_entry *entry)
 {
     return address->family != 0 && weir_standing_any(standing) &&
-           look(standing, NULL, 0, address, now_ns, entry);
+           look(standing, &(struct sought){.address = address, .longest = 128}, now_ns, entry);
+}
+
+bool weir_standing_find_around(const struct weir_standing *standing,
+                               const struct weir_cidr *network, uint64_t now_ns,
+                               struct weir_standing_entry *entry)
+{
+    const struct sought sought = {.address = &network->address, .longest = network->bits};
+
+    return network->address.family != 0 && weir_standing_any(standing) &&
+           look(standing, &sought, now_ns, entry);
 }
 
 bool weir_standing_find_network(const struct weir_standing *standing,
@@ -365,7 +384,8 @@ bool weir_standing_find_network(const struct weir_standing *standing,
     standing_address_bits(address, bits);
     standing_network_id(bits, network->bits, id);
     return weir_standing_any(standing) &&
-           look(standing, id, (uint8_t)(shape + network->bits), NULL, now_ns, entry);
+           look(standing, &(struct sought){.id = id, .shape = (uint8_t)(shape + network->bits)},
+                now_ns, entry);
 }
 
 void weir_standing_stats(const struct weir_standing *standing, struct weir_standing_stats *stats)

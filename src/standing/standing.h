@@ -146,6 +146,11 @@ bool weir_standing_find_address(const struct weir_standing *standing,
                                 const struct weir_address *address, uint64_t now_ns,
                                 struct weir_standing_entry *entry);
 
+/* The same for all addresses of a network: joined over it and the networks that contain it. */
+bool weir_standing_find_around(const struct weir_standing *standing,
+                               const struct weir_cidr *network, uint64_t now_ns,
+                               struct weir_standing_entry *entry);
+
 /* The same for a network as it was set: neither networks that contain it count, nor those within
  * it.
  */

@@ -441,7 +441,7 @@ bool weir_standing_service_find(const struct weir_standing_service *service,
     if (value->hidden)
         return false;
     return value->kind->address
-               ? weir_standing_find_address(service->map, &value->network.address, now_ns, entry)
+               ? weir_standing_find_around(service->map, &value->network, now_ns, entry)
                : weir_standing_find(service->map, value->id, now_ns, entry);
 }
 

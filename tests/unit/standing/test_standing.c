@@ -123,6 +123,34 @@ static int network_level(struct weir_standing *map, const char *text, uint64_t n
     return weir_standing_find_network(map, &network, now_ns, &found) ? found.level : -1;
 }
 
+static int level_around(struct weir_standing *map, const char *text)
+{
+    struct weir_standing_entry found;
+    struct weir_cidr network;
+
+    assert_int_equal(weir_cidr_parse(&network, text, strlen(text)), 0);
+    return weir_standing_find_around(map, &network, S, &found) ? found.level : -1;
+}
+
+static void test_a_network_is_in_those_that_contain_it(void **state)
+{
+    struct weir_standing *map = private_map(0);
+
+    set_network(map, "10.0.0.0/8", entry(WEIR_STANDING_WARNED, WEIR_STANDING_BY_LIST, 9 * S, ""));
+    set_network(map, "10.0.0.0/24",
+                entry(WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_LIST, 9 * S, ""));
+    set_network(map,
+                "2001:db8::", entry(WEIR_STANDING_REVOKED, WEIR_STANDING_BY_OPERATOR, 9 * S, ""));
+    assert_int_equal(level_around(map, "10.0.0.0/7"), -1);
+    assert_int_equal(level_around(map, "10.0.0.0/8"), WEIR_STANDING_WARNED);
+    assert_int_equal(level_around(map, "10.0.0.0/16"), WEIR_STANDING_WARNED);
+    assert_int_equal(level_around(map, "10.0.0.0/24"), WEIR_STANDING_SUSPENDED);
+    assert_int_equal(level_around(map, "10.0.0.0"), WEIR_STANDING_SUSPENDED);
+    assert_int_equal(level_around(map, "2001:db8::/64"), -1);
+    assert_int_equal(level_around(map, "2001:db8::"), WEIR_STANDING_REVOKED);
+    weir_standing_close(map);
+}
+
 static void test_a_network_is_found_as_it_was_set(void **state)
 {
     const struct weir_cidr none = {.bits = 0}, long4 = {.address = {.family = 4}, .bits = 33};
@@ -205,6 +233,7 @@ int main(void)
         cmocka_unit_test(test_an_empty_map_holds_nothing),
         cmocka_unit_test(test_an_entry_ends_at_its_nanosecond),
         cmocka_unit_test(test_levels_join_by_origin_then_trust_then_strictness),
+        cmocka_unit_test(test_a_network_is_in_those_that_contain_it),
         cmocka_unit_test(test_a_network_is_found_as_it_was_set),
         cmocka_unit_test(test_an_address_is_in_all_its_networks),
         cmocka_unit_test(test_lists_are_replaced_at_one_instant),

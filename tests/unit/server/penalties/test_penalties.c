@@ -410,6 +410,7 @@ static void a_penalty_does_not_lift_the_ban_of_an_operator_below_weir(void **sta
 {
     const struct weir_standing_settings *settings;
     struct weir_standing_value value, inside;
+    struct weir_standing_entry found;
     struct weir_reason reason = {""};
     struct weir_ban ban;
 
@@ -438,6 +439,8 @@ static void a_penalty_does_not_lift_the_ban_of_an_operator_below_weir(void **sta
     assert_true(weir_bans_take(world.standing->bans, &ban));
     assert_int_equal(ban.network.bits, 64); /* what is within it is another value */
     assert_int_equal(ban.until_ns, 0);
+    assert_false(weir_standing_service_find(world.standing, &value, START, &found));
+    assert_true(weir_standing_service_find(world.standing, &inside, START, &found));
     close_world();
 }
 
