@@ -9,7 +9,7 @@
  *   an outcome that gives     DECIDE [caps..., record]: allowed, then REFUND [limits...];
  *   something back            denied, again without the limits whose caps have denied
  *   else                      DEBIT [record]
- *   nothing was reserved      DECIDE []
+ *   nothing was reserved      DECIDE []; where the outcome is a strike DEBIT [record]
  *
  * The record is made before anything is given back, and together with what is charged. Where the
  * store fails nothing is decided in its place (every check is `open`), and the settlement ends.
@@ -32,6 +32,7 @@
 /* --- The token -------------------------------------------------------------------------------- */
 
 #define VERSION 4
+#define VERSION_STRIKES 5
 #define HEAD_BYTES 38
 #define PART_BYTES 45
 #define NAME_BYTES 18 /* a time, a tag and a size */
@@ -110,7 +111,8 @@ long weir_reservation_write(const struct weir_reservation *reservation, const ui
 {
     unsigned char bytes[WEIR_RESERVATION_BYTES_MAX], *at = bytes + HEAD_BYTES;
     const unsigned char *end = bytes + sizeof bytes - MAC_BYTES;
-    bytes[0] = (unsigned char)(VERSION << 4 | reservation->place);
+    unsigned version = reservation->strikes.count > 0 ? VERSION_STRIKES : VERSION;
+    bytes[0] = (unsigned char)(version << 4 | reservation->place);
     weir_put64(bytes + 1, reservation->id);
     weir_put64(bytes + 9, reservation->charged_at_ns);
     weir_put64(bytes + 17, reservation->ends_at_ns);
@@ -120,6 +122,8 @@ long weir_reservation_write(const struct weir_reservation *reservation, const ui
     for (uint16_t i = 0; i < reservation->count && at; i++)
         at = pack_part(&reservation->parts[i], reservation->place == WEIR_LEASE_TOKEN_REMOTE, at,
                        end);
+    if (at && version == VERSION_STRIKES)
+        at = weir_strikes_pack(&reservation->strikes, at, end);
     if (!at)
         return WEIR_ERR_TOO_LARGE;
     sign(secret, bytes, (size_t)(at - bytes), at);
@@ -157,6 +161,7 @@ static bool unpack(struct weir_reservation *reservation, const unsigned char *by
                    const unsigned char *end)
 {
     const unsigned char *at = bytes + HEAD_BYTES;
+    unsigned version = bytes[0] >> 4;
     reservation->place = bytes[0] & 15;
     reservation->id = weir_get64(bytes + 1);
     reservation->charged_at_ns = weir_get64(bytes + 9);
@@ -164,12 +169,15 @@ static bool unpack(struct weir_reservation *reservation, const unsigned char *by
     reservation->estimate = weir_get64(bytes + 25);
     reservation->count = bytes[33];
     reservation->network = get32(bytes + 34);
-    if (bytes[0] >> 4 != VERSION || reservation->place >= WEIR_LEASE_TOKEN_PLACES ||
-        reservation->count >= WEIR_CHECKS_MAX)
+    reservation->strikes.count = 0;
+    if ((version != VERSION && version != VERSION_STRIKES) ||
+        reservation->place >= WEIR_LEASE_TOKEN_PLACES || reservation->count >= WEIR_CHECKS_MAX)
         return false;
     bool named = reservation->place == WEIR_LEASE_TOKEN_REMOTE;
     for (uint16_t i = 0; i < reservation->count && at; i++)
         at = unpack_part(&reservation->parts[i], named, at, end);
+    if (at && version == VERSION_STRIKES)
+        at = weir_strikes_unpack(&reservation->strikes, at, end);
     return at == end;
 }
 
@@ -323,7 +331,7 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
     const struct weir_entry *entry = weir_entry_of(decision);
     uint64_t estimate = entry->estimate;
     bool remote = engine->store->ops->name_of;
-    struct weir_reservation made; /* not cleared: 3 KiB */
+    struct weir_reservation made; /* not cleared: 6 KiB */
     made.id = *id = weir_lease_draw(engine->secret, &engine->lease_state);
     made.charged_at_ns = decision->now_ns;
     *life_ns = entry->life_ns;
@@ -355,8 +363,16 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
         };
         weir_rules_mark(check, &part->mark);
     }
+    made.strikes.count = 0;
+    if (entry->strike_count > 0)
+        weir_strikes_reserve(entry->generation->rules, entry->strikes, entry->strike_count,
+                             &made.strikes);
     long size = weir_reservation_write(&made, shared ? secret : engine->secret, text);
-    assert(size > 0); /* weir_engine_apply_reservation has measured it */
+    while (size < 0 && made.strikes.count > 0) { /* those that find no room are left out */
+        made.strikes.count--;
+        size = weir_reservation_write(&made, shared ? secret : engine->secret, text);
+    }
+    assert(size > 0); /* weir_engine_apply_reservation has measured the rest */
     return (size_t)size;
 }
 
@@ -570,7 +586,8 @@ static void make_first(struct step_maker *maker)
     uint64_t estimate = maker->reservation.estimate;
     uint8_t op = WEIR_OP_DEBIT;
     plan->last = true;
-    if (maker->reservation.count == 0) {
+    if (maker->reservation.count == 0 &&
+        !weir_strikes_settle(maker->engine, &maker->reservation, settle, false)) {
         maker->entry->decision.op = WEIR_OP_DECIDE;
         return;
     }
@@ -626,6 +643,19 @@ static void note_dropped(const struct weir_entry *entry, struct plan *plan)
         plan->settled.dropped[i] = plan->wanted[i] - entry->checks[i].cost;
 }
 
+/* Counts an outcome that is a strike: once, where the record is made. */
+static void count_strikes(struct weir_engine *engine, const struct weir_entry *entry,
+                          const struct plan *plan)
+{
+    struct weir_reservation r;
+    uint16_t count = entry->decision.count;
+    bool marked = plan->step == STEP_BACK || (count > 0 && entry->outcomes[count - 1].charged);
+    if (plan->settled.repeated || plan->settled.failed || !marked)
+        return;
+    unpack_again(&r, (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    (void)weir_strikes_settle(engine, &r, &plan->settle, true);
+}
+
 /* Queues the next step; false: this was the last. */
 static bool goes_on(struct weir_engine *engine, struct weir_entry *entry)
 {
@@ -644,6 +674,7 @@ static bool goes_on(struct weir_engine *engine, struct weir_entry *entry)
             plan.settled.count = 0;
         note_dropped(entry, &plan);
         plan_store(entry, &plan);
+        count_strikes(engine, entry, &plan);
         return false;
     }
     if (decision->verdict == WEIR_DENIED)

@@ -15,7 +15,8 @@
  *   nothing, until its life ends        all is given back
  *
  * Where nothing was charged (no limit applies, or on_store_error admitted the request) the token
- * names no limit, and settling it does nothing: no record is made, so a repetition is not noticed.
+ * names no limit, and settling it does nothing, unless it is a strike: no record is made, so a
+ * repetition is not noticed.
  *
  * Invariants, whatever order, repetition, or death of a process:
  *
@@ -42,6 +43,8 @@
  *               scale (1; core/scale.h) with its kind as the highest bit; REMOTE
  *               also when it was charged by its server's time (8), the tag (8), size (2) and text
  *               of the key
+ *   of version 5 also the number of strikes that it may be (1) and each of them (strike_token.h);
+ *   a token without any is of version 4
  *   MAC         16: SipHash with a key derived from the secret of where the states are
  *
  * That secret is the region's, so that a token outlives a restart with a state file, and is good in
@@ -49,8 +52,12 @@
  * good on every node that shares the store, and after a restart of any. While the store's secret is
  * not known, the region's signs, and the token is good on this node alone; so is one of what
  * on_store_error has decided here. Beside the network, a token names hashes only, or with a remote
- * store the key's text, which is what the caller has sent; its times are those of where the
- * states are.
+ * store or penalties the key's text, which is what the caller has sent; its times are those of
+ * where the states are.
+ *
+ * Strikes. A settlement by a status that is one of a penalty's `outcomes` is a strike, once: also
+ * where nothing was charged it makes its record. Strikes that find no room in the token are left
+ * out.
  *
  * Not part of a reservation: concurrency limits (a lease ends by its own token) and limits without
  * a state.
@@ -63,6 +70,7 @@
 
 #include "core/base64url.h"
 #include "engine/engine.h"
+#include "engine/token/strike_token.h"
 #include "rules/charge/settle.h"
 
 #define WEIR_RESERVATION_LIFE_NS (UINT64_C(60) * 1000000000)
@@ -92,6 +100,7 @@ struct weir_reservation {
     uint16_t count;
     uint8_t place;                               /* enum weir_lease_token_place */
     struct weir_reserved parts[WEIR_CHECKS_MAX]; /* at most WEIR_CHECKS_MAX - 1: and the record */
+    struct weir_reserved_strikes strikes;
 };
 
 /* Writes a token; `text` has WEIR_RESERVATION_TEXT_MAX bytes. Returns its length. Errors:
@@ -135,6 +144,7 @@ struct weir_settle {
     uint32_t status; /* STATUS */
     uint32_t keep; /* RELEASE: limits of the token, by their place in it, that give nothing back */
     uint8_t how;   /* enum weir_settle_how */
+    bool no_strikes; /* STATUS: the outcome has been counted as a strike already */
 };
 
 /* Makes a taken decision the settlement of a token at the time `now_ns`; queue it then. It takes up

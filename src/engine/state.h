@@ -114,5 +114,11 @@ void weir_strikes_close(struct weir_engine *engine);
 int weir_strikes_keep(struct weir_entry *entry, const struct weir_strikes *found,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
 void weir_strikes_follow(struct weir_engine *engine, const struct weir_entry *entry);
+/* Whether the outcome of a reservation is a strike of a penalty; `count`: counts it as one of each.
+ */
+struct weir_reservation;
+struct weir_settle;
+bool weir_strikes_settle(struct weir_engine *engine, const struct weir_reservation *reservation,
+                         const struct weir_settle *settle, bool count);
 
 #endif

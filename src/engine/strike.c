@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/reason.h"
+#include "engine/reservation.h"
 #include "engine/state.h"
 #include "engine/turn.h"
 
@@ -41,14 +42,14 @@ static void decide(struct weir_engine *engine, struct weir_entry *entry)
     }
 }
 
-static void count_strike(struct weir_engine *engine, const struct weir_entry *of,
-                         const struct weir_strike *strike)
+static void count_strike(struct weir_engine *engine, struct weir_generation *generation,
+                         uint32_t network, const struct weir_strike *strike)
 {
     struct weir_entry *entry = weir_pool_take(engine->strikes);
     struct weir_strike kept = *strike;
     if (!entry)
         return;
-    entry->generation = of->generation;
+    entry->generation = generation;
     entry->generation->pins++;
     entry->scratch.used = sizeof kept;
     entry->keeps = true;
@@ -58,7 +59,7 @@ static void count_strike(struct weir_engine *engine, const struct weir_entry *of
     memcpy(entry->scratch.bytes, &kept, sizeof kept);
     entry->checks[0] = kept.check;
     entry->decision.count = 1;
-    entry->decision.network = of->decision.network;
+    entry->decision.network = network;
     decide(engine, entry);
 }
 
@@ -88,7 +89,7 @@ void weir_strikes_follow(struct weir_engine *engine, const struct weir_entry *en
         return;
     for (uint8_t i = 0; i < entry->strike_count; i++)
         if (refused || is_denied(entry, entry->strikes[i].penalty))
-            count_strike(engine, entry, &entry->strikes[i]);
+            count_strike(engine, entry->generation, decision->network, &entry->strikes[i]);
 }
 
 uint32_t weir_engine_strike_outcome(struct weir_engine *engine,
@@ -102,10 +103,29 @@ uint32_t weir_engine_strike_outcome(struct weir_engine *engine,
         const struct weir_strike *strike = &entry->strikes[i];
         if (!weir_rules_penalty_outcome(entry->generation->rules, strike->penalty, status))
             continue;
-        count_strike(engine, entry, strike);
+        count_strike(engine, entry->generation, decision->network, strike);
         counted++;
     }
     return counted;
+}
+
+bool weir_strikes_settle(struct weir_engine *engine, const struct weir_reservation *reservation,
+                         const struct weir_settle *settle, bool count)
+{
+    const struct weir_rules *rules = weir_engine_rules(engine);
+    struct weir_strike strike;
+    bool any = false;
+    if (settle->how != WEIR_SETTLE_STATUS || settle->no_strikes || !engine->strikes)
+        return false;
+    for (uint8_t i = 0; i < reservation->strikes.count; i++) {
+        if (!weir_strike_find(rules, &reservation->strikes.strikes[i], &strike) ||
+            !weir_rules_penalty_outcome(rules, strike.penalty, settle->status))
+            continue;
+        any = true;
+        if (count)
+            count_strike(engine, engine->generation, reservation->network, &strike);
+    }
+    return any;
 }
 
 static bool strike_decided(struct weir_engine *engine, struct weir_entry *entry)

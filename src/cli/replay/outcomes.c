@@ -92,7 +92,8 @@ struct weir_decision *replay_outcomes_due(struct replay_outcomes *outcomes, uint
         return NULL; /* never: one decision at a time is in use */
     struct outcome outcome;
     due_queue_pop(queue, &outcome);
-    const struct weir_settle settle = {.how = WEIR_SETTLE_STATUS, .status = outcome.status};
+    const struct weir_settle settle = {
+        .how = WEIR_SETTLE_STATUS, .status = outcome.status, .no_strikes = true};
     *due_ns = outcome.time.due_ns < now_ns ? outcome.time.due_ns : now_ns;
     int error = weir_engine_apply_settle(outcomes->engine, decision,
                                          (struct weir_bytes){outcome.token, outcome.size}, &settle,

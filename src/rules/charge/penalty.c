@@ -31,6 +31,15 @@ bool weir_rules_penalty_denial(const struct weir_rules *rules, uint32_t number, 
            (rules->penalties[number].denials[rule / 8] >> rule % 8 & 1) != 0;
 }
 
+bool weir_rules_penalty_outcomes(const struct weir_rules *rules, uint32_t number)
+{
+    const struct rules_penalty *penalty = &rules->penalties[number];
+    for (size_t i = 0; i < sizeof penalty->statuses; i++)
+        if (penalty->statuses[i] != 0)
+            return true;
+    return false;
+}
+
 bool weir_rules_penalty_outcome(const struct weir_rules *rules, uint32_t number, unsigned status)
 {
     if (status < 100 || status > 599)

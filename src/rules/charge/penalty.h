@@ -41,6 +41,9 @@ int weir_rules_penalty_find(const struct weir_rules *rules, struct weir_bytes na
  * UINT32_MAX for limits in commands, which are never strikes. */
 bool weir_rules_penalty_denial(const struct weir_rules *rules, uint32_t number, uint32_t rule);
 
+/* Whether any outcome is a strike of a penalty. */
+bool weir_rules_penalty_outcomes(const struct weir_rules *rules, uint32_t number);
+
 /* Whether an outcome with this HTTP status is a strike of a penalty. */
 bool weir_rules_penalty_outcome(const struct weir_rules *rules, uint32_t number, unsigned status);
 

@@ -40,6 +40,7 @@ static int find_value(struct rules_evaluation *evaluation, const struct weir_str
     if (!rules_key_present(evaluation, &penalty->strikes, part, &value))
         return 0;
     strike->value = (struct weir_bytes){NULL, 0};
+    strike->hidden = false;
     if (kind->address) {
         const struct weir_address *client = &evaluation->request->client;
         strike->network.address = *client;

@@ -26,6 +26,7 @@ struct weir_strike {
     struct weir_cidr network; /* of a kind of addresses: the client's; else not valid */
     uint64_t id[2];           /* of another kind: as the map has it; else not valid */
     struct weir_bytes value;  /* likewise: the value itself, in scratch, also of a secret kind */
+    bool hidden;              /* `value` is a secret's "sha256:…", in place of the secret */
     uint8_t penalty;          /* its number */
 };
 

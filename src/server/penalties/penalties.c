@@ -87,7 +87,7 @@ void weir_penalties_struck(void *context, const struct weir_struck *struck)
         !weir_known_has(&penalties->known, queued.hash))
         return;
     if (!weir_standing_value_make(struck->kind, &strike->network, strike->id, strike->value,
-                                  &queued.value))
+                                  strike->hidden, &queued.value))
         return;
     set_name(queued.penalty, sizeof queued.penalty, struck->penalty->name);
     set_name(queued.kind, sizeof queued.kind, struck->kind->name);

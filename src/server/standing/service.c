@@ -290,7 +290,8 @@ int weir_standing_value_read(const struct weir_standing_service *service,
 
 bool weir_standing_value_make(const struct weir_standing_kind *kind,
                               const struct weir_cidr *network, const uint64_t id[2],
-                              struct weir_bytes bytes, struct weir_standing_value *value)
+                              struct weir_bytes bytes, bool hidden,
+                              struct weir_standing_value *value)
 {
     memset(value, 0, sizeof *value);
     value->kind = kind;
@@ -302,7 +303,7 @@ bool weir_standing_value_make(const struct weir_standing_kind *kind,
     memcpy(value->id, id, sizeof value->id);
     if (bytes.size > WEIR_LIST_VALUE_MAX || (!kind->secret && memchr(bytes.data, '\0', bytes.size)))
         return false;
-    if (kind->secret)
+    if (kind->secret && !hidden)
         hide(value, bytes);
     else
         memcpy(value->shown, bytes.data, bytes.size);

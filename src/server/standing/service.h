@@ -83,11 +83,13 @@ int weir_standing_value_read(const struct weir_standing_service *service,
                              struct weir_bytes text, struct weir_standing_value *value,
                              struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* A value of a request: a network, or the id and the bytes of an exact one. False: it cannot be
- * shown, as it has a NUL or more than WEIR_LIST_VALUE_MAX bytes. Any thread. */
+/* A value of a request: a network, or the id and the bytes of an exact one (`hidden`: of a secret
+ * kind, given as "sha256:…"). False: it cannot be shown, as it has a NUL or more than
+ * WEIR_LIST_VALUE_MAX bytes. Any thread. */
 bool weir_standing_value_make(const struct weir_standing_kind *kind,
                               const struct weir_cidr *network, const uint64_t id[2],
-                              struct weir_bytes bytes, struct weir_standing_value *value);
+                              struct weir_bytes bytes, bool hidden,
+                              struct weir_standing_value *value);
 
 /* Puts an entry in force, publishes a ban of a network, and logs it, unless a penalty made it.
  * Errors: as weir_standing_set.

@@ -258,6 +258,58 @@ def test_reported_outcomes_are_strikes(tmp_path):
         assert weir.metrics()['weir_penalty_strikes_total{penalty="brute-force"}'] == 3
 
 
+def reserve(weir, ip="192.0.2.7", path="/login", **fields):
+    with weir.client() as client:
+        answer = client.post("/v1/reserve", {"ip": ip, "path": path, "cost": 1, **fields}).json
+    assert answer["allowed"]
+    return answer["reservation"]
+
+
+def settle(weir, token, way="settle", **outcome):
+    with weir.client() as client:
+        return client.post(f"/v1/{way}", {"reservation": token, **outcome}).json
+
+
+def test_settlements_are_strikes_as_reports_are(tmp_path):
+    """By the token alone: it says whom the outcome is held against."""
+    limit = LOGIN | {"rate": "100/d"}
+    with start(tmp_path, BRUTE | {"outcomes": [401, 403]}, limits=(limit,)) as weir:
+        tokens = [reserve(weir) for _ in range(6)]
+        assert not settle(weir, tokens[0], status=200)["repeated"]
+        assert settle(weir, tokens[0], status=401)["repeated"]
+        settle(weir, tokens[1], cost=1)
+        settle(weir, tokens[2], status=401)
+        assert settle(weir, tokens[2], status=401)["repeated"]
+        settle(weir, tokens[3], "report", status=403)
+        assert weir.metrics()['weir_penalty_strikes_total{penalty="brute-force"}'] == 2
+        report(weir, 401)
+        line = fields_of(moves(weir, 1))
+        assert (line["standing"], line["value"]) == ("warned", "192.0.2.7/32")
+        # After a restart the token counts as before; where no limit applies it counts, too.
+        weir.kill()
+        weir.start()
+        report(weir, 401)
+        settle(weir, reserve(weir, path="/other"), outcome="401")
+        token = reserve(weir, path="/other")
+        assert not settle(weir, token, status=401)["repeated"]
+        assert fields_of(moves(weir, 1))["standing"] == "throttled"
+        assert settle(weir, token, status=401)["repeated"]
+
+
+def test_a_settlement_holds_a_key_responsible_by_its_digest(tmp_path):
+    limit = {"name": "login", "key": ["header.x-api-key"], "rate": "9/d"}
+    penalty = {"name": "abuse", "key": ["header.x-api-key"], "strikes": "1/h", "outcomes": [401],
+               "ladder": ["suspend 1h"]}
+    with start(tmp_path, penalty, limits=(limit,), by=("header.x-api-key",)) as weir:
+        hunter = {"attributes": {"header.x-api-key": "hunter2"}}
+        for _ in range(2):
+            settle(weir, reserve(weir, **hunter), status=401)
+        moves(weir, 1)
+        assert weir.check(**hunter).json["standing"]["level"] == "suspended"
+        assert "suspended" in show(weir, "header.x-api-key=hunter2")
+        assert "hunter2" not in weir.text()
+
+
 def test_a_move_leaves_by_webhook(tmp_path):
     with Receiver() as receiver:
         with start(tmp_path, webhook=receiver.settings()) as weir:

@@ -427,6 +427,62 @@ static void a_token_that_was_changed_anywhere_is_none(void **state)
     }
 }
 
+static void a_token_says_what_strikes_it_may_be(void **state)
+{
+    static const uint64_t secret[2] = {1, 2};
+    struct weir_reservation r, read;
+    unsigned char bytes[WEIR_RESERVATION_BYTES_MAX];
+    char text[WEIR_RESERVATION_TEXT_MAX];
+    (void)state;
+    fill(&r, WEIR_LEASE_TOKEN_TABLE, 2);
+    r.strikes.count = 3;
+    r.strikes.strikes[0] =
+        (struct weir_reserved_strike){.penalty = 9,
+                                      .hash = {1, 2},
+                                      .tag = 3,
+                                      .key = {"client.ip=192.0.2.0", 19},
+                                      .network = {{.family = 4, .bytes = {192, 0, 2}}, 24}};
+    r.strikes.strikes[1] =
+        (struct weir_reserved_strike){.network = {{.family = 6, .bytes = {0x20, 1}}, 64}};
+    r.strikes.strikes[2] = (struct weir_reserved_strike){.id = {4, 5}, .value = {"ann", 3}};
+    long size = weir_reservation_write(&r, secret, text);
+    assert_true(size > 0);
+    assert_true(
+        weir_reservation_read(&read, secret, (struct weir_bytes){text, (size_t)size}, bytes) > 0);
+    assert_int_equal(bytes[0] >> 4, 5);
+    assert_int_equal(read.count, 2);
+    assert_int_equal(read.strikes.count, 3);
+    const struct weir_reserved_strike *strikes = read.strikes.strikes;
+    assert_int_equal(strikes[0].penalty, 9);
+    assert_int_equal(strikes[0].hash[1], 2);
+    assert_int_equal(strikes[0].tag, 3);
+    assert_memory_equal(strikes[0].key.data, "client.ip=192.0.2.0", 19);
+    assert_int_equal(strikes[0].network.bits, 24);
+    assert_memory_equal(strikes[0].network.address.bytes, "\300\0\2\0", 4);
+    assert_int_equal(strikes[1].network.address.family, 6);
+    assert_int_equal(strikes[1].network.bits, 64);
+    assert_int_equal(strikes[2].network.address.family, 0);
+    assert_int_equal(strikes[2].id[1], 5);
+    assert_int_equal(strikes[2].value.size, 3);
+    assert_memory_equal(strikes[2].value.data, "ann", 3);
+}
+
+/* As nodes of before penalties write and read them. */
+static void a_token_without_strikes_is_of_version_4(void **state)
+{
+    static const uint64_t secret[2] = {1, 2};
+    struct weir_reservation r, read;
+    unsigned char bytes[WEIR_RESERVATION_BYTES_MAX];
+    char text[WEIR_RESERVATION_TEXT_MAX];
+    (void)state;
+    fill(&r, WEIR_LEASE_TOKEN_TABLE, 2);
+    long size = weir_reservation_write(&r, secret, text);
+    assert_true(
+        weir_reservation_read(&read, secret, (struct weir_bytes){text, (size_t)size}, bytes) > 0);
+    assert_int_equal(bytes[0] >> 4, 4);
+    assert_int_equal(read.strikes.count, 0);
+}
+
 static void keys_that_are_too_long_together_are_refused(void **state)
 {
     static const uint64_t secret[2] = {1, 2};
@@ -455,6 +511,8 @@ int main(void)
                                         close_world),
         cmocka_unit_test(a_token_says_what_was_written_and_nothing_else),
         cmocka_unit_test(a_token_that_was_changed_anywhere_is_none),
+        cmocka_unit_test(a_token_says_what_strikes_it_may_be),
+        cmocka_unit_test(a_token_without_strikes_is_of_version_4),
         cmocka_unit_test(keys_that_are_too_long_together_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/reservation.h"
 #include "rules/match/standing.h"
 #include "standing/ladder.h"
 #include "table_rig.h"
@@ -20,7 +21,8 @@ static struct {
     uint32_t strikes, moves;
     struct weir_ladder_state ladder; /* as the daemon would move it */
     uint64_t moved_ns;
-    char value[64]; /* of the last strike, with its kind */
+    char value[128]; /* of the last strike, with its kind */
+    bool hidden;     /* likewise */
 } world;
 
 static const uint64_t secret[2] = {5, 6};
@@ -38,6 +40,7 @@ static void strike(void *context, const struct weir_struck *struck)
     world.moves += struck->moves;
     snprintf(world.value, sizeof world.value, "%.*s=%.*s", (int)struck->kind->name.size,
              struck->kind->name.data, (int)struck->strike->value.size, struck->strike->value.data);
+    world.hidden = struck->strike->hidden;
     if (!struck->moves) {
         weir_ladder_strike(&struck->penalty->ladder, &world.ladder, struck->now_ns);
         return;
@@ -381,6 +384,200 @@ static void reported_outcomes_count_with_denials(void **state)
     }
 }
 
+struct token {
+    char text[WEIR_RESERVATION_TEXT_MAX];
+    size_t size;
+};
+
+static void reserve(struct token *token, const char *user)
+{
+    struct weir_decision *decision = take(WEIR_OP_DECIDE, user);
+    struct weir_reason reason;
+    uint64_t life_ns, id;
+    assert_int_equal(weir_engine_apply_reservation(world.engine, decision, 1, MINUTE, &reason), 0);
+    weir_engine_queue(world.engine, decision);
+    weir_engine_run(world.engine, START);
+    assert_int_equal(decision->verdict, WEIR_ALLOWED);
+    token->size =
+        weir_engine_reservation(world.engine, decision, START, &life_ns, &id, token->text);
+    weir_engine_release(world.engine, decision);
+}
+
+static void settle_by(const struct token *token, struct weir_settle settle,
+                      struct weir_settled *settled)
+{
+    struct weir_decision *decision = weir_engine_take(world.engine);
+    const struct weir_bytes text = {token->text, token->size};
+    assert_int_equal(weir_engine_apply_settle(world.engine, decision, text, &settle, START), 0);
+    weir_engine_queue(world.engine, decision);
+    for (int i = 0; i < 3; i++) /* a remote store counts strikes in the next run */
+        weir_engine_run(world.engine, START);
+    weir_engine_settled(decision, settled);
+    weir_engine_release(world.engine, decision);
+}
+
+static bool settle(const struct token *token, uint32_t status)
+{
+    struct weir_settled settled;
+    settle_by(token, (struct weir_settle){.how = WEIR_SETTLE_STATUS, .status = status}, &settled);
+    assert_false(settled.failed);
+    return !settled.repeated;
+}
+
+/* Logins that weir admits, and that the application then refuses. */
+#define LOGINS                                                                                     \
+    "standing: {file: s.db, by: [user, client.ip, header.x-api-key]}\nlimits:\n"                   \
+    "- {name: login, key: [user], rate: 100/d}\n"
+
+static void settlements_by_a_token_count_as_reports_do(void **state)
+{
+    for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
+        struct token tokens[4];
+        open_at(LOGINS PENALTY("2/h", ", outcomes: [401, 403]"), elsewhere);
+        for (int i = 0; i < 4; i++)
+            reserve(&tokens[i], "ann");
+        assert_true(settle(&tokens[0], 200));
+        expect(0, 0, 0);
+        assert_false(settle(&tokens[0], 401)); /* too late: it is settled */
+        expect(0, 0, 0);
+        assert_true(settle(&tokens[1], 401));
+        expect(1, 0, 0);
+        assert_false(settle(&tokens[1], 401));
+        expect(1, 0, 0);
+        assert_int_equal(report("ann", 401), 1);
+        weir_engine_run(world.engine, START);
+        expect(2, 0, 0);
+        assert_true(settle(&tokens[2], 403));
+        expect(3, 1, 1);
+        assert_string_equal(world.value, "user=ann");
+        assert_true(settle(&tokens[3], 401)); /* the count began anew */
+        expect(4, 1, 1);
+        close_world();
+    }
+}
+
+static void a_settlement_by_cost_or_a_release_is_no_strike(void **state)
+{
+    struct weir_settled settled;
+    struct token tokens[3];
+    open_world(LOGINS PENALTY("2/h", ", outcomes: [401]"));
+    for (int i = 0; i < 3; i++)
+        reserve(&tokens[i], "ann");
+    settle_by(&tokens[0], (struct weir_settle){.how = WEIR_SETTLE_COST, .cost = 401}, &settled);
+    settle_by(&tokens[1], (struct weir_settle){.how = WEIR_SETTLE_RELEASE, .status = 401},
+              &settled);
+    expect(0, 0, 0);
+    settle_by(&tokens[2],
+              (struct weir_settle){.how = WEIR_SETTLE_STATUS, .status = 401, .no_strikes = true},
+              &settled);
+    expect(0, 0, 0);
+    close_world();
+}
+
+/* No limit applies, or the limit is given back: the settlement is noticed anyway. */
+static void a_settlement_is_one_strike_whatever_it_gives_back(void **state)
+{
+    static const char *const limits[] = {
+        "- {name: other, match: {path: /x}, key: [user], rate: 9/d}\n",
+        "- {name: login, key: [user], rate: 100/d, refund_on: [401]}\n",
+        "- {name: login, key: [user], rate: 100/d, refund_on: [401], refund_cap: 1%}\n",
+    };
+    for (int i = 0; i < 6; i++) {
+        struct token tokens[2];
+        char text[1024];
+        snprintf(text, sizeof text, "standing: {file: s.db, by: user}\nlimits:\n%s%s",
+                 limits[i / 2], PENALTY("9/h", ", outcomes: [401]"));
+        open_at(text, i % 2 == 1);
+        for (int k = 0; k < 2; k++)
+            reserve(&tokens[k], "ann");
+        for (uint32_t k = 0; k < 2; k++) {
+            assert_true(settle(&tokens[k], 401));
+            expect(k + 1, 0, 0);
+            assert_false(settle(&tokens[k], 401));
+            expect(k + 1, 0, 0);
+        }
+        close_world();
+    }
+}
+
+static void swap_rules(const char *text)
+{
+    struct weir_rules *rules = rig_rules(text);
+    rig_prepare(rules, world.store);
+    assert_int_equal(weir_engine_set_rules(world.engine, rules), 0);
+    weir_rules_unref(rules);
+}
+
+static void a_token_finds_its_penalty_after_a_reload(void **state)
+{
+    struct token tokens[3];
+    open_world(LOGINS PENALTY("2/h", ", outcomes: [401]"));
+    for (int i = 0; i < 3; i++)
+        reserve(&tokens[i], "ann");
+    swap_rules(LOGINS
+               "penalties:\n"
+               "- {name: first, key: user, strikes: 5/h, outcomes: [401], ladder: [warn 1h]}\n"
+               "- {name: p, key: user, strikes: 5/h, outcomes: [401], ladder: [warn 1h]}\n");
+    assert_true(settle(&tokens[0], 401));
+    expect(1, 0, 0); /* of `p` alone: the token knows no other */
+    swap_rules(LOGINS "penalties: [{name: p, key: client.ip, strikes: 2/h, outcomes: [401], "
+                      "ladder: [warn 1h]}]\n");
+    assert_true(settle(&tokens[1], 401)); /* of another kind of value: another penalty */
+    swap_rules(LOGINS);
+    assert_true(settle(&tokens[2], 401));
+    expect(1, 0, 0);
+    close_world();
+}
+
+/* Fourteen penalties on a user of 1,000 bytes do not fit: the first does. */
+static void strikes_without_room_in_the_token_are_left_out(void **state)
+{
+    char text[4096], user[1001];
+    struct token token;
+    size_t used = (size_t)snprintf(text, sizeof text, LOGINS "penalties:\n");
+    memset(user, 'a', 1000);
+    user[1000] = '\0';
+    for (int i = 0; i < 14; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "- {name: p%d, key: user, strikes: 2/h, outcomes: [401], "
+                                 "ladder: [warn 1h]}\n",
+                                 i);
+    open_world(text);
+    reserve(&token, user);
+    assert_true(settle(&token, 401));
+    expect(1, 0, 0);
+    close_world();
+}
+
+static void a_token_holds_no_secret(void **state)
+{
+    static struct weir_request request;
+    struct weir_settled settled;
+    struct weir_reason reason;
+    struct token token;
+    unsigned char bytes[WEIR_RESERVATION_BYTES_MAX];
+    uint64_t life_ns, id;
+    open_world(LOGINS "penalties: [{name: p, key: header.x-api-key, strikes: 2/h, "
+                      "outcomes: [401], ladder: [warn 1h]}]\n");
+    struct weir_decision *decision = weir_engine_take(world.engine);
+    rig_request(&request, weir_engine_rules(world.engine),
+                (const char *const[]){"user", "ann", "header.x-api-key", "abracadabra", NULL});
+    assert_int_equal(weir_engine_apply_rules(world.engine, decision, &request, &reason), 0);
+    assert_int_equal(weir_engine_apply_reservation(world.engine, decision, 1, MINUTE, &reason), 0);
+    weir_engine_queue(world.engine, decision);
+    weir_engine_run(world.engine, START);
+    token.size = weir_engine_reservation(world.engine, decision, START, &life_ns, &id, token.text);
+    weir_engine_release(world.engine, decision);
+    long size = weir_base64url_read((struct weir_bytes){token.text, token.size}, bytes);
+    assert_null(memmem(bytes, (size_t)size, "abracadabra", 11));
+    assert_non_null(memmem(bytes, (size_t)size, "sha256:", 7));
+    settle_by(&token, (struct weir_settle){.how = WEIR_SETTLE_STATUS, .status = 401}, &settled);
+    expect(1, 0, 0);
+    assert_non_null(strstr(world.value, "header.x-api-key=sha256:"));
+    assert_true(world.hidden);
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +590,12 @@ int main(void)
         cmocka_unit_test(only_the_limits_of_for_give_strikes),
         cmocka_unit_test(a_request_that_two_limits_deny_is_one_strike),
         cmocka_unit_test(reported_outcomes_count_with_denials),
+        cmocka_unit_test(settlements_by_a_token_count_as_reports_do),
+        cmocka_unit_test(a_settlement_by_cost_or_a_release_is_no_strike),
+        cmocka_unit_test(a_settlement_is_one_strike_whatever_it_gives_back),
+        cmocka_unit_test(a_token_finds_its_penalty_after_a_reload),
+        cmocka_unit_test(strikes_without_room_in_the_token_are_left_out),
+        cmocka_unit_test(a_token_holds_no_secret),
         cmocka_unit_test(strikes_before_the_reset_move_nothing_more),
         cmocka_unit_test(a_late_answer_of_the_store_moves_at_its_time),
         cmocka_unit_test(what_a_store_that_fails_denies_is_no_strike),

@@ -62,6 +62,10 @@ def moves(*nodes):
     return sum(node.text().count("event=penalty_moved") for node in nodes)
 
 
+def strikes(*nodes):
+    return sum(node.metrics()['weir_penalty_strikes_total{penalty="brute-force"}'] for node in nodes)
+
+
 def climb(a, b, user, count, before=0):
     """Strikes on both nodes in turn, until there are so many moves."""
     while moves(a, b) < before + count:
@@ -86,6 +90,24 @@ def test_strikes_on_two_nodes_count_together_and_the_move_counts_on_both(pair):
         assert result["penalties"][0]["step"] == 1
         assert [move["level"] for move in result["moves"]] == ["warned"]
         assert result["moves"][0]["by"] == "penalty brute-force"
+
+
+def test_settlements_on_any_node_are_strikes(tmp_path, redis):
+    """Of a reservation that another node has made, and may have forgotten."""
+    penalty = BRUTE | {"outcomes": [401]}
+    with Node(tmp_path / "a", redis.url, penalty) as a, Node(tmp_path / "b", redis.url, penalty) as b:
+        def post(node, target, **body):
+            with node.client() as client:
+                return client.post(target, body).json
+
+        for count in range(3):
+            token = post(a, "/v1/reserve", path="/other", attributes={"user": "eve"}, cost=1)["reservation"]
+            assert not post(b, "/v1/settle", reservation=token, status=401)["repeated"]
+            assert post(a, "/v1/settle", reservation=token, status=401)["repeated"]
+            wait_until(lambda: strikes(a, b) == count + 1, what="a strike")
+        for node in (a, b):
+            wait_until(lambda: node.level("eve") == "warned", what="the move on a node")
+        assert moves(a, b) == 1 and strikes(a, b) == 3
 
 
 def test_a_suspension_is_in_force_on_both_and_outlives_both(pair):
