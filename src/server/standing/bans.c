@@ -10,8 +10,13 @@
 
 #include <weir/error.h>
 
+#include "core/siphash.h"
+
 /* 127.0.0.0/8 and ::1. */
 #define LOOPBACKS 2
+
+/* With 4,096 bans at the layer below, one of 64 others looks known: then all end, at worst. */
+#define TAKEN_BITS (UINT64_C(1) << 18)
 
 struct weir_bans {
     pthread_mutex_t lock;
@@ -20,6 +25,8 @@ struct weir_bans {
     bool ready;
     struct weir_bans_counts counts;
     size_t first, count;
+    bool reset;                      /* the end of all bans comes first */
+    uint64_t taken[TAKEN_BITS / 64]; /* networks whose bans were taken since the last of those */
     struct weir_ban queue[WEIR_BANS_MAX];
 };
 
@@ -113,17 +120,78 @@ static bool is_protected(const struct weir_bans *bans, const struct weir_cidr *n
     return !bans->ready;
 }
 
+static uint64_t taken_bit(const struct weir_cidr *network)
+{
+    static const uint64_t key[2] = {0, 0};
+    struct weir_cidr whole = {.bits = network->bits};
+    uint64_t hash[2];
+
+    whole.address.family = network->address.family;
+    memcpy(whole.address.bytes, network->address.bytes, network->address.family == 4 ? 4 : 16);
+    weir_siphash128(key, &whole, sizeof whole, hash);
+    return hash[0] % TAKEN_BITS;
+}
+
+static bool was_taken(const struct weir_bans *bans, const struct weir_cidr *network)
+{
+    uint64_t bit = taken_bit(network);
+
+    return (bans->taken[bit / 64] >> bit % 64 & 1) != 0;
+}
+
+static bool is_same(const struct weir_cidr *a, const struct weir_cidr *b)
+{
+    return a->bits == b->bits && a->address.family == b->address.family &&
+           memcmp(a->address.bytes, b->address.bytes, a->address.family == 4 ? 4 : 16) == 0;
+}
+
+static void reset(struct weir_bans *bans)
+{
+    bans->reset = true;
+    bans->first = bans->count = 0;
+    memset(bans->taken, 0, sizeof bans->taken);
+}
+
+static void append(struct weir_bans *bans, const struct weir_ban *ban)
+{
+    bans->queue[(bans->first + bans->count++) % WEIR_BANS_MAX] = *ban;
+}
+
+/* What is done where there is no room. False: the ban is dropped. */
+static bool squeeze(struct weir_bans *bans, const struct weir_ban *ban)
+{
+    for (size_t i = bans->count; i > 0; i--) { /* the newest: it is the one that counts */
+        struct weir_ban *other = &bans->queue[(bans->first + i - 1) % WEIR_BANS_MAX];
+
+        if (is_same(&other->network, &ban->network)) {
+            other->until_ns = ban->until_ns;
+            return true;
+        }
+    }
+    if (!was_taken(bans, &ban->network))
+        return ban->until_ns == 0; /* the layer has nothing to end */
+    reset(bans);
+    bans->counts.full++;
+    if (ban->until_ns > 0)
+        append(bans, ban);
+    return true;
+}
+
 static bool publish(struct weir_bans *bans, const struct weir_ban *ban, bool proven)
 {
-    uint64_t *count = !proven                             ? &bans->counts.unproven
-                      : is_protected(bans, &ban->network) ? &bans->counts.kept
-                      : bans->count == WEIR_BANS_MAX      ? &bans->counts.full
-                                                          : &bans->counts.published;
+    bool ends = ban->until_ns == 0;
 
-    ++*count;
-    if (count != &bans->counts.published)
+    if (!proven || (!ends && is_protected(bans, &ban->network))) {
+        ++*(proven ? &bans->counts.kept : &bans->counts.unproven);
         return false;
-    bans->queue[(bans->first + bans->count++) % WEIR_BANS_MAX] = *ban;
+    }
+    if (bans->count < WEIR_BANS_MAX) {
+        append(bans, ban);
+    } else if (!squeeze(bans, ban)) {
+        bans->counts.full++;
+        return false;
+    }
+    bans->counts.published++;
     return true;
 }
 
@@ -139,16 +207,30 @@ bool weir_bans_publish(struct weir_bans *bans, const struct weir_cidr *network, 
     return published;
 }
 
+void weir_bans_reset(struct weir_bans *bans)
+{
+    pthread_mutex_lock(&bans->lock);
+    reset(bans);
+    pthread_mutex_unlock(&bans->lock);
+}
+
 bool weir_bans_take(struct weir_bans *bans, struct weir_ban *ban)
 {
     bool taken;
 
     pthread_mutex_lock(&bans->lock);
-    taken = bans->count > 0;
-    if (taken) {
+    taken = bans->reset || bans->count > 0;
+    if (bans->reset) {
+        *ban = (struct weir_ban){.until_ns = 0};
+        bans->reset = false;
+    } else if (taken) {
+        uint64_t bit;
+
         *ban = bans->queue[bans->first];
         bans->first = (bans->first + 1) % WEIR_BANS_MAX;
         bans->count--;
+        bit = taken_bit(&ban->network);
+        bans->taken[bit / 64] |= UINT64_C(1) << bit % 64;
     }
     pthread_mutex_unlock(&bans->lock);
     return taken;

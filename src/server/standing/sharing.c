@@ -67,6 +67,7 @@ static void on_end_all(void *context, bool good)
         return;
     }
     weir_standing_end_all(sharing->service->map);
+    weir_bans_reset(sharing->service->bans); /* no change says which of them have ended */
     weir_log_begin(&line, sharing->service->log, WEIR_LOG_INFO, "standing_read");
     weir_log_number(&line, "entries", (int64_t)sharing->entries);
     weir_log_end(&line);

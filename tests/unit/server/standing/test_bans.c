@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -89,14 +90,24 @@ static void test_nothing_is_published_before_it_knows_what_to_protect(void **sta
     weir_bans_close(bans);
 }
 
+/* Bans of 10.0.0.0, 10.0.0.1, …, until 1, 2, …. */
+static void fill(struct weir_bans *bans)
+{
+    for (uint64_t i = 0; i < WEIR_BANS_MAX; i++) {
+        char text[32];
+
+        snprintf(text, sizeof text, "10.0.%u.%u", (unsigned)i / 256, (unsigned)i % 256);
+        assert_true(publish(bans, text, i + 1, true));
+    }
+}
+
 static void test_a_full_queue_drops_the_newest_and_counts_it(void **state)
 {
     struct weir_bans *bans = open_bans(NULL);
     struct weir_bans_counts counts;
     struct weir_ban ban;
 
-    for (uint64_t i = 1; i <= WEIR_BANS_MAX; i++)
-        assert_true(publish(bans, "192.0.2.1", i, true));
+    fill(bans);
     assert_false(publish(bans, "192.0.2.1", 9999999, true));
     weir_bans_counts(bans, &counts);
     assert_int_equal(counts.full, 1);
@@ -109,6 +120,86 @@ static void test_a_full_queue_drops_the_newest_and_counts_it(void **state)
     weir_bans_close(bans);
 }
 
+static void test_a_full_queue_has_the_newest_term_of_what_waits_in_it(void **state)
+{
+    struct weir_bans *bans = open_bans(NULL);
+    struct weir_ban ban;
+
+    fill(bans);
+    assert_true(publish(bans, "10.0.0.7", 0, true)); /* the eighth */
+    assert_true(publish(bans, "10.0.0.8", 7777, true));
+    for (uint64_t i = 0; i < WEIR_BANS_MAX; i++) {
+        assert_true(weir_bans_take(bans, &ban));
+        assert_int_equal(ban.until_ns, i == 7 ? 0 : i == 8 ? 7777 : i + 1);
+    }
+    assert_false(weir_bans_take(bans, &ban));
+    weir_bans_close(bans);
+}
+
+static bool is_end_of_all(const struct weir_ban *ban)
+{
+    return ban->network.address.family == 0 && ban->until_ns == 0;
+}
+
+/* The end, and another term, of a ban that the layer has. */
+static void test_a_full_queue_drops_no_end(void **state)
+{
+    for (uint64_t until_ns = 0; until_ns < 2; until_ns++) {
+        struct weir_bans *bans = open_bans(NULL);
+        struct weir_bans_counts counts;
+        struct weir_ban ban;
+
+        assert_true(publish(bans, "192.0.2.1", 100, true));
+        assert_true(weir_bans_take(bans, &ban));
+        fill(bans);
+        assert_true(publish(bans, "192.0.2.2", 0, true)); /* which the layer does not have */
+        assert_true(publish(bans, "192.0.2.1", until_ns, true));
+        weir_bans_counts(bans, &counts);
+        assert_int_equal(counts.full, 1);
+        assert_true(publish(bans, "203.0.113.3", 5, true)); /* there is room again */
+        assert_true(weir_bans_take(bans, &ban));
+        assert_true(is_end_of_all(&ban));
+        for (uint64_t i = 1 - until_ns; i < 2; i++) {
+            assert_true(weir_bans_take(bans, &ban));
+            assert_int_equal(ban.until_ns, i == 0 ? until_ns : 5);
+        }
+        assert_false(weir_bans_take(bans, &ban));
+        weir_bans_close(bans);
+    }
+}
+
+static void test_a_reset_ends_all(void **state)
+{
+    struct weir_bans *bans = open_bans(NULL);
+    struct weir_ban ban;
+
+    assert_true(publish(bans, "192.0.2.1", 100, true));
+    weir_bans_reset(bans);
+    assert_true(publish(bans, "203.0.113.2", 100, true));
+    assert_true(weir_bans_take(bans, &ban));
+    assert_true(is_end_of_all(&ban));
+    assert_true(weir_bans_take(bans, &ban));
+    assert_int_equal(ban.network.address.bytes[3], 2);
+    assert_false(weir_bans_take(bans, &ban));
+    weir_bans_close(bans);
+}
+
+/* A reload may have made a proxy of it. */
+static void test_the_end_of_a_ban_of_a_protected_network_is_published(void **state)
+{
+    struct weir_bans *bans = open_bans(NULL);
+    struct weir_cidr proxy = cidr("192.0.2.1");
+    struct weir_ban ban;
+
+    assert_true(publish(bans, "192.0.2.1", 100, true));
+    assert_int_equal(weir_bans_protect(bans, &proxy, 1), 0);
+    assert_false(publish(bans, "192.0.2.1", 200, true));
+    assert_true(publish(bans, "192.0.2.1", 0, true));
+    assert_true(weir_bans_take(bans, &ban) && weir_bans_take(bans, &ban));
+    assert_int_equal(ban.until_ns, 0);
+    weir_bans_close(bans);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +207,10 @@ int main(void)
         cmocka_unit_test(test_what_is_not_proven_or_protected_is_not_published),
         cmocka_unit_test(test_nothing_is_published_before_it_knows_what_to_protect),
         cmocka_unit_test(test_a_full_queue_drops_the_newest_and_counts_it),
+        cmocka_unit_test(test_a_full_queue_has_the_newest_term_of_what_waits_in_it),
+        cmocka_unit_test(test_a_full_queue_drops_no_end),
+        cmocka_unit_test(test_a_reset_ends_all),
+        cmocka_unit_test(test_the_end_of_a_ban_of_a_protected_network_is_published),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
