@@ -60,6 +60,8 @@ int rules_strikes_find(struct rules_evaluation *evaluation, bool refused,
 {
     const struct weir_rules *rules = evaluation->rules;
     strikes->count = 0;
+    if (evaluation->standing == WEIR_STANDING_TRUSTED)
+        return 0;
     for (uint32_t i = 0; i < rules->penalty_count; i++) {
         const struct rules_penalty *penalty = &rules->penalties[i];
         struct weir_strike *strike = &strikes->strikes[strikes->count];

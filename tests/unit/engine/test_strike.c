@@ -244,16 +244,21 @@ static void a_request_that_two_limits_deny_is_one_strike(void **state)
     close_world();
 }
 
-static void suspend(const char *user)
+static void stand(const char *user, uint8_t level)
 {
     const struct weir_standing_entry entry = {.since_ns = START,
                                               .until_ns = START + HOUR,
-                                              .level = WEIR_STANDING_SUSPENDED,
+                                              .level = level,
                                               .origin = WEIR_STANDING_BY_PENALTY};
     uint64_t id[2];
     weir_standing_id(world.map, (struct weir_bytes){"user", 4},
                      (struct weir_bytes){user, strlen(user)}, id);
     assert_int_equal(weir_standing_set(world.map, id, &entry), 0);
+}
+
+static void suspend(const char *user)
+{
+    stand(user, WEIR_STANDING_SUSPENDED);
 }
 
 static void a_refusal_by_standing_is_a_strike_where_the_penalty_says_so(void **state)
@@ -578,6 +583,26 @@ static void a_token_holds_no_secret(void **state)
     close_world();
 }
 
+/* It may meet limits of its own, match: { standing: trusted }. */
+static void a_trusted_caller_gets_no_strikes(void **state)
+{
+    struct token token;
+    open_world("standing: {file: s.db, by: user}\nlimits:\n"
+               "- {name: login, key: [user], match: {standing: trusted}, rate: 1/d, "
+               "algorithm: fixed_window}\n" PENALTY("1/h", ", outcomes: [401]"));
+    stand("ann", WEIR_STANDING_TRUSTED);
+    reserve(&token, "ann");
+    assert_false(ask(WEIR_OP_DECIDE, "ann", START));
+    assert_int_equal(report("ann", 401), 0);
+    assert_true(settle(&token, 401));
+    assert_false(ask(WEIR_OP_DECIDE, "ann", START));
+    expect(0, 0, 0);
+    stand("ann", WEIR_STANDING_WARNED); /* none of the above has counted */
+    assert_int_equal(report("ann", 401), 1);
+    expect(1, 0, 0);
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -600,6 +625,7 @@ int main(void)
         cmocka_unit_test(a_late_answer_of_the_store_moves_at_its_time),
         cmocka_unit_test(what_a_store_that_fails_denies_is_no_strike),
         cmocka_unit_test(a_strike_that_the_store_loses_is_none),
+        cmocka_unit_test(a_trusted_caller_gets_no_strikes),
         cmocka_unit_test(a_refusal_by_standing_is_a_strike_where_the_penalty_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
