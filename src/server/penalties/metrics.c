@@ -4,6 +4,13 @@
 
 #include <inttypes.h>
 
+/* Those of the rules of the daemon have some. */
+static const struct weir_penalty_count *counts_of(const struct weir_metrics *metrics,
+                                                  const struct weir_penalty *penalty)
+{
+    return weir_penalties_count(metrics->daemon->penalties, penalty->name);
+}
+
 static void put_moves(struct weir_metrics *metrics, const struct weir_penalty *penalty,
                       const uint64_t moves[WEIR_STANDING_LEVELS])
 {
@@ -35,12 +42,15 @@ void weir_metrics_of_penalties(struct weir_metrics *metrics)
 
         weir_metrics_put(metrics, "weir_penalty_strikes_total{penalty=\"%.*s\"} %" PRIu64 "\n",
                          (int)penalty->name.size, penalty->name.data,
-                         weir_counted(&stats->strikes[i]));
+                         weir_counted(&counts_of(metrics, penalty)->strikes));
     }
     weir_metrics_head(metrics, "weir_penalty_moves_total", "counter",
                       "Steps up the ladders of penalties, by the standing of the step.");
-    for (uint32_t i = 0; i < count; i++)
-        put_moves(metrics, weir_rules_penalty(rules, i), stats->moves[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_penalty *penalty = weir_rules_penalty(rules, i);
+
+        put_moves(metrics, penalty, counts_of(metrics, penalty)->moves);
+    }
     weir_metrics_head(metrics, "weir_penalty_lost_total", "counter",
                       "Strikes and moves that were lost, or only partly took effect, by cause.");
     put_lost(metrics, "queue", weir_counted(&stats->queue_full));

@@ -54,6 +54,7 @@ struct weir_penalties {
     uv_async_t queued; /* its loop closes it */
     _Atomic bool joined;
     struct weir_penalties_stats stats;
+    struct weir_penalty_counts counts;
     struct work *works;
     unsigned work_count;
     struct work *active[ACTIVE];
@@ -78,9 +79,12 @@ void weir_penalties_struck(void *context, const struct weir_struck *struck)
     const struct weir_strike *strike = struck->strike;
     const struct weir_cidr *network;
     struct weir_queued_strike queued;
+    struct weir_penalty_count *count;
     bool first;
 
-    atomic_fetch_add_explicit(&penalties->stats.strikes[strike->penalty], 1, memory_order_relaxed);
+    count = weir_penalty_count(&penalties->counts, struck->penalty->name);
+    if (count) /* else it is of rules from long ago */
+        atomic_fetch_add_explicit(&count->strikes, 1, memory_order_relaxed);
     network = struck->kind->address ? &strike->network : NULL;
     queued.hash = weir_known_hash(struck->penalty->name, network, strike->id);
     if (!struck->moves && !penalties->standing->sharing &&
@@ -320,7 +324,8 @@ static void finish(struct work *work)
 static void put_in_force(struct work *work)
 {
     struct weir_penalties *penalties = work->penalties;
-    int number = weir_rules_penalty_find(penalties->rules, text_of(work->strike.penalty));
+    struct weir_penalty_count *count =
+        weir_penalty_count(&penalties->counts, text_of(work->strike.penalty));
 
     weir_known_add(&penalties->known, work->strike.hash);
     /* Where nodes share standing, Redis tells all of them: by now this one, too. */
@@ -333,8 +338,8 @@ static void put_in_force(struct work *work)
     }
     if (!work->strike.moves)
         return;
-    if (number >= 0)
-        penalties->stats.moves[number][work->call.entry.level]++;
+    if (count)
+        count->moves[work->call.entry.level]++;
     log_move(work);
     weir_webhook_post_move(penalties->webhook,
                            &(struct weir_penalty_move){.penalty = text_of(work->strike.penalty),
@@ -632,6 +637,7 @@ int weir_penalties_open(struct weir_penalties **out, struct weir_standing_servic
         penalties->standing = standing;
         penalties->webhook = webhook;
         penalties->rules = weir_rules_ref(rules);
+        weir_penalty_counts_name(&penalties->counts, rules);
         penalties->due = calloc(WEIR_PENALTIES_DUE_MAX, sizeof *penalties->due);
         err = penalties->due ? weir_strike_queue_open(&penalties->queue) : WEIR_ERR_MEMORY;
     }
@@ -690,21 +696,7 @@ void weir_penalties_close(struct weir_penalties *penalties)
 
 void weir_penalties_set_rules(struct weir_penalties *penalties, struct weir_rules *rules)
 {
-    struct weir_penalties_stats *stats = &penalties->stats;
-    uint64_t strikes[WEIR_PENALTIES_MAX] = {0};
-    uint64_t moves[WEIR_PENALTIES_MAX][WEIR_STANDING_LEVELS] = {{0}};
-
-    for (uint32_t i = 0; i < weir_rules_penalty_count(rules); i++) {
-        int old = weir_rules_penalty_find(penalties->rules, weir_rules_penalty(rules, i)->name);
-
-        if (old < 0)
-            continue;
-        strikes[i] = atomic_load(&stats->strikes[old]);
-        memcpy(moves[i], stats->moves[old], sizeof moves[i]);
-    }
-    for (uint32_t i = 0; i < WEIR_PENALTIES_MAX; i++)
-        atomic_store(&stats->strikes[i], strikes[i]);
-    memcpy(stats->moves, moves, sizeof moves);
+    weir_penalty_counts_name(&penalties->counts, rules);
     weir_rules_unref(penalties->rules);
     penalties->rules = weir_rules_ref(rules);
 }
@@ -712,4 +704,10 @@ void weir_penalties_set_rules(struct weir_penalties *penalties, struct weir_rule
 const struct weir_penalties_stats *weir_penalties_stats(const struct weir_penalties *penalties)
 {
     return &penalties->stats;
+}
+
+const struct weir_penalty_count *weir_penalties_count(struct weir_penalties *penalties,
+                                                      struct weir_bytes name)
+{
+    return weir_penalty_count(&penalties->counts, name);
 }

@@ -27,6 +27,7 @@
 #include <uv.h>
 
 #include "engine/strike.h"
+#include "server/penalties/counts.h"
 #include "server/penalties/ladder_store.h"
 #include "server/webhook/webhook.h"
 
@@ -39,8 +40,6 @@ struct weir_penalties;
 
 /* Counters. */
 struct weir_penalties_stats {
-    _Atomic uint64_t strikes[WEIR_PENALTIES_MAX]; /* by the number of the penalty */
-    uint64_t moves[WEIR_PENALTIES_MAX][WEIR_STANDING_LEVELS];
     _Atomic uint64_t queue_full; /* strikes and moves that were lost: there was no room */
     uint64_t lost;               /* likewise: the store was behind, or failed to answer */
     uint64_t unkept;             /* moves in force only until a restart */
@@ -75,5 +74,8 @@ void weir_penalties_struck(void *context, const struct weir_struck *struck);
 void weir_penalties_tick(struct weir_penalties *penalties, uint64_t now_ns);
 
 const struct weir_penalties_stats *weir_penalties_stats(const struct weir_penalties *penalties);
+/* The counters of a penalty of the newest rules. */
+const struct weir_penalty_count *weir_penalties_count(struct weir_penalties *penalties,
+                                                      struct weir_bytes name);
 
 #endif

@@ -51,7 +51,7 @@ static struct {
 /* Rules whose history is in the folder. */
 static struct weir_rules *load(const char *text)
 {
-    char rules[2048];
+    char rules[4096];
     const char *rest = strstr(text, "s.db");
 
     snprintf(rules, sizeof rules, "%.*s%s/%s", (int)(rest - text), text, world.folder, rest);
@@ -212,6 +212,11 @@ static void strike(const char *penalty, const char *user, uint64_t now_ns, bool 
             .penalty = of, .kind = kind, .strike = &strike, .now_ns = now_ns, .moves = moves});
 }
 
+static const struct weir_penalty_count *count_of(const char *penalty)
+{
+    return weir_penalties_count(world.penalties, (struct weir_bytes){penalty, strlen(penalty)});
+}
+
 /* What is in force: the level, or -1. */
 static int level_of(const char *user, uint64_t now_ns, uint64_t *until_ns)
 {
@@ -245,7 +250,7 @@ static void each_move_is_the_next_step_at_the_time_of_its_strike(void **state)
         now_ns = until_ns + 5;
     }
     assert_int_equal(level_of("bob", START, NULL), -1);
-    assert_int_equal(weir_penalties_stats(world.penalties)->moves[0][WEIR_STANDING_SUSPENDED], 2);
+    assert_int_equal(count_of("brute")->moves[WEIR_STANDING_SUSPENDED], 2);
     close_world();
 }
 
@@ -292,7 +297,7 @@ static void a_strike_puts_forgiveness_off_once_a_second(void **state)
     strike("brute", "ann", START + 40 * HOUR, true);
     answer_all();
     assert_int_equal(ladder->step, 2);
-    assert_int_equal(weir_penalties_stats(world.penalties)->strikes[0], 104);
+    assert_int_equal(count_of("brute")->strikes, 104);
     close_world();
 }
 
@@ -522,14 +527,14 @@ static void *strike_often(void *context)
 static void strikes_of_many_threads_move_each_value_in_order(void **state)
 {
     static const char *const users[THREADS] = {"a", "b", "c", "d"};
-    const struct weir_penalties_stats *stats;
+    const struct weir_penalty_count *count;
     pthread_t threads[THREADS];
 
     open_world(RULES(BRUTE));
-    stats = weir_penalties_stats(world.penalties);
+    count = count_of("brute");
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, strike_often, (void *)(uintptr_t)users[i]);
-    while (atomic_load(&stats->strikes[0]) < 2 * THREADS * EACH)
+    while (atomic_load(&count->strikes) < 2 * THREADS * EACH)
         answer_all();
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
@@ -539,9 +544,67 @@ static void strikes_of_many_threads_move_each_value_in_order(void **state)
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(ladder_at("brute", users[i], false)->step, 3);
     assert_int_equal(ladder_at("brute", "all", false)->step, 3);
-    assert_int_equal(stats->moves[0][WEIR_STANDING_WARNED], THREADS + 1);
-    assert_int_equal(stats->moves[0][WEIR_STANDING_THROTTLED], THREADS + 1);
-    assert_int_equal(stats->moves[0][WEIR_STANDING_SUSPENDED], THREADS + 1);
+    assert_int_equal(count->moves[WEIR_STANDING_WARNED], THREADS + 1);
+    assert_int_equal(count->moves[WEIR_STANDING_THROTTLED], THREADS + 1);
+    assert_int_equal(count->moves[WEIR_STANDING_SUSPENDED], THREADS + 1);
+    close_world();
+}
+
+/* A worker that still has the rules of before a reload. */
+static void a_strike_by_old_rules_counts_for_the_penalty_of_its_name(void **state)
+{
+    struct weir_rules *old;
+
+    open_world(RULES(BRUTE));
+    old = world.rules;
+    strike("brute", "ann", START, true);
+    world.rules = load(RULES("{name: first, key: user, strikes: 1/h, ladder: [warn 1h]}, " BRUTE));
+    weir_penalties_set_rules(world.penalties, world.rules);
+    weir_rules_unref(world.rules);
+    world.rules = old;
+    strike("brute", "ann", START, true); /* which is number 0 in these */
+    assert_int_equal(count_of("first")->strikes, 0);
+    assert_int_equal(count_of("brute")->strikes, 2);
+    answer_all();
+    assert_int_equal(count_of("first")->moves[WEIR_STANDING_WARNED], 0);
+    assert_int_equal(count_of("brute")->moves[WEIR_STANDING_WARNED], 1);
+    close_world();
+}
+
+static void reload(const char *penalties)
+{
+    char text[4096];
+
+    snprintf(text, sizeof text,
+             "standing: {file: s.db, by: [user]}\nlimits: [{name: all, key: [user], rate: 1/s}]\n"
+             "penalties: [%s]\n",
+             penalties);
+    weir_rules_unref(world.rules);
+    world.rules = load(text);
+    weir_penalties_set_rules(world.penalties, world.rules);
+}
+
+/* Sixteen new names with every reload: those of the newest rules always have their own counters. */
+static void renamed_penalties_begin_at_nothing(void **state)
+{
+    char text[2048], name[16];
+
+    open_world(RULES(BRUTE));
+    for (int round = 0; round < 6; round++) {
+        size_t used = 0;
+
+        for (int i = 0; i < WEIR_PENALTIES_MAX; i++)
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "%s{name: p%d, key: user, strikes: 1/h, ladder: [warn 1h]}",
+                                     i > 0 ? ", " : "", 100 * round + i);
+        reload(text);
+        for (int i = 0; i < WEIR_PENALTIES_MAX; i++) {
+            snprintf(name, sizeof name, "p%d", 100 * round + i);
+            assert_int_equal(count_of(name)->strikes, 0);
+            strike(name, "ann", START, false);
+            assert_int_equal(count_of(name)->strikes, 1);
+        }
+    }
     close_world();
 }
 
@@ -554,6 +617,8 @@ int main(void)
         cmocka_unit_test(a_burst_does_not_go_beyond_a_suspension),
         cmocka_unit_test(with_strikes_while_suspended_it_does),
         cmocka_unit_test(who_comes_second_computes_anew),
+        cmocka_unit_test(a_strike_by_old_rules_counts_for_the_penalty_of_its_name),
+        cmocka_unit_test(renamed_penalties_begin_at_nothing),
         cmocka_unit_test(what_the_store_cannot_keep_is_in_force_all_the_same),
         cmocka_unit_test(a_full_queue_drops_strikes_and_leaves_room_for_moves),
         cmocka_unit_test(the_strictest_term_is_in_force_and_then_the_other),
