@@ -16,6 +16,7 @@
 
 /* Values whose strikes are gathered at a time. */
 #define GATHERED 256
+#define UNSURE "Redis did not answer: the move may be in force"
 /* Buckets of the works that are begun. */
 #define ACTIVE 256
 
@@ -29,6 +30,8 @@ struct work {
     struct weir_standing_kind kind; /* of the value: the rules may be replaced meanwhile */
     uint64_t struck_ns;             /* the last strike that moves nothing; 0: none */
     bool settles;                   /* puts back a term, and moves nothing */
+    bool unsure;                    /* whether its change was made is not known: it is read again */
+    struct work *unsure_next;       /* those that wait for the next second */
     unsigned tries;
     struct weir_ladder_call call;
     char by[WEIR_KEEPER_BY_ROOM + 1];
@@ -59,6 +62,7 @@ struct weir_penalties {
     unsigned work_count;
     struct work *active[ACTIVE];
     struct work *gathered[GATHERED];
+    struct work *unsure;
     struct due *due;
     unsigned due_count;
 };
@@ -352,10 +356,26 @@ static void put_in_force(struct work *work)
                                                        .until_ns = work->call.swap.next.until_ns});
 }
 
+/* Redis did not say whether it made the change: the entry may be in force already. */
+static void look_later(struct work *work)
+{
+    struct weir_penalties *penalties = work->penalties;
+
+    if (!work->unsure && work->strike.moves)
+        log_failure(work, "penalty_unsure", UNSURE);
+    work->unsure = true;
+    work->unsure_next = penalties->unsure;
+    penalties->unsure = work;
+}
+
 static void on_swapped(struct weir_ladder_call *call)
 {
     struct work *work = (struct work *)(void *)((char *)call - offsetof(struct work, call));
 
+    if (call->err == WEIR_ERR_IO && work->penalties->standing->sharing) {
+        look_later(work);
+        return;
+    }
     if (call->err < 0 && (!work->strike.moves || work->penalties->standing->sharing)) {
         lose(work, call->reason.text);
         return;
@@ -396,6 +416,35 @@ static bool is_in_force(const struct work *work)
            now.until_ns == work->call.entry.until_ns;
 }
 
+/* Whether the term of a ladder is the same; a strike may have put forgiveness off since. */
+static bool is_same_term(const struct weir_ladder_state *one, const struct weir_ladder_state *other)
+{
+    return one->step == other->step && one->until_ns == other->until_ns;
+}
+
+/* Decides about a change that may have been made. False: it was not, and is made anew. */
+static bool settle_unsure(struct work *work)
+{
+    const struct weir_keeper_swap *swap = &work->call.swap;
+    struct weir_ladder_state now;
+
+    if (work->call.err < 0) {
+        look_later(work);
+        return true;
+    }
+    now = state_of(work);
+    work->unsure = false;
+    if (!work->strike.moves || is_same_term(&now, &swap->expected))
+        return false;
+    if (is_same_term(&now, &swap->next)) {
+        put_in_force(work);
+        finish(work);
+        return true;
+    }
+    lose(work, "another move was made before it was known whether this one was");
+    return true;
+}
+
 static void on_read(struct weir_ladder_call *call)
 {
     struct work *work = (struct work *)(void *)((char *)call - offsetof(struct work, call));
@@ -404,6 +453,8 @@ static void on_read(struct weir_ladder_call *call)
         find_penalty(penalties, work->strike.penalty, work->strike.kind);
     bool own;
 
+    if (work->unsure && settle_unsure(work))
+        return;
     if (call->err < 0) {
         lose(work, call->reason.text);
         return;
@@ -438,7 +489,7 @@ static void work_read(struct work *work)
     struct weir_penalties *penalties = work->penalties;
 
     if (++work->tries > WEIR_PENALTIES_TRIES) {
-        lose(work, "other moves of this value were always faster");
+        lose(work, work->unsure ? UNSURE : "other moves of this value were always faster");
         return;
     }
     work->call.done = on_read;
@@ -550,8 +601,20 @@ static void settle(struct weir_penalties *penalties, const struct weir_queued_st
     work_start(work, now_ns);
 }
 
+/* Reads what may have been changed. */
+static void look_again(struct weir_penalties *penalties)
+{
+    struct work *work = penalties->unsure, *next;
+
+    for (penalties->unsure = NULL; work; work = next) {
+        next = work->unsure_next;
+        work_read(work);
+    }
+}
+
 void weir_penalties_tick(struct weir_penalties *penalties, uint64_t now_ns)
 {
+    look_again(penalties);
     for (unsigned i = 0; i < GATHERED; i++)
         flush(penalties, i);
     for (unsigned i = 0; i < penalties->due_count;) {

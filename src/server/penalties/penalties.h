@@ -17,7 +17,8 @@
  *
  * Bounds: the queue; WEIR_PENALTIES_AT_WORK values at work; WEIR_PENALTIES_DUE_MAX terms that wait
  * for the end of another one. What finds no room is lost and counted: the limits still hold.
- * What the store fails to keep is in force until its term or this process ends.
+ * What the store fails to keep is in force until its term or this process ends. A change that Redis
+ * may have made is read again every second, and made where it was not.
  *
  * Threads: weir_penalties_struck from any; the rest is the main thread's.
  */

@@ -550,6 +550,94 @@ static void strikes_of_many_threads_move_each_value_in_order(void **state)
     close_world();
 }
 
+/* Reads the ladder of a move and fails its change, as a Redis that falls silent. `made`: it was
+ * made. */
+static void fail_change(bool made)
+{
+    struct fake *fake = &world.fake;
+    struct weir_ladder_call *call;
+
+    uv_run(&world.loop, UV_RUN_NOWAIT);
+    assert_int_equal(fake->count, 1);
+    call = fake->calls[0];
+    fake_find(call);
+    fake->count = 0;
+    call->err = 0;
+    call->done(call);
+    assert_int_equal(fake->count, 1);
+    assert_true(fake->swaps[0]);
+    if (made)
+        fake_swap_now(call);
+    fake->count = 0;
+    call->err = WEIR_ERR_IO;
+    call->done(call);
+    assert_int_equal(fake->count, 0);
+}
+
+static void expect_moves(unsigned moves, unsigned step, unsigned lost)
+{
+    assert_int_equal(count_of("brute")->moves[WEIR_STANDING_WARNED], moves);
+    assert_int_equal(ladder_at("brute", "ann", false)->step, step);
+    assert_int_equal(weir_penalties_stats(world.penalties)->lost, lost);
+}
+
+/* Over Redis, which has the entry in force on all nodes once it makes the change. */
+static void a_change_without_an_answer_is_settled_by_a_look(void **state)
+{
+    for (int made = 0; made < 2; made++) {
+        open_world(RULES(BRUTE));
+        world.standing->sharing = (void *)&world; /* never looked at */
+        strike("brute", "ann", START, true);
+        fail_change(made);
+        strike("brute", "ann", START + 1, true); /* waits behind it */
+        assert_int_equal(answer_all(), 0);
+        assert_int_equal(weir_penalties_stats(world.penalties)->lost, 0);
+        world.fake.err = WEIR_ERR_STORE; /* Redis is still away */
+        weir_penalties_tick(world.penalties, START + S);
+        assert_int_equal(answer_all(), 1);
+        world.fake.err = 0;
+        weir_penalties_tick(world.penalties, START + 2 * S);
+        answer_all();
+        expect_moves(1, 2, 0);
+        world.standing->sharing = NULL;
+        close_world();
+    }
+}
+
+static void a_change_that_never_gets_an_answer_is_given_up(void **state)
+{
+    open_world(RULES(BRUTE));
+    world.standing->sharing = (void *)&world;
+    strike("brute", "ann", START, true);
+    fail_change(true);
+    world.fake.err = WEIR_ERR_STORE;
+    for (uint64_t i = 0; i < WEIR_PENALTIES_TRIES + 4; i++) {
+        weir_penalties_tick(world.penalties, START + i * S);
+        answer_all();
+    }
+    expect_moves(0, 1, 1);
+    world.fake.err = 0;
+    strike("brute", "ann", START + 1, true);
+    answer_all();
+    expect_moves(0, 2, 1);
+    world.standing->sharing = NULL;
+    close_world();
+}
+
+static void a_change_that_others_came_after_is_not_made_twice(void **state)
+{
+    open_world(RULES(BRUTE));
+    world.standing->sharing = (void *)&world;
+    strike("brute", "ann", START, true);
+    fail_change(true);
+    ladder_at("brute", "ann", false)->step = 2; /* by another node */
+    weir_penalties_tick(world.penalties, START + S);
+    answer_all();
+    expect_moves(0, 2, 1);
+    world.standing->sharing = NULL;
+    close_world();
+}
+
 /* A worker that still has the rules of before a reload. */
 static void a_strike_by_old_rules_counts_for_the_penalty_of_its_name(void **state)
 {
@@ -617,6 +705,9 @@ int main(void)
         cmocka_unit_test(a_burst_does_not_go_beyond_a_suspension),
         cmocka_unit_test(with_strikes_while_suspended_it_does),
         cmocka_unit_test(who_comes_second_computes_anew),
+        cmocka_unit_test(a_change_without_an_answer_is_settled_by_a_look),
+        cmocka_unit_test(a_change_that_never_gets_an_answer_is_given_up),
+        cmocka_unit_test(a_change_that_others_came_after_is_not_made_twice),
         cmocka_unit_test(a_strike_by_old_rules_counts_for_the_penalty_of_its_name),
         cmocka_unit_test(renamed_penalties_begin_at_nothing),
         cmocka_unit_test(what_the_store_cannot_keep_is_in_force_all_the_same),
