@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/explain_penalties.h"
 #include "cli/options.h"
 #include "cli/replay/report.h"
 #include "cli/replay/request.h"
@@ -64,6 +65,7 @@ struct explain {
     struct looked_up looked_up;
     struct replay_request request;
     struct weir_scratch scratch;
+    struct weir_rules_query query;
     uint64_t now_ns;
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_identity identity;
@@ -180,20 +182,20 @@ static int evaluate(struct explain *explain)
         explain->looked_up.base.ops ? &explain->looked_up.base : NULL;
     explain->now_ns = weir_table_time(explain->table, weir_clock_boot_ns());
     weir_rules_moment(explain->rules, explain->now_ns, &moment);
-    const struct weir_rules_query query = {.rules = explain->rules,
-                                           .request = &explain->request.request,
-                                           .secret = weir_table_secret(explain->table),
-                                           .scratch = &explain->scratch,
-                                           .now_ns = explain->now_ns,
-                                           .resting = moment.resting,
-                                           .directory = directory,
-                                           .map = explain->standing,
-                                           .standing = &explain->caller,
-                                           .refuses = true,
-                                           .score = &explain->score,
-                                           .identity = &explain->identity,
-                                           .reason = &reason};
-    int count = weir_rules_explain(&query, explain->checks, explain->explanations);
+    explain->query = (struct weir_rules_query){.rules = explain->rules,
+                                               .request = &explain->request.request,
+                                               .secret = weir_table_secret(explain->table),
+                                               .scratch = &explain->scratch,
+                                               .now_ns = explain->now_ns,
+                                               .resting = moment.resting,
+                                               .directory = directory,
+                                               .map = explain->standing,
+                                               .standing = &explain->caller,
+                                               .refuses = true,
+                                               .score = &explain->score,
+                                               .identity = &explain->identity,
+                                               .reason = &reason};
+    int count = weir_rules_explain(&explain->query, explain->checks, explain->explanations);
     if (count < 0)
         return fail("request", count, &reason);
     explain->decision = weir_engine_take(explain->engine);
@@ -547,6 +549,7 @@ static void print_answer(const struct explain *explain)
         printf("%s: %s\n", info.name, text);
         print_limit(explain, i);
     }
+    cli_explain_penalties(&explain->query, decision);
     if (explain->standing && explain->caller.refused) {
         const struct weir_standing_entry *entry = &explain->caller.entry;
         bool ends = entry->level != WEIR_STANDING_REVOKED && entry->until_ns != WEIR_NEVER;

@@ -252,18 +252,21 @@ int weir_history_open(struct weir_history **history, const struct weir_history_o
     opened->path = strdup(options->path);
     if (!opened->path)
         goto close;
-    create_private(options->path);
-    result =
-        sqlite3_open_v2(options->path, &opened->db,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (!options->look)
+        create_private(options->path);
+    result = sqlite3_open_v2(
+        options->path, &opened->db,
+        SQLITE_OPEN_NOMUTEX |
+            (options->look ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE),
+        NULL);
     err = result == SQLITE_OK ? 0 : fail_here(opened, result, reason);
     if (err < 0)
         goto close;
     sqlite3_busy_timeout(opened->db, WEIR_HISTORY_PATIENCE_MS);
     err = check_version(opened, reason);
-    if (err == 0)
+    if (err == 0 && !options->look)
         err = run(opened, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", reason);
-    if (err == 0)
+    if (err == 0 && !options->look)
         err = run(opened, schema_of_ladders, reason);
     if (err == 0)
         err = read_secret(opened, reason);

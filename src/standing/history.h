@@ -18,6 +18,8 @@
  * or an age, are removed by weir_history_prune, a thousand at a time. An entry takes about 200
  * bytes on disk, an audit row about 150.
  *
+ * Processes: one writer; others may look (weir_history_options).
+ *
  * Threads: one owner. Calls wait for the disk, and WEIR_HISTORY_PATIENCE_MS for another process
  * that has the database locked.
  */
@@ -37,6 +39,7 @@ struct weir_history_options {
     const char *path;
     uint64_t rows_max; /* of the audit; 0: ROWS_DEFAULT */
     uint64_t age_ns;   /* of its oldest row; 0: AGE_DEFAULT_NS (400 days) */
+    bool look;         /* only to read what another process may be writing: nothing is made */
 };
 
 /* A value and an entry for it: of the history, or about to be. */
@@ -57,8 +60,9 @@ struct weir_history_row {
 };
 
 /* Opens or creates. Errors, which *reason explains with the path: WEIR_ERR_IO (no such folder, no
- * permission, the disk is full), WEIR_ERR_BUSY (another process has it locked), WEIR_ERR_DAMAGED,
- * WEIR_ERR_FORMAT (a database of another program, or of a newer weir), WEIR_ERR_MEMORY. */
+ * permission, the disk is full; to look: no such file), WEIR_ERR_BUSY (another process has it
+ * locked), WEIR_ERR_DAMAGED, WEIR_ERR_FORMAT (a database of another program, or of a newer weir),
+ * WEIR_ERR_MEMORY. */
 int weir_history_open(struct weir_history **history, const struct weir_history_options *options,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
 void weir_history_close(struct weir_history *history);

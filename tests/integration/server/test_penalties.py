@@ -310,6 +310,45 @@ def test_a_settlement_holds_a_key_responsible_by_its_digest(tmp_path):
         assert "hunter2" not in weir.text()
 
 
+def explain(weir, *request):
+    """The lines about penalties."""
+    done = subprocess.run([weir_path(), "explain", "--config", str(weir.config), *request],
+                          timeout=60, capture_output=True, text=True, check=True)
+    text = done.stdout[done.stdout.index("penalty "):].splitlines()
+    return [re.sub(r"\d{4}-\S+Z", "T", line.strip()) for line in text[:-1]]
+
+
+def test_explain_shows_who_is_where_on_the_ladder(tmp_path):
+    penalties = [BRUTE | {"outcomes": [401, "5xx"]},
+                 {"name": "users", "key": ["user"], "strikes": "3/d", "for": [], "outcomes": [403],
+                  "ladder": ["suspend 1d", "revoke"]}]
+    request = ["--path", "/login", "--ip", "192.0.2.7"]
+    with start(tmp_path, *penalties) as weir:
+        assert explain(weir, *request) == [
+            "penalty brute-force",
+            "strike a denial by login; a reported status 401, 500-599",
+            "value  client.ip=192.0.2.7/32",
+            "step   none of 4",
+            "next   after more than 2 strikes in 1 h: warned for 1 h",
+            "penalty users",
+            "strike none: the request has no user that counts"]
+        strike_until(weir, 2)
+        assert explain(weir, *request)[3:5] == [
+            "step   2 of 4: throttled until T",
+            "next   after more than 2 strikes in 1 h: suspended for 10 min"]
+        assert explain(weir, "--path", "/x", "--ip", "192.0.2.7")[1] == \
+            "strike a reported status 401, 500-599"
+        strike_until(weir, 3, first=3)
+        assert explain(weir, *request)[1] == \
+            "strike none: the caller is suspended, and `strikes_while_suspended` is not set"
+        command(weir, "allow", "192.0.2.7")
+        assert explain(weir, *request)[1] == "strike none: the caller is trusted"
+        command(weir, "unban", "192.0.2.7")
+        assert explain(weir, *request)[3] == "step   none of 4"
+        weir.kill()
+        assert explain(weir, *request)[3] == "step   none of 4"
+
+
 def test_a_move_leaves_by_webhook(tmp_path):
     with Receiver() as receiver:
         with start(tmp_path, webhook=receiver.settings()) as weir:

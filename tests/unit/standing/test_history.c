@@ -393,6 +393,31 @@ static void test_other_files_and_damage_are_refused(void **state)
     expect_refused(WEIR_ERR_FORMAT, "another version");
 }
 
+/* As `weir explain` reads it beside its writer. */
+static void test_a_look_reads_and_makes_nothing(void **state)
+{
+    const struct weir_history_options options = {.path = path, .look = true};
+    struct weir_history *writer, *look = NULL;
+    struct weir_reason reason = {""};
+
+    assert_true(weir_history_open(&look, &options, &reason) < 0);
+    assert_null(look);
+    assert_non_null(strstr(reason.text, path));
+    assert_int_equal(access(path, F_OK), -1);
+    writer = open_history(0, 0);
+    assert_int_equal(weir_history_open(&look, &options, &reason), 0);
+    set(writer, 5 * S, user("ann", WEIR_STANDING_SUSPENDED, 100 * S));
+    assert_int_equal(entries(look, 6 * S).count, 1);
+    assert_true(weir_history_set(look, 6 * S,
+                                 &(struct weir_history_entry){.kind = bytes("user"),
+                                                              .value = bytes("bob"),
+                                                              .by = bytes("x"),
+                                                              .entry = {.level = 1}},
+                                 &(int){0}, &reason) < 0);
+    weir_history_close(look);
+    weir_history_close(writer);
+}
+
 static void test_a_folder_that_is_not_there_is_named(void **state)
 {
     struct weir_history_options options = {.path = "/nowhere/at/all.db"};
@@ -469,6 +494,7 @@ int main(void)
         IN_A_FOLDER(test_a_group_is_kept_whole),
         IN_A_FOLDER(test_reported_changes_survive_kill_9),
         IN_A_FOLDER(test_other_files_and_damage_are_refused),
+        IN_A_FOLDER(test_a_look_reads_and_makes_nothing),
         cmocka_unit_test(test_a_folder_that_is_not_there_is_named),
         IN_A_FOLDER(test_a_database_that_another_process_has_locked_is_an_error_that_passes),
         IN_A_FOLDER(test_a_full_disk_is_an_error_and_loses_nothing),
