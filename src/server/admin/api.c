@@ -17,6 +17,7 @@
 #include "server/admin/health_api.h"
 #include "server/admin/limit_json.h"
 #include "server/admin/metrics.h"
+#include "server/admin/playground.h"
 #include "server/daemon/readiness.h"
 #include "server/envoy/http.h"
 #include "server/http/reply.h"
@@ -397,6 +398,11 @@ const struct weir_http_route weir_admin_routes[] = {
     {.path = "/v1/standing", .name = "standing", .prefix = true, .handle = weir_standing_handle},
     {.path = "/v1/health", .name = "health", .handle = weir_health_handle},
     {.path = "/v1/identities/forget", .name = "forget", .handle = weir_forget_handle},
+    {.path = "/playground",
+     .name = "playground",
+     .prefix = true,
+     .public = true,
+     .handle = weir_playground_handle},
     {.path = "/rlconfig", .name = "rlconfig", .handle = weir_envoy_rlconfig_handle},
     {.path = "/stats", .name = "stats", .handle = weir_envoy_stats_handle},
     {.path = "/", .name = "root", .handle = weir_envoy_root_handle},

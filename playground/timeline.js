@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests over time, and what a lane said to each: admitted ones above the line, denied ones below.
+// Requests of one pixel are drawn together, so that 10,000 take no more strokes than the width has
+// pixels.
+import { ratio, time_text } from "./time.js";
+
+const EDGE = 6;
+
+export class Scale {
+  constructor(from, to, width) {
+    this.from = from;
+    this.span = to > from ? to - from : 1n;
+    this.width = width - 2 * EDGE;
+  }
+
+  x(t) { return EDGE + ratio(t - this.from, this.span, this.width); }
+
+  // The time at a place, which a pointer names in pixels.
+  time(x) {
+    const sixteenths = BigInt(Math.round(Math.min(Math.max(x - EDGE, 0), this.width) * 16));
+    return this.from + this.span * sixteenths / BigInt(Math.round(this.width * 16));
+  }
+
+  // The pixel of each request. Requests are in order, so that it is found by halving.
+  columns(lanes) {
+    const key = `${lanes.version}:${this.from}:${this.span}:${this.width}`;
+    if (lanes.columns?.key === key) return lanes.columns.list;
+    const list = new Int32Array(lanes.count);
+    const wide = BigInt(Math.floor(this.width));
+    for (let i = 0; i < lanes.count; i++)
+      list[i] = EDGE + Number((lanes.at(i) - this.from) * wide / this.span);
+    lanes.columns = { key, list };
+    return list;
+  }
+}
+
+// What is to be drawn in each pixel: how many were admitted and denied, and whether wrongly.
+function count_columns(lanes, lane, judge, count, columns, width) {
+  const found = Array.from({ length: 4 }, () => new Uint16Array(width + 1));
+  const ours = lanes.allowed(lane), right = judge === undefined ? ours : lanes.allowed(judge);
+  for (let i = 0; i < count; i++) {
+    const x = Math.min(Math.max(columns[i], 0), width), allowed = ours[i];
+    found[allowed ? 0 : 1][x]++;
+    if (allowed !== right[i]) found[allowed ? 2 : 3][x]++;
+  }
+  return found;
+}
+
+const tall = (count, least, most) => Math.min(most, least + 2.2 * Math.log2(count));
+
+// options: lanes, lane, judge (or undefined), scale, count, now, worst ({from, window, text} or null),
+// labels (whether to write times), faint (requests after the cursor are drawn pale).
+export function draw_timeline(pen, options, size) {
+  const { lanes, lane, judge, scale, now, worst } = options;
+  const { width, height } = size, labels = options.labels ? 18 : 0;
+  const base = Math.round((height - labels) * 0.58);
+  if (worst && worst.window > 0n) {
+    const x = scale.x(worst.from), end = Math.min(scale.x(worst.from + worst.window), width - EDGE);
+    pen.rect(x, 2, Math.max(end - x, 2), height - labels - 4, { fill: "tint", radius: 3 });
+    if (worst.text) pen.text(Math.min(x + 4, width - 130), 14, worst.text, { size: 11, colour: "accent" });
+  }
+  pen.line([[EDGE, base], [width - EDGE, base]], "line", 1);
+  const columns = scale.columns(lanes);
+  const [allowed, denied, wrong, strict] = count_columns(lanes, lane, judge, lanes.count, columns, Math.floor(width));
+  const seen = Math.floor(scale.x(now));
+  const up = base - (judge === undefined ? 4 : 12), down = height - labels - base - (judge === undefined ? 4 : 10);
+  for (let x = 0; x <= width; x++) {
+    const later = x > seen;
+    if (allowed[x]) {
+      const h = tall(allowed[x], up * 0.55, up);
+      pen.rect(x, base - h, 2, h, { fill: later ? "line" : "good" });
+    }
+    if (denied[x]) {
+      const h = tall(denied[x], down * 0.45, down);
+      pen.rect(x, base + 1, 2, h, { fill: later ? "line" : "bad" });
+    }
+    if (wrong[x] && !later) pen.dot(x + 1, 5, 3, { fill: "warn" });
+    if (strict[x] && !later) pen.dot(x + 1, height - labels - 5, 3, { stroke: "accent" });
+  }
+  const at = scale.x(now);
+  pen.line([[at, 0], [at, height - labels]], "ink", 1.5);
+  if (labels) {
+    const parts = width < 480 ? 2n : 4n;
+    for (let i = 0n; i <= parts; i++)
+      pen.text(EDGE + (width - 2 * EDGE) * Number(i) / Number(parts), height - 4, time_text(scale.span * i / parts),
+        { size: 11, colour: "muted", align: i === 0n ? "start" : i === parts ? "end" : "middle" });
+  }
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the files of the playground that a build needs.
+
+embed_playground.py module WASM OUTPUT      a JavaScript module whose default export is the
+                                            WebAssembly module in base64: the page fetches nothing
+embed_playground.py server OUTPUT [FILE...] a C source with the files, for the admin listener
+"""
+import base64
+import os
+import sys
+
+TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
+         ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+# Array members a line.
+LINE = 24
+
+
+def write_module(wasm, output):
+    with open(wasm, "rb") as source:
+        text = base64.b64encode(source.read()).decode("ascii")
+    with open(output, "w", encoding="ascii") as out:
+        out.write("// SPDX-License-Identifier: Apache-2.0\n"
+                  "// src/core and playground/lanes.c for wasm32, made by the build.\n"
+                  f'export default "{text}";\n')
+
+
+def c_bytes(data):
+    lines = (data[i:i + LINE] for i in range(0, len(data), LINE))
+    return ",\n".join("    " + ", ".join((str(byte - 256 * (byte > 127)) for byte in line)) for line in lines)
+
+
+def write_server(output, files):
+    parts, rows = [], []
+    for i, path in enumerate(files):
+        with open(path, "rb") as source:
+            data = source.read()
+        name = os.path.basename(path)
+        parts.append(f"static const char file_{i}[] = {{\n{c_bytes(data)}}};\n")
+        rows.append(f'    {{"{name}", "{TYPES[os.path.splitext(name)[1]]}", file_{i}, {len(data)}}},\n')
+    with open(output, "w", encoding="ascii") as out:
+        out.write("/* Made by script/build/embed_playground.py from playground/. */\n"
+                  '#include "server/admin/playground.h"\n\n')
+        out.write("\n".join(parts))
+        out.write("\nconst struct weir_playground_file weir_playground_files[] = {\n"
+                  f"{''.join(rows)}    {{0}},\n}};\n"
+                  f"const unsigned weir_playground_file_count = {len(files)};\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "module":
+        write_module(sys.argv[2], sys.argv[3])
+    else:
+        write_server(sys.argv[2], sys.argv[3:])
