@@ -207,9 +207,9 @@ function show_stage() {
   draw_picture(pen_of(find("picture")), view);
   find("picture").setAttribute("aria-label", picture_text(view));
   const canvas = find("timeline"), pen = pen_of(canvas), size = pen.begin();
-  const window = bound_window(state.name, state.p), worst = lanes.worst(view.lane, state.count, window);
+  const { w } = state.p, window = bound_window(state.name, state.p), worst = lanes.worst(view.lane, state.count, window);
   const shade = state.view === "break" && worst.most > 0n ? { from: worst.from, window, text: `${worst.most} within ${time_text(window)}` } : null;
-  draw_timeline(pen, { lanes, lane: view.lane, scale: scale_of(canvas), count: state.count, now: state.now, worst: shade, labels: true }, size);
+  draw_timeline(pen, { lanes, lane: view.lane, scale: scale_of(canvas), now: state.now, worst: shade, grid: w, labels: true }, size);
   const passed = lanes.judge(view.lane, judge(), state.count);
   canvas.setAttribute("aria-label", `${state.count} requests until now: ${passed.admitted} passed, ${passed.denied} denied`);
   show_latest();
@@ -219,11 +219,11 @@ function show_stage() {
 function show_goal(worst) {
   const algorithm = ALGORITHMS[state.name], { n } = state.p, bound = algorithm.bound(state.p);
   const span = algorithm.held ? "at one time" : `within ${time_text(state.p.w)}`;
-  set_text("goal-task", `Let ${2n * n} requests pass ${span}, where the limit is ${n}. The stated bound of ${algorithm.title.toLowerCase()} is ${algorithm.bound_text} = ${bound}.`);
+  set_text("goal-task", `Let ${2n * n} requests pass ${span}, where the limit is ${n}. The stated bound is ${algorithm.bound_text} = ${bound}.`);
   find("goal-bar").max = Number(2n * n);
   find("goal-bar").value = Number(worst.most > 2n * n ? 2n * n : worst.most);
   const won = worst.most >= 2n * n;
-  const said = won ? `${worst.most} of ${2n * n}: you got twice the limit through.`
+  const said = won ? `${worst.most} of ${2n * n}: twice the limit got through.`
     : worst.most === bound ? `${worst.most} of ${2n * n}: that is its bound. Nobody gets more through.`
       : `${worst.most} of ${2n * n} so far.`;
   set_text("goal-found", said);
@@ -237,7 +237,7 @@ function show_compare() {
     const lane = lane_of(name), algorithm = ALGORITHMS[name], cells = rows[i].children;
     const canvas = cells[1].firstChild, pen = pen_of(canvas), size = pen.begin();
     const judged = algorithm.held ? undefined : judge();
-    draw_timeline(pen, { lanes, lane, judge: judged, scale: scale_of(canvas), count: state.count, now: state.now }, size);
+    draw_timeline(pen, { lanes, lane, judge: judged, scale: scale_of(canvas), now: state.now, grid: state.p.w }, size);
     const found = lanes.judge(lane, judge(), state.count), worst = lanes.worst(lane, state.count, bound_window(name, state.p));
     const bound = algorithm.bound(state.p);
     canvas.setAttribute("aria-label", `${algorithm.title}: ${found.admitted} passed, ${found.denied} denied`);
@@ -310,7 +310,7 @@ function fill_answer() {
   const asked = QUESTIONS.map((_, i) => is_asked(i, state.answers));
   [...find("questions").children].forEach((question, i) => { question.hidden = !asked[i]; });
   const answer = choose(state.answers);
-  set_text("answer-title", ALGORITHMS[answer.name].title);
+  set_text("answer-title", answer.title);
   set_text("answer-reason", answer.reason);
   set_text("answer-yaml", answer.yaml);
 }
@@ -505,7 +505,7 @@ function listen() {
   find("attack").addEventListener("click", () => {
     pause();
     load(attack(state.name, state.p), "own");
-    move_to(end_of_time());
+    move_to(lanes.at(total() - 1));
     find("goal-why").open = true;
   });
   find("copy-link").addEventListener("click", (event) => { save_link(); copy(location.href, event.target); });

@@ -3,12 +3,17 @@
 
 export const QUESTIONS = [
   { title: "What is scarce?", answers: ["Requests per time", "Requests at one time", "An allowance per month"] },
-  { title: "What is counted?", answers: ["Each user", "Each address", "Each organisation", "Everything together"] },
+  { title: "Who has a limit of their own?", answers: ["Each user", "Each address", "Each organisation", "All share one"] },
   { title: "Must the limit hold in every window, whatever the timing?", answers: ["About is enough", "Never one more"] },
   { title: "May a client that was quiet send a burst?", answers: ["No", "Yes, at once", "Yes, but they enter one by one"] },
   { title: "How large is the limit?", answers: ["Small, up to 100", "Large"] },
 ];
 
+const TITLES = {
+  concurrency: "Concurrency", quota: "Quota, with a rate beside it", sliding_log: "Sliding log",
+  strict: "Sliding window, strict", token_bucket: "Token bucket", leaky_queue: "Leaky bucket, as a queue",
+  segments: "Sliding window with segments", two_counters: "Sliding window, the default",
+};
 const KEYS = ["[user]", "[client.ip/64]", "[org]", "[]"];
 
 // Whether an earlier answer makes a question pointless.
@@ -31,7 +36,7 @@ function rules(answers, lines, second) {
 export function choose(answers) {
   const [scarce, , never, burst, large] = answers;
   const rate = large ? "6000/min" : "30/min", some = large ? 1000 : 10;
-  const say = (name, reason, lines, second) => ({ name, reason, yaml: rules(answers, lines, second) });
+  const say = (name, reason, lines, second) => ({ name, title: TITLES[name], reason, yaml: rules(answers, lines, second) });
   if (scarce === 1)
     return say("concurrency", "A request holds something until it ends, such as a worker or a connection. Limit what is held. `life` ends the leases of clients that crash: make it longer than the longest request.",
       ["algorithm: concurrency", "limit: 10", "life: 30s"]);

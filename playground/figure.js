@@ -40,7 +40,7 @@ export async function figures() {
     pen.text(16, 27, ALGORITHMS[name].title, { size: 17, bold: true });
     pen.text(WIDTH - 16, 27, "above the line: passed; below: denied", { size: 12, align: "end", colour: "muted" });
     draw_picture(moved(pen, TOP, { width: WIDTH, height: PICTURE }), view);
-    draw_timeline(moved(pen, TOP + PICTURE + 4, null), { lanes, lane, scale: new Scale(0n, 96n * S, WIDTH), count: view.count, now, labels: true }, { width: WIDTH, height: LINE });
+    draw_timeline(moved(pen, TOP + PICTURE + 4, null), { lanes, lane, scale: new Scale(0n, 96n * S, WIDTH), now, grid: LIMIT.w / 4n, labels: true }, { width: WIDTH, height: LINE });
     found[name.replaceAll("_", "-")] = pen.finish(title);
   }
   return found;

@@ -3,7 +3,7 @@
 // the page's style sheet and FIGURE_STYLE say what they are, in light and in dark.
 
 export const COLOURS = ["ink", "muted", "line", "paper", "panel", "accent", "water", "good", "bad",
-  "warn", "used", "tint"];
+  "warn", "used", "tint", "edge"];
 const FONT = "system-ui, sans-serif";
 
 // One decimal is enough for a picture, and makes the same text everywhere.
@@ -87,8 +87,8 @@ export class CanvasPen {
 }
 
 const FIGURE_COLOURS = {
-  light: { ink: "#1f2933", muted: "#52606d", line: "#9aa5b1", paper: "#ffffff", panel: "#f4f6f8", accent: "#1d4ed8", water: "#a9cdf7", good: "#1b7f4d", bad: "#b42318", warn: "#b45309", used: "#7b8794", tint: "#e6effc" },
-  dark: { ink: "#e4e7eb", muted: "#a7b1bc", line: "#616e7c", paper: "#14181d", panel: "#1d232a", accent: "#8ab4f8", water: "#28518c", good: "#5dcf95", bad: "#ff8a7a", warn: "#fbbf5a", used: "#8795a1", tint: "#1b2a41" },
+  light: { ink: "#1f2933", muted: "#52606d", line: "#9aa5b1", paper: "#ffffff", panel: "#f4f6f8", accent: "#1d4ed8", water: "#a9cdf7", good: "#1b7f4d", bad: "#b42318", warn: "#b45309", used: "#7b8794", tint: "#e6effc", edge: "#d3dae1" },
+  dark: { ink: "#e4e7eb", muted: "#a7b1bc", line: "#616e7c", paper: "#14181d", panel: "#1d232a", accent: "#8ab4f8", water: "#28518c", good: "#5dcf95", bad: "#ff8a7a", warn: "#fbbf5a", used: "#8795a1", tint: "#1b2a41", edge: "#343d47" },
 };
 
 function rules(colours) {

@@ -3,7 +3,7 @@
 //
 // draw_picture(pen, view): `view` has lanes, lane, name, p, origin, now, count. Numbers come from the
 // core's report, or are sums of what it admitted.
-import { ALGORITHMS } from "./algorithms.js";
+import { ALGORITHMS, rate_text } from "./algorithms.js";
 import { ratio, time_text } from "./time.js";
 
 const DOTS = 400; // admissions that a picture shows at most
@@ -58,7 +58,7 @@ function draw_bucket(pen, view, size, look) {
   marks(pen, box, Number(b));
   const moving = look.owed > 0n, at = phase(view, look);
   const facts = { x: box.x + width + Math.min(40, size.width * 0.06), y: 104 };
-  const rate = `${view.p.n} per ${time_text(view.p.w)}`;
+  const rate = rate_text(view.p);
   if (leaks) {
     pen.line([[middle - 5, bottom], [middle - 5, bottom + 8]], "ink", 2.5);
     pen.line([[middle + 5, bottom], [middle + 5, bottom + 8]], "ink", 2.5);
@@ -89,7 +89,7 @@ function draw_gcra(pen, view, size, look) {
   pen.text(x(look.depth), y + 32, small ? "now + B·T" : "now + B·T: not beyond", { colour: "bad", align: "middle" });
   const tat = Math.min(Math.max(x(look.owed), left + 14), size.width - 20);
   pen.text(tat, y - 42, "TAT", { align: "middle", bold: true, colour: "accent" });
-  pen.text(left - 4, 30, fits ? `The next request moves TAT by T = ${time_text(w / n)}: it fits.` : "The next request would move TAT beyond the limit.", { colour: fits ? "good" : "bad", bold: true, size: small ? 11.5 : 13 });
+  pen.text(left - 4, 30, fits ? `The next request moves TAT by T = ${time_text(w / n)}: it fits.` : "The next request would go beyond the limit.", { colour: fits ? "good" : "bad", bold: true, size: small ? 11.5 : 13 });
   pen.text(left - 4, size.height - 26, `TAT is ${time_text(look.owed)} ahead of now; remaining ${look.remaining} of ${b}`, { colour: "muted", size: small ? 12 : 13 });
 }
 
@@ -102,12 +102,12 @@ function draw_queue(pen, view, size, look) {
   pen.line([[14, y], [door, y]], "line", 1, true);
   pen.line([[door, y - 36], [door, y + 36]], "ink", 3);
   pen.text(door + 8, y - 36, `waiting: up to ${b}`, { colour: "muted" });
-  pen.text(14, y - 36, "left", { colour: "muted" });
+  pen.text(14, y - 36, "passed", { colour: "muted" });
   let waiting = 0;
   for (const [, , passes] of view.lanes.admitted(view.lane, view.count, view.now - 2n * w - span, DOTS)) {
     const at = x(passes - view.now), waits = passes > view.now;
     if (waits) waiting++;
-    if (at > 8) pen.dot(at, y, 7, waits ? { fill: "accent" } : { fill: "good" });
+    if (at > 12) pen.dot(at, y, 7, waits ? { fill: "accent" } : { fill: "good" });
   }
   pen.text(14, 30, `${waiting} waiting; one leaves each ${time_text(w / n)}`, { bold: true });
   pen.text(14, size.height - 26, look.allowed ? `The next request waits ${time_text(look.owed)}.` : `Full: a place is free in ${time_text(look.retry)}.`, { colour: look.allowed ? "muted" : "bad" });
@@ -149,17 +149,17 @@ function draw_windows(pen, view, size) {
     const before = sum(i - 1n), over = quota ? (r < n - (before < n ? before : n) ? r : n - (before < n ? before : n)) : 0n;
     const level = (count) => ratio(count, most, bottom - top);
     pen.rect(x + 1, top, end - x - 2, bottom - top, { fill: here ? "tint" : "panel", radius: 3 });
-    if (used > 0n) pen.rect(x + 1, bottom - level(used > most ? most : used), end - x - 2, level(used > most ? most : used), { fill: here ? "water" : "line", radius: 3 });
+    if (used > 0n) pen.rect(x + 1, bottom - level(used > most ? most : used), end - x - 2, level(used > most ? most : used), { fill: here ? "water" : "edge", radius: 3 });
     if (quota) pen.line([[x + 2, bottom - level(n + over)], [end - 2, bottom - level(n + over)]], "bad", 2, true);
     if (end - x > 44) {
-      const middle = (x + end) / 2, future = begins > view.now;
-      pen.text(middle, bottom - 12, future ? "0" : `${used}`, { align: "middle", bold: true, size: 18, colour: future ? "muted" : "ink" });
-      pen.text(middle, bottom + 38, quota ? `${n} + ${over}` : `of ${n}`, { align: "middle", colour: "muted", size: 12 });
+      const future = begins > view.now;
+      pen.text(x + 10, bottom - 12, future ? "0" : `${used}`, { bold: true, size: 18, colour: future ? "muted" : "ink" });
+      pen.text(x + 10, bottom + 48, quota ? `of ${n} + ${over}` : `of ${n}`, { colour: "muted", size: 12 });
     }
     pen.line([[x, top - 6], [x, bottom + 6]], "line", 1);
   }
   if (!quota) pen.line([[time.left, top], [time.right, top]], "bad", 2, true);
-  dots(pen, view, time, bottom + 22, view.origin + current * w - 1n);
+  dots(pen, view, time, bottom + 31, view.origin + current * w - 1n);
   now_line(pen, time.x(view.now), top - 8, bottom + 6);
   pen.text(8, 18, quota ? `N = ${n} a period, and up to ${r} that were left over` : `at most ${n} a window; the next begins in ${time_text(view.origin + (current + 1n) * w - view.now)}`, { size: 12.5, colour: "muted" });
 }
@@ -213,7 +213,7 @@ function draw_counters(pen, view, size, look) {
     } else if (count > 0n) {
       pen.rect(x + gap, bottom - level(count), end - x - 2 * gap, level(count), { fill: fades ? "warn" : "water", radius: 2 });
     }
-    if (end - x > 22 && (count > 0n || segments === 1n)) pen.text((x + end) / 2, bottom - 10, `${count}`, { align: "middle", bold: true, size: 15 });
+    if (end - x > 26 && (count > 0n || segments === 1n)) pen.text(x + 8, bottom - 10, `${count}`, { bold: true, size: 15 });
     if (end - x > 3.5) pen.line([[x, bottom], [x, bottom + 5]], "line", 1);
   }
   pen.line([[time.left, bottom], [time.right, bottom]], "line");

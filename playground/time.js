@@ -12,17 +12,19 @@ export function ratio(part, whole, length) {
 const UNITS = [["d", 86_400_000_000_000n], ["h", 3_600_000_000_000n], ["min", 60_000_000_000n],
   ["s", 1_000_000_000n], ["ms", 1_000_000n], ["µs", 1_000n], ["ns", 1n]];
 
-// "1.25 s", "3 min 4 s", "999.999 ms": three digits after the point, cut off, or two units.
+// "1.25 s", "3 min 4.5 s", "2 h 10 min": three digits after the point, cut off, or two units.
 export function time_text(ns) {
   if (ns < 0n) return `−${time_text(-ns)}`;
   if (ns === 0n) return "0 s";
   const i = UNITS.findIndex(([, size]) => ns >= size), [unit, size] = UNITS[i];
   const rest = ns % size;
-  if (size >= 60_000_000_000n) {
+  if (unit === "min" && rest > 0n) return `${ns / size} min${rest < UNITS[i + 1][1] ? "" : ` ${time_text(rest)}`}`;
+  if (size > 60_000_000_000n) {
     const [below, below_size] = UNITS[i + 1];
     const more = rest / below_size;
     return more ? `${ns / size} ${unit} ${more} ${below}` : `${ns / size} ${unit}`;
   }
+  if (unit === "min") return `${ns / size} min`;
   const digits = (rest * 1000n / size).toString().padStart(3, "0").replace(/0+$/, "");
   return `${ns / size}${digits ? `.${digits}` : ""} ${unit}`;
 }

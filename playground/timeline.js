@@ -48,8 +48,18 @@ function count_columns(lanes, lane, judge, count, columns, width) {
 
 const tall = (count, least, most) => Math.min(most, least + 2.2 * Math.log2(count));
 
-// options: lanes, lane, judge (or undefined), scale, count, now, worst ({from, window, text} or null),
-// labels (whether to write times), faint (requests after the cursor are drawn pale).
+// The borders of windows, or each second, fourth, … of them: [place, time].
+function grid_of(scale, window, width) {
+  const most = BigInt(Math.max(2, Math.floor(width / 110)));
+  let step = window;
+  while (scale.span / step > most) step *= 2n;
+  const found = [];
+  for (let t = 0n; t <= scale.span; t += step) found.push([scale.x(scale.from + t), time_text(t)]);
+  return found;
+}
+
+// options: lanes, lane, judge (or undefined), scale, now, grid (W), worst ({from, window, text} or null),
+// labels (whether to write times). Requests after the cursor are drawn pale.
 export function draw_timeline(pen, options, size) {
   const { lanes, lane, judge, scale, now, worst } = options;
   const { width, height } = size, labels = options.labels ? 18 : 0;
@@ -59,19 +69,21 @@ export function draw_timeline(pen, options, size) {
     pen.rect(x, 2, Math.max(end - x, 2), height - labels - 4, { fill: "tint", radius: 3 });
     if (worst.text) pen.text(Math.min(x + 4, width - 130), 14, worst.text, { size: 11, colour: "accent" });
   }
+  const borders = grid_of(scale, options.grid, width);
+  for (const [x] of borders) pen.line([[x, 4], [x, height - labels - 2]], "edge", 1);
   pen.line([[EDGE, base], [width - EDGE, base]], "line", 1);
   const columns = scale.columns(lanes);
   const [allowed, denied, wrong, strict] = count_columns(lanes, lane, judge, lanes.count, columns, Math.floor(width));
   const seen = Math.floor(scale.x(now));
-  const up = base - (judge === undefined ? 4 : 12), down = height - labels - base - (judge === undefined ? 4 : 10);
+  const up = base - (judge === undefined ? 4 : 12) - (worst?.text ? 16 : 0), down = height - labels - base - (judge === undefined ? 4 : 10);
   for (let x = 0; x <= width; x++) {
     const later = x > seen;
     if (allowed[x]) {
-      const h = tall(allowed[x], up * 0.55, up);
+      const h = tall(allowed[x], up * 0.7, up);
       pen.rect(x, base - h, 2, h, { fill: later ? "line" : "good" });
     }
     if (denied[x]) {
-      const h = tall(denied[x], down * 0.45, down);
+      const h = tall(denied[x], down * 0.6, down);
       pen.rect(x, base + 1, 2, h, { fill: later ? "line" : "bad" });
     }
     if (wrong[x] && !later) pen.dot(x + 1, 5, 3, { fill: "warn" });
@@ -80,9 +92,7 @@ export function draw_timeline(pen, options, size) {
   const at = scale.x(now);
   pen.line([[at, 0], [at, height - labels]], "ink", 1.5);
   if (labels) {
-    const parts = width < 480 ? 2n : 4n;
-    for (let i = 0n; i <= parts; i++)
-      pen.text(EDGE + (width - 2 * EDGE) * Number(i) / Number(parts), height - 4, time_text(scale.span * i / parts),
-        { size: 11, colour: "muted", align: i === 0n ? "start" : i === parts ? "end" : "middle" });
+    for (const [x, text] of borders)
+      pen.text(x, height - 4, text, { size: 11, colour: "muted", align: x < 24 ? "start" : x > width - 24 ? "end" : "middle" });
   }
 }

@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The challenge in a real Chromium: it solves the puzzle under the page's policy and comes back."""
 
-import shutil
-
 import pytest
 
+from daemon.browser import complaints, needs_chromium, open_browser
 from daemon.challenge import PATH, ChallengeWeir
 from daemon.proxies import Application, Handler
 from daemon.waiting import SECONDS_MAX
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
-from selenium.webdriver.chrome.options import Options  # noqa: E402
-from selenium.webdriver.chrome.service import Service  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait
 
-pytestmark = pytest.mark.skipif(not (shutil.which("chromium") and shutil.which("chromedriver")),
-                                reason="chromium and chromium-driver are not installed")
+pytestmark = needs_chromium
 
 COOKIE = "weir-test"
 
@@ -72,25 +67,9 @@ def fixture_site(tmp_path):
 
 @pytest.fixture(name="browser", params=[True, False], ids=["javascript", "no-javascript"])
 def fixture_browser(request, tmp_path):
-    options = Options()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                     f"--user-data-dir={tmp_path}/profile"):
-        options.add_argument(argument)
-    options.binary_location = shutil.which("chromium")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    if not request.param:
-        options.add_experimental_option(
-            "prefs", {"profile.managed_default_content_settings.javascript": 2})
-    driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-    driver.set_page_load_timeout(SECONDS_MAX)
-    driver.javascript = request.param
+    driver = open_browser(tmp_path, javascript=request.param)
     yield driver
     driver.quit()
-
-
-def complaints(browser):
-    return [entry["message"] for entry in browser.get_log("browser")
-            if "favicon" not in entry["message"]]
 
 
 def test_a_browser_solves_the_puzzle_and_returns(site, browser):

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Chromium for tests of pages. Every host but this machine is unknown to it."""
+
+import base64
+import json
+import shutil
+
+import pytest
+
+from daemon.waiting import SECONDS_MAX
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
+from selenium.webdriver.chrome.options import Options  # noqa: E402
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+
+needs_chromium = pytest.mark.skipif(
+    not (shutil.which("chromium") and shutil.which("chromedriver")),
+    reason="chromium and chromium-driver are not installed")
+
+
+def open_browser(folder, javascript=True, requests=False):
+    """A browser with its profile in a folder; the caller quits it. With `requests` it notes what the
+    page requests."""
+    options = Options()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+                     f"--user-data-dir={folder}/profile"):
+        options.add_argument(argument)
+    options.binary_location = shutil.which("chromium")
+    options.set_capability("goog:loggingPrefs",
+                           {"browser": "ALL"} | ({"performance": "ALL"} if requests else {}))
+    if not javascript:
+        options.add_experimental_option(
+            "prefs", {"profile.managed_default_content_settings.javascript": 2})
+    driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+    driver.set_page_load_timeout(SECONDS_MAX)
+    driver.set_script_timeout(SECONDS_MAX)
+    driver.javascript = javascript
+    return driver
+
+
+def complaints(browser):
+    """What the console says, since it was last read."""
+    return [entry["message"] for entry in browser.get_log("browser")
+            if "favicon" not in entry["message"]]
+
+
+def requested(browser):
+    """The addresses that pages have requested, since they were last read."""
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [event["params"]["request"]["url"] for event in events
+            if event["method"] == "Network.requestWillBeSent"]
+
+
+def set_screen(browser, width, height, dark=False, reduced_motion=False):
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                            {"width": width, "height": height, "deviceScaleFactor": 1,
+                             "mobile": width < 500})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+        {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
+        {"name": "prefers-reduced-motion", "value": "reduce" if reduced_motion else "no-preference"}]})
+
+
+def take_screenshot(browser, path):
+    """The whole page, however long it is."""
+    found = browser.execute_cdp_cmd("Page.captureScreenshot",
+                                    {"format": "png", "captureBeyondViewport": True})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(base64.b64decode(found["data"]))
