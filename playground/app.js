@@ -23,12 +23,13 @@ const LINK_WAIT_MS = 300;
 
 const find = (id) => document.getElementById(id);
 
-const state = {
+const first_state = () => ({
   view: "play", name: "token_bucket", compared: ["sliding_log", "fixed_window", "two_counters", "segments", "strict", "token_bucket"],
   p: { n: 5n, w: 60n * S, b: 5n, s: 6n, r: 2n, l: 15n * S },
   pattern: "own", speed: 2, origin: 0n, now: 0n, count: 0, playing: false,
   answers: QUESTIONS.map(() => 0),
-};
+});
+const state = first_state();
 let lanes, log_clients = null, frame_at = null, wanted = false, link_timer = null, pens = new Map();
 
 // --- Small helpers ------------------------------------------------------------------------------
@@ -484,11 +485,16 @@ function listen() {
   for (const name of ["w", "s", "l"]) find(name).addEventListener("change", (event) => set_parameter(name, BigInt(event.target.value)));
   find("speed").addEventListener("change", (event) => { state.speed = Number(event.target.value); changed(); });
   find("pattern").addEventListener("change", (event) => {
-    if (event.target.value === "own") clear();
-    else { pause(); load_pattern(event.target.value); }
+    const { value } = event.target; // pause() puts the state into the controls
+    pause();
+    if (value === "own") clear();
+    else load_pattern(value);
   });
   find("client").addEventListener("change", (event) => load_client(Number(event.target.value)));
-  find("log").addEventListener("change", (event) => { if (event.target.files[0]) open_log(event.target.files[0]); });
+  find("log").addEventListener("change", (event) => {
+    if (event.target.files[0]) open_log(event.target.files[0]);
+    event.target.value = ""; // so that the same file can be opened again
+  });
   find("clear").addEventListener("click", clear);
   find("run").addEventListener("click", () => (state.playing ? pause() : play()));
   find("start").addEventListener("click", () => { pause(); move_to(state.origin, 0); });
@@ -552,6 +558,7 @@ function listen_keys(hold) {
 }
 
 function open_link() {
+  Object.assign(state, first_state());
   const list = read_link(location.hash, state, SPEEDS.length), { now, count } = state;
   for (const input of document.querySelectorAll("#compared input")) input.checked = state.compared.includes(input.value);
   for (const [i, answer] of state.answers.entries())
@@ -561,6 +568,7 @@ function open_link() {
   else if (state.pattern in PATTERNS) load_pattern(state.pattern);
   else load([], "own");
   move_to(state.origin + now, count < 0 || count > total() ? undefined : count);
+  document.documentElement.dataset.ready = "yes"; // for the tests
 }
 
 async function start() {
@@ -574,7 +582,6 @@ async function start() {
   build_controls();
   listen();
   open_link();
-  document.documentElement.dataset.ready = "yes";
 }
 
 // For the tests: the state, what drawing has cost, and one redraw.

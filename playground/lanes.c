@@ -19,9 +19,9 @@
 
 #define LANES_MAX 13 /* twelve algorithms, and the exact log that judges them */
 #define REQUESTS_MAX 20000
-#define RATE_MAX 1000        /* N of a lane: what its state has room for */
-#define STATE_WORDS 4002     /* the longest: RATE_MAX leases */
-#define PERIODS_MAX 4096     /* of a quota's calendar; later ones follow at the same distance */
+#define RATE_MAX 1000    /* N of a lane: what its state has room for */
+#define STATE_WORDS 4002 /* the longest: RATE_MAX leases */
+#define PERIODS_MAX 4096 /* of a quota's calendar; later ones follow at the same distance */
 #define LOOK_WORDS 6
 
 enum lane_error { LANE_OK, LANE_BAD_LANE, LANE_BAD_LIMIT };
@@ -48,6 +48,13 @@ static struct request requests[REQUESTS_MAX];
 static struct lane lanes[LANES_MAX];
 static struct weir_reason reason;
 static uint64_t looked[LOOK_WORDS];
+
+/* What a lane has whose settings are wrong. */
+static const struct weir_limit denies = {
+    .spec = {.algorithm = WEIR_FIXED_WINDOW, .window_ns = WEIR_WINDOW_MIN_NS},
+    .segment_ns = WEIR_WINDOW_MIN_NS,
+    .count_bits = 32,
+};
 
 /* What lane_open reads: the page fills it first, because a call has few arguments. */
 static struct {
@@ -110,9 +117,8 @@ static bool decide(const struct lane *lane, uint64_t *state, uint32_t i, struct 
 
     /* A lease ends when its life does: ids only have to differ. */
     use.lease.id = (uint64_t)i + 1;
-    bool allowed =
-        weir_decide(&lane->limit, state, &use, outcome ? &report : NULL,
-                    outcome ? &outcome->delay_ns : NULL);
+    bool allowed = weir_decide(&lane->limit, state, &use, outcome ? &report : NULL,
+                               outcome ? &outcome->delay_ns : NULL);
 
     if (outcome) {
         outcome->remaining = report.remaining;
@@ -122,7 +128,7 @@ static bool decide(const struct lane *lane, uint64_t *state, uint32_t i, struct 
 }
 
 /* Opens a lane by `settings`, fresh. The periods of a quota begin at calendar_ns and each window_ns
- * later. Returns an enum lane_error. */
+ * later. Returns an enum lane_error; after LANE_BAD_LIMIT the lane denies all. */
 EXPORT(lane_open) int32_t lane_open(uint32_t number)
 {
     struct lane *lane = &lanes[number];
@@ -143,15 +149,14 @@ EXPORT(lane_open) int32_t lane_open(uint32_t number)
         spec.bound_count = PERIODS_MAX;
         spec.calendar = 1;
     }
-    memset(&reason, 0, sizeof reason);
-    if (weir_limit_init(&lane->limit, &spec, &reason) < 0)
-        return LANE_BAD_LIMIT;
-    if (lane->limit.span_words > STATE_WORDS)
-        return LANE_BAD_LIMIT;
     memset(lane->state, 0, sizeof lane->state);
     memset(lane->shown, 0, sizeof lane->shown);
     lane->shown_count = 0;
-    return LANE_OK;
+    memset(&reason, 0, sizeof reason);
+    if (weir_limit_init(&lane->limit, &spec, &reason) == 0 && lane->limit.span_words <= STATE_WORDS)
+        return LANE_OK;
+    lane->limit = denies;
+    return LANE_BAD_LIMIT;
 }
 
 /* Decides the requests `from` to `to` - 1, after those before. */

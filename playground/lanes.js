@@ -56,16 +56,16 @@ export class Lanes {
   }
 
   // Opens lanes 0, 1, … by their settings, and lets them decide all requests. Returns "" or what is
-  // wrong with one of the settings.
+  // wrong with one of the settings; that lane denies everything.
   configure(lanes) {
-    this.open = 0;
-    for (const lane of lanes) {
+    let problem = "";
+    lanes.forEach((lane, number) => {
       SETTINGS.forEach((name, i) => { this.settings[i] = BigInt(lane[name] ?? 0n); });
-      if (this.core.lane_open(this.open) !== 0) return this.reason();
-      this.open++;
-    }
-    for (let lane = 0; lane < this.open; lane++) this.core.lane_run(lane, 0, this.count);
-    return "";
+      if (this.core.lane_open(number) !== 0) problem ||= this.reason();
+      this.core.lane_run(number, 0, this.count);
+    });
+    this.open = lanes.length;
+    return problem;
   }
 
   reason() {

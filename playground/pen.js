@@ -39,6 +39,27 @@ export class CanvasPen {
     this.#paint(fill, stroke, 1.5, dash);
   }
 
+  // Many boxes of one colour, as [x, y, width, height], in one stroke.
+  bars(boxes, fill) {
+    if (boxes.length === 0) return;
+    this.strokes++;
+    this.ink.beginPath();
+    for (const [x, y, width, height] of boxes) this.ink.rect(x, y, width, height);
+    this.#paint(fill);
+  }
+
+  // Many dots of one paint, as [x, y], in one stroke.
+  dots(places, radius, { fill, stroke }) {
+    if (places.length === 0) return;
+    this.strokes++;
+    this.ink.beginPath();
+    for (const [x, y] of places) {
+      this.ink.moveTo(x + radius, y);
+      this.ink.arc(x, y, radius, 0, 2 * Math.PI);
+    }
+    this.#paint(fill, stroke, 1.5);
+  }
+
   dot(x, y, radius, { fill, stroke } = {}) {
     this.strokes++;
     this.ink.beginPath();
@@ -87,7 +108,7 @@ export class CanvasPen {
 }
 
 const FIGURE_COLOURS = {
-  light: { ink: "#1f2933", muted: "#52606d", line: "#9aa5b1", paper: "#ffffff", panel: "#f4f6f8", accent: "#1d4ed8", water: "#a9cdf7", good: "#1b7f4d", bad: "#b42318", warn: "#b45309", used: "#7b8794", tint: "#e6effc", edge: "#d3dae1" },
+  light: { ink: "#1f2933", muted: "#52606d", line: "#9aa5b1", paper: "#ffffff", panel: "#f4f6f8", accent: "#1d4ed8", water: "#a9cdf7", good: "#17693f", bad: "#b42318", warn: "#924307", used: "#7b8794", tint: "#e6effc", edge: "#d3dae1" },
   dark: { ink: "#e4e7eb", muted: "#a7b1bc", line: "#616e7c", paper: "#14181d", panel: "#1d232a", accent: "#8ab4f8", water: "#28518c", good: "#5dcf95", bad: "#ff8a7a", warn: "#fbbf5a", used: "#8795a1", tint: "#1b2a41", edge: "#343d47" },
 };
 
@@ -107,6 +128,14 @@ export class SvgPen {
 
   rect(x, y, width, height, { radius = 0, ...paint } = {}) {
     this.parts.push(`<rect x="${short(x)}" y="${short(y)}" width="${short(Math.max(width, 0))}" height="${short(Math.max(height, 0))}"${radius ? ` rx="${radius}"` : ""}${this.#paint(paint)}/>`);
+  }
+
+  bars(boxes, fill) {
+    for (const [x, y, width, height] of boxes) this.rect(x, y, width, height, { fill });
+  }
+
+  dots(places, radius, paint) {
+    for (const [x, y] of places) this.dot(x, y, radius, paint);
   }
 
   dot(x, y, radius, paint = {}) {

@@ -75,7 +75,7 @@ function draw_bucket(pen, view, size, look) {
 }
 
 function draw_gcra(pen, view, size, look) {
-  const { b, n, w } = view.p, left = 24, length = (size.width - 2 * left) * 0.8, y = size.height * 0.52;
+  const { b, n, w } = view.p, left = 16, length = (size.width - 2 * left) * 0.8, y = size.height * 0.52;
   const x = (ns) => left + (look.depth > 0n ? ratio(ns, look.depth, length) : 0);
   const next = look.owed + w / n, fits = look.allowed, small = size.width < 480;
   if (look.owed > 0n) pen.rect(left, y - 34, x(look.owed) - left, 34, { fill: "water" });
@@ -99,25 +99,25 @@ function draw_queue(pen, view, size, look) {
   const span = b * w / n || 1n;
   const x = (ns) => door + ratio(ns, span, length);
   pen.rect(door, y - 24, length, 48, { fill: "panel", stroke: "line", radius: 6 });
-  pen.line([[14, y], [door, y]], "line", 1, true);
+  pen.line([[12, y], [door, y]], "line", 1, true);
   pen.line([[door, y - 36], [door, y + 36]], "ink", 3);
   pen.text(door + 8, y - 36, `waiting: up to ${b}`, { colour: "muted" });
-  pen.text(14, y - 36, "passed", { colour: "muted" });
+  pen.text(12, y - 36, "passed", { colour: "muted" });
   let waiting = 0;
   for (const [, , passes] of view.lanes.admitted(view.lane, view.count, view.now - 2n * w - span, DOTS)) {
     const at = x(passes - view.now), waits = passes > view.now;
     if (waits) waiting++;
     if (at > 12) pen.dot(at, y, 7, waits ? { fill: "accent" } : { fill: "good" });
   }
-  pen.text(14, 30, `${waiting} waiting; one leaves each ${time_text(w / n)}`, { bold: true });
-  pen.text(14, size.height - 26, look.allowed ? `The next request waits ${time_text(look.owed)}.` : `Full: a place is free in ${time_text(look.retry)}.`, { colour: look.allowed ? "muted" : "bad" });
+  pen.text(12, 30, `${waiting} waiting; one leaves each ${time_text(w / n)}`, { bold: true });
+  pen.text(12, size.height - 26, look.allowed ? `The next request waits ${time_text(look.owed)}.` : `Full: a place is free in ${time_text(look.retry)}.`, { colour: look.allowed ? "muted" : "bad" });
 }
 
 // --- Windows ------------------------------------------------------------------------------------
 
 // A stretch of time around now.
 function strip(view, size, before, after) {
-  const from = view.now - before, span = before + after, left = 8, length = size.width - 16;
+  const from = view.now - before, span = before + after, left = 12, length = size.width - 24;
   return { from, to: view.now + after, x: (t) => left + ratio(t - from, span, length), left, right: left + length };
 }
 
@@ -161,7 +161,7 @@ function draw_windows(pen, view, size) {
   if (!quota) pen.line([[time.left, top], [time.right, top]], "bad", 2, true);
   dots(pen, view, time, bottom + 31, view.origin + current * w - 1n);
   now_line(pen, time.x(view.now), top - 8, bottom + 6);
-  pen.text(8, 18, quota ? `N = ${n} a period, and up to ${r} that were left over` : `at most ${n} a window; the next begins in ${time_text(view.origin + (current + 1n) * w - view.now)}`, { size: 12.5, colour: "muted" });
+  pen.text(12, 18, quota ? `N = ${n} a period, and up to ${r} that were left over` : `at most ${n} a window; the next begins in ${time_text(view.origin + (current + 1n) * w - view.now)}`, { size: 12.5, colour: "muted" });
 }
 
 function frame(pen, time, view, top, bottom, colour = "accent") {
@@ -181,8 +181,8 @@ function draw_log(pen, view, size, look) {
   }
   frame(pen, time, view, top, bottom);
   now_line(pen, time.x(view.now), top - 8, bottom);
-  pen.text(8, 20, `${n - look.remaining} of ${n} in the log`, { bold: true });
-  pen.text(size.width - 8, 20, look.allowed ? "" : `the oldest leaves in ${time_text(look.retry)}`, { align: "end", colour: "bad" });
+  pen.text(12, 20, `${n - look.remaining} of ${n} in the log`, { bold: true });
+  pen.text(size.width - 12, 20, look.allowed ? "" : `the oldest leaves in ${time_text(look.retry)}`, { align: "end", colour: "bad" });
 }
 
 function draw_counters(pen, view, size, look) {
@@ -221,14 +221,14 @@ function draw_counters(pen, view, size, look) {
   now_line(pen, time.x(view.now), top - 8, bottom);
   const weighted = strict ? oldest : oldest * (one - elapsed) / one;
   const older = strict ? `${oldest} of the oldest, in full` : `⌊${oldest} × ${percent(one - elapsed, one)}⌋ of the oldest`;
-  pen.text(8, 22, `${newer} + ${older} = ${newer + weighted} of ${n}`, { bold: true, size: size.width < 480 ? 12 : 13, colour: look.remaining > 0n ? "ink" : "bad" });
+  pen.text(12, 22, `${newer} + ${older} = ${newer + weighted} of ${n}`, { bold: true, size: size.width < 480 ? 12 : 13, colour: look.remaining > 0n ? "ink" : "bad" });
   dots(pen, view, time, bottom + 44, view.now - w);
 }
 
 function draw_places(pen, view, size, look) {
   const { n, l } = view.p, busy = n - look.remaining, rows = Number(n > 25n ? 25n : n);
   const held = view.lanes.admitted(view.lane, view.count, view.now - l, DOTS).reverse();
-  const top = 44, step = Math.min(34, (size.height - top - 30) / rows), left = 14, length = size.width - 28;
+  const top = 44, step = Math.min(34, (size.height - top - 30) / rows), left = 12, length = size.width - 24;
   pen.text(left, 24, `${busy} of ${n} places are taken`, { bold: true, colour: busy < n ? "ink" : "bad" });
   for (let i = 0; i < rows; i++) {
     const y = top + i * step, height = Math.max(2, step - Math.min(6, step / 4));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests over time, and what a lane said to each: admitted ones above the line, denied ones below.
-// Requests of one pixel are drawn together, so that 10,000 take no more strokes than the width has
-// pixels.
+// Requests of one pixel are drawn together, and all of one colour in one stroke, so that 10,000 take
+// no more strokes than ten.
 import { ratio, time_text } from "./time.js";
 
-const EDGE = 6;
+const EDGE = 10;
 
 export class Scale {
   constructor(from, to, width) {
@@ -76,19 +76,21 @@ export function draw_timeline(pen, options, size) {
   const [allowed, denied, wrong, strict] = count_columns(lanes, lane, judge, lanes.count, columns, Math.floor(width));
   const seen = Math.floor(scale.x(now));
   const up = base - (judge === undefined ? 4 : 12) - (worst?.text ? 16 : 0), down = height - labels - base - (judge === undefined ? 4 : 10);
+  const good = [], bad = [], later = [], allows = [], denials = [];
   for (let x = 0; x <= width; x++) {
-    const later = x > seen;
     if (allowed[x]) {
       const h = tall(allowed[x], up * 0.7, up);
-      pen.rect(x, base - h, 2, h, { fill: later ? "line" : "good" });
+      (x > seen ? later : good).push([x, base - h, 2, h]);
     }
-    if (denied[x]) {
-      const h = tall(denied[x], down * 0.6, down);
-      pen.rect(x, base + 1, 2, h, { fill: later ? "line" : "bad" });
-    }
-    if (wrong[x] && !later) pen.dot(x + 1, 5, 3, { fill: "warn" });
-    if (strict[x] && !later) pen.dot(x + 1, height - labels - 5, 3, { stroke: "accent" });
+    if (denied[x]) (x > seen ? later : bad).push([x, base + 1, 2, tall(denied[x], down * 0.6, down)]);
+    if (wrong[x] && x <= seen) allows.push([x + 1, 5]);
+    if (strict[x] && x <= seen) denials.push([x + 1, height - labels - 5]);
   }
+  pen.bars(good, "good");
+  pen.bars(bad, "bad");
+  pen.bars(later, "line");
+  pen.dots(allows, 3, { fill: "warn" });
+  pen.dots(denials, 3, { stroke: "accent" });
   const at = scale.x(now);
   pen.line([[at, 0], [at, height - labels]], "ink", 1.5);
   if (labels) {

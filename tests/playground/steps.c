@@ -43,9 +43,8 @@ static struct settings draw_settings(uint64_t *dice, uint64_t which)
     if (which == SEGMENTED) {
         static const uint64_t segments[] = {2, 10, 60, 120};
         made.segments = segments[draw_below(dice, 4)];
-        made.window_ns += made.window_ns % made.segments
-                              ? made.segments - made.window_ns % made.segments
-                              : 0;
+        made.window_ns +=
+            made.window_ns % made.segments ? made.segments - made.window_ns % made.segments : 0;
     }
     if (made.algorithm == WEIR_SLIDING_WINDOW)
         made.strict = draw_below(dice, 2);

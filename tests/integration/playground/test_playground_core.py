@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from daemon.browser import complaints, needs_chromium, open_browser
-from daemon.playground import FILES, STEPS, StaticFiles, needs_playground
+from browser.chromium import complaints, needs_chromium, open_browser
+from browser.playground import FILES, STEPS, StaticFiles, needs_playground
 from model.program import ROOT
 
 pytestmark = [needs_chromium, needs_playground]

@@ -3,7 +3,7 @@
 
 import pytest
 
-from daemon.browser import complaints, needs_chromium, open_browser
+from browser.chromium import complaints, needs_chromium, open_browser
 from daemon.challenge import PATH, ChallengeWeir
 from daemon.proxies import Application, Handler
 from daemon.waiting import SECONDS_MAX

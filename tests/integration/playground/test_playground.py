@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The playground in a real Chromium, from the admin listener and as static files: every view, with
+screenshots in build/screenshots/playground."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+from browser.chromium import (complaints, needs_chromium, open_browser, requested, set_screen,
+                              take_screenshot)
+from browser.playground import BUILD, FILES, StaticFiles, needs_playground
+from daemon.waiting import wait_until
+from daemon.weir import Weir
+from model.program import run_weir
+
+pytestmark = [needs_chromium, needs_playground]
+
+SHOTS = BUILD / "screenshots" / "playground"
+NAMES = ["token_bucket", "gcra", "leaky_meter", "leaky_queue", "fixed_window", "two_counters",
+         "segments", "strict", "sliding_log", "concurrency", "quota"]
+BORDER = "p=border"
+# The most that an attack gets through where N = B = 5 and R = 2, as docs/algorithms/index.md says.
+BOUNDS = {"token_bucket": 9, "gcra": 9, "leaky_meter": 9, "leaky_queue": 5, "fixed_window": 10,
+          "two_counters": 10, "segments": 10, "strict": 5, "sliding_log": 5, "concurrency": 5,
+          "quota": 12}
+LOG_LINE = '{} - - [10/Oct/2023:13:55:{:02d} +0200] "GET / HTTP/1.1" 200 1 "-" "-"'
+
+
+class Page:
+    """The page in a browser, by what people see and press."""
+
+    def __init__(self, browser, url):
+        self.browser, self.url, self.opened = browser, url, 0
+
+    def open(self, state="", anew=False):
+        """Opens a link; `anew` loads the page, too."""
+        if anew or not self.browser.current_url.startswith(self.url):
+            self.browser.get("about:blank")
+            self.browser.get(self.url + (f"#{state}" if state else ""))
+        else:  # each link is another one, because the same again would do nothing
+            self.opened += 1
+            self.run("delete document.documentElement.dataset.ready; location.hash = arguments[0]",
+                     f"{state}&test={self.opened}")
+        wait_until(lambda: self.run("return document.documentElement.dataset.ready"),
+                   what="the playground")
+        return self
+
+    def run(self, script, *arguments):
+        return self.browser.execute_script(script, *arguments)
+
+    def find(self, name):
+        return self.browser.find_element("id", name)
+
+    def text(self, name):
+        """As it is now, after what is still to be drawn."""
+        return self.run("playground.redraw(); return document.getElementById(arguments[0]).textContent",
+                        name)
+
+    def press(self, name):
+        self.run("arguments[0].scrollIntoView({block: 'center'})", self.find(name))
+        self.find(name).click()
+
+    def choose(self, name, value):
+        self.run("const one = document.getElementById(arguments[0]); one.value = arguments[1]; "
+                 "one.dispatchEvent(new Event('change', {bubbles: true}))", name, value)
+
+    def seek(self, thousandths):
+        self.run("const one = document.getElementById('seek'); one.value = arguments[0]; "
+                 "one.dispatchEvent(new Event('input', {bubbles: true}))", thousandths)
+        return self
+
+    def rows(self):
+        """The table of Compare: numbers by algorithm."""
+        self.run("playground.redraw()")
+        found = self.run("return [...document.querySelectorAll('#lanes tr')].map((row) => "
+                         "[...row.children].map((cell) => cell.textContent))")
+        return {row[0]: row[2:] for row in found}
+
+    def shot(self, name):
+        self.run("playground.redraw()")
+        take_screenshot(self.browser, SHOTS / f"{name}.png")
+
+    def link(self):
+        """The address, once it says what the page shows."""
+        def current():
+            before = self.run("return location.hash")
+            return before and self.run(
+                "return document.getElementById('copy-link').click(), location.hash") == before and before
+        return wait_until(current, what="the link")
+
+
+@pytest.fixture(name="page", scope="module")
+def fixture_page(tmp_path_factory):
+    with StaticFiles() as files:
+        browser = open_browser(tmp_path_factory.mktemp("browser"), requests=True)
+        set_screen(browser, 1200, 900)
+        page = Page(browser, files.url)
+        yield page
+        browser.quit()
+
+
+@pytest.fixture(autouse=True)
+def fixture_clean(page):
+    """After every test: nothing in the console, and no request except for the page's own files."""
+    page.browser.get_log("performance")
+    complaints(page.browser)
+    yield
+    assert complaints(page.browser) == []
+    for address in requested(page.browser):
+        assert address.startswith((page.url, "about:", "data:")), address
+    set_screen(page.browser, 1200, 900)
+
+
+def test_weir_serves_the_page_under_a_strict_policy(page, tmp_path):
+    with Weir(tmp_path, "version: 1\nlimits: []\n") as weir, weir.admin() as admin:
+        assert admin.request("GET", "/playground").status == 303
+        answer = admin.request("GET", "/playground/")
+        policy = answer["content-security-policy"]
+        assert answer.status == 200 and answer["x-content-type-options"] == "nosniff"
+        assert answer["content-type"] == "text/html; charset=utf-8"
+        assert answer.body == (FILES / "index.html").read_bytes()
+        for part in ("default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'",
+                     "frame-ancestors 'none'", "base-uri 'none'"):
+            assert part in policy
+        for word in ("unsafe-inline", "'unsafe-eval'", "connect-src", "*"):
+            assert word not in policy
+        for path in FILES.iterdir():
+            if path.suffix in (".html", ".css", ".js"):
+                answer = admin.request("GET", f"/playground/{path.name}")
+                assert answer.status == 200 and answer.body == path.read_bytes()
+                assert answer["content-security-policy"] == policy
+        assert admin.request("HEAD", "/playground/app.js").status == 200
+        assert admin.request("GET", "/playground/../metrics").status in (400, 404)
+        assert admin.request("GET", "/playground/none.js").status == 404
+        assert admin.request("POST", "/playground/").status == 405
+        at_weir = Page(page.browser, f"http://{weir.admin_address}/playground/").open()
+        at_weir.press("tap")
+        assert at_weir.text("verdict") == "Request 1 of 1: passes"
+        # The page may ask the admin listener for nothing, although it is of its origin.
+        refused = page.browser.execute_async_script(
+            "fetch('/metrics').then(() => arguments[0]('answered'), () => arguments[0]('refused'))")
+        assert refused == "refused"
+        assert any("connect-src" in line or "default-src" in line for line in complaints(page.browser))
+        page.url, own = f"http://{weir.admin_address}/", page.url
+        assert all(address.startswith((page.url, "about:", "data:"))
+                   for address in requested(page.browser))
+        page.url = own
+
+
+def test_a_newcomer_meets_a_denial(page):
+    page.open(anew=True)
+    page.shot("empty")
+    assert page.text("no-decisions").startswith("None yet")
+    for _ in range(6):
+        page.press("tap")
+    page.press("run")  # the first press has let time run
+    rows = page.run("return [...document.querySelectorAll('#latest tr')].map((row) => row.innerText)")
+    assert len(rows) == 6 and "denied" in rows[0] and all("passed" in row for row in rows[1:])
+    assert re.match(r"Request 6 of 6: denied: 429, retry after \d", page.text("verdict"))
+    assert page.find("run").text == "Play"
+    page.shot("denied")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_algorithm_is_drawn_and_keeps_its_bound(page, name):
+    page.open(f"v=break&a={name}")
+    assert page.text("goal-found").startswith("0 of 10 so far")
+    before = page.run("return playground.strokes()")
+    page.press("attack")
+    found = page.text("goal-found")
+    assert found.startswith(f"{BOUNDS[name]} of 10"), found
+    assert ("twice the limit got through" in found) == (BOUNDS[name] >= 10)
+    assert page.run("return playground.strokes()") > before + 10
+    assert page.find("goal-reason").is_displayed()
+    assert "remaining" in page.find("picture").get_attribute("aria-label")
+    if name in ("two_counters", "sliding_log"):
+        page.shot(f"break-{name.replace('_', '-')}")
+    page.open(f"v=play&a={name}&p=mixed").seek(400)
+    page.shot(name.replace("_", "-"))
+
+
+def test_patterns_play_stop_and_step(page):
+    page.open("v=play&a=fixed_window")
+    for pattern in ("steady", "burst", "border", "storm", "mixed"):
+        page.choose("pattern", pattern)
+        page.seek(1000)
+        sent = re.match(r"Request (\d+) of (\d+):", page.text("verdict"))
+        assert sent[1] == sent[2] and int(sent[1]) >= 20, pattern
+    page.choose("pattern", "border")
+    page.press("start")
+    page.press("forward")
+    assert page.text("verdict") == "Request 1 of 20: passes"
+    for _ in range(5):
+        page.press("forward")
+    at = page.run("return playground.latest()")
+    assert at == "60 s" and page.text("verdict") == "Request 6 of 20: passes"
+    page.press("back")
+    page.press("forward")
+    assert page.run("return playground.latest()") == at
+    for _ in range(9):
+        page.press("back")
+    assert page.text("verdict") == "" and page.run("return playground.latest()") == "0 s"
+    page.choose("speed", "0")
+    page.seek(900)
+    page.press("run")
+    wait_until(lambda: page.find("run").text == "Play", what="the end of the pattern")
+    assert page.text("verdict").startswith("Request 20 of 20")
+
+
+def test_algorithms_side_by_side_before_their_judge(page):
+    page.open(f"v=compare&{BORDER}").seek(1000)
+    rows = page.rows()
+    # passed, denied, wrong allows, wrong denials, most in W, bound
+    assert rows["Sliding log"] == ["10", "10", "0", "0", "5", "5"]
+    assert rows["Fixed window"] == ["20", "0", "10", "0", "10", "10"]
+    assert rows["Strict segments"][4:] == ["5", "5"]
+    for passed, denied, _, _, most, bound in rows.values():
+        assert int(passed) + int(denied) == 20 and int(most) <= int(bound)
+    page.shot("compare")
+    page.run("document.querySelectorAll('#compared input:not(:checked)').forEach((box) => box.click())")
+    rows = page.rows()
+    assert len(rows) == 11 and rows["Concurrency"][2] == "–"
+    page.choose("pattern", "mixed")
+    page.seek(1000)
+    for row in page.rows().values():
+        assert int(row[0]) + int(row[1]) == 40
+    page.shot("compare-all")
+
+
+def test_ten_thousand_requests_take_as_few_strokes_as_ten(page):
+    page.open("v=compare&p=many").seek(1000)
+    page.run("document.querySelectorAll('#compared input:not(:checked)').forEach((box) => box.click())")
+    page.run("playground.redraw()")
+    assert page.rows()["Sliding log"][:2] != ["0", "0"]
+    found = page.run("""
+        const before = playground.strokes(), began = performance.now();
+        for (let i = 0; i < 10; i++) playground.redraw();
+        return [(playground.strokes() - before) / 10, (performance.now() - began) / 10];""")
+    assert found[0] <= 11 * 15
+    print(f"10,000 requests, 11 lanes: {found[1]:.1f} ms a redraw, {found[0]:.0f} strokes")
+    page.shot("ten-thousand")
+    page.open("v=play&p=many&a=segments").seek(900)
+    assert page.text("verdict").startswith("Request ")
+    print("one algorithm: %.1f ms a redraw" % page.run(
+        "const began = performance.now(); for (let i = 0; i < 10; i++) playground.redraw(); "
+        "return (performance.now() - began) / 10"))
+
+
+def test_an_access_log_is_replayed(page, tmp_path):
+    log = tmp_path / "a-log-with-a-very-long-name-that-does-not-fit-on-a-phone-access.log"
+    lines = [LOG_LINE.format(f"192.0.2.{client}", second)
+             for second in range(0, 60, 4) for client in (1, 1, 2)]
+    log.write_text("\n".join([*lines, "no request", ""]), encoding="ascii")
+    page.open("v=play&a=sliding_log")
+    page.find("log").send_keys(str(log))
+    wait_until(lambda: page.text("log-note"), what="the log")
+    assert page.text("log-note") == "45 requests, 1 lines ignored."
+    clients = page.run("return [...document.getElementById('client').options].map((one) => one.text)")
+    assert clients == ["all together (45)", "192.0.2.1 (30)", "192.0.2.2 (15)"]
+    page.choose("client", "2")
+    page.seek(1000)
+    assert page.text("verdict").startswith("Request 15 of 15: denied")
+    # 13:55 +0200 is 11:55 UTC; the window begins at a whole minute.
+    assert page.run("return String(playground.state.origin)") == "1696938900000000000"
+    page.shot("log")
+    page.open(page.link().lstrip("#"))
+    assert page.text("verdict").startswith("Request 15 of 15: denied")
+    log.write_text("nothing\n", encoding="ascii")
+    page.find("log").send_keys(str(log))  # the same file again
+    wait_until(lambda: "no line is a request" in page.text("log-note"), what="the refusal")
+
+
+def test_a_link_holds_the_whole_page(page):
+    page.open("v=play&a=two_counters&n=3&w=6000000000")
+    for _ in range(4):
+        page.press("tap")
+    page.press("run")
+    page.choose("speed", "4")
+    page.run("document.querySelector('#tab-break').click()")
+    state = ("return JSON.stringify([playground.state, document.getElementById('verdict').textContent, "
+             "document.getElementById('goal-found').textContent], (_, v) => typeof v === 'bigint' ? `${v}` : v)")
+    page.run("playground.redraw()")
+    before, link = page.run(state), page.link()
+    page.open(link.lstrip("#"), anew=True)
+    page.run("playground.redraw()")
+    assert page.run(state) == before
+    # What no page has written does no harm.
+    for bad in ("v=nothing&a=__proto__&n=0&w=1&t=zzzzzzzzzzzzzzzz&q=!!&z=99999", "q=zzzzzzzzzzzz~99999", "%%%",
+                "v=play&w=1000000001&a=segments"):
+        page.open(bad)
+        page.run("playground.redraw()")
+    assert "segments" in page.text("problem")
+
+
+def test_the_chooser_ends_in_valid_rules(page, tmp_path):
+    page.open("v=choose")
+    page.shot("choose")
+    found = page.run("""
+        const answers = [[0, 1, 2], [0, 1, 2, 3], [0, 1], [0, 1, 2], [0, 1]], texts = new Map();
+        const walk = (chosen) => {
+          if (chosen.length === 5) {
+            chosen.forEach((answer, i) => document.querySelector(
+              `input[name=question-${i}][value="${answer}"]`).click());
+            texts.set(document.getElementById("answer-yaml").textContent,
+                      document.getElementById("answer-title").textContent);
+          } else for (const answer of answers[chosen.length]) walk([...chosen, answer]);
+        };
+        walk([]);
+        return [...texts];""")
+    # Where a log is needed is a small limit; a key for each; and so on: all ends of the questions.
+    assert len({title for _, title in found}) == 8 and len(found) == 40
+    names = []
+    for i, (text, _) in enumerate(found):
+        file = tmp_path / f"rules-{i}.yaml"
+        file.write_text(text, encoding="ascii")
+        names.append(file)
+    for file in names:
+        done = run_weir("validate", file)
+        assert done.returncode == 0, (file.read_text(encoding="ascii"), done.stderr)
+    page.press("try")
+    assert page.find("tab-play").get_attribute("aria-selected") == "true"
+
+
+def test_the_keyboard_is_enough(page):
+    page.open("v=play&a=fixed_window")
+    body = page.browser.find_element("tag name", "body")
+    body.send_keys("     ")
+    assert page.text("verdict").startswith("Request 5 of 5: passes")
+    body.send_keys("p")
+    page.run("playground.redraw()")
+    body.send_keys("\ue012")  # arrow left
+    assert page.text("verdict").startswith("Request ")
+    tab = page.find("tab-play")
+    tab.send_keys("\ue014")  # arrow right: the next tab, and its view
+    assert page.find("compare").is_displayed()
+    assert page.run("return document.activeElement.id") == "tab-compare"
+    # Every control has a name, and a focus that shows.
+    page.open("v=play")
+    nameless = page.run("""
+        return [...document.querySelectorAll("button, input, select, canvas, [role=tab]")].filter((one) =>
+          one.offsetParent && !(one.textContent.trim() || one.getAttribute("aria-label")
+          || one.getAttribute("aria-labelledby") || one.labels?.length)).map((one) => one.outerHTML)""")
+    assert nameless == []
+
+
+CONTRAST = """
+const light = (colour) => {
+  const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16) / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const style = getComputedStyle(document.documentElement);
+const of = (name) => light(style.getPropertyValue(`--${name}`).trim());
+return arguments[0].map(([ink, paper]) => {
+  const [a, b] = [of(ink), of(paper)].sort((x, y) => y - x);
+  return [ink, paper, (a + 0.05) / (b + 0.05)];
+});
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_page_fits_a_phone_in_light_and_dark(page, dark):
+    set_screen(page.browser, 390, 844, dark, reduced_motion=True)
+    name = "dark" if dark else "light"
+    for view, state in itertools.product(("play", "compare", "break", "choose"), ("a=gcra&p=storm",)):
+        page.open(f"v={view}&{state}").seek(500)
+        width = page.run("return document.documentElement.scrollWidth")
+        assert width == 390, view
+        page.shot(f"phone-{view}-{name}")
+    small = page.open("v=play").run("""
+        return [...document.querySelectorAll("button, select, .chips label")].filter((one) =>
+          one.offsetParent && one.getBoundingClientRect().height < 36).map((one) => one.outerHTML)""")
+    assert small == []
+    texts = [(ink, paper) for ink in ("ink", "muted", "accent", "good", "bad", "warn")
+             for paper in ("paper", "panel", "tint")] + [("on-accent", "accent"), ("ink", "water")]
+    poor = [found for found in page.run(CONTRAST, texts) if found[2] < 4.5]
+    assert poor == []
+
+
+def test_the_sources_name_no_other_site():
+    for path in Path(FILES).glob("*.*"):
+        if path.suffix in (".html", ".css", ".js"):
+            text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+            assert not re.search(r"https?://|//cdn|@import", text), path.name
