@@ -32,6 +32,13 @@ DIALECTS = {
 }
 
 
+class Listener(http.server.ThreadingHTTPServer):
+    """With the default of 5, connections that come together are dropped, and tried again by the kernel
+    after a second."""
+
+    request_queue_size = 128
+
+
 class Server:
     """Counts in windows; `arrivals` are (time, admitted)."""
 
@@ -60,8 +67,7 @@ class Server:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.request_queue_size = 128
+        self.server = Listener(("127.0.0.1", 0), Handler)
         self.port = self.server.server_address[1]
 
     def __enter__(self):

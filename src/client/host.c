@@ -91,13 +91,17 @@ static void learn_policies(struct weir_host *host, const struct weir_host_result
     }
 }
 
-/* Whether a policy says that nothing is left, and until when. */
+/* Whether a policy says that nothing is left, and until when. Where it does not state its window, a
+ * wait that was rounded up to the unit says too little: it may be a window or a moment. */
 static bool explained(const struct weir_advice *advice)
 {
-    for (uint32_t i = 0; advice && i < advice->count; i++)
-        if (advice->policies[i].remaining == 0 &&
-            advice->policies[i].reset_ns != WEIR_ADVICE_UNKNOWN)
+    for (uint32_t i = 0; advice && i < advice->count; i++) {
+        const struct weir_advice_policy *policy = &advice->policies[i];
+        bool says =
+            policy->window_ns != WEIR_ADVICE_UNKNOWN || policy->reset_ns > policy->granule_ns;
+        if (policy->remaining == 0 && policy->reset_ns != WEIR_ADVICE_UNKNOWN && says)
             return true;
+    }
     return false;
 }
 

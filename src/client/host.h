@@ -8,7 +8,8 @@
  * back together. While refusals go on, weir_host_probing asks for one request at a time.
  *
  * A 429 with a policy that has nothing left is explained: the learned rate does not count it,
- * unless it is the second in a row, for then what the server tells is wrong.
+ * unless it is the second in a row, for then what the server tells is wrong. Where no window is
+ * stated, a wait that was rounded up to one unit explains nothing.
  *
  * The budget of retries counts answers 500, 502, 503, 504 and broken connections as failures. A 429
  * takes nothing from it: the pause and the pace bound what follows, whatever is retried.

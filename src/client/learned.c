@@ -6,6 +6,7 @@
 #define DECREASE 0.07
 #define DECREASE_AGAIN 0.4
 #define MEASURED_LEAST 10             /* requests that make a measurement */
+#define EARLY 4                       /* measurements that may be far too low */
 #define LONG_NS UINT64_C(10000000000) /* or so long a time, with any */
 #define FAR_LOWER 0.7                 /* than the rate that was refused */
 /* The shortest time over which what was admitted is taken for a rate. */
@@ -33,6 +34,7 @@ uint64_t weir_learned_when(struct weir_learned *learned, uint64_t now_ns)
     if (learned->rate > 0 && now_ns > learned->decreased_ns + WEIR_LEARNED_FORGET_NS) {
         learned->rate = learned->ceiling = 0;
         learned->next_ns = 0;
+        learned->measurements = 0;
     }
     return learned->rate > 0 ? learned->next_ns : 0;
 }
@@ -119,7 +121,9 @@ void weir_learned_refused(struct weir_learned *learned, uint64_t sent_ns, uint64
             set_rate(learned, measured(learned->admitted, learned->began_ns, now_ns), DECREASE,
                      true, now_ns);
     } else if (first && many && lately < learned->rate * FAR_LOWER) {
-        set_rate(learned, lately, DECREASE, false, now_ns);
+        bool early = learned->measurements < EARLY;
+        learned->measurements += early;
+        set_rate(learned, lately, DECREASE, early, now_ns);
     } else {
         set_rate(learned, learned->rate, settled ? DECREASE : DECREASE_AGAIN, false, now_ns);
     }

@@ -17,12 +17,14 @@
  * makes too high. So what was admitted from one refusal to the next, pauses included, divided by
  * that time, takes its place where it is far lower; and after a storm (WEIR_LEARNED_STORM refusals
  * in a row, such as at the end of a long window) what was admitted from one recovery to the next.
+ * The first measurements contain long waits, so the rate grows quickly after them, and slowly after
+ * later ones.
  *
  * Of refusals in a row only the first lowers the rate: the others say that a window has not ended.
  * Refusals of requests that were sent before the last decrease say nothing new. The rate grows only
  * while it is in use, and is forgotten after an hour without a refusal.
  *
- * Memory: 96 bytes of plain data. Threads: one owner at a time. Time is an argument.
+ * Memory: 104 bytes of plain data. Threads: one owner at a time. Time is an argument.
  */
 #ifndef WEIR_CLIENT_LEARNED_H
 #define WEIR_CLIENT_LEARNED_H
@@ -50,10 +52,11 @@ struct weir_learned {
     uint64_t began_ns; /* the last recovery; 0: no request yet */
     uint64_t admitted; /* since then */
     uint64_t refused_ns,
-        admitted_since; /* the last refusal of another storm, or the first request */
-    uint32_t storm;     /* refusals in a row */
-    uint32_t guess;     /* the ceiling is a measurement */
-    uint32_t counted;   /* a refusal of this storm has lowered the rate */
+        admitted_since;    /* the last refusal of another storm, or the first request */
+    uint32_t storm;        /* refusals in a row */
+    uint32_t guess;        /* the ceiling is a measurement that may be far too low */
+    uint32_t measurements; /* that took the place of a rate; counted up to the last early one */
+    uint32_t counted;      /* a refusal of this storm has lowered the rate */
 };
 
 bool weir_learned_valid(const struct weir_learned *learned, uint64_t now_ns);

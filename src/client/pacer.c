@@ -23,7 +23,8 @@ bool weir_pace_valid(const struct weir_pace *pace, uint64_t now_ns)
     return pace->limit <= WEIR_ADVICE_UNITS_MAX && pace->window_ns <= WEIR_INSTANT_HORIZON_NS &&
            pace->reset_lo_ns <= pace->reset_hi_ns && pace->reset_hi_ns <= most &&
            pace->newest_hi_ns <= most && pace->margin_ns <= WEIR_PACE_MARGIN_NS &&
-           pace->next_ns <= most && pace->seen_ns <= now_ns && pace->share_milli <= 1000 &&
+           pace->next_ns <= most && pace->longest_ns <= WEIR_INSTANT_HORIZON_NS &&
+           pace->seen_ns <= now_ns && pace->share_milli <= 1000 &&
            memchr(pace->name, '\0', sizeof pace->name) &&
            (pace->left == WEIR_PACE_LEFT_UNKNOWN ||
             (pace->left <= (int64_t)WEIR_ADVICE_UNITS_MAX &&
@@ -44,19 +45,28 @@ static uint64_t nominal(const struct weir_pace *pace)
     return pace->window_ns / pace->limit / 100 * MARGIN_PERCENT * 1000 / share(pace);
 }
 
+/* Where the window is not known, it is at least as long as the longest wait for a reset that was
+ * stated. */
+static uint64_t at_least(const struct weir_pace *pace)
+{
+    if (pace->limit == 0)
+        return 0;
+    return pace->longest_ns / pace->limit / 100 * MARGIN_PERCENT * 1000 / share(pace);
+}
+
 uint64_t weir_pace_interval(const struct weir_pace *pace, uint64_t now_ns)
 {
-    uint64_t own = nominal(pace), slow, fast;
+    uint64_t own = nominal(pace), slow, fast, least = own > 0 ? 0 : at_least(pace);
 
     if (pace->left == WEIR_PACE_LEFT_UNKNOWN || pace->left <= 0 || pace->reset_hi_ns <= now_ns)
-        return own;
+        return own + least;
     /* One more, so that the last one does not come when the window ends. */
     uint64_t left = (uint64_t)pace->left * share(pace) / 1000 + 1;
     uint64_t hi = own > 0 && pace->newest_hi_ns > now_ns ? pace->newest_hi_ns : pace->reset_hi_ns;
     slow = (hi - now_ns) / left;
     fast = pace->reset_lo_ns > now_ns ? (pace->reset_lo_ns - now_ns) / left : 0;
     if (own == 0)
-        return fast / 2 + slow / 2;
+        return fast / 2 + slow / 2 > least ? fast / 2 + slow / 2 : least;
     /* A little faster is not worth the risk: the reset may be one that moves. */
     return own < fast ? fast : own / 4 * 3 > slow && !pace->moving ? slow : own;
 }
@@ -172,6 +182,8 @@ void weir_pace_learn(struct weir_pace *pace, const struct weir_advice_policy *st
         uint64_t hi = sent_ns + stated->reset_ns;
         uint64_t lo = hi > stated->granule_ns ? hi - stated->granule_ns : 0;
         lo = lo < sent_ns ? sent_ns : lo;
+        if (lo - sent_ns > pace->longest_ns)
+            pace->longest_ns = lo - sent_ns;
         /* The count begins anew: the two resets are a window apart. */
         if (renewed && pace->reset_hi_ns > 0 && hi > pace->reset_hi_ns + stated->granule_ns &&
             stated->reset_ns + stated->granule_ns >= hi - pace->reset_hi_ns &&

@@ -7,10 +7,13 @@
  *     clamp(window / limit * 1.02, lo / (r + 1), hi / (r + 1))
  *
  * the policy's own pace with a margin of 2 %, unless it would leave units unused or use them up
- * before the reset. Where the window is not known, the middle of the two bounds. With nothing
- * left, the next request waits for `hi`; but one that keeps to the policy's own pace waits only for
- * `lo`, since that pace is right for any algorithm, and many servers round a wait of milliseconds
- * up to a second. The length of an unstated window is inferred from when the count begins again.
+ * before the reset. Where the window is not known, the middle of the two bounds, but never less
+ * than longest / limit * 1.02: the window is at least as long as the longest wait for a reset that
+ * was stated. Else a reset that the client waits for to the moment would be followed by a burst.
+ * With nothing left, the next request waits for `hi`; but one that keeps to the policy's own pace
+ * waits only for `lo`, since that pace is right for any algorithm, and many servers round a wait of
+ * milliseconds up to a second. The length of an unstated window is inferred from when the count
+ * begins again.
  *
  * Answers of one window narrow lo and hi. But where a server's "reset" moves with each request (a
  * bucket's time to the next unit, or until it is full), a narrowed hi would be too early, so only
@@ -26,7 +29,7 @@
  *
  * A late timer may be made up for by at most WEIR_PACE_SLACK_NS and 5 % of the window.
  *
- * Memory: 144 bytes, plain data that may be in a shared file; weir_pace_valid says whether it can
+ * Memory: 152 bytes, plain data that may be in a shared file; weir_pace_valid says whether it can
  * be used. Threads: one owner at a time. Time is an argument, in nanoseconds.
  */
 #ifndef WEIR_CLIENT_PACER_H
@@ -50,6 +53,7 @@ struct weir_pace {
     uint64_t reset_lo_ns, reset_hi_ns; /* 0: not known */
     uint64_t newest_hi_ns;             /* by the newest answer alone */
     uint64_t margin_ns;                /* behind reset_hi_ns */
+    uint64_t longest_ns;               /* of the times to a reset that were stated */
     uint64_t next_ns;                  /* the pace allows a request from then on */
     uint64_t number;                   /* of the request that the newest answer was for */
     uint64_t seen_ns;                  /* when an answer last stated this policy */

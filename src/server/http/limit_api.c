@@ -164,7 +164,7 @@ static int name_alone(const struct reading *reading)
 static int limit_read(const struct reading *reading)
 {
     const struct weir_limit_json *json = &reading->http->given.limits[reading->number];
-    const struct weir_limit *limit;
+    const struct weir_limit *limit = NULL;
     struct weir_limit_spec spec;
     struct weir_reason reason = {{0}};
     enum weir_limit_field field;

@@ -23,13 +23,25 @@
 
 /* How a server counts, and what it says. */
 enum counting { FIXED, BUCKET, SLIDING, SPACING, STORM };
-enum telling { DRAFT, LEGACY, EPOCH, MILLISECONDS, KONG, NOTHING, LIES_HIGH, LIES_PAST, CLOCK_OFF };
+enum telling {
+    DRAFT,
+    LEGACY,
+    EPOCH,
+    MILLISECONDS,
+    KONG,
+    NOTHING,
+    LIES_HIGH,
+    LIES_PAST,
+    CLOCK_OFF,
+    RESET_AFTER
+};
 
 struct server {
     enum counting counting;
     enum telling telling;
     uint64_t limit, window_ns;
     bool retry_after;
+    uint64_t latency_ns; /* one way, and up to a fifth more; 0: 10 ms */
     /* What it counts. */
     uint64_t window, used; /* FIXED */
     double tokens;         /* BUCKET, SPACING */
@@ -157,6 +169,11 @@ static void tell(const struct server *server, uint64_t now, uint64_t remaining, 
         field(advice, "X-RateLimit-Reset", "%lld", (long long)wall_s - 5000);
         field(advice, "Retry-After", "Thu, 01 Jan 1998 00:00:00 GMT");
         break;
+    case RESET_AFTER:
+        field(advice, "X-RateLimit-Limit", "%llu", LLU(server->limit));
+        field(advice, "X-RateLimit-Remaining", "%llu", LLU(remaining));
+        field(advice, "X-RateLimit-Reset-After", "%.3f", (double)reset / 1e9);
+        break;
     case NOTHING:
     default:
         break;
@@ -204,16 +221,23 @@ struct client {
 
 static const struct weir_backoff_spec backoff = {WEIR_CLIENT_JITTER_FULL, 100 * MS, 20 * S};
 
-static void send_one(struct client *client, uint64_t now, uint64_t *dice)
+static uint64_t latency(const struct server *server, uint64_t *dice)
+{
+    uint64_t least = server->latency_ns > 0 ? server->latency_ns : 10 * MS;
+    return least + weir_dice_up_to(dice, least / 5);
+}
+
+static void send_one(struct client *client, const struct server *server, uint64_t now,
+                     uint64_t *dice)
 {
     for (int i = 0; i < FLIGHT_MAX; i++) {
         struct flight *flight = &client->flights[i];
         if (flight->sent_ns != 0)
             continue;
-        uint64_t there = 10 * MS + weir_dice_up_to(dice, 2 * MS);
+        uint64_t there = latency(server, dice);
         *flight = (struct flight){.sent_ns = now,
                                   .arrives_ns = now + there,
-                                  .ends_ns = now + there + 10 * MS + weir_dice_up_to(dice, 2 * MS)};
+                                  .ends_ns = now + there + latency(server, dice)};
         flight->number = weir_host_send(&client->host, now);
         weir_lane_send(&client->lane);
         client->left--;
@@ -257,8 +281,9 @@ static uint64_t step(struct client *client, struct server *server, uint64_t now,
         uint64_t when = weir_host_when(&client->host, UINT64_MAX, now);
         if (when > now)
             return when < next ? when : next;
-        send_one(client, now, dice);
-        next = next < now + 5 * MS ? next : now + 5 * MS;
+        send_one(client, server, now, dice);
+        uint64_t soon = now + (server->latency_ns > 0 ? server->latency_ns : 10 * MS) / 2;
+        next = next < soon ? next : soon;
     }
     return next;
 }
@@ -378,6 +403,41 @@ static void old_fields_without_a_window_do(void **state)
           1200);
 }
 
+/* Exact resets of windows whose length no field states, over a network of any speed. */
+static void exact_resets_without_a_window_do(void **state)
+{
+    static const enum counting countings[] = {FIXED, BUCKET, SLIDING};
+    static const uint64_t limits[][2] = {{50, S}, {100, 10 * S}, {60, 60 * S}};
+
+    for (size_t i = 0; i < 3; i++)
+        for (size_t j = 0; j < 3; j++)
+            for (unsigned fast = 0; fast < 2; fast++)
+                holds("reset after",
+                      (struct server){.counting = countings[i],
+                                      .telling = RESET_AFTER,
+                                      .limit = limits[j][0],
+                                      .window_ns = limits[j][1],
+                                      .latency_ns = fast ? MS / 5 : 2 * MS,
+                                      .warm_ns = 2 * S},
+                      limits[j][0] * 20);
+}
+
+/* In whole seconds a moment and a second are the same: the client stays below, but in peace. */
+static void resets_in_seconds_of_a_limit_of_one_second_cause_few_refusals(void **state)
+{
+    static const enum counting countings[] = {FIXED, BUCKET, SLIDING};
+
+    for (size_t i = 0; i < 3; i++)
+        takes("legacy 50/s",
+              (struct server){.counting = countings[i],
+                              .telling = LEGACY,
+                              .limit = 50,
+                              .window_ns = S,
+                              .latency_ns = MS / 5,
+                              .warm_ns = 5 * S},
+              2000, countings[i] == SLIDING ? 200 : 105);
+}
+
 static void a_limit_that_is_not_reported_is_learned(void **state)
 {
     static const enum telling tellings[] = {NOTHING, LIES_HIGH, LIES_PAST};
@@ -441,14 +501,14 @@ static void a_window_that_is_not_reported_is_learned(void **state)
                               .limit = limits[i][0],
                               .window_ns = limits[i][1],
                               .warm_ns = 60 * S},
-              limits[i][0] * 200, 130);
+              limits[i][0] * 200, 108);
 }
 
 static void fifty_clients_do_not_synchronise(void **state)
 {
-    static const enum telling tellings[] = {DRAFT, MILLISECONDS, LEGACY};
+    static const enum telling tellings[] = {DRAFT, MILLISECONDS, LEGACY, RESET_AFTER};
 
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         for (uint64_t seed = 1; seed <= 3; seed++) {
             struct server server = {.counting = FIXED,
                                     .telling = tellings[i],
@@ -507,6 +567,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(told_limits_are_used_up_and_kept),
         cmocka_unit_test(old_fields_without_a_window_do),
+        cmocka_unit_test(exact_resets_without_a_window_do),
+        cmocka_unit_test(resets_in_seconds_of_a_limit_of_one_second_cause_few_refusals),
         cmocka_unit_test(a_limit_that_is_not_reported_is_learned),
         cmocka_unit_test(a_window_that_is_not_reported_is_learned),
         cmocka_unit_test(fifty_clients_do_not_synchronise),
