@@ -9,6 +9,7 @@
  *   weir_check_full             one decision with everything that HTTP says of it: each limit, the
  *                               header fields and the body, as weir's own HTTP front writes them
  *   weir_settle, weir_report    the true cost, or the outcome, of a request that was reserved
+ *   weir_outcome                the outcome of any request, for penalties
  *   weir_cancel                 the request did not happen: what it took is given back
  *   weir_renew, weir_tend       leases that live as long as the process that holds them
  *
@@ -186,6 +187,14 @@ int weir_settle(struct weir *weir, const struct weir_reservation_token *reservat
  * remembered. Errors: as weir_settle; WEIR_ERR_RANGE (the status). */
 int weir_report(struct weir *weir, const struct weir_reservation_token *reservation,
                 unsigned status);
+
+/* Whether an outcome with this HTTP status is a strike of a penalty of the present rules
+ * (`outcomes`), so that requests that end with it are worth weir_outcome. */
+bool weir_rules_outcome(struct weir *weir, unsigned status);
+
+/* A request, given as in weir_check_full, ended with this HTTP status, 100 to 599: a strike of each
+ * penalty that has it in `outcomes`. Charges nothing. Errors: as weir_check_full. */
+int weir_outcome(struct weir *weir, const struct weir_call *call, unsigned status);
 
 /* The request did not happen: all that it has charged is given back, except its place in a queue
  * (`queue: true`) behind which another request has queued. Errors: as weir_settle. */

@@ -77,7 +77,8 @@ struct weir_options {
  * Errors: WEIR_ERR_RULES (reason: the first problem, as "file:line:column: message"),
  * WEIR_ERR_MEMORY, WEIR_ERR_FULL (more limits, or more processes on one state file, than the state
  * has room for), WEIR_ERR_UNSUPPORTED (the rules need what only `weir serve` can do: limits or
- * callers in Redis, limits that follow health, penalties, scores); of the state file
+ * callers in Redis, limits that follow health, scores; or penalties, where no `weir serve` with
+ * penalties runs on the state file); of the state file
  * WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED, WEIR_ERR_BUSY (see reason; also
  * where another process was stopped while it opened the file, after 5 s and a second for each 100
  * MB, or while it changed the list of limits). */

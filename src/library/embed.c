@@ -12,6 +12,7 @@
 #include "engine/lease_token.h"
 #include "engine/reservation.h"
 #include "library/library.h"
+#include "rules/charge/penalty.h"
 #include "wire/http/forwarded.h"
 #include "wire/http/ratelimit_headers.h"
 
@@ -377,6 +378,40 @@ int weir_report(struct weir *weir, const struct weir_reservation_token *reservat
     if (!library_is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
     return gives_back(weir, status) ? settle(weir, reservation, &how) : 0;
+}
+
+bool weir_rules_outcome(struct weir *weir, unsigned status)
+{
+    if (!library_is_ours(weir))
+        return false;
+    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
+    bool strikes = weir_rules_strikes(weir_engine_rules(lane->engine), status);
+    weir_engine_slots_leave(lane);
+    return strikes;
+}
+
+int weir_outcome(struct weir *weir, const struct weir_call *call, unsigned status)
+{
+    struct weir_request request;
+    if (status < WEIR_STATUS_MIN || status > WEIR_STATUS_MAX)
+        return WEIR_ERR_RANGE;
+    if (!library_is_ours(weir))
+        return WEIR_ERR_UNSUPPORTED;
+    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
+    library_renew_standing(lane);
+    int err = fill_request(weir, lane, call, &request);
+    if (err == 0) {
+        struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
+        err = weir_engine_apply_rules(lane->engine, decision, &request, NULL);
+        if (err == 0) {
+            decision->op = WEIR_OP_PEEK;
+            decide(weir, lane, decision);
+            (void)weir_engine_strike_outcome(lane->engine, decision, status);
+        }
+        weir_engine_release(lane->engine, decision);
+    }
+    weir_engine_slots_leave(lane);
+    return err;
 }
 
 /* Whether the request of this place is the last in its queue. */

@@ -94,6 +94,8 @@ static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
         .lease_owner =
             lanes->own_leases ? weir_table_lease_owner(weir_store_embedded_owner(lane->store)) : 0,
         .done = ignore_done,
+        .strike = weir_library_struck,
+        .strike_context = lanes->strikes,
         .clock = table_clock,
         .clock_context = lanes->table,
     };
@@ -121,6 +123,7 @@ int weir_engine_slots_open(struct weir_engine_slots *lanes,
     lanes->own_leases = options->own_leases;
     lanes->table = options->table;
     lanes->spare = options->spare;
+    lanes->strikes = options->strikes;
     lanes->rules = options->rules;
     lanes->lists = options->lists;
     int err = lane_open(lanes, &lanes->lanes[0]);

@@ -20,6 +20,7 @@
 #include "engine/engine.h"
 #include "library/attributes.h"
 #include "library/standing_reader.h"
+#include "library/strikes.h"
 #include "table/table.h"
 
 #define WEIR_LANES_MAX 64
@@ -42,16 +43,18 @@ struct weir_engine_slots {
     bool own_leases; /* leases end with the process */
     pthread_mutex_t opening;
     struct weir_table *table, *spare;
+    struct weir_library_strikes *strikes;
     struct weir_rules *rules;    /* under `opening`: what a new lane starts with, as the next one */
     struct weir_standing *lists; /* of these rules, see weir_standing_lists_open; or NULL */
 };
 
 struct weir_engine_slots_options {
-    struct weir_table *table, *spare; /* spare: the table's, or NULL */
-    struct weir_rules *rules;         /* prepared for the table; one reference is taken */
-    struct weir_standing *lists;      /* owned on success; NULL: none */
-    uint32_t count;                   /* the most lanes; 0: as many as the machine has processors */
-    bool own_leases;                  /* leases end with the process */
+    struct weir_table *table, *spare;     /* spare: the table's, or NULL */
+    struct weir_library_strikes *strikes; /* borrowed */
+    struct weir_rules *rules;             /* prepared for the table; one reference is taken */
+    struct weir_standing *lists;          /* owned on success; NULL: none */
+    uint32_t count;  /* the most lanes; 0: as many as the machine has processors */
+    bool own_leases; /* leases end with the process */
 };
 
 /* Opens the first lane, so that at least one is there. Errors: WEIR_ERR_MEMORY, WEIR_ERR_FULL (no

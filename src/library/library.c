@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "rules/charge/penalty.h"
 #include "rules/score/score.h"
 
 #define MARK_EVERY_NS UINT64_C(1000000) /* the mark's line is shared: raised once a millisecond */
@@ -71,8 +70,6 @@ static const char *find_unsupported(const struct weir_rules *rules)
         return "`identities`: callers in Redis";
     if (weir_rules_adaptive_count(rules) > 0)
         return "`adaptive`: limits that follow health";
-    if (weir_rules_penalty_count(rules) > 0)
-        return "`penalties`: moves of standing";
     if (weir_rules_score(rules))
         return "`score`: how clients behave";
     return NULL;

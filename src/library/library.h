@@ -9,6 +9,7 @@
 
 #include "library/attributes.h"
 #include "library/engine_slots.h"
+#include "library/strikes.h"
 #include "table/operate.h"
 
 struct weir {
@@ -16,6 +17,7 @@ struct weir {
     struct weir_table *table;
     struct weir_table *spare; /* see weir_table_open_spare; NULL: private memory */
     struct weir_attributes attributes;
+    struct weir_library_strikes strikes;
     char *rules_file;
     pthread_mutex_t reloading;
     struct weir_lease_owners owners;         /* that were alive when weir_tend last looked */

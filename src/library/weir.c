@@ -123,9 +123,16 @@ static int open_state(struct weir *weir, struct weir_rules *rules,
                       const struct weir_options *options, struct weir_reason *reason)
 {
     struct weir_standing *lists;
-    int err = open_table(weir, rules, options, reason);
+    const char *state_file =
+        options->state_file ? options->state_file : weir_rules_settings(rules)->state_file;
+    int err = weir_library_strikes_open(&weir->strikes, state_file);
     if (err < 0)
         return err;
+    err = weir_library_strikes_check(&weir->strikes, rules, reason);
+    if (err == 0)
+        err = open_table(weir, rules, options, reason);
+    if (err < 0)
+        goto close_strikes;
     err = prepare(rules, weir->table, reason);
     if (err == 0)
         err = try_standing(rules, reason);
@@ -140,6 +147,7 @@ static int open_state(struct weir *weir, struct weir_rules *rules,
     const struct weir_engine_slots_options lanes = {
         .table = weir->table,
         .spare = weir->spare,
+        .strikes = &weir->strikes,
         .rules = rules,
         .lists = lists,
         .count = options->threads,
@@ -157,6 +165,8 @@ close_lists:
 close_table:
     weir_table_close(weir->spare);
     weir_table_close(weir->table);
+close_strikes:
+    weir_library_strikes_close(&weir->strikes);
     return err;
 }
 
@@ -216,6 +226,7 @@ void weir_close(struct weir *weir)
     if (!weir || !library_is_ours(weir))
         return;
     weir_engine_slots_close(&weir->lanes);
+    weir_library_strikes_close(&weir->strikes);
     weir_table_close(weir->spare);
     weir_table_close(weir->table);
     munmap(weir->ours, weir->page_size);
@@ -237,6 +248,11 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
     struct weir_standing *lists;
     pthread_mutex_lock(&weir->reloading);
     int err = load(&rules, weir->rules_file, reason);
+    if (err == 0) {
+        err = weir_library_strikes_check(&weir->strikes, rules, reason);
+        if (err < 0)
+            weir_rules_unref(rules);
+    }
     if (err == 0) {
         before = weir_rules_ref(weir->lanes.rules); /* which only a reload changes */
         err = weir_attributes_add_rules(&weir->attributes, rules);

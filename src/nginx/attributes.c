@@ -138,3 +138,9 @@ ngx_int_t weir_ngx_attributes(ngx_http_request_t *r, struct weir_ngx_worker *wor
     *count = gathering.count;
     return NGX_OK;
 }
+
+const struct sockaddr *weir_ngx_client(const ngx_http_request_t *r)
+{
+    const struct sockaddr *address = r->connection->sockaddr;
+    return address->sa_family == AF_INET || address->sa_family == AF_INET6 ? address : NULL;
+}

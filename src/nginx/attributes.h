@@ -15,4 +15,7 @@
 ngx_int_t weir_ngx_attributes(ngx_http_request_t *r, struct weir_ngx_worker *worker,
                               struct weir_ngx_location *location, size_t *count);
 
+/* The address of the client, after realip; NULL: it comes over a Unix socket. */
+const struct sockaddr *weir_ngx_client(const ngx_http_request_t *r);
+
 #endif

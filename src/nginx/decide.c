@@ -96,12 +96,6 @@ static ngx_int_t read_cost(ngx_http_request_t *r, const struct weir_ngx_location
     return NGX_OK;
 }
 
-static const struct sockaddr *client_of(const ngx_http_request_t *r)
-{
-    const struct sockaddr *address = r->connection->sockaddr;
-    return address->sa_family == AF_INET || address->sa_family == AF_INET6 ? address : NULL;
-}
-
 static ngx_int_t ask(ngx_http_request_t *r, struct weir_ngx_request *request,
                      struct weir_ngx_location *location, int *err)
 {
@@ -109,7 +103,7 @@ static ngx_int_t ask(ngx_http_request_t *r, struct weir_ngx_request *request,
     bool settles = worker->refunds || location->settle;
     struct weir_call call = {
         .values = worker->values,
-        .client = client_of(r),
+        .client = weir_ngx_client(r),
         .untrusted = !location->trusted,
         .reserve_life_ns = SETTLE_LIFE_NS,
         .fields = worker->fields,
@@ -176,6 +170,7 @@ static ngx_int_t decide(ngx_http_request_t *r, struct weir_ngx_location *locatio
     struct weir_ngx_request *request = weir_ngx_request_add(r, worker);
     if (!request)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    request->location = location;
     request->dry_run = location->dry_run;
     if (!worker->weir)
         return give_up(request, conf);

@@ -2,6 +2,7 @@
 /* see request.h */
 #include "nginx/request.h"
 
+#include "nginx/attributes.h"
 #include "nginx/metrics.h"
 
 static struct weir_ngx_location *location_of(ngx_http_request_t *r)
@@ -59,6 +60,23 @@ static bool read_cost(ngx_http_request_t *r, const struct weir_ngx_location *loc
     return true;
 }
 
+/* A strike of penalties with this status in `outcomes`: of a request that weir let pass. */
+static void tell_outcome(ngx_http_request_t *r, const struct weir_ngx_request *request,
+                         ngx_uint_t status)
+{
+    struct weir_ngx_worker *worker = request->worker;
+    struct weir_call call = {.values = worker->values,
+                             .client = weir_ngx_client(r),
+                             .untrusted = !request->location->trusted,
+                             .cost = 1};
+    if (status < 100 || status > 599 || !request->decided || request->wait != WEIR_NGX_RUNS ||
+        (request->verdict == WEIR_NGX_DENIED && !request->dry_run) ||
+        (worker->outcomes[(status - 100) / 8] >> (status - 100) % 8 & 1) == 0)
+        return;
+    if (weir_ngx_attributes(r, worker, request->location, &call.count) == NGX_OK)
+        (void)!weir_outcome(worker->weir, &call, (unsigned)status);
+}
+
 ngx_int_t weir_ngx_request_log(ngx_http_request_t *r)
 {
     struct weir_ngx_request *request = r == r->main ? weir_ngx_request_of(r) : NULL;
@@ -66,9 +84,11 @@ ngx_int_t weir_ngx_request_log(ngx_http_request_t *r)
     if (!request)
         return NGX_OK;
     end_lease(request);
+    ngx_uint_t status = status_of(r);
+    if (request->worker->weir)
+        tell_outcome(r, request, status);
     if (!request->reservation || request->wait != WEIR_NGX_RUNS || !request->worker->weir)
         return NGX_OK;
-    ngx_uint_t status = status_of(r);
     int err = 0;
     if (read_cost(r, location_of(r), &cost))
         err = weir_settle(request->worker->weir, request->reservation, cost);

@@ -26,8 +26,9 @@ enum weir_ngx_wait { WEIR_NGX_RUNS, WEIR_NGX_QUEUES, WEIR_NGX_HELD };
 
 struct weir_ngx_request {
     struct weir_ngx_worker *worker;
-    uint8_t verdict; /* enum weir_ngx_verdict */
-    uint8_t wait;    /* enum weir_ngx_wait */
+    struct weir_ngx_location *location; /* where it was decided */
+    uint8_t verdict;                    /* enum weir_ngx_verdict */
+    uint8_t wait;                       /* enum weir_ngx_wait */
     bool dry_run, decided;
     uint16_t status; /* of a denial */
     ngx_str_t body, type;

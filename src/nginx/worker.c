@@ -110,6 +110,14 @@ static ngx_int_t find_attributes(struct weir_ngx_worker *worker)
     return NGX_OK;
 }
 
+static void find_outcomes(struct weir_ngx_worker *worker)
+{
+    ngx_memzero(worker->outcomes, sizeof worker->outcomes);
+    for (unsigned status = 100; status <= 599; status++)
+        if (weir_rules_outcome(worker->weir, status))
+            worker->outcomes[(status - 100) / 8] |= (uint8_t)(1u << (status - 100) % 8);
+}
+
 static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log, uint64_t patience_ns)
 {
     const struct weir_ngx_main *conf = worker->conf;
@@ -136,6 +144,7 @@ static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log, uint64_t 
         return;
     }
     worker->refunds = weir_rules_refund(worker->weir);
+    find_outcomes(worker);
     if (worker->told != 0)
         ngx_log_error(NGX_LOG_NOTICE, log, 0, "weir: the state can be used again");
     worker->told = 0;

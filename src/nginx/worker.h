@@ -33,6 +33,7 @@ struct weir_ngx_worker {
     const struct weir_ngx_main *conf;
     struct weir *weir;                /* NULL: the state cannot be used */
     bool refunds;                     /* some limit gives back by outcome */
+    uint8_t outcomes[64];             /* a bit for each status from 100 on that is a strike */
     int method, path, host, requests; /* handles; -1: the rules do not read it */
     struct weir_ngx_header *headers;  /* header_count of them */
     ngx_uint_t header_count;

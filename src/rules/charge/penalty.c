@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "core/siphash.h"
 #include "rules/compiled.h"
 
 uint32_t weir_rules_penalty_count(const struct weir_rules *rules)
@@ -51,6 +52,39 @@ bool weir_rules_penalty_outcome(const struct weir_rules *rules, uint32_t number,
 const struct weir_limit *weir_rules_penalty_limit(const struct weir_rules *rules, uint32_t number)
 {
     return rules->penalties[number].strikes.rates.limits;
+}
+
+bool weir_rules_strikes(const struct weir_rules *rules, unsigned status)
+{
+    for (uint32_t i = 0; i < rules->penalty_count; i++)
+        if (weir_rules_penalty_outcome(rules, i, status))
+            return true;
+    return false;
+}
+
+static void mix(uint64_t hash[2], const void *data, size_t size)
+{
+    const uint64_t key[2] = {hash[0], hash[1]};
+    weir_siphash128(key, data, size, hash);
+}
+
+/* Numbers one by one: structs have gaps. */
+uint64_t weir_penalty_print(const struct weir_penalty *penalty,
+                            const struct weir_standing_kind *kind, const struct weir_limit *limit)
+{
+    const struct weir_ladder *ladder = &penalty->ladder;
+    const uint64_t numbers[] = {kind->address,      kind->bits4,      kind->bits6,
+                                kind->secret,       limit->spec.rate, limit->spec.window_ns,
+                                ladder->forgive_ns, ladder->count,    penalty->while_suspended};
+    uint64_t hash[2] = {0, 0};
+    mix(hash, penalty->name.data, penalty->name.size);
+    mix(hash, kind->name.data, kind->name.size);
+    mix(hash, numbers, sizeof numbers);
+    for (uint8_t i = 0; i < ladder->count; i++) {
+        const uint64_t step[] = {ladder->steps[i].term_ns, ladder->steps[i].level};
+        mix(hash, step, sizeof step);
+    }
+    return hash[0];
 }
 
 bool weir_penalty_entry(const struct weir_penalty_term *term, uint64_t now_ns,

@@ -62,6 +62,14 @@ bool weir_penalty_entry(const struct weir_penalty_term *term, uint64_t now_ns,
 int weir_penalty_strictest(const struct weir_penalty_term *terms, uint32_t count, uint64_t now_ns,
                            struct weir_standing_entry *entry, uint64_t *due_ns);
 
+/* A hash of all that a penalty says: its name, its kind of values, the limit that counts its
+ * strikes, its ladder. Processes whose rules differ in that do not take each other's strikes. */
+uint64_t weir_penalty_print(const struct weir_penalty *penalty,
+                            const struct weir_standing_kind *kind, const struct weir_limit *limit);
+
+/* Whether an outcome with this status is a strike of any penalty. */
+bool weir_rules_strikes(const struct weir_rules *rules, unsigned status);
+
 /* The limit that counts the strikes of a penalty, as its states are called: "NAME~strikes". */
 const struct weir_limit *weir_rules_penalty_limit(const struct weir_rules *rules, uint32_t number);
 

@@ -16,6 +16,7 @@
 #include "server/daemon/worker.h"
 #include "server/envoy/shared.h"
 #include "server/penalties/penalties.h"
+#include "server/penalties/ring.h"
 #include "server/pressure/pressure.h"
 #include "server/resp/resp.h"
 #include "server/standing/service.h"
@@ -103,6 +104,7 @@ struct weir_daemon {
     struct weir_webhook *webhook;
     struct weir_standing_service *standing; /* NULL: the rules at start had no `standing` */
     struct weir_penalties *penalties;       /* NULL: standing has no history */
+    struct weir_penalties_ring ring;        /* of other processes; .penalties NULL: none */
     struct weir_warnings_sink warnings;
     struct weir_worker **workers;
     uv_thread_t *threads;

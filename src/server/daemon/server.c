@@ -541,6 +541,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0 && daemon->penalties)
         err = weir_penalties_join(daemon->penalties, daemon->admin->loop, NULL);
     if (err == 0)
+        err = weir_daemon_open_ring(daemon);
+    if (err == 0)
         err = open_workers(daemon, reason);
     if (err == 0)
         err = open_redis(daemon, reason);
@@ -561,6 +563,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     weir_daemon_envoy_close(daemon);
     weir_adhoc_limits_close(daemon->redis.limits);
 close_table:
+    weir_penalties_ring_close(&daemon->ring);
     weir_penalties_close(daemon->penalties);
     weir_standing_service_close(daemon->standing);
     weir_webhook_close(daemon->webhook);
@@ -585,6 +588,7 @@ static void daemon_close(struct weir_daemon *daemon)
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_close(daemon->workers[i]);
     weir_worker_close(daemon->admin);
+    weir_penalties_ring_close(&daemon->ring);
     weir_penalties_close(daemon->penalties);
     weir_standing_service_close(daemon->standing);
     weir_daemon_envoy_close(daemon);

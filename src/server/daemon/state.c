@@ -125,3 +125,16 @@ int weir_daemon_reopen_table(struct weir_daemon *daemon, struct weir_reason *rea
     daemon->table = next;
     return 0;
 }
+
+int weir_daemon_open_ring(struct weir_daemon *daemon)
+{
+    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
+    daemon->ring = (struct weir_penalties_ring){.ring = NULL};
+    if (!daemon->penalties || !settings->state_file || settings->store.redis.url)
+        return 0;
+    daemon->ring.penalties = daemon->penalties;
+    daemon->ring.standing = daemon->standing;
+    daemon->ring.rules = &daemon->rules;
+    daemon->ring.table = daemon->table;
+    return weir_penalties_ring_open(&daemon->ring, settings->state_file, daemon->admin->loop);
+}

@@ -18,6 +18,10 @@ int weir_daemon_reopen_table(struct weir_daemon *daemon, struct weir_reason *rea
 int weir_daemon_check_state(const struct weir_daemon *daemon, struct weir_rules *rules,
                             struct weir_reason *reason) __attribute__((warn_unused_result));
 
+/* Takes the strikes that other processes on the state file have for the penalties of this daemon,
+ * if there are both. Errors: as weir_penalties_ring_open. */
+int weir_daemon_open_ring(struct weir_daemon *daemon) __attribute__((warn_unused_result));
+
 /* Logs the limits for whose keys the table has little room, some of them by name. */
 void weir_daemon_log_few_keys(struct weir_daemon *daemon);
 

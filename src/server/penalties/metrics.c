@@ -57,4 +57,5 @@ void weir_metrics_of_penalties(struct weir_metrics *metrics)
     put_lost(metrics, "store", stats->lost);
     put_lost(metrics, "unkept", stats->unkept);
     put_lost(metrics, "map", stats->unplaced);
+    put_lost(metrics, "ring", weir_penalties_ring_lost(&metrics->daemon->ring));
 }

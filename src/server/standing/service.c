@@ -17,7 +17,7 @@
 
 /* --- Start and end ---------------------------------------------------------------------------- */
 
-static bool is_digest(struct weir_bytes text)
+bool weir_standing_value_hidden(struct weir_bytes text)
 {
     if (text.size != HIDDEN_SIZE + 64 || memcmp(text.data, HIDDEN, HIDDEN_SIZE) != 0)
         return false;
@@ -60,7 +60,7 @@ static int value_of(const struct weir_standing_service *service,
     memcpy(value->id, entry->id, sizeof value->id);
     if (!service->sharing || !service->sharing->foreign)
         return 0;
-    if (is_digest(entry->value))
+    if (weir_standing_value_hidden(entry->value))
         return WEIR_ERR_NOT_FOUND;
     weir_standing_id(service->map, entry->kind, entry->value, value->id);
     return 0;
@@ -278,7 +278,7 @@ int weir_standing_value_read(const struct weir_standing_service *service,
     }
     if (value->kind->address)
         return read_network(value, text, reason);
-    value->hidden = value->kind->secret && is_digest(text);
+    value->hidden = value->kind->secret && weir_standing_value_hidden(text);
     if (value->kind->secret && !value->hidden)
         hide(value, text);
     else

@@ -83,6 +83,9 @@ int weir_standing_value_read(const struct weir_standing_service *service,
                              struct weir_bytes text, struct weir_standing_value *value,
                              struct weir_reason *reason) __attribute__((warn_unused_result));
 
+/* Whether a text is that of a secret value: "sha256:" and 64 digits. */
+bool weir_standing_value_hidden(struct weir_bytes text);
+
 /* A value of a request: a network, or the id and the bytes of an exact one (`hidden`: of a secret
  * kind, given as "sha256:…"). False: it cannot be shown, as it has a NUL or more than
  * WEIR_LIST_VALUE_MAX bytes. Any thread. */

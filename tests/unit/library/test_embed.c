@@ -146,10 +146,9 @@ static void rules_that_need_a_server_are_refused_with_the_reason(void **state)
         {"store: { redis: 'redis://127.0.0.1:1', on_store_error: open }\n", "`store`"},
         {"identities: { redis: 'redis://127.0.0.1:1' }\nidentify: [header.x-api-key]\n",
          "`identities`"},
-        {"standing: { by: [client.ip/64], file: standing.db }\n"
-         "penalties: [ { name: p, for: [b], key: [client.ip/64], strikes: 2/h,"
-         " ladder: [suspend 1h] } ]\n",
-         "`penalties`"},
+        {"adaptive: { up: { algorithm: aimd, min: 2, max: 20, on: [5xx] } }\n"
+         "limits: [ { name: a, key: [], rate: 1/h, adaptive: up } ]\n",
+         "`adaptive`"},
         {"score: { key: [client.ip/64], signals: [ { name: s, when: { path: /a }, add: 30 } ],"
          " classes: { suspicious: 30 } }\n",
          "`score`"},
@@ -159,7 +158,8 @@ static void rules_that_need_a_server_are_refused_with_the_reason(void **state)
     struct weir_reason reason;
     char text[512];
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
-        snprintf(text, sizeof text, "%s%s", needs[i][0], limits);
+        snprintf(text, sizeof text, "%s%s", needs[i][0],
+                 strstr(needs[i][0], "limits:") ? "" : limits);
         write_rules(place, text);
         int err = weir_rules_check_file(place->rules, NULL, NULL, &reason);
         if (err != WEIR_ERR_UNSUPPORTED)

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strikes of penalties that this process finds: its engines count them in the state, as `weir
+ * serve` does, and what has to move a ladder or to prolong a step goes to that server through the
+ * ring beside the state file (standing/strike_ring.h).
+ *
+ * A strike that moves nothing only prolongs a step, so one a second for each value is enough.
+ *
+ * Memory: 2 KiB, and the ring's. Threads: internally locked; strikes are rare.
+ */
+#ifndef WEIR_LIBRARY_STRIKES_H
+#define WEIR_LIBRARY_STRIKES_H
+
+#include <pthread.h>
+
+#include "engine/engine.h"
+#include "standing/strike_ring.h"
+
+#define WEIR_STRIKES_SENT 256
+
+struct weir_library_strikes {
+    pthread_mutex_t lock;
+    char *state_file;                 /* owned; NULL: private memory */
+    struct weir_strike_ring *ring;    /* NULL: there is none, or not now */
+    uint64_t tried_ns;                /* when it was last looked for */
+    uint64_t sent[WEIR_STRIKES_SENT]; /* penalty and value, and the second of its last strike */
+};
+
+/* `state_file` is copied; NULL: private memory. Errors: WEIR_ERR_MEMORY. */
+int weir_library_strikes_open(struct weir_library_strikes *strikes, const char *state_file)
+    __attribute__((warn_unused_result));
+void weir_library_strikes_close(struct weir_library_strikes *strikes);
+
+/* Whether the penalties of these rules, if they have any, have a server that keeps them. Errors:
+ * WEIR_ERR_UNSUPPORTED (*reason says why), WEIR_ERR_MEMORY, WEIR_ERR_IO. */
+int weir_library_strikes_check(struct weir_library_strikes *strikes, const struct weir_rules *rules,
+                               struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* The engines' strike callback; `context` is a struct weir_library_strikes. */
+void weir_library_struck(void *context, const struct weir_struck *struck);
+
+#endif

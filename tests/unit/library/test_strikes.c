@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Penalties in a process of the library: refused without a server, counted in the state, and handed
+ * over through the ring. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include <weir/embed.h>
+
+#include "standing/standing.h"
+#include "standing/strike_ring.h"
+#include "temporary.h"
+
+static char folder[TEMPORARY_MAX], rules[TEMPORARY_MAX + 32], map_path[TEMPORARY_MAX + 32],
+    state_path[TEMPORARY_MAX + 32];
+static struct weir_full_answer answer;
+
+static int setup(void **state)
+{
+    temporary_folder(folder);
+    snprintf(rules, sizeof rules, "%s/rules.yaml", folder);
+    snprintf(map_path, sizeof map_path, "%s/standing.db.map", folder);
+    snprintf(state_path, sizeof state_path, "%s/state", folder);
+    FILE *file = fopen(rules, "w");
+    if (file == NULL)
+        return -1;
+    fprintf(file,
+            "state: { file: %s, size: 1MiB }\n"
+            "standing: { by: [client.ip, header.x-key], file: %s/standing.db }\n"
+            "limits:\n"
+            "- { name: none, match: { path: /none }, key: [client.ip], rate: 0/h }\n"
+            "penalties:\n"
+            "- { name: ip, key: client.ip, strikes: 2/h, ladder: [suspend 1h] }\n"
+            "- { name: key, key: header.x-key, strikes: 2/h, for: [none], outcomes: [401],\n"
+            "    ladder: [warn 1h] }\n",
+            state_path, folder);
+    return fclose(file);
+}
+
+static int teardown(void **state)
+{
+    temporary_remove(folder);
+    return 0;
+}
+
+static struct weir_standing *create_map(void)
+{
+    const struct weir_standing_options options = {.path = map_path, .entries_max = 1000};
+    struct weir_standing *map;
+    struct weir_reason reason;
+    assert_int_equal(weir_standing_create(&map, &options, &reason), 0);
+    return map;
+}
+
+static uint64_t boot_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static struct weir_strike_ring *keep(void)
+{
+    struct weir_strike_ring *ring;
+    struct weir_reason reason;
+    assert_int_equal(weir_strike_ring_keep(&ring, state_path, &reason), 0);
+    assert_int_equal(weir_strike_ring_beat(ring, boot_ns()), 0);
+    return ring;
+}
+
+struct taken {
+    unsigned count, moves;
+    struct weir_ring_strike last;
+};
+
+static void take(void *context, const struct weir_ring_strike *strike)
+{
+    struct taken *taken = context;
+    taken->count++;
+    taken->moves += strike->moves;
+    taken->last = *strike;
+}
+
+static struct taken taken_from(struct weir_strike_ring *ring)
+{
+    struct taken taken = {.count = 0};
+    assert_int_equal(weir_strike_ring_poll(ring, boot_ns(), take, &taken), 0);
+    return taken;
+}
+
+static struct weir *open_weir(void)
+{
+    struct weir *weir;
+    struct weir_reason reason;
+    if (weir_open(&weir, rules, NULL, &reason) < 0)
+        fail_msg("%s", reason.text);
+    return weir;
+}
+
+static void ask(struct weir *weir, const char *path, const char *key, unsigned outcome)
+{
+    const struct weir_value values[] = {
+        {weir_attribute(weir, "path"), path, strlen(path)},
+        {weir_attribute(weir, "client.ip"), key ? NULL : "192.0.2.9", key ? 0 : 9},
+        {weir_attribute(weir, "header.x-key"), key, key ? strlen(key) : 0},
+    };
+    const struct weir_call call = {.values = values, .count = 3, .cost = 1};
+    if (outcome > 0)
+        assert_int_equal(weir_outcome(weir, &call, outcome), 0);
+    else
+        assert_int_equal(weir_check_full(weir, &call, &answer), 0);
+}
+
+static void penalties_need_a_server_on_the_state_file(void **state)
+{
+    struct weir *weir;
+    struct weir_reason reason;
+    assert_int_equal(weir_rules_check_file(rules, NULL, NULL, &reason), 0);
+    assert_int_equal(weir_open(&weir, rules, NULL, &reason), WEIR_ERR_UNSUPPORTED);
+    assert_non_null(strstr(reason.text, "no `weir serve`"));
+    assert_non_null(strstr(reason.text, state_path));
+    struct weir_strike_ring *ring = keep();
+    weir = open_weir();
+    weir_strike_ring_close(ring);
+    assert_int_equal(weir_reload(weir, &reason), WEIR_ERR_UNSUPPORTED);
+    ask(weir, "/a", NULL, 0); /* it continues */
+    assert_true(answer.summary.allowed);
+    weir_close(weir);
+}
+
+static void a_move_goes_to_the_server(void **state)
+{
+    struct weir_standing *map = create_map();
+    struct weir_strike_ring *ring = keep();
+    struct weir *weir = open_weir();
+    for (int i = 0; i < 2; i++)
+        ask(weir, "/none", NULL, 0);
+    struct taken taken = taken_from(ring);
+    assert_int_equal(taken.moves, 0);
+    assert_true(taken.count >= 1); /* one a second */
+    ask(weir, "/none", NULL, 0);
+    taken = taken_from(ring);
+    assert_int_equal(taken.moves, 1);
+    assert_int_equal(taken.last.network.address.family, 4);
+    assert_int_equal(taken.last.network.bits, 32);
+    assert_memory_equal(taken.last.network.address.bytes, "\xc0\0\2\x09", 4);
+    weir_close(weir);
+    weir_strike_ring_close(ring);
+    weir_standing_close(map);
+}
+
+static void strikes_of_two_processes_are_one_count(void **state)
+{
+    struct weir_standing *map = create_map();
+    struct weir_strike_ring *ring = keep();
+    struct weir *one = open_weir(), *other = open_weir();
+    ask(one, "/none", NULL, 0);
+    ask(other, "/none", NULL, 0);
+    assert_int_equal(taken_from(ring).moves, 0);
+    ask(one, "/none", NULL, 0);
+    assert_int_equal(taken_from(ring).moves, 1);
+    weir_close(one);
+    weir_close(other);
+    weir_strike_ring_close(ring);
+    weir_standing_close(map);
+}
+
+static void outcomes_are_strikes_of_the_penalties_that_name_them(void **state)
+{
+    struct weir_standing *map = create_map();
+    struct weir_strike_ring *ring = keep();
+    struct weir *weir = open_weir();
+    assert_true(weir_rules_outcome(weir, 401));
+    assert_false(weir_rules_outcome(weir, 403));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(taken_from(ring).moves, 0);
+        ask(weir, "/a", "secret", 403);
+        ask(weir, "/a", "secret", 401);
+    }
+    struct taken taken = taken_from(ring);
+    assert_int_equal(taken.moves, 1);
+    uint64_t id[2];
+    weir_standing_id(map, (struct weir_bytes){"header.x-key", 12}, (struct weir_bytes){"secret", 6},
+                     id);
+    assert_memory_equal(taken.last.id, id, sizeof id);
+    taken.last.text[taken.last.size] = '\0';
+    assert_string_equal(taken.last.text,
+                        "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25"
+                        "fe97bf527a25b");
+    assert_int_equal(weir_outcome(weir, &(struct weir_call){.cost = 1}, 99), WEIR_ERR_RANGE);
+    weir_close(weir);
+    weir_strike_ring_close(ring);
+    weir_standing_close(map);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(penalties_need_a_server_on_the_state_file),
+        TEST(a_move_goes_to_the_server),
+        TEST(strikes_of_two_processes_are_one_count),
+        TEST(outcomes_are_strikes_of_the_penalties_that_name_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
