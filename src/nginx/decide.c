@@ -75,8 +75,8 @@ static ngx_int_t give_up(struct weir_ngx_request *request, const struct weir_ngx
 }
 
 /* What the request costs: 1 where the configuration says nothing, or no number. */
-static ngx_int_t read_cost(ngx_http_request_t *r, const struct weir_ngx_location *location,
-                           uint64_t *cost)
+static ngx_int_t read_cost(ngx_http_request_t *r, struct weir_ngx_worker *worker,
+                           const struct weir_ngx_location *location, uint64_t *cost)
 {
     ngx_str_t text;
     *cost = 1;
@@ -86,13 +86,7 @@ static ngx_int_t read_cost(ngx_http_request_t *r, const struct weir_ngx_location
         return NGX_ERROR;
     if (text.len == 0)
         return NGX_OK;
-    off_t number = ngx_atoof(text.data, text.len);
-    if (number == NGX_ERROR) {
-        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                      "weir_cost: \"%V\" is not a whole number; 1 counts", &text);
-    } else {
-        *cost = (uint64_t)number;
-    }
+    (void)weir_ngx_read_number(r, &worker->costs, "weir_cost", "1 counts", &text, cost);
     return NGX_OK;
 }
 
@@ -110,7 +104,7 @@ static ngx_int_t ask(ngx_http_request_t *r, struct weir_ngx_request *request,
         .body = worker->body,
     };
     if (weir_ngx_attributes(r, worker, location, &call.count) != NGX_OK ||
-        read_cost(r, location, &call.cost) != NGX_OK)
+        read_cost(r, worker, location, &call.cost) != NGX_OK)
         return NGX_ERROR;
     request->cost = call.cost;
     if (call.cost > 0)

@@ -120,6 +120,27 @@ static u_char *write_verdicts(const struct counters *counters, u_char *at)
                        counters->cancelled);
 }
 
+/* Two workers that meet a new limit at the same moment may give it two places: the second one is
+ * part of the first. */
+static bool is_repeat(const struct counters *counters, ngx_uint_t at)
+{
+    for (ngx_uint_t i = 0; i < at; i++)
+        if (counters->places[i].taken == 2 &&
+            ngx_strcmp(counters->places[i].name, counters->places[at].name) == 0)
+            return true;
+    return false;
+}
+
+static ngx_atomic_uint_t count_of(const struct counters *counters, ngx_uint_t at, ngx_uint_t result)
+{
+    ngx_atomic_uint_t count = counters->places[at].counts[result];
+    for (ngx_uint_t i = at + 1; i < PLACES; i++)
+        if (counters->places[i].taken == 2 &&
+            ngx_strcmp(counters->places[i].name, counters->places[at].name) == 0)
+            count += counters->places[i].counts[result];
+    return count;
+}
+
 /* At most `most` places: other workers add some while this one writes. */
 static u_char *write_limits(const struct counters *counters, size_t most, u_char *at)
 {
@@ -128,13 +149,13 @@ static u_char *write_limits(const struct counters *counters, size_t most, u_char
                          "# TYPE weir_decisions_total counter\n");
     for (ngx_uint_t i = 0; i < PLACES && most > 0; i++) {
         const struct place *place = &counters->places[i];
-        if (place->taken != 2)
+        if (place->taken != 2 || is_repeat(counters, i))
             continue;
         most--;
         for (ngx_uint_t k = 0; k < RESULTS; k++)
             at = ngx_sprintf(
                 at, "weir_decisions_total{front=\"nginx\",limit=\"%s\",result=\"%s\"} %uA\n",
-                place->name, names[k], place->counts[k]);
+                place->name, names[k], count_of(counters, i, k));
     }
     return at;
 }

@@ -103,6 +103,8 @@ static char *add_attribute(ngx_conf_t *cf, ngx_command_t *command, void *conf)
 static char *set_status(ngx_conf_t *cf, ngx_command_t *command, void *conf)
 {
     ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    if (core->handler == weir_ngx_status)
+        return (char *)(uintptr_t) "is duplicate";
     core->handler = weir_ngx_status;
     return NGX_CONF_OK;
 }

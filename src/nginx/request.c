@@ -43,21 +43,15 @@ static ngx_uint_t status_of(const ngx_http_request_t *r)
 }
 
 /* The true cost, by `weir_settle`; false: it says none. */
-static bool read_cost(ngx_http_request_t *r, const struct weir_ngx_location *location,
-                      uint64_t *cost)
+static bool read_cost(ngx_http_request_t *r, struct weir_ngx_worker *worker,
+                      const struct weir_ngx_location *location, uint64_t *cost)
 {
     ngx_str_t text;
     if (!location->settle || ngx_http_complex_value(r, location->settle, &text) != NGX_OK ||
         text.len == 0)
         return false;
-    off_t number = ngx_atoof(text.data, text.len);
-    if (number == NGX_ERROR) {
-        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                      "weir_settle: \"%V\" is not a whole number; the charge stays", &text);
-        return false;
-    }
-    *cost = (uint64_t)number;
-    return true;
+    return weir_ngx_read_number(r, &worker->settlements, "weir_settle", "the charge stays", &text,
+                                cost) == NGX_OK;
 }
 
 /* A strike of penalties with this status in `outcomes`: of a request that weir let pass. */
@@ -90,7 +84,7 @@ ngx_int_t weir_ngx_request_log(ngx_http_request_t *r)
     if (!request->reservation || request->wait != WEIR_NGX_RUNS || !request->worker->weir)
         return NGX_OK;
     int err = 0;
-    if (read_cost(r, location_of(r), &cost))
+    if (read_cost(r, request->worker, location_of(r), &cost))
         err = weir_settle(request->worker->weir, request->reservation, cost);
     else if (request->worker->refunds && status >= 100 && status <= 599)
         err = weir_report(request->worker->weir, request->reservation, (unsigned)status);

@@ -79,6 +79,27 @@ void weir_ngx_worker_tell(struct weir_ngx_worker *worker, ngx_log_t *log, const 
                                                           : "are answered with 503");
 }
 
+ngx_int_t weir_ngx_read_number(ngx_http_request_t *r, struct weir_ngx_unread *unread,
+                               const char *directive, const char *what, const ngx_str_t *text,
+                               uint64_t *number)
+{
+    off_t read = ngx_atoof(text->data, text->len);
+    if (read != NGX_ERROR) {
+        *number = (uint64_t)read;
+        return NGX_OK;
+    }
+    time_t now = ngx_time();
+    unread->since++;
+    if (unread->told == 0 || now - unread->told >= TELL_EVERY_S) {
+        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                      "%s: \"%V\" is not a whole number; %s (%ui such values since the last line)",
+                      directive, text, what, unread->since);
+        unread->told = now;
+        unread->since = 0;
+    }
+    return NGX_DECLINED;
+}
+
 /* Which values the rules read. */
 static ngx_int_t find_attributes(struct weir_ngx_worker *worker)
 {

@@ -29,6 +29,13 @@ struct weir_ngx_header {
 /* Denials that a worker holds back at the same time (`tarpit`); more are sent at once. */
 #define WEIR_NGX_HELD_MAX 1000
 
+/* Values of a directive that are no numbers. Clients may cause them, so they are logged once a
+ * minute. */
+struct weir_ngx_unread {
+    time_t told;      /* 0: never */
+    ngx_uint_t since; /* not logged since then */
+};
+
 struct weir_ngx_worker {
     const struct weir_ngx_main *conf;
     struct weir *weir;                /* NULL: the state cannot be used */
@@ -42,6 +49,7 @@ struct weir_ngx_worker {
     ngx_queue_t leases;      /* of struct weir_ngx_request */
     ngx_uint_t held;         /* denials */
     time_t told;             /* when the log last had an error */
+    struct weir_ngx_unread costs, settlements;
     struct weir_value values[WEIR_NGX_VALUES_MAX];
     struct weir_full_answer answer; /* of the request at hand */
     char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
@@ -63,5 +71,10 @@ void weir_ngx_worker_renews(struct weir_ngx_worker *worker, ngx_msec_t life_ms);
 
 /* Logs an error, at most once a minute. */
 void weir_ngx_worker_tell(struct weir_ngx_worker *worker, ngx_log_t *log, const char *what);
+
+/* Reads a whole number. NGX_DECLINED: it is none; the log says so, and `what` then holds. */
+ngx_int_t weir_ngx_read_number(ngx_http_request_t *r, struct weir_ngx_unread *unread,
+                               const char *directive, const char *what, const ngx_str_t *text,
+                               uint64_t *number);
 
 #endif

@@ -179,6 +179,16 @@ def test_a_cost_comes_from_a_variable(nginx):
     assert '"much" is not a whole number' in nginx.log()
 
 
+def test_a_cost_that_is_no_number_is_logged_once_a_minute(nginx):
+    with nginx.client() as client:
+        for _ in range(8):
+            reply = client.request("GET", "/costly?cost=many")
+            assert reply.status == 200
+        assert reply["X-RateLimit-Remaining"] == "2"
+    assert nginx.log().count("weir_cost:") == 1
+    assert 'weir_cost: "many" is not a whole number; 1 counts' in nginx.log()
+
+
 def test_no_request_passes_because_the_rules_cannot_read_it(tmp_path):
     rules = """version: 1
 limits: [ { name: all, key: [], rate: 9/30d, algorithm: token_bucket, cost: 3 } ]
@@ -333,34 +343,57 @@ limits: [ { name: users, key: [who], rate: 1/30d, algorithm: token_bucket } ]
         assert asked == [200, 200, 429]
 
 
+class Sockets(Handler):
+    def do_GET(self):
+        self.send_response(101)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.end_headers()
+        self.rfile.read(1)
+        self.close_connection = True
+
+
+UPGRADE = request_bytes("GET", "/ws", fields={"Upgrade": "websocket", "Connection": "Upgrade"})
+
+
+def websockets_to(app):
+    return f"""location = /ws {{
+        weir on; proxy_pass http://{app.address}; proxy_http_version 1.1;
+        proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection Upgrade;
+    }}"""
+
+
 def test_concurrency_leases_last_as_long_as_requests(tmp_path):
     rules = """version: 1
 limits: [ { name: open, match: { path: /ws }, key: [], algorithm: concurrency, limit: 1,
             life: 1h } ]
 """
 
-    class Sockets(Handler):
-        def do_GET(self):
-            self.send_response(101)
-            self.send_header("Upgrade", "websocket")
-            self.send_header("Connection", "Upgrade")
-            self.end_headers()
-            self.rfile.read(1)
-            self.close_connection = True
-
-    upgrade = request_bytes("GET", "/ws", fields={"Upgrade": "websocket", "Connection": "Upgrade"})
     with Application(Sockets) as app:
-        server = f"""location = /ws {{
-            weir on; proxy_pass http://{app.address}; proxy_http_version 1.1;
-            proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection Upgrade;
-        }}"""
-        with Nginx(tmp_path, rules, server) as nginx:
+        with Nginx(tmp_path, rules, websockets_to(app)) as nginx:
             with nginx.client() as first:
-                first.send(upgrade)
+                first.send(UPGRADE)
                 assert first.reply(head_only=True).status == 101
                 assert nginx.get("/ws").status == 429
-            wait_until(lambda: take(nginx, upgrade), what="the lease of the first")
+            wait_until(lambda: take(nginx, UPGRADE), what="the lease of the first")
             assert "exited on signal" not in nginx.log()
+
+
+def test_a_websocket_that_outlives_the_life_of_its_lease_keeps_it(tmp_path):
+    rules = """version: 1
+limits: [ { name: open, match: { path: /ws }, key: [], algorithm: concurrency, limit: 1,
+            life: 2s } ]
+"""
+    with Application(Sockets) as app, Nginx(tmp_path, rules, websockets_to(app)) as nginx:
+        with nginx.client() as first:
+            first.send(UPGRADE)
+            assert first.reply(head_only=True).status == 101
+            end = time.monotonic() + 5
+            while time.monotonic() < end:
+                assert nginx.get("/ws").status == 429
+            first.send(b"x")  # it is open still: the upstream ends it
+            assert first.closed()
+        wait_until(lambda: take(nginx, UPGRADE), what="the lease of the first")
 
 
 def test_a_lease_of_a_short_life_is_renewed_in_time(tmp_path):
@@ -436,7 +469,8 @@ def test_mistakes_are_named_with_file_line_and_column(tmp_path):
             ("size=4m", "size=4q", '"size=4q" is none of'),
             ("size=4m", "mode=0777", '"mode=0777" is none of'),
             (str(nginx.rules), "/nonexistent.yaml", "cannot read the file"),
-            ("weir on;", "weir on; weir_phase access;", 'invalid value "access"')):
+            ("weir on;", "weir on; weir_phase access;", 'invalid value "access"'),
+            ("weir on;", "weir_status; weir_status;", '"weir_status" directive is duplicate')):
         nginx.conf.write_text(text.replace(old, new), encoding="utf-8")
         done = nginx.test()
         assert done.returncode != 0 and complaint in done.stderr, (new, done.stderr)
