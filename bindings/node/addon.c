@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weir.node: libweir for JavaScript, as the class Weir. index.js is the module that programs see.
+ *
+ * Nothing here decides. Errors are thrown with the name of the enum weir_err as `code`, and its
+ * text or the reason as message. Context-aware: it has no variables, so each thread of Node
+ * (worker_threads) loads the addon for itself. What a thread has opened is closed when it is
+ * collected, or when the thread ends.
+ *
+ * Threads: an object belongs to the thread of Node that made it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+struct handle {
+    struct weir *weir; /* NULL: closed */
+    struct checker checker;
+    napi_ref numbers; /* keeps checker.numbers */
+};
+
+/* --- Between C and JavaScript ----------------------------------------------------------------- */
+
+static const char *name_of(int err)
+{
+    switch (err) {
+#define NAME(code, name, text)                                                                     \
+    case name:                                                                                     \
+        return #name;
+        WEIR_ERRORS(NAME)
+#undef NAME
+    }
+    return "WEIR_ERR_UNKNOWN";
+}
+
+static napi_value throw(napi_env env, int err, const char *reason)
+{
+    napi_throw_error(env, name_of(err), reason && *reason ? reason : weir_error_text(err));
+    return NULL;
+}
+
+static napi_value misused(napi_env env)
+{
+    napi_throw_type_error(env, NULL, "weir.node: use index.js");
+    return NULL;
+}
+
+/* The object that a method is called on, and its arguments; NULL: an exception is pending. The
+ * class' signature has checked `this`. */
+static struct handle *enter(napi_env env, napi_callback_info info, size_t count, napi_value *args)
+{
+    napi_value self;
+    void *handle = NULL;
+    size_t given = count;
+    if (napi_get_cb_info(env, info, &given, args, &self, NULL) != napi_ok ||
+        napi_unwrap(env, self, &handle) != napi_ok || !handle || given < count) {
+        misused(env);
+        return NULL;
+    }
+    struct handle *h = handle;
+    if (!h->weir) {
+        napi_throw_error(env, "WEIR_ERR_UNSUPPORTED", "weir is closed");
+        return NULL;
+    }
+    return h;
+}
+
+static napi_value number(napi_env env, double value)
+{
+    napi_value result = NULL;
+    napi_create_double(env, value, &result);
+    return result;
+}
+
+/* A string, or null as an empty text. False: it has no room, or is something else. */
+static bool text_of(napi_env env, napi_value value, char *text, size_t room)
+{
+    napi_valuetype type;
+    size_t size = 0;
+    text[0] = '\0';
+    if (napi_typeof(env, value, &type) != napi_ok)
+        return false;
+    if (type != napi_string)
+        return type == napi_null || type == napi_undefined;
+    return napi_get_value_string_utf8(env, value, NULL, 0, &size) == napi_ok && size < room &&
+           napi_get_value_string_utf8(env, value, text, room, &size) == napi_ok &&
+           strlen(text) == size;
+}
+
+/* --- Opening ---------------------------------------------------------------------------------- */
+
+static void close_handle(napi_env env, void *data, void *hint)
+{
+    struct handle *handle = data;
+    weir_close(handle->weir);
+    if (handle->numbers)
+        napi_delete_reference(env, handle->numbers);
+    free(handle->checker.bytes);
+    free(handle);
+}
+
+/* The array of numbers that both sides see, as the property `numbers`. */
+static bool share_numbers(napi_env env, napi_value self, struct handle *handle)
+{
+    napi_value buffer, array;
+    void *data;
+    return napi_create_arraybuffer(env, CHECK_NUMBERS * sizeof(double), &data, &buffer) ==
+               napi_ok &&
+           napi_create_typedarray(env, napi_float64_array, CHECK_NUMBERS, buffer, 0, &array) ==
+               napi_ok &&
+           napi_set_named_property(env, self, "numbers", array) == napi_ok &&
+           napi_create_reference(env, buffer, 1, &handle->numbers) == napi_ok &&
+           (handle->checker.numbers = data, true);
+}
+
+enum argument {
+    RULES,
+    STATE,
+    STATE_OWNER,
+    STATE_GROUP,
+    STATE_BYTES,
+    STATE_MODE,
+    STATE_PATIENCE_MS,
+    STATE_OPEN_PATIENCE_MS,
+    THREADS,
+    LEASES_END,
+    ARGUMENTS
+};
+
+#define PATH_ROOM 4096
+
+static bool number_of(napi_env env, napi_value value, uint64_t *result)
+{
+    double number;
+    if (napi_get_value_double(env, value, &number) != napi_ok || !(number >= 0))
+        return false;
+    *result = number < 0x1p63 ? (uint64_t)number : UINT64_MAX;
+    return true;
+}
+
+static uint64_t ns_of_ms(uint64_t ms)
+{
+    return ms > UINT64_MAX / 1000000 ? WEIR_NEVER : ms * 1000000;
+}
+
+static int open_weir(napi_env env, const napi_value *args, struct weir **weir,
+                     struct weir_reason *reason)
+{
+    char texts[STATE_GROUP + 1][PATH_ROOM];
+    uint64_t numbers[ARGUMENTS] = {0};
+    for (int i = RULES; i <= STATE_GROUP; i++)
+        if (!text_of(env, args[i], texts[i], PATH_ROOM))
+            return WEIR_ERR_TOO_LARGE;
+    for (int i = STATE_BYTES; i <= LEASES_END; i++)
+        if (!number_of(env, args[i], &numbers[i]))
+            return WEIR_ERR_RANGE;
+    const struct weir_options options = {
+        .state_file = texts[STATE][0] ? texts[STATE] : NULL,
+        .state_bytes = numbers[STATE_BYTES],
+        .state_patience_ns = ns_of_ms(numbers[STATE_PATIENCE_MS]),
+        .state_open_patience_ns = ns_of_ms(numbers[STATE_OPEN_PATIENCE_MS]),
+        .state_owner = texts[STATE_OWNER][0] ? texts[STATE_OWNER] : NULL,
+        .state_group = texts[STATE_GROUP][0] ? texts[STATE_GROUP] : NULL,
+        .state_mode = (unsigned)numbers[STATE_MODE],
+        .threads = (unsigned)numbers[THREADS],
+        .leases_end_with_process = numbers[LEASES_END] != 0,
+    };
+    return weir_open(weir, texts[RULES], &options, reason);
+}
+
+static napi_value construct(napi_env env, napi_callback_info info)
+{
+    napi_value self, args[ARGUMENTS];
+    size_t count = ARGUMENTS;
+    struct weir_reason reason = {""};
+    if (napi_get_cb_info(env, info, &count, args, &self, NULL) != napi_ok || count < ARGUMENTS)
+        return misused(env);
+    struct handle *handle = calloc(1, sizeof *handle);
+    if (!handle)
+        return throw(env, WEIR_ERR_MEMORY, NULL);
+    int err = open_weir(env, args, &handle->weir, &reason);
+    if (err == 0 && share_numbers(env, self, handle) &&
+        napi_wrap(env, self, handle, close_handle, NULL, NULL) == napi_ok)
+        return self;
+    close_handle(env, handle, NULL);
+    return throw(env, err < 0 ? err : WEIR_ERR_MEMORY, reason.text);
+}
+
+static napi_value close_method(napi_env env, napi_callback_info info)
+{
+    struct handle *handle = enter(env, info, 0, NULL);
+    if (handle) {
+        weir_close(handle->weir);
+        handle->weir = NULL;
+    }
+    return NULL;
+}
+
+static napi_value reload(napi_env env, napi_callback_info info)
+{
+    struct weir_reason reason;
+    struct handle *handle = enter(env, info, 0, NULL);
+    if (!handle)
+        return NULL;
+    int err = weir_reload(handle->weir, &reason);
+    return err < 0 ? throw(env, err, reason.text) : NULL;
+}
+
+/* --- Attributes ------------------------------------------------------------------------------- */
+
+static napi_value attribute(napi_env env, napi_callback_info info)
+{
+    char name[256];
+    napi_value args[1];
+    struct handle *handle = enter(env, info, 1, args);
+    if (!handle)
+        return NULL;
+    int err = text_of(env, args[0], name, sizeof name) ? weir_attribute(handle->weir, name)
+                                                       : WEIR_ERR_TOO_LARGE;
+    return err < 0 ? throw(env, err, NULL) : number(env, err);
+}
+
+/* [name, …] by handle; null: the present rules do not read it. */
+static napi_value attributes(napi_env env, napi_callback_info info)
+{
+    napi_value list, value;
+    const char *name;
+    struct handle *handle = enter(env, info, 0, NULL);
+    if (!handle || napi_create_array(env, &list) != napi_ok)
+        return NULL;
+    for (int i = 0; (name = weir_attribute_name(handle->weir, i)); i++) {
+        napi_status status = weir_attribute_read(handle->weir, i)
+                                 ? napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &value)
+                                 : napi_get_null(env, &value);
+        if (status != napi_ok || napi_set_element(env, list, (uint32_t)i, value) != napi_ok)
+            return NULL;
+    }
+    return list;
+}
+
+static napi_value refunds(napi_env env, napi_callback_info info)
+{
+    napi_value result = NULL;
+    struct handle *handle = enter(env, info, 0, NULL);
+    if (handle)
+        napi_get_boolean(env, weir_rules_refund(handle->weir), &result);
+    return result;
+}
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+static napi_value check(napi_env env, napi_callback_info info)
+{
+    napi_value values, text = NULL;
+    struct handle *handle = enter(env, info, 1, &values);
+    if (!handle)
+        return NULL;
+    int err = checker_check(&handle->checker, handle->weir, env, values, &text);
+    return err < 0 ? throw(env, err, NULL) : text;
+}
+
+/* The places in queues of the last answer's reservation, for cancel. */
+static napi_value places(napi_env env, napi_callback_info info)
+{
+    napi_value result = NULL;
+    struct handle *handle = enter(env, info, 0, NULL);
+    if (!handle)
+        return NULL;
+    const struct weir_reservation_token *token = &handle->checker.answer.reservation;
+    napi_create_buffer_copy(env, token->place_count * sizeof token->places[0], token->places, NULL,
+                            &result);
+    return result;
+}
+
+static bool token_of(napi_env env, const napi_value *args, struct weir_reservation_token *token)
+{
+    bool is_buffer = false;
+    void *data = NULL;
+    size_t size = 0;
+    token->place_count = 0;
+    if (!text_of(env, args[0], token->text, sizeof token->text) ||
+        napi_is_buffer(env, args[1], &is_buffer) != napi_ok)
+        return false;
+    if (!is_buffer)
+        return true;
+    if (napi_get_buffer_info(env, args[1], &data, &size) != napi_ok || size > sizeof token->places)
+        return false;
+    memcpy(token->places, data, size);
+    token->place_count = (unsigned)(size / sizeof token->places[0]);
+    return true;
+}
+
+enum ending { SETTLE, REPORT, CANCEL };
+
+/* end(token, places, how, number) */
+static napi_value end(napi_env env, napi_callback_info info)
+{
+    static const char not_a_token[] = "not a token of this state";
+    struct weir_reservation_token token;
+    napi_value args[4];
+    uint64_t how, value;
+    struct handle *handle = enter(env, info, 4, args);
+    if (!handle)
+        return NULL;
+    if (!number_of(env, args[2], &how) || !number_of(env, args[3], &value))
+        return throw(env, WEIR_ERR_RANGE, NULL);
+    if (!token_of(env, args, &token))
+        return throw(env, WEIR_ERR_SYNTAX, not_a_token);
+    int err = how == SETTLE   ? weir_settle(handle->weir, &token, value)
+              : how == REPORT ? weir_report(handle->weir, &token, value <= 599 ? (unsigned)value : 0)
+                              : weir_cancel(handle->weir, &token);
+    return err < 0 ? throw(env, err, err == WEIR_ERR_SYNTAX ? not_a_token : NULL) : NULL;
+}
+
+/* lease(token, renew) */
+static napi_value lease(napi_env env, napi_callback_info info)
+{
+    struct weir_lease_token token;
+    napi_value args[2];
+    bool renew = false;
+    struct handle *handle = enter(env, info, 2, args);
+    if (!handle)
+        return NULL;
+    if (!text_of(env, args[0], token.text, sizeof token.text) ||
+        napi_get_value_bool(env, args[1], &renew) != napi_ok)
+        return throw(env, WEIR_ERR_SYNTAX, "not a lease of this state");
+    int err = renew ? weir_renew(handle->weir, &token) : weir_release(handle->weir, &token);
+    return err < 0 ? throw(env, err, NULL) : NULL;
+}
+
+static napi_value tend(napi_env env, napi_callback_info info)
+{
+    struct handle *handle = enter(env, info, 0, NULL);
+    if (!handle)
+        return NULL;
+    long ended = weir_tend(handle->weir);
+    return ended < 0 ? throw(env, (int)ended, NULL) : number(env, (double)ended);
+}
+
+/* --- The module ------------------------------------------------------------------------------- */
+
+#define METHOD(name, function)                                                                     \
+    {                                                                                              \
+        name, NULL, function, NULL, NULL, NULL, napi_default, NULL                                 \
+    }
+
+NAPI_MODULE_INIT()
+{
+    const napi_property_descriptor methods[] = {
+        METHOD("attribute", attribute),
+        METHOD("attributes", attributes),
+        METHOD("check", check),
+        METHOD("close", close_method),
+        METHOD("end", end),
+        METHOD("lease", lease),
+        METHOD("places", places),
+        METHOD("refunds", refunds),
+        METHOD("reload", reload),
+        METHOD("tend", tend),
+    };
+    napi_value class;
+    if (napi_define_class(env, "Weir", NAPI_AUTO_LENGTH, construct, NULL,
+                          sizeof methods / sizeof methods[0], methods, &class) != napi_ok ||
+        napi_set_named_property(env, exports, "Weir", class) != napi_ok)
+        return NULL;
+    return exports;
+}

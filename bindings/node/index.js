@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// weir in a Node process: open(), and handlers for Express, Fastify, Koa and http. The guide is
+// docs/languages/node.md, the types are in index.d.ts. Nothing here decides: libweir does.
+'use strict';
+
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
+const native = require('./weir.node');
+const { Answer, Reservation } = require('./answer.js');
+const middleware = require('./middleware.js');
+
+const VALUES_AT = 16; // of the shared numbers, see check.h
+const OF_CLIENT = 65536;
+const FORWARDED_FOR = -1;
+const FORWARDED = -2;
+const IDEMPOTENCY_KEY = -3;
+const PEEK = 1;
+const UNTRUSTED = 2;
+const RESERVE = 4;
+const RESERVE_DELAYED = 8;
+const TEND_MS = 1000;
+const SETTLE = 0;
+const REPORT = 1;
+const CANCEL = 2;
+
+function wholeNumber(value, name, least = 0) {
+  if (!Number.isSafeInteger(value) || value < least)
+    throw Object.assign(new RangeError(`${name}: ${value} is not a whole number of at least ${least}`),
+      { code: 'WEIR_ERR_RANGE' });
+  return value;
+}
+
+class Weir {
+  #native;
+  #values = []; // of the request that is checked
+  #count = 0;
+  #timer = null;
+  #method;
+  #path;
+  #host;
+  #client;
+  #names; // attributes that the rules read: name => handle
+  #fields; // header fields that the rules read: [name, handle]
+  #refunds;
+
+  constructor(rules, options) {
+    this.#native = new native.Weir(rules, options.state ?? null, options.stateOwner ?? null,
+      options.stateGroup ?? null, options.stateBytes ?? 0, options.stateMode ?? 0,
+      options.statePatienceMs ?? 0, options.stateOpenPatienceMs ?? 0, options.threads ?? 1,
+      (options.leasesEndWithProcess ?? true) ? 1 : 0);
+    this.#method = this.#native.attribute('method');
+    this.#path = this.#native.attribute('path');
+    this.#host = this.#native.attribute('host');
+    this.#client = this.#native.attribute('client.ip');
+    this.#learn();
+    this.#timer = setInterval(() => this.#native.tend(), TEND_MS);
+    this.#timer.unref();
+  }
+
+  #learn() {
+    this.#names = new Map();
+    this.#fields = [];
+    this.#native.attributes().forEach((name, handle) => {
+      if (name === null)
+        return;
+      this.#names.set(name, handle);
+      if (name.startsWith('header.'))
+        this.#fields.push([name.slice(7), handle]);
+    });
+    this.#refunds = this.#native.refunds();
+  }
+
+  // Whether some limit gives back by outcome, so that reserving for report() is worth it.
+  get refunds() { return this.#refunds; }
+
+  #put(role, value) {
+    this.#native.numbers[VALUES_AT + this.#count] = role;
+    this.#values[this.#count++] = value;
+  }
+
+  #putAttribute(name, value) {
+    const handle = this.#names.get(name);
+    if (handle === undefined)
+      return;
+    switch (typeof value) {
+      case 'string': this.#put(handle, value); break;
+      case 'number': case 'bigint': case 'boolean': this.#put(handle, String(value)); break;
+      case 'undefined': this.#put(handle, null); break;
+      default:
+        if (value !== null)
+          throw new TypeError(`attribute ${name}: must be a string, a number, a boolean or null`);
+        this.#put(handle, null);
+    }
+  }
+
+  #putAttributes(attributes) {
+    for (const name in attributes)
+      this.#putAttribute(name, attributes[name]);
+  }
+
+  #decide(cost, flags, lifeMs) {
+    const numbers = this.#native.numbers;
+    numbers[0] = this.#count;
+    numbers[1] = cost;
+    numbers[2] = flags;
+    numbers[3] = lifeMs;
+    return new Answer(this.#native, this.#native.check(this.#values));
+  }
+
+  #ask(request, flags, lifeMs) {
+    const cost = wholeNumber(request.cost ?? 1, 'cost');
+    this.#count = 0;
+    if (request.method != null)
+      this.#put(this.#method, String(request.method));
+    if (request.path != null)
+      this.#put(this.#path, String(request.path));
+    if (request.host != null)
+      this.#put(this.#host, String(request.host));
+    if (request.ip != null)
+      this.#put(this.#client, String(request.ip));
+    if (request.headers && this.#fields.length > 0) {
+      this.#put(this.#fields[0][1], null); // those that are not given are absent
+      for (const name in request.headers)
+        this.#putAttribute(`header.${name.toLowerCase()}`, request.headers[name]);
+    }
+    this.#putAttributes(request.attributes);
+    if (request.forwardedFor != null)
+      this.#put(FORWARDED_FOR, String(request.forwardedFor));
+    if (request.forwarded != null)
+      this.#put(FORWARDED, String(request.forwarded));
+    if (request.idempotencyKey != null)
+      this.#put(IDEMPOTENCY_KEY, String(request.idempotencyKey));
+    return this.#decide(cost, flags | (request.dryRun ? PEEK : 0) | (request.untrusted ? UNTRUSTED : 0),
+      lifeMs);
+  }
+
+  check(request) { return this.#ask(request, 0, 0); }
+
+  reserve(request, { lifeMs = 60000 } = {}) {
+    return this.#ask(request, RESERVE, wholeNumber(lifeMs, 'lifeMs', 1000));
+  }
+
+  // Of handlers: what Node's parser has of a request. `settles`: its reservation is needed.
+  checkIncoming(req, peer, attributes, cost, settles, lifeMs, trusted) {
+    const headers = req.headers;
+    this.#count = 0;
+    this.#put(this.#method + OF_CLIENT, req.method);
+    this.#put(this.#path + OF_CLIENT, req.originalUrl ?? req.url);
+    const host = headers.host ?? headers[':authority'];
+    if (host !== undefined)
+      this.#put(this.#host + OF_CLIENT, host);
+    if (peer.address !== null)
+      this.#put(this.#client, peer.address);
+    if (this.#fields.length > 0) {
+      this.#put(this.#fields[0][1], null);
+      for (const [name, handle] of this.#fields) {
+        const value = headers[name];
+        if (value !== undefined)
+          this.#put(handle + OF_CLIENT, typeof value === 'string' ? value : value.join(', '));
+      }
+    }
+    const forwardedFor = headers['x-forwarded-for'];
+    if (forwardedFor !== undefined)
+      this.#put(FORWARDED_FOR, String(forwardedFor));
+    const forwarded = headers.forwarded;
+    if (forwarded !== undefined)
+      this.#put(FORWARDED, String(forwarded));
+    if (attributes)
+      this.#putAttributes(attributes);
+    wholeNumber(cost, 'cost');
+    return this.#decide(cost, (trusted ? 0 : UNTRUSTED) | (cost === 0 ? 0 : settles ? RESERVE : RESERVE_DELAYED),
+      lifeMs);
+  }
+
+  #end(reservation, how, number) {
+    const isToken = typeof reservation === 'string';
+    this.#native.end(isToken ? reservation : reservation.token, isToken ? null : reservation.places, how,
+      number);
+  }
+
+  settle(reservation, cost) { this.#end(reservation, SETTLE, wholeNumber(cost, 'cost')); }
+
+  report(reservation, status) { this.#end(reservation, REPORT, wholeNumber(status, 'status', 100)); }
+
+  cancel(reservation) { this.#end(reservation, CANCEL, 0); }
+
+  release(lease) { this.#native.lease(lease, false); }
+
+  renew(lease) { this.#native.lease(lease, true); }
+
+  reload() {
+    this.#native.reload();
+    this.#learn();
+  }
+
+  close() {
+    if (this.#timer === null)
+      return;
+    clearInterval(this.#timer);
+    this.#timer = null;
+    this.#native.close();
+  }
+}
+
+// Rules as an object: JSON is YAML, and libweir reads a file.
+function openObject(rules, options) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-'));
+  const file = path.join(folder, 'weir.yaml');
+  try {
+    fs.writeFileSync(file, JSON.stringify({ version: 1, ...rules }));
+    return new Weir(file, options);
+  } finally {
+    fs.rmSync(folder, { recursive: true });
+  }
+}
+
+function open(rules, options = {}) {
+  return typeof rules === 'string' ? new Weir(rules, options) : openObject(rules, options);
+}
+
+module.exports = { open, Weir, Answer, Reservation, ...middleware };
