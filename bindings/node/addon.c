@@ -307,9 +307,10 @@ static napi_value end(napi_env env, napi_callback_info info)
         return throw(env, WEIR_ERR_RANGE, NULL);
     if (!token_of(env, args, &token))
         return throw(env, WEIR_ERR_SYNTAX, not_a_token);
-    int err = how == SETTLE   ? weir_settle(handle->weir, &token, value)
-              : how == REPORT ? weir_report(handle->weir, &token, value <= 599 ? (unsigned)value : 0)
-                              : weir_cancel(handle->weir, &token);
+    int err = how == SETTLE ? weir_settle(handle->weir, &token, value)
+              : how == REPORT
+                  ? weir_report(handle->weir, &token, value <= 599 ? (unsigned)value : 0)
+                  : weir_cancel(handle->weir, &token);
     return err < 0 ? throw(env, err, err == WEIR_ERR_SYNTAX ? not_a_token : NULL) : NULL;
 }
 

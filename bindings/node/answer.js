@@ -28,13 +28,13 @@ class Reservation {
 }
 
 class Answer {
-  #texts;
+  #text;
+  #parts = null; // of the text, when one has been read
   #numbers;
 
   constructor(native, text) {
     const numbers = native.numbers;
     const flags = numbers[0];
-    const count = numbers[6];
     this.allowed = (flags & 1) !== 0;
     this.status = numbers[1];
     this.retryAfterMs = numbers[2];
@@ -43,45 +43,53 @@ class Answer {
     this.warning = numbers[5];
     this.storeFailed = (flags & 2) !== 0;
     this.repeated = (flags & 4) !== 0;
-    this.#texts = text.split('\0');
-    this.#numbers = count === 0 ? null : numbers.slice(LIMITS_AT, LIMITS_AT + LIMIT_NUMBERS * count);
-    const token = this.#texts[RESERVATION];
-    this.reservation = token === '' ? null
-      : new Reservation(token, numbers[7] > 0 ? native.places() : null);
+    this.#text = text;
+    this.#numbers = numbers[6] === 0 ? null : numbers.slice(LIMITS_AT, LIMITS_AT + LIMIT_NUMBERS * numbers[6]);
+    this.lease = (flags & 8) === 0 ? null : this.#part(LEASE);
+    this.reservation = (flags & 16) === 0 ? null
+      : new Reservation(this.#part(RESERVATION), numbers[7] > 0 ? native.places() : null);
   }
 
-  #text(place) {
-    return this.#texts[place] === '' ? null : this.#texts[place];
+  #part(place) {
+    this.#parts ??= this.#text.split('\0');
+    return this.#parts[place] === '' ? null : this.#parts[place];
   }
 
-  get deniedBy() { return this.#text(DENIED_BY); }
+  get deniedBy() { return this.#part(DENIED_BY); }
 
-  get action() { return this.#text(ACTION); }
+  get action() { return this.#part(ACTION); }
 
-  get standing() { return this.#text(STANDING); }
+  get standing() { return this.#part(STANDING); }
 
-  get reason() { return this.#text(REASON); }
+  get reason() { return this.#part(REASON); }
 
-  get className() { return this.#text(CLASS); }
+  get className() { return this.#part(CLASS); }
 
-  get lease() { return this.#text(LEASE); }
+  get contentType() { return this.#part(TYPE); }
 
-  get contentType() { return this.#text(TYPE); }
+  // Calls use(name, value) for each header field.
+  eachHeader(use) {
+    const text = this.#text;
+    const fieldsEnd = text.indexOf('\0');
+    for (let at = 0; at < fieldsEnd;) {
+      const colon = text.indexOf(': ', at);
+      const end = text.indexOf('\r\n', colon);
+      use(text.slice(at, colon), text.slice(colon + 2, end));
+      at = end + 2;
+    }
+  }
 
   // The header fields of the answer, as [name, value] pairs.
   get headers() {
-    const text = this.#texts[0];
     const pairs = [];
-    for (let at = 0, end; (end = text.indexOf('\r\n', at)) >= 0; at = end + 2) {
-      const colon = text.indexOf(': ', at);
-      pairs.push([text.slice(at, colon), text.slice(colon + 2, end)]);
-    }
+    this.eachHeader((name, value) => pairs.push([name, value]));
     return pairs;
   }
 
   get body() {
+    this.#part(0);
     const at = LIMIT_NAMES + (this.#numbers === null ? 0 : this.#numbers.length / LIMIT_NUMBERS);
-    return this.allowed ? null : this.#texts.slice(at).join('\0');
+    return this.allowed ? null : this.#parts.slice(at).join('\0');
   }
 
   get limits() {
@@ -89,7 +97,7 @@ class Answer {
     const numbers = this.#numbers ?? [];
     for (let at = 0; at < numbers.length; at += LIMIT_NUMBERS)
       limits.push({
-        name: this.#texts[LIMIT_NAMES + limits.length],
+        name: this.#part(LIMIT_NAMES + limits.length),
         algorithm: ALGORITHMS[numbers[at + 1]],
         allowed: (numbers[at] & 1) !== 0,
         shadow: (numbers[at] & 2) !== 0,

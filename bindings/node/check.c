@@ -144,7 +144,9 @@ static void write_numbers(const struct weir_full_answer *answer, double *out)
     const struct weir_answer_summary *summary = &answer->summary;
     out[0] = (summary->allowed ? ANSWER_ALLOWED : 0) |
              (summary->store_failed ? ANSWER_STORE_FAILED : 0) |
-             (summary->repeated ? ANSWER_REPEATED : 0);
+             (summary->repeated ? ANSWER_REPEATED : 0) |
+             (summary->lease.text[0] != '\0' ? ANSWER_LEASE : 0) |
+             (answer->reservation.text[0] != '\0' ? ANSWER_RESERVATION : 0);
     out[1] = answer->status;
     out[2] = ms_of(summary->retry_after_ns);
     out[3] = ms_of(summary->delay_ns);

@@ -54,6 +54,8 @@ enum answer_flag {
     ANSWER_ALLOWED = 1,
     ANSWER_STORE_FAILED = 2,
     ANSWER_REPEATED = 4,
+    ANSWER_LEASE = 8,
+    ANSWER_RESERVATION = 16,
 };
 
 enum limit_flag {

@@ -31,6 +31,19 @@ function wholeNumber(value, name, least = 0) {
   return value;
 }
 
+// Ends the leases of processes that have died, until the program closes or forgets its weir.
+function tendAlways(weir) {
+  const reference = new WeakRef(weir);
+  const timer = setInterval(() => {
+    const still = reference.deref();
+    if (still)
+      still.tend();
+    else
+      clearInterval(timer);
+  }, TEND_MS);
+  return timer.unref();
+}
+
 class Weir {
   #native;
   #values = []; // of the request that is checked
@@ -54,8 +67,7 @@ class Weir {
     this.#host = this.#native.attribute('host');
     this.#client = this.#native.attribute('client.ip');
     this.#learn();
-    this.#timer = setInterval(() => this.#native.tend(), TEND_MS);
-    this.#timer.unref();
+    this.#timer = tendAlways(this.#native);
   }
 
   #learn() {

@@ -7,74 +7,24 @@ its installation, and all of their code runs as a user without privileges. Where
 the tests are skipped, and say so."""
 
 import json
-import os
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
 
 from daemon.redis import RedisWeir
 from daemon.redis_server import RedisServer
+from daemon.registry import Folder, needed
 from model.program import ROOT
 
 SOURCES = ROOT / "tests/integration/server/libraries"
-INSTALL_SECONDS_MAX = 400
-RUN_SECONDS_MAX = 120
-NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.getuid() == 0 else {}
 LIMIT = 25  # of each scenario
-
-
-class Folder:
-    """A copy of the scenarios that the user without privileges owns."""
-
-    def __init__(self):
-        self.path = Path(tempfile.mkdtemp(prefix="weir-libraries-"))
-        self.path.chmod(0o755)
-        shutil.copytree(SOURCES, self.path / "work")
-        (self.path / "home").mkdir()
-        if NOBODY:
-            for each in [self.path, *self.path.rglob("*")]:
-                shutil.chown(each, "nobody", "nogroup")
-        kept = {name: value for name, value in os.environ.items()
-                if re.match(r"(PIP|NPM|npm|GO|NODE|SSL|REQUESTS|http|HTTP|no_|NO_)", name)}
-        kept.pop("GOPATH", None)
-        self.environment = {**kept, "PATH": os.environ["PATH"], "HOME": str(self.path / "home"),
-                            "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "LC_ALL": "C.UTF-8"}
-
-    def run(self, *command, folder="work", seconds=RUN_SECONDS_MAX):
-        return subprocess.run([str(part) for part in command], cwd=self.path / folder,
-                              env=self.environment, capture_output=True, text=True, check=False,
-                              stdin=subprocess.DEVNULL, timeout=seconds, **NOBODY)
-
-    def install(self, what, *command, folder="work"):
-        try:
-            done = self.run(*command, folder=folder, seconds=INSTALL_SECONDS_MAX)
-            said = (done.stderr or done.stdout or "no word").strip().splitlines()
-            failed = done.returncode and said[-1]
-        except (OSError, subprocess.TimeoutExpired) as error:
-            failed = str(error)
-        if failed:
-            pytest.skip(f"no {what} to be had: {failed}")
-
-    def remove(self):
-        subprocess.run(["chmod", "-R", "u+w", self.path], check=False)  # Go's modules are read-only
-        shutil.rmtree(self.path)
 
 
 @pytest.fixture(scope="module", name="folder")
 def fixture_folder():
-    folder = Folder()
+    folder = Folder(SOURCES)
     yield folder
     folder.remove()
-
-
-def needed(program):
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
 
 
 @pytest.fixture(scope="module", name="node")

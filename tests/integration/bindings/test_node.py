@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weir for Node: what the addon answers, handlers, clusters, threads, leaks; with the published frameworks,
+as installed from npm; and the programs of docs/languages/node.md.
+
+All of it runs as a user without privileges, in a folder that has the built module in node_modules."""
+
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from daemon.http import connect
+from daemon.proxies import free_port
+from daemon.registry import NOBODY, Folder, needed
+from daemon.waiting import SECONDS_MAX, wait_until
+from model.program import ROOT, weir_path
+
+BUILT = Path(weir_path()).resolve().parent / "bindings/node"
+SOURCES = ROOT / "tests/integration/bindings/node"
+PAGE = (ROOT / "docs/languages/node.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"^```js\n(.*?)^```", PAGE, re.M | re.S)
+RULES = re.search(r"^```yaml\n(version.*?)^```", PAGE, re.M | re.S)[1]
+
+pytestmark = pytest.mark.skipif(not (BUILT / "weir.node").is_file() or shutil.which("node") is None,
+                                reason="weir.node was not built, for want of libnode-dev, or no node")
+
+
+def add_module(folder):
+    module = folder.path / "work/node_modules/weir"
+    module.mkdir(parents=True)
+    for each in BUILT.iterdir():
+        if each.is_file():
+            shutil.copy(each, module)
+    module.parent.chmod(0o755)
+
+
+@pytest.fixture(scope="module", name="folder")
+def fixture_folder():
+    folder = Folder(SOURCES)
+    add_module(folder)
+    yield folder
+    folder.remove()
+
+
+@pytest.fixture(scope="module", name="packages")
+def fixture_packages():
+    needed("npm")
+    folder = Folder(SOURCES)
+    try:
+        folder.install("packages of npm", "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund",
+                       "--silent")
+        add_module(folder)
+        yield folder
+    finally:
+        folder.remove()
+
+
+@pytest.mark.parametrize("program", ["check.js", "http.js", "cluster.js", "threads.js", "leaks.js"])
+def test_the_module(folder, program):
+    done = folder.run("node", "--expose-gc", program)
+    assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_frameworks(packages):
+    done = packages.run("node", "frameworks.js")
+    assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
+
+
+# --- docs/languages/node.md -------------------------------------------------------------------------
+
+def statuses(port, count):
+    """The statuses of so many requests, each on its own connection; a handshake of a WebSocket is a
+    request, too."""
+    for _ in range(count):
+        with connect(f"127.0.0.1:{port}") as one:
+            one.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+            yield int(one.recv(16).split()[1])
+
+
+def listens(port):
+    try:
+        connect(f"127.0.0.1:{port}").close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_a_program_of_the_page(packages, number):
+    place = packages.path / "work" / f"page{number}"
+    place.mkdir(mode=0o777)
+    place.chmod(0o777)  # whatever the umask
+    (place / "weir.yaml").write_text(RULES, encoding="utf-8")
+    port = free_port()
+    program = PROGRAMS[number]
+    (place / "app.js").write_text(program.replace("3000", str(port)), encoding="utf-8")
+    if "3000" not in program:
+        done = packages.run("node", "app.js", folder=place)
+        assert re.fullmatch(r"(allowed\n){5}denied for \d+ ms\n", done.stdout), done.stdout + done.stderr
+        return
+    with open(place / "log", "wb") as log, subprocess.Popen(
+            ["node", "app.js"], cwd=place, env=packages.environment, stdin=subprocess.DEVNULL, stdout=log,
+            stderr=log, **NOBODY) as process:
+        try:
+            wait_until(lambda: process.poll() is not None or listens(port), SECONDS_MAX, "the server")
+            assert process.poll() is None, (place / "log").read_text()
+            first = {101} if "upgrade" in program else {200}
+            assert list(statuses(port, 6)) == [*first] * 5 + [429], (place / "log").read_text()
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(SECONDS_MAX)
+
+
+def test_the_programs_are_found():
+    assert len(PROGRAMS) == 8
+
+
+def test_the_page_lists_each_option():
+    """Options are checked by their names, so the page, the types and the handlers have the same."""
+    source = (ROOT / "bindings/node/middleware.js").read_text(encoding="utf-8")
+    known = set(re.findall(r"'(\w+)'", re.search(r"KNOWN = new Set\((.*?)\)", source, re.S)[1]))
+    table = PAGE.split("## Options", 1)[1].split("What the rules say needs no option", 1)[0]
+    named = {name for row in re.findall(r"^\| (`[^|]*) \|", table, re.M) for name in re.findall(r"`(\w+)", row)}
+    assert named == known
+    types = (ROOT / "bindings/node/index.d.ts").read_text(encoding="utf-8")
+    body = re.search(r"interface LimitOptions<.*?> \{(.*?)^\}", types, re.M | re.S)[1]
+    assert set(re.findall(r"^  (\w+)\?:", body, re.M)) == known
