@@ -34,7 +34,7 @@ static const char *name_of(int err)
     return "WEIR_ERR_UNKNOWN";
 }
 
-static napi_value throw(napi_env env, int err, const char *reason)
+static napi_value fail(napi_env env, int err, const char *reason)
 {
     napi_throw_error(env, name_of(err), reason && *reason ? reason : weir_error_text(err));
     return NULL;
@@ -178,13 +178,13 @@ static napi_value construct(napi_env env, napi_callback_info info)
         return misused(env);
     struct handle *handle = calloc(1, sizeof *handle);
     if (!handle)
-        return throw(env, WEIR_ERR_MEMORY, NULL);
+        return fail(env, WEIR_ERR_MEMORY, NULL);
     int err = open_weir(env, args, &handle->weir, &reason);
     if (err == 0 && share_numbers(env, self, handle) &&
         napi_wrap(env, self, handle, close_handle, NULL, NULL) == napi_ok)
         return self;
     close_handle(env, handle, NULL);
-    return throw(env, err < 0 ? err : WEIR_ERR_MEMORY, reason.text);
+    return fail(env, err < 0 ? err : WEIR_ERR_MEMORY, reason.text);
 }
 
 static napi_value close_method(napi_env env, napi_callback_info info)
@@ -204,7 +204,7 @@ static napi_value reload(napi_env env, napi_callback_info info)
     if (!handle)
         return NULL;
     int err = weir_reload(handle->weir, &reason);
-    return err < 0 ? throw(env, err, reason.text) : NULL;
+    return err < 0 ? fail(env, err, reason.text) : NULL;
 }
 
 /* --- Attributes ------------------------------------------------------------------------------- */
@@ -218,7 +218,7 @@ static napi_value attribute(napi_env env, napi_callback_info info)
         return NULL;
     int err = text_of(env, args[0], name, sizeof name) ? weir_attribute(handle->weir, name)
                                                        : WEIR_ERR_TOO_LARGE;
-    return err < 0 ? throw(env, err, NULL) : number(env, err);
+    return err < 0 ? fail(env, err, NULL) : number(env, err);
 }
 
 /* [name, …] by handle; null: the present rules do not read it. */
@@ -257,7 +257,7 @@ static napi_value check(napi_env env, napi_callback_info info)
     if (!handle)
         return NULL;
     int err = checker_check(&handle->checker, handle->weir, env, values, &text);
-    return err < 0 ? throw(env, err, NULL) : text;
+    return err < 0 ? fail(env, err, NULL) : text;
 }
 
 /* The places in queues of the last answer's reservation, for cancel. */
@@ -304,14 +304,14 @@ static napi_value end(napi_env env, napi_callback_info info)
     if (!handle)
         return NULL;
     if (!number_of(env, args[2], &how) || !number_of(env, args[3], &value))
-        return throw(env, WEIR_ERR_RANGE, NULL);
+        return fail(env, WEIR_ERR_RANGE, NULL);
     if (!token_of(env, args, &token))
-        return throw(env, WEIR_ERR_SYNTAX, not_a_token);
+        return fail(env, WEIR_ERR_SYNTAX, not_a_token);
     int err = how == SETTLE ? weir_settle(handle->weir, &token, value)
               : how == REPORT
                   ? weir_report(handle->weir, &token, value <= 599 ? (unsigned)value : 0)
                   : weir_cancel(handle->weir, &token);
-    return err < 0 ? throw(env, err, err == WEIR_ERR_SYNTAX ? not_a_token : NULL) : NULL;
+    return err < 0 ? fail(env, err, err == WEIR_ERR_SYNTAX ? not_a_token : NULL) : NULL;
 }
 
 /* lease(token, renew) */
@@ -325,9 +325,9 @@ static napi_value lease(napi_env env, napi_callback_info info)
         return NULL;
     if (!text_of(env, args[0], token.text, sizeof token.text) ||
         napi_get_value_bool(env, args[1], &renew) != napi_ok)
-        return throw(env, WEIR_ERR_SYNTAX, "not a lease of this state");
+        return fail(env, WEIR_ERR_SYNTAX, "not a lease of this state");
     int err = renew ? weir_renew(handle->weir, &token) : weir_release(handle->weir, &token);
-    return err < 0 ? throw(env, err, NULL) : NULL;
+    return err < 0 ? fail(env, err, NULL) : NULL;
 }
 
 static napi_value tend(napi_env env, napi_callback_info info)
@@ -336,7 +336,7 @@ static napi_value tend(napi_env env, napi_callback_info info)
     if (!handle)
         return NULL;
     long ended = weir_tend(handle->weir);
-    return ended < 0 ? throw(env, (int)ended, NULL) : number(env, (double)ended);
+    return ended < 0 ? fail(env, (int)ended, NULL) : number(env, (double)ended);
 }
 
 /* --- The module ------------------------------------------------------------------------------- */

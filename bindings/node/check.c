@@ -121,7 +121,8 @@ static double amount_of(uint64_t number)
 
 static double ms_of(uint64_t ns)
 {
-    return ns == WEIR_NEVER ? INFINITY : (double)(ns / NS_PER_MS + (ns % NS_PER_MS != 0));
+    uint64_t ms = ns / NS_PER_MS + (ns % NS_PER_MS != 0);
+    return ns == WEIR_NEVER ? INFINITY : (double)ms;
 }
 
 static void write_limit(const struct weir_limit_answer *limit, double *out)

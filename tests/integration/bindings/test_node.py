@@ -14,9 +14,9 @@ import pytest
 
 from daemon.http import connect
 from daemon.proxies import free_port
-from daemon.registry import NOBODY, Folder, needed
 from daemon.waiting import SECONDS_MAX, wait_until
 from model.program import ROOT, weir_path
+from registry import NOBODY, Folder, needed
 
 BUILT = Path(weir_path()).resolve().parent / "bindings/node"
 SOURCES = ROOT / "tests/integration/bindings/node"

@@ -13,8 +13,8 @@ import pytest
 
 from daemon.redis import RedisWeir
 from daemon.redis_server import RedisServer
-from daemon.registry import Folder, needed
 from model.program import ROOT
+from registry import Folder, needed
 
 SOURCES = ROOT / "tests/integration/server/libraries"
 LIMIT = 25  # of each scenario

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Published packages for a test: installed from their registries into a folder of its own, and run as
-a user without privileges. Where there is no registry, the test is skipped, and says so."""
+a user without privileges. Where there is no registry, the test is skipped, with the reason."""
 
 import os
 import re
