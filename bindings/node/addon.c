@@ -1,24 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weir.node: libweir for JavaScript, as the class Weir. index.js is the module that programs see.
- *
- * Nothing here decides. Errors are thrown with the name of the enum weir_err as `code`, and its
- * text or the reason as message. Context-aware: it has no variables, so each thread of Node
- * (worker_threads) loads the addon for itself. What a thread has opened is closed when it is
- * collected, or when the thread ends.
- *
- * Threads: an object belongs to the thread of Node that made it.
- */
+/* see addon.h */
+#include "addon.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "check.h"
-
-struct handle {
-    struct weir *weir; /* NULL: closed */
-    struct checker checker;
-    napi_ref numbers; /* keeps checker.numbers */
-};
 
 /* --- Between C and JavaScript ----------------------------------------------------------------- */
 
@@ -290,8 +276,6 @@ static bool token_of(napi_env env, const napi_value *args, struct weir_reservati
     token->place_count = (unsigned)(size / sizeof token->places[0]);
     return true;
 }
-
-enum ending { SETTLE, REPORT, CANCEL };
 
 /* end(token, places, how, number) */
 static napi_value end(napi_env env, napi_callback_info info)
