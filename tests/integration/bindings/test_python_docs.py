@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The snippets of docs/languages/python.md run as they are written."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+
+import pytest
+
+from daemon.waiting import SECONDS_MAX
+from model.program import ROOT
+from python_package import Server, environment, load, needs_package
+
+weir = load()
+pytestmark = needs_package
+
+TEXT = (ROOT / "docs" / "languages" / "python.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.M | re.S)
+
+
+PYTHON, YAML, SHELL = blocks("python"), blocks("yaml"), blocks("sh")
+
+
+def needed(*modules):
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+
+
+@pytest.fixture(name="folder")
+def fixture_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "weir.yaml").write_text(YAML[0], encoding="utf-8")
+    return tmp_path
+
+
+def run(block):
+    names = {"__name__": "app"}
+    exec(compile(PYTHON[block], f"python.md, block {block}", "exec"), names)
+    return names
+
+
+def test_the_blocks_are_those_that_the_tests_know():
+    assert len(PYTHON) == 8 and len(YAML) == 2 and len(SHELL) == 2
+    assert SHELL[0].splitlines()[1:] == ["meson setup build && ninja -C build",
+                                         "export PYTHONPATH=$PWD/build/bindings/python"]
+
+
+def test_the_first_429(folder):
+    needed("flask")
+    (folder / "app.py").write_text(PYTHON[0], encoding="utf-8")
+    with Server(folder, "flask", "--app", "app", "run", "--port", "PORT") as server:
+        replies = [server.request("POST", "/login") for _ in range(6)]
+    assert [reply.status for reply in replies] == [200] * 5 + [429]
+    (shown,) = re.findall(r"^```\n(\$ curl -i.*?)^```", TEXT, re.M | re.S)
+    for line in shown.splitlines()[2:]:
+        name = line.partition(":")[0]
+        assert line == "..." or replies[-1][name], line
+    assert replies[-1]["RateLimit-Policy"] == '"login";q=5;w=60'
+
+
+def test_flask(folder):
+    needed("flask")
+    client = run(1)["app"].test_client()
+    answers = [client.post("/login") for _ in range(6)]
+    assert answers[0].text == "4 left\n" and answers[5].status_code == 429
+    assert client.post("/import", json={"rows": [1, 2]}).text == "done\n"
+
+
+@pytest.mark.parametrize("block", [2, 3])
+def test_fastapi(folder, block):
+    needed("fastapi", "httpx")
+    client = load("fastapi.testclient").TestClient(run(block)["app"])
+    # The test client is no address; so that it counts, a proxy says one.
+    import weir._guard
+    decide = weir._guard.Guard.decide
+    weir._guard.Guard.decide = lambda self, request, values, *_: decide(
+        self, request, values, "192.0.2.1", None, None)
+    try:
+        statuses = [client.post("/login").status_code for _ in range(6)]
+    finally:
+        weir._guard.Guard.decide = decide
+    assert statuses == [200] * 5 + [429]
+
+
+def test_django(folder):
+    needed("django")
+    (folder / "settings.py").write_text(
+        PYTHON[4] + "ROOT_URLCONF = 'urls'\nALLOWED_HOSTS = ['*']\nSECRET_KEY = 'test'\n",
+        encoding="utf-8")
+    (folder / "urls.py").write_text(
+        "from django.http import HttpResponse\nfrom django.urls import path\n"
+        "urlpatterns = [path('login', lambda r: HttpResponse(r.weir_answer.remaining))]\n",
+        encoding="utf-8")
+    program = ("import django; django.setup()\nfrom django.test import Client\n"
+               "print([Client().post('/login').status_code for _ in range(6)])")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          check=False, timeout=SECONDS_MAX, cwd=folder,
+                          env=environment(DJANGO_SETTINGS_MODULE="settings"))
+    assert done.stdout == "[200, 200, 200, 200, 200, 429]\n", done.stderr
+
+
+def test_wsgi(folder):
+    app, seen = run(5)["app"], []
+    for _ in range(6):
+        app({"REQUEST_METHOD": "POST", "PATH_INFO": "/login", "REMOTE_ADDR": "192.0.2.1"},
+            lambda status, headers: seen.append(status[:3]))
+    assert seen == ["200"] * 5 + ["429"]
+
+
+def test_plans(folder):
+    needed("flask")
+    (folder / "weir.yaml").write_text(YAML[1], encoding="utf-8")
+    app = run(6)["app"]
+    app.get("/")(lambda: "hello")
+    left = {}
+    for user in None, "ann", "bob":
+        with app.test_client() as client:
+            with client.session_transaction() as session:
+                session["user"] = user
+            policy = client.get("/").headers["RateLimit-Policy"]
+            left[user] = int(re.search(r"q=(\d+)", policy)[1])
+    assert left == {None: 100, "ann": 10000, "bob": 100}
+
+
+def test_the_api(folder, capsys):
+    for _ in range(6):
+        run(7)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "allowed, 4 left" and lines[5].startswith("denied by login for ")
+
+
+@pytest.mark.parametrize("command", SHELL[1].splitlines())
+def test_workers(folder, command):
+    words = command.split()
+    needed(words[0], "flask" if words[0] == "gunicorn" else "fastapi")
+    (folder / "app.py").write_text(PYTHON[0 if words[0] == "gunicorn" else 2], encoding="utf-8")
+    place = ["--bind", "127.0.0.1:PORT"] if words[0] == "gunicorn" else ["--port", "PORT"]
+    with Server(folder, words[0], *place, *words[1:]) as server:
+        assert [server.request("POST", "/login").status for _ in range(6)] == [200] * 5 + [429]
+
+
+def test_the_tables_name_what_there_is():
+    for name in re.findall(r"`limiter\.(\w+)", TEXT.split("\n## API")[1]):
+        assert hasattr(weir.Limiter, name), name
+    fields = TEXT.split("It has `allowed`", 1)[1].split(" as [the whole answer]", 1)[0]
+    named = {"allowed", *re.findall(r"`(\w+)`", fields)}
+    assert named == {name for name in vars(weir.Answer) if not name.startswith("__")}
+    options = re.findall(r"^\| `(\w+)` \| (?:none|1|`\"open\"`|30)", TEXT, re.M)
+    import inspect
+    assert options == list(inspect.signature(load("weir._guard").Guard).parameters)[1:]
