@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from daemon.proxies import App
 from daemon.waiting import SECONDS_MAX
 from model.program import ROOT
 from python_package import Server, environment, load, needs_package
@@ -45,7 +46,7 @@ def run(block):
 
 
 def test_the_blocks_are_those_that_the_tests_know():
-    assert len(PYTHON) == 8 and len(YAML) == 2 and len(SHELL) == 2
+    assert len(PYTHON) == 9 and len(YAML) == 2 and len(SHELL) == 2
     assert SHELL[0].splitlines()[1:] == ["meson setup build && ninja -C build",
                                          "export PYTHONPATH=$PWD/build/bindings/python"]
 
@@ -132,6 +133,13 @@ def test_the_api(folder, capsys):
         run(7)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "allowed, 4 left" and lines[5].startswith("denied by login for ")
+
+
+def test_the_client(folder, monkeypatch, capsys):
+    with App() as server:
+        monkeypatch.setattr(sys, "argv", ["client.py", f"http://{server.address}/"])
+        run(8)
+    assert capsys.readouterr().out == "200 None\n"
 
 
 @pytest.mark.parametrize("command", SHELL[1].splitlines())

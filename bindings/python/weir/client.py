@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An HTTP client that keeps to servers' rate limits: it paces requests by what answers say, and retries.
+
+    with weir.client.Session(state="limits.map") as session:
+        response = session.get("https://api.example.com/things/1")
+        print(response.status, response.json())
+
+A Session serves all threads. A process that is forked uses a client of its own; with `state`, all of
+them share what they know of limits.
+"""
+
+import asyncio
+import atexit
+import json as _json
+import os
+import threading
+import weakref
+from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
+
+from weir import _client
+from weir._weir import Error
+
+__all__ = ["Cancelled", "Failed", "GaveUp", "KnownLimit", "Limited", "Refused", "Response", "Session",
+           "Timeout", "Try"]
+
+KnownLimit = namedtuple("KnownLimit", "limit remaining reset interval")
+KnownLimit.__doc__ = """What is known of a host's tightest limit; None: not known. reset: seconds until
+the window ends; interval: seconds from one request to the next."""
+Try = namedtuple("Try", "url number status error waited took next_wait limit")
+Try.__doc__ = """One try, for on_try. status 0: there was no answer; next_wait None: it was the last."""
+
+_JITTERS = ("full", "equal", "decorrelated")
+
+
+class Response:
+    """A final answer, whatever its status."""
+
+    def __init__(self, url, status, tries, limit, headers, content):
+        self.url = url
+        self.status = status
+        self.tries = tries
+        self.limit = limit  # a KnownLimit
+        self.fields = [tuple(line.split(": ", 1)) for line in headers.splitlines() if ": " in line]
+        self.headers = dict(self.fields)  # names in lower case; of the same name the last
+        self.content = content
+
+    @property
+    def ok(self):
+        return self.status < 400
+
+    @property
+    def text(self):
+        return self.content.decode("utf-8", "replace")
+
+    def json(self):
+        return _json.loads(self.content)
+
+    def __repr__(self):
+        return f"<weir.client.Response {self.status} of {self.url}>"
+
+
+class Failed(Error):
+    """A request without a final answer. response: the last answer, or None; tries: how many were
+    made; limit: a KnownLimit; retry_after: seconds until a try may succeed, or None."""
+
+    def __init__(self, reason, response, tries, limit, retry_after):
+        super().__init__(reason)
+        self.response = response
+        self.tries = tries
+        self.limit = limit
+        self.retry_after = retry_after
+
+
+class Limited(Failed):
+    """The last answer was 429, or the limit leaves no room in time."""
+
+
+class Timeout(Failed):
+    """The request's time ended."""
+
+
+class GaveUp(Failed):
+    """The server or the connection failed, and no try was left or allowed."""
+
+
+class Refused(Failed):
+    """No try can help: a certificate that is not valid, an answer that is too large."""
+
+
+class Cancelled(Failed):
+    """The session was closed."""
+
+
+_FAILURES = {"limited": Limited, "timeout": Timeout, "gave up": GaveUp, "refused": Refused,
+             "cancelled": Cancelled}
+
+
+class Session:
+    """Zero and None are the defaults of libweir-client (docs/client.md). Times are seconds.
+
+    state                    a file with what is known of limits, which processes share
+    concurrency              requests in flight: to all hosts (64), and
+    host_concurrency         to one host (16)
+    adaptive                 fewer of them while latency grows
+    tries, time, try_time    of one request: tries (5), seconds with all waits (60), of one try (30)
+    jitter                   "full", "equal" or "decorrelated"
+    backoff_base, _cap       the first wait (0.1) and the longest (20)
+    body_most, queue_most    bytes of a body (16 MiB); requests that wait (100,000)
+    follow                   whether redirects are followed
+    on_try                   on_try(Try) is called for each try, on a thread of the client
+    """
+
+    def __init__(self, state=None, *, concurrency=0, host_concurrency=0, adaptive=False, tries=0,
+                 time=0.0, try_time=0.0, jitter="full", backoff_base=0.0, backoff_cap=0.0,
+                 body_most=0, queue_most=0, follow=False, user_agent=None, seed=0, on_try=None,
+                 headers=None):
+        hook = None if on_try is None else lambda *values: on_try(
+            Try(*values[:-1], KnownLimit(*values[-1])))
+        self._options = (None if state is None else os.path.abspath(state), concurrency,
+                         host_concurrency, adaptive, tries, time, try_time, _JITTERS.index(jitter),
+                         backoff_base, backoff_cap, body_most, queue_most, follow, user_agent, seed,
+                         hook)
+        self.headers = dict(headers or {})
+        self._workers = concurrency or 64
+        self._lock = threading.Lock()
+        self._pid = self._client = self._executor = None
+        self._closed = False
+        self._open()
+        _sessions.add(self)
+
+    def _open(self):
+        """The client of this process."""
+        if self._pid == os.getpid():
+            return self._client
+        if not self._closed:
+            client, self._lock = _client.Client(*self._options), threading.Lock()
+            self._client, self._executor, self._pid = client, None, os.getpid()
+        return self._client
+
+    def request(self, method, url, *, headers=None, data=None, json=None, idempotency_key=False,
+                priority=0, scope=None, tries=0, time=0.0):
+        """Makes a request and waits for its final answer. Raises a Failed where there is none.
+
+        data: the body, a str or bytes; json: what becomes one. idempotency_key: sends one, the same
+        in all tries, so that any method is retried. scope: what the server counts by when it is not
+        the client's address, such as an API key. tries, time: as in Session."""
+        fields = {**self.headers, **(headers or {})}
+        if json is not None:
+            data = _json.dumps(json)
+            fields.setdefault("Content-Type", "application/json")
+        lines = tuple(f"{name}: {value}" for name, value in fields.items())
+        outcome, status, made, limit, retry_after, head, body, reason = self._open().fetch(
+            method, url, lines, data, idempotency_key, priority, scope, tries, time)
+        limit = KnownLimit(*limit)
+        response = Response(url, status, made, limit, head, body) if status else None
+        if outcome == "answered":
+            return response
+        raise _FAILURES[outcome](f"{url}: {outcome}: {reason}" if reason else f"{url}: {outcome}",
+                                 response, made, limit, retry_after)
+
+    def get(self, url, **options):
+        return self.request("GET", url, **options)
+
+    def head(self, url, **options):
+        return self.request("HEAD", url, **options)
+
+    def post(self, url, **options):
+        return self.request("POST", url, **options)
+
+    def put(self, url, **options):
+        return self.request("PUT", url, **options)
+
+    def patch(self, url, **options):
+        return self.request("PATCH", url, **options)
+
+    def delete(self, url, **options):
+        return self.request("DELETE", url, **options)
+
+    async def arequest(self, method, url, **options):
+        """request(), awaited: it waits on a thread of this session."""
+        self._open()
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self._workers, "weir-client")
+        return await asyncio.get_running_loop().run_in_executor(
+            self._executor, lambda: self.request(method, url, **options))
+
+    async def aget(self, url, **options):
+        return await self.arequest("GET", url, **options)
+
+    def known(self, url, scope=None):
+        """The KnownLimit of a URL's host; None: nothing is known."""
+        limit = self._open().known(url, scope)
+        return None if limit is None else KnownLimit(*limit)
+
+    def expect(self, requests):
+        """How many requests are still to come: where a limit has room for all of them, they are not
+        spread over its window."""
+        self._open().expect(requests)
+
+    def close(self):
+        """Cancels what is left, and closes."""
+        self._closed = True
+        self._client.close()
+        if self._executor is not None and self._pid == os.getpid():
+            self._executor.shutdown()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+_sessions = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all():
+    """The threads of clients end before the interpreter does."""
+    for session in list(_sessions):
+        session.close()

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weir.client: a Session over libweir-client, against servers of these tests."""
+
+import ast
+import asyncio
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from daemon.proxies import Application, Handler, free_port
+from daemon.waiting import SECONDS_MAX, wait_until
+from python_package import FOLDER, environment, load, needs_package
+
+client = load("weir.client")
+pytestmark = needs_package
+
+
+class Server(Application):
+    """Answers by path; `seen` has what was asked for, `held` those that wait for `go`."""
+
+    def __init__(self):
+        self.seen, self.held, self.go = seen, held, go = [], [], threading.Event()
+
+        class Answers(Handler):
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                seen.append((self.command, self.path, dict(self.headers), body))
+                status, fields = 200, {"RateLimit-Policy": '"a";q=1000;w=60',
+                                       "RateLimit": '"a";r=999;t=60'}
+                if self.path == "/failing" and len(seen) < 3:
+                    status = 503
+                elif self.path == "/limited":
+                    status, fields = 429, {"Retry-After": "1000"}
+                elif self.path == "/held":
+                    held.append(self)
+                    go.wait(SECONDS_MAX)
+                self.send_response(status)
+                for name, value in {**fields, "Content-Length": "9"}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(b'{"a": "b"}'[:9])
+
+            do_GET = do_POST = do_PUT = answer
+
+        super().__init__(Answers)
+
+    def url(self, path):
+        return f"http://{self.address}{path}"
+
+
+@pytest.fixture(name="server")
+def fixture_server():
+    with Server() as server:
+        yield server
+        server.go.set()
+
+
+def test_an_answer_and_what_it_says_of_the_limit(server):
+    with client.Session(headers={"X-One": "1"}) as session:
+        answer = session.put(server.url("/"), json={"k": 1}, headers={"X-Two": "2"})
+        assert answer.ok and answer.status == 200 and answer.tries == 1
+        assert answer.content == b'{"a": "b"' and answer.text == '{"a": "b"'
+        assert answer.headers["ratelimit"] == '"a";r=999;t=60'
+        assert (answer.limit.limit, answer.limit.remaining) == (1000, 999)
+        method, _, fields, body = server.seen[0]
+        assert (method, body) == ("PUT", b'{"k": 1}')
+        assert (fields["X-One"], fields["X-Two"]) == ("1", "2")
+        assert fields["Content-Type"] == "application/json"
+        assert session.known(server.url("/")).limit == 1000
+        assert session.known("http://other.invalid/") is None
+        session.expect(10)
+
+
+def test_retries_and_their_hook(server):
+    tries = []
+    with client.Session(on_try=tries.append, backoff_base=0.001) as session:
+        assert session.get(server.url("/failing")).tries == 3
+        assert [(one.number, one.status) for one in tries] == [(1, 503), (2, 503), (3, 200)]
+        assert tries[0].next_wait is not None and tries[2].next_wait is None
+        server.seen.clear()
+        answer = session.post(server.url("/failing"), data="x", idempotency_key=True)
+        assert answer.tries == 3
+        assert len({fields["Idempotency-Key"] for _, _, fields, _ in server.seen}) == 1
+        server.seen.clear()
+        with pytest.raises(client.GaveUp) as caught:
+            session.post(server.url("/failing"), data="x")
+        assert caught.value.tries == 1 and caught.value.response.status == 503
+
+
+def test_failures_say_what_is_known(server):
+    with client.Session() as session:
+        with pytest.raises(client.Limited) as caught:
+            session.get(server.url("/limited"))
+        assert caught.value.response.status == 429 and caught.value.retry_after > 900
+        with pytest.raises(client.Timeout):
+            session.get(server.url("/held"), time=1, scope="other")
+        with pytest.raises(client.GaveUp) as caught:
+            session.get(f"http://127.0.0.1:{free_port()}/", tries=1)
+        assert caught.value.response is None and "127.0.0.1" in str(caught.value)
+        for wrong in ("ftp://host/", "no url"):
+            with pytest.raises(ValueError, match="URL"):
+                session.get(wrong)
+        with pytest.raises(ValueError):
+            session.get(server.url("/"), headers={"X-Bad": "a\0b"})
+        with pytest.raises(ValueError):
+            client.Session(jitter="none")
+        with pytest.raises(ValueError):
+            client.Session(concurrency=1001)
+
+
+def test_asyncio_awaits_many(server):
+    async def many(session):
+        return await asyncio.gather(*(session.aget(server.url(f"/{i}")) for i in range(20)))
+
+    with client.Session() as session:
+        session.expect(20)
+        assert [answer.status for answer in asyncio.run(many(session))] == [200] * 20
+
+
+def test_closing_cancels_requests_of_other_threads(server):
+    session, raised = client.Session(), []
+
+    def run():
+        try:
+            session.get(server.url("/held"))
+        except client.Cancelled as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    wait_until(lambda: server.held, what="the request")
+    session.close()
+    session.close()
+    thread.join(SECONDS_MAX)
+    assert raised
+    with pytest.raises(load("weir").StateError, match="closed"):
+        session.get(server.url("/"))
+
+
+def test_a_forked_process_has_a_client_of_its_own(server, tmp_path):
+    with client.Session(state=tmp_path / "limits") as session:
+        session.get(server.url("/"))
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                known = session.known(server.url("/"))  # by the file that both have
+                status = 0 if known.limit == 1000 and session.get(server.url("/")).ok else 2
+            finally:
+                os._exit(status)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert session.get(server.url("/")).ok
+
+
+def program(server, text):
+    return subprocess.Popen([sys.executable, "-c", "import weir.client\n" + text,
+                             server.url("/held")], env=environment(), stderr=subprocess.PIPE,
+                            text=True)
+
+
+def test_an_interrupt_ends_a_wait(server):
+    process = program(server, "import sys; weir.client.Session().get(sys.argv[1])")
+    wait_until(lambda: server.held, what="the request")
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=SECONDS_MAX)
+    assert "KeyboardInterrupt" in said and process.returncode != 0
+
+
+def test_a_program_may_end_without_closing(server):
+    process = program(server, "import sys, threading\n"
+                      "s = weir.client.Session(on_try=print)\n"
+                      "threading.Thread(target=s.get, args=sys.argv[1:], daemon=True).start()\n"
+                      "import time\nwhile s.known(sys.argv[1]) is None: time.sleep(0.01)\n")
+    wait_until(lambda: server.held, what="the request")
+    server.go.set()
+    _, said = process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 0, said
+
+
+def test_the_stubs_name_what_there_is():
+    tree = ast.parse((FOLDER / "weir" / "client.pyi").read_text(encoding="utf-8"))
+    stubs = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    assert sorted(stubs) == sorted(client.__all__)
+    for name in ("Session", "Response"):
+        named = {node.name for node in stubs[name].body
+                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        there = {member for member in vars(getattr(client, name)) if not member.startswith("_")}
+        assert {member for member in named if not member.startswith("_")} == there, name
+    stub, real = stubs["Session"].body[1], client.Session.__init__
+    assert [argument.arg for argument in stub.args.kwonlyargs] == [
+        name for name, one in inspect.signature(real).parameters.items()
+        if one.kind is one.KEYWORD_ONLY]
