@@ -2,7 +2,6 @@
 /* see server.h */
 #include "server/daemon/server.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,27 +10,14 @@
 
 #include "server/daemon/clock.h"
 #include "server/daemon/control.h"
+#include "server/daemon/listening.h"
 #include "server/daemon/reload.h"
 #include "server/daemon/state.h"
 #include "server/daemon/watch.h"
 #include "server/envoy/daemon.h"
-#include "server/grpc/front.h"
-#include "server/http/front.h"
-#include "server/net/files.h"
 #include "server/net/seed.h"
 #include "server/pressure/pressure_log.h"
-#include "server/resp/front.h"
 #include "table/file/state_file.h"
-
-/* Files that weir opens when its connections may have taken all others: of a loop (epoll, a pipe,
- * an eventfd, its place in the state file), with a shared store (connections to its servers),
- * with callers in Redis (likewise, and to Sentinels); and of the process: signals, the watch, a
- * reload (rules, keys and certificates at a time), webhooks, a connection that is closed at once.
- */
-#define FILES_OF_LOOP 5
-#define FILES_OF_STORE 16
-#define FILES_OF_DIRECTORY 8
-#define FILES_OF_PROCESS 16
 
 /* A load that is only slow is waited for so long when weir stops. */
 #define LOAD_PATIENCE_MS 1000
@@ -79,19 +65,9 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, 
     return err;
 }
 
-static unsigned workers_wanted(const struct weir_daemon *daemon)
-{
-    unsigned wanted = daemon->options.workers;
-    if (!wanted)
-        wanted = weir_rules_settings(daemon->rules)->workers;
-    if (!wanted)
-        wanted = uv_available_parallelism();
-    return wanted < WEIR_WORKERS_MAX ? wanted : WEIR_WORKERS_MAX;
-}
-
 static int open_workers(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    unsigned wanted = workers_wanted(daemon);
+    unsigned wanted = weir_listening_workers(daemon);
     daemon->workers = calloc(wanted, sizeof *daemon->workers);
     daemon->threads = calloc(wanted, sizeof *daemon->threads);
     if (!daemon->workers || !daemon->threads) {
@@ -109,264 +85,8 @@ static int open_workers(struct weir_daemon *daemon, struct weir_reason *reason)
     return err;
 }
 
-/* --- Listening -------------------------------------------------------------------------------- */
-
-static void log_listening(struct weir_daemon *daemon, const char *front,
-                          const struct weir_endpoint *endpoint)
-{
-    if (endpoint->kind == WEIR_ENDPOINT_OFF)
-        return;
-    char address[WEIR_ENDPOINT_TEXT_MAX];
-    struct weir_log_line line;
-    weir_endpoint_format(endpoint, address);
-    weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "listening");
-    weir_log_text(&line, "front", front);
-    weir_log_text(&line, "address", address);
-    weir_log_end(&line);
-}
-
-/* One front end's sockets: one a worker, or the admin worker's one. */
-struct listening {
-    const char *address;
-    struct weir_endpoint *endpoint;
-    const struct weir_front *front;
-    enum weir_listener_kind kind;
-    void *server;
-    struct weir_connection_pool *pool;
-    struct weir_worker *const *workers;
-    unsigned count, bound; /* bound: sockets that no worker has yet */
-    int fds[WEIR_WORKERS_MAX];
-};
-
-static void listenings_fill(struct weir_daemon *daemon, struct listening all[WEIR_LISTENINGS])
-{
-    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
-    all[0] = (struct listening){.address = weir_daemon_http(daemon, settings),
-                                .endpoint = &daemon->http_endpoint,
-                                .front = &weir_http_front,
-                                .kind = WEIR_LISTENER_HTTP,
-                                .server = daemon,
-                                .workers = daemon->workers,
-                                .count = daemon->worker_count};
-    all[1] = (struct listening){.address = weir_daemon_redis(daemon, settings),
-                                .endpoint = &daemon->redis_endpoint,
-                                .front = &weir_resp_front,
-                                .kind = WEIR_LISTENER_REDIS,
-                                .server = &daemon->redis,
-                                .workers = daemon->workers,
-                                .count = daemon->worker_count};
-    all[2] = (struct listening){.address = weir_daemon_grpc(daemon, settings),
-                                .endpoint = &daemon->grpc_endpoint,
-                                .front = &weir_grpc_front,
-                                .kind = WEIR_LISTENER_GRPC,
-                                .server = daemon,
-                                .workers = daemon->workers,
-                                .count = daemon->worker_count};
-    all[3] = (struct listening){.address = weir_daemon_admin(daemon, settings),
-                                .endpoint = &daemon->admin_endpoint,
-                                .front = &weir_admin_front,
-                                .kind = WEIR_LISTENER_ADMIN,
-                                .server = daemon,
-                                .workers = &daemon->admin,
-                                .count = 1};
-    all[4] = all[3];
-    all[4].address =
-        daemon->envoy && settings->envoy.prometheus ? settings->envoy.prometheus : "off";
-    all[4].endpoint = &daemon->prometheus_endpoint;
-    all[4].front = &weir_envoy_prometheus_front;
-    all[5] = all[0];
-    all[5].address = weir_daemon_challenge(settings);
-    all[5].endpoint = &daemon->challenge_endpoint;
-    all[5].front = &weir_challenge_front;
-    all[5].kind = WEIR_LISTENER_CHALLENGE;
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
-        all[i].pool = &daemon->pools[i];
-}
-
-static void log_few_files(struct weir_daemon *daemon, const struct weir_files *files,
-                          const struct weir_files_plan *plan)
-{
-    char text[256];
-    struct weir_log_line line;
-    snprintf(text, sizeof text,
-             "the limit of open files leaves %u connections to a listener, and %u to an admin "
-             "listener: raise it (ulimit -n, LimitNOFILE=); from %llu on it limits nothing",
-             plan->decisions.max, plan->admin.max, (unsigned long long)plan->full);
-    weir_log_begin(&line, &daemon->log, WEIR_LOG_WARNING, "few_open_files");
-    weir_log_number(&line, "limit", (int64_t)files->limit);
-    weir_log_text(&line, "reason", text);
-    weir_log_end(&line);
-}
-
-/* What weir will have open beside connections, on top of what is open now. */
-static uint64_t files_to_come(const struct weir_daemon *daemon, uint32_t workers)
-{
-    uint64_t of_worker = FILES_OF_LOOP + (daemon->shared ? FILES_OF_STORE : 0) +
-                         (daemon->directories ? FILES_OF_DIRECTORY : 0);
-    return FILES_OF_PROCESS + (workers + 1) * of_worker; /* and the admin worker */
-}
-
-/* Gives every listener its pool of connections. Errors: WEIR_ERR_FULL. */
-static int share_files(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    struct listening all[WEIR_LISTENINGS];
-    struct weir_files files = {.limit = weir_files_raise_limit(),
-                               .workers = workers_wanted(daemon)};
-    struct weir_files_plan plan;
-    files.taken = weir_files_count() + files_to_come(daemon, files.workers);
-    listenings_fill(daemon, all);
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
-        bool admin = all[i].kind == WEIR_LISTENER_ADMIN;
-        if (!strcmp(all[i].address, "off"))
-            continue;
-        files.admin_listeners += admin;
-        files.listeners += !admin;
-        files.taken += admin ? 1 : files.workers;
-        files.taken -= daemon->kept[i].count; /* open already */
-    }
-    if (weir_files_plan(&files, &plan) < 0) {
-        snprintf(reason->text, sizeof reason->text,
-                 "the limit of open files is %llu, and at least %llu are needed for %u workers: "
-                 "raise it (ulimit -n, LimitNOFILE=)",
-                 (unsigned long long)files.limit, (unsigned long long)plan.least, files.workers);
-        return WEIR_ERR_FULL;
-    }
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
-        bool admin = all[i].kind == WEIR_LISTENER_ADMIN;
-        all[i].pool->max = admin ? plan.admin.max : plan.decisions.max;
-        all[i].pool->refusals = admin ? plan.admin.refusals : plan.decisions.refusals;
-    }
-    if (files.listeners > 0 && plan.decisions.max < WEIR_CONNECTIONS_FEW)
-        log_few_files(daemon, &files, &plan);
-    return 0;
-}
-
-/* Takes the sockets that the last run has left, if their number is right: connections that have
- * come meanwhile wait in them. */
-static bool listening_take(struct listening *listening, struct weir_kept_sockets *kept)
-{
-    if (kept->count != listening->count)
-        return false;
-    *listening->endpoint = kept->endpoint;
-    memcpy(listening->fds, kept->fds, sizeof kept->fds);
-    listening->bound = kept->count;
-    kept->count = 0;
-    return true;
-}
-
-static int listening_bind(struct listening *listening, struct weir_reason *reason)
-{
-    int err = weir_endpoint_parse(listening->endpoint, listening->address, reason);
-    if (err < 0 || listening->endpoint->kind == WEIR_ENDPOINT_OFF)
-        return err;
-    err = weir_endpoint_bind(listening->endpoint, listening->fds, listening->count, reason);
-    if (err == 0)
-        listening->bound = listening->count;
-    return err;
-}
-
-static int listening_start(struct listening *listening, struct weir_reason *reason)
-{
-    int err = 0;
-    while (err == 0 && listening->bound) {
-        const struct weir_listening common = {listening->front, listening->kind,
-                                              listening->endpoint, listening->pool,
-                                              listening->server};
-        unsigned i = --listening->bound;
-        err = weir_worker_listen(listening->workers[i], &common, listening->fds[i], reason);
-    }
-    return err;
-}
-
-/* Two fronts on one port would each get some of the other's connections. */
-static int listenings_apart(const struct listening all[WEIR_LISTENINGS], struct weir_reason *reason)
-{
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
-        for (unsigned j = 0; j < i; j++) {
-            if (!weir_endpoint_overlap(all[j].endpoint, all[i].endpoint))
-                continue;
-            char text[WEIR_ENDPOINT_TEXT_MAX];
-            weir_endpoint_format(all[i].endpoint, text);
-            snprintf(reason->text, sizeof reason->text,
-                     "cannot listen on %s: another listener of this server has the port", text);
-            return WEIR_ERR_IO;
-        }
-    }
-    return 0;
-}
-
-static void kept_close(struct weir_kept_sockets *kept)
-{
-    while (kept->count)
-        close(kept->fds[--kept->count]);
-}
-
-/* A copy of each worker's socket of this listener; none, where one cannot be made. */
-static void listening_keep(const struct listening *listening, struct weir_kept_sockets *kept)
-{
-    kept->endpoint = *listening->endpoint;
-    for (unsigned i = 0; i < listening->count; i++) {
-        const struct weir_listener *listener;
-        int fd = -1;
-        for (unsigned j = 0; (listener = weir_worker_listener(listening->workers[i], j)); j++)
-            if (listener->front == listening->front)
-                fd = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
-        if (fd < 0) {
-            kept_close(kept);
-            return;
-        }
-        kept->fds[kept->count++] = fd;
-    }
-}
-
-void weir_daemon_keep_sockets(struct weir_daemon *daemon, const struct weir_rules *next)
-{
-    struct listening before[WEIR_LISTENINGS], after[WEIR_LISTENINGS];
-    struct weir_rules *rules = daemon->rules;
-    listenings_fill(daemon, before);
-    daemon->rules = (struct weir_rules *)(uintptr_t)next; /* only read */
-    listenings_fill(daemon, after);
-    daemon->rules = rules;
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
-        if (before[i].endpoint->kind != WEIR_ENDPOINT_OFF &&
-            !strcmp(before[i].address, after[i].address))
-            listening_keep(&before[i], &daemon->kept[i]);
-}
-
-/* Binds first, all of them, then listens: a port in use is found before anybody is served. */
-static int open_listeners(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    struct listening all[WEIR_LISTENINGS];
-    int err = 0;
-    listenings_fill(daemon, all);
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
-        if (!listening_take(&all[i], &daemon->kept[i]))
-            kept_close(&daemon->kept[i]);
-    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
-        err = all[i].bound ? 0 : listening_bind(&all[i], reason);
-    if (err == 0)
-        err = listenings_apart(all, reason);
-    bool bound = err == 0;
-    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
-        err = listening_start(&all[i], reason);
-    for (unsigned i = 0; i < WEIR_LISTENINGS && err < 0; i++) {
-        if (!bound && all[i].bound)
-            weir_endpoint_remove(all[i].endpoint);
-        while (all[i].bound)
-            close(all[i].fds[--all[i].bound]);
-    }
-    return err;
-}
-
-void weir_daemon_remove_sockets(const struct weir_daemon *daemon)
-{
-    weir_endpoint_remove(&daemon->http_endpoint);
-    weir_endpoint_remove(&daemon->redis_endpoint);
-    weir_endpoint_remove(&daemon->grpc_endpoint);
-    weir_endpoint_remove(&daemon->admin_endpoint);
-    weir_endpoint_remove(&daemon->prometheus_endpoint);
-    weir_endpoint_remove(&daemon->challenge_endpoint);
-}
+/* --- Parts of it -------------------------------------------------------------------------------
+ */
 
 /* What the workers' Redis front ends share. */
 static int open_redis(struct weir_daemon *daemon, struct weir_reason *reason)
@@ -527,7 +247,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = weir_daemon_pressure_open(daemon, reason);
     if (err == 0)
-        err = share_files(daemon, reason);
+        err = weir_listening_plan(daemon, reason);
     if (err == 0)
         err = open_peers(daemon, reason);
     if (err < 0)
@@ -553,7 +273,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = weir_daemon_envoy_start(daemon, reason);
     if (err == 0)
-        err = open_listeners(daemon, reason);
+        err = weir_listening_open(daemon, reason);
     if (err == 0)
         return 0;
     weir_standing_service_stop(daemon->standing);
@@ -622,12 +342,7 @@ uint64_t weir_daemon_connections_max(const struct weir_daemon *daemon)
 
 static void log_started(struct weir_daemon *daemon)
 {
-    log_listening(daemon, "http", &daemon->http_endpoint);
-    log_listening(daemon, "redis", &daemon->redis_endpoint);
-    log_listening(daemon, "grpc", &daemon->grpc_endpoint);
-    log_listening(daemon, "admin", &daemon->admin_endpoint);
-    log_listening(daemon, "prometheus", &daemon->prometheus_endpoint);
-    log_listening(daemon, "challenge", &daemon->challenge_endpoint);
+    weir_listening_log(daemon);
     const struct weir_server_options *options = &daemon->options;
     if (!options->config && !options->config_text && !options->envoy_config)
         weir_log_event(&daemon->log, WEIR_LOG_WARNING, "no_rules", "message",
@@ -711,8 +426,7 @@ static void daemon_free(struct weir_daemon *daemon)
     weir_daemon_free_retired(daemon);
     weir_certificates_unref(daemon->certificates);
     weir_certificates_unref(daemon->certificates_next);
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
-        kept_close(&daemon->kept[i]);
+    weir_listening_drop(daemon);
     free(daemon);
 }
 
@@ -749,7 +463,6 @@ int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
 {
     struct weir_daemon *daemon = calloc(1, sizeof *daemon);
     struct weir_certificates *certificates = NULL;
-    struct listening all[WEIR_LISTENINGS];
     reason->text[0] = 0;
     if (!daemon) {
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(WEIR_ERR_MEMORY));
@@ -757,11 +470,8 @@ int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
     }
     daemon->rules = rules;
     int err = weir_daemon_check(daemon, weir_rules_settings(rules), reason);
-    listenings_fill(daemon, all);
-    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
-        err = weir_endpoint_parse(all[i].endpoint, all[i].address, reason);
     if (err == 0)
-        err = listenings_apart(all, reason);
+        err = weir_listening_check(daemon, reason);
     if (err == 0)
         err = weir_certificates_load(&certificates, weir_rules_settings(rules), reason);
     if (err == 0)
