@@ -69,6 +69,14 @@ static void print_usage(FILE *out)
     fputs("\n'weir COMMAND --help' shows the options of a command.\n", out);
 }
 
+/* The same for programs: see options.h. */
+static void print_commands(void)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        cli_print_fields((const char *const[]){"command", commands[i].name, commands[i].summary},
+                         3);
+}
+
 /* Links to this program take the place of the programs of envoyproxy/ratelimit. */
 static const struct weir_command other_names[] = {
     {"ratelimit", NULL, weir_command_envoy},
@@ -112,6 +120,10 @@ int main(int argc, char **argv)
     const char *name = argv[1];
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
         print_usage(stdout);
+        return cli_finish(EXIT_SUCCESS);
+    }
+    if (!strcmp(name, "--help=tsv")) {
+        print_commands();
         return cli_finish(EXIT_SUCCESS);
     }
     if (!strcmp(name, "--version") || !strcmp(name, "-V"))

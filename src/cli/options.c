@@ -249,6 +249,50 @@ static int print_help(const struct cli_syntax *syntax)
     return cli_finish(EXIT_SUCCESS);
 }
 
+/* A field of a table for programs: a line's end and a tab are written as \\n and \\t. */
+static void print_field(const char *text, char end)
+{
+    for (; text && *text != '\0'; text++)
+        if (*text == '\n' || *text == '\t' || *text == '\\')
+            printf("\\%c", *text == '\n' ? 'n' : *text == '\t' ? 't' : '\\');
+        else
+            putchar(*text);
+    putchar(end);
+}
+
+void cli_print_fields(const char *const *fields, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        print_field(fields[i], i + 1 < count ? '\t' : '\n');
+}
+
+static int print_table(const struct cli_syntax *syntax)
+{
+    cli_print_fields((const char *const[]){"usage", syntax->usage}, 2);
+    for (size_t i = 0; i < syntax->count; i++) {
+        const struct cli_option *option = &syntax->options[i];
+        const char letter[2] = {option->letter, '\0'};
+        if (option->name)
+            cli_print_fields(
+                (const char *const[]){"option", letter, option->name, option->value, option->help},
+                5);
+        else
+            cli_print_fields((const char *const[]){"heading", option->help}, 2);
+    }
+    cli_print_fields((const char *const[]){"option", "h", "help", NULL, "print this and exit"}, 5);
+    cli_print_fields((const char *const[]){"notes", syntax->notes}, 2);
+    return cli_finish(EXIT_SUCCESS);
+}
+
+static int help_asked(const struct cli_syntax *syntax, const char *form)
+{
+    if (!form)
+        return print_help(syntax);
+    if (!strcmp(form, "tsv"))
+        return print_table(syntax);
+    return cli_usage_error(syntax->command, "--help: 'tsv' or nothing, not '%s'", form);
+}
+
 /* What getopt_long goes by: the long options, and the letters. */
 struct getopt_tables {
     struct option options[CLI_OPTIONS_MAX + 2];
@@ -271,7 +315,7 @@ static void make_tables(const struct cli_syntax *syntax, struct getopt_tables *t
         if (option->letter != 0 && takes)
             tables->letters[letters++] = ':';
     }
-    tables->options[count++] = (struct option){"help", no_argument, NULL, 'h'};
+    tables->options[count++] = (struct option){"help", optional_argument, NULL, 'h'};
     tables->options[count] = (struct option){NULL, 0, NULL, 0};
     tables->letters[letters++] = 'h';
     tables->letters[letters] = '\0';
@@ -298,7 +342,7 @@ int cli_read_options(const struct cli_syntax *syntax, int argc, char **argv, voi
         const struct cli_option *option = find_option(syntax, found);
         struct weir_reason reason = {{0}};
         if (found == 'h') {
-            *status = print_help(syntax);
+            *status = help_asked(syntax, optarg);
             return -1;
         }
         if (!option) {

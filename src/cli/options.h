@@ -7,7 +7,10 @@
  * full disk, a closed pipe) is a failure too.
  *
  * A command describes its options in one table (struct cli_option). cli_read_options reads the
- * command line by it into a struct of the command's own, and makes `--help` from it.
+ * command line by it into a struct of the command's own, and makes `--help` from it. `--help=tsv`
+ * prints the same table for the programs that make manual pages and completions: a line an entry,
+ * fields separated by tabs (`usage TEXT`, `heading TEXT`, `option LETTER NAME VALUE HELP`,
+ * `notes TEXT`), with \n, \t and \\ in texts.
  *
  * Threads: the main thread only; the output streams belong to the process.
  */
@@ -81,6 +84,9 @@ int cli_read_options(const struct cli_syntax *syntax, int argc, char **argv, voi
 
 /* Appends "WANTED, not 'VALUE'" to a reason. Returns false. */
 bool cli_refuse(struct weir_reason *reason, const char *wanted, const char *value);
+
+/* Prints one line of such a table. NULL is an empty field. */
+void cli_print_fields(const char *const *fields, size_t count);
 
 /* Ends a command's output: `status`, or EXIT_FAILURE with a message when stdout could not be
  * written. */

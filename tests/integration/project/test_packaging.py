@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is not run by weir itself: the systemd unit, and the alerts of docs/metrics.md."""
+"""What is not run by weir itself: the systemd unit, packages, and the alerts of docs/metrics.md."""
 
 import grp
 import os
@@ -61,6 +61,56 @@ def test_nginx_reaches_the_socket_of_the_unit_and_others_do_not(folder):
     with Weir(folder / "home", rules, http=f"unix:{socket}", prefix=prefix):
         assert connects(NGINX, socket)
         assert not connects("daemon", socket)
+
+
+def packaged():
+    """The files of the packages as patterns below their prefix, from their lists."""
+    for file in (ROOT / "packaging" / "debian").iterdir():
+        if file.suffix in (".install", ".manpages"):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                yield line.split()[0].removeprefix("debian/tmp/")
+
+
+@pytest.fixture(name="installed", scope="module")
+def fixture_installed(tmp_path_factory):
+    """What `ninja install` puts below a folder, twice; the rules are changed in between."""
+    folder = tmp_path_factory.mktemp("installed")
+    build = Path(weir_path()).parent
+    if not (build / "build.ninja").exists() or not (build / "packaging" / "weir.1").exists():
+        pytest.skip("this weir is not in a whole build folder")
+    command = ["meson", "install", "-C", str(build), "--no-rebuild", "--quiet", "--destdir",
+               str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    [rules] = folder.glob("**/etc/weir/weir.yaml")
+    rules.write_text("# changed\n", encoding="utf-8")
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+def test_an_installation_has_every_file_of_the_packages(installed):
+    patterns = list(packaged())
+    assert len(patterns) >= 10
+    for pattern in patterns:
+        if "nginx" in pattern and not list(installed.glob("**/nginx")):
+            continue  # no nginx-dev here
+        assert list(installed.glob("**/" + pattern.removeprefix("usr/").replace("lib/*/", "lib/**/"))), \
+            pattern
+    [unit_file] = installed.glob("**/lib/systemd/system/weir.service")
+    [program] = installed.glob("**/bin/weir")
+    [rules] = installed.glob("**/etc/weir/weir.yaml")
+    text = unit_file.read_text(encoding="utf-8")
+    below = len(str(installed))
+    assert f"ExecStart={str(program)[below:]} serve --config {str(rules)[below:]}\n" in text
+
+
+def test_an_installation_keeps_rules_that_are_there(installed):
+    [rules] = installed.glob("**/etc/weir/weir.yaml")
+    assert rules.read_text(encoding="utf-8") == "# changed\n"
+
+
+def test_the_rules_of_the_package_are_valid():
+    subprocess.run([weir_path(), "validate", str(ROOT / "packaging" / "weir.yaml")], check=True,
+                   capture_output=True)
 
 
 @pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool (Debian: prometheus)")
