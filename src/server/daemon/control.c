@@ -77,6 +77,8 @@ static void control_on_grace(uv_timer_t *timer)
 void weir_control_drain(struct weir_daemon *daemon)
 {
     daemon->stopping = true;
+    if (!daemon->again)
+        weir_supervisor_send(&daemon->supervisor, "STOPPING=1\nSTATUS=finishing requests");
     if (daemon->envoy)
         atomic_store(&daemon->envoy->stopping, true);
     uv_timer_start(&daemon->grace, control_on_grace, WEIR_SHUTDOWN_MS, 0);
@@ -189,9 +191,23 @@ static void control_watch_neighbours(struct weir_daemon *daemon)
 /* Buckets of the table that are looked at in one tick: some milliseconds at most. */
 #define TIDY_BUCKETS 16384
 
+/* A sign of life once every worker has had a turn since the last one. */
+static void control_feed_watchdog(struct weir_daemon *daemon)
+{
+    if (!daemon->supervisor.watchdog)
+        return;
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        if (!weir_worker_alive(daemon->workers[i], false))
+            return;
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        (void)weir_worker_alive(daemon->workers[i], true);
+    weir_supervisor_send(&daemon->supervisor, "WATCHDOG=1");
+}
+
 static void control_on_clock(uv_timer_t *timer)
 {
     struct weir_daemon *daemon = timer->data;
+    control_feed_watchdog(daemon);
     uint64_t now_ns = weir_worker_time(daemon->admin);
     weir_table_mark(daemon->table, now_ns); /* also while nobody asks anything */
     weir_daemon_want(daemon, WEIR_WANT_WATCH);

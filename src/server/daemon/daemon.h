@@ -13,6 +13,7 @@
 #include "server/daemon/background.h"
 #include "server/daemon/server.h"
 #include "server/daemon/state_guard.h"
+#include "server/daemon/supervisor.h"
 #include "server/daemon/worker.h"
 #include "server/envoy/shared.h"
 #include "server/penalties/penalties.h"
@@ -124,6 +125,7 @@ struct weir_daemon {
     struct weir_rules *rules_next; /* ... with these */
     struct weir_certificates *certificates_next;
     struct weir_kept_sockets kept[WEIR_LISTENINGS];
+    struct weir_supervisor supervisor;
 
     struct weir_background *background;
     unsigned wanted; /* WEIR_WANT_..., not begun */
@@ -140,7 +142,7 @@ struct weir_daemon {
 /* Leaves those listening sockets to the next run whose addresses stay. */
 void weir_daemon_keep_sockets(struct weir_daemon *daemon, const struct weir_rules *next);
 
-/* Removes the paths of Unix sockets. */
+/* Removes the paths of Unix sockets, unless a supervisor has the sockets for the next process. */
 void weir_daemon_remove_sockets(const struct weir_daemon *daemon);
 
 /* Connections that may be open, over all listeners but the admin's. */

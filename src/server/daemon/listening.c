@@ -2,6 +2,7 @@
 /* see listening.h */
 #include "server/daemon/listening.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +51,7 @@ static void log_listening(struct weir_daemon *daemon, const char *front,
 
 /* One front end's sockets: one a worker, or the admin worker's one. */
 struct listening {
-    const char *address;
+    const char *name, *address;
     struct weir_endpoint *endpoint;
     const struct weir_front *front;
     enum weir_listener_kind kind;
@@ -58,6 +59,7 @@ struct listening {
     struct weir_connection_pool *pool;
     struct weir_worker *const *workers;
     unsigned count, bound; /* bound: sockets that no worker has yet */
+    bool passed;           /* they are a supervisor's, too */
     int fds[WEIR_WORKERS_MAX];
 };
 
@@ -102,8 +104,12 @@ static void listenings_fill(struct weir_daemon *daemon, struct listening all[WEI
     all[5].endpoint = &daemon->challenge_endpoint;
     all[5].front = &weir_challenge_front;
     all[5].kind = WEIR_LISTENER_CHALLENGE;
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
+    static const char *const names[WEIR_LISTENINGS] = {"http",  "redis",      "grpc",
+                                                       "admin", "prometheus", "challenge"};
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
         all[i].pool = &daemon->pools[i];
+        all[i].name = names[i];
+    }
 }
 
 static void log_few_files(struct weir_daemon *daemon, const struct weir_files *files,
@@ -147,6 +153,8 @@ int weir_listening_plan(struct weir_daemon *daemon, struct weir_reason *reason)
         files.taken += admin ? 1 : files.workers;
         files.taken -= daemon->kept[i].count; /* open already */
     }
+    uint64_t passed = daemon->supervisor.passed_count; /* likewise */
+    files.taken -= passed < files.taken ? passed : files.taken;
     if (weir_files_plan(&files, &plan) < 0) {
         snprintf(reason->text, sizeof reason->text,
                  "the limit of open files is %llu, and at least %llu are needed for %u workers: "
@@ -175,6 +183,33 @@ static bool listening_take(struct listening *listening, struct weir_kept_sockets
     listening->bound = kept->count;
     kept->count = 0;
     return true;
+}
+
+/* Takes the sockets that a supervisor has passed for this address. Where they are fewer than the
+ * workers, several workers share one; the connections of those that are too many are lost. */
+static int listening_adopt(struct listening *listening, struct weir_supervisor *supervisor,
+                           struct weir_reason *reason)
+{
+    struct weir_endpoint endpoint;
+    int err = weir_endpoint_parse(&endpoint, listening->address, reason);
+    if (err < 0 || endpoint.kind == WEIR_ENDPOINT_OFF)
+        return err;
+    unsigned taken = weir_supervisor_take(supervisor, &endpoint, listening->fds, listening->count);
+    for (unsigned i = taken; taken > 0 && i < listening->count; i++) {
+        listening->fds[i] = fcntl(listening->fds[i % taken], F_DUPFD_CLOEXEC, 0);
+        if (listening->fds[i] < 0) {
+            listening->bound = i;
+            snprintf(reason->text, sizeof reason->text, "cannot take over a socket: %s",
+                     strerror(errno));
+            return WEIR_ERR_IO;
+        }
+    }
+    if (taken > 0) {
+        *listening->endpoint = endpoint;
+        listening->bound = listening->count;
+        listening->passed = true;
+    }
+    return 0;
 }
 
 static int listening_bind(struct listening *listening, struct weir_reason *reason)
@@ -256,6 +291,19 @@ void weir_daemon_keep_sockets(struct weir_daemon *daemon, const struct weir_rule
             listening_keep(&before[i], &daemon->kept[i]);
 }
 
+static void log_unused(struct weir_daemon *daemon)
+{
+    unsigned unused = weir_supervisor_drop(&daemon->supervisor);
+    if (unused == 0)
+        return;
+    struct weir_log_line line;
+    weir_log_begin(&line, &daemon->log, WEIR_LOG_WARNING, "passed_sockets_unused");
+    weir_log_number(&line, "count", unused);
+    weir_log_text(&line, "reason",
+                  "no listener of the rules has their address, or there are fewer workers");
+    weir_log_end(&line);
+}
+
 /* Binds first, all of them, then listens: a port in use is found before anybody is served. */
 int weir_listening_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
@@ -266,6 +314,9 @@ int weir_listening_open(struct weir_daemon *daemon, struct weir_reason *reason)
         if (!listening_take(&all[i], &daemon->kept[i]))
             kept_close(&daemon->kept[i]);
     for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
+        err = all[i].bound ? 0 : listening_adopt(&all[i], &daemon->supervisor, reason);
+    log_unused(daemon);
+    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
         err = all[i].bound ? 0 : listening_bind(&all[i], reason);
     if (err == 0)
         err = listenings_apart(all, reason);
@@ -273,7 +324,7 @@ int weir_listening_open(struct weir_daemon *daemon, struct weir_reason *reason)
     for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
         err = listening_start(&all[i], reason);
     for (unsigned i = 0; i < WEIR_LISTENINGS && err < 0; i++) {
-        if (!bound && all[i].bound)
+        if (!bound && all[i].bound && !all[i].passed)
             weir_endpoint_remove(all[i].endpoint);
         while (all[i].bound)
             close(all[i].fds[--all[i].bound]);
@@ -283,12 +334,29 @@ int weir_listening_open(struct weir_daemon *daemon, struct weir_reason *reason)
 
 void weir_daemon_remove_sockets(const struct weir_daemon *daemon)
 {
+    if (daemon->supervisor.holds)
+        return;
     weir_endpoint_remove(&daemon->http_endpoint);
     weir_endpoint_remove(&daemon->redis_endpoint);
     weir_endpoint_remove(&daemon->grpc_endpoint);
     weir_endpoint_remove(&daemon->admin_endpoint);
     weir_endpoint_remove(&daemon->prometheus_endpoint);
     weir_endpoint_remove(&daemon->challenge_endpoint);
+}
+
+void weir_listening_leave(struct weir_daemon *daemon)
+{
+    struct listening all[WEIR_LISTENINGS];
+    listenings_fill(daemon, all);
+    for (unsigned i = 0; i < WEIR_LISTENINGS && daemon->supervisor.notify >= 0; i++) {
+        const struct weir_listener *listener;
+        unsigned found = 0;
+        for (unsigned worker = 0; worker < all[i].count; worker++)
+            for (unsigned j = 0; (listener = weir_worker_listener(all[i].workers[worker], j)); j++)
+                if (listener->front == all[i].front)
+                    all[i].fds[found++] = listener->fd;
+        weir_supervisor_keep(&daemon->supervisor, all[i].name, all[i].fds, found);
+    }
 }
 
 void weir_listening_log(struct weir_daemon *daemon)

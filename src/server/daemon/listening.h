@@ -3,7 +3,8 @@
  * sockets.
  *
  * A front end has a socket for each worker; the admin listener has one. All are bound before any
- * listens, so that a port in use is found before anybody is served.
+ * listens, so that a port in use is found before anybody is served. Sockets that the last run, or a
+ * supervisor, has for an address are taken over.
  *
  * Threads: the main thread.
  */
@@ -32,6 +33,10 @@ int weir_listening_check(struct weir_daemon *daemon, struct weir_reason *reason)
 
 /* A line of the log for each listener. */
 void weir_listening_log(struct weir_daemon *daemon);
+
+/* Leaves copies of the sockets with the supervisor, if there is one: the next process takes them.
+ */
+void weir_listening_leave(struct weir_daemon *daemon);
 
 /* Closes what the last run has left and no listener has taken. */
 void weir_listening_drop(struct weir_daemon *daemon);

@@ -375,6 +375,8 @@ static int daemon_serve(struct weir_daemon *daemon, struct weir_reason *reason)
     int err = start_threads(daemon, reason);
     if (err == 0) {
         log_started(daemon);
+        weir_listening_leave(daemon);
+        weir_supervisor_send(&daemon->supervisor, "READY=1\nSTATUS=weir " WEIR_VERSION " decides");
         if (daemon->reload.daemon) { /* it runs once more, by a reload */
             weir_daemon_reload_log(daemon, &daemon->reload);
             weir_daemon_reload_drop(daemon);
@@ -427,6 +429,7 @@ static void daemon_free(struct weir_daemon *daemon)
     weir_certificates_unref(daemon->certificates);
     weir_certificates_unref(daemon->certificates_next);
     weir_listening_drop(daemon);
+    weir_supervisor_close(&daemon->supervisor);
     free(daemon);
 }
 
@@ -447,6 +450,8 @@ static struct weir_daemon *daemon_renew(struct weir_daemon *last)
     next->table = last->table;
     memcpy(next->kept, last->kept, sizeof next->kept);
     memset(last->kept, 0, sizeof last->kept);
+    next->supervisor = last->supervisor;
+    last->supervisor = (struct weir_supervisor){.notify = -1};
     next->started_wall_ns = last->started_wall_ns;
     next->wanted = last->wanted & WEIR_WANT_RELOAD;
     next->reload.daemon = next;
@@ -489,6 +494,7 @@ int weir_server_run(const struct weir_server_options *options)
     signal(SIGPIPE, SIG_IGN); /* a peer that is gone is an error of its write */
     daemon->options = *options;
     weir_log_init(&daemon->log, STDERR_FILENO, options->log_format);
+    weir_supervisor_open(&daemon->supervisor);
     for (;;) {
         weir_control_signals_begin();
         int status = daemon_run(daemon);

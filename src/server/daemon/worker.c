@@ -253,6 +253,7 @@ static void worker_on_tick(uv_timer_t *timer)
 {
     struct weir_worker_state *worker = timer->data;
     struct weir_timer *due;
+    atomic_store_explicit(&worker->alive, true, memory_order_relaxed);
     while ((due = weir_wheel_expire(&worker->wheel, uv_now(&worker->loop)))) {
         char *connection = (char *)due - offsetof(struct weir_connection, timer);
         weir_connection_expire((struct weir_connection *)(void *)connection);
@@ -709,6 +710,15 @@ int weir_worker_listen(struct weir_worker *base, const struct weir_listening *li
     }
     worker->listener_count++;
     return weir_listener_open(listener, &worker->loop, fd, reason);
+}
+
+bool weir_worker_alive(struct weir_worker *base, bool anew)
+{
+    struct weir_worker_state *worker = weir_worker_state_of(base);
+    bool alive = atomic_load_explicit(&worker->alive, memory_order_relaxed);
+    if (anew)
+        atomic_store_explicit(&worker->alive, false, memory_order_relaxed);
+    return alive;
 }
 
 void weir_worker_run(struct weir_worker *base)

@@ -126,6 +126,9 @@ void weir_worker_close(struct weir_worker *worker);
 /* --- From other threads ------------------------------------------------------------------------
  */
 
+/* Whether its loop has had a tick since this was called last with `anew`. */
+bool weir_worker_alive(struct weir_worker *worker, bool anew);
+
 /* Hands over new rules (takes one reference), under which comes all that the worker reads from now
  * on. */
 void weir_worker_set_rules(struct weir_worker *worker, struct weir_rules *rules);

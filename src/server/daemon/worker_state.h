@@ -22,6 +22,7 @@ struct weir_worker_state {
     uv_check_t turn;
     uv_prepare_t late_turn; /* for what timers have made ready: poll comes next and may sleep */
     uv_timer_t tick;        /* the wheel's */
+    _Atomic bool alive;     /* it has had a tick since weir_worker_alive has begun anew */
     uv_timer_t deadline;    /* of pending decisions */
     uv_async_t wake;        /* another thread has handed something over */
     bool run_wanted;        /* the engine is to run, also without a queued decision */

@@ -130,17 +130,32 @@ static int bind_refuse(const struct weir_endpoint *endpoint, struct weir_reason 
     return WEIR_ERR_IO;
 }
 
-/* A bound TCP socket, or -1 with errno. */
-static int socket_bind(const struct weir_endpoint *endpoint, bool share)
+/* Accepted sockets inherit all these: system calls less for each. */
+static void set_options(int fd)
 {
-    const int on = 1, off = 0, idle_s = WEIR_KEEPALIVE_S;
-    int fd = socket(endpoint->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    /* Accepted sockets inherit all these: system calls less for each. */
+    const int on = 1, idle_s = WEIR_KEEPALIVE_S;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+}
+
+void weir_endpoint_prepare(int fd, const struct weir_endpoint *endpoint)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0)
+        fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    if (endpoint->kind == WEIR_ENDPOINT_TCP)
+        set_options(fd);
+}
+
+/* A bound TCP socket, or -1 with errno. */
+static int socket_bind(const struct weir_endpoint *endpoint, bool share)
+{
+    const int on = 1, off = 0;
+    int fd = socket(endpoint->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    set_options(fd);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (endpoint->any.sa_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
@@ -241,17 +256,29 @@ static bool endpoint_is_wildcard(const struct weir_endpoint *endpoint)
                                               : IN6_IS_ADDR_UNSPECIFIED(&endpoint->in6.sin6_addr);
 }
 
+static bool endpoint_same_host(const struct weir_endpoint *a, const struct weir_endpoint *b)
+{
+    return a->any.sa_family == AF_INET ? a->in.sin_addr.s_addr == b->in.sin_addr.s_addr
+                                       : IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b->in6.sin6_addr);
+}
+
+bool weir_endpoint_same(const struct weir_endpoint *a, const struct weir_endpoint *b)
+{
+    if (a->kind != b->kind || a->kind == WEIR_ENDPOINT_OFF)
+        return a->kind == b->kind;
+    if (a->kind == WEIR_ENDPOINT_UNIX)
+        return !strncmp(a->un.sun_path, b->un.sun_path, sizeof a->un.sun_path);
+    return a->any.sa_family == b->any.sa_family && endpoint_port(a) == endpoint_port(b) &&
+           endpoint_same_host(a, b);
+}
+
 bool weir_endpoint_overlap(const struct weir_endpoint *a, const struct weir_endpoint *b)
 {
     if (a->kind != WEIR_ENDPOINT_TCP || b->kind != WEIR_ENDPOINT_TCP ||
         endpoint_port(a) != endpoint_port(b))
         return false;
-    if (a->any.sa_family == b->any.sa_family) {
-        bool same = a->any.sa_family == AF_INET
-                        ? a->in.sin_addr.s_addr == b->in.sin_addr.s_addr
-                        : IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b->in6.sin6_addr);
-        return same || endpoint_is_wildcard(a) || endpoint_is_wildcard(b);
-    }
+    if (a->any.sa_family == b->any.sa_family)
+        return endpoint_same_host(a, b) || endpoint_is_wildcard(a) || endpoint_is_wildcard(b);
     return endpoint_is_wildcard(a->any.sa_family == AF_INET6 ? a : b);
 }
 

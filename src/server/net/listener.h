@@ -56,6 +56,12 @@ void weir_endpoint_format(const struct weir_endpoint *endpoint, char text[WEIR_E
  * yet. */
 bool weir_endpoint_overlap(const struct weir_endpoint *a, const struct weir_endpoint *b);
 
+/* Whether both are the same address, port or path. */
+bool weir_endpoint_same(const struct weir_endpoint *a, const struct weir_endpoint *b);
+
+/* Gives a listening socket that another process has made what weir_endpoint_bind gives its own. */
+void weir_endpoint_prepare(int fd, const struct weir_endpoint *endpoint);
+
 /* Removes a Unix socket's path. */
 void weir_endpoint_remove(const struct weir_endpoint *endpoint);
 

@@ -22,7 +22,7 @@ class Weir:
     a test waits for an event, never for a time."""
 
     def __init__(self, folder, rules=None, *options, env=None, http="127.0.0.1:0",
-                 admin="127.0.0.1:0", wait=True, prefix=()):
+                 admin="127.0.0.1:0", wait=True, prefix=(), fds=()):
         self.folder = Path(folder)
         self.config = self.folder / "weir.yaml"
         self.admin_token = None  # of the rules, where rules_of has made them
@@ -38,6 +38,7 @@ class Weir:
         self.command = command + list(map(str, options))
         self.env = None if env is None else os.environ | env
         self.wait_for_start = wait
+        self.fds = fds  # that it inherits
         self.process = self.reader = None
         self.http_address = self.admin_address = self.grpc_address = None
 
@@ -59,7 +60,7 @@ class Weir:
     def start(self):
         self.lines.clear()
         self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True,
-                                        env=self.env)
+                                        env=self.env, pass_fds=self.fds)
         self.reader = threading.Thread(target=self._read, args=(self.process,), daemon=True)
         self.reader.start()
         if self.wait_for_start:
