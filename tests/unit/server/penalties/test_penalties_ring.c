@@ -83,7 +83,9 @@ static bool take(const struct weir_ring_strike *strike)
 
 static uint64_t strikes(unsigned penalty)
 {
-    return weir_penalties_stats(world.ring.penalties)->strikes[penalty];
+    struct weir_bytes name = weir_rules_penalty(world.rules, penalty)->name;
+
+    return weir_penalties_count(world.ring.penalties, name)->strikes;
 }
 
 static void a_strike_of_each_kind_is_taken(void **state)
