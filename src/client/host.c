@@ -93,16 +93,31 @@ static void learn_policies(struct weir_host *host, const struct weir_host_result
 
 /* Whether a policy says that nothing is left, and until when. Where it does not state its window, a
  * wait that was rounded up to the unit says too little: it may be a window or a moment. */
-static bool explained(const struct weir_advice *advice)
+static const struct weir_advice_policy *explanation(const struct weir_advice *advice)
 {
     for (uint32_t i = 0; advice && i < advice->count; i++) {
         const struct weir_advice_policy *policy = &advice->policies[i];
         bool says =
             policy->window_ns != WEIR_ADVICE_UNKNOWN || policy->reset_ns > policy->granule_ns;
         if (policy->remaining == 0 && policy->reset_ns != WEIR_ADVICE_UNKNOWN && says)
-            return true;
+            return policy;
     }
-    return false;
+    return NULL;
+}
+
+/* How long a refused client is to wait, where the answer says so: Retry-After, or until the reset
+ * of a policy that has nothing left, counted from when the request was sent. 0: not. */
+static uint64_t stated_wait(const struct weir_host_result *result)
+{
+    const struct weir_advice *advice = result->advice;
+    const struct weir_advice_policy *policy = explanation(advice);
+    uint64_t passed = result->now_ns - result->sent_ns;
+
+    if (advice && advice->has_retry_after && advice->retry_after_ns > 0)
+        return advice->retry_after_ns;
+    if (!policy || policy->reset_ns <= policy->granule_ns || policy->reset_ns <= passed)
+        return 0;
+    return policy->reset_ns - passed;
 }
 
 static void pause_host(struct weir_host *host, const struct weir_host_result *result,
@@ -112,8 +127,8 @@ static void pause_host(struct weir_host *host, const struct weir_host_result *re
     uint64_t wait;
 
     equal.jitter = WEIR_CLIENT_JITTER_EQUAL;
-    if (result->advice && result->advice->has_retry_after && result->advice->retry_after_ns > 0) {
-        uint64_t after = result->advice->retry_after_ns;
+    uint64_t after = stated_wait(result);
+    if (after > 0) {
         uint64_t spread = after / 10 > backoff->base_ns ? after / 10 : backoff->base_ns;
         wait = after + weir_dice_up_to(seed, spread);
     } else {
@@ -138,7 +153,7 @@ static void learn_refusal(struct weir_host *host, const struct weir_host_result 
         host->refused_ns = result->now_ns;
     }
     weir_learned_refused(&host->learned, result->sent_ns, result->now_ns,
-                         !explained(result->advice) || host->refusals > 1);
+                         !explanation(result->advice) || host->refusals > 1);
     if (!again || stated)
         pause_host(host, result, backoff, had_rate, seed);
 }

@@ -41,6 +41,7 @@ struct server {
     enum telling telling;
     uint64_t limit, window_ns;
     bool retry_after;
+    bool finite;         /* clients know how many requests they have left */
     uint64_t latency_ns; /* one way, and up to a fifth more; 0: 10 ms */
     /* What it counts. */
     uint64_t window, used; /* FIXED */
@@ -278,7 +279,8 @@ static uint64_t step(struct client *client, struct server *server, uint64_t now,
     }
     while (client->left > 0 && weir_lane_open(&client->lane, client->host.in_flight_most,
                                               weir_host_probing(&client->host))) {
-        uint64_t when = weir_host_when(&client->host, UINT64_MAX, now);
+        uint64_t when =
+            weir_host_when(&client->host, server->finite ? client->left : UINT64_MAX, now);
         if (when > now)
             return when < next ? when : next;
         send_one(client, server, now, dice);
@@ -526,6 +528,30 @@ static void fifty_clients_do_not_synchronise(void **state)
         }
 }
 
+/* Each of 50 clients has 20 requests and sees room for all of them, so the first window is used up
+ * at once. They do not come back in one instant, and the last window is used up, too. */
+static void clients_that_use_up_a_window_together_come_back_spread(void **state)
+{
+    static const enum telling tellings[] = {DRAFT, MILLISECONDS, LEGACY, RESET_AFTER};
+
+    for (size_t i = 0; i < 4; i++)
+        for (uint64_t seed = 1; seed <= 3; seed++) {
+            struct server server = {.counting = FIXED,
+                                    .telling = tellings[i],
+                                    .limit = 200,
+                                    .window_ns = 10 * S,
+                                    .latency_ns = MS,
+                                    .finite = true};
+            uint64_t took = run(&server, 50, 20, seed);
+            uint32_t most = peak(&server, 20, 1500);
+            report("fifty clients, 20 requests each", &server, took, 50 * S);
+            print_message("  after 2 s at most %u in 100 ms\n", most);
+            assert_int_equal(server.admitted, 1000);
+            assert_true(most <= 30);
+            assert_true(took <= 70 * S);
+        }
+}
+
 static void a_storm_of_429s_is_waited_out(void **state)
 {
     for (uint64_t seed = 1; seed <= 5; seed++) {
@@ -572,6 +598,7 @@ int main(void)
         cmocka_unit_test(a_limit_that_is_not_reported_is_learned),
         cmocka_unit_test(a_window_that_is_not_reported_is_learned),
         cmocka_unit_test(fifty_clients_do_not_synchronise),
+        cmocka_unit_test(clients_that_use_up_a_window_together_come_back_spread),
         cmocka_unit_test(what_has_room_is_not_spread_until_a_refusal),
         cmocka_unit_test(a_storm_of_429s_is_waited_out),
     };
