@@ -105,32 +105,37 @@ static const struct weir_advice_policy *explanation(const struct weir_advice *ad
     return NULL;
 }
 
-/* How long a refused client is to wait, where the answer says so: Retry-After, or until the reset
- * of a policy that has nothing left, counted from when the request was sent. 0: not. */
-static uint64_t stated_wait(const struct weir_host_result *result)
+/* Clients that used up a window together come back over this time at least. */
+#define RETURN_NS UINT64_C(500000000)
+
+/* How long a refused client is to wait, where the answer says so, and by how much more at most:
+ * Retry-After, or until the reset of a policy that has nothing left. 0: it does not say so. */
+static uint64_t stated_wait(const struct weir_host_result *result, uint64_t *spread)
 {
     const struct weir_advice *advice = result->advice;
     const struct weir_advice_policy *policy = explanation(advice);
-    uint64_t passed = result->now_ns - result->sent_ns;
+    uint64_t passed = result->now_ns - result->sent_ns, after;
 
-    if (advice && advice->has_retry_after && advice->retry_after_ns > 0)
+    if (advice && advice->has_retry_after && advice->retry_after_ns > 0) {
+        *spread = advice->retry_after_ns / 10;
         return advice->retry_after_ns;
+    }
     if (!policy || policy->reset_ns <= policy->granule_ns || policy->reset_ns <= passed)
         return 0;
-    return policy->reset_ns - passed;
+    after = policy->reset_ns - passed;
+    *spread = after < RETURN_NS ? after : after / 10 > RETURN_NS ? after / 10 : RETURN_NS;
+    return after;
 }
 
 static void pause_host(struct weir_host *host, const struct weir_host_result *result,
                        const struct weir_backoff_spec *backoff, bool had_rate, uint64_t *seed)
 {
     struct weir_backoff_spec equal = *backoff;
-    uint64_t wait;
+    uint64_t wait, spread = 0, after = stated_wait(result, &spread);
 
     equal.jitter = WEIR_CLIENT_JITTER_EQUAL;
-    uint64_t after = stated_wait(result);
     if (after > 0) {
-        uint64_t spread = after / 10 > backoff->base_ns ? after / 10 : backoff->base_ns;
-        wait = after + weir_dice_up_to(seed, spread);
+        wait = after + weir_dice_up_to(seed, spread > backoff->base_ns ? spread : backoff->base_ns);
     } else {
         /* A first refusal near a learned rate is answered by the lower rate. */
         uint32_t tries = host->refusals - (host->refusals > 0 && had_rate);

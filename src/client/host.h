@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of one host, or of one scope of it: whether a request may be sent now.
  *
- * A request waits for all of: the policies that the server tells (pacer.h), the learned rate
+ * A request waits for all of: the policies that the server states (pacer.h), the learned rate
  * (learned.h), and the end of a pause after a refusal. A refusal is 429, or 503. The pause is
- * Retry-After and up to a tenth of it (at least the base of the backoff), or an equal-jitter
- * backoff by the number of refusals in a row; so clients that were refused together do not come
- * back together. While refusals go on, weir_host_probing asks for one request at a time.
+ * Retry-After and up to a tenth of it (at least the base of the backoff), or the time to the reset
+ * of a policy that has nothing left and up to a tenth of it (at least half a second), or an
+ * equal-jitter backoff by the number of refusals in a row. So clients that were refused together do
+ * not come back together. While refusals go on, weir_host_probing asks for one request at a time.
  *
  * A 429 with a policy that has nothing left is explained: the learned rate does not count it,
  * unless it is the second in a row, for then what the server tells is wrong. Where no window is

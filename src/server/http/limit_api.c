@@ -131,11 +131,13 @@ static int check_alone(const struct reading *reading)
 }
 
 /* How answers call a limit without a name. */
-static struct weir_bytes default_name(bool listed, uint16_t number, char name[PATH_MAX_SIZE])
+static struct weir_bytes default_name(bool listed, uint16_t number, char room[PATH_MAX_SIZE])
 {
-    int size = listed ? snprintf(name, PATH_MAX_SIZE, "limit-%u", number)
-                      : snprintf(name, PATH_MAX_SIZE, "limit");
-    return (struct weir_bytes){name, (size_t)size};
+    static const char only[] = "limit";
+    if (!listed)
+        return (struct weir_bytes){only, sizeof only - 1};
+    int size = snprintf(room, PATH_MAX_SIZE, "limit-%u", number);
+    return (struct weir_bytes){room, (size_t)size};
 }
 
 static struct weir_bytes name_of(const struct weir_limits_json *given, uint16_t number,
