@@ -1,0 +1,3 @@
+module weir.example/weir
+
+go 1.19

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package weir
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	reserveLife = 10 * time.Minute // requests that take longer keep their charge
+	heldMax     = 1024             // denials that wait (a tarpit)
+)
+
+// Middleware of net/http; zero is the default everywhere.
+type Middleware struct {
+	// Attributes that the rules read: user, plan, org, … Wrap the middleware by what authenticates.
+	Attributes func(*http.Request) map[string]string
+	// Cost of a request; nil: 1. A cost of 0 asks whether a limit is used up.
+	Cost func(*http.Request) uint64
+	// Settle says the true cost after the response; false: it stays as charged.
+	Settle func(r *http.Request, status int) (uint64, bool)
+	// Skip lets a request pass unlimited.
+	Skip func(*http.Request) bool
+	// OnLimited is called for each denial; true: it has answered.
+	OnLimited func(http.ResponseWriter, *http.Request, *Answer) bool
+	// OnError is called where weir cannot decide.
+	OnError func(*http.Request, error)
+	// FailOpen lets requests pass where weir cannot decide; else they are answered with 503.
+	FailOpen bool
+	// Trusted: header fields may say the class of priority.
+	Trusted bool
+}
+
+type answerKey struct{}
+
+// AnswerOf is what weir has said of the request; nil: nothing.
+func AnswerOf(r *http.Request) *Answer {
+	answer, _ := r.Context().Value(answerKey{}).(*Answer)
+	return answer
+}
+
+// Handler limits what reaches `next`. Put it outside of whatever changes RemoteAddr: the peer counts, and what
+// trusted proxies have forwarded.
+func (w *Weir) Handler(next http.Handler, options *Middleware) http.Handler {
+	if options == nil {
+		options = &Middleware{}
+	}
+	return &guard{weir: w, next: next, Middleware: *options}
+}
+
+type guard struct {
+	Middleware
+	weir *Weir
+	next http.Handler
+	held atomic.Int64
+}
+
+func joined(h http.Header, name string) *string {
+	values := h.Values(name)
+	if len(values) == 0 {
+		return nil
+	}
+	text := strings.Join(values, ", ")
+	return &text
+}
+
+func (g *guard) request(r *http.Request) *Request {
+	given := &Request{Method: r.Method, Path: r.RequestURI, Host: r.Host, Headers: map[string]string{},
+		ForwardedFor: joined(r.Header, "X-Forwarded-For"), Forwarded: joined(r.Header, "Forwarded"),
+		Untrusted: !g.Trusted, Life: reserveLife}
+	if given.Path == "" {
+		given.Path = r.URL.RequestURI()
+	}
+	// A Unix socket has no address: "@", or its name.
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		given.IP, _, _ = strings.Cut(host, "%")
+	}
+	for _, one := range g.weir.names.Load().headers {
+		if value := joined(r.Header, one.name); value != nil {
+			given.Headers[one.name] = *value
+		}
+	}
+	if g.Attributes != nil {
+		given.Attributes = g.Attributes(r)
+	}
+	if g.Cost != nil {
+		given.Cost = g.Cost(r)
+		given.Free = given.Cost == 0
+	}
+	given.Reserve = !given.Free && (g.Settle != nil || g.weir.Refunds())
+	given.ReserveDelayed = true
+	return given
+}
+
+// Whether the client stays that long.
+func wait(ctx context.Context, delay time.Duration) bool {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (g *guard) deny(rw http.ResponseWriter, r *http.Request, answer *Answer) {
+	if g.OnLimited != nil && g.OnLimited(rw, r, answer) {
+		return
+	}
+	if answer.Delay > 0 && g.held.Add(1) <= heldMax {
+		stays := wait(r.Context(), answer.Delay)
+		g.held.Add(-1)
+		if !stays {
+			return
+		}
+	} else if answer.Delay > 0 {
+		g.held.Add(-1)
+	}
+	if answer.Type != "" {
+		rw.Header().Set("Content-Type", answer.Type)
+	}
+	rw.WriteHeader(answer.Status)
+	_, _ = rw.Write([]byte(answer.Body))
+}
+
+// Whether the request passes although there is no answer.
+func (g *guard) failed(rw http.ResponseWriter, r *http.Request, err error) bool {
+	var known *Error
+	if errors.As(err, &known) && (known.Code == Syntax || known.Code == Range || known.Code == TooLarge) {
+		http.Error(rw, known.Text, http.StatusBadRequest) // the client's mistake
+		return false
+	}
+	if g.OnError != nil {
+		g.OnError(r, err)
+	}
+	if !g.FailOpen {
+		http.Error(rw, "the rate limiter is out of order", http.StatusServiceUnavailable)
+	}
+	return g.FailOpen
+}
+
+// Renews a lease until the function that it returns ends it.
+func (g *guard) hold(answer *Answer) func() {
+	life := time.Hour
+	for i := range answer.Limits {
+		if one := &answer.Limits[i]; one.concurrency && one.Window > 0 && one.Window < life {
+			life = one.Window
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(life/3 + 1)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				_ = g.weir.Renew(answer.Lease) // one that is gone ends with its life
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		_ = g.weir.Release(answer.Lease)
+	}
+}
+
+func (g *guard) settle(r *http.Request, answer *Answer, status int) {
+	if status == 0 {
+		return // no answer was begun
+	}
+	if g.Settle != nil {
+		if cost, known := g.Settle(r, status); known {
+			_ = g.weir.Settle(answer.Reservation, cost)
+			return
+		}
+	}
+	if g.weir.Refunds() {
+		_ = g.weir.Report(answer.Reservation, status)
+	}
+}
+
+func (g *guard) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if g.Skip != nil && g.Skip(r) {
+		g.next.ServeHTTP(rw, r)
+		return
+	}
+	given := g.request(r)
+	answer, err := g.weir.Check(given)
+	if err != nil {
+		if g.failed(rw, r, err) {
+			g.next.ServeHTTP(rw, r)
+		}
+		return
+	}
+	for i, field := range answer.Fields {
+		if i == 0 || rw.Header().Get(field[0]) == "" || answer.Allowed {
+			rw.Header().Set(field[0], field[1])
+		} else {
+			rw.Header().Add(field[0], field[1])
+		}
+	}
+	if !answer.Allowed {
+		g.deny(rw, r, answer)
+		return
+	}
+	if answer.Lease != "" {
+		defer g.hold(answer)()
+	}
+	if answer.Delay > 0 && !wait(r.Context(), answer.Delay) {
+		if answer.Reservation != nil {
+			_ = g.weir.Cancel(answer.Reservation)
+		}
+		return
+	}
+	r = r.WithContext(context.WithValue(r.Context(), answerKey{}, answer))
+	if answer.Reservation == nil || !given.Reserve {
+		g.next.ServeHTTP(rw, r)
+		return
+	}
+	writer := &statusWriter{ResponseWriter: rw}
+	g.next.ServeHTTP(writer, r)
+	if writer.status == 0 && r.Context().Err() == nil {
+		writer.status = http.StatusOK // net/http's answer of a handler that writes nothing
+	}
+	g.settle(r, answer, writer.status)
+}
+
+// statusWriter notes the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(data []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(data)
+}
+
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *statusWriter) Flush() {
+	if flusher, can := w.ResponseWriter.(http.Flusher); can {
+		flusher.Flush()
+	}
+}
+
+func (w *statusWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if hijacker, can := w.ResponseWriter.(http.Hijacker); can {
+		w.status = http.StatusSwitchingProtocols
+		return hijacker.Hijack()
+	}
+	return nil, nil, errors.New("the connection cannot be taken over")
+}

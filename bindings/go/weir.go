@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package weir limits rates within a Go process, exact over all processes that share a state file. It is a
+// thin layer over libweir and decides nothing itself. The guide is docs/languages/go.md.
+//
+// A Weir may be used by any number of goroutines. Times are time.Duration; Never is no end.
+package weir
+
+/*
+#cgo pkg-config: weir
+#include <stdlib.h>
+#include <string.h>
+#include <weir/embed.h>
+
+// One call: memory of C, which holds pointers into itself only.
+struct weir_go_call {
+    struct weir_call call;
+    struct weir_value values[WEIR_HANDLES_MAX + 8];
+    struct weir_full_answer answer;
+    char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
+    char *bytes;
+    size_t room;
+};
+
+static int weir_go_check(struct weir *weir, struct weir_go_call *c)
+{
+    c->call.values = c->values;
+    c->call.fields = c->fields;
+    c->call.body = c->body;
+    return weir_check_full(weir, &c->call, &c->answer);
+}
+
+static void weir_go_free(struct weir_go_call *c)
+{
+    free(c->bytes);
+    free(c);
+}
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// Never is the wait of a request that no wait would admit.
+const Never = time.Duration(math.MaxInt64)
+
+const bytesMax = 16 << 20 // of all values of a request
+
+// Error is an error of libweir: a code (Syntax, …) and what is wrong.
+type Error struct {
+	Code int
+	Text string
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Codes that a program may have to tell apart.
+const (
+	Range       = int(C.WEIR_ERR_RANGE)
+	Syntax      = int(C.WEIR_ERR_SYNTAX)
+	TooLarge    = int(C.WEIR_ERR_TOO_LARGE)
+	Busy        = int(C.WEIR_ERR_BUSY)
+	NotFound    = int(C.WEIR_ERR_NOT_FOUND)
+	Rules       = int(C.WEIR_ERR_RULES)
+	Unsupported = int(C.WEIR_ERR_UNSUPPORTED)
+)
+
+func failure(code C.int, reason string) error {
+	if code >= 0 {
+		return nil
+	}
+	if reason == "" {
+		reason = C.GoString(C.weir_error_text(code))
+	}
+	return &Error{int(code), reason}
+}
+
+// Options of Open; zero is the default everywhere.
+type Options struct {
+	State         string        // the state file that processes share
+	StateBytes    uint64        // 0: 64 MiB
+	StateGroup    string        // of a state file that is made
+	StateMode     uint32        // bits of 0666
+	StatePatience time.Duration // how long a check waits for a process that is stopped; 0: 100 ms
+	Threads       uint          // that check at the same time; 0: one for each processor
+}
+
+// Weir is an open rules file.
+type Weir struct {
+	weir  *C.struct_weir
+	names atomic.Pointer[attributes]
+	calls sync.Pool
+	lock  sync.RWMutex // held for writing by Close
+	done  chan struct{}
+}
+
+// What the present rules read.
+type attributes struct {
+	handles                    map[string]C.int
+	headers                    []header
+	method, path, host, client C.int
+	refunds                    bool
+}
+
+type header struct {
+	name   string
+	handle C.int
+}
+
+var errClosed = errors.New("weir is closed")
+
+// Open opens a rules file. `options` may be nil.
+func Open(rules string, options *Options) (*Weir, error) {
+	if options == nil {
+		options = &Options{}
+	}
+	var given C.struct_weir_options
+	texts := [3]*C.char{C.CString(rules), C.CString(options.State), C.CString(options.StateGroup)}
+	for _, text := range texts {
+		defer C.free(unsafe.Pointer(text))
+	}
+	if options.State != "" {
+		given.state_file = texts[1]
+	}
+	if options.StateGroup != "" {
+		given.state_group = texts[2]
+	}
+	given.state_bytes = C.uint64_t(options.StateBytes)
+	given.state_mode = C.uint(options.StateMode)
+	given.state_patience_ns = C.uint64_t(options.StatePatience)
+	given.threads = C.uint(options.Threads)
+	given.leases_end_with_process = true
+	w := &Weir{done: make(chan struct{})}
+	var reason C.struct_weir_reason
+	if err := C.weir_open(&w.weir, texts[0], &given, &reason); err < 0 {
+		return nil, failure(err, C.GoString(&reason.text[0]))
+	}
+	w.calls.New = func() any {
+		call := (*C.struct_weir_go_call)(C.calloc(1, C.sizeof_struct_weir_go_call))
+		holder := &callHolder{call}
+		runtime.SetFinalizer(holder, func(h *callHolder) { C.weir_go_free(h.call) })
+		return holder
+	}
+	if err := w.learn(); err != nil {
+		C.weir_close(w.weir)
+		return nil, err
+	}
+	go w.tend()
+	return w, nil
+}
+
+type callHolder struct{ call *C.struct_weir_go_call }
+
+func (w *Weir) learn() error {
+	names := &attributes{handles: map[string]C.int{}, refunds: bool(C.weir_rules_refund(w.weir))}
+	for name, handle := range map[string]*C.int{"method": &names.method, "path": &names.path, "host": &names.host,
+		"client.ip": &names.client} {
+		text := C.CString(name)
+		*handle = C.weir_attribute(w.weir, text)
+		C.free(unsafe.Pointer(text))
+		if *handle < 0 {
+			return failure(*handle, "")
+		}
+	}
+	for i := C.int(0); ; i++ {
+		text := C.weir_attribute_name(w.weir, i)
+		if text == nil {
+			break
+		}
+		if !C.weir_attribute_read(w.weir, i) {
+			continue
+		}
+		name := C.GoString(text)
+		names.handles[name] = i
+		if strings.HasPrefix(name, "header.") {
+			names.headers = append(names.headers, header{name[len("header."):], i})
+		}
+	}
+	w.names.Store(names)
+	return nil
+}
+
+// Ends the leases of processes that have died.
+func (w *Weir) tend() {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-w.done:
+			return
+		case <-ticker.C:
+			_ = w.with(func() C.int { C.weir_tend(w.weir); return 0 })
+		}
+	}
+}
+
+// Runs a call unless the weir is closed.
+func (w *Weir) with(call func() C.int) error {
+	w.lock.RLock()
+	defer w.lock.RUnlock()
+	if w.weir == nil {
+		return errClosed
+	}
+	return failure(call(), "")
+}
+
+// Close ends; what is in a state file stays.
+func (w *Weir) Close() {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if w.weir != nil {
+		close(w.done)
+		C.weir_close(w.weir)
+		w.weir = nil
+	}
+}
+
+// Reload reads the rules file again; the old rules stay when it has errors.
+func (w *Weir) Reload() error {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if w.weir == nil {
+		return errClosed
+	}
+	var reason C.struct_weir_reason
+	if err := C.weir_reload(w.weir, &reason); err < 0 {
+		return failure(err, C.GoString(&reason.text[0]))
+	}
+	return w.learn()
+}
+
+// Refunds is whether some limit gives back by outcome (`refund_on`).
+func (w *Weir) Refunds() bool { return w.names.Load().refunds }
+
+// Request is what a check is about; a nil pointer is an absent value.
+type Request struct {
+	Method, Path, Host, IP  string            // "": absent
+	ForwardedFor, Forwarded *string           // as they arrived: they count if IP is a trusted proxy
+	Headers                 map[string]string // names in any case; nil: unknown
+	Attributes              map[string]string // any other that the rules read
+	Cost                    uint64            // 0: 1, unless Free
+	Free                    bool              // asks whether a limit is used up
+	DryRun                  bool              // decides, and charges nothing
+	IdempotencyKey          string
+	Untrusted               bool // header fields may not say a class of priority
+	Reserve                 bool // to be settled within Life
+	ReserveDelayed          bool // to be cancelled while it waits
+	Life                    time.Duration
+}
+
+// Limit is what one limit says.
+type Limit struct {
+	Name                                           string
+	Allowed, Shadow, Unlimited, Borrowed, Overflow bool
+	Limit, Remaining, Cost                         uint64
+	RetryAfter, ResetAfter, Window                 time.Duration
+	concurrency                                    bool
+}
+
+// Answer is what weir says of one request.
+type Answer struct {
+	Allowed               bool
+	Status                int
+	DeniedBy              string // the limit's name, "standing", or ""
+	RetryAfter            time.Duration
+	Delay                 time.Duration // how long to hold the request, or its denial
+	Remaining             uint64
+	StoreFailed, Repeated bool
+	Action, Standing      string
+	Fields                [][2]string // header fields: name and value
+	Type, Body            string      // of a denial
+	Lease                 string
+	Reservation           *Reservation
+	Limits                []Limit
+}
+
+// Reservation is what Settle, Report and Cancel take.
+type Reservation struct {
+	token C.struct_weir_reservation_token
+}
+
+func (r *Reservation) String() string { return C.GoString(&r.token.text[0]) }
+
+func duration(ns C.uint64_t) time.Duration {
+	if uint64(ns) > uint64(Never) {
+		return Never
+	}
+	return time.Duration(ns)
+}
+
+// Copies values into the memory of one call.
+type filling struct {
+	call *C.struct_weir_go_call
+	size C.size_t
+	err  error
+}
+
+func (f *filling) copy(text string) (*C.char, C.size_t) {
+	at, size := f.size, C.size_t(len(text))
+	// Room was made for all before, since pointers into it must not move.
+	if size > 0 {
+		copy(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(f.call.bytes), at)), size), text)
+	}
+	f.size += size
+	return (*C.char)(unsafe.Add(unsafe.Pointer(f.call.bytes), at)), size
+}
+
+func (f *filling) add(handle C.int, text string) {
+	count := f.call.call.count
+	if int(count) >= len(f.call.values) {
+		return
+	}
+	value := &f.call.values[count]
+	value.attribute = handle
+	value.data, value.size = f.copy(text)
+	f.call.call.count++
+}
+
+func sizeOf(r *Request) int {
+	size := 1 + len(r.Method) + len(r.Path) + len(r.Host) + len(r.IP) + len(r.IdempotencyKey)
+	for _, text := range []*string{r.ForwardedFor, r.Forwarded} {
+		if text != nil {
+			size += len(*text)
+		}
+	}
+	for _, values := range []map[string]string{r.Headers, r.Attributes} {
+		for _, value := range values {
+			size += len(value)
+		}
+	}
+	return size
+}
+
+func fill(call *C.struct_weir_go_call, r *Request, names *attributes) error {
+	size := sizeOf(r)
+	if size > bytesMax {
+		return failure(C.WEIR_ERR_TOO_LARGE, "")
+	}
+	if C.size_t(size) > call.room {
+		bytes := C.realloc(unsafe.Pointer(call.bytes), C.size_t(2*size))
+		if bytes == nil {
+			return failure(C.WEIR_ERR_MEMORY, "")
+		}
+		call.bytes, call.room = (*C.char)(bytes), C.size_t(2*size)
+	}
+	call.call = C.struct_weir_call{cost: C.uint64_t(r.Cost), peek: C.bool(r.DryRun), untrusted: C.bool(r.Untrusted),
+		reserve_life_ns: C.uint64_t(r.Life)}
+	if r.Cost == 0 && !r.Free {
+		call.call.cost = 1
+	}
+	if r.Reserve {
+		call.call.reserve = C.WEIR_RESERVE_ALWAYS
+	} else if r.ReserveDelayed && !r.Free {
+		call.call.reserve = C.WEIR_RESERVE_DELAYED
+	}
+	f := filling{call: call}
+	for _, one := range []struct {
+		handle C.int
+		text   string
+	}{{names.method, r.Method}, {names.path, r.Path}, {names.host, r.Host}, {names.client, r.IP}} {
+		if one.text != "" {
+			f.add(one.handle, one.text)
+		}
+	}
+	if r.Headers != nil && len(names.headers) > 0 {
+		call.values[call.call.count] = C.struct_weir_value{attribute: names.headers[0].handle} // others are absent
+		call.call.count++
+	}
+	for name, value := range r.Headers {
+		if handle, read := names.handles["header."+strings.ToLower(name)]; read {
+			f.add(handle, value)
+		}
+	}
+	for name, value := range r.Attributes {
+		if handle, read := names.handles[name]; read {
+			f.add(handle, value)
+		}
+	}
+	if r.ForwardedFor != nil {
+		call.call.forwarded_for, call.call.forwarded_for_size = f.copy(*r.ForwardedFor)
+	}
+	if r.Forwarded != nil {
+		call.call.forwarded, call.call.forwarded_size = f.copy(*r.Forwarded)
+	}
+	if r.IdempotencyKey != "" {
+		call.call.idempotency_key, call.call.idempotency_size = f.copy(r.IdempotencyKey)
+	}
+	return nil
+}
+
+func read(call *C.struct_weir_go_call) *Answer {
+	full := &call.answer
+	summary := &full.summary
+	a := &Answer{Allowed: bool(summary.allowed), Status: int(full.status), DeniedBy: C.GoString(&summary.denied_by[0]),
+		RetryAfter: duration(summary.retry_after_ns), Delay: duration(summary.delay_ns),
+		Remaining: uint64(summary.remaining), StoreFailed: bool(summary.store_failed),
+		Repeated: bool(summary.repeated), Standing: C.GoString(&summary.standing[0]),
+		Lease: C.GoString(&summary.lease.text[0]), Type: C.GoString(&full._type[0]),
+		Body: C.GoStringN(&call.body[0], C.int(full.body_size))}
+	if summary.action != nil {
+		a.Action = C.GoString(summary.action)
+	}
+	for _, line := range strings.SplitAfter(C.GoStringN(&call.fields[0], C.int(full.fields_size)), "\r\n") {
+		if colon := strings.Index(line, ": "); colon >= 0 {
+			a.Fields = append(a.Fields, [2]string{line[:colon], strings.TrimSuffix(line[colon+2:], "\r\n")})
+		}
+	}
+	for i := range full.limits[:full.limit_count] {
+		one := &full.limits[i]
+		a.Limits = append(a.Limits, Limit{Name: C.GoString(&one.name[0]), Allowed: bool(one.allowed),
+			Shadow: bool(one.shadow), Unlimited: bool(one.unlimited), Borrowed: bool(one.borrowed),
+			Overflow: bool(one.overflow), Limit: uint64(one.report.limit), Remaining: uint64(one.report.remaining),
+			Cost: uint64(one.cost), RetryAfter: duration(one.report.retry_after_ns),
+			ResetAfter: duration(one.report.reset_after_ns), Window: duration(one.window_ns),
+			concurrency: one.algorithm == C.WEIR_CONCURRENCY})
+	}
+	if full.reservation.text[0] != 0 {
+		a.Reservation = &Reservation{full.reservation}
+	}
+	return a
+}
+
+// Check decides a request now. A denial is an answer, not an error. Errors are *Error: Syntax (a malformed path,
+// host or address), TooLarge, Range.
+func (w *Weir) Check(r *Request) (*Answer, error) {
+	w.lock.RLock()
+	defer w.lock.RUnlock()
+	if w.weir == nil {
+		return nil, errClosed
+	}
+	holder := w.calls.Get().(*callHolder)
+	defer w.calls.Put(holder)
+	if err := fill(holder.call, r, w.names.Load()); err != nil {
+		return nil, err
+	}
+	if err := C.weir_go_check(w.weir, holder.call); err < 0 {
+		return nil, failure(err, "")
+	}
+	answer := read(holder.call)
+	runtime.KeepAlive(holder)
+	return answer, nil
+}
+
+// Settle: the request has cost `cost` in truth.
+func (w *Weir) Settle(r *Reservation, cost uint64) error {
+	return w.with(func() C.int { return C.weir_settle(w.weir, &r.token, C.uint64_t(cost)) })
+}
+
+// Report: the request ended with this status; limits with `refund_on` give back.
+func (w *Weir) Report(r *Reservation, status int) error {
+	if status < 100 || status > 599 {
+		return failure(C.WEIR_ERR_RANGE, fmt.Sprintf("status %d: not from 100 to 599", status))
+	}
+	return w.with(func() C.int { return C.weir_report(w.weir, &r.token, C.uint(status)) })
+}
+
+// Cancel: the request did not happen.
+func (w *Weir) Cancel(r *Reservation) error {
+	return w.with(func() C.int { return C.weir_cancel(w.weir, &r.token) })
+}
+
+func (w *Weir) lease(text string, end bool) error {
+	var token C.struct_weir_lease_token
+	if len(text) >= len(token.text) {
+		return failure(C.WEIR_ERR_SYNTAX, "")
+	}
+	for i := range []byte(text) {
+		token.text[i] = C.char(text[i])
+	}
+	return w.with(func() C.int {
+		if end {
+			return C.weir_release(w.weir, &token)
+		}
+		return C.weir_renew(w.weir, &token)
+	})
+}
+
+// Release ends a lease.
+func (w *Weir) Release(lease string) error { return w.lease(lease, true) }
+
+// Renew lets a lease live for a whole life from now.
+func (w *Weir) Renew(lease string) error { return w.lease(lease, false) }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package weir
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func opened(t *testing.T, rules string, options *Options) *Weir {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\n"+rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Open(file, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+func checked(t *testing.T, w *Weir, r Request) *Answer {
+	t.Helper()
+	answer, err := w.Check(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func is(t *testing.T, got, want any) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("%v, not %v", got, want)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	w := opened(t, "limits: [ { name: user, key: [user, header.x-key], rate: 1/h, refund_on: [5xx], refund_cap: 100% } ]\n", nil)
+	request := Request{Attributes: map[string]string{"user": "ann"}, Headers: map[string]string{"X-Key": "k"}, Reserve: true}
+	first := checked(t, w, request)
+	is(t, first.Allowed, true)
+	denied := checked(t, w, request)
+	is(t, denied.Status, 429)
+	is(t, denied.DeniedBy, "user")
+	is(t, denied.Limits[0].Limit, uint64(1))
+	is(t, denied.RetryAfter > 0 && denied.RetryAfter <= 2*time.Hour, true)
+	is(t, strings.Contains(denied.Body, `"violated-policies":["user"]`), true)
+	is(t, w.Report(first.Reservation, 503), nil)
+	again := checked(t, w, request)
+	is(t, again.Allowed, true)
+	is(t, w.Settle(again.Reservation, 0), nil)
+	is(t, checked(t, w, request).Allowed, true)
+	_, err := w.Check(&Request{Path: "no/slash"})
+	is(t, err.(*Error).Code, Syntax)
+	is(t, w.Release("forged").(*Error).Code, Syntax)
+	if _, err = Open("no/such/file", nil); err == nil || err.(*Error).Code != Rules {
+		t.Fatal(err)
+	}
+	is(t, w.Refunds(), true)
+	w.Close()
+	_, err = w.Check(&request)
+	is(t, err, errClosed)
+}
+
+func TestProcessesAndGoroutinesShareAState(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	var admitted atomic.Int64
+	var group sync.WaitGroup
+	for i := 0; i < 4; i++ {
+		w := opened(t, "limits: [ { name: all, key: [], rate: 1000/h, algorithm: fixed_window } ]\n", &Options{State: state})
+		for j := 0; j < 2; j++ {
+			group.Add(1)
+			go func() {
+				defer group.Done()
+				for k := 0; k < 200; k++ {
+					if answer, err := w.Check(&Request{}); err == nil && answer.Allowed {
+						admitted.Add(1)
+					}
+				}
+			}()
+		}
+	}
+	group.Wait()
+	is(t, admitted.Load(), int64(1000))
+}
+
+func ask(h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest("GET", path, nil)
+	request.RemoteAddr = "127.0.0.1:4711"
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Add(headers[i], headers[i+1])
+	}
+	recorder := httptest.NewRecorder()
+	h.ServeHTTP(recorder, request)
+	return recorder
+}
+
+const middlewareRules = `limits:
+  - { name: two, match: { path: /two }, key: [client.ip], rate: 2/h, algorithm: fixed_window }
+  - { name: queue, match: { path: /queue }, key: [], rate: 1/h, burst: 5, algorithm: leaky_bucket, queue: true }
+  - { name: held, match: { path: /held }, key: [], algorithm: concurrency, limit: 1, life: 1h }
+  - { name: failed, match: { path: /failed }, key: [], rate: 5/h, refund_on: [5xx], refund_cap: 100% }
+`
+
+func TestMiddleware(t *testing.T) {
+	w := opened(t, middlewareRules, nil)
+	var inside http.Handler
+	h := w.Handler(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		is(t, AnswerOf(r).Allowed, true)
+		switch r.URL.Path {
+		case "/held":
+			is(t, ask(inside, "/held").Code, 429)
+		case "/failed":
+			rw.WriteHeader(503)
+		}
+	}), nil)
+	inside = h
+	first := ask(h, "/two", "X-Forwarded-For", "203.0.113.1")
+	is(t, first.Code, 200)
+	is(t, first.Header().Get("X-RateLimit-Remaining"), "1")
+	is(t, ask(h, "/two", "X-Forwarded-For", "198.51.100.1", "X-Forwarded-For", "203.0.113.1").Code, 200)
+	denied := ask(h, "/two", "Forwarded", "for=203.0.113.1")
+	is(t, denied.Code, 429)
+	is(t, denied.Header().Get("Content-Type"), "application/problem+json")
+	is(t, denied.Header().Get("Retry-After") != "", true)
+	is(t, ask(h, "/two").Code, 200)
+	is(t, ask(h, "/held").Code, 200)
+	is(t, ask(h, "/held").Code, 200)
+	is(t, ask(h, "/failed").Code, 503)
+	is(t, checked(t, w, Request{Path: "/failed", DryRun: true}).Remaining, uint64(5))
+	is(t, ask(h, "/%zz"[:1]+"%25zz").Code, 200)
+
+	is(t, ask(h, "/queue").Code, 200)
+	before := checked(t, w, Request{Path: "/queue", DryRun: true}).Delay
+	ctx, leave := context.WithCancel(context.Background())
+	leave()
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/queue", nil).WithContext(ctx))
+	is(t, checked(t, w, Request{Path: "/queue", DryRun: true}).Delay <= before, true)
+	w.Close()
+	is(t, ask(h, "/two").Code, 503)
+	is(t, ask(w.Handler(http.NotFoundHandler(), &Middleware{FailOpen: true}), "/two").Code, 404)
+}

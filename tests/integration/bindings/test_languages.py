@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of docs/languages (those for Node and Python have tests of their own): over HTTP
+against a weir of this test; and the package for Go, with its own tests."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from daemon.http import connect
+from daemon.proxies import free_port
+from daemon.waiting import SECONDS_MAX, wait_until
+from daemon.weir import Weir
+from model.program import ROOT, weir_path
+from registry import needed
+
+LIBRARY = Path(weir_path()).resolve().parent
+GO = ROOT / "bindings/go"
+
+
+def block(page, language):
+    text = (ROOT / f"docs/languages/{page}.md").read_text(encoding="utf-8")
+    return re.search(rf"^```{language}\n(.*?)^```", text, re.M | re.S)[1]
+
+
+@pytest.mark.parametrize("page, name, commands", [
+    ("php", "app.php", [["php", "app.php"]]),
+    ("ruby", "app.rb", [["ruby", "app.rb"]]),
+    ("java", "App.java", [["javac", "App.java"], ["java", "-Xshare:auto", "App"]]),
+    ("rust", "app.rs", [["rustc", "app.rs"], ["./app"]]),
+])
+def test_a_program_that_asks_a_server(tmp_path, page, name, commands):
+    needed(commands[0][0])
+    with Weir(tmp_path, block(page, "yaml")) as weir:
+        host, port = weir.http_address.split(":")
+        text = block(page, page).replace("127.0.0.1", host).replace("8080", port)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        for command in commands:
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False,
+                                  timeout=SECONDS_MAX)
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.split() == ["allowed", "allowed", "denied"], done.stdout + done.stderr
+
+
+# --- Go ---------------------------------------------------------------------------------------------
+
+@pytest.fixture(name="go", scope="module")
+def fixture_go(tmp_path_factory):
+    """The environment of go. Its cache is the user's: the standard library is compiled once."""
+    needed("go")
+    needed("gcc")
+    folder = tmp_path_factory.mktemp("go")
+    if not (LIBRARY / "meson-uninstalled/weir-uninstalled.pc").is_file():
+        pytest.skip("weir is not in a build folder of meson")
+    return ({} if "HOME" in os.environ else {"GOCACHE": str(folder / "cache")}) | os.environ | {
+        "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "CGO_ENABLED": "1",
+        "GOPROXY": "off", "GOPATH": str(folder / "path"), "GO111MODULE": "on",
+        "PKG_CONFIG_PATH": str(LIBRARY / "meson-uninstalled"),
+        "LD_LIBRARY_PATH": str(LIBRARY / "src/library")}
+
+
+def run_go(go, folder, *arguments):
+    done = subprocess.run(["go", *arguments], cwd=folder, env=go, capture_output=True, text=True, check=False,
+                          timeout=580)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_package_for_go(go):
+    run_go(go, GO, "test", "-count=1", "-vet=off", ".")
+
+
+def first_status(port):
+    with connect(f"127.0.0.1:{port}") as one:
+        one.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        return int(one.recv(16).split()[1])
+
+
+def listens(port):
+    try:
+        connect(f"127.0.0.1:{port}").close()
+    except OSError:
+        return False
+    return True
+
+
+def test_the_program_of_the_page_for_go(go, tmp_path):
+    port = free_port()
+    (tmp_path / "main.go").write_text(block("go", "go").replace("3000", str(port)), encoding="utf-8")
+    (tmp_path / "go.mod").write_text("module app\n\ngo 1.19\n", encoding="utf-8")
+    (tmp_path / "weir.yaml").write_text(block("go", "yaml"), encoding="utf-8")
+    shutil.copytree(GO, tmp_path / "weir/bindings/go")
+    edit = re.search(r"^go (mod edit .*)$", block("go", "sh"), re.M)[1]
+    run_go(go, tmp_path, *edit.split())
+    run_go(go, tmp_path, "build", "-o", "app", ".")
+    with subprocess.Popen(["./app"], cwd=tmp_path, env=go, stdin=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: process.poll() is not None or listens(port), SECONDS_MAX, "the server")
+            assert process.poll() is None
+            assert [first_status(port) for _ in range(6)] == [200] * 5 + [429]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(SECONDS_MAX)
