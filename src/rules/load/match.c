@@ -203,6 +203,9 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
         value.data = kept;
         if (host && memchr(text.data, ':', text.size))
             rules_problem(loader, node, "hosts are compared without port; remove it");
+        if (!weir_glob_fits(text))
+            rules_problem(loader, node, "between two `*` there are at most %d bytes",
+                          WEIR_GLOB_PIECE_MAX);
         part->globs = true;
     } else {
         value = unescape(loader, text);

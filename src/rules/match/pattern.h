@@ -36,7 +36,14 @@ int weir_path_pattern_compile(struct weir_path_pattern *pattern, struct weir_byt
                               unsigned options, char *room, size_t *used,
                               struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Whether `text` is in a glob: "*" is any run of bytes, "\*" and "\\" are themselves. */
+/* The most bytes between two stars of a glob. */
+#define WEIR_GLOB_PIECE_MAX 255
+
+/* Whether `text` is in a glob: "*" is any run of bytes, "\*" and "\\" are themselves. It takes time
+ * linear in glob and text, if weir_glob_fits. */
 bool weir_glob_match(struct weir_bytes glob, struct weir_bytes text);
+
+/* Whether no piece between two stars of a glob has more than WEIR_GLOB_PIECE_MAX bytes. */
+bool weir_glob_fits(struct weir_bytes glob);
 
 #endif

@@ -340,6 +340,79 @@ static void a_star_is_any_run_of_bytes(void **state)
     assert_false(weir_glob_match(bytes("a"), bytes("")));
 }
 
+/* The obvious rule, which takes exponential time. */
+static bool is_in(const char *glob, const char *text)
+{
+    if (*glob == '*')
+        return is_in(glob + 1, text) || (*text && is_in(glob, text + 1));
+    glob += *glob == '\\' && glob[1];
+    return *glob == *text && (!*glob || is_in(glob + 1, text + 1));
+}
+
+static void random_globs_equal_the_obvious_rule(void **state)
+{
+    unsigned seed = 1, matched = 0;
+    for (int i = 0; i < 200000; i++) {
+        char glob[12], text[12];
+        size_t glob_size = (size_t)rand_r(&seed) % sizeof glob;
+        size_t text_size = (size_t)rand_r(&seed) % sizeof text;
+        for (size_t k = 0; k < glob_size; k++)
+            glob[k] = "aabb**\\"[rand_r(&seed) % 7];
+        for (size_t k = 0; k < text_size; k++)
+            text[k] = "aaabbb\\*"[rand_r(&seed) % 8];
+        glob[glob_size] = text[text_size] = '\0';
+        bool expected = is_in(glob, text);
+        matched += expected;
+        if (weir_glob_match(bytes(glob), bytes(text)) != expected)
+            fail_msg("%s %s", glob, text);
+    }
+    assert_in_range(matched, 5000, 195000);
+}
+
+/* With time in proportion to glob times text, this would not end before the test's time limit. */
+static void a_long_text_that_nearly_matches_takes_linear_time(void **state)
+{
+    size_t size = 64 << 20;
+    char glob[WEIR_GLOB_PIECE_MAX + 8], *text = malloc(size);
+    assert_non_null(text);
+    memset(text, 'a', size);
+    glob[0] = '*';
+    memset(glob + 1, 'a', WEIR_GLOB_PIECE_MAX - 1);
+    strcpy(glob + WEIR_GLOB_PIECE_MAX, "b*");
+    for (int i = 0; i < 8; i++)
+        assert_false(weir_glob_match(bytes(glob), (struct weir_bytes){text, size}));
+    text[size - 1] = 'b';
+    assert_true(weir_glob_match(bytes(glob), (struct weir_bytes){text, size}));
+    free(text);
+}
+
+static void a_piece_beyond_the_bound_is_found_too(void **state)
+{
+    char glob[400], text[500];
+    memset(text, 'a', sizeof text);
+    memset(glob, 'a', sizeof glob);
+    glob[0] = glob[399] = '*';
+    glob[398] = text[450] = 'b';
+    assert_true(weir_glob_match((struct weir_bytes){glob, 400}, (struct weir_bytes){text, 500}));
+    text[450] = 'a';
+    assert_false(weir_glob_match((struct weir_bytes){glob, 400}, (struct weir_bytes){text, 500}));
+}
+
+static void a_piece_between_two_stars_has_a_bound(void **state)
+{
+    char glob[WEIR_GLOB_PIECE_MAX + 8];
+    memset(glob, 'a', sizeof glob);
+    glob[0] = glob[WEIR_GLOB_PIECE_MAX + 1] = '*';
+    assert_true(weir_glob_fits((struct weir_bytes){glob, WEIR_GLOB_PIECE_MAX + 2}));
+    glob[WEIR_GLOB_PIECE_MAX + 1] = 'a';
+    glob[WEIR_GLOB_PIECE_MAX + 2] = '*';
+    assert_false(weir_glob_fits((struct weir_bytes){glob, WEIR_GLOB_PIECE_MAX + 3}));
+    glob[1] = '\\';
+    assert_true(weir_glob_fits((struct weir_bytes){glob, WEIR_GLOB_PIECE_MAX + 3}));
+    glob[0] = 'a'; /* the first and the last piece are compared once */
+    assert_true(weir_glob_fits((struct weir_bytes){glob, WEIR_GLOB_PIECE_MAX + 8}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +437,10 @@ int main(void)
         cmocka_unit_test(bad_patterns_are_refused),
         cmocka_unit_test(a_pattern_has_at_most_32_segments),
         cmocka_unit_test(a_star_is_any_run_of_bytes),
+        cmocka_unit_test(random_globs_equal_the_obvious_rule),
+        cmocka_unit_test(a_long_text_that_nearly_matches_takes_linear_time),
+        cmocka_unit_test(a_piece_beyond_the_bound_is_found_too),
+        cmocka_unit_test(a_piece_between_two_stars_has_a_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
