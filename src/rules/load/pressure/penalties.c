@@ -217,6 +217,10 @@ static void load_step(struct rules_loader *loader, const struct rules_node *node
         rules_problem(loader, node, "`ladder`: %s", reason.text);
         return;
     }
+    if (step.level == WEIR_STANDING_CHALLENGED && !loader->challenge)
+        rules_problem(loader, node,
+                      "a step `challenge` needs the section `challenge:`, which says how clients "
+                      "prove themselves; without it, use `throttle`");
     if (step.level == WEIR_STANDING_REVOKED && address)
         rules_problem(loader, node,
                       "a ladder on addresses cannot revoke, because addresses change hands: use "

@@ -242,6 +242,10 @@ static void load_list(struct rules_loader *loader, const struct rules_node *node
         list.level == WEIR_STANDING_GOOD)
         rules_problem(loader, fields[LEVEL].value,
                       "`good` is what callers are who are in no list; use another level");
+    if (list.level == WEIR_STANDING_CHALLENGED && !loader->challenge)
+        rules_problem(loader, fields[LEVEL].value,
+                      "the level `challenged` needs the section `challenge:`, which says how "
+                      "clients prove themselves; without it, use `throttled`");
     if (fields[REASON].value)
         load_reason(loader, fields[REASON].value, &list.reason);
     if (fields[FILE_].value && rules_read_text(loader, fields[FILE_].value, "file", &text))
