@@ -274,6 +274,8 @@ int standing_refuse(const struct weir_resp_node *nodes, uint32_t count, struct w
 {
     if (count > 0 && nodes[0].type == WEIR_RESP_ERROR) {
         redis_quote(reason->text, sizeof reason->text, nodes[0].text);
+        if (nodes[0].text.size == 0)
+            snprintf(reason->text, sizeof reason->text, "an error without a text");
         return WEIR_ERR_STORE;
     }
     snprintf(reason->text, sizeof reason->text, "an answer that is none of weir's scripts");
@@ -401,7 +403,7 @@ static bool read_ladder(struct weir_bytes line, struct weir_keeper_ladder *ladde
     size_t size = space ? (size_t)(space - line.data) : 0;
     uint64_t step;
 
-    if (size == 0 || size > WEIR_KEEPER_PENALTY_MAX)
+    if (size == 0 || size > WEIR_KEEPER_PENALTY_MAX || memchr(line.data, '\0', size))
         return false;
     memcpy(ladder->penalty, line.data, size);
     ladder->penalty[size] = '\0';
