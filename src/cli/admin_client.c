@@ -265,6 +265,13 @@ static int by_denials(const void *left, const void *right)
     return order != 0 ? order : strcmp(a->key, b->key);
 }
 
+static void read_classes(const json_t *requests, struct admin_answer *answer)
+{
+    answer->scores = json_is_object(requests);
+    for (uint8_t i = 0; i < WEIR_CLASSES && answer->scores; i++)
+        answer->classes[i] = number(requests, weir_class_name(i));
+}
+
 int admin_client_ask(struct admin_client *client, uint64_t keys, struct admin_answer *answer,
                      struct weir_reason *reason)
 {
@@ -275,6 +282,7 @@ int admin_client_ask(struct admin_client *client, uint64_t keys, struct admin_an
     if (object) {
         answer->evictions = number(object, "evictions");
         answer->overflows = number(object, "overflows");
+        read_classes(json_object_get(json_object_get(object, "score"), "requests"), answer);
         error = read_limits(json_object_get(object, "limits"), answer);
     }
     json_decref(object);

@@ -18,6 +18,8 @@
 
 #include <weir/error.h>
 
+#include "rules/score/score.h"
+
 /* An answer may be as large as this: 10,000 limits take about 3 MiB. */
 #define ADMIN_ANSWER_MAX ((size_t)16 << 20)
 
@@ -49,6 +51,8 @@ struct admin_answer {
     uint64_t evictions, overflows; /* of all keys, those of commands and records too */
     struct admin_key *keys;        /* most denied first, over all limits */
     size_t key_count;
+    bool scores;                    /* the rules have `score` */
+    uint64_t classes[WEIR_CLASSES]; /* then: requests of each class */
 };
 
 struct admin_client;

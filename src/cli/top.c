@@ -219,6 +219,26 @@ static void print_counts(const struct admin_answer *answer, const char *name, co
     }
 }
 
+/* Requests by the class of their client's score. */
+static void print_classes(const struct admin_answer *answer, const struct admin_answer *before,
+                          double elapsed_s)
+{
+    uint64_t all = 0;
+    for (uint8_t i = 0; i < WEIR_CLASSES; i++)
+        all += answer->classes[i];
+    if (!answer->scores)
+        return;
+    printf("\n%-*s %12s %7s %10s\n", NAME_WIDTH, "CLASS OF SCORE", "REQUESTS", "SHARE",
+           "REQUESTS/s");
+    for (uint8_t i = 0; i < WEIR_CLASSES; i++) {
+        double share = all > 0 ? 100.0 * (double)answer->classes[i] / (double)all : 0;
+        printf("%-*s %12" PRIu64 " %6.1f%%", NAME_WIDTH, weir_class_name(i), answer->classes[i],
+               share);
+        print_rate(answer->classes[i], before->classes[i], before->scores, elapsed_s);
+        putchar('\n');
+    }
+}
+
 /* How much a counter has grown since `before`; all of it where that is not known. */
 static uint64_t growth(uint64_t now, uint64_t before)
 {
@@ -336,6 +356,7 @@ static int watch(struct admin_client *client, const struct top_options *options)
         print_scales(&now.answer);
         print_counts(&now.answer, "actions", "ACTIONS OF");
         print_counts(&now.answer, "denied_by_class", "DENIED BY CLASS OF");
+        print_classes(&now.answer, &before.answer, (double)elapsed_ns / 1e9);
         print_short(&now.answer, &before, (double)elapsed_ns / 1e9);
         print_keys(&now.answer);
         round_free(&before);

@@ -23,6 +23,7 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/pressure/pressure_log.h"
+#include "server/score/metrics.h"
 #include "server/standing/api.h"
 
 /* Keys that /top lists, and what ?count= may ask for. */
@@ -163,6 +164,17 @@ static json_t *difficulty_json(const struct weir_challenge_settings *challenge)
 
 /* --- Limits ----------------------------------------------------------------------------------- */
 
+static json_t *score_json(const struct weir_daemon *daemon)
+{
+    uint64_t requests[WEIR_CLASSES];
+    json_t *classes = json_object();
+    weir_score_requests(daemon, requests);
+    for (unsigned i = 0; i < WEIR_CLASSES; i++)
+        json_object_set_new(classes, weir_class_name((uint8_t)i),
+                            json_integer((json_int_t)requests[i]));
+    return json_pack("{s:o}", "requests", classes);
+}
+
 static void limits_list(struct weir_http_call *call)
 {
     struct weir_daemon *daemon = call_daemon(call);
@@ -184,6 +196,8 @@ static void limits_list(struct weir_http_call *call)
         json_object_set_new(answer, "challenge",
                             json_pack("{s:o, s:I}", "difficulty", difficulty_json(challenge),
                                       "life_s", (json_int_t)(challenge->life_ns / 1000000000)));
+    if (answer && weir_rules_score(daemon->rules))
+        json_object_set_new(answer, "score", score_json(daemon));
     weir_admin_reply_json(call, answer);
 }
 

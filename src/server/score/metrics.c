@@ -4,23 +4,30 @@
 
 #include <inttypes.h>
 
+void weir_score_requests(const struct weir_daemon *daemon, uint64_t requests[WEIR_CLASSES])
+{
+    for (unsigned class = 0; class < WEIR_CLASSES; class ++) {
+        requests[class] = 0;
+        for (unsigned i = 0; i < daemon->worker_count; i++)
+            requests[class] +=
+                weir_counted(&weir_engine_scores(daemon->workers[i]->engine)->requests[class]);
+    }
+}
+
 void weir_metrics_of_score(struct weir_metrics *metrics)
 {
     const struct weir_daemon *daemon = metrics->daemon;
     const struct weir_score_info *info = weir_rules_score(daemon->rules);
+    uint64_t requests[WEIR_CLASSES];
     if (!info)
         return;
     weir_metrics_head(metrics, "weir_requests_by_class_total", "counter",
                       "Requests by the class of their client's score; those whose standing denies "
                       "have none.");
-    for (unsigned class = 0; class < WEIR_CLASSES; class ++) {
-        uint64_t requests = 0;
-        for (unsigned i = 0; i < daemon->worker_count; i++)
-            requests +=
-                weir_counted(&weir_engine_scores(daemon->workers[i]->engine)->requests[class]);
+    weir_score_requests(daemon, requests);
+    for (unsigned class = 0; class < WEIR_CLASSES; class ++)
         weir_metrics_put(metrics, "weir_requests_by_class_total{class=\"%s\"} %" PRIu64 "\n",
-                         weir_class_name((uint8_t) class), requests);
-    }
+                         weir_class_name((uint8_t) class), requests[class]);
     if (!info->behaviour)
         return;
     weir_metrics_number(metrics, "weir_score_clients_max", "gauge",

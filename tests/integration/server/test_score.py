@@ -116,6 +116,21 @@ def test_the_list_of_limits_says_what_classes_may_use(weir):
 
 # --- What it does ---------------------------------------------------------------------------------
 
+def test_top_shows_the_classes_of_scores(weir):
+    def shown():
+        text = run_weir("top", "--admin", weir.admin_address, "--once").stdout
+        return [line.split() for line in text[text.index("CLASS OF SCORE"):].split("\n\n")[0].splitlines()[1:]]
+
+    assert shown() == [[name, "0", "0.0%", "-"] for name in ("legitimate", "suspicious", "malicious")]
+    for agents in ("Mozilla", "Mozilla", "Mozilla", "curl/8"):
+        weir.check(ip="192.0.2.1", headers={"user-agent": agents})
+    assert [line[:3] for line in shown()] == [["legitimate", "3", "75.0%"], ["suspicious", "1", "25.0%"],
+                                              ["malicious", "0", "0.0%"]]
+    with weir.admin() as admin:
+        assert admin.request("GET", "/v1/limits").json["score"] == {
+            "requests": {"legitimate": 3, "suspicious": 1, "malicious": 0}}
+
+
 def test_no_request_can_set_its_score_or_class(weir):
     attributes = {"client.class": "malicious", "client.score": "99"}
     answer = weir.check(ip="192.0.2.1", attributes=attributes).json
