@@ -205,18 +205,27 @@ static int handle_of(struct limiter *self, PyObject *name, bool *field)
     return (int)PyLong_AsLong(found);
 }
 
+/* What a call reads: where it releases the GIL, a copy, for another thread may change the dict. */
+static bool keep_attributes(struct limiter *self, PyObject *given, PyObject **attributes)
+{
+    *attributes = NULL;
+    if (!given || given == Py_None)
+        return true;
+    if (!PyDict_Check(given)) {
+        PyErr_SetString(PyExc_TypeError, "attributes are a dict: {\"path\": \"/login\", ...}");
+        return false;
+    }
+    *attributes = self->waits ? PyDict_Copy(given) : Py_NewRef(given);
+    return *attributes;
+}
+
 static bool read_attributes(struct limiter *self, PyObject *attributes, struct call *call)
 {
     PyObject *name, *value;
     Py_ssize_t position = 0;
     size_t count = 1; /* the first place is for a field that is absent */
     bool fields = false, field;
-    if (attributes && attributes != Py_None && !PyDict_Check(attributes)) {
-        PyErr_SetString(PyExc_TypeError, "attributes are a dict: {\"path\": \"/login\", ...}");
-        return false;
-    }
-    while (attributes && attributes != Py_None &&
-           PyDict_Next(attributes, &position, &name, &value)) {
+    while (attributes && PyDict_Next(attributes, &position, &name, &value)) {
         int handle = handle_of(self, name, &field);
         if (handle == -2)
             return false;
@@ -345,10 +354,13 @@ static PyObject *check(struct limiter *self, const struct arguments *given,
     };
     if (given->cost < 0)
         return weir_py_raise(&self->state->errors, WEIR_ERR_RANGE, "cost");
-    if (!is_open(self) || !read_attributes(self, given->attributes, &call) ||
-        !read_client(self, given->client, &call))
+    PyObject *attributes = NULL, *answer = NULL;
+    if (!is_open(self) || !keep_attributes(self, given->attributes, &attributes))
         return NULL;
-    return decide(self, given->attributes, &call);
+    if (read_attributes(self, attributes, &call) && read_client(self, given->client, &call))
+        answer = decide(self, attributes, &call);
+    Py_XDECREF(attributes);
+    return answer;
 }
 
 static PyObject *limiter_check(PyObject *object, PyObject *args, PyObject *named)

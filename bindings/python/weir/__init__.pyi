@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # Types of the package weir. Times are seconds; infinity is never.
-from collections.abc import Mapping
 from os import PathLike
 from types import TracebackType
 from typing import Literal, final
@@ -11,7 +10,7 @@ __all__ = ["Answer", "Error", "Limit", "Limiter", "NotFoundError", "RequestError
 __version__: str
 
 Path = str | bytes | PathLike[str]
-Attributes = Mapping[str, str | bytes | None]
+Attributes = dict[str, str] | dict[str, bytes] | dict[str, str | bytes | None]
 Mistake = tuple[str, int, int, str]  # file, line, column, message
 
 class Error(Exception):

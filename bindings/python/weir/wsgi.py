@@ -116,4 +116,4 @@ class Middleware:
                 return app(environ, start)
         headers, body = verdict.denial
         start_response(status_line(verdict.status), headers)
-        return [body]
+        return [b"" if environ["REQUEST_METHOD"] == "HEAD" else body]

@@ -90,6 +90,8 @@ def test_wsgi_answers_have_the_fields_and_denials_the_body(limiter):
     assert third.fields["content-type"] == "application/problem+json"
     assert int(third.fields["content-length"]) == len(third.body)
     assert int(third.fields["retry-after"]) > 0
+    head = Wsgi(app, "/login", REQUEST_METHOD="HEAD")
+    assert head.fields["content-length"] == third.fields["content-length"] and head.body == b""
     assert "ratelimit" not in Wsgi(app, "/free").fields
 
 

@@ -162,10 +162,16 @@ def test_rules_are_read_again(limiter, rules):
 
 @pytest.mark.parametrize("patience", [None, 5.0])  # the GIL is kept, or released
 def test_eight_threads_admit_exactly_the_limit(rules, tmp_path, patience):
-    admitted = []
+    admitted, shared = [], {}
     with weir.open(rules, tmp_path / "state", state_patience=patience) as limiter:
         def run():
-            admitted.append(sum(bool(limiter.check({"path": "/shared"})) for _ in range(100)))
+            mine = {}
+            count = 0
+            for i in range(100):
+                given = shared if i % 2 else mine  # another thread changes the one while it is read
+                given.update({"path": "/shared", "header.x-api-key": str(i) * 50})
+                count += bool(limiter.check(given))
+            admitted.append(count)
 
         threads = [threading.Thread(target=run) for _ in range(8)]
         for thread in threads:
