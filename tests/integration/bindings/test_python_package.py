@@ -7,10 +7,12 @@ import math
 import os
 import signal
 import threading
+import tomllib
 
 import pytest
 
 from daemon.waiting import wait_until
+from model.program import ROOT
 from python_package import FOLDER, load, needs_package
 
 weir = load()
@@ -250,3 +252,17 @@ def test_the_stubs_name_what_there_is():
         there = {member for member in vars(getattr(weir, name)) if not member.startswith("__")}
         assert {member for member in named if not member.startswith("__")} == there, name
     assert (FOLDER / "weir" / "py.typed").exists()
+
+
+def test_a_wheel_has_the_package_and_nothing_else():
+    """What pyproject.toml tells meson-python to build and to install."""
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        arguments = tomllib.load(file)["tool"]["meson-python"]["args"]
+    build = FOLDER.parent.parent
+    assert {build / target for target in arguments["compile"]} == set(FOLDER.glob("weir/*.so"))
+    assert arguments["install"] == ["--tags=python-runtime"]
+    plan = json.loads((build / "meson-info" / "intro-install_plan.json").read_text(encoding="utf-8"))
+    files = [one for part in plan.values() for one in part.values()]
+    tagged = {one["destination"].rpartition("/weir/")[2] for one in files
+              if one["tag"] == "python-runtime"}
+    assert tagged == {path.name for path in FOLDER.glob("weir/*") if path.is_file()}
