@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every algorithm of the playground: its name, its settings for the core, its bound, and what to
-// say of it. `p` are the parameters of the page: n (N), w (W in ns), b (B), s (S), r (R) and
-// l (life in ns), all BigInts.
+// say of it. `p` are the parameters of the page: n (N), w (W in ns), b (B), s (S), r (R), l (life in
+// ns) and c (the largest cost of a request), all BigInts.
 import { CORE } from "./lanes.js";
 
 // B + floor(N * (W - 1) / W)
@@ -54,7 +54,7 @@ export const ALGORITHMS = {
     title: "Leaky queue", core: "leaky_queue", uses: "b", page: "leaky-bucket", strict: true,
     how: "Requests wait instead of being denied. One leaves each T = W/N, and up to B wait. Only a full queue denies.",
     settings: (p) => ({ burst: p.b }),
-    bound: (p) => p.n, bound_text: "N leave",
+    bound: (p) => p.n + p.c - 1n, bound_text: "N, and one less than the largest cost,",
     why: "However many you send at once, one leaves each T. What is behind the queue never sees more than N in any window. The price is the wait.",
     yaml: (p) => [`algorithm: leaky_bucket`, `queue: true`, `rate: ${rate_text(p)}`, `burst: ${p.b}`],
   },

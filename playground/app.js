@@ -25,7 +25,7 @@ const find = (id) => document.getElementById(id);
 
 const first_state = () => ({
   view: "play", name: "token_bucket", compared: ["sliding_log", "fixed_window", "two_counters", "segments", "strict", "token_bucket"],
-  p: { n: 5n, w: 60n * S, b: 5n, s: 6n, r: 2n, l: 15n * S },
+  p: { n: 5n, w: 60n * S, b: 5n, s: 6n, r: 2n, l: 15n * S, c: 1n },
   pattern: "own", speed: 2, origin: 0n, now: 0n, count: 0, playing: false,
   answers: QUESTIONS.map(() => 0),
 });
@@ -42,6 +42,8 @@ function element(tag, text, properties = {}) {
     else made.setAttribute(name, value);
   return made;
 }
+
+const grouped = (number) => `${number}`.replace(/\B(?=(\d{3})+$)/g, ",");
 
 const set_text = (id, text) => { if (find(id).textContent !== text) find(id).textContent = text; };
 
@@ -80,6 +82,7 @@ function save_link() {
 // Lets every algorithm decide all requests again, by the parameters.
 function decide_again() {
   const calendar = state.origin;
+  state.p.c = lanes.largest_cost();
   const problem = lanes.configure(NAMES.map((name) => ({ ...settings_of(name, state.p), calendar })));
   find("problem").hidden = problem === "";
   set_text("problem", problem);
@@ -250,7 +253,7 @@ function show_compare() {
     cells[4].className = found.wrong_allows > 0n && !algorithm.held ? "warn" : "";
     cells[6].className = worst.most > state.p.n && !algorithm.held ? "warn" : "good";
   });
-  set_text("compare-note", `The sliding log is exact, and judges the others: a wrong allow passed where the log denied, a wrong denial the other way. ${state.count} of ${total()} requests so far.`);
+  set_text("compare-note", `The sliding log is exact, and judges the others: a wrong allow passed where the log denied, a wrong denial the other way. ${grouped(state.count)} of ${grouped(total())} requests so far.`);
 }
 
 function show_time() {
@@ -411,7 +414,7 @@ async function open_log(file) {
   find("client").replaceChildren(...found.clients.map(([client, list], i) =>
     element("option", `${client === "" ? "all together" : client.slice(0, 40)} (${list.length})`, { value: `${i}` })));
   const some = found.total > MOST ? ` The first ${MOST} of a client are kept.` : "";
-  set_text("log-note", `${found.total} requests${found.bad > 0 ? `, ${found.bad} lines ignored` : ""}.${some}`);
+  set_text("log-note", `${found.total} requests${found.bad > 0 ? `, ${found.bad} ${found.bad === 1 ? "line" : "lines"} ignored` : ""}.${some}`);
   load_client(0);
 }
 
@@ -531,7 +534,8 @@ function listen() {
     if (event.dataTransfer.files[0]) open_log(event.dataTransfer.files[0]);
   });
   window.addEventListener("resize", changed);
-  window.addEventListener("hashchange", () => { open_link(); });
+  // The event has the address that was opened: a link that was saved meanwhile does not count.
+  window.addEventListener("hashchange", (event) => open_link(event.newURL.slice(event.newURL.indexOf("#"))));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
 }
 
@@ -557,9 +561,10 @@ function listen_keys(hold) {
   document.addEventListener("keyup", (event) => { if (event.key === " ") hold.stop(); });
 }
 
-function open_link() {
+function open_link(hash) {
+  clearTimeout(link_timer);
   Object.assign(state, first_state());
-  const list = read_link(location.hash, state, SPEEDS.length), { now, count } = state;
+  const list = read_link(hash, state, SPEEDS.length), { now, count } = state;
   for (const input of document.querySelectorAll("#compared input")) input.checked = state.compared.includes(input.value);
   for (const [i, answer] of state.answers.entries())
     document.querySelector(`input[name=question-${i}][value="${answer}"]`).checked = true;
@@ -581,7 +586,7 @@ async function start() {
   }
   build_controls();
   listen();
-  open_link();
+  open_link(location.hash);
 }
 
 // For the tests: the state, what drawing has cost, and one redraw.

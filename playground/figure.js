@@ -10,7 +10,7 @@ import { Scale, draw_timeline } from "./timeline.js";
 
 const S = 1_000_000_000n;
 const WIDTH = 720, TOP = 40, PICTURE = 240, LINE = 84;
-const LIMIT = { n: 5n, w: 60n * S, b: 5n, s: 6n, r: 2n, l: 15n * S };
+const LIMIT = { n: 5n, w: 60n * S, b: 5n, s: 6n, r: 2n, l: 15n * S, c: 1n };
 
 // Each figure's requests, in seconds, and the moment that it shows, in tenths of a second.
 const SOME = [8, 10, 30, 44, 46, 48, 50, 52, 54, 62, 66, 74, 80, 86];

@@ -86,6 +86,12 @@ export class Lanes {
     return this.count;
   }
 
+  largest_cost() {
+    let largest = 1n;
+    for (let i = 0; i < this.count; i++) if (this.cost(i) > largest) largest = this.cost(i);
+    return largest;
+  }
+
   list() {
     return Array.from({ length: this.count }, (_, i) => [this.at(i), this.cost(i)]);
   }

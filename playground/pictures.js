@@ -211,7 +211,7 @@ function draw_counters(pen, view, size, look) {
       pen.rect(x + gap, bottom - level(count), border - x - gap, level(count), { stroke: "line", dash: true });
       pen.rect(border, bottom - level(count), end - gap - border, level(count), { fill: "water" });
     } else if (count > 0n) {
-      pen.rect(x + gap, bottom - level(count), end - x - 2 * gap, level(count), { fill: fades ? "warn" : "water", radius: 2 });
+      pen.rect(x + gap, bottom - level(count), end - x - 2 * gap, level(count), fades ? { fill: "edge", stroke: "warn", radius: 2 } : { fill: "water", radius: 2 });
     }
     if (end - x > 26 && (count > 0n || segments === 1n)) pen.text(x + 8, bottom - 10, `${count}`, { bold: true, size: 15 });
     if (end - x > 3.5) pen.line([[x, bottom], [x, bottom + 5]], "line", 1);

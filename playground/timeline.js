@@ -46,7 +46,8 @@ function count_columns(lanes, lane, judge, count, columns, width) {
   return found;
 }
 
-const tall = (count, least, most) => Math.min(most, least + 2.2 * Math.log2(count));
+// A few are nearly as tall as one; where there are many, their numbers show.
+const tall = (count, fullest, room) => room * (fullest > 3 ? 0.2 + 0.8 * count / fullest : 0.7 + 0.1 * count);
 
 // The borders of windows, or each second, fourth, … of them: [place, time].
 function grid_of(scale, window, width) {
@@ -76,21 +77,22 @@ export function draw_timeline(pen, options, size) {
   const [allowed, denied, wrong, strict] = count_columns(lanes, lane, judge, lanes.count, columns, Math.floor(width));
   const seen = Math.floor(scale.x(now));
   const up = base - (judge === undefined ? 4 : 12) - (worst?.text ? 16 : 0), down = height - labels - base - (judge === undefined ? 4 : 10);
+  const most_allowed = Math.max(...allowed), most_denied = Math.max(...denied);
   const good = [], bad = [], later = [], allows = [], denials = [];
   for (let x = 0; x <= width; x++) {
     if (allowed[x]) {
-      const h = tall(allowed[x], up * 0.7, up);
+      const h = tall(allowed[x], most_allowed, up);
       (x > seen ? later : good).push([x, base - h, 2, h]);
     }
-    if (denied[x]) (x > seen ? later : bad).push([x, base + 1, 2, tall(denied[x], down * 0.6, down)]);
+    if (denied[x]) (x > seen ? later : bad).push([x, base + 1, 2, tall(denied[x], most_denied, down)]);
     if (wrong[x] && x <= seen) allows.push([x + 1, 5]);
     if (strict[x] && x <= seen) denials.push([x + 1, height - labels - 5]);
   }
   pen.bars(good, "good");
   pen.bars(bad, "bad");
   pen.bars(later, "line");
-  pen.dots(allows, 3, { fill: "warn" });
-  pen.dots(denials, 3, { stroke: "accent" });
+  pen.dots(allows, allows.length > width / 8 ? 1.5 : 3, { fill: "warn" });
+  pen.dots(denials, denials.length > width / 8 ? 1.5 : 3, { stroke: "accent" });
   const at = scale.x(now);
   pen.line([[at, 0], [at, height - labels]], "ink", 1.5);
   if (labels) {

@@ -78,6 +78,7 @@ def assert_five_a_minute(address):
 def test_script_server_starts_a_redis_of_its_own_and_ends_it(number):
     http, admin = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
     with Script("script/server", "--http", http, "--redis", "--admin", admin) as script:
+        script.wait_for(f"http://{admin}/playground/")
         script.wait_for("event=store_up")
         (redis,) = script.children()
         assert_five_a_minute(http)
@@ -93,6 +94,7 @@ def test_script_server_takes_a_redis_that_runs(tmp_path):
                     "off") as script:
             script.wait_for("event=store_up")
             assert not script.children()
+            assert not any("playground" in line for line in script.lines)  # --admin off
             assert_five_a_minute(http)
             assert any("login" in key for key in redis.keys())
 
