@@ -17,7 +17,7 @@ const SEGMENTS = [2n, 3n, 4n, 5n, 6n, 10n, 12n, 15n, 20n, 30n, 60n];
 // How long a window takes on the screen, in ms.
 const SPEEDS = [["1 s", 1000n], ["3 s", 3000n], ["6 s", 6000n], ["20 s", 20000n], ["1 min", 60000n], ["5 min", 300000n]];
 const SEEK_STEPS = 1000n;
-const HOLD_FIRST_MS = 350, HOLD_NEXT_MS = 90;
+const hold_ms = { first: 350, next: 90 }; // until a held button sends its second request, and others
 const LATEST_SHOWN = 6;
 const LINK_WAIT_MS = 300;
 
@@ -436,16 +436,18 @@ async function copy(text, button) {
   setTimeout(() => { button.textContent = before; }, 1500);
 }
 
-// A press sends one request; held, many.
+// A press sends one request; held, many. The first of all lets time run, unless the reader prefers
+// less motion.
 function holdable(button) {
   let timer = null;
   const stop = () => { clearTimeout(timer); timer = null; };
-  const again = () => { send(); timer = setTimeout(again, HOLD_NEXT_MS); };
+  const again = () => { send(); timer = setTimeout(again, hold_ms.next); };
   const press = () => {
-    if (!state.playing && state.pattern === "own" && total() === 0 && state.view !== "compare") play();
+    const first = total() === 0 && state.pattern === "own" && state.view !== "compare";
+    if (first && !state.playing && !matchMedia("(prefers-reduced-motion: reduce)").matches) play();
     send();
     stop();
-    timer = setTimeout(again, HOLD_FIRST_MS);
+    timer = setTimeout(again, hold_ms.first);
   };
   button.addEventListener("pointerdown", (event) => { if (event.button === 0) press(); });
   for (const name of ["pointerup", "pointerleave", "pointercancel", "blur"]) button.addEventListener(name, stop);
@@ -591,7 +593,7 @@ async function start() {
 
 // For the tests: the state, what drawing has cost, and one redraw.
 globalThis.playground = {
-  state, redraw: show, send,
+  state, hold_ms, redraw: show,
   strokes: () => [...pens.values()].reduce((sum, pen) => sum + pen.strokes, 0),
   latest: () => exact_text(state.now - state.origin),
 };

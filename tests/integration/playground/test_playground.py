@@ -15,6 +15,8 @@ from daemon.waiting import wait_until
 from daemon.weir import Weir
 from model.program import run_weir
 
+from selenium.webdriver.common.action_chains import ActionChains
+
 pytestmark = [needs_chromium, needs_playground]
 
 SHOTS = BUILD / "screenshots" / "playground"
@@ -45,6 +47,7 @@ class Page:
                      f"{state}&test={self.opened}")
         wait_until(lambda: self.run("return document.documentElement.dataset.ready"),
                    what="the playground")
+        self.run("playground.hold_ms.first = 3600000")  # a slow press is no hold
         return self
 
     def run(self, script, *arguments):
@@ -182,6 +185,16 @@ def test_each_algorithm_is_drawn_and_keeps_its_bound(page, name):
     page.shot(name.replace("_", "-"))
 
 
+def test_a_held_button_sends_many(page):
+    page.open("a=concurrency&n=2")
+    page.run("playground.hold_ms.first = playground.hold_ms.next = 10")
+    actions = ActionChains(page.browser)
+    actions.click_and_hold(page.find("tap")).perform()
+    wait_until(lambda: page.run("return playground.state.count") >= 5, what="five requests")
+    actions.release().perform()
+    assert "denied" in page.text("latest")
+
+
 def test_patterns_play_stop_and_step(page):
     page.open("v=play&a=fixed_window")
     for pattern in ("steady", "burst", "border", "storm", "mixed"):
@@ -266,6 +279,18 @@ def test_an_access_log_is_replayed(page, tmp_path):
     # 13:55 +0200 is 11:55 UTC; the window begins at a whole minute.
     assert page.run("return String(playground.state.origin)") == "1696938900000000000"
     page.shot("log")
+    page.run("""
+        const data = new DataTransfer();
+        data.items.add(new File(['{"t": 1700000000.5, "cost": 3}\\n{"t": "1700000001"}\\n'], "dropped.jsonl"));
+        document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true }));""")
+    wait_until(lambda: page.text("log-note") == "2 requests.", what="the file that was dropped")
+    page.seek(1000)
+    assert page.text("verdict") == "Request 2 of 2: passes"
+    assert page.run("return document.querySelector('#latest td:nth-child(3)').textContent") == "1"
+    page.find("log").send_keys(str(log))
+    wait_until(lambda: page.text("log-note").startswith("45"), what="the log")
+    page.choose("client", "2")
+    page.seek(1000)
     page.open(page.link().lstrip("#"))
     assert page.text("verdict").startswith("Request 15 of 15: denied")
     log.write_text("nothing\n", encoding="ascii")
@@ -370,7 +395,9 @@ def test_the_page_fits_a_phone_in_light_and_dark(page, dark):
         width = page.run("return document.documentElement.scrollWidth")
         assert width == 390, view
         page.shot(f"phone-{view}-{name}")
-    small = page.open("v=play").run("""
+    page.open("v=play").press("tap")
+    assert page.find("run").text == "Play"  # with less motion, time does not run by itself
+    small = page.run("""
         return [...document.querySelectorAll("button, select, .chips label")].filter((one) =>
           one.offsetParent && one.getBoundingClientRect().height < 36).map((one) => one.outerHTML)""")
     assert small == []
