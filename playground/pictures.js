@@ -131,7 +131,7 @@ function now_line(pen, at, top, bottom) {
 function dots(pen, view, time, y, from) {
   for (const [i, at] of view.lanes.admitted(view.lane, view.count, time.from, DOTS)) {
     const x = time.x(at);
-    pen.dot(x, y - (i % 4) * 7, 3.2, at > from ? { fill: "accent" } : { stroke: "line" });
+    pen.dot(x, y - (i % 5) * 5.6, 2.8, at > from ? { fill: "accent" } : { stroke: "line" });
   }
 }
 

@@ -30,8 +30,8 @@ void weir_playground_handle(struct weir_http_call *call)
         return;
     if (weir_playground_file_count == 0) {
         weir_http_problem(call, WEIR_HTTP_404, NULL,
-                          "this weir was built without the playground, because clang and lld were "
-                          "not installed: install them and build it again");
+                          "this weir was built without the playground, which needs clang and lld: "
+                          "install them and build it again");
         return;
     }
     if (name.size == 0) { /* links of the page are relative to /playground/ */
