@@ -137,24 +137,34 @@ static void forget(struct weir_table *table, uint32_t value)
 /* A wait for one holder. */
 struct wait {
     uint32_t value;
-    uint64_t since_ns; /* 0: not begun */
+    uint32_t naps;     /* for a thread of this process */
+    uint64_t since_ns; /* for another process; 0: not begun */
 };
+
+/* Threads of one process are stopped together, so naps are counted, which end with the stop, and
+ * not time. None of them holds a lock this long: another process has written a lock in its name. */
+#define OURS_NAPS (UINT64_C(1000000000) / NAP_NS)
 
 /* Whether to stop waiting for the holder `value` of `lock`; remembers it if so. */
 static bool is_over(struct weir_table *table, uint32_t *lock, uint32_t value, struct wait *wait)
 {
-    if (table->patience_ns == 0 || value == 0 || is_stale(table, value) ||
-        is_ours(table, value & 255))
+    if (table->patience_ns == 0 || value == 0 || is_stale(table, value))
         return false;
     if (is_known(table, value))
         return true;
+    if (is_ours(table, value & 255)) {
+        if (value != wait->value)
+            *wait = (struct wait){.value = value};
+        if (++wait->naps < OURS_NAPS)
+            return false;
+    } else {
+        uint64_t now_ns = monotonic_ns();
 
-    uint64_t now_ns = monotonic_ns();
-
-    if (value != wait->value || wait->since_ns == 0)
-        *wait = (struct wait){value, now_ns};
-    if (now_ns - wait->since_ns < table->patience_ns)
-        return false;
+        if (value != wait->value || wait->since_ns == 0)
+            *wait = (struct wait){.value = value, .since_ns = now_ns};
+        if (now_ns - wait->since_ns < table->patience_ns)
+            return false;
+    }
     __atomic_store_n(&table->stuck[value & 255], lock, __ATOMIC_RELEASE);
     return true;
 }
@@ -169,13 +179,15 @@ static bool give_up(struct weir_table_owner *owner)
 bool owner_wait(struct weir_table_owner *owner, uint32_t *lock)
 {
     struct weir_table *table = owner->table;
-    struct wait wait = {0, 0};
+    struct wait wait = {.value = 0};
     uint32_t holder = 0;
 
     owner_count(owner, COUNT_LOCK_WAITS);
     for (uint32_t tries = 0;; tries++) {
         uint32_t value = __atomic_load_n(lock, __ATOMIC_RELAXED);
 
+        if (value == owner->me)
+            return true; /* no thread waits for itself: another process has written it */
         if (value != 0)
             holder = value;
         if ((value == 0 || is_stale(table, value)) &&

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A hostile writer: another process changes bytes of the shared state file at random while libweir
+ * decides on it. Counts may then be wrong, but every decision ends, and no memory beyond the file
+ * is touched. The part of the header that never changes after creation is not changed either: a
+ * process that destroys it ends all others, as the docs say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weir/embed.h>
+
+#include "temporary.h"
+
+#define PAGE 4096
+#define BUDGET_S 3
+#define DECISIONS 20
+#define ROUNDS_MAX 100000
+
+static const char rules_text[] =
+    "version: 1\n"
+    "limits:\n"
+    "  - { name: a, match: { path: /a }, key: [who], rate: 5/min, algorithm: token_bucket }\n"
+    "  - { name: b, match: { path: /b }, key: [who], rate: 5/min, algorithm: fixed_window }\n"
+    "  - { name: d, match: { path: /d }, key: [who], rate: 5/min, algorithm: sliding_window }\n"
+    "  - { name: f, match: { path: /f }, key: [who], rate: 5/min, burst: 4,\n"
+    "      algorithm: leaky_bucket, queue: true }\n"
+    "  - { name: all, key: [who], rate: 1000/h, algorithm: gcra }\n"
+    "  - { name: total, key: [], rate: 2000/h, algorithm: fixed_window }\n";
+
+static struct {
+    char folder[TEMPORARY_MAX], rules[TEMPORARY_MAX + 16], state[TEMPORARY_MAX + 16];
+    uint64_t random;
+    struct weir *weir;
+    uint8_t *map;
+    size_t bytes;
+    int path, who;
+    struct weir_full_answer answer;
+} world;
+
+static uint64_t draw(void)
+{
+    world.random ^= world.random << 13;
+    world.random ^= world.random >> 7;
+    world.random ^= world.random << 17;
+    return world.random;
+}
+
+static void open_world(uint64_t seed)
+{
+    const struct weir_options options = {.state_file = world.state,
+                                         .state_bytes = 256 << 10,
+                                         .state_patience_ns = 20000,
+                                         .threads = 1,
+                                         .leases_end_with_process = true};
+    struct weir_reason reason;
+    struct stat status;
+    int fd;
+
+    world.random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    unlink(world.state);
+    if (weir_open(&world.weir, world.rules, &options, &reason) < 0)
+        fail_msg("%s", reason.text);
+    world.path = weir_attribute(world.weir, "path");
+    world.who = weir_attribute(world.weir, "who");
+    fd = open(world.state, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && fstat(fd, &status) == 0);
+    world.bytes = (size_t)status.st_size;
+    world.map = mmap(NULL, world.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(world.map != MAP_FAILED);
+    close(fd);
+}
+
+static void close_world(void)
+{
+    weir_close(world.weir);
+    munmap(world.map, world.bytes);
+}
+
+static void decide(void)
+{
+    char path[2] = {'/', (char)('a' + draw() % 6)}, who[3];
+    struct weir_value values[] = {{world.path, path, sizeof path}, {world.who, who, sizeof who}};
+    struct weir_call call = {.values = values,
+                             .count = 2,
+                             .cost = 1 + draw() % 2,
+                             .reserve = draw() % 4 == 0 ? WEIR_RESERVE_ALWAYS : WEIR_RESERVE_NEVER};
+    snprintf(who, sizeof who, "%u", (unsigned)(draw() % 40) + 10);
+
+    if (weir_check_full(world.weir, &call, &world.answer) < 0)
+        return;
+    if (world.answer.reservation.text[0] != '\0') {
+        if (draw() % 2 == 0)
+            (void)!weir_settle(world.weir, &world.answer.reservation, draw() % 3);
+        else
+            (void)!weir_cancel(world.weir, &world.answer.reservation);
+    }
+    if (world.answer.summary.lease.text[0] != '\0') {
+        if (draw() % 3 == 0)
+            (void)!weir_renew(world.weir, &world.answer.summary.lease);
+        if (draw() % 2 == 0)
+            (void)!weir_release(world.weir, &world.answer.summary.lease);
+    }
+}
+
+/* One byte, a word with a small or a large number, or a word from another place. */
+static void change(void)
+{
+    size_t at = PAGE + draw() % (world.bytes - PAGE);
+    uint64_t word = draw() % 2 == 0 ? draw() : draw() % 4 == 0 ? UINT64_MAX : draw() % 300;
+
+    switch (draw() % 4) {
+    case 0:
+        world.map[at] = (uint8_t)draw();
+        break;
+    case 1:
+        memcpy(world.map + at / 8 * 8, &word, 8);
+        break;
+    case 2:
+        memcpy(world.map + at / 4 * 4, &word, 4);
+        break;
+    default:
+        memcpy(world.map + at / 8 * 8,
+               world.map + PAGE + draw() % (world.bytes - PAGE) / 8 * 8 % (world.bytes - PAGE), 8);
+        break;
+    }
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void every_decision_ends_whatever_another_process_writes(void **state)
+{
+    const char *one = getenv("HOSTILE_SEED");
+    const char *budget = getenv("HOSTILE_SECONDS");
+    double end = now_s() + (budget ? atof(budget) : BUDGET_S);
+    uint64_t first = one ? strtoull(one, NULL, 10) : 1, rounds = 0;
+
+    for (uint64_t seed = first; now_s() < end && rounds < (one ? 1 : ROUNDS_MAX); seed++) {
+        if (budget || one)
+            fprintf(stderr, "seed %u\n", (unsigned)seed);
+        alarm(60); /* a hang */
+        open_world(seed);
+        for (int i = 0; i < 200; i++)
+            decide();
+        for (int round = 0; round < 30; round++) {
+            for (uint64_t i = draw() % 200; i > 0; i--)
+                change();
+            for (int i = 0; i < DECISIONS; i++)
+                decide();
+            (void)!weir_tend(world.weir);
+        }
+        close_world();
+        rounds++;
+    }
+    alarm(0);
+    assert_true(rounds > 0);
+}
+
+static int setup(void **state)
+{
+    FILE *file;
+
+    temporary_folder(world.folder);
+    snprintf(world.rules, sizeof world.rules, "%s/rules.yaml", world.folder);
+    snprintf(world.state, sizeof world.state, "%s/state", world.folder);
+    file = fopen(world.rules, "w");
+    assert_non_null(file);
+    fputs(rules_text, file);
+    return fclose(file);
+}
+
+static int teardown(void **state)
+{
+    temporary_remove(world.folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_decision_ends_whatever_another_process_writes, setup,
+                                        teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
