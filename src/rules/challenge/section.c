@@ -12,6 +12,7 @@
 #include "core/bytes.h"
 #include "rules/file.h"
 #include "rules/load/attributes.h"
+#include "rules/load/environment.h"
 #include "rules/load/settings.h"
 #include "rules/score/score.h"
 
@@ -33,7 +34,7 @@ static void load_secret_file(struct rules_loader *loader, const struct rules_nod
     struct weir_reason reason = {{0}};
     char text[SECRET_FILE_MAX + 1];
     uint32_t line = 0;
-    if (!rules_read_text(loader, node, what, &name))
+    if (!rules_read_place(loader, node, what, &name))
         return;
     const char *path = rules_path_of(loader, name);
     struct weir_challenge_keys *keys = rules_keep(loader, sizeof(*keys));

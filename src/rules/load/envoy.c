@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/load/environment.h"
 #include "rules/load/fields.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -224,7 +225,7 @@ void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node
         return;
     if (!fields[ENVOY_CONFIG].value)
         rules_problem(loader, node, "`config` is missing: the folder of the configuration");
-    else if (rules_read_text(loader, fields[ENVOY_CONFIG].value, "config", &text))
+    else if (rules_read_place(loader, fields[ENVOY_CONFIG].value, "config", &text))
         envoy->folder = rules_path_of(loader, text);
     read_flag(loader, &fields[ENVOY_MERGE], &options->merge_domains);
     read_flag(loader, &fields[ENVOY_SHADOW], &options->shadow_mode);

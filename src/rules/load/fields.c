@@ -8,6 +8,7 @@
 
 #include "core/bytes.h"
 #include "rules/file.h"
+#include "rules/load/environment.h"
 #include "rules/load/numbers.h"
 
 #define FIELDS_MAX 64 /* more than any mapping of the grammar has */
@@ -301,7 +302,7 @@ const char *rules_read_secret_file(struct rules_loader *loader, const struct rul
 {
     struct weir_bytes name;
     char secret[RULES_SECRET_MAX + 3];
-    if (!rules_read_text(loader, node, what, &name))
+    if (!rules_read_place(loader, node, what, &name))
         return NULL;
     const char *path = rules_path_of(loader, name);
     if (!path)

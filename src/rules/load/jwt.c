@@ -11,6 +11,7 @@
 #include "rules/identity/jwks.h"
 #include "rules/identity/jwt.h"
 #include "rules/load/attributes.h"
+#include "rules/load/environment.h"
 #include "rules/load/fields.h"
 
 /* --- `keys` and `algorithms` ------------------------------------------------------------------ */
@@ -140,7 +141,7 @@ static void load_file(struct rules_loader *loader, const struct rules_node *node
                       struct weir_bytes id)
 {
     struct weir_bytes name;
-    if (!rules_read_text(loader, node, secret ? "secret_file" : "file", &name))
+    if (!rules_read_place(loader, node, secret ? "secret_file" : "file", &name))
         return;
     const char *path = rules_path_of(loader, name);
     char *bytes = rules_borrow(loader, KEY_FILE_MAX);

@@ -13,6 +13,7 @@
 #include "rules/identity/override.h"
 #include "rules/load/attributes.h"
 #include "rules/load/callers.h"
+#include "rules/load/environment.h"
 #include "rules/load/envoy.h"
 #include "rules/load/fields.h"
 #include "rules/load/jwt.h"
@@ -68,7 +69,7 @@ static void load_keys(struct rules_loader *loader, const struct rules_node *node
 {
     struct weir_rules *rules = loader->rules;
     struct weir_bytes name;
-    if (!rules_read_text(loader, node, "keys", &name))
+    if (!rules_read_place(loader, node, "keys", &name))
         return;
     const char *path = rules_path_of(loader, name);
     if (!path)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "rules/load/environment.h"
 #include "rules/load/fields.h"
 
 #define PREFIX_MAX 64 /* keys of hundreds of bytes are slower than those of tens */
@@ -110,7 +111,7 @@ static void load_access(struct rules_loader *loader, const struct rules_field *f
 static const char *read_path(struct rules_loader *loader, const struct rules_field *field)
 {
     struct weir_bytes name;
-    if (!field->value || !rules_read_text(loader, field->value, field->name, &name))
+    if (!field->value || !rules_read_place(loader, field->value, field->name, &name))
         return NULL;
     if (name.size == 0)
         rules_problem(loader, field->value, "`%s` is empty", field->name);
@@ -169,7 +170,7 @@ void rules_load_redis(struct rules_loader *loader, const struct rules_node *node
     struct weir_bytes url = {"", 0};
     if (!at->value) {
         rules_problem(loader, node, "`%s` is missing", at->name);
-    } else if (rules_read_text(loader, at->value, at->name, &url)) {
+    } else if (rules_read_place(loader, at->value, at->name, &url)) {
         scheme = check_url(loader, at->value, url);
         access->url = rules_keep_text(loader, url.data, url.size);
     }

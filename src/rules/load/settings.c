@@ -8,6 +8,7 @@
 
 #include "core/bytes.h"
 #include "rules/division.h"
+#include "rules/load/environment.h"
 #include "rules/load/fields.h"
 #include "rules/load/numbers.h"
 #include "rules/load/redis.h"
@@ -23,7 +24,7 @@
 static const char *read_file_name(struct rules_loader *loader, const struct rules_field *field)
 {
     struct weir_bytes text;
-    if (!field->value || !rules_read_text(loader, field->value, field->name, &text))
+    if (!field->value || !rules_read_place(loader, field->value, field->name, &text))
         return NULL;
     if (text.size == 0) {
         rules_problem(loader, field->value, "`%s` is empty", field->name);
@@ -123,7 +124,7 @@ bool rules_read_listen(struct rules_loader *loader, const struct rules_node *nod
     struct weir_bytes text;
     struct rules_quote quote;
     *far = false;
-    if (!rules_read_text(loader, node, "address", &text))
+    if (!rules_read_place(loader, node, "address", &text))
         return false;
     bool unix_path = text.size > 6 && memcmp(text.data, "unix:/", 6) == 0;
     if (unix_path && text.size - 5 > UNIX_PATH_MAX) {
@@ -453,7 +454,7 @@ void rules_load_state(struct rules_loader *loader, const struct rules_node *node
         rules_read_percent(loader, fields[2].value, "spans", 1, SPANS_MOST, SPANS_EXAMPLE,
                            &settings->state_spans);
     }
-    if (fields[0].value && rules_read_text(loader, fields[0].value, "file", &text)) {
+    if (fields[0].value && rules_read_place(loader, fields[0].value, "file", &text)) {
         if (text.size == 0)
             rules_problem(loader, fields[0].value, "`file` is empty; remove it for private memory");
         settings->state_file = rules_keep_text(loader, text.data, text.size);
@@ -629,7 +630,7 @@ static void load_url(struct rules_loader *loader, const struct rules_node *node,
     static const char *const schemes[] = {"http://", "https://"};
     struct weir_bytes url;
     bool plain = true, good = false;
-    if (!rules_read_text(loader, node, "url", &url))
+    if (!rules_read_place(loader, node, "url", &url))
         return;
     for (size_t i = 0; i < url.size; i++)
         plain = plain && url.data[i] > ' ' && url.data[i] < 0x7f;
@@ -734,6 +735,6 @@ void rules_load_webhook(struct rules_loader *loader, const struct rules_node *no
         rules_read_duration(loader, fields[WEBHOOK_TIMEOUT].value, "timeout", TIMEOUT_MIN_NS,
                             TIMEOUT_MAX_NS, "100ms to 30s", &webhook->timeout_ns);
     }
-    if (fields[WEBHOOK_CA].value && rules_read_text(loader, fields[WEBHOOK_CA].value, "ca", &ca))
+    if (fields[WEBHOOK_CA].value && rules_read_place(loader, fields[WEBHOOK_CA].value, "ca", &ca))
         webhook->ca_file = rules_path_of(loader, ca);
 }

@@ -173,3 +173,15 @@ def test_listeners_that_stand_in_each_others_way(tmp_path):
     assert validate.returncode == serve.returncode == 1
     assert "another listener of this server has the port" in validate.stderr
     assert validate.stderr.removeprefix(f"weir: {config}: ") == serve.stderr.removeprefix("weir: ")
+
+
+def test_a_file_takes_variables_of_the_environment(tmp_path):
+    file = tmp_path / "weir.yaml"
+    file.write_text('version: 1\nstate: {file: "${WEIR_TEST_STATE}/state"}\nlimits: []\n',
+                    encoding="utf-8")
+    done = run_weir("validate", file, env={"WEIR_TEST_STATE": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (0, "")
+    done = run_weir("validate", file)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{file}:2:16: `file`: the environment has no variable "
+                                  "WEIR_TEST_STATE; set it, or give a default")

@@ -67,6 +67,25 @@ def test_a_rules_file_of_the_docs_is_valid(folder, block):
     assert done.returncode == 0, f"{text}\n{done.stderr}"
 
 
+def examples():
+    """The rules files that weir ships: all YAML of examples/ but other programs' and keys files."""
+    files = [*(ROOT / "examples").rglob("*.yaml"), ROOT / "packaging" / "weir.yaml"]
+    texts = {file: file.read_text(encoding="utf-8") for file in files}
+    return [file for file, text in texts.items() if re.search("^version: 1$", text, re.M)]
+
+
+@pytest.mark.parametrize("file", examples(), ids=lambda file: str(file.relative_to(ROOT)))
+def test_an_example_is_valid_as_it_stands(file):
+    done = run_weir("validate", file)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_examples_are_found():
+    names = {str(file.relative_to(ROOT)) for file in examples()}
+    assert {"examples/weir.yaml", "examples/cluster/weir.yaml", "examples/recipes/login.yaml",
+            "packaging/weir.yaml"} <= names and len(names) >= 10
+
+
 def test_the_blocks_are_found():
     assert len(list(blocks())) >= 30
 

@@ -9,6 +9,7 @@
 #include "core/answer.h"
 #include "core/bytes.h"
 #include "rules/load/attributes.h"
+#include "rules/load/environment.h"
 #include "rules/load/key.h"
 #include "rules/load/limit_fields.h"
 #include "rules/load/pressure/match_list.h"
@@ -248,7 +249,7 @@ static void load_list(struct rules_loader *loader, const struct rules_node *node
                       "clients prove themselves; without it, use `throttled`");
     if (fields[REASON].value)
         load_reason(loader, fields[REASON].value, &list.reason);
-    if (fields[FILE_].value && rules_read_text(loader, fields[FILE_].value, "file", &text))
+    if (fields[FILE_].value && rules_read_place(loader, fields[FILE_].value, "file", &text))
         list.path = rules_path_of(loader, text);
     if (loader->wrong != wrong || loader->no_memory || kind < 0)
         return;
@@ -377,7 +378,7 @@ void rules_load_standing(struct rules_loader *loader, const struct rules_node *n
         rules_problem(loader, node,
                       "`standing` needs `by`, which says what callers are known by: "
                       "`by: [client.ip/64, user]`");
-    if (fields[FILE_].value && rules_read_text(loader, fields[FILE_].value, "file", &text)) {
+    if (fields[FILE_].value && rules_read_place(loader, fields[FILE_].value, "file", &text)) {
         if (text.size == 0)
             rules_problem(loader, fields[FILE_].value,
                           "`file` is empty; remove it to keep nothing across restarts");
