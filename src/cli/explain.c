@@ -42,6 +42,7 @@ struct explain_options {
     struct weir_check_json check; /* the request; its values are borrowed */
     const char *cost;
     char *json;
+    bool exit_code;
 };
 
 /* Keys of one request that a server would look up. */
@@ -72,7 +73,7 @@ struct explain {
     struct weir_caller_standing caller;    /* with `standing` */
     struct weir_caller_score score;        /* where the rules keep one and do not refuse */
     struct weir_explanation *explanations; /* one for each limit */
-    bool decided;
+    bool decided, denied;
 };
 
 static int fail(const char *what, int error, const struct weir_reason *reason)
@@ -529,7 +530,7 @@ static void print_action(const struct explain *explain)
     putchar('\n');
 }
 
-static void print_answer(const struct explain *explain)
+static void print_answer(struct explain *explain)
 {
     const struct weir_decision *decision = explain->decision;
     print_looked_up(explain);
@@ -556,8 +557,10 @@ static void print_answer(const struct explain *explain)
         printf("The request is denied by the caller's standing");
         print_wait("retry after", ends ? entry->until_ns - explain->now_ns : WEIR_NEVER);
         puts(".");
+        explain->denied = true;
         return;
     }
+    explain->denied = decision->verdict != WEIR_ALLOWED;
     print_action(explain);
     uint64_t retry_ns = 0;
     uint16_t blamed = weir_decision_blame(decision, &retry_ns);
@@ -617,8 +620,9 @@ static int run(const struct explain_options *options)
     }
     explain->options = options;
     int result = explain_request(explain);
+    bool denied = options->exit_code && explain->denied;
     close_explain(explain);
-    return cli_finish(result < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+    return cli_finish(result < 0 || denied ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 /* --- The command line ---------------------------------------------------------------------------
@@ -705,6 +709,8 @@ static const struct cli_option options_table[] = {
                "look into this state file, which a server may be using (without\n"
                "it, states are fresh)",
                .kind = CLI_TEXT, AT(state)),
+    CLI_OPTION(0, "exit-code", NULL, "end with status 1 if the request is denied", .kind = CLI_FLAG,
+               AT(exit_code)),
 };
 
 static const struct cli_syntax syntax = {

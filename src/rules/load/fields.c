@@ -63,6 +63,19 @@ static const char *kind_name(const struct rules_node *node)
                                       : "a text";
 }
 
+/* What other limiters call the parts of a rate. */
+static bool is_part_of_rate(const char *word, const char *const *names, uint32_t count)
+{
+    static const char *const parts[] = {"window", "max",      "period",
+                                        "per",    "interval", "max_requests"};
+    bool part = false, takes_rate = false;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+        part |= strcmp(word, parts[i]) == 0;
+    for (uint32_t i = 0; i < count; i++)
+        takes_rate |= strcmp(names[i], "rate") == 0;
+    return part && takes_rate;
+}
+
 static void unknown_key(struct rules_loader *loader, const struct rules_node *key, const char *what,
                         const struct rules_field *fields, uint32_t count)
 {
@@ -77,7 +90,11 @@ static void unknown_key(struct rules_loader *loader, const struct rules_node *ke
     }
     rules_quote(&quote, key->text, key->size);
     const char *nearest = rules_nearest(key->text, key->size, names, count);
-    if (nearest) {
+    if (is_part_of_rate(key->text, names, count < FIELDS_MAX ? count : FIELDS_MAX)) {
+        rules_problem(loader, key,
+                      "%s has no key %s; `rate` says how many in which time, as in `rate: 100/min`",
+                      what, quote.text);
+    } else if (nearest) {
         rules_problem(loader, key, "%s has no key %s; did you mean `%s`?", what, quote.text,
                       nearest);
     } else if (strcmp(key->text, "<<") == 0) {

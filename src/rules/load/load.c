@@ -58,6 +58,8 @@ enum top_field {
 /* How long a request with an idempotency key may be repeated: longer than clients retry. */
 #define IDEMPOTENCY_NS (UINT64_C(600) * 1000000000)
 
+#define HASH_DIGITS 64 /* of SHA-256 */
+
 static const char *const top_names[TOP_FIELDS] = {
     "version",      "server",     "state",     "headers",   "identify", "keys",
     "default_plan", "plans",      "limits",    "jwt",       "store",    "idempotency",
@@ -93,11 +95,29 @@ static void load_version(struct rules_loader *loader, const struct rules_node *n
     }
 }
 
+/* A keys file maps SHA-256 in hexadecimal to callers. */
+static bool is_keys_file(const struct rules_node *root)
+{
+    if (root->kind != RULES_MAP || root->size == 0 || root->items[0]->kind != RULES_SCALAR ||
+        root->items[1]->kind != RULES_MAP)
+        return false;
+    const struct rules_node *first = root->items[0];
+    return first->size == HASH_DIGITS &&
+           strspn(first->text, "0123456789abcdefABCDEF") == HASH_DIGITS;
+}
+
 static void load_top(struct rules_loader *loader, const struct rules_node *root)
 {
     struct rules_field fields[TOP_FIELDS];
     for (int i = 0; i < TOP_FIELDS; i++)
         fields[i] = (struct rules_field){top_names[i], NULL, NULL};
+    if (is_keys_file(root)) {
+        rules_problem(
+            loader, root,
+            "this is a keys file, not a rules file: name it by `keys` of a rules file, and "
+            "validate that one");
+        return;
+    }
     if (!rules_fields(loader, root, "a rules file", fields, TOP_FIELDS) ||
         !rules_fixed_attributes(loader))
         return;

@@ -192,6 +192,15 @@ def test_explain_tells_who_would_deny_and_for_how_long(tmp_path):
     assert "rest: " in done.stdout and "rest: applies" not in done.stdout
 
 
+@pytest.mark.parametrize("cost,status", [("1", 0), ("6", 1)])
+def test_explain_ends_with_1_for_a_denial_where_that_is_asked_for(tmp_path, cost, status):
+    request = ["-m", "POST", "-p", "/login", "--ip", "192.0.2.7", "--cost", cost]
+    asked = explain(tmp_path, *request, "--exit-code")
+    assert (asked.returncode, asked.stderr) == (status, "")
+    plain = explain(tmp_path, *request)
+    assert (plain.returncode, plain.stdout) == (0, asked.stdout)
+
+
 def test_explain_tells_what_a_limit_warns_at(tmp_path):
     rules = ("version: 1\nlimits:\n"
              "  - { name: a, key: [], quota: 10/day, warn_at: [95%, 80%] }\n"

@@ -321,6 +321,37 @@ static void all_problems_are_reported_in_one_run_in_the_order_of_the_file(void *
                  "7:1: a rules file has no key `sever`; did you mean `server`?\n");
 }
 
+static void the_parts_of_a_rate_in_other_limiters_lead_to_rate(void **state)
+{
+    static const char *const words[] = {"window", "max",      "period",
+                                        "per",    "interval", "max_requests"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        char text[160], expected[200];
+        snprintf(text, sizeof text, "limits:\n- name: a\n  key: [user]\n  rate: 1/s\n  %s: 60\n",
+                 words[i]);
+        snprintf(expected, sizeof expected,
+                 "5:3: a limit has no key `%s`; `rate` says how many in which time, as in `rate: "
+                 "100/min`\n",
+                 words[i]);
+        test_refused(text, expected);
+    }
+    test_refused("limits: []\nstate: {window: 1s}\n",
+                 "2:9: state has no key `window`; its keys are file, size, spans, owner, group, "
+                 "mode\n");
+}
+
+static void a_keys_file_is_named_as_one(void **state)
+{
+    char text[160];
+    snprintf(text, sizeof text, "# keys\n%064d: {user: ann}\n", 1);
+    test_refused(text, "2:1: this is a keys file, not a rules file: name it by `keys` of a rules "
+                       "file, and validate that one\n");
+    snprintf(text, sizeof text, "%063d: {user: ann}\n", 1); /* a digit is missing */
+    static char problems[TEST_PROBLEMS_MAX];
+    assert_null(test_parse(text, problems));
+    assert_non_null(strstr(problems, "1:1: a rules file has no key "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +360,8 @@ int main(void)
         cmocka_unit_test(problems_of_algorithms_are_reported),
         cmocka_unit_test(problems_of_behaviour_are_reported),
         cmocka_unit_test(a_33rd_limit_that_always_applies_is_refused),
+        cmocka_unit_test(the_parts_of_a_rate_in_other_limiters_lead_to_rate),
+        cmocka_unit_test(a_keys_file_is_named_as_one),
         cmocka_unit_test(all_problems_are_reported_in_one_run_in_the_order_of_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
