@@ -91,6 +91,10 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->tried_context = options->tried_context;
     e->strike = options->strike;
     e->strike_context = options->strike_context;
+    e->observe = options->observe;
+    e->observe_context = options->observe_context;
+    e->observe_wait = 1;
+    e->distinct = options->distinct;
     e->clock = options->clock;
     e->clock_context = options->clock_context;
     e->keep_tuples = !options->text_keys && !options->store->ops->name_of;
@@ -294,6 +298,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     query->loans = &engine->loans;
     query->keep_tuples = engine->keep_tuples;
     query->class = &entry->class;
+    query->place = engine->observe ? &entry->place : NULL;
     int checks = weir_rules_checks(query, entry->checks);
     if (checks == WEIR_ERR_STORE)
         reason_text(query->reason, "who is calling cannot be looked up now");
@@ -473,6 +478,19 @@ const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine 
         counters = &generation->views[rule].tally->counters;
     pthread_mutex_unlock(&engine->readers);
     return counters;
+}
+
+void weir_engine_count_keys(struct weir_engine *engine, const char *name, size_t size,
+                            uint8_t number)
+{
+    uint8_t distinct = number < WEIR_DISTINCT_LIMITS ? (uint8_t)(number + 1) : 0;
+    pthread_mutex_lock(&engine->readers);
+    const struct weir_generation *generation = engine->generation;
+    int rule = generation ? weir_rules_find(generation->rules, name, size) : -1;
+    if (rule >= 0)
+        atomic_store_explicit(&generation->views[rule].tally->counters.distinct, distinct,
+                              memory_order_relaxed);
+    pthread_mutex_unlock(&engine->readers);
 }
 
 const struct weir_engine_failures *weir_engine_failures(const struct weir_engine *engine)

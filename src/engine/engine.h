@@ -42,6 +42,7 @@
 #include "core/check.h"
 #include "engine/answer.h"
 #include "engine/candidate.h"
+#include "engine/observe.h"
 #include "engine/strike.h"
 #include "engine/top_denied.h"
 #include "engine/warning.h"
@@ -86,6 +87,10 @@ struct weir_engine_options {
     void *tried_context;
     weir_engine_strike strike; /* see strike.h; NULL: nothing is a strike */
     void *strike_context;
+    weir_engine_observe observe; /* see observe.h; NULL: nobody does */
+    void *observe_context;
+    _Atomic(struct weir_distinct_set *) *distinct; /* where keys are counted: borrowed, and looked
+                                                      at for each decision; NULL: nowhere */
     uint64_t (*clock)(void *context); /* the time at which a request would be decided: asked for
                                          each where rules are timed; NULL: the last run's */
     void *clock_context;
@@ -240,6 +245,10 @@ struct weir_engine_counters {
     _Atomic uint64_t actions[WEIR_ACTIONS]; /* what its `steps` and `reject` have made of requests:
                                                enum weir_action, without NONE */
     _Atomic uint64_t class_denied[RULES_CLASSES_MAX]; /* those of `denied` whose class is known */
+    _Atomic uint64_t cost;    /* of requests that were admitted */
+    _Atomic uint64_t delayed; /* of `allowed`: with a delay */
+    _Atomic uint8_t distinct; /* 1 + its number among the counters of keys; 0: none. Written by
+                                 weir_engine_count_keys */
 };
 /* Counters survive a change of rules by the limit's name; the pointer is valid until the engine is
  * closed, and the counters are this limit's while the rules have it. weir_engine_counters is for
@@ -250,6 +259,11 @@ const struct weir_engine_counters *weir_engine_counters(const struct weir_engine
                                                         uint32_t rule);
 const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine *engine,
                                                              const char *name, size_t size);
+
+/* Has the keys of a limit counted under a number below WEIR_DISTINCT_LIMITS, or no longer
+ * (WEIR_DISTINCT_LIMITS). From any thread. */
+void weir_engine_count_keys(struct weir_engine *engine, const char *name, size_t size,
+                            uint8_t number);
 
 /* Why decisions were not the store's, since the engine was opened. */
 struct weir_engine_failures {

@@ -69,6 +69,7 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     entry->borrow = NULL;
     entry->strike_count = 0;
     entry->trial_live = 0;
+    entry->place = (struct weir_request_place){WEIR_NO_ROUTE, WEIR_NO_PLAN};
     entry->state = WEIR_ENTRY_TAKEN;
     entry->keeps = entry->local = entry->live_denied = entry->stands = false;
     entry->score.found = entry->score.counted = false;

@@ -21,6 +21,7 @@
 #include "core/check.h"
 #include "engine/lease_token.h"
 #include "rules/match/checks.h"
+#include "rules/match/routes.h"
 #include "rules/match/standing.h"
 #include "rules/match/strikes.h"
 #include "rules/score/score.h"
@@ -60,6 +61,7 @@ struct weir_entry {
     struct weir_caller_score
         score; /* not `found`: the rules keep none, or have refused the caller */
     const struct weir_store *lender; /* of the lease that it asks for; else not valid */
+    struct weir_request_place place; /* of rules' checks, where somebody observes */
     uint8_t strike_count;            /* what strikes it may be: 0: none */
     struct weir_strike *strikes;     /* in scratch; not valid where there is none */
     struct weir_borrow *borrow;      /* in scratch; NULL: no limit of it has a pool */

@@ -33,6 +33,9 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
 {
     const struct weir_generation *generation = entry->generation;
     uint16_t count = generation ? entry->decision.count : 0;
+    bool admitted = entry->decision.verdict == WEIR_ALLOWED;
+    struct weir_distinct_set *distinct =
+        engine->distinct ? atomic_load_explicit(engine->distinct, memory_order_relaxed) : NULL;
     for (uint16_t i = 0, end; i < count; i = end) {
         const struct weir_check *check = &entry->checks[i];
         bool denied = entry->outcomes[i].verdict == WEIR_DENIED;
@@ -45,6 +48,15 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
         struct weir_engine_counters *c = &view->tally->counters;
         bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
         weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied, 1);
+        if (admitted)
+            weir_count(&c->cost, check->cost);
+        if (__builtin_expect(entry->outcomes[i].delay_ns > 0, 0) && !denied)
+            weir_count(&c->delayed, 1);
+        if (distinct) {
+            uint8_t number = atomic_load_explicit(&c->distinct, memory_order_relaxed);
+            if (number > 0)
+                weir_distinct_add(&distinct->limits[number - 1], check->hash[1]);
+        }
         if (denied && !shadow && __builtin_expect(entry->class != 0, 0))
             weir_count(&c->class_denied[entry->class - 1], 1);
         if (denied)
@@ -105,6 +117,11 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
         weir_warnings_look(engine, entry);
     if (__builtin_expect(entry->strike_count > 0, 0))
         weir_strikes_follow(engine, entry);
+    if (engine->observe && d->op == WEIR_OP_DECIDE && entry->generation) {
+        bool sampled = --engine->observe_wait == 0;
+        if (__builtin_expect(sampled || d->verdict == WEIR_DENIED, 0))
+            weir_observe(engine, entry, sampled);
+    }
 }
 
 bool weir_request_decided(struct weir_engine *engine, struct weir_entry *entry)

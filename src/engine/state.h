@@ -58,6 +58,10 @@ struct weir_engine {
     void *strike_context;
     struct weir_pool *strikes;  /* NULL: no rules had penalties yet */
     struct weir_strikes struck; /* of the request at hand */
+    weir_engine_observe observe;
+    void *observe_context;
+    uint32_t observe_wait; /* requests until the next sample */
+    _Atomic(struct weir_distinct_set *) *distinct;
 
     struct weir_top_denied *top_denied;
     struct weir_failure failure;
@@ -97,6 +101,9 @@ int weir_warnings_open(struct weir_engine *engine, const struct weir_rules *rule
 void weir_warnings_close(struct weir_engine *engine);
 struct weir_pool *weir_warnings_pool(struct weir_engine *engine);
 void weir_warnings_look(struct weir_engine *engine, const struct weir_entry *entry);
+
+/* Observing, see observe.h: a request of these rules was decided, and somebody observes. */
+void weir_observe(struct weir_engine *engine, const struct weir_entry *entry, bool sampled);
 
 /* Candidates, see candidate.h: their memory, for rules that have some (errors: WEIR_ERR_MEMORY); a
  * decision was decided. */

@@ -20,6 +20,7 @@
 #include "rules/match/address_trie.h"
 #include "rules/match/index.h"
 #include "rules/match/path_trie.h"
+#include "rules/match/routes.h"
 #include "rules/rules.h"
 #include "rules/string_map.h"
 
@@ -262,6 +263,7 @@ struct weir_rules {
     uint32_t atom_count;
     struct rules_string_map literals; /* (attribute, value) -> atom */
     struct rules_path_trie paths;
+    struct rules_routes routes;
     struct rules_address_trie addresses;
     struct rules_index index;
 };

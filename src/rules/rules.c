@@ -127,6 +127,7 @@ void weir_rules_unref(struct weir_rules *rules)
     rules_string_map_free(&rules->literals);
     rules_keys_free(&rules->keys);
     rules_path_trie_free(&rules->paths);
+    rules_routes_free(&rules->routes);
     rules_address_trie_free(&rules->addresses);
     rules_index_free(&rules->index);
     rules_jwt_free(rules->jwt);

@@ -119,7 +119,16 @@ struct weir_peer_settings {
     bool paced;
     struct weir_limit pace; /* gcra: of new connections of one address; only if `paced` */
 };
+/* `denials:`, what is kept of denied requests; see docs/use.md. */
+#define WEIR_DENIALS_SAMPLE_MAX 1000
+struct weir_denials_settings {
+    const char *file;    /* NULL: they are kept in memory only */
+    uint64_t keep_ns;    /* default 7 days */
+    uint64_t size_bytes; /* of the file, and of the one before it, together; default 64 MiB */
+    uint32_t sample;     /* of each key and limit in a second, by each worker; default 5; 0: none */
+};
 struct weir_settings {
+    struct weir_denials_settings denials;
     struct weir_store_settings store;
     struct weir_identities_settings identities;
     struct weir_envoy_settings envoy;

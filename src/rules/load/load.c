@@ -52,6 +52,7 @@ enum top_field {
     TOP_CHALLENGE,
     TOP_PENALTIES,
     TOP_SCORE,
+    TOP_DENIALS,
     TOP_FIELDS,
 };
 
@@ -65,6 +66,7 @@ static const char *const top_names[TOP_FIELDS] = {
     "default_plan", "plans",      "limits",    "jwt",       "store",    "idempotency",
     "envoy",        "identities", "timezone",  "webhook",   "paths",    "priority",
     "adaptive",     "standing",   "challenge", "penalties", "score",
+    "denials",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -139,6 +141,8 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_load_envoy(loader, fields[TOP_ENVOY].value);
     if (fields[TOP_WEBHOOK].value)
         rules_load_webhook(loader, fields[TOP_WEBHOOK].value);
+    if (fields[TOP_DENIALS].value)
+        rules_load_denials(loader, fields[TOP_DENIALS].value);
     if (fields[TOP_TIMEZONE].value)
         rules_load_timezone(loader, fields[TOP_TIMEZONE].value);
     if (fields[TOP_JWT].value)
@@ -188,6 +192,8 @@ static bool set_defaults(struct rules_loader *loader)
     settings->trust_unix = true;
     settings->headers = WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA;
     settings->idempotency_ns = IDEMPOTENCY_NS;
+    settings->denials = (struct weir_denials_settings){
+        .keep_ns = UINT64_C(7) * 86400 * 1000000000, .size_bytes = UINT64_C(64) << 20, .sample = 5};
     return true;
 }
 

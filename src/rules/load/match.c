@@ -248,9 +248,16 @@ int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,
         segment->data = segment->data ? kept + (segment->data - room) : NULL;
     }
     struct weir_rules *rules = loader->rules;
+    uint32_t atoms = rules->atom_count;
     *atom = rules_path_trie_add(&rules->paths, pattern, &rules->atom_count);
-    loader->no_memory |= *atom == RULES_NONE;
-    return *atom == RULES_NONE ? WEIR_ERR_MEMORY : 0;
+    bool added = *atom != RULES_NONE;
+    if (rules->atom_count > atoms) { /* no pattern before was the same */
+        const char *shown = rules_keep_text(loader, text.data, text.size);
+        added = shown && rules_routes_add(&rules->routes, *atom,
+                                          (struct weir_bytes){shown, text.size}) == 0;
+    }
+    loader->no_memory |= !added;
+    return added ? 0 : WEIR_ERR_MEMORY;
 }
 
 static void load_pattern(struct rules_loader *loader, const struct rules_node *node,

@@ -15,6 +15,7 @@
 #include "rules/identity/override.h"
 #include "rules/match/evaluate.h"
 #include "rules/match/key.h"
+#include "rules/match/routes.h"
 #include "rules/match/standing.h"
 #include "rules/match/strikes.h"
 #include "rules/states.h"
@@ -276,6 +277,8 @@ int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *c
         *query->identity = evaluation.identity;
     if (query->class)
         *query->class = evaluation.class;
+    if (query->place)
+        rules_place_of(&evaluation, query->place);
     if (refused && evaluation.error == WEIR_ERR_STORE)
         return 0; /* for any user of that address */
     /* As long as the caller is not known, the checks may be wrong. */

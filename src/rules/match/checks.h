@@ -22,6 +22,7 @@ struct weir_scratch {
 struct weir_caller_score;
 struct weir_caller_standing;
 struct weir_loans;
+struct weir_request_place;
 struct weir_standing;
 struct weir_strikes;
 struct weir_tokens;
@@ -45,6 +46,7 @@ struct weir_rules_query {
     uint8_t *class;  /* gets 1 + the class of the request (charge/priority.h), or 0: no limit that
                         applies has asked for it; or NULL */
     uint8_t behaves; /* enum rules_behaves: what becomes of the client's behaviour */
+    struct weir_request_place *place; /* gets where it belongs (match/routes.h); or NULL */
     struct weir_caller_score *score; /* gets the caller's (score/score.h); or NULL */
     struct weir_reason *reason;      /* gets the reason of an error; or NULL */
     bool keep_tuples; /* weir_check.key may be a tuple, for weir_rules_key_text; else it is text */

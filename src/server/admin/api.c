@@ -25,6 +25,9 @@
 #include "server/pressure/pressure_log.h"
 #include "server/score/metrics.h"
 #include "server/standing/api.h"
+#include "server/use/consumers_api.h"
+#include "server/use/denials_api.h"
+#include "server/use/series_api.h"
 
 /* Keys that /top lists, and what ?count= may ask for. */
 #define TOP_DEFAULT 20
@@ -411,6 +414,9 @@ const struct weir_http_route weir_admin_routes[] = {
     {.path = "/v1/limits", .name = "limits", .prefix = true, .handle = limits_handle},
     {.path = "/v1/standing", .name = "standing", .prefix = true, .handle = weir_standing_handle},
     {.path = "/v1/health", .name = "health", .handle = weir_health_handle},
+    {.path = "/v1/use", .name = "use", .prefix = true, .handle = weir_consumers_handle},
+    {.path = "/v1/denials", .name = "denials", .handle = weir_denials_handle},
+    {.path = "/v1/series", .name = "series", .handle = weir_series_handle},
     {.path = "/v1/identities/forget", .name = "forget", .handle = weir_forget_handle},
     {.path = "/playground",
      .name = "playground",

@@ -21,6 +21,7 @@
 #include "server/pressure/pressure.h"
 #include "server/resp/resp.h"
 #include "server/standing/service.h"
+#include "server/use/use.h"
 #include "server/webhook/warnings.h"
 
 /* HTTP, Redis, gRPC, admin, Prometheus, challenges. */
@@ -103,6 +104,7 @@ struct weir_daemon {
     struct weir_pressure *pressure;
     struct weir_table_account *accounts; /* where it reads those of the table */
     struct weir_webhook *webhook;
+    struct weir_use_service *use;
     struct weir_standing_service *standing; /* NULL: the rules at start had no `standing` */
     struct weir_penalties *penalties;       /* NULL: standing has no history */
     struct weir_penalties_ring ring;        /* of other processes; .penalties NULL: none */

@@ -465,6 +465,7 @@ static void reload_apply(struct weir_daemon *daemon, struct weir_reload *reload)
         weir_penalties_set_rules(daemon->penalties, rules);
     weir_rules_inherit(rules, daemon->rules);
     reload_hand_over(daemon, rules);
+    weir_use_set_rules(daemon->use);
     reload->rules = NULL;
     reload->certificates = NULL;
     daemon->reloads++;

@@ -58,6 +58,17 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, 
     if (daemon->shared)
         options.deadline_ns = weir_rules_settings(daemon->rules)->store.deadline_ns;
     struct weir_reason why = {{0}};
+    if (index < WEIR_WORKERS_MAX) {
+        struct weir_observer *observer;
+        if (weir_use_add_worker(daemon->use, &observer, weir_seed_draw(index)) < 0) {
+            snprintf(reason->text, sizeof reason->text, "cannot start a worker: %s",
+                     weir_error_text(WEIR_ERR_MEMORY));
+            return WEIR_ERR_MEMORY;
+        }
+        options.observe = weir_observer_see;
+        options.observe_context = observer;
+        options.distinct = &daemon->use->writing;
+    }
     int err = weir_worker_open(worker, &options, &why);
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "cannot start a worker: %.200s",
@@ -228,6 +239,14 @@ static int open_controllers(struct weir_daemon *daemon, struct weir_reason *reas
     return err;
 }
 
+static int open_use(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = weir_use_open(&daemon->use, daemon);
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    return err;
+}
+
 static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     int err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
@@ -244,6 +263,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
         err = open_guesses(daemon, reason);
     if (err == 0)
         err = open_controllers(daemon, reason);
+    if (err == 0)
+        err = open_use(daemon, reason);
     if (err == 0)
         err = weir_daemon_pressure_open(daemon, reason);
     if (err == 0)
@@ -269,6 +290,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = weir_daemon_envoy_open(daemon, reason);
     if (err == 0)
+        err = weir_use_start(daemon->use, daemon->admin->loop, reason);
+    if (err == 0)
         err = weir_control_open(daemon, reason);
     if (err == 0)
         err = weir_daemon_envoy_start(daemon, reason);
@@ -284,6 +307,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     weir_adhoc_limits_close(daemon->redis.limits);
 close_table:
     weir_penalties_ring_close(&daemon->ring);
+    weir_use_close(daemon->use);
     weir_penalties_close(daemon->penalties);
     weir_standing_service_close(daemon->standing);
     weir_webhook_close(daemon->webhook);
@@ -309,6 +333,7 @@ static void daemon_close(struct weir_daemon *daemon)
         weir_worker_close(daemon->workers[i]);
     weir_worker_close(daemon->admin);
     weir_penalties_ring_close(&daemon->ring);
+    weir_use_close(daemon->use);
     weir_penalties_close(daemon->penalties);
     weir_standing_service_close(daemon->standing);
     weir_daemon_envoy_close(daemon);
@@ -388,6 +413,7 @@ static int daemon_serve(struct weir_daemon *daemon, struct weir_reason *reason)
     }
     join_threads(daemon);
     weir_penalties_stop(daemon->penalties);
+    weir_use_stop(daemon->use);
     weir_webhook_close(daemon->webhook); /* no worker is left that warns, nor a move */
     bool idle = weir_background_close(daemon->background, LOAD_PATIENCE_MS);
     daemon->background = NULL;

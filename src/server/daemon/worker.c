@@ -25,6 +25,7 @@ static void worker_on_decided(void *context, struct weir_decision *decision)
         return;
     }
     struct weir_slot *slot = decision->owner;
+    weir_count(&worker->base.counters.by_front[slot->connection->listener->kind], 1);
     if (--slot->waiting == 0 && !(slot->again && slot->again(slot)))
         weir_worker_mark(&worker->base, slot->connection);
 }
@@ -610,6 +611,9 @@ static int worker_open_engine(struct weir_worker_state *worker,
         .warn_context = options->warn_context,
         .strike = options->strike,
         .strike_context = options->strike_context,
+        .observe = options->observe,
+        .observe_context = options->observe_context,
+        .distinct = options->distinct,
         .clock = worker_clock,
         .clock_context = worker,
     };

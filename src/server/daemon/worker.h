@@ -44,6 +44,7 @@ struct weir_worker_counters {
     _Atomic uint64_t connections, accepted, refused, timeouts, protocol_errors, tls_errors;
     _Atomic uint64_t turns, turn_ns, turn_buckets[WEIR_TURN_BUCKETS + 1];
     _Atomic uint64_t decisions; /* queued in the engine */
+    _Atomic uint64_t by_front[WEIR_LISTENER_KINDS]; /* decided, by the listener they came from */
 };
 
 /* What connections and front ends read of their worker. Only the worker writes it; buffers and the
@@ -96,6 +97,9 @@ struct weir_worker_options {
     void *warn_context;
     weir_engine_strike strike; /* where strikes go; NULL: nothing is one */
     void *strike_context;
+    weir_engine_observe observe; /* who sees what was decided; NULL: nobody */
+    void *observe_context;
+    _Atomic(struct weir_distinct_set *) *distinct; /* where keys are counted; NULL: nowhere */
 };
 
 /* Opens the loop, the stores and the engine. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO, WEIR_ERR_FULL;

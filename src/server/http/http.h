@@ -73,7 +73,7 @@ struct weir_http_route {
     void (*handle)(struct weir_http_call *call);
 };
 
-#define WEIR_HTTP_ROUTES_MAX 12
+#define WEIR_HTTP_ROUTES_MAX 16
 
 /* What one HTTP listener of one worker works with. */
 struct weir_http {

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Observing: what the engine shows of decided requests, to whom it may interest: who uses what, and
+ * why someone was denied.
+ *
+ *   decided ─▶ every check with a counter of keys: use/distinct.h, a byte
+ *           ├▶ every gap-th request: observe, with `sampled`
+ *           └▶ every denied request: observe
+ *
+ * The observer says by what it returns how many requests pass until the next sample, so how much is
+ * seen is its affair. A request that is neither sampled nor denied costs a decrement and a byte a
+ * check.
+ *
+ * Only WEIR_OP_DECIDE is observed: no peek, no settlement, no record of the engine's own.
+ *
+ * Threads: the engine's own.
+ */
+#ifndef WEIR_ENGINE_OBSERVE_H
+#define WEIR_ENGINE_OBSERVE_H
+
+#include "core/answer.h"
+#include "rules/match/checks.h"
+#include "rules/match/routes.h"
+#include "use/distinct.h"
+
+/* Limits whose keys are counted at one time. */
+#define WEIR_DISTINCT_LIMITS 64
+
+/* The counters of keys of one worker, by the number that a limit has there. */
+struct weir_distinct_set {
+    struct weir_distinct limits[WEIR_DISTINCT_LIMITS];
+};
+
+struct weir_engine;
+
+struct weir_observed {
+    const struct weir_engine *engine;
+    const struct weir_decision *decision; /* decided; with denied_by */
+    const struct weir_rules *rules;
+    struct weir_request_place place;
+    bool sampled;
+};
+
+/* Called from weir_engine_run or the store's callback; what it is given is valid during the call.
+ * It may not call the engine, but for weir_observed_key and weir_engine_answer. Returns how many
+ * requests pass until the next sample, 1 or more; ignored where this was none. */
+typedef uint32_t (*weir_engine_observe)(void *context, const struct weir_observed *observed);
+
+/* The text of the key of check `i`; it may be written into `room`. Secrets are shown as SHA-256. */
+struct weir_bytes weir_observed_key(const struct weir_observed *observed, uint16_t i,
+                                    char room[WEIR_KEY_TEXT_MAX]);
+
+#endif

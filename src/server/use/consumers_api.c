@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see consumers_api.h */
+#include "server/use/consumers_api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bytes.h"
+#include "server/admin/api.h"
+#include "server/daemon/daemon.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
+#include "server/use/denials_api.h"
+
+#define S UINT64_C(1000000000)
+#define MS UINT64_C(1000000)
+#define COUNT_DEFAULT 20
+#define ABOVE_DEFAULT 80
+#define PLACES_SHOWN 20
+#define DENIALS_SHOWN 20
+
+static const char *const window_names[] = {"minute", "hour", "day"};
+
+/* --- How full a key is ------------------------------------------------------------------------ */
+
+struct fullness {
+    uint64_t capacity, used, reset_after_ns;
+    uint64_t age_ns; /* since it was seen; 0: now */
+};
+
+/* The rates that a key was seen with: the limit's own, or those of the plan with its capacity. */
+static const struct weir_limit *rates_of(const struct weir_rules *rules,
+                                         const struct weir_heavy_use *seen)
+{
+    const struct weir_limit *limits;
+    uint32_t count;
+    for (uint32_t set = 0; weir_rules_rates(rules, seen->rule, set, &limits, &count); set++)
+        if (count == 1 && limits->capacity == seen->capacity)
+            return limits;
+    return NULL;
+}
+
+/* Looks at the state of a key. False: the table does not say. */
+static bool look(const struct weir_use_service *use, const struct weir_heavy_entry *entry,
+                 uint64_t now_ns, struct fullness *full)
+{
+    const struct weir_worker *admin = use->daemon->admin;
+    struct weir_check check = {.hash = {entry->hash[0], entry->hash[1]}, .rule = entry->use.rule};
+    struct weir_outcome outcome = {.verdict = WEIR_DENIED};
+    struct weir_decision decision = {.checks = &check,
+                                     .outcomes = &outcome,
+                                     .count = 1,
+                                     .op = WEIR_OP_PEEK,
+                                     .policy = WEIR_POLICY_EACH,
+                                     .verdict = WEIR_PENDING};
+    struct weir_decision *batch = &decision;
+    struct weir_report report;
+    uint32_t generation = atomic_load_explicit(&use->settings.generation, memory_order_relaxed);
+    if (admin->remote_store || entry->use.generation != generation ||
+        entry->use.rule >= weir_rules_count(use->daemon->rules))
+        return false;
+    check.limit = rates_of(use->daemon->rules, &entry->use);
+    if (!check.limit)
+        return false;
+    admin->store->ops->submit(admin->store, now_ns, &batch, 1);
+    if (decision.verdict == WEIR_PENDING || decision.error != 0)
+        return false;
+    weir_decision_report(&decision, 0, &report);
+    full->capacity = report.limit;
+    full->used = report.remaining < report.limit ? report.limit - report.remaining : 0;
+    full->reset_after_ns = report.reset_after_ns;
+    return true;
+}
+
+static void find_fullness(const struct weir_use_service *use, const struct weir_heavy_entry *entry,
+                          uint64_t now_ns, struct fullness *full)
+{
+    const struct weir_heavy_use *seen = &entry->use;
+    *full = (struct fullness){0};
+    if (look(use, entry, now_ns, full))
+        return;
+    full->capacity = seen->capacity;
+    full->used = seen->remaining < seen->capacity ? seen->capacity - seen->remaining : 0;
+    full->age_ns = now_ns > seen->seen_ns ? now_ns - seen->seen_ns : 0;
+    full->reset_after_ns =
+        seen->reset_after_ns > full->age_ns ? seen->reset_after_ns - full->age_ns : 0;
+    if (full->reset_after_ns == 0)
+        full->used = 0;
+}
+
+static uint64_t percent(const struct fullness *full)
+{
+    return full->capacity > 0 ? (uint64_t)((double)full->used * 100 / (double)full->capacity) : 0;
+}
+
+/* --- Items ------------------------------------------------------------------------------------ */
+
+struct item {
+    struct weir_heavy_entry entry;
+    struct fullness full;
+    uint64_t order;
+};
+
+static int by_order(const void *left, const void *right)
+{
+    const struct item *a = left, *b = right;
+    if (a->order != b->order)
+        return a->order < b->order ? 1 : -1;
+    if (a->entry.count != b->entry.count)
+        return a->entry.count < b->entry.count ? 1 : -1;
+    return memcmp(a->entry.hash, b->entry.hash, sizeof a->entry.hash);
+}
+
+static uint64_t order_of(const struct item *item, enum weir_use_order by)
+{
+    switch (by) {
+    case WEIR_USE_BY_COST:
+        return item->entry.use.cost;
+    case WEIR_USE_BY_SHARE:
+        return item->full.capacity > 0 ? item->full.used * 10000 / item->full.capacity : 0;
+    case WEIR_USE_BY_DENIED:
+        return item->entry.use.denied;
+    default:
+        return item->entry.count - item->entry.error;
+    }
+}
+
+static json_int_t integer(uint64_t number)
+{
+    return number > INT64_MAX ? INT64_MAX : (json_int_t)number;
+}
+
+/* Keys may have any bytes. */
+static json_t *text_json(const char *data, size_t size)
+{
+    json_t *text = json_stringn(data, size);
+    return text ? text : json_stringn_nocheck("?", 1);
+}
+
+/* The counts of an item over its window. */
+static void set_counts(json_t *json, const struct weir_heavy_entry *entry)
+{
+    json_object_set_new(json, "requests", json_integer(integer(entry->count)));
+    json_object_set_new(json, "error", json_integer(integer(entry->error)));
+    json_object_set_new(json, "cost", json_integer(integer(entry->use.cost)));
+    json_object_set_new(json, "denied", json_integer(integer(entry->use.denied)));
+}
+
+static void set_fullness(json_t *json, const struct fullness *full)
+{
+    json_object_set_new(json, "capacity", json_integer(integer(full->capacity)));
+    json_object_set_new(json, "used", json_integer(integer(full->used)));
+    json_object_set_new(json, "used_percent", json_integer(integer(percent(full))));
+    json_object_set_new(
+        json, "reset_after_ms",
+        full->reset_after_ns == WEIR_NEVER
+            ? json_null()
+            : json_integer(integer(full->reset_after_ns / MS + (full->reset_after_ns % MS > 0))));
+    json_object_set_new(json, "seen_s", json_integer(integer(full->age_ns / S)));
+}
+
+static json_t *key_json(const struct weir_use_service *use, const struct item *item)
+{
+    const struct weir_heavy_entry *entry = &item->entry;
+    json_t *json = json_object();
+    struct weir_bytes route = {NULL, 0};
+    json_object_set_new(json, "limit", text_json(entry->name, entry->name_size));
+    json_object_set_new(json, "key", text_json(entry->text, entry->text_size));
+    set_counts(json, entry);
+    set_fullness(json, &item->full);
+    if (entry->use.generation == use->settings.generation && entry->use.route_votes > 0)
+        route = weir_rules_route_text(use->daemon->rules, entry->use.route);
+    json_object_set_new(json, "route",
+                        route.data ? text_json(route.data, route.size) : json_null());
+    return json;
+}
+
+/* The items of a window: of one limit, or of all. *count: how many. NULL: no memory. */
+static struct item *read_keys(struct weir_use_service *use, enum weir_window window,
+                              struct weir_bytes limit, uint64_t now_ns, uint32_t *count)
+{
+    *count = 0;
+    if (weir_windows_read(use->keys, window, now_ns, use->read_keys) < 0)
+        return NULL;
+    uint32_t used = weir_heavy_used(use->read_keys);
+    struct item *items = malloc((used + 1) * sizeof *items);
+    for (uint32_t i = 0; i < used && items; i++) {
+        struct item *item = &items[*count];
+        weir_heavy_get(use->read_keys, i, &item->entry);
+        struct weir_bytes name = {item->entry.name, item->entry.name_size};
+        *count += !limit.data || weir_bytes_equal(name, limit);
+    }
+    return items;
+}
+
+static void sort_items(struct weir_use_service *use, struct item *items, uint32_t count,
+                       enum weir_use_order by, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        find_fullness(use, &items[i].entry, now_ns, &items[i].full);
+        items[i].order = order_of(&items[i], by);
+    }
+    if (count > 0)
+        qsort(items, count, sizeof *items, by_order);
+}
+
+/* What can be said of the error of a window's counts. */
+static json_t *error_json(const struct weir_heavy *heavy)
+{
+    return json_pack("{s:I, s:I}", "weight", integer(weir_heavy_weight(heavy)), "unlisted_most",
+                     integer(weir_heavy_floor(heavy)));
+}
+
+static json_t *places_json(struct weir_use_service *use, const char *kind)
+{
+    uint32_t used = weir_heavy_used(use->read_places), count = 0;
+    struct item *items = malloc((used + 1) * sizeof *items);
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < used && items; i++) {
+        weir_heavy_get(use->read_places, i, &items[count].entry);
+        items[count].order = items[count].entry.count - items[count].entry.error;
+        count += weir_bytes_are(
+            (struct weir_bytes){items[count].entry.name, items[count].entry.name_size}, kind);
+    }
+    if (count > 0)
+        qsort(items, count, sizeof *items, by_order);
+    for (uint32_t i = 0; i < count && i < PLACES_SHOWN; i++) {
+        json_t *json = json_object();
+        json_object_set_new(json, kind, text_json(items[i].entry.text, items[i].entry.text_size));
+        set_counts(json, &items[i].entry);
+        json_array_append_new(list, json);
+    }
+    free(items);
+    return list;
+}
+
+/* --- The calls -------------------------------------------------------------------------------- */
+
+static void top_handle(struct weir_http_call *call, struct weir_use_service *use, uint64_t now_ns)
+{
+    struct weir_use_query query = {.count = COUNT_DEFAULT};
+    uint32_t count;
+    const unsigned takes = WEIR_USE_P_LIMIT | WEIR_USE_P_WINDOW | WEIR_USE_P_BY | WEIR_USE_P_COUNT;
+    if (!weir_use_query_read(call, takes, now_ns, &query))
+        return;
+    weir_use_collect(use, now_ns);
+    struct item *items = read_keys(use, query.window, query.limit, now_ns, &count);
+    json_t *keys = json_array();
+    if (items)
+        sort_items(use, items, count, query.by, now_ns);
+    for (uint32_t i = 0; items && i < count && i < query.count; i++)
+        json_array_append_new(keys, key_json(use, &items[i]));
+    free(items);
+    json_t *answer = json_pack("{s:s, s:o, s:o}", "window", window_names[query.window], "keys",
+                               keys, "sketch", error_json(use->read_keys));
+    if (!query.limit.data &&
+        weir_windows_read(use->places, query.window, now_ns, use->read_places) == 0) {
+        json_object_set_new(answer, "routes", places_json(use, WEIR_USE_ROUTE));
+        json_object_set_new(answer, "plans", places_json(use, WEIR_USE_PLAN));
+    }
+    weir_admin_reply_json(call, answer);
+}
+
+static void near_handle(struct weir_http_call *call, struct weir_use_service *use, uint64_t now_ns)
+{
+    struct weir_use_query query = {.count = COUNT_DEFAULT, .above = ABOVE_DEFAULT};
+    uint32_t count, shown = 0;
+    const unsigned takes = WEIR_USE_P_LIMIT | WEIR_USE_P_ABOVE | WEIR_USE_P_COUNT;
+    if (!weir_use_query_read(call, takes, now_ns, &query))
+        return;
+    weir_use_collect(use, now_ns);
+    struct item *items = read_keys(use, WEIR_WINDOW_DAY, query.limit, now_ns, &count);
+    json_t *keys = json_array();
+    if (items)
+        sort_items(use, items, count, WEIR_USE_BY_SHARE, now_ns);
+    for (uint32_t i = 0; items && i < count && shown < query.count; i++) {
+        const struct fullness *full = &items[i].full;
+        if (full->capacity == 0 || full->used == 0 || percent(full) < query.above)
+            continue;
+        json_array_append_new(keys, key_json(use, &items[i]));
+        shown++;
+    }
+    free(items);
+    weir_admin_reply_json(call, json_pack("{s:I, s:o, s:I}", "above_percent", integer(query.above),
+                                          "keys", keys, "known", (json_int_t)count));
+}
+
+/* Whether an item's key is the one that is asked for, or has it as a value. */
+static bool is_asked(const struct weir_heavy_entry *entry, struct weir_bytes key)
+{
+    struct weir_denial denial = {.key_size = entry->text_size};
+    const struct weir_denial_filter filter = {.key = key};
+    memcpy(denial.key, entry->text, entry->text_size);
+    return weir_denial_matches(&denial, &filter);
+}
+
+/* Adds the counts of a window to what is known of the keys. */
+static void key_window(struct weir_use_service *use, enum weir_window window, struct weir_bytes key,
+                       uint64_t now_ns, json_t *known)
+{
+    uint32_t count;
+    struct item *items = read_keys(use, window, (struct weir_bytes){NULL, 0}, now_ns, &count);
+    for (uint32_t i = 0; items && i < count; i++) {
+        char id[WEIR_HEAVY_NAME_MAX + WEIR_HEAVY_TEXT_MAX + 2];
+        const struct weir_heavy_entry *entry = &items[i].entry;
+        if (!is_asked(entry, key))
+            continue;
+        size_t size = entry->name_size;
+        memcpy(id, entry->name, size);
+        id[size++] = 0;
+        memcpy(id + size, entry->text, entry->text_size);
+        size += entry->text_size;
+        for (size_t c = 0; c < size; c++)
+            if (id[c] == 0 || (unsigned char)id[c] >= 0x80)
+                id[c] = 1; /* a name within this answer only */
+        id[size] = 0;
+        json_t *json = json_object_get(known, id);
+        if (!json) {
+            find_fullness(use, entry, now_ns, &items[i].full);
+            json = key_json(use, &items[i]);
+            json_object_del(json, "requests");
+            json_object_del(json, "error");
+            json_object_del(json, "cost");
+            json_object_del(json, "denied");
+            json_object_set_new(known, id, json);
+        }
+        json_t *counts = json_object();
+        set_counts(counts, entry);
+        json_object_set_new(json, window_names[window], counts);
+    }
+    free(items);
+}
+
+static void key_handle(struct weir_http_call *call, struct weir_use_service *use, uint64_t now_ns)
+{
+    struct weir_use_query query = {.count = DENIALS_SHOWN};
+    const char *name;
+    json_t *json, *known = json_object(), *limits = json_array();
+    if (!weir_use_query_read(call, WEIR_USE_P_KEY | WEIR_USE_P_COUNT, now_ns, &query) ||
+        !query.key.data) {
+        json_decref(known);
+        json_decref(limits);
+        if (!query.key.data)
+            weir_http_problem(call, WEIR_HTTP_400, NULL,
+                              "key is missing: the text of a key, or one value of it");
+        return;
+    }
+    weir_use_collect(use, now_ns);
+    for (int window = WEIR_WINDOWS - 1; window >= 0; window--)
+        key_window(use, (enum weir_window)window, query.key, now_ns, known);
+    json_object_foreach(known, name, json) json_array_append(limits, json);
+    json_decref(known);
+    const struct weir_denial_filter filter = {.key = query.key};
+    weir_admin_reply_json(call,
+                          json_pack("{s:o, s:o, s:o}", "key",
+                                    text_json(query.key.data, query.key.size), "limits", limits,
+                                    "denials", weir_denials_newest(use, &filter, query.count)));
+}
+
+void weir_consumers_handle(struct weir_http_call *call)
+{
+    struct weir_use_service *use = weir_use_of(call);
+    uint64_t now_ns = weir_worker_time(call->worker);
+    if (!weir_http_allow(call, "GET", "HEAD"))
+        return;
+    if (weir_bytes_are(call->tail, "/top"))
+        top_handle(call, use, now_ns);
+    else if (weir_bytes_are(call->tail, "/near"))
+        near_handle(call, use, now_ns);
+    else if (weir_bytes_are(call->tail, "/key"))
+        key_handle(call, use, now_ns);
+    else
+        weir_http_problem(call, WEIR_HTTP_404, NULL,
+                          "use /v1/use/top, /v1/use/near or /v1/use/key");
+}

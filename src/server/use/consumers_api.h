@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/use/top, /v1/use/near, /v1/use/key: who uses what, who is near a limit, and all that is
+ * known of one key. See docs/use.md.
+ *
+ * How full a key is comes from its state at this moment, by a look at the table that charges
+ * nothing, where the limit has one rate and the table decides. It locks the state's bucket as long
+ * as any decision does. Else it is what was seen last, and `seen_s` says how long ago.
+ */
+#ifndef WEIR_SERVER_USE_CONSUMERS_API_H
+#define WEIR_SERVER_USE_CONSUMERS_API_H
+
+#include "server/use/query.h"
+
+void weir_consumers_handle(struct weir_http_call *call);
+
+#endif

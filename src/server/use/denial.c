@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see denial.h */
+#include "server/use/denial.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/answer.h"
+#include "core/bytes.h"
+#include "standing/standing.h"
+
+#define MS UINT64_C(1000000)
+#define S UINT64_C(1000000000)
+
+static const char *const source_names[] = {"store", "local", "open", "closed"};
+#define SOURCES (sizeof source_names / sizeof *source_names)
+
+uint8_t weir_denial_copy(char *field, size_t max, struct weir_bytes text)
+{
+    size_t size = text.size;
+    if (size > max) {
+        size = max;
+        for (int back = 0; back < 3 && ((unsigned char)text.data[size] & 0xC0) == 0x80; back++)
+            size--;
+    }
+    if (size > 0)
+        memcpy(field, text.data, size);
+    return (uint8_t)size;
+}
+
+/* --- To JSON ---------------------------------------------------------------------------------- */
+
+/* Keys may have any bytes; JSON is UTF-8. */
+static json_t *text_json(const char *data, size_t size)
+{
+    json_t *text = json_stringn(data, size);
+    char shown[256];
+    if (text || size > sizeof shown)
+        return text ? text : json_string("?");
+    for (size_t i = 0; i < size; i++)
+        shown[i] = (unsigned char)data[i] < 0x80 ? data[i] : '?';
+    return json_stringn(shown, size);
+}
+
+static void set_text(json_t *json, const char *name, const char *data, size_t size)
+{
+    json_object_set_new(json, name, size > 0 ? text_json(data, size) : json_null());
+}
+
+static json_int_t integer(uint64_t number)
+{
+    return number > INT64_MAX ? INT64_MAX : (json_int_t)number;
+}
+
+/* Rounded up, as Retry-After is. */
+static json_t *milliseconds(uint64_t ns)
+{
+    return ns == WEIR_NEVER ? json_null() : json_integer(integer(ns / MS + (ns % MS > 0)));
+}
+
+static void set_time(json_t *json, uint64_t time_ns)
+{
+    char text[40];
+    time_t seconds = (time_t)(time_ns / S);
+    struct tm parts;
+    if (!gmtime_r(&seconds, &parts))
+        return;
+    size_t used = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(text + used, sizeof text - used, ".%03uZ", (unsigned)(time_ns % S / MS));
+    json_object_set_new(json, "time", json_string(text));
+    json_object_set_new(json, "time_ns", json_integer(integer(time_ns)));
+}
+
+static void set_policy(json_t *json, const struct weir_denial *denial)
+{
+    char policy[64];
+    if (denial->algorithm < 0) {
+        json_object_set_new(json, "algorithm", json_null());
+        json_object_set_new(json, "policy", json_null());
+        return;
+    }
+    json_object_set_new(json, "algorithm",
+                        json_string(weir_algorithm_name((enum weir_algorithm)denial->algorithm)));
+    uint64_t window_s = denial->window_ns / S + (denial->window_ns % S > 0);
+    snprintf(policy, sizeof policy, "%llu;w=%llu", (unsigned long long)denial->rate,
+             (unsigned long long)window_s);
+    json_object_set_new(json, "policy", json_string(policy));
+}
+
+json_t *weir_denial_json(const struct weir_denial *denial)
+{
+    json_t *json = json_object();
+    if (!json)
+        return NULL;
+    if (denial->sequence > 0)
+        json_object_set_new(json, "id", json_integer(integer(denial->sequence)));
+    set_time(json, denial->time_ns);
+    set_text(json, "key", denial->key, denial->key_size);
+    set_text(json, "limit", denial->limit, denial->limit_size);
+    set_text(json, "route", denial->route, denial->route_size);
+    set_text(json, "plan", denial->plan, denial->plan_size);
+    json_object_set_new(json, "cost", json_integer(integer(denial->cost)));
+    json_object_set_new(json, "capacity", json_integer(integer(denial->capacity)));
+    json_object_set_new(json, "remaining", json_integer(integer(denial->remaining)));
+    json_object_set_new(json, "retry_after_ms", milliseconds(denial->retry_after_ns));
+    json_object_set_new(json, "reset_after_ms", milliseconds(denial->reset_after_ns));
+    set_policy(json, denial);
+    json_object_set_new(
+        json, "action",
+        json_string(denial->action > WEIR_ACTION_NONE && denial->action < WEIR_ACTIONS
+                        ? weir_action_name(denial->action)
+                        : "reject"));
+    json_object_set_new(json, "standing", json_string(weir_standing_level_name(denial->standing)));
+    json_object_set_new(json, "source",
+                        json_string(source_names[denial->source < SOURCES ? denial->source : 0]));
+    set_text(json, "node", denial->node, denial->node_size);
+    json_object_set_new(json, "more", json_integer(integer(denial->more)));
+    return json;
+}
+
+/* --- From JSON -------------------------------------------------------------------------------- */
+
+static uint64_t read_number(const json_t *json, const char *name)
+{
+    json_int_t value = json_integer_value(json_object_get(json, name));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static uint64_t read_ms(const json_t *json, const char *name)
+{
+    const json_t *value = json_object_get(json, name);
+    uint64_t ms = read_number(json, name), ns;
+    if (json_is_null(value) || __builtin_mul_overflow(ms, MS, &ns))
+        return WEIR_NEVER;
+    return ns;
+}
+
+static uint8_t read_text(const json_t *json, const char *name, char *field, size_t max)
+{
+    const json_t *value = json_object_get(json, name);
+    if (!json_is_string(value))
+        return 0;
+    return weir_denial_copy(
+        field, max, (struct weir_bytes){json_string_value(value), json_string_length(value)});
+}
+
+static int read_name(const json_t *json, const char *name, int count, const char *(*names)(int))
+{
+    const char *text = json_string_value(json_object_get(json, name));
+    for (int i = 0; text && i < count; i++)
+        if (names(i) && !strcmp(names(i), text))
+            return i;
+    return -1;
+}
+
+/* leaky_bucket is the name of two algorithms: the first is as good. */
+static const char *algorithm_name(int i)
+{
+    return weir_algorithm_name((enum weir_algorithm)i);
+}
+
+static const char *action_name(int i)
+{
+    return weir_action_name((uint8_t)i);
+}
+
+static const char *source_name(int i)
+{
+    return source_names[i];
+}
+
+static const char *level_name(int i)
+{
+    return weir_standing_level_name((uint8_t)i);
+}
+
+static void read_policy(const json_t *json, struct weir_denial *denial)
+{
+    const char *policy = json_string_value(json_object_get(json, "policy"));
+    unsigned long long rate, window_s;
+    if (!policy || sscanf(policy, "%20llu;w=%12llu", &rate, &window_s) != 2)
+        return;
+    denial->rate = rate;
+    denial->window_ns = window_s < UINT64_MAX / S ? window_s * S : 0;
+}
+
+bool weir_denial_read(struct weir_denial *denial, const char *line, size_t size)
+{
+    json_t *json = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
+    *denial = (struct weir_denial){.time_ns = read_number(json, "time_ns")};
+    if (!json_is_object(json) || denial->time_ns == 0 || !json_object_get(json, "limit")) {
+        json_decref(json);
+        return false;
+    }
+    denial->cost = read_number(json, "cost");
+    denial->capacity = read_number(json, "capacity");
+    denial->remaining = read_number(json, "remaining");
+    denial->more = read_number(json, "more");
+    denial->retry_after_ns = read_ms(json, "retry_after_ms");
+    denial->reset_after_ns = read_ms(json, "reset_after_ms");
+    denial->algorithm = (int8_t)read_name(json, "algorithm", WEIR_QUOTA + 1, algorithm_name);
+    int action = read_name(json, "action", WEIR_ACTIONS, action_name);
+    int source = read_name(json, "source", SOURCES, source_name);
+    int standing = read_name(json, "standing", WEIR_STANDING_LEVELS, level_name);
+    denial->action = action > 0 ? (uint8_t)action : WEIR_ACTION_REJECT;
+    denial->source = source > 0 ? (uint8_t)source : 0;
+    denial->standing = standing > 0 ? (uint8_t)standing : 0;
+    read_policy(json, denial);
+    denial->limit_size = read_text(json, "limit", denial->limit, sizeof denial->limit);
+    denial->key_size = read_text(json, "key", denial->key, sizeof denial->key);
+    denial->route_size = read_text(json, "route", denial->route, sizeof denial->route);
+    denial->plan_size = read_text(json, "plan", denial->plan, sizeof denial->plan);
+    denial->node_size = read_text(json, "node", denial->node, sizeof denial->node);
+    json_decref(json);
+    return true;
+}
+
+/* --- Filters ---------------------------------------------------------------------------------- */
+
+/* Whether a value of the key's text, "a=1,b=2", is `value`. */
+static bool has_value(struct weir_bytes key, struct weir_bytes value)
+{
+    const char *at = key.data, *end = key.data + key.size;
+    while (at < end) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        const char *stop = comma ? comma : end;
+        const char *equals = memchr(at, '=', (size_t)(stop - at));
+        const char *start = equals ? equals + 1 : at;
+        if ((size_t)(stop - start) == value.size && memcmp(start, value.data, value.size) == 0)
+            return true;
+        at = stop + 1;
+    }
+    return false;
+}
+
+bool weir_denial_matches(const struct weir_denial *denial, const struct weir_denial_filter *filter)
+{
+    const struct weir_bytes key = {denial->key, denial->key_size};
+    if (filter->limit.data && (denial->limit_size != filter->limit.size ||
+                               memcmp(denial->limit, filter->limit.data, filter->limit.size) != 0))
+        return false;
+    if (denial->time_ns < filter->since_ns ||
+        (filter->until_ns > 0 && denial->time_ns > filter->until_ns))
+        return false;
+    return !filter->key.data ||
+           (key.size == filter->key.size && memcmp(key.data, filter->key.data, key.size) == 0) ||
+           has_value(key, filter->key);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A denial as it is remembered: one denied request, the limit to blame, and its numbers at that
+ * moment; its form in JSON; and filters.
+ *
+ * It holds no secret and no raw path: keys are shown as in the rest of weir (secrets as SHA-256),
+ * and routes are patterns of the rules file.
+ *
+ *   {"time":"2026-11-23T14:03:07.214Z","time_ns":…,"key":"user=ann","limit":"search",
+ *    "route":"/search","plan":"free","cost":1,"capacity":60,"remaining":0,"retry_after_ms":12000,
+ *    "reset_after_ms":60000,"algorithm":"sliding_window","policy":"60;w=60","action":"reject",
+ *    "standing":"good","source":"store","node":"web-1","more":0}
+ *
+ * Threads: plain data.
+ */
+#ifndef WEIR_SERVER_USE_DENIAL_H
+#define WEIR_SERVER_USE_DENIAL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include <weir/bytes.h>
+#include <weir/limit.h>
+
+#define WEIR_DENIAL_LIMIT_MAX 64
+#define WEIR_DENIAL_KEY_MAX 128
+#define WEIR_DENIAL_ROUTE_MAX 96
+#define WEIR_DENIAL_PLAN_MAX 48
+#define WEIR_DENIAL_NODE_MAX 64
+
+/* A text of at most `max` bytes. */
+#define WEIR_DENIAL_TEXT(name, max)                                                                \
+    uint8_t name##_size;                                                                           \
+    char name[max]
+
+struct weir_denial {
+    uint64_t sequence; /* given where it is kept: 1, 2, 3, … */
+    uint64_t time_ns;  /* of the decision, since the epoch */
+    uint64_t cost, capacity, remaining;
+    uint64_t retry_after_ns, reset_after_ns; /* WEIR_NEVER: no wait helps */
+    uint64_t rate, window_ns;                /* of the policy; window_ns 0: none */
+    uint64_t more; /* denials of the same key and limit before it that were not kept */
+    uint64_t hash[2];
+    int8_t algorithm;       /* enum weir_algorithm; -1: none, as for a standing */
+    uint8_t action, source; /* enum weir_action, enum weir_source */
+    uint8_t standing;       /* enum weir_standing_level */
+    WEIR_DENIAL_TEXT(limit, WEIR_DENIAL_LIMIT_MAX);
+    WEIR_DENIAL_TEXT(key, WEIR_DENIAL_KEY_MAX);
+    WEIR_DENIAL_TEXT(route, WEIR_DENIAL_ROUTE_MAX);
+    WEIR_DENIAL_TEXT(plan, WEIR_DENIAL_PLAN_MAX);
+    WEIR_DENIAL_TEXT(node, WEIR_DENIAL_NODE_MAX);
+};
+
+/* Copies a text into a field, cut between characters. Returns its size. */
+uint8_t weir_denial_copy(char *field, size_t max, struct weir_bytes text);
+
+/* As a JSON object; NULL: no memory. With `sequence`, as `id`. */
+json_t *weir_denial_json(const struct weir_denial *denial);
+
+/* The most bytes of a line of the denial file, with its end. */
+#define WEIR_DENIAL_LINE_MAX 4096
+
+/* Reads one line of a denial file: whatever a file may have. False: it is not a denial. A member
+ * that is missing, or not of its type, is empty; a text that is too long is cut. */
+bool weir_denial_read(struct weir_denial *denial, const char *line, size_t size);
+
+/* Which denials are wanted; all of it has to hold. */
+struct weir_denial_filter {
+    struct weir_bytes key; /* the key's text, or a value in it: "ann" is in "user=ann,ip=…"; data
+                              == NULL: any */
+    struct weir_bytes limit;     /* by name; data == NULL: any */
+    uint64_t since_ns, until_ns; /* until_ns 0: now and later */
+};
+bool weir_denial_matches(const struct weir_denial *denial, const struct weir_denial_filter *filter);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/denials: the denials that are kept in memory, by key, limit and time; and a call that
+ * waits for the next ones (`after`, `wait`). See docs/use.md. */
+#ifndef WEIR_SERVER_USE_DENIALS_API_H
+#define WEIR_SERVER_USE_DENIALS_API_H
+
+#include "server/use/query.h"
+
+void weir_denials_handle(struct weir_http_call *call);
+
+/* A JSON array of the newest denials that match, newest first, at most `count`. */
+json_t *weir_denials_newest(const struct weir_use_service *use,
+                            const struct weir_denial_filter *filter, uint64_t count);
+
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see history.h */
+#include "server/use/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/counter.h"
+#include "server/daemon/daemon.h"
+#include "store/redis/redis.h"
+
+#define S UINT64_C(1000000000)
+#define DAY_S 86400
+
+const char *const weir_use_field_names[WEIR_USE_WHOLE_FIELDS] = {
+    "allowed",        "denied",       "delayed",      "cost",  "distinct_keys",
+    "requests",       "http",         "grpc",         "redis", "latency_p50_us",
+    "latency_p99_us", "store_p50_us", "store_p99_us",
+};
+
+#define LIMIT_LEVELS (1u << WEIR_USE_DISTINCT)
+#define WHOLE_LEVELS                                                                               \
+    (LIMIT_LEVELS | 1u << WEIR_USE_TURN_P50_US | 1u << WEIR_USE_TURN_P99_US |                      \
+     1u << WEIR_USE_STORE_P50_US | 1u << WEIR_USE_STORE_P99_US)
+
+int weir_use_history_open(struct weir_use_service *use)
+{
+    use->turn_buckets = calloc(WEIR_TURN_BUCKETS + 1, sizeof *use->turn_buckets);
+    use->store_buckets = calloc(REDIS_LATENCY_BUCKETS + 1, sizeof *use->store_buckets);
+    use->sets[0] = calloc(1, sizeof *use->sets[0]);
+    use->sets[1] = calloc(1, sizeof *use->sets[1]);
+    use->minutes = calloc(WEIR_DISTINCT_LIMITS, sizeof *use->minutes);
+    if (!use->turn_buckets || !use->store_buckets || !use->sets[0] || !use->sets[1] ||
+        !use->minutes)
+        return WEIR_ERR_MEMORY;
+    atomic_store(&use->writing, use->sets[0]);
+    return weir_series_open(&use->whole, WEIR_USE_WHOLE_FIELDS, WHOLE_LEVELS);
+}
+
+void weir_use_history_close(struct weir_use_service *use)
+{
+    for (uint32_t i = 0; i < use->limit_count; i++)
+        weir_series_close(use->limits[i].series);
+    rules_string_map_free(&use->names);
+    weir_series_close(use->whole);
+    free(use->limits);
+    free(use->turn_buckets);
+    free(use->store_buckets);
+    free(use->sets[0]);
+    free(use->sets[1]);
+    free(use->minutes);
+}
+
+/* --- Limits ----------------------------------------------------------------------------------- */
+
+struct weir_use_limit *weir_use_find(struct weir_use_service *use, struct weir_bytes name)
+{
+    uint32_t i = rules_string_map_find(&use->names, 0, rules_text_hash(name.data, name.size),
+                                       name.data, name.size);
+    return i == RULES_NONE ? NULL : &use->limits[i];
+}
+
+static void count_keys(struct weir_use_service *use, const struct weir_use_limit *limit)
+{
+    for (unsigned i = 0; i < use->daemon->worker_count; i++)
+        if (use->daemon->workers[i])
+            weir_engine_count_keys(use->daemon->workers[i]->engine, limit->name,
+                                   strlen(limit->name), limit->distinct);
+}
+
+/* Copies what is known of the limits that both rules have. Returns false without memory. */
+static bool limits_renew(struct weir_use_service *use, const struct weir_rules *rules)
+{
+    uint32_t count = weir_rules_count(rules);
+    struct rules_string_map names = {0};
+    struct weir_use_limit *limits = calloc(count + 1, sizeof *limits);
+    bool fine = limits != NULL;
+    for (uint32_t i = 0; i < count && fine; i++) {
+        struct weir_rule_info info;
+        weir_rules_info(rules, i, &info);
+        struct weir_bytes name = {info.name, strnlen(info.name, WEIR_HEAVY_NAME_MAX)};
+        const struct weir_use_limit *old = weir_use_find(use, name);
+        limits[i].distinct = WEIR_DISTINCT_LIMITS;
+        if (old)
+            limits[i] = *old;
+        memcpy(limits[i].name, name.data, name.size);
+        fine = rules_string_map_add(&names, 0, limits[i].name, name.size, i);
+    }
+    if (!fine) {
+        rules_string_map_free(&names);
+        free(limits);
+        return false;
+    }
+    for (uint32_t i = 0; i < use->limit_count; i++) {
+        struct weir_use_limit *old = &use->limits[i];
+        if (rules_string_map_find(&names, 0, rules_text_hash(old->name, strlen(old->name)),
+                                  old->name, strlen(old->name)) != RULES_NONE)
+            continue;
+        use->series_count -= old->series != NULL;
+        weir_series_close(old->series);
+        if (old->distinct < WEIR_DISTINCT_LIMITS)
+            use->numbers[old->distinct] = false;
+    }
+    rules_string_map_free(&use->names);
+    free(use->limits);
+    use->limits = limits;
+    use->limit_count = count;
+    use->names = names;
+    return true;
+}
+
+/* Gives a limit a counter of keys, where one is free. */
+static void take_number(struct weir_use_service *use, struct weir_use_limit *limit)
+{
+    uint8_t number = 0;
+    while (number < WEIR_DISTINCT_LIMITS && use->numbers[number])
+        number++;
+    limit->distinct = number;
+    if (number == WEIR_DISTINCT_LIMITS)
+        return;
+    use->numbers[number] = true;
+    weir_distinct_clear(&use->minutes[number]);
+}
+
+void weir_use_history_set_rules(struct weir_use_service *use)
+{
+    /* Without memory the limits of the rules before stay; new ones have no series. */
+    if (limits_renew(use, use->daemon->rules))
+        use->rules = use->daemon->rules;
+}
+
+static int by_use(const void *left, const void *right)
+{
+    const struct weir_use_limit *a = *(struct weir_use_limit *const *)left;
+    const struct weir_use_limit *b = *(struct weir_use_limit *const *)right;
+    return (a->minute < b->minute) - (a->minute > b->minute);
+}
+
+/* Gives the counters of keys to the busiest limits; those that keep theirs stay as they are. */
+static void choose_busiest(struct weir_use_service *use)
+{
+    struct weir_use_limit **list = malloc((use->limit_count + 1) * sizeof(struct weir_use_limit *));
+    if (!list)
+        return;
+    for (uint32_t i = 0; i < use->limit_count; i++)
+        list[i] = &use->limits[i];
+    qsort(list, use->limit_count, sizeof *list, by_use);
+    for (uint32_t i = WEIR_DISTINCT_LIMITS; i < use->limit_count; i++) {
+        if (list[i]->distinct == WEIR_DISTINCT_LIMITS)
+            continue;
+        use->numbers[list[i]->distinct] = false;
+        list[i]->distinct = WEIR_DISTINCT_LIMITS;
+        count_keys(use, list[i]);
+    }
+    for (uint32_t i = 0; i < use->limit_count && i < WEIR_DISTINCT_LIMITS; i++)
+        if (list[i]->distinct == WEIR_DISTINCT_LIMITS)
+            take_number(use, list[i]);
+    free(list);
+}
+
+/* The series of a limit that is used; NULL: there is no room. */
+static struct weir_series *series_of(struct weir_use_service *use, struct weir_use_limit *limit,
+                                     uint64_t now_s)
+{
+    if (!limit->series && use->series_count == WEIR_USE_SERIES) {
+        for (uint32_t i = 0; i < use->limit_count; i++) {
+            struct weir_use_limit *other = &use->limits[i];
+            if (!other->series || other->used_at_s + DAY_S > now_s)
+                continue;
+            weir_series_close(other->series);
+            other->series = NULL;
+            use->series_count--;
+            break;
+        }
+    }
+    if (!limit->series && use->series_count < WEIR_USE_SERIES &&
+        weir_series_open(&limit->series, WEIR_USE_FIELDS, LIMIT_LEVELS) == 0)
+        use->series_count++;
+    return limit->series;
+}
+
+/* --- The tick --------------------------------------------------------------------------------- */
+
+/* How much a counter has grown; all of it where it began anew. */
+static float growth(uint64_t *before, uint64_t now)
+{
+    uint64_t grown = now >= *before ? now - *before : now;
+    *before = now;
+    return (float)grown;
+}
+
+static void sum_counters(const struct weir_use_service *use, const char *name,
+                         uint64_t counts[WEIR_USE_DISTINCT])
+{
+    memset(counts, 0, WEIR_USE_DISTINCT * sizeof *counts);
+    for (unsigned i = 0; i < use->daemon->worker_count; i++) {
+        const struct weir_engine_counters *c =
+            weir_engine_find_counters(use->daemon->workers[i]->engine, name, strlen(name));
+        if (!c)
+            continue;
+        counts[WEIR_USE_ALLOWED] += weir_counted(&c->allowed);
+        counts[WEIR_USE_DENIED] += weir_counted(&c->denied) + weir_counted(&c->shadow_denied);
+        counts[WEIR_USE_DELAYED] += weir_counted(&c->delayed);
+        counts[WEIR_USE_COST] += weir_counted(&c->cost);
+    }
+}
+
+static void tick_limit(struct weir_use_service *use, struct weir_use_limit *limit,
+                       const struct weir_distinct_set *keys, uint64_t now_s, float *whole)
+{
+    uint64_t counts[WEIR_USE_DISTINCT];
+    float values[WEIR_USE_FIELDS] = {0};
+    sum_counters(use, limit->name, counts);
+    for (unsigned i = 0; i < WEIR_USE_DISTINCT; i++)
+        values[i] = growth(&limit->counts[i], counts[i]);
+    for (unsigned i = 0; i < WEIR_USE_DISTINCT; i++)
+        whole[i] += values[i];
+    uint64_t requests = (uint64_t)(values[WEIR_USE_ALLOWED] + values[WEIR_USE_DENIED]);
+    limit->minute += requests;
+    if (limit->distinct < WEIR_DISTINCT_LIMITS) {
+        const struct weir_distinct *of_second = &keys->limits[limit->distinct];
+        if (requests > 0)
+            values[WEIR_USE_DISTINCT] = (float)weir_distinct_count(of_second);
+        weir_distinct_merge(&use->minutes[limit->distinct], of_second);
+    }
+    if (requests > 0)
+        limit->used_at_s = now_s;
+    struct weir_series *series = requests > 0 ? series_of(use, limit, now_s) : limit->series;
+    if (!series)
+        return;
+    weir_series_put(series, now_s, values);
+    if (requests > 0 && limit->distinct < WEIR_DISTINCT_LIMITS)
+        weir_series_set_minute(series, now_s, WEIR_USE_DISTINCT,
+                               (float)weir_distinct_count(&use->minutes[limit->distinct]));
+}
+
+/* The bound of the bucket that a quantile of what has grown is in; 0: nothing has grown. */
+static float quantile(const uint64_t *grown, const uint32_t *bounds, unsigned count, double q)
+{
+    uint64_t all = 0, seen = 0;
+    for (unsigned i = 0; i <= count; i++)
+        all += grown[i];
+    if (all == 0)
+        return 0;
+    for (unsigned i = 0; i < count; i++) {
+        seen += grown[i];
+        if ((double)seen >= q * (double)all)
+            return (float)bounds[i];
+    }
+    return (float)bounds[count - 1];
+}
+
+/* Makes `now` what it has grown by since `before`, which becomes `now`. */
+static void grow_all(uint64_t *now, uint64_t *before, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        now[i] = (uint64_t)growth(&before[i], now[i]);
+}
+
+static void tick_latency(struct weir_use_service *use, float *whole)
+{
+    const struct weir_daemon *daemon = use->daemon;
+    uint64_t turns[WEIR_TURN_BUCKETS + 1] = {0}, calls[REDIS_LATENCY_BUCKETS + 1] = {0};
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        for (unsigned b = 0; b <= WEIR_TURN_BUCKETS; b++)
+            turns[b] += weir_counted(&daemon->workers[i]->counters.turn_buckets[b]);
+    grow_all(turns, use->turn_buckets, WEIR_TURN_BUCKETS + 1);
+    whole[WEIR_USE_TURN_P50_US] = quantile(turns, weir_turn_bounds_us, WEIR_TURN_BUCKETS, 0.5);
+    whole[WEIR_USE_TURN_P99_US] = quantile(turns, weir_turn_bounds_us, WEIR_TURN_BUCKETS, 0.99);
+    if (!daemon->shared)
+        return;
+    struct weir_shared_totals totals;
+    weir_shared_store_totals(daemon->shared, &totals);
+    for (unsigned b = 0; b <= REDIS_LATENCY_BUCKETS; b++)
+        calls[b] = weir_counted(&totals.stats.latency_buckets[b]);
+    grow_all(calls, use->store_buckets, REDIS_LATENCY_BUCKETS + 1);
+    whole[WEIR_USE_STORE_P50_US] =
+        quantile(calls, redis_latency_bounds_us, REDIS_LATENCY_BUCKETS, 0.5);
+    whole[WEIR_USE_STORE_P99_US] =
+        quantile(calls, redis_latency_bounds_us, REDIS_LATENCY_BUCKETS, 0.99);
+}
+
+static void tick_fronts(struct weir_use_service *use, float *whole)
+{
+    static const uint8_t kinds[] = {WEIR_LISTENER_HTTP, WEIR_LISTENER_GRPC, WEIR_LISTENER_REDIS};
+    uint64_t requests = 0;
+    for (unsigned f = 0; f < 3; f++) {
+        uint64_t of_front = 0;
+        for (unsigned i = 0; i < use->daemon->worker_count; i++)
+            of_front += weir_counted(&use->daemon->workers[i]->counters.by_front[kinds[f]]);
+        requests += of_front;
+        whole[WEIR_USE_HTTP + f] = growth(&use->whole_counts[WEIR_USE_HTTP + f], of_front);
+    }
+    whole[WEIR_USE_REQUESTS] = growth(&use->whole_counts[WEIR_USE_REQUESTS], requests);
+}
+
+/* The set that the workers have left a second ago: each has had a turn since, or writes a byte into
+ * it that the next second reads. */
+static struct weir_distinct_set *swap_sets(struct weir_use_service *use)
+{
+    struct weir_distinct_set *written = atomic_load(&use->writing);
+    struct weir_distinct_set *other = written == use->sets[0] ? use->sets[1] : use->sets[0];
+    for (unsigned i = 0; i < WEIR_DISTINCT_LIMITS; i++)
+        if (use->numbers[i])
+            weir_distinct_clear(&other->limits[i]);
+    atomic_store(&use->writing, other);
+    return written;
+}
+
+void weir_use_history_tick(struct weir_use_service *use, uint64_t now_ns)
+{
+    uint64_t now_s = now_ns / S;
+    float whole[WEIR_USE_WHOLE_FIELDS] = {0};
+    bool minute = now_s / 60 != use->tick_s / 60;
+    if (use->rules != use->daemon->rules)
+        return; /* no memory for the limits */
+    if (minute) {
+        choose_busiest(use);
+        for (unsigned i = 0; i < WEIR_DISTINCT_LIMITS; i++)
+            weir_distinct_clear(&use->minutes[i]);
+    }
+    const struct weir_distinct_set *keys = swap_sets(use);
+    for (uint32_t i = 0; i < use->limit_count; i++) {
+        struct weir_use_limit *limit = &use->limits[i];
+        if (minute)
+            limit->minute /= 2;
+        tick_limit(use, limit, keys, now_s, whole);
+        /* Again each second: a worker may have taken the rules since the last one. */
+        if (limit->distinct < WEIR_DISTINCT_LIMITS)
+            count_keys(use, limit);
+    }
+    tick_fronts(use, whole);
+    tick_latency(use, whole);
+    weir_series_put(use->whole, now_s, whole);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The series of use: once a second, what the counters of limits, fronts and stores have grown by.
+ *
+ * A limit gets a series when it is first used, and counters of its keys (HyperLogLog) while it is
+ * among the WEIR_DISTINCT_LIMITS busiest: that is looked at once a minute.
+ *
+ * Threads: the main thread's.
+ */
+#ifndef WEIR_SERVER_USE_HISTORY_H
+#define WEIR_SERVER_USE_HISTORY_H
+
+#include "server/use/use.h"
+
+/* Errors: WEIR_ERR_MEMORY. */
+int weir_use_history_open(struct weir_use_service *use) __attribute__((warn_unused_result));
+void weir_use_history_close(struct weir_use_service *use);
+
+/* The rules of the daemon are others. Limits keep their series by their names. */
+void weir_use_history_set_rules(struct weir_use_service *use);
+
+/* Once a second. */
+void weir_use_history_tick(struct weir_use_service *use, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see observer.h */
+#include "server/use/observer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/answer.h"
+#include "engine/engine.h"
+#include "rules/counter.h"
+#include "rules/match/standing.h"
+
+#define S UINT64_C(1000000000)
+#define PACES 1024 /* keys whose denials are paced at one time; others take their place */
+
+/* How many denials of a key were kept in this second. */
+struct pace {
+    uint64_t hash;
+    uint64_t second, more;
+    uint32_t kept;
+};
+
+struct weir_observer {
+    const struct weir_observer_settings *settings;
+    atomic_flag locked;
+    unsigned active;
+    struct weir_heavy *keys[2], *places[2];
+    uint64_t random;
+    uint64_t second; /* of the last sample, and how many requests of it are still counted all */
+    uint32_t exact_left;
+    uint32_t weight; /* of the next sample */
+
+    struct pace paces[PACES];
+    struct weir_denial *denials;
+    _Atomic uint32_t denials_in, denials_out; /* counted on; each has one writer */
+    struct weir_observer_stats stats;
+};
+
+int weir_observer_open(struct weir_observer **observer,
+                       const struct weir_observer_settings *settings, uint64_t seed)
+{
+    struct weir_observer *o = calloc(1, sizeof *o);
+    int err = o ? 0 : WEIR_ERR_MEMORY;
+    for (int i = 0; i < 2 && err == 0; i++) {
+        err = weir_heavy_open(&o->keys[i], WEIR_USE_KEYS);
+        if (err == 0)
+            err = weir_heavy_open(&o->places[i], WEIR_USE_PLACES);
+    }
+    if (err == 0) {
+        o->denials = calloc(WEIR_USE_DENIALS, sizeof *o->denials);
+        err = o->denials ? 0 : WEIR_ERR_MEMORY;
+    }
+    if (err < 0) {
+        weir_observer_close(o);
+        return err;
+    }
+    o->settings = settings;
+    o->random = seed | 1;
+    o->weight = 1;
+    atomic_flag_clear(&o->locked);
+    *observer = o;
+    return 0;
+}
+
+void weir_observer_close(struct weir_observer *observer)
+{
+    if (!observer)
+        return;
+    for (int i = 0; i < 2; i++) {
+        weir_heavy_close(observer->keys[i]);
+        weir_heavy_close(observer->places[i]);
+    }
+    free(observer->denials);
+    free(observer);
+}
+
+static bool try_lock(struct weir_observer *o)
+{
+    return !atomic_flag_test_and_set_explicit(&o->locked, memory_order_acquire);
+}
+
+static void unlock(struct weir_observer *o)
+{
+    atomic_flag_clear_explicit(&o->locked, memory_order_release);
+}
+
+/* --- Samples ---------------------------------------------------------------------------------- */
+
+/* How many requests pass until the next sample. Gaps of 1 to 31 requests, 16 on average: a gap that
+ * is always the same would see one part only of requests that come in turns. */
+static uint32_t next_gap(struct weir_observer *o, uint64_t now_ns)
+{
+    uint64_t second = now_ns / S;
+    if (second != o->second) {
+        o->second = second;
+        o->exact_left = WEIR_USE_EXACT;
+    }
+    if (o->exact_left > 0) {
+        o->exact_left--;
+        o->weight = 1;
+        return 1;
+    }
+    o->weight = WEIR_USE_SAMPLE;
+    o->random ^= o->random << 13; /* Marsaglia's xorshift */
+    o->random ^= o->random >> 7;
+    o->random ^= o->random << 17;
+    return 1 + (uint32_t)(((o->random >> 32) * (2 * WEIR_USE_SAMPLE - 1)) >> 32);
+}
+
+static void see_key(struct weir_observer *o, const struct weir_observed *observed, uint16_t first,
+                    uint16_t end, uint64_t weight)
+{
+    const struct weir_decision *d = observed->decision;
+    const struct weir_check *check = &d->checks[first];
+    struct weir_heavy *keys = o->keys[o->active];
+    struct weir_report report = {0};
+    bool fresh, denied = false;
+    uint16_t tightest = first;
+    if (check->limit)
+        tightest = weir_decision_tightest(d, first, end, &report);
+    for (uint16_t i = first; i < end; i++)
+        denied |= d->outcomes[i].verdict == WEIR_DENIED;
+    struct weir_heavy_use *use = weir_heavy_count(keys, check->hash, weight, &fresh);
+    if (fresh) {
+        char room[WEIR_KEY_TEXT_MAX];
+        struct weir_rule_info info;
+        weir_rules_info(observed->rules, check->rule, &info);
+        weir_heavy_name(keys, (struct weir_bytes){info.name, strlen(info.name)},
+                        weir_observed_key(observed, first, room));
+    }
+    use->cost += d->verdict == WEIR_ALLOWED ? check->cost * weight : 0;
+    use->denied += denied ? weight : 0;
+    use->seen_ns = d->now_ns;
+    use->rule = check->rule;
+    use->generation = atomic_load_explicit(&o->settings->generation, memory_order_relaxed);
+    use->capacity = check->limit ? d->checks[tightest].limit->capacity : 0;
+    use->remaining = report.remaining;
+    use->reset_after_ns = report.reset_after_ns;
+    weir_heavy_vote(use, observed->place.route, weight);
+}
+
+static void see_place(struct weir_observer *o, const struct weir_observed *observed,
+                      const char *kind, struct weir_bytes text, uint64_t weight)
+{
+    const struct weir_decision *d = observed->decision;
+    /* Texts, not numbers, are the same after a reload; FNV-1a: they come from the rules. */
+    uint64_t hash[2] = {UINT64_C(0xcbf29ce484222325), (uint64_t)kind[0]};
+    bool fresh;
+    for (size_t i = 0; i < text.size; i++)
+        hash[0] = (hash[0] ^ (unsigned char)text.data[i]) * UINT64_C(0x100000001b3);
+    hash[0] ^= hash[0] >> 29;
+    struct weir_heavy_use *use = weir_heavy_count(o->places[o->active], hash, weight, &fresh);
+    if (fresh)
+        weir_heavy_name(o->places[o->active], (struct weir_bytes){kind, strlen(kind)}, text);
+    use->cost += d->verdict == WEIR_ALLOWED && d->count > 0 ? d->checks[0].cost * weight : 0;
+    use->denied += d->verdict == WEIR_DENIED ? weight : 0;
+    use->seen_ns = d->now_ns;
+}
+
+static void see_sample(struct weir_observer *o, const struct weir_observed *observed)
+{
+    const struct weir_decision *d = observed->decision;
+    uint64_t weight = o->weight;
+    weir_count(&o->stats.sampled, 1);
+    if (!try_lock(o)) {
+        weir_count(&o->stats.lost, 1);
+        return;
+    }
+    for (uint16_t i = 0, end; i < d->count; i = end) {
+        end = weir_decision_limit_end(d, i);
+        if ((d->checks[i].flags & WEIR_CHECK_IDEMPOTENCY) == 0 &&
+            d->checks[i].rule < weir_rules_count(observed->rules))
+            see_key(o, observed, i, end, weight);
+    }
+    struct weir_bytes route = weir_rules_route_text(observed->rules, observed->place.route);
+    struct weir_bytes plan = weir_rules_plan_name(observed->rules, observed->place.plan);
+    if (route.data)
+        see_place(o, observed, WEIR_USE_ROUTE, route, weight);
+    if (plan.data)
+        see_place(o, observed, WEIR_USE_PLAN, plan, weight);
+    unlock(o);
+}
+
+/* --- Denials ---------------------------------------------------------------------------------- */
+
+/* Whether this denial is kept; *more: how many were left out before it. */
+static bool paced(struct weir_observer *o, uint64_t hash, uint64_t now_ns, uint32_t per_key,
+                  uint64_t *more)
+{
+    struct pace *pace = &o->paces[hash % PACES];
+    uint64_t second = now_ns / S;
+    if (pace->hash != hash)
+        *pace = (struct pace){.hash = hash, .second = second};
+    if (pace->second != second) {
+        pace->second = second;
+        pace->kept = 0;
+    }
+    if (pace->kept >= per_key) {
+        pace->more++;
+        weir_count(&o->stats.denials_more, 1);
+        return false;
+    }
+    pace->kept++;
+    *more = pace->more;
+    pace->more = 0;
+    return true;
+}
+
+static void fill_limit(struct weir_denial *denial, const struct weir_observed *observed,
+                       uint16_t blamed)
+{
+    const struct weir_decision *d = observed->decision;
+    const struct weir_check *check = &d->checks[blamed];
+    char room[WEIR_KEY_TEXT_MAX];
+    struct weir_report report = {0, 0, WEIR_NEVER, WEIR_NEVER};
+    struct weir_rule_info info;
+    weir_rules_info(observed->rules, check->rule, &info);
+    denial->limit_size = weir_denial_copy(denial->limit, sizeof denial->limit,
+                                          (struct weir_bytes){info.name, strlen(info.name)});
+    denial->key_size = weir_denial_copy(denial->key, sizeof denial->key,
+                                        weir_observed_key(observed, blamed, room));
+    denial->cost = check->cost;
+    denial->algorithm = (int8_t)info.algorithm;
+    if (check->limit) {
+        weir_decision_report(d, blamed, &report);
+        denial->rate = check->limit->spec.rate;
+        denial->window_ns = check->limit->spec.window_ns;
+    }
+    denial->capacity = report.limit;
+    denial->remaining = report.remaining;
+    denial->retry_after_ns = report.retry_after_ns;
+    denial->reset_after_ns = report.reset_after_ns;
+}
+
+/* Not inlined: an answer is large. */
+static __attribute__((noinline)) void fill_rest(struct weir_denial *denial,
+                                                const struct weir_observed *observed)
+{
+    const struct weir_decision *d = observed->decision;
+    const struct weir_caller_standing *standing = weir_decision_standing(d);
+    struct weir_answer answer;
+    char lease[WEIR_LEASE_TOKEN_MAX];
+    weir_engine_answer(d, &answer, lease);
+    denial->action = answer.action != WEIR_ACTION_NONE ? answer.action : WEIR_ACTION_REJECT;
+    denial->source = d->source;
+    denial->standing = standing ? standing->entry.level : WEIR_STANDING_GOOD;
+    if (d->denied_by != UINT16_MAX)
+        return;
+    denial->algorithm = -1;
+    denial->retry_after_ns = denial->reset_after_ns = answer.standing.ends_ns;
+    denial->limit_size = weir_denial_copy(
+        denial->limit, sizeof denial->limit,
+        (struct weir_bytes){WEIR_ANSWER_BY_STANDING, sizeof(WEIR_ANSWER_BY_STANDING) - 1});
+    if (standing)
+        denial->key_size = weir_denial_copy(denial->key, sizeof denial->key, standing->by);
+}
+
+static void see_denial(struct weir_observer *o, const struct weir_observed *observed,
+                       uint32_t per_key)
+{
+    const struct weir_decision *d = observed->decision;
+    const struct weir_caller_standing *standing = weir_decision_standing(d);
+    uint16_t blamed = d->denied_by;
+    bool by_limit =
+        blamed != UINT16_MAX && d->checks[blamed].rule < weir_rules_count(observed->rules);
+    if (!by_limit && !(standing && standing->refused))
+        return;
+    const uint64_t *hash = by_limit ? d->checks[blamed].hash : standing->hash;
+    uint64_t more;
+    if (!paced(o, hash[0], d->now_ns, per_key, &more))
+        return;
+    uint32_t in = atomic_load_explicit(&o->denials_in, memory_order_relaxed);
+    if (in - atomic_load_explicit(&o->denials_out, memory_order_acquire) == WEIR_USE_DENIALS) {
+        weir_count(&o->stats.denials_full, 1);
+        return;
+    }
+    struct weir_denial *denial = &o->denials[in % WEIR_USE_DENIALS];
+    *denial = (struct weir_denial){.time_ns = d->now_ns, .more = more, .hash = {hash[0], hash[1]}};
+    if (by_limit)
+        fill_limit(denial, observed, blamed);
+    fill_rest(denial, observed);
+    denial->route_size =
+        weir_denial_copy(denial->route, sizeof denial->route,
+                         weir_rules_route_text(observed->rules, observed->place.route));
+    denial->plan_size =
+        weir_denial_copy(denial->plan, sizeof denial->plan,
+                         weir_rules_plan_name(observed->rules, observed->place.plan));
+    atomic_store_explicit(&o->denials_in, in + 1, memory_order_release);
+}
+
+uint32_t weir_observer_see(void *context, const struct weir_observed *observed)
+{
+    struct weir_observer *o = context;
+    uint32_t per_key = atomic_load_explicit(&o->settings->per_key, memory_order_relaxed);
+    if (observed->decision->verdict == WEIR_DENIED && per_key > 0)
+        see_denial(o, observed, per_key);
+    if (!observed->sampled)
+        return 1;
+    see_sample(o, observed);
+    return next_gap(o, observed->decision->now_ns);
+}
+
+/* --- For the main thread ---------------------------------------------------------------------- */
+
+void weir_observer_take(struct weir_observer *observer, const struct weir_heavy **keys,
+                        const struct weir_heavy **places)
+{
+    unsigned taken = observer->active, other = 1 - taken; /* which only this thread changes */
+    weir_heavy_clear(observer->keys[other]);
+    weir_heavy_clear(observer->places[other]);
+    while (!try_lock(observer)) {
+        /* the worker is at one sample */
+    }
+    observer->active = other;
+    unlock(observer);
+    *keys = observer->keys[taken];
+    *places = observer->places[taken];
+}
+
+bool weir_observer_take_denial(struct weir_observer *observer, struct weir_denial *denial)
+{
+    uint32_t out = atomic_load_explicit(&observer->denials_out, memory_order_relaxed);
+    if (out == atomic_load_explicit(&observer->denials_in, memory_order_acquire))
+        return false;
+    *denial = observer->denials[out % WEIR_USE_DENIALS];
+    atomic_store_explicit(&observer->denials_out, out + 1, memory_order_release);
+    return true;
+}
+
+const struct weir_observer_stats *weir_observer_stats(const struct weir_observer *observer)
+{
+    return &observer->stats;
+}

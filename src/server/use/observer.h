@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one worker sees of use: a sketch of keys, one of routes and plans, a ring of denials.
+ *
+ *   engine ─ observe ─▶ keys[active]    by limit and key     ─┐ the main thread swaps `active` and
+ *                    ├▶ places[active]  by route and plan    ─┘ takes the other
+ *                    └▶ denials         one writer, one reader
+ *
+ * Sampling. Each worker counts every request of a second up to WEIR_USE_EXACT; of those after that
+ * it takes 1 in 16, at random gaps, and counts it 16 times. So a quiet server is exact. Else a
+ * count of f has a standard deviation of sqrt(15 f): 4 % of 10,000 requests. This comes on top of
+ * the error of the sketch (use/heavy.h).
+ *
+ * Denials are not sampled, but of each key and limit at most `per_key` a second are kept; what was
+ * left out is counted in the `more` of the next one that is kept.
+ *
+ * Locks. A word that the worker tries once a sample, and the main thread holds for the swap of two
+ * pointers. A sample that finds it held is lost. Workers share nothing.
+ *
+ * Memory: about 900 KiB a worker, whatever the traffic.
+ * Threads: weir_observer_see is the worker's; the rest is the main thread's.
+ */
+#ifndef WEIR_SERVER_USE_OBSERVER_H
+#define WEIR_SERVER_USE_OBSERVER_H
+
+#include <stdatomic.h>
+
+#include "engine/observe.h"
+#include "server/use/denial.h"
+#include "use/heavy.h"
+
+/* Requests of a second that are all counted; 1 in WEIR_USE_SAMPLE of those after them. */
+#define WEIR_USE_EXACT 2048
+#define WEIR_USE_SAMPLE 16
+
+/* Items of a sketch: a key that makes more than 1 in 1,024 of all checks is in it. */
+#define WEIR_USE_KEYS 1024
+#define WEIR_USE_PLACES 256
+
+/* Denials that wait for the main thread, which comes four times a second and sooner. */
+#define WEIR_USE_DENIALS 256
+
+/* Names of what is in `places`. */
+#define WEIR_USE_ROUTE "route"
+#define WEIR_USE_PLAN "plan"
+
+/* How many are kept of what the main thread says. */
+struct weir_observer_settings {
+    _Atomic uint32_t per_key;    /* denials of a key that are kept a second; 0: none at all */
+    _Atomic uint32_t generation; /* of the rules, as the main thread counts them */
+};
+
+struct weir_observer;
+
+/* `settings` are shared by all workers, and borrowed. Errors: WEIR_ERR_MEMORY. */
+int weir_observer_open(struct weir_observer **observer,
+                       const struct weir_observer_settings *settings, uint64_t seed)
+    __attribute__((warn_unused_result));
+void weir_observer_close(struct weir_observer *observer);
+
+/* A weir_engine_observe; `context` is the observer. */
+uint32_t weir_observer_see(void *context, const struct weir_observed *observed);
+
+/* Takes what was seen since the last call: `keys` and `places` are valid until the next one. */
+void weir_observer_take(struct weir_observer *observer, const struct weir_heavy **keys,
+                        const struct weir_heavy **places);
+
+/* Takes the oldest denial. False: there is none. */
+bool weir_observer_take_denial(struct weir_observer *observer, struct weir_denial *denial);
+
+struct weir_observer_stats {
+    _Atomic uint64_t sampled;      /* requests that were looked at */
+    _Atomic uint64_t lost;         /* samples that found the sketch being taken */
+    _Atomic uint64_t denials_full; /* denials that found no room */
+    _Atomic uint64_t denials_more; /* denials left out by per_key */
+};
+const struct weir_observer_stats *weir_observer_stats(const struct weir_observer *observer);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parameters of the calls on use, read and checked in one place; and what those calls share.
+ *
+ * Threads: the admin worker's.
+ */
+#ifndef WEIR_SERVER_USE_QUERY_H
+#define WEIR_SERVER_USE_QUERY_H
+
+#include "server/http/http.h"
+#include "server/use/use.h"
+
+enum weir_use_order {
+    WEIR_USE_BY_REQUESTS,
+    WEIR_USE_BY_COST,
+    WEIR_USE_BY_SHARE,
+    WEIR_USE_BY_DENIED
+};
+
+/* Which parameters a call takes: a bit each. */
+enum weir_use_parameter {
+    WEIR_USE_P_LIMIT = 1,
+    WEIR_USE_P_KEY = 2,
+    WEIR_USE_P_WINDOW = 4,
+    WEIR_USE_P_BY = 8,
+    WEIR_USE_P_COUNT = 16,
+    WEIR_USE_P_ABOVE = 32,
+    WEIR_USE_P_SINCE = 64, /* since, until: seconds since the epoch, or "10min": ago */
+    WEIR_USE_P_AFTER = 128,
+    WEIR_USE_P_WAIT = 256,
+    WEIR_USE_P_RESOLUTION = 512,
+    WEIR_USE_P_UNTIL = 1024,
+};
+
+struct weir_use_query {
+    struct weir_bytes limit, key; /* data == NULL: not given */
+    enum weir_window window;
+    enum weir_use_order by;
+    uint64_t count;
+    uint64_t above;              /* percent */
+    uint64_t since_ns, until_ns; /* 0: not given */
+    uint64_t after, wait_s;
+    bool after_given, minutes;
+};
+
+/* Reads the query of a call that takes the parameters of `takes`. `query` has its defaults.
+ * `now_ns` is what "ago" counts from. False: the call was answered with a problem. */
+bool weir_use_query_read(struct weir_http_call *call, unsigned takes, uint64_t now_ns,
+                         struct weir_use_query *query);
+
+/* The service of a call's daemon. */
+struct weir_use_service *weir_use_of(const struct weir_http_call *call);
+
+#endif

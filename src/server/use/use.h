@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What weir knows about use: who uses how much of which limit, why somebody was denied, and how all
+ * of it went over time.
+ *
+ *   workers: observers ──four times a second──▶ denials: a ring in memory, a file, followers
+ *                      ──once a second────────▶ windows of keys, routes and plans (use/windows.h)
+ *   counters of limits ──once a second────────▶ series (use/series.h)
+ *
+ * All of it is the main thread's; workers write their observer and their counters, and wait for
+ * nobody.
+ *
+ * Bounds: observers (900 KiB a worker), windows (20 MiB, touched as they fill), WEIR_DENIALS_KEPT
+ * denials (5 MiB), WEIR_USE_SERIES limits with series of their own (25 MiB) and those of the whole,
+ * WEIR_DISTINCT_LIMITS counters of keys, WEIR_FOLLOWERS_MAX calls that wait for the next denial.
+ * Limits beyond WEIR_USE_SERIES count in the series of the whole only, until one that has not been
+ * used for a day makes room.
+ *
+ * Threads: the main thread's, but for what observer.h says.
+ */
+#ifndef WEIR_SERVER_USE_USE_H
+#define WEIR_SERVER_USE_USE_H
+
+#include <uv.h>
+
+#include "rules/string_map.h"
+#include "server/daemon/log.h"
+#include "server/use/denial_file.h"
+#include "server/use/observer.h"
+#include "use/series.h"
+#include "use/windows.h"
+
+#define WEIR_DENIALS_KEPT 8192
+#define WEIR_USE_SERIES 512
+#define WEIR_FOLLOWERS_MAX 64
+
+/* Fields of the series of a limit. */
+enum weir_use_field {
+    WEIR_USE_ALLOWED,
+    WEIR_USE_DENIED,
+    WEIR_USE_DELAYED,
+    WEIR_USE_COST,
+    WEIR_USE_DISTINCT,
+    WEIR_USE_FIELDS
+};
+/* Of the whole, after those of a limit. */
+enum weir_use_whole_field {
+    WEIR_USE_REQUESTS = WEIR_USE_FIELDS,
+    WEIR_USE_HTTP,
+    WEIR_USE_GRPC,
+    WEIR_USE_REDIS,
+    WEIR_USE_TURN_P50_US, /* of a turn of a worker: what weir adds to a request */
+    WEIR_USE_TURN_P99_US,
+    WEIR_USE_STORE_P50_US, /* of a call of the store that nodes share */
+    WEIR_USE_STORE_P99_US,
+    WEIR_USE_WHOLE_FIELDS
+};
+extern const char *const weir_use_field_names[WEIR_USE_WHOLE_FIELDS];
+
+/* What is known of one limit, by name. */
+struct weir_use_limit {
+    char name[WEIR_HEAVY_NAME_MAX + 1];
+    uint64_t counts[WEIR_USE_DISTINCT]; /* at the last tick */
+    uint64_t minute;                    /* requests of this minute, halved each minute */
+    uint64_t used_at_s;                 /* when it was used last */
+    struct weir_series *series;         /* NULL: it has not been used, or found no room */
+    uint8_t distinct;                   /* its number among counters of keys; or
+                                           WEIR_DISTINCT_LIMITS: none */
+    bool kept;                          /* the rules have it */
+};
+
+/* A call that waits for the next denial. */
+struct weir_follower {
+    struct weir_follower *next;
+    uint64_t until_ns; /* CLOCK_BOOTTIME */
+    void (*wake)(struct weir_follower *follower);
+};
+
+struct weir_daemon;
+
+struct weir_use_service {
+    struct weir_daemon *daemon;
+    struct weir_observer_settings settings;
+    struct weir_observer **observers; /* of each worker */
+    unsigned observer_count;
+    struct weir_windows *keys, *places;
+    struct weir_heavy *read_keys, *read_places; /* room for reading a window */
+
+    struct weir_denial *denials; /* by sequence % WEIR_DENIALS_KEPT */
+    uint64_t denial_last;        /* the newest sequence; 0: none */
+    struct weir_denial_file *file;
+    char *file_path; /* NULL: none */
+    uint64_t file_size, file_keep_ns;
+    char node[WEIR_DENIAL_NODE_MAX + 1];
+    struct weir_follower *followers;
+    unsigned follower_count;
+    uint64_t lost; /* batches that memory was missing for */
+
+    struct weir_rules *rules; /* that `limits` are of; compared only */
+    struct weir_use_limit *limits;
+    uint32_t limit_count;
+    struct rules_string_map names;
+    unsigned series_count;
+    struct weir_series *whole;
+    uint64_t whole_counts[WEIR_USE_WHOLE_FIELDS];
+    uint64_t *turn_buckets, *store_buckets; /* at the last tick */
+    uint64_t tick_s;                        /* of the last tick */
+
+    /* Two sets of counters of keys; workers write `writing`, the other one is read and emptied a
+     * second after it was theirs. */
+    struct weir_distinct_set *sets[2];
+    _Atomic(struct weir_distinct_set *) writing;
+    struct weir_distinct *minutes; /* of each number, of this minute */
+    bool numbers[WEIR_DISTINCT_LIMITS];
+
+    uv_timer_t timer;
+    bool running;
+};
+
+/* Opens it without observers. Errors: WEIR_ERR_MEMORY. */
+int weir_use_open(struct weir_use_service **use, struct weir_daemon *daemon)
+    __attribute__((warn_unused_result));
+/* An observer for a worker. Errors: WEIR_ERR_MEMORY. */
+int weir_use_add_worker(struct weir_use_service *use, struct weir_observer **observer,
+                        uint64_t seed) __attribute__((warn_unused_result));
+/* Begins on the main loop, with the denials of the file, if the rules have one. Errors: those of
+ * weir_denial_file_open, which `reason` explains. */
+int weir_use_start(struct weir_use_service *use, uv_loop_t *loop, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+/* The rules of the daemon are others: settings and limits follow. */
+void weir_use_set_rules(struct weir_use_service *use);
+/* Before the loop ends: wakes followers, writes the file. NULL is allowed. */
+void weir_use_stop(struct weir_use_service *use);
+/* When no worker is left. NULL is allowed. */
+void weir_use_close(struct weir_use_service *use);
+
+/* Takes what the workers have seen: the tick does, and so does who wants to read the newest. */
+void weir_use_collect(struct weir_use_service *use, uint64_t now_ns);
+
+/* The limit of a name; NULL: there is none. */
+struct weir_use_limit *weir_use_find(struct weir_use_service *use, struct weir_bytes name);
+
+/* The denial of a sequence; NULL: it is not kept any more, or not yet there. */
+const struct weir_denial *weir_use_denial(const struct weir_use_service *use, uint64_t sequence);
+/* The oldest sequence that is kept; denial_last + 1: none is. */
+uint64_t weir_use_oldest(const struct weir_use_service *use);
+
+/* Has a follower woken when there is a denial, or at its time. False: there are too many. */
+bool weir_use_follow(struct weir_use_service *use, struct weir_follower *follower);
+void weir_use_unfollow(struct weir_use_service *use, struct weir_follower *follower);
+
+#endif
