@@ -15,6 +15,8 @@
  *   pressure      the row above, and in each of the three limits one of the other keywords that say
  *                 what a request may use or what it gets: `steps` with `reject`, `shed` by a
  *                 priority in a header field, `adaptive`. Goal: under 3x rules_10
+ *   use           rules_10 with an observer of use (server/use/observer.h), as workers have it, and
+ *                 counters of keys. Goal: 5 ns a decision of one limit more than rules_10
  *
  * Time is the thread's CPU time. The sides take turns, so that all see the same machine; printed
  * are the medians of their rounds, and what a decision allocates (goal: nothing): whatever malloc
@@ -29,6 +31,7 @@
 
 #include "engine/engine.h"
 #include "rules/identity/keys.h"
+#include "server/use/observer.h"
 #include "table/table.h"
 
 #define BATCH 32
@@ -38,8 +41,9 @@
 #define ORG_CLIENTS 100
 #define SECOND UINT64_C(1000000000)
 
-enum { RULES_10, RULES_10000, FAIR, STANDING, PRESSURE, SIDES };
-static const char *const names[SIDES] = {"rules_10", "rules_10000", "fair", "standing", "pressure"};
+enum { RULES_10, RULES_10000, FAIR, STANDING, PRESSURE, USE, SIDES };
+static const char *const names[SIDES] = {"rules_10", "rules_10000", "fair",
+                                         "standing", "pressure",    "use"};
 
 struct side {
     struct weir_rules *rules;
@@ -47,6 +51,10 @@ struct side {
     struct weir_table *table;
     struct weir_store *store;
     struct weir_engine *engine;
+    struct weir_observer *observer; /* NULL: none */
+    struct weir_distinct_set *keys;
+    _Atomic(struct weir_distinct_set *) writing;
+    struct weir_observer_settings settings;
     uint64_t allowed, checks, allocations;
     bool fair, pressure, asked;
     double ns[ROUNDS];
@@ -61,6 +69,7 @@ struct sample {
 static struct sample *samples;
 static uint64_t now_ns = UINT64_C(1700000000) * SECOND;
 static uint64_t allocations;
+static const char *const counted[] = {"login", "key", "client"};
 
 /* Before the C library's own, for all that is loaded. */
 void *__libc_malloc(size_t size);
@@ -266,13 +275,27 @@ static void side_open(struct side *side, int which)
                                           .secret = weir_table_secret(side->table),
                                           .done = done,
                                           .done_context = side};
+    if (which == USE) {
+        side->keys = calloc(1, sizeof *side->keys);
+        atomic_init(&side->settings.per_key, 5);
+        if (!side->keys || weir_observer_open(&side->observer, &side->settings, 1) < 0)
+            die("observer");
+        atomic_store(&side->writing, side->keys);
+        options.observe = weir_observer_see;
+        options.observe_context = side->observer;
+        options.distinct = &side->writing;
+    }
     if (weir_engine_open(&side->engine, &options) < 0)
         die("engine");
+    for (uint8_t i = 0; which == USE && i < 3; i++)
+        weir_engine_count_keys(side->engine, counted[i], strlen(counted[i]), i);
 }
 
 static void side_close(struct side *side)
 {
     weir_engine_close(side->engine);
+    weir_observer_close(side->observer);
+    free(side->keys);
     side->store->ops->close(side->store);
     weir_table_close(side->table);
     weir_standing_close(side->standing);

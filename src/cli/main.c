@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/bench/bench.h"
+#include "cli/denials.h"
 #include "cli/envoy/check.h"
 #include "cli/envoy/envoy.h"
 #include "cli/explain.h"
@@ -50,6 +51,7 @@ static const struct weir_command commands[] = {
     {"fetch", "fetch URLs and keep to the limits of their servers", weir_command_fetch},
     {"bench", "put load on a server and measure it", weir_command_bench},
     {"top", "watch a running server's limits and most denied keys", weir_command_top},
+    {"denials", "show why requests were denied", weir_command_denials},
     {"grant", "top up one key of a running server's limit", weir_command_grant},
     {"ban", "suspend an address or another caller, for a time or for ever", weir_command_ban},
     {"unban", "end what bans and penalties hold against a caller", weir_command_unban},

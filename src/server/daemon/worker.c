@@ -26,6 +26,8 @@ static void worker_on_decided(void *context, struct weir_decision *decision)
     }
     struct weir_slot *slot = decision->owner;
     weir_count(&worker->base.counters.by_front[slot->connection->listener->kind], 1);
+    if (decision->verdict == WEIR_DENIED)
+        weir_count(&worker->base.counters.denied, 1);
     if (--slot->waiting == 0 && !(slot->again && slot->again(slot)))
         weir_worker_mark(&worker->base, slot->connection);
 }

@@ -45,6 +45,7 @@ struct weir_worker_counters {
     _Atomic uint64_t turns, turn_ns, turn_buckets[WEIR_TURN_BUCKETS + 1];
     _Atomic uint64_t decisions; /* queued in the engine */
     _Atomic uint64_t by_front[WEIR_LISTENER_KINDS]; /* decided, by the listener they came from */
+    _Atomic uint64_t denied; /* of these */
 };
 
 /* What connections and front ends read of their worker. Only the worker writes it; buffers and the

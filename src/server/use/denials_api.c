@@ -49,7 +49,7 @@ static json_t *after_json(const struct weir_use_service *use,
     json_t *list = json_array();
     uint64_t at = weir_use_oldest(use);
     at = after + 1 > at ? after + 1 : at;
-    *last = use->denial_last > after ? use->denial_last : after;
+    *last = use->denial_last; /* below `after`: that id is of a run before this one */
     for (; at <= use->denial_last; at++) {
         const struct weir_denial *denial = weir_use_denial(use, at);
         if (!weir_denial_matches(denial, filter))
@@ -181,7 +181,7 @@ void weir_denials_handle(struct weir_http_call *call)
     const struct weir_denial_filter filter = {query.key, query.limit, query.since_ns,
                                               query.until_ns};
     weir_use_collect(use, now_ns);
-    if (query.wait_s > 0 && query.after_given && use->denial_last <= query.after) {
+    if (query.wait_s > 0 && query.after_given && use->denial_last == query.after) {
         wait_for(call, use, &query);
         return;
     }

@@ -283,7 +283,9 @@ static void tick_latency(struct weir_use_service *use, float *whole)
 static void tick_fronts(struct weir_use_service *use, float *whole)
 {
     static const uint8_t kinds[] = {WEIR_LISTENER_HTTP, WEIR_LISTENER_GRPC, WEIR_LISTENER_REDIS};
-    uint64_t requests = 0;
+    uint64_t requests = 0, denied = 0;
+    for (unsigned i = 0; i < use->daemon->worker_count; i++)
+        denied += weir_counted(&use->daemon->workers[i]->counters.denied);
     for (unsigned f = 0; f < 3; f++) {
         uint64_t of_front = 0;
         for (unsigned i = 0; i < use->daemon->worker_count; i++)
@@ -292,6 +294,11 @@ static void tick_fronts(struct weir_use_service *use, float *whole)
         whole[WEIR_USE_HTTP + f] = growth(&use->whole_counts[WEIR_USE_HTTP + f], of_front);
     }
     whole[WEIR_USE_REQUESTS] = growth(&use->whole_counts[WEIR_USE_REQUESTS], requests);
+    /* Of requests, not of limits. */
+    whole[WEIR_USE_DENIED] = growth(&use->whole_counts[WEIR_USE_DENIED], denied);
+    whole[WEIR_USE_ALLOWED] = whole[WEIR_USE_REQUESTS] > whole[WEIR_USE_DENIED]
+                                  ? whole[WEIR_USE_REQUESTS] - whole[WEIR_USE_DENIED]
+                                  : 0;
 }
 
 /* The set that the workers have left a second ago: each has had a turn since, or writes a byte into

@@ -26,9 +26,8 @@ struct weir_observer {
     unsigned active;
     struct weir_heavy *keys[2], *places[2];
     uint64_t random;
-    uint64_t second; /* of the last sample, and how many requests of it are still counted all */
-    uint32_t exact_left;
-    uint32_t weight; /* of the next sample */
+    uint64_t second, passed; /* of the last sample; requests of it */
+    uint32_t weight;         /* requests that the next sample stands for */
 
     struct pace paces[PACES];
     struct weir_denial *denials;
@@ -86,25 +85,35 @@ static void unlock(struct weir_observer *o)
 
 /* --- Samples ---------------------------------------------------------------------------------- */
 
-/* How many requests pass until the next sample. Gaps of 1 to 31 requests, 16 on average: a gap that
- * is always the same would see one part only of requests that come in turns. */
-static uint32_t next_gap(struct weir_observer *o, uint64_t now_ns)
+static uint32_t draw(struct weir_observer *o, uint32_t below)
 {
-    uint64_t second = now_ns / S;
-    if (second != o->second) {
-        o->second = second;
-        o->exact_left = WEIR_USE_EXACT;
-    }
-    if (o->exact_left > 0) {
-        o->exact_left--;
-        o->weight = 1;
-        return 1;
-    }
-    o->weight = WEIR_USE_SAMPLE;
     o->random ^= o->random << 13; /* Marsaglia's xorshift */
     o->random ^= o->random >> 7;
     o->random ^= o->random << 17;
-    return 1 + (uint32_t)(((o->random >> 32) * (2 * WEIR_USE_SAMPLE - 1)) >> 32);
+    return (uint32_t)(((o->random >> 32) * below) >> 32);
+}
+
+/* From which request of a second on 1 in how many is a sample. */
+static const struct {
+    uint32_t from, gap;
+} gaps[] = {{0, 1}, {WEIR_USE_EXACT, 16}, {1 << 15, 64}, {1 << 18, 256}};
+
+/* How many requests pass until the next sample: at random, on average the gap. A gap that is always
+ * the same would see one part only of requests that come in turns. */
+static uint32_t next_gap(struct weir_observer *o, uint64_t now_ns)
+{
+    uint64_t second = now_ns / S;
+    unsigned i = sizeof gaps / sizeof *gaps - 1;
+    if (second != o->second) {
+        o->second = second;
+        o->passed = 0;
+    }
+    while (o->passed < gaps[i].from)
+        i--;
+    o->weight = gaps[i].gap;
+    uint32_t gap = o->weight > 1 ? 1 + draw(o, 2 * o->weight - 1) : 1;
+    o->passed += gap;
+    return gap;
 }
 
 static void see_key(struct weir_observer *o, const struct weir_observed *observed, uint16_t first,
@@ -157,21 +166,51 @@ static void see_place(struct weir_observer *o, const struct weir_observed *obser
     use->seen_ns = d->now_ns;
 }
 
-static void see_sample(struct weir_observer *o, const struct weir_observed *observed)
+/* Whether a check is of a limit that the rules show. */
+static bool is_shown(const struct weir_observed *observed, const struct weir_check *check)
+{
+    return (check->flags & WEIR_CHECK_IDEMPOTENCY) == 0 &&
+           check->rule < weir_rules_count(observed->rules);
+}
+
+static void see_keys(struct weir_observer *o, const struct weir_observed *observed)
 {
     const struct weir_decision *d = observed->decision;
+    for (uint16_t i = 0, end; i < d->count; i = end) {
+        end = weir_decision_limit_end(d, i);
+        if (is_shown(observed, &d->checks[i]))
+            see_key(o, observed, i, end, 1);
+    }
+}
+
+/* One of the limits, which stands for all. */
+static void see_one_key(struct weir_observer *o, const struct weir_observed *observed,
+                        uint64_t weight)
+{
+    const struct weir_decision *d = observed->decision;
+    uint16_t first[WEIR_CHECKS_MAX];
+    uint32_t count = 0;
+    for (uint16_t i = 0; i < d->count; i = weir_decision_limit_end(d, i))
+        if (is_shown(observed, &d->checks[i]))
+            first[count++] = i;
+    if (count == 0)
+        return;
+    uint16_t drawn = first[count > 1 ? draw(o, count) : 0];
+    see_key(o, observed, drawn, weir_decision_limit_end(d, drawn), weight * count);
+}
+
+static void see_sample(struct weir_observer *o, const struct weir_observed *observed)
+{
     uint64_t weight = o->weight;
     weir_count(&o->stats.sampled, 1);
     if (!try_lock(o)) {
         weir_count(&o->stats.lost, 1);
         return;
     }
-    for (uint16_t i = 0, end; i < d->count; i = end) {
-        end = weir_decision_limit_end(d, i);
-        if ((d->checks[i].flags & WEIR_CHECK_IDEMPOTENCY) == 0 &&
-            d->checks[i].rule < weir_rules_count(observed->rules))
-            see_key(o, observed, i, end, weight);
-    }
+    if (weight == 1)
+        see_keys(o, observed);
+    else
+        see_one_key(o, observed, weight);
     struct weir_bytes route = weir_rules_route_text(observed->rules, observed->place.route);
     struct weir_bytes plan = weir_rules_plan_name(observed->rules, observed->place.plan);
     if (route.data)

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see denials.h */
+#include "cli/denials.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/admin_access.h"
+#include "cli/durations.h"
+#include "rules/load/numbers.h"
+#include "server/daemon/clock.h"
+#include "server/use/denial_file.h"
+
+#define S UINT64_C(1000000000)
+#define COUNT_DEFAULT 20
+#define COUNT_MAX 10000
+#define TEXT_LIMIT 100
+#define WAIT_S "5" /* of one question for new ones: below the patience of the client */
+#define RETRY_S 1  /* before the next question, where the server cannot make us wait */
+
+struct denials_options {
+    struct admin_access access;
+    const char *key, *limit, *since, *file;
+    uint64_t count;
+    bool follow, json;
+};
+
+#define AT(field) .at = offsetof(struct denials_options, field)
+
+static const struct cli_option options_table[] = {
+    CLI_OPTION('k', "key", "KEY", "only of this key, or with this value in it: user=ann, or ann",
+               .kind = CLI_TEXT, AT(key)),
+    CLI_OPTION('l', "limit", "NAME", "only of this limit", .kind = CLI_TEXT, AT(limit)),
+    CLI_OPTION('s', "since", "DURATION", "only of so long: 10min, 2h, 1d", .kind = CLI_TEXT,
+               AT(since)),
+    CLI_OPTION('n', "count", "N", "the newest N at most (20)", .kind = CLI_U64, .min = 1,
+               .max = COUNT_MAX, AT(count)),
+    CLI_OPTION('f', "follow", NULL, "go on, and print denials as they come", .kind = CLI_FLAG,
+               AT(follow)),
+    CLI_OPTION(0, "json", NULL, "one JSON object a line", .kind = CLI_FLAG, AT(json)),
+    CLI_OPTION(0, "file", "PATH", "read the file of `denials.file` instead of asking a server",
+               .kind = CLI_TEXT, AT(file)),
+    ADMIN_ACCESS_OPTIONS(offsetof(struct denials_options, access)),
+};
+
+static const struct cli_syntax syntax = {
+    .command = "denials",
+    .usage = "Usage: weir denials [OPTION]...\n"
+             "Show which requests a running server has denied, by which limit, with its numbers, "
+             "and\n"
+             "with --key what has used it up.\n",
+    .options = options_table,
+    .count = sizeof options_table / sizeof *options_table,
+};
+
+/* --- Printing --------------------------------------------------------------------------------- */
+
+static const char *text_of(const json_t *json, const char *name, const char *otherwise)
+{
+    const char *text = json_string_value(json_object_get(json, name));
+    return text ? text : otherwise;
+}
+
+static json_int_t number_of(const json_t *json, const char *name)
+{
+    return json_integer_value(json_object_get(json, name));
+}
+
+static void print_time(const json_t *denial)
+{
+    char text[40];
+    time_t seconds = (time_t)(number_of(denial, "time_ns") / (json_int_t)S);
+    struct tm parts;
+    if (localtime_r(&seconds, &parts) && strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts))
+        fputs(text, stdout);
+}
+
+static void print_wait(const json_t *denial, const char *name, const char *never)
+{
+    char text[CLI_DURATION_MAX];
+    const json_t *ms = json_object_get(denial, name);
+    if (json_is_integer(ms))
+        printf("in %s", cli_duration(text, (uint64_t)json_integer_value(ms)));
+    else
+        fputs(never, stdout);
+}
+
+/* "5;w=60" as "5 in 1min". */
+static void print_policy(const json_t *denial)
+{
+    char text[CLI_DURATION_MAX];
+    uint64_t rate, window_s;
+    if (sscanf(text_of(denial, "policy", ""), "%" SCNu64 ";w=%" SCNu64, &rate, &window_s) == 2 &&
+        window_s < UINT64_MAX / 1000)
+        printf("%s, %" PRIu64 " in %s", text_of(denial, "algorithm", "?"), rate,
+               cli_duration(text, window_s * 1000));
+    else
+        fputs("standing", stdout);
+}
+
+static void print_outside(const char *text)
+{
+    cli_print_text(stdout, text, strlen(text), TEXT_LIMIT);
+}
+
+static void print_denial(const json_t *denial)
+{
+    const char *key = text_of(denial, "key", ""), *plan = text_of(denial, "plan", NULL);
+    print_time(denial);
+    printf("  %s  ", text_of(denial, "limit", "?"));
+    cli_print_key(stdout, key, strlen(key), TEXT_LIMIT);
+    fputs("  ", stdout);
+    print_outside(text_of(denial, "route", "-"));
+    fputs("\n    asked for ", stdout);
+    printf("%" JSON_INTEGER_FORMAT " with %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
+           " left; admitted ",
+           number_of(denial, "cost"), number_of(denial, "remaining"),
+           number_of(denial, "capacity"));
+    print_wait(denial, "retry_after_ms", "never");
+    fputs(", all free ", stdout);
+    print_wait(denial, "reset_after_ms", "never");
+    fputs("\n    ", stdout);
+    print_policy(denial);
+    if (plan) {
+        fputs("; plan ", stdout);
+        print_outside(plan);
+    }
+    printf("; %s", text_of(denial, "action", "reject"));
+    if (strcmp(text_of(denial, "standing", "good"), "good") != 0)
+        printf("; standing %s", text_of(denial, "standing", ""));
+    if (strcmp(text_of(denial, "source", "store"), "store") != 0)
+        printf("; by on_store_error: %s", text_of(denial, "source", ""));
+    if (number_of(denial, "more") > 0)
+        printf("; and %" JSON_INTEGER_FORMAT " before it", number_of(denial, "more"));
+    fputs("; node ", stdout);
+    print_outside(text_of(denial, "node", "?"));
+    putchar('\n');
+}
+
+static void print_one(const struct denials_options *options, const json_t *denial)
+{
+    if (!options->json) {
+        print_denial(denial);
+        return;
+    }
+    json_dumpf(denial, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+    putchar('\n');
+}
+
+/* --- From a server ---------------------------------------------------------------------------- */
+
+static int ask(struct admin_client *client, const struct denials_options *options, bool waits,
+               json_int_t after, json_t **answer, struct weir_reason *reason)
+{
+    char count[24], id[24];
+    snprintf(count, sizeof count, "%" PRIu64, waits ? COUNT_MAX : options->count);
+    snprintf(id, sizeof id, "%" JSON_INTEGER_FORMAT, after);
+    const struct admin_parameter parameters[] = {
+        {"key", options->key}, {"limit", options->limit},    {"since", options->since},
+        {"count", count},      {"after", waits ? id : NULL}, {"wait", waits ? WAIT_S : NULL},
+    };
+    return admin_client_call(client, "GET", "/v1/denials", parameters,
+                             sizeof parameters / sizeof *parameters, NULL, answer, reason);
+}
+
+/* What the key has used, and where: from what the server counts of it. */
+static void print_use(const json_t *key)
+{
+    size_t i;
+    json_t *limit;
+    static const char *const windows[] = {"minute", "hour", "day"};
+    json_array_foreach(json_object_get(key, "limits"), i, limit)
+    {
+        const char *text = text_of(limit, "key", ""), *route = text_of(limit, "route", NULL);
+        printf("%s%s  ", i == 0 ? "\nWhat uses it up:\n" : "", text_of(limit, "limit", "?"));
+        cli_print_key(stdout, text, strlen(text), TEXT_LIMIT);
+        printf("  %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " used, all free ",
+               number_of(limit, "used"), number_of(limit, "capacity"));
+        print_wait(limit, "reset_after_ms", "never");
+        fputs("\n    requests (denied): ", stdout);
+        for (int w = 0; w < 3; w++) {
+            const json_t *counts = json_object_get(limit, windows[w]);
+            printf("%s%" JSON_INTEGER_FORMAT " (%" JSON_INTEGER_FORMAT ") in the last %s",
+                   w > 0 ? ", " : "", number_of(counts, "requests"), number_of(counts, "denied"),
+                   windows[w]);
+        }
+        if (route) {
+            fputs("; most on ", stdout);
+            print_outside(route);
+        }
+        putchar('\n');
+    }
+}
+
+static int explain_use(struct admin_client *client, const struct denials_options *options,
+                       struct weir_reason *reason)
+{
+    json_t *key;
+    const struct admin_parameter parameters[] = {{"key", options->key}, {"count", "0"}};
+    int err = admin_client_call(client, "GET", "/v1/use/key", parameters, 2, NULL, &key, reason);
+    if (err == 0)
+        print_use(key);
+    json_decref(key);
+    return err;
+}
+
+/* Prints what comes until the output or the server ends. */
+static int follow(struct admin_client *client, const struct denials_options *options,
+                  json_int_t last, struct weir_reason *reason)
+{
+    for (;;) {
+        json_t *answer, *denial;
+        size_t i;
+        if (fflush(stdout) != 0)
+            return 0;
+        uint64_t asked_ns = weir_clock_boot_ns();
+        int err = ask(client, options, true, last, &answer, reason);
+        if (err < 0) {
+            json_decref(answer);
+            return err;
+        }
+        json_array_foreach(json_object_get(answer, "denials"), i, denial)
+            print_one(options, denial);
+        json_int_t now = number_of(answer, "last");
+        bool idle = now == last && weir_clock_boot_ns() - asked_ns < S;
+        last = now;
+        json_decref(answer);
+        if (idle)
+            sleep(RETRY_S);
+    }
+}
+
+static int show(struct admin_client *client, void *context, struct weir_reason *reason)
+{
+    const struct denials_options *options = context;
+    json_t *answer;
+    int err = ask(client, options, false, 0, &answer, reason);
+    const json_t *list = json_object_get(answer, "denials");
+    json_int_t last = number_of(answer, "last");
+    for (size_t i = json_array_size(list); i-- > 0;) /* oldest first */
+        print_one(options, json_array_get(list, i));
+    if (err == 0 && json_array_size(list) == 0 && !options->json && !options->follow)
+        puts("no denials");
+    json_decref(answer);
+    if (err == 0 && options->follow)
+        return follow(client, options, last, reason);
+    if (err == 0 && options->key && !options->json)
+        return explain_use(client, options, reason);
+    return err;
+}
+
+/* --- From a file ------------------------------------------------------------------------------ */
+
+/* The newest denials so far, in a ring. */
+struct newest {
+    struct weir_denial *list;
+    uint64_t room, count;
+};
+
+static void take(void *context, const struct weir_denial *denial)
+{
+    struct newest *newest = context;
+    newest->list[newest->count++ % newest->room] = *denial;
+}
+
+static int show_file(const struct denials_options *options)
+{
+    struct weir_reason reason = {{0}};
+    struct newest newest = {calloc(options->count, sizeof *newest.list), options->count, 0};
+    struct weir_denial_reading reading = {.found = take, .context = &newest};
+    if (options->key)
+        reading.filter.key = (struct weir_bytes){options->key, strlen(options->key)};
+    if (options->limit)
+        reading.filter.limit = (struct weir_bytes){options->limit, strlen(options->limit)};
+    uint64_t ago_ns = 0, now_ns = weir_clock_wall_ns();
+    if (options->since)
+        (void)!weir_duration_parse(&ago_ns, options->since, strlen(options->since), &reason);
+    reading.filter.since_ns = options->since && now_ns > ago_ns ? now_ns - ago_ns : 0;
+    int err =
+        newest.list ? weir_denial_file_read(options->file, &reading, &reason) : WEIR_ERR_MEMORY;
+    if (err < 0) {
+        cli_error("%s", reason.text[0] ? reason.text : weir_error_text(err));
+        free(newest.list);
+        return EXIT_FAILURE;
+    }
+    uint64_t first = newest.count > newest.room ? newest.count - newest.room : 0;
+    for (uint64_t i = first; i < newest.count; i++) {
+        json_t *json = weir_denial_json(&newest.list[i % newest.room]);
+        print_one(options, json);
+        json_decref(json);
+    }
+    if (newest.count == 0 && !options->json)
+        puts("no denials");
+    if (reading.skipped > 0)
+        cli_error("%s: %" PRIu64 " lines are no denials", options->file, reading.skipped);
+    free(newest.list);
+    return cli_finish(EXIT_SUCCESS);
+}
+
+int weir_command_denials(int argc, char **argv)
+{
+    struct denials_options options = {.access = admin_access_default(), .count = COUNT_DEFAULT};
+    struct weir_reason reason;
+    uint64_t ago_ns;
+    int status;
+    if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
+        return status;
+    if (options.since &&
+        weir_duration_parse(&ago_ns, options.since, strlen(options.since), &reason) < 0)
+        return cli_usage_error("denials", "--since: %s", reason.text);
+    if (options.file && options.follow)
+        return cli_usage_error("denials", "--follow needs a server; a file does not go on");
+    if (options.file)
+        return show_file(&options);
+    return cli_finish(admin_access_call(&options.access, show, &options));
+}

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who uses what, and why somebody was denied: /v1/use, /v1/denials, /v1/series, `weir denials`."""
+
+import hashlib
+import json
+import os
+import re
+import stat
+import subprocess
+from urllib.parse import urlencode
+
+import pytest
+
+from daemon.waiting import SECONDS_MAX, wait_until
+from daemon.weir import Weir, rules_of
+from model.program import run_weir, weir_path
+
+YEAR = "366d"
+PLANS = {"free": {"search": f"3/{YEAR}"}, "pro": {"search": f"100/{YEAR}"}}
+LIMITS = [
+    {"name": "search", "match": {"path": "/search/:what"}, "key": ["user"], "rate": "plan",
+     "algorithm": "token_bucket"},
+    {"name": "all", "key": ["user"], "rate": f"1000/{YEAR}", "algorithm": "gcra", "burst": 1000},
+    {"name": "secret", "match": {"path": "/secret"}, "key": ["header.x-api-key"],
+     "rate": f"1/{YEAR}", "algorithm": "gcra"},
+]
+
+
+def use_rules(*limits, **denials):
+    return rules_of(*(limits or LIMITS), plans=PLANS, default_plan="free",
+                    denials={"sample": 1000, **denials},
+                    server={"admin": {"address": "127.0.0.1:0", "token": "s3cret"}})
+
+
+def serve(folder, rules, *options):
+    return Weir(folder, rules, *(options or ("--workers", "2")), admin=None)
+
+
+def ask(weir, path, status=200, **query):
+    with weir.admin() as admin:
+        reply = admin.request("GET", path + ("?" + urlencode(query) if query else ""))
+    assert reply.status == status, reply.body
+    return reply.json
+
+
+def denials(weir, *options):
+    done = run_weir("denials", "--admin", weir.admin_address, "--token", "s3cret", *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def search(weir, user, times=1, **fields):
+    for _ in range(times):
+        weir.check(method="GET", path="/search/shoes", attributes={"user": user}, **fields)
+
+
+@pytest.fixture(scope="module", name="weir")
+def fixture_weir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("use")
+    with serve(folder, use_rules(file="denials.log")) as weir:
+        search(weir, "ann", 10)
+        search(weir, "bob", 2)
+        weir.check(method="GET", path="/other", attributes={"user": "bob"}, cost=500)
+        for _ in range(2):
+            weir.check(method="GET", path="/secret", attributes={"user": "cid"},
+                       headers={"x-api-key": "very-secret-key"})
+        yield weir
+
+
+@pytest.fixture(scope="module", name="quiet")
+def fixture_quiet(tmp_path_factory):
+    """One that tests send to."""
+    with serve(tmp_path_factory.mktemp("quiet"), use_rules()) as weir:
+        yield weir
+
+
+# --- Who uses what ---------------------------------------------------------------------------------
+
+def test_top_lists_the_keys_routes_and_plans_that_use_most(weir):
+    for window in ("hour", "day"):
+        top = ask(weir, "/v1/use/top", window=window)
+        keys = {(key["limit"], key["key"]): key for key in top["keys"]}
+        ann = keys["search", "user=ann"]
+        assert (ann["requests"], ann["error"], ann["denied"], ann["cost"]) == (10, 0, 7, 3)
+        assert (ann["capacity"], ann["used"], ann["used_percent"]) == (3, 3, 100)
+        assert ann["route"] == "/search/:what"
+        assert keys["all", "user=bob"]["cost"] == 502
+        assert top["keys"][0]["requests"] == 10
+        assert [(route["route"], route["requests"], route["denied"])
+                for route in top["routes"]] == [("/search/:what", 12, 7), ("/secret", 2, 1)]
+        assert top["plans"][0]["plan"] == "free"
+        assert top["sketch"] == {"weight": 29, "unlisted_most": 0}
+
+
+@pytest.mark.parametrize("by, limit, first", [
+    ("requests", "all", "user=ann"), ("cost", "all", "user=bob"), ("share", "all", "user=bob"),
+    ("denied", "search", "user=ann")])
+def test_top_sorts_by_requests_cost_share_and_denials(weir, by, limit, first):
+    keys = ask(weir, "/v1/use/top", window="day", by=by, limit=limit)["keys"]
+    assert keys[0]["key"] == first
+    assert {key["limit"] for key in keys} == {limit}
+    assert len(ask(weir, "/v1/use/top", window="day", count=1)["keys"]) == 1
+
+
+def test_near_lists_who_is_above_a_share_of_a_limit(weir):
+    def near(**query):
+        return [key["key"] for key in ask(weir, "/v1/use/near", **query)["keys"]]
+
+    assert near(limit="search") == ["user=ann"]
+    assert near(limit="search", above=60) == ["user=ann", "user=bob"]
+    assert near(limit="all", above=50) == ["user=bob"]
+
+
+def test_near_looks_at_the_state_of_this_moment(tmp_path):
+    with serve(tmp_path, use_rules()) as weir:
+        search(weir, "ann", 3)
+        assert len(ask(weir, "/v1/use/near", limit="search")["keys"]) == 1
+        with weir.admin() as admin:
+            removed = admin.request("DELETE", "/v1/limits/search/state?key=ann&plan=free")
+        assert removed.status == 200
+        assert ask(weir, "/v1/use/near", limit="search")["keys"] == []
+
+
+def test_a_key_shows_every_limit_that_it_meets_and_its_denials(weir):
+    page = ask(weir, "/v1/use/key", key="ann")
+    limits = {limit["limit"]: limit for limit in page["limits"]}
+    assert set(limits) == {"search", "all"}
+    assert limits["search"]["day"] == {"requests": 10, "error": 0, "cost": 3, "denied": 7}
+    assert limits["search"]["reset_after_ms"] > 0
+    assert len(page["denials"]) == 7
+    assert {denial["limit"] for denial in page["denials"]} == {"search"}
+    whole = ask(weir, "/v1/use/key", key="user=ann")
+    assert whole["denials"] == page["denials"]
+    assert {limit["limit"]: limit["day"] for limit in whole["limits"]} == \
+        {limit["limit"]: limit["day"] for limit in page["limits"]}
+    assert ask(weir, "/v1/use/key", key="nobody")["limits"] == []
+
+
+@pytest.mark.parametrize("path", [
+    "/v1/use/top?window=week", "/v1/use/top?by=name", "/v1/use/top?count=-1", "/v1/use/key",
+    "/v1/use/near?above=101", "/v1/denials?since=yesterday", "/v1/denials?wait=100",
+    "/v1/series?resolution=1h", "/v1/series?nonsense=1", "/v1/use/top?limit=%ZZ"])
+def test_what_a_call_does_not_take_is_refused_with_a_reason(weir, path):
+    with weir.admin() as admin:
+        reply = admin.request("GET", path)
+    assert reply.status == 400 and reply.json["detail"]
+
+
+def test_the_calls_need_the_token_and_known_names(weir):
+    for path in ("/v1/use/top", "/v1/denials", "/v1/series"):
+        with weir.admin() as admin:
+            assert admin.request("GET", path, {"Authorization": "Bearer wrong"}).status == 401
+    ask(weir, "/v1/use/nonsense", status=404)
+    ask(weir, "/v1/series", status=404, limit="nonsense")
+
+
+# --- Why somebody was denied -----------------------------------------------------------------------
+
+def test_a_denial_has_its_rule_its_numbers_and_no_secret(weir):
+    found = ask(weir, "/v1/denials", key="ann", count=1)["denials"]
+    assert len(found) == 1
+    denial = found[0]
+    assert abs(denial["retry_after_ms"] - 366 * 86400_000 / 3) < 600_000
+    expected = {"key": "user=ann", "limit": "search", "route": "/search/:what", "plan": "free",
+                "cost": 1, "capacity": 3, "remaining": 0, "algorithm": "token_bucket",
+                "policy": f"3;w={366 * 86400}", "action": "reject", "standing": "good",
+                "source": "store", "more": 0}
+    assert {name: denial[name] for name in expected} == expected
+    assert denial["node"] and re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z", denial["time"])
+    everything = json.dumps([ask(weir, path) for path in ("/v1/denials", "/v1/use/top")])
+    assert "shoes" not in everything
+
+
+def test_secrets_are_shown_by_their_sha256(tmp_path):
+    digest = hashlib.sha256(b"another").hexdigest()
+    (tmp_path / "keys.yaml").write_text(f"{digest}: {{ user: other }}\n")
+    rules = rules_of(LIMITS[2], identify=["header.x-api-key"], keys="keys.yaml", denials={"file": "denials.log"},
+                     server={"admin": {"address": "127.0.0.1:0", "token": "s3cret"}})
+    with serve(tmp_path, rules) as weir:
+        for _ in range(2):
+            weir.check(method="GET", path="/secret", headers={"x-api-key": "very-secret-key"})
+        shown = [json.dumps(ask(weir, path)) for path in (
+            "/v1/denials", "/v1/use/top", "/v1/use/near")]
+        shown.append(denials(weir))
+        assert weir.stop() == 0
+    shown.append((tmp_path / "denials.log").read_text())
+    for text in shown:
+        assert "very-secret-key" not in text and "header.x-api-key=sha256:" in text
+
+
+def test_denials_are_filtered_and_newest_first(weir):
+    def found(**query):
+        return ask(weir, "/v1/denials", **query)["denials"]
+
+    assert [denial["id"] for denial in found()] == list(range(8, 0, -1))
+    assert {denial["limit"] for denial in found(limit="secret")} == {"secret"}
+    assert found(key="bob") == found(limit="nonsense") == found(until=1) == []
+    assert len(found(since="366d")) == len(found(since=1)) == 8
+
+
+def test_more_denials_than_the_sample_are_counted_with_the_next_one(tmp_path):
+    with serve(tmp_path, use_rules(sample=1), "--workers", "1") as weir:
+        def seen():
+            search(weir, "ann", 10)
+            found = ask(weir, "/v1/denials")
+            assert len(found["denials"]) + found["left_out"] == weir.sent - 3
+            return any(denial["more"] > 0 for denial in found["denials"])
+
+        def again():
+            weir.sent += 10
+            return seen()
+
+        weir.sent = 0
+        wait_until(again)
+        weir.write_rules(use_rules(sample=0))
+        weir.reload()
+        before = ask(weir, "/v1/denials")["last"]
+        search(weir, "ann", 3)
+        assert ask(weir, "/v1/denials")["last"] == before
+
+
+def test_a_call_waits_for_the_next_denial(quiet):
+    weir = quiet
+    last = ask(weir, "/v1/denials")["last"]
+    with weir.admin() as admin:
+        admin.send(("GET /v1/denials?" + urlencode({"after": last, "wait": 20}) +
+                    " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s3cret\r\n\r\n").encode())
+        search(weir, "dora", 4)
+        found = admin.reply().json["denials"]
+    assert [denial["key"] for denial in found] == ["user=dora"]
+    assert ask(weir, "/v1/denials", after=last, wait=1)["denials"] == found
+    # an id of a run before this one is not waited for
+    assert ask(weir, "/v1/denials", after=10**6, wait=20)["last"] == last + 1
+
+
+def test_few_calls_wait_and_those_that_end_make_room(quiet):
+    weir = quiet
+    last = ask(weir, "/v1/denials")["last"]
+    line = (f"GET /v1/denials?after={last}&wait=20 HTTP/1.1\r\nHost: localhost\r\n"
+            "Authorization: Bearer s3cret\r\n\r\n").encode()
+    clients = [weir.admin() for _ in range(65)]
+    for client in clients:
+        client.send(line)
+    refused = None
+    while refused is None:  # one of them is; which one, the kernel says
+        refused = next((client for client in clients if readable(client)), None)
+    assert refused.reply().status == 503
+    for client in clients:
+        client.close()
+    wait_until(lambda: waits(weir, line))
+
+
+def readable(client):
+    client.socket.settimeout(0.01)
+    try:
+        data = client.socket.recv(65536)
+    except TimeoutError:
+        return False
+    finally:
+        client.socket.settimeout(SECONDS_MAX)
+    client.buffer += data
+    return bool(data)
+
+
+def waits(weir, line):
+    with weir.admin() as client:
+        client.send(line)
+        return not readable(client) or b" 200 " in client.buffer
+
+
+def test_the_command_answers_why_a_key_was_denied(weir):
+    text = denials(weir, "--key", "ann", "--since", "1d")
+    assert text.count("search  user=ann  /search/:what") == 7
+    assert "asked for 1 with 0 of 3 left; admitted in 122d" in text
+    assert "token_bucket, 3 in 366d; plan free; reject; node " in text
+    assert "What uses it up:\n" in text
+    assert "10 (7) in the last day; most on /search/:what" in text
+    lines = denials(weir, "--json", "--limit", "secret").splitlines()
+    assert [json.loads(line)["limit"] for line in lines] == ["secret"]
+    assert denials(weir, "--key", "nobody").startswith("no denials\n")
+    assert len(denials(weir, "--json", "--count", "2").splitlines()) == 2
+
+
+def test_the_command_follows(quiet):
+    weir = quiet
+    command = [weir_path(), "denials", "--admin", weir.admin_address, "--token", "s3cret",
+               "--follow", "--json", "--count", "1", "--key", "eve"]
+    search(weir, "eve", 4)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as follows:
+        try:
+            first = json.loads(follows.stdout.readline())
+            search(weir, "eve", 1)
+            second = json.loads(follows.stdout.readline())
+        finally:
+            follows.kill()
+    assert (first["key"], second["key"]) == ("user=eve", "user=eve")
+    assert second["id"] > first["id"]
+
+
+# --- The file --------------------------------------------------------------------------------------
+
+def test_the_file_has_them_for_its_owner_alone_and_a_restart_shows_them(tmp_path):
+    path = tmp_path / "denials.log"
+    path.write_text('{"time_ns": 5, "limit": "cut by a cra')
+    path.chmod(0o644)
+    with serve(tmp_path, use_rules(file="denials.log")) as weir:
+        search(weir, "ann", 5)
+        assert weir.stop() == 0
+    lines = path.read_text().splitlines()
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert [json.loads(line)["key"] for line in lines[1:]] == ["user=ann"] * 2
+    with serve(tmp_path, use_rules(file="denials.log")) as weir:
+        assert len(ask(weir, "/v1/denials", key="ann")["denials"]) == 2
+        assert weir.stop() == 0
+    done = run_weir("denials", "--file", path, "--key", "ann", "--json")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 2
+    assert "1 lines are no denials" in done.stderr
+
+
+def test_the_file_stays_within_its_size(tmp_path):
+    path = tmp_path / "denials.log"
+    with serve(tmp_path, use_rules(file="denials.log", size="64KiB"), "--workers", "1") as weir:
+        with weir.client() as client:
+            for i in range(400):
+                client.check(method="GET", path="/search/x", attributes={"user": "u" * 60},
+                             cost=1000)
+                if i % 50 == 0:
+                    ask(weir, "/v1/denials")
+        assert weir.stop() == 0
+    sizes = [os.stat(name).st_size for name in (path, f"{path}.1")]
+    assert all(0 < size <= 40 * 1024 for size in sizes)
+    assert stat.S_IMODE(os.stat(f"{path}.1").st_mode) == 0o600
+
+
+@pytest.mark.parametrize("denials_part, message", [
+    ({"keep": "1h"}, "`keep` of `denials` needs `file`"),
+    ({"file": "x", "size": "1KiB"}, "`size` of `denials` must be 64KiB to 16GiB"),
+    ({"file": "x", "keep": "1s"}, "keep"),
+    ({"sample": 1001}, "sample"),
+    ({"nonsense": 1}, "nonsense"),
+])
+def test_wrong_settings_are_refused(tmp_path, denials_part, message):
+    path = tmp_path / "weir.yaml"
+    path.write_text(use_rules(**denials_part))
+    done = run_weir("validate", path)
+    assert done.returncode == 1 and message in done.stdout + done.stderr
+
+
+def test_a_path_that_is_a_link_is_refused(tmp_path):
+    (tmp_path / "target").write_text("")
+    (tmp_path / "denials.log").symlink_to("target")
+    (tmp_path / "weir.yaml").write_text(use_rules(file="denials.log"))
+    done = run_weir("serve", "--config", tmp_path / "weir.yaml", "--http", "127.0.0.1:0")
+    assert done.returncode == 1 and "denials.file" in done.stderr
+
+
+# --- Series ----------------------------------------------------------------------------------------
+
+def test_series_have_what_limits_and_fronts_did(tmp_path):
+    with serve(tmp_path, use_rules()) as weir:
+        search(weir, "ann", 5)
+        search(weir, "bob", 1)
+
+        def sums(**query):
+            answer = ask(weir, "/v1/series", count=600, **query)
+            assert answer["count"] == 600 and answer["resolution_s"] in (1, 60)
+            return {name: sum(values) for name, values in answer["values"].items()}
+
+        wait_until(lambda: sums()["requests"] == 6)
+        whole = sums()
+        assert (whole["allowed"], whole["denied"]) == (4, 2)
+        assert (whole["http"], whole["grpc"], whole["redis"]) == (6, 0, 0)
+        assert whole["latency_p99_us"] > 0
+        of_search = sums(limit="search")
+        assert (of_search["allowed"], of_search["denied"], of_search["cost"]) == (4, 2, 4)
+        every = ask(weir, "/v1/series", limit="*", count=600)["limits"]
+        assert sum(every["all"]["allowed"]) == 6
+        assert "secret" not in every  # never used
+        minutes = ask(weir, "/v1/series", resolution="1min", limit="search")
+        assert sum(minutes["values"]["allowed"]) == 4
+        # a limit keeps its series over a reload, and its keys are counted in each second
+        weir.write_rules(use_rules(*LIMITS[1:], LIMITS[0]))
+        weir.reload()
+        assert sums(limit="search")["allowed"] == 4
+
+        def keys_of_a_second():
+            for user in ("u1", "u2", "u3"):
+                search(weir, user)
+            series = ask(weir, "/v1/series", limit="search", count=60)["values"]
+            return max(series["distinct_keys"]) == 3
+
+        wait_until(keys_of_a_second)
