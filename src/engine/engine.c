@@ -493,6 +493,11 @@ void weir_engine_count_keys(struct weir_engine *engine, const char *name, size_t
     pthread_mutex_unlock(&engine->readers);
 }
 
+const struct weir_engine_retries *weir_engine_retries(const struct weir_engine *engine)
+{
+    return &engine->retries;
+}
+
 const struct weir_engine_failures *weir_engine_failures(const struct weir_engine *engine)
 {
     return &engine->failures;

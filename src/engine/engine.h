@@ -265,11 +265,23 @@ const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine 
 void weir_engine_count_keys(struct weir_engine *engine, const char *name, size_t size,
                             uint8_t number);
 
+/* How long denied requests were asked to wait, this worker's: by bounds in seconds; the last bucket
+ * is of those that no wait admits. */
+#define WEIR_RETRY_BOUNDS 8
+extern const uint32_t weir_retry_bounds_s[WEIR_RETRY_BOUNDS];
+struct weir_engine_retries {
+    _Atomic uint64_t buckets[WEIR_RETRY_BOUNDS + 2]; /* the last but one: above all bounds */
+    _Atomic uint64_t sum_ms;                         /* of all but the last */
+};
+const struct weir_engine_retries *weir_engine_retries(const struct weir_engine *engine);
+
 /* Why decisions were not the store's, since the engine was opened. */
 struct weir_engine_failures {
     _Atomic uint64_t late, failed;        /* the deadline passed; the store said no */
     _Atomic uint64_t open, closed, local; /* decisions by their source */
     _Atomic uint64_t exhausted;           /* takes from an empty pool */
+    _Atomic uint64_t by_policy[2][4];     /* decisions without the store: 0: it was late, 1: it
+                                             failed; by enum weir_source */
 };
 const struct weir_engine_failures *weir_engine_failures(const struct weir_engine *engine);
 

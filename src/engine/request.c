@@ -90,6 +90,22 @@ static void conclude_standing(struct weir_engine *engine, struct weir_entry *ent
         weir_top_denied_record(engine->top_denied, standing->hash, name, standing->by);
 }
 
+const uint32_t weir_retry_bounds_s[WEIR_RETRY_BOUNDS] = {1, 5, 15, 60, 300, 900, 3600, 86400};
+
+static void count_retry(struct weir_engine *engine, uint64_t retry_after_ns)
+{
+    struct weir_engine_retries *retries = &engine->retries;
+    unsigned i = 0;
+    if (retry_after_ns == WEIR_NEVER) {
+        weir_count(&retries->buckets[WEIR_RETRY_BOUNDS + 1], 1);
+        return;
+    }
+    while (i < WEIR_RETRY_BOUNDS && retry_after_ns > weir_retry_bounds_s[i] * UINT64_C(1000000000))
+        i++;
+    weir_count(&retries->buckets[i], 1);
+    weir_count(&retries->sum_ms, retry_after_ns / 1000000);
+}
+
 /* What the store leaves to the engine: whom to blame, and the books. */
 static void conclude(struct weir_engine *engine, struct weir_entry *entry)
 {
@@ -110,6 +126,8 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
     if (d->verdict == WEIR_DENIED) {
         uint64_t retry_after_ns;
         d->denied_by = weir_decision_blame(d, &retry_after_ns);
+        if (d->op == WEIR_OP_DECIDE && d->denied_by != UINT16_MAX)
+            count_retry(engine, retry_after_ns);
     }
     if (entry->generation && __builtin_expect(entry->generation->acts, 0))
         weir_actions_count(entry);
@@ -141,6 +159,7 @@ static void settle_failed(struct weir_engine *engine, struct weir_decision *deci
                : decision->source == WEIR_SOURCE_LOCAL ? &f->local
                                                        : &f->open,
                1);
+    weir_count(&f->by_policy[error == WEIR_ERR_DEADLINE ? 0 : 1][decision->source & 3], 1);
 }
 
 bool weir_request_failed(struct weir_engine *engine, struct weir_entry *entry, int error)

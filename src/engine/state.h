@@ -67,6 +67,7 @@ struct weir_engine {
     struct weir_failure failure;
     struct weir_loans loans; /* of the request at hand */
     struct weir_engine_failures failures;
+    struct weir_engine_retries retries;
     struct weir_tallies tallies;
     pthread_mutex_t readers; /* generation against weir_engine_find_counters, never on a decision */
 };

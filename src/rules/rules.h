@@ -121,10 +121,12 @@ struct weir_peer_settings {
 };
 /* `denials:`, what is kept of denied requests; see docs/use.md. */
 #define WEIR_DENIALS_SAMPLE_MAX 1000
+#define WEIR_DENIALS_SERIES_MAX 100
 struct weir_denials_settings {
     const char *file;    /* NULL: they are kept in memory only */
     uint64_t keep_ns;    /* default 7 days */
     uint64_t size_bytes; /* of the file, and of the one before it, together; default 64 MiB */
+    uint32_t series;     /* of keys denied most, in the metrics; default 0 */
     uint32_t sample;     /* of each key and limit in a second, by each worker; default 5; 0: none */
 };
 struct weir_settings {

@@ -262,6 +262,7 @@ static void join_use(struct weir_heavy_use *use, const struct weir_heavy_use *ot
 {
     uint32_t route = other->route, votes = other->route_votes;
     uint64_t cost = use->cost + other->cost, denied = use->denied + other->denied;
+    uint64_t exhausted = use->exhausted + other->exhausted;
     if (other->seen_ns >= use->seen_ns) {
         uint32_t own_route = use->route, own_votes = use->route_votes;
         *use = *other;
@@ -270,6 +271,7 @@ static void join_use(struct weir_heavy_use *use, const struct weir_heavy_use *ot
     }
     use->cost = cost;
     use->denied = denied;
+    use->exhausted = exhausted;
     weir_heavy_vote(use, route, votes);
 }
 

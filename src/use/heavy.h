@@ -32,7 +32,7 @@
 
 /* What came with an observation, beside who it was. */
 struct weir_heavy_use {
-    uint64_t cost, denied;            /* sums over the observations, by weight */
+    uint64_t cost, denied, exhausted; /* sums over the observations, by weight */
     uint64_t capacity, remaining;     /* as last seen; capacity 0: not known */
     uint64_t reset_after_ns, seen_ns; /* likewise; seen_ns: when that was */
     uint32_t route;                   /* the route of most observations, if one has more than half

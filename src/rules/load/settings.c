@@ -746,7 +746,14 @@ void rules_load_webhook(struct rules_loader *loader, const struct rules_node *no
 #define DENIALS_BYTES_MIN (UINT64_C(64) << 10)
 #define DENIALS_BYTES_MAX (UINT64_C(16) << 30)
 
-enum denials_field { DENIALS_FILE, DENIALS_KEEP, DENIALS_SIZE, DENIALS_SAMPLE, DENIALS_FIELDS };
+enum denials_field {
+    DENIALS_FILE,
+    DENIALS_KEEP,
+    DENIALS_SIZE,
+    DENIALS_SAMPLE,
+    DENIALS_SERIES,
+    DENIALS_FIELDS
+};
 
 static void load_denials_size(struct rules_loader *loader, const struct rules_node *node,
                               uint64_t *bytes)
@@ -768,10 +775,9 @@ void rules_load_denials(struct rules_loader *loader, const struct rules_node *no
 {
     struct weir_denials_settings *denials = &loader->rules->settings.denials;
     struct rules_field fields[DENIALS_FIELDS] = {
-        [DENIALS_FILE] = {"file", NULL, NULL},
-        [DENIALS_KEEP] = {"keep", NULL, NULL},
-        [DENIALS_SIZE] = {"size", NULL, NULL},
-        [DENIALS_SAMPLE] = {"sample", NULL, NULL},
+        [DENIALS_FILE] = {"file", NULL, NULL},     [DENIALS_KEEP] = {"keep", NULL, NULL},
+        [DENIALS_SIZE] = {"size", NULL, NULL},     [DENIALS_SAMPLE] = {"sample", NULL, NULL},
+        [DENIALS_SERIES] = {"series", NULL, NULL},
     };
     struct weir_bytes file;
     uint64_t sample;
@@ -794,4 +800,8 @@ void rules_load_denials(struct rules_loader *loader, const struct rules_node *no
         rules_read_number(loader, fields[DENIALS_SAMPLE].value, "sample", 0,
                           WEIR_DENIALS_SAMPLE_MAX, &sample))
         denials->sample = (uint32_t)sample;
+    if (fields[DENIALS_SERIES].value &&
+        rules_read_number(loader, fields[DENIALS_SERIES].value, "series", 0,
+                          WEIR_DENIALS_SERIES_MAX, &sample))
+        denials->series = (uint32_t)sample;
 }

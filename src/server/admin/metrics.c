@@ -21,6 +21,7 @@
 #include "server/http/http.h"
 #include "server/penalties/metrics.h"
 #include "server/score/metrics.h"
+#include "server/use/metrics.h"
 #include "server/standing/metrics.h"
 #include "server/webhook/metrics.h"
 
@@ -588,6 +589,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_of_standing(&metrics);
     weir_metrics_of_penalties(&metrics);
     weir_metrics_of_score(&metrics);
+    weir_metrics_of_use(&metrics);
     weir_metrics_of_health(&metrics);
     weir_metrics_of_challenge(&metrics);
     put_requests(&metrics);

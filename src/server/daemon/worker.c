@@ -25,7 +25,9 @@ static void worker_on_decided(void *context, struct weir_decision *decision)
         return;
     }
     struct weir_slot *slot = decision->owner;
-    weir_count(&worker->base.counters.by_front[slot->connection->listener->kind], 1);
+    enum weir_listener_kind kind = slot->connection->listener->kind;
+    worker->fronts |= (uint8_t)(1u << kind);
+    weir_count(&worker->base.counters.by_front[kind], 1);
     if (decision->verdict == WEIR_DENIED)
         weir_count(&worker->base.counters.denied, 1);
     if (--slot->waiting == 0 && !(slot->again && slot->again(slot)))
@@ -203,6 +205,13 @@ static void worker_count_turn(struct weir_worker_state *worker, uint64_t took_ns
     weir_count(&worker->base.counters.turns, 1);
     weir_count(&worker->base.counters.turn_ns, took_ns);
     weir_count(&worker->base.counters.turn_buckets[bucket], 1);
+    for (unsigned kind = 0; worker->fronts >> kind != 0; kind++) {
+        if ((worker->fronts >> kind & 1) == 0)
+            continue;
+        weir_count(&worker->base.counters.front_turns[kind][bucket], 1);
+        weir_count(&worker->base.counters.front_turn_ns[kind], took_ns);
+    }
+    worker->fronts = 0;
 }
 
 static void worker_turn(struct weir_worker_state *worker)

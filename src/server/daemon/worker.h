@@ -43,9 +43,13 @@ extern const uint32_t weir_turn_bounds_us[WEIR_TURN_BUCKETS];
 struct weir_worker_counters {
     _Atomic uint64_t connections, accepted, refused, timeouts, protocol_errors, tls_errors;
     _Atomic uint64_t turns, turn_ns, turn_buckets[WEIR_TURN_BUCKETS + 1];
-    _Atomic uint64_t decisions; /* queued in the engine */
+    _Atomic uint64_t decisions;                     /* queued in the engine */
     _Atomic uint64_t by_front[WEIR_LISTENER_KINDS]; /* decided, by the listener they came from */
-    _Atomic uint64_t denied; /* of these */
+    _Atomic uint64_t denied;                        /* of these */
+    _Atomic uint64_t
+        front_turns[WEIR_LISTENER_KINDS][WEIR_TURN_BUCKETS + 1]; /* turns that have
+                                                                     decided any of it */
+    _Atomic uint64_t front_turn_ns[WEIR_LISTENER_KINDS];
 };
 
 /* What connections and front ends read of their worker. Only the worker writes it; buffers and the

@@ -25,6 +25,7 @@ struct weir_worker_state {
     _Atomic bool alive;     /* it has had a tick since weir_worker_alive has begun anew */
     uv_timer_t deadline;    /* of pending decisions */
     uv_async_t wake;        /* another thread has handed something over */
+    uint8_t fronts;         /* listeners that this turn has decided something of: a bit each */
     bool run_wanted;        /* the engine is to run, also without a queued decision */
     bool leaving;           /* it hands back what it holds of the shared store */
     struct weir_listener listeners[WEIR_WORKER_LISTENERS_MAX];

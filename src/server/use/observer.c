@@ -139,6 +139,8 @@ static void see_key(struct weir_observer *o, const struct weir_observed *observe
     }
     use->cost += d->verdict == WEIR_ALLOWED ? check->cost * weight : 0;
     use->denied += denied ? weight : 0;
+    if (!denied && d->verdict == WEIR_ALLOWED && check->limit && report.remaining == 0)
+        use->exhausted += weight;
     use->seen_ns = d->now_ns;
     use->rule = check->rule;
     use->generation = atomic_load_explicit(&o->settings->generation, memory_order_relaxed);

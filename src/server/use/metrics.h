@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The metrics of use and of denials. Threads: the admin worker's. */
+#ifndef WEIR_SERVER_USE_METRICS_H
+#define WEIR_SERVER_USE_METRICS_H
+
+#include "server/admin/metrics.h"
+
+void weir_metrics_of_use(struct weir_metrics *metrics);
+
+#endif

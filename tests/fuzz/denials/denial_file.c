@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A denial file that anybody may have written: any bytes are denials within their bounds, or are
+ * skipped; and what was read is written and read again as the same. */
+#include "../fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/answer.h"
+#include "server/use/denial_file.h"
+#include "standing/standing.h"
+
+static void check_denial(void *context, const struct weir_denial *denial)
+{
+    struct weir_denial again;
+    uint64_t *found = context;
+    (*found)++;
+    REQUIRE(denial->limit_size <= WEIR_DENIAL_LIMIT_MAX);
+    REQUIRE(denial->key_size <= WEIR_DENIAL_KEY_MAX);
+    REQUIRE(denial->route_size <= WEIR_DENIAL_ROUTE_MAX);
+    REQUIRE(denial->plan_size <= WEIR_DENIAL_PLAN_MAX);
+    REQUIRE(denial->node_size <= WEIR_DENIAL_NODE_MAX);
+    REQUIRE(denial->action > WEIR_ACTION_NONE && denial->action < WEIR_ACTIONS);
+    REQUIRE(denial->standing < WEIR_STANDING_LEVELS && denial->source <= WEIR_SOURCE_CLOSED);
+    json_t *json = weir_denial_json(denial);
+    char *line = json_dumps(json, JSON_COMPACT);
+    REQUIRE(line && strlen(line) < WEIR_DENIAL_LINE_MAX && !strchr(line, '\n'));
+    REQUIRE(weir_denial_read(&again, line, strlen(line)));
+    REQUIRE(again.cost == denial->cost && again.key_size == denial->key_size);
+    REQUIRE(memcmp(again.key, denial->key, again.key_size) == 0);
+    free(line);
+    json_decref(json);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint64_t found = 0, of_key = 0;
+    char *copy = fuzz_copy(data, size);
+    struct weir_denial_reading reading = {.found = check_denial, .context = &found};
+    weir_denial_lines_read(copy, size, &reading);
+    struct weir_denial_reading by_key = {
+        .filter = {.key = {"ann", 3}, .limit = {"search", 6}, .since_ns = 1000, .until_ns = 2000},
+        .found = check_denial,
+        .context = &of_key};
+    weir_denial_lines_read(copy, size, &by_key);
+    REQUIRE(of_key <= found && reading.skipped == by_key.skipped);
+    free(copy);
+    return 0;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/use/denial.h"
+
+static struct weir_denial example(void)
+{
+    struct weir_denial denial = {.time_ns = UINT64_C(1795417759634693696),
+                                 .cost = 2,
+                                 .capacity = 60,
+                                 .remaining = 1,
+                                 .retry_after_ns = UINT64_C(11859000000),
+                                 .reset_after_ns = WEIR_NEVER,
+                                 .rate = 60,
+                                 .window_ns = UINT64_C(60000000000),
+                                 .more = 7,
+                                 .algorithm = WEIR_TOKEN_BUCKET,
+                                 .action = 4,
+                                 .source = 3,
+                                 .standing = 2};
+    denial.limit_size =
+        weir_denial_copy(denial.limit, sizeof denial.limit, (struct weir_bytes){"search", 6});
+    denial.key_size = weir_denial_copy(denial.key, sizeof denial.key,
+                                       (struct weir_bytes){"user=ann,client.ip=10.0.0.1", 27});
+    denial.node_size =
+        weir_denial_copy(denial.node, sizeof denial.node, (struct weir_bytes){"n", 1});
+    return denial;
+}
+
+static void a_denial_is_the_same_after_its_line(void **state)
+{
+    (void)state;
+    struct weir_denial denial = example(), again;
+    json_t *json = weir_denial_json(&denial);
+    char *line = json_dumps(json, JSON_COMPACT);
+    assert_true(weir_denial_read(&again, line, strlen(line)));
+    assert_memory_equal(&again, &denial, sizeof denial);
+    assert_non_null(strstr(line, "\"time\":\"2026-11-23T07:09:19.634Z\""));
+    assert_non_null(strstr(line, "\"policy\":\"60;w=60\""));
+    assert_non_null(strstr(line, "\"reset_after_ms\":null"));
+    assert_null(strstr(line, "\"id\""));
+    free(line);
+    json_decref(json);
+}
+
+static void a_key_that_is_no_text_still_makes_a_line(void **state)
+{
+    (void)state;
+    struct weir_denial denial = example(), again;
+    memcpy(denial.key, "user=\xff\x01", 7);
+    denial.key_size = 7;
+    json_t *json = weir_denial_json(&denial);
+    char *line = json_dumps(json, JSON_COMPACT);
+    assert_true(weir_denial_read(&again, line, strlen(line)));
+    assert_int_equal(again.key_size, 7);
+    free(line);
+    json_decref(json);
+}
+
+static void what_is_no_denial_is_refused(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"",
+                                        "{}",
+                                        "[]",
+                                        "null",
+                                        "{\"time_ns\":1}",
+                                        "x",
+                                        "{\"time_ns\":0,\"limit\":\"a\"}",
+                                        "{\"time_ns\":1,\"time_ns\":2,\"limit\":\"a\"}"};
+    struct weir_denial denial;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        assert_false(weir_denial_read(&denial, lines[i], strlen(lines[i])));
+}
+
+static void texts_are_cut_between_characters(void **state)
+{
+    (void)state;
+    char field[4];
+    assert_int_equal(weir_denial_copy(field, 4, (struct weir_bytes){"abc\xc3\xa9", 5}), 3);
+    assert_int_equal(weir_denial_copy(field, 4, (struct weir_bytes){"abcd", 4}), 4);
+    assert_int_equal(weir_denial_copy(field, 4, (struct weir_bytes){NULL, 0}), 0);
+}
+
+static bool matches(const char *key, const char *limit, uint64_t since_ns, uint64_t until_ns)
+{
+    struct weir_denial denial = example();
+    struct weir_denial_filter filter = {.since_ns = since_ns, .until_ns = until_ns};
+    if (key)
+        filter.key = (struct weir_bytes){key, strlen(key)};
+    if (limit)
+        filter.limit = (struct weir_bytes){limit, strlen(limit)};
+    return weir_denial_matches(&denial, &filter);
+}
+
+static void filters_hold_together(void **state)
+{
+    (void)state;
+    const uint64_t time_ns = example().time_ns;
+    assert_true(matches(NULL, NULL, 0, 0));
+    assert_true(matches("user=ann,client.ip=10.0.0.1", "search", time_ns, time_ns));
+    assert_true(matches("ann", NULL, 0, 0));
+    assert_true(matches("10.0.0.1", NULL, 0, 0));
+    assert_false(matches("an", NULL, 0, 0));
+    assert_false(matches("user", NULL, 0, 0));
+    assert_false(matches("", NULL, 0, 0));
+    assert_false(matches("ann", "other", 0, 0));
+    assert_false(matches(NULL, "searc", 0, 0));
+    assert_false(matches(NULL, NULL, time_ns + 1, 0));
+    assert_false(matches(NULL, NULL, 0, time_ns - 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_denial_is_the_same_after_its_line),
+        cmocka_unit_test(a_key_that_is_no_text_still_makes_a_line),
+        cmocka_unit_test(what_is_no_denial_is_refused),
+        cmocka_unit_test(texts_are_cut_between_characters),
+        cmocka_unit_test(filters_hold_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
