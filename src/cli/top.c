@@ -12,6 +12,7 @@
 
 #include "cli/admin_client.h"
 #include "cli/options.h"
+#include "cli/top_screen.h"
 #include "rules/string_map.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/server.h"
@@ -388,7 +389,18 @@ int weir_command_top(int argc, char **argv)
         cli_error("%s", weir_error_text(error));
         return EXIT_FAILURE;
     }
-    status = watch(client, &options);
+    const struct top_screen_options screen = {options.admin, options.interval_s};
+    struct weir_reason reason = {{0}};
+    error = WEIR_ERR_NOT_FOUND;
+    if (!options.once && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO))
+        error = top_screen_run(client, &screen, &reason);
+    if (error == WEIR_ERR_NOT_FOUND) {
+        status = watch(client, &options); /* no terminal, or an older server */
+    } else {
+        status = cli_finish(error < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+        if (error < 0)
+            cli_error("%s: %s", options.admin, reason.text);
+    }
     admin_client_close(client);
     return status;
 }

@@ -42,7 +42,7 @@
 #include "core/check.h"
 #include "engine/answer.h"
 #include "engine/candidate.h"
-#include "engine/observe.h"
+#include "engine/observe/observe.h"
 #include "engine/strike.h"
 #include "engine/top_denied.h"
 #include "engine/warning.h"

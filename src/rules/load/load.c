@@ -65,8 +65,7 @@ static const char *const top_names[TOP_FIELDS] = {
     "version",      "server",     "state",     "headers",   "identify", "keys",
     "default_plan", "plans",      "limits",    "jwt",       "store",    "idempotency",
     "envoy",        "identities", "timezone",  "webhook",   "paths",    "priority",
-    "adaptive",     "standing",   "challenge", "penalties", "score",
-    "denials",
+    "adaptive",     "standing",   "challenge", "penalties", "score",    "denials",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)

@@ -253,8 +253,8 @@ int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,
     bool added = *atom != RULES_NONE;
     if (rules->atom_count > atoms) { /* no pattern before was the same */
         const char *shown = rules_keep_text(loader, text.data, text.size);
-        added = shown && rules_routes_add(&rules->routes, *atom,
-                                          (struct weir_bytes){shown, text.size}) == 0;
+        added = shown &&
+                rules_routes_add(&rules->routes, *atom, (struct weir_bytes){shown, text.size}) == 0;
     }
     loader->no_memory |= !added;
     return added ? 0 : WEIR_ERR_MEMORY;

@@ -47,8 +47,8 @@ struct weir_rules_query {
                         applies has asked for it; or NULL */
     uint8_t behaves; /* enum rules_behaves: what becomes of the client's behaviour */
     struct weir_request_place *place; /* gets where it belongs (match/routes.h); or NULL */
-    struct weir_caller_score *score; /* gets the caller's (score/score.h); or NULL */
-    struct weir_reason *reason;      /* gets the reason of an error; or NULL */
+    struct weir_caller_score *score;  /* gets the caller's (score/score.h); or NULL */
+    struct weir_reason *reason;       /* gets the reason of an error; or NULL */
     bool keep_tuples; /* weir_check.key may be a tuple, for weir_rules_key_text; else it is text */
 };
 

@@ -21,8 +21,8 @@
 #include "server/http/http.h"
 #include "server/penalties/metrics.h"
 #include "server/score/metrics.h"
-#include "server/use/metrics.h"
 #include "server/standing/metrics.h"
+#include "server/use/metrics.h"
 #include "server/webhook/metrics.h"
 
 /* One line: the longest name, two labels of 64 bytes, a number. */

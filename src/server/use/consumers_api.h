@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/use/top, /v1/use/near, /v1/use/key: who uses what, who is near a limit, and all that is
+/* GET /v1/use/top, /v1/use/near, /v1/use/key: use by key, keys near a limit, and all that is
  * known of one key. See docs/use.md.
  *
  * How full a key is comes from its state at this moment, by a look at the table that charges

@@ -63,7 +63,7 @@ json_t *weir_denial_json(const struct weir_denial *denial);
  * that is missing, or not of its type, is empty; a text that is too long is cut. */
 bool weir_denial_read(struct weir_denial *denial, const char *line, size_t size);
 
-/* Which denials are wanted; all of it has to hold. */
+/* A choice of denials; all of it has to hold. */
 struct weir_denial_filter {
     struct weir_bytes key; /* the key's text, or a value in it: "ann" is in "user=ann,ip=…"; data
                               == NULL: any */

@@ -8,7 +8,7 @@
  * Sampling. Each worker counts every request of the first 2,048 of a second, with all its limits:
  * a quiet server is exact. Of those after that it takes 1 in 16, from 32,768 on 1 in 64, and from
  * 262,144 on 1 in 256, at random gaps; of each it looks at one limit, drawn at random, and counts
- * it as often as it stands for. So at most some 20,000 samples a second cost a worker less than
+ * it for all that it is drawn from. So at most some 20,000 samples a second cost a worker less than
  * 1 %. A count of f requests of k limits that were sampled 1 in n has a standard deviation of about
  * sqrt(n k f): 7 % of 10,000 requests at 1 in 16 of 3 limits, 0.7 % of a million. This comes on top
  * of the error of the sketch (use/heavy.h).
@@ -27,7 +27,7 @@
 
 #include <stdatomic.h>
 
-#include "engine/observe.h"
+#include "engine/observe/observe.h"
 #include "server/use/denial.h"
 #include "use/heavy.h"
 

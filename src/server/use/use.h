@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What weir knows about use: who uses how much of which limit, why somebody was denied, and how all
+/* What weir knows about use: how much each key uses, why a request was denied, and how all
  * of it went over time.
  *
  *   workers: observers ──four times a second──▶ denials: a ring in memory, a file, followers
@@ -15,7 +15,7 @@
  * Limits beyond WEIR_USE_SERIES count in the series of the whole only, until one that has not been
  * used for a day makes room.
  *
- * Threads: the main thread's, but for what observer.h says.
+ * Threads: the main thread's, except what observer.h says.
  */
 #ifndef WEIR_SERVER_USE_USE_H
 #define WEIR_SERVER_USE_USE_H

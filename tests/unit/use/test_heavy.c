@@ -105,7 +105,7 @@ static void merged_counts_are_within_the_stated_error(void **state)
     }
     assert_int_equal(weir_heavy_weight(all), (uint64_t)DRAWS / 4 * 4 * 3);
     check_stated_error(all, &zipf, 3);
-    /* and counting goes on in what was merged */
+    /* and counting continues in what was merged */
     for (uint32_t i = 0; i < DRAWS / 4; i++)
         count(all, zipf_next(&zipf), 3);
     check_stated_error(all, &zipf, 3);

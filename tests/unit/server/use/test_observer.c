@@ -14,7 +14,7 @@
 #include "engine/engine.h"
 #include "rules/counter.h"
 #include "server/use/observer.h"
-#include "store/embedded.h"
+#include "store/store.h"
 #include "table/table.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see observe.h */
-#include "engine/observe.h"
+#include "engine/observe/observe.h"
 
 #include "engine/state.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Observing: what the engine shows of decided requests, to whom it may interest: who uses what, and
- * why someone was denied.
+/* Observing: what the engine shows of decided requests, to an observer: how much of what is used,
+ * and why someone was denied.
  *
  *   decided ─▶ every check with a counter of keys: use/distinct.h, a byte
  *           ├▶ every gap-th request: observe, with `sampled`
@@ -14,8 +14,8 @@
  *
  * Threads: the engine's own.
  */
-#ifndef WEIR_ENGINE_OBSERVE_H
-#define WEIR_ENGINE_OBSERVE_H
+#ifndef WEIR_ENGINE_OBSERVE_OBSERVE_H
+#define WEIR_ENGINE_OBSERVE_OBSERVE_H
 
 #include "core/answer.h"
 #include "rules/match/checks.h"
@@ -41,7 +41,7 @@ struct weir_observed {
 };
 
 /* Called from weir_engine_run or the store's callback; what it is given is valid during the call.
- * It may not call the engine, but for weir_observed_key and weir_engine_answer. Returns how many
+ * It may not call the engine, except weir_observed_key and weir_engine_answer. Returns how many
  * requests pass until the next sample, 1 or more; ignored where this was none. */
 typedef uint32_t (*weir_engine_observe)(void *context, const struct weir_observed *observed);
 
