@@ -20,6 +20,7 @@
 #include "rules/load/limits.h"
 #include "rules/load/match.h"
 #include "rules/load/pressure/adaptive.h"
+#include "rules/load/pressure/denials.h"
 #include "rules/load/pressure/penalties.h"
 #include "rules/load/pressure/priority.h"
 #include "rules/load/pressure/standing.h"

@@ -11,7 +11,6 @@ void rules_load_state(struct rules_loader *loader, const struct rules_node *node
 void rules_load_headers(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_store(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_idempotency(struct rules_loader *loader, const struct rules_node *node);
-void rules_load_denials(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_webhook(struct rules_loader *loader, const struct rules_node *node);
 
 /* "127.0.0.1:8080", "[::1]:8080", "localhost:8080", "unix:/path", "off". *address is the address as

@@ -58,18 +58,8 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, 
     if (daemon->shared)
         options.deadline_ns = weir_rules_settings(daemon->rules)->store.deadline_ns;
     struct weir_reason why = {{0}};
-    if (index < WEIR_WORKERS_MAX) {
-        struct weir_observer *observer;
-        if (weir_use_add_worker(daemon->use, &observer, weir_seed_draw(index)) < 0) {
-            snprintf(reason->text, sizeof reason->text, "cannot start a worker: %s",
-                     weir_error_text(WEIR_ERR_MEMORY));
-            return WEIR_ERR_MEMORY;
-        }
-        options.observe = weir_observer_see;
-        options.observe_context = observer;
-        options.distinct = &daemon->use->writing;
-    }
-    int err = weir_worker_open(worker, &options, &why);
+    int err = weir_use_add_worker(daemon->use, &options, weir_seed_draw(index));
+    err = err < 0 ? err : weir_worker_open(worker, &options, &why);
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "cannot start a worker: %.200s",
                  why.text[0] ? why.text : weir_error_text(err));
@@ -239,14 +229,6 @@ static int open_controllers(struct weir_daemon *daemon, struct weir_reason *reas
     return err;
 }
 
-static int open_use(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    int err = weir_use_open(&daemon->use, daemon);
-    if (err < 0)
-        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
-    return err;
-}
-
 static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     int err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
@@ -264,7 +246,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = open_controllers(daemon, reason);
     if (err == 0)
-        err = open_use(daemon, reason);
+        err = weir_use_open(&daemon->use, daemon, reason);
     if (err == 0)
         err = weir_daemon_pressure_open(daemon, reason);
     if (err == 0)

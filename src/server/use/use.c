@@ -136,23 +136,32 @@ static void on_timer(uv_timer_t *timer)
 
 /* --- Open, close ------------------------------------------------------------------------------ */
 
-int weir_use_open(struct weir_use_service **out, struct weir_daemon *daemon)
+static int open_parts(struct weir_use_service *use)
 {
-    struct weir_use_service *use = calloc(1, sizeof *use);
-    if (!use)
-        return WEIR_ERR_MEMORY;
-    use->daemon = daemon;
     use->denials = calloc(WEIR_DENIALS_KEPT, sizeof *use->denials);
     use->observers = calloc(WEIR_WORKERS_MAX, sizeof *use->observers);
-    if (gethostname(use->node, sizeof use->node - 1) < 0)
-        use->node[0] = 0;
-    int err = use->denials && use->observers ? 0 : WEIR_ERR_MEMORY;
-    err = err < 0 ? err : weir_windows_open(&use->keys, WEIR_USE_KEYS);
+    if (!use->denials || !use->observers)
+        return WEIR_ERR_MEMORY;
+    int err = weir_windows_open(&use->keys, WEIR_USE_KEYS);
     err = err < 0 ? err : weir_windows_open(&use->places, WEIR_USE_PLACES);
     err = err < 0 ? err : weir_heavy_open(&use->read_keys, WEIR_USE_KEYS);
     err = err < 0 ? err : weir_heavy_open(&use->read_places, WEIR_USE_PLACES);
-    err = err < 0 ? err : weir_use_history_open(use);
+    return err < 0 ? err : weir_use_history_open(use);
+}
+
+int weir_use_open(struct weir_use_service **out, struct weir_daemon *daemon,
+                  struct weir_reason *reason)
+{
+    struct weir_use_service *use = calloc(1, sizeof *use);
+    int err = WEIR_ERR_MEMORY;
+    if (use) {
+        use->daemon = daemon;
+        if (gethostname(use->node, sizeof use->node - 1) < 0)
+            use->node[0] = 0;
+        err = open_parts(use);
+    }
     if (err < 0) {
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
         weir_use_close(use);
         return err;
     }
@@ -161,13 +170,20 @@ int weir_use_open(struct weir_use_service **out, struct weir_daemon *daemon)
     return 0;
 }
 
-int weir_use_add_worker(struct weir_use_service *use, struct weir_observer **observer,
+int weir_use_add_worker(struct weir_use_service *use, struct weir_worker_options *options,
                         uint64_t seed)
 {
-    int err = weir_observer_open(observer, &use->settings, seed);
-    if (err == 0)
-        use->observers[use->observer_count++] = *observer;
-    return err;
+    struct weir_observer *observer;
+    if (options->index >= WEIR_WORKERS_MAX)
+        return 0; /* the admin worker decides nothing */
+    int err = weir_observer_open(&observer, &use->settings, seed);
+    if (err < 0)
+        return err;
+    use->observers[use->observer_count++] = observer;
+    options->observe = weir_observer_see;
+    options->observe_context = observer;
+    options->distinct = &use->writing;
+    return 0;
 }
 
 static void found(void *context, const struct weir_denial *denial)

@@ -116,11 +116,13 @@ struct weir_use_service {
     bool running;
 };
 
-/* Opens it without observers. Errors: WEIR_ERR_MEMORY. */
-int weir_use_open(struct weir_use_service **use, struct weir_daemon *daemon)
-    __attribute__((warn_unused_result));
-/* An observer for a worker. Errors: WEIR_ERR_MEMORY. */
-int weir_use_add_worker(struct weir_use_service *use, struct weir_observer **observer,
+/* Opens it without observers. Errors: WEIR_ERR_MEMORY, which `reason` explains. */
+int weir_use_open(struct weir_use_service **use, struct weir_daemon *daemon,
+                  struct weir_reason *reason) __attribute__((warn_unused_result));
+/* Gives a worker that is to be opened an observer, except the admin worker. Errors:
+ * WEIR_ERR_MEMORY. */
+struct weir_worker_options;
+int weir_use_add_worker(struct weir_use_service *use, struct weir_worker_options *options,
                         uint64_t seed) __attribute__((warn_unused_result));
 /* Begins on the main loop, with the denials of the file, if the rules have one. Errors: those of
  * weir_denial_file_open, which `reason` explains. */

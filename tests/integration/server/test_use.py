@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import subprocess
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -174,7 +175,8 @@ def test_a_denial_has_its_rule_its_numbers_and_no_secret(weir):
 def test_secrets_are_shown_by_their_sha256(tmp_path):
     digest = hashlib.sha256(b"another").hexdigest()
     (tmp_path / "keys.yaml").write_text(f"{digest}: {{ user: other }}\n")
-    rules = rules_of(LIMITS[2], identify=["header.x-api-key"], keys="keys.yaml", denials={"file": "denials.log"},
+    rules = rules_of(LIMITS[2], identify=["header.x-api-key"], keys="keys.yaml",
+                     denials={"file": "denials.log"},
                      server={"admin": {"address": "127.0.0.1:0", "token": "s3cret"}})
     with serve(tmp_path, rules) as weir:
         for _ in range(2):
@@ -390,3 +392,64 @@ def test_series_have_what_limits_and_fronts_did(tmp_path):
             return max(series["distinct_keys"]) == 3
 
         wait_until(keys_of_a_second)
+
+
+# --- Metrics ---------------------------------------------------------------------------------------
+
+def test_metrics_count_waits_fronts_and_the_log(tmp_path):
+    with serve(tmp_path, use_rules(series=1)) as weir:
+        search(weir, "ann", 5)
+        search(weir, "bob", 4)
+        metrics = weir.metrics()
+        assert metrics['weir_retry_after_seconds_bucket{le="86400"}'] == 0
+        assert metrics["weir_retry_after_seconds_count"] == 3
+        assert metrics["weir_retry_after_seconds_sum"] > 3 * 86400
+        assert metrics['weir_front_decisions_total{front="http"}'] == 9
+        assert metrics['weir_front_turn_seconds_count{front="http"}'] > 0
+        assert metrics['weir_front_turn_seconds_count{front="grpc"}'] == 0
+        assert metrics['weir_denials_total{result="kept"}'] == 3
+        assert metrics['weir_use_samples_total'] == 9
+        assert metrics['weir_denied_key_total{limit="search",key="user=ann"}'] == 2
+        assert not any("user=bob" in name for name in metrics)
+        search(weir, "bob", 1, cost=4)  # never admitted
+        assert weir.metrics()["weir_retry_never_total"] == 1
+
+        def used():
+            search(weir, "ann")
+            return weir.metrics().get('weir_limit_used_percent{limit="search"}') == 100
+
+        wait_until(used)
+
+
+# --- The documentation -----------------------------------------------------------------------------
+
+DOCS = Path(__file__).parents[3] / "docs" / "use.md"
+
+
+def shape(text):
+    """What of an output is the same on each machine and at each time."""
+    text = re.sub(r"node \S+", "node N", text)
+    return re.sub(r"[0-9]+(?:min|s|h)?(?: [0-9]+(?:min|s|h))?", "0", text)
+
+
+def test_the_example_of_the_documentation_is_what_the_command_prints(tmp_path):
+    document = DOCS.read_text(encoding="utf-8")
+    rules = re.search(r"```yaml\n(.*?)```", document, re.S)[1]
+    shown = re.search(r"\$ weir denials --key ann --count 1\n(.*?)```", document, re.S)[1]
+    with Weir(tmp_path, rules) as weir:
+        search(weir, "ann", 5)
+        done = run_weir("denials", "--key", "ann", "--count", "1", "--admin", weir.admin_address)
+        example = r"\$ curl -s 'http://127.0.0.1:9090(/[^']+)'\n(.*?)```"
+        for path, answer in re.findall(example, document, re.S):
+            with weir.admin() as admin:
+                reply = admin.request("GET", path)
+            assert reply.status == 200
+            assert fields_of(reply.json) == fields_of(json.loads(answer.replace("\n", "")))
+    assert shape(done.stdout) == shape(shown)
+
+
+def fields_of(json_value):
+    """The names in an answer, in their order."""
+    if isinstance(json_value, dict):
+        return [(name, fields_of(value)) for name, value in json_value.items()]
+    return [fields_of(value) for value in json_value[:1]] if isinstance(json_value, list) else []

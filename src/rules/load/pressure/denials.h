@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `denials` of the file: what the server keeps of denied requests.
+ *
+ *   denials: { file: denials.log, keep: 7d, size: 64MiB, sample: 5, series: 20 }
+ */
+#ifndef WEIR_RULES_LOAD_PRESSURE_DENIALS_H
+#define WEIR_RULES_LOAD_PRESSURE_DENIALS_H
+
+#include "rules/load/fields.h"
+
+void rules_load_denials(struct rules_loader *loader, const struct rules_node *node);
+
+#endif
