@@ -101,6 +101,12 @@ struct item {
     uint64_t order;
 };
 
+static int compare_texts(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+    int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
+    return order != 0 ? order : (a_size > b_size) - (a_size < b_size);
+}
+
 static int by_order(const void *left, const void *right)
 {
     const struct item *a = left, *b = right;
@@ -108,7 +114,10 @@ static int by_order(const void *left, const void *right)
         return a->order < b->order ? 1 : -1;
     if (a->entry.count != b->entry.count)
         return a->entry.count < b->entry.count ? 1 : -1;
-    return memcmp(a->entry.hash, b->entry.hash, sizeof a->entry.hash);
+    int order = compare_texts(a->entry.name, a->entry.name_size, b->entry.name, b->entry.name_size);
+    return order != 0 ? order
+                      : compare_texts(a->entry.text, a->entry.text_size, b->entry.text,
+                                      b->entry.text_size);
 }
 
 static uint64_t order_of(const struct item *item, enum weir_use_order by)
@@ -300,6 +309,8 @@ static void key_window(struct weir_use_service *use, enum weir_window window, st
 {
     uint32_t count;
     struct item *items = read_keys(use, window, (struct weir_bytes){NULL, 0}, now_ns, &count);
+    if (items)
+        sort_items(use, items, count, WEIR_USE_BY_REQUESTS, now_ns);
     for (uint32_t i = 0; items && i < count; i++) {
         char id[WEIR_HEAVY_NAME_MAX + WEIR_HEAVY_TEXT_MAX + 2];
         const struct weir_heavy_entry *entry = &items[i].entry;
@@ -316,7 +327,6 @@ static void key_window(struct weir_use_service *use, enum weir_window window, st
         id[size] = 0;
         json_t *json = json_object_get(known, id);
         if (!json) {
-            find_fullness(use, entry, now_ns, &items[i].full);
             json = key_json(use, &items[i]);
             json_object_del(json, "requests");
             json_object_del(json, "error");
