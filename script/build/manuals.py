@@ -20,10 +20,13 @@ PAGES = {
     "validate": ("cli.md", "weir validate"), "replay": ("replay.md", "The report"),
     "explain": ("cli.md", "weir explain"), "fetch": ("client.md", "weir fetch"),
     "bench": ("bench.md", "Requests"), "top": ("cli.md", "weir top"),
-    "grant": ("cli.md", "weir grant"), "ban": ("standing.md", "Ban, unban, allow"),
-    "unban": ("standing.md", "Ban, unban, allow"), "allow": ("standing.md", "Ban, unban, allow"),
+    "grant": ("cli.md", "weir grant"), "denials": ("use.md", "Why was Ann denied"),
+    "ban": ("standing.md", "Ban, unban, allow"), "unban": ("standing.md", "Ban, unban, allow"),
+    "allow": ("standing.md", "Ban, unban, allow"),
     "standing": ("standing.md", "Ban, unban, allow"), "doctor": ("cli.md", "weir doctor"),
 }
+
+
 class Release(NamedTuple):
     version: str
     date: str  # of the newest one in CHANGELOG.md

@@ -2,6 +2,7 @@
 /* see denials.h */
 #include "cli/denials.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static const struct cli_option options_table[] = {
     CLI_OPTION('f', "follow", NULL, "go on, and print denials as they come", .kind = CLI_FLAG,
                AT(follow)),
     CLI_OPTION(0, "json", NULL, "one JSON object a line", .kind = CLI_FLAG, AT(json)),
-    CLI_OPTION(0, "file", "PATH", "read the file of `denials.file` instead of asking a server",
+    CLI_OPTION(0, "file", "PATH", "read the file of denials instead of asking a server",
                .kind = CLI_TEXT, AT(file)),
     ADMIN_ACCESS_OPTIONS(offsetof(struct denials_options, access)),
 };
@@ -88,12 +89,25 @@ static void print_wait(const json_t *denial, const char *name, const char *never
         fputs(never, stdout);
 }
 
+/* "5;w=60". */
+static bool read_policy(const char *text, uint64_t *rate, uint64_t *window_s)
+{
+    char *end;
+    errno = 0;
+    *rate = strtoull(text, &end, 10);
+    if (end == text || strncmp(end, ";w=", 3) != 0)
+        return false;
+    text = end + 3;
+    *window_s = strtoull(text, &end, 10);
+    return end != text && *end == '\0' && errno == 0;
+}
+
 /* "5;w=60" as "5 in 1min". */
 static void print_policy(const json_t *denial)
 {
     char text[CLI_DURATION_MAX];
     uint64_t rate, window_s;
-    if (sscanf(text_of(denial, "policy", ""), "%" SCNu64 ";w=%" SCNu64, &rate, &window_s) == 2 &&
+    if (read_policy(text_of(denial, "policy", ""), &rate, &window_s) &&
         window_s < UINT64_MAX / 1000)
         printf("%s, %" PRIu64 " in %s", text_of(denial, "algorithm", "?"), rate,
                cli_duration(text, window_s * 1000));

@@ -225,16 +225,16 @@ static void print_classes(const struct admin_answer *answer, const struct admin_
                           double elapsed_s)
 {
     uint64_t all = 0;
-    for (uint8_t i = 0; i < WEIR_CLASSES; i++)
+    for (int i = 0; i < WEIR_CLASSES; i++)
         all += answer->classes[i];
     if (!answer->scores)
         return;
     printf("\n%-*s %12s %7s %10s\n", NAME_WIDTH, "CLASS OF SCORE", "REQUESTS", "SHARE",
            "REQUESTS/s");
-    for (uint8_t i = 0; i < WEIR_CLASSES; i++) {
+    for (int i = 0; i < WEIR_CLASSES; i++) {
         double share = all > 0 ? 100.0 * (double)answer->classes[i] / (double)all : 0;
-        printf("%-*s %12" PRIu64 " %6.1f%%", NAME_WIDTH, weir_class_name(i), answer->classes[i],
-               share);
+        printf("%-*s %12" PRIu64 " %6.1f%%", NAME_WIDTH, weir_class_name((uint8_t)i),
+               answer->classes[i], share);
         print_rate(answer->classes[i], before->classes[i], before->scores, elapsed_s);
         putchar('\n');
     }

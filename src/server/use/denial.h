@@ -27,11 +27,6 @@
 #define WEIR_DENIAL_PLAN_MAX 48
 #define WEIR_DENIAL_NODE_MAX 64
 
-/* A text of at most `max` bytes. */
-#define WEIR_DENIAL_TEXT(name, max)                                                                \
-    uint8_t name##_size;                                                                           \
-    char name[max]
-
 struct weir_denial {
     uint64_t sequence; /* given where it is kept: 1, 2, 3, … */
     uint64_t time_ns;  /* of the decision, since the epoch */
@@ -43,11 +38,10 @@ struct weir_denial {
     int8_t algorithm;       /* enum weir_algorithm; -1: none, as for a standing */
     uint8_t action, source; /* enum weir_action, enum weir_source */
     uint8_t standing;       /* enum weir_standing_level */
-    WEIR_DENIAL_TEXT(limit, WEIR_DENIAL_LIMIT_MAX);
-    WEIR_DENIAL_TEXT(key, WEIR_DENIAL_KEY_MAX);
-    WEIR_DENIAL_TEXT(route, WEIR_DENIAL_ROUTE_MAX);
-    WEIR_DENIAL_TEXT(plan, WEIR_DENIAL_PLAN_MAX);
-    WEIR_DENIAL_TEXT(node, WEIR_DENIAL_NODE_MAX);
+    uint8_t limit_size, key_size, route_size, plan_size,
+        node_size; /* of the texts, without a NUL */
+    char limit[WEIR_DENIAL_LIMIT_MAX], key[WEIR_DENIAL_KEY_MAX], route[WEIR_DENIAL_ROUTE_MAX];
+    char plan[WEIR_DENIAL_PLAN_MAX], node[WEIR_DENIAL_NODE_MAX];
 };
 
 /* Copies a text into a field, cut between characters. Returns its size. */
