@@ -12,11 +12,11 @@
  *   standing      rules_10 with `standing` by network and by API key, in a map of 100,000 entries:
  *                 of each four callers one is throttled, by its network or by its key, and gets a
  *                 part of a limit; the others are good. Goal: under 3x rules_10
- *   pressure      the row above, and in each of the three limits one of the other keywords that say
- *                 what a request may use or what it gets: `steps` with `reject`, `shed` by a
- *                 priority in a header field, `adaptive`. Goal: under 3x rules_10
- *   use           rules_10 with an observer of use (server/use/observer.h), as workers have it, and
- *                 counters of keys. Goal: 5 ns a decision of one limit more than rules_10
+ *   pressure      the row above with a score of three signals and a penalty, and in each of the
+ * three limits one of the other keywords that say what a request may use or what it gets: `steps`
+ * with `reject`, `shed` by a priority in a header field, `adaptive` with `by_class`. Goal: under 3x
+ * rules_10 use           rules_10 with an observer of use (server/use/observer.h), as workers have
+ * it, and counters of keys. Goal: 5 ns a decision of one limit more than rules_10
  *
  * Time is the thread's CPU time. The sides take turns, so that all see the same machine; printed
  * are the medians of their rounds, and what a decision allocates (goal: nothing): whatever malloc
@@ -55,7 +55,7 @@ struct side {
     struct weir_distinct_set *keys;
     _Atomic(struct weir_distinct_set *) writing;
     struct weir_observer_settings settings;
-    uint64_t allowed, checks, allocations;
+    uint64_t allowed, checks, strikes, allocations;
     bool fair, pressure, asked;
     double ns[ROUNDS];
 };
@@ -116,11 +116,19 @@ static char *rules_text(int count, bool standing, bool pressure, size_t *size)
     if (file == NULL)
         die("out of memory");
     if (standing)
-        fputs("standing: { by: [client.ip/64, header.x-api-key] }\n", file);
+        fprintf(file, "standing: { by: [client.ip/64, header.x-api-key]%s }\n",
+                pressure ? ", file: unopened.db" : "");
     if (pressure)
         fputs("priority: { from: header.x-priority }\n"
               "adaptive: { backend: { signals: { queue: pushed }, table: [{ queue: 9, x: 50% }] } "
-              "}\n",
+              "}\n"
+              "penalties: [{ name: abuse, key: client.ip/64, strikes: 5/h, ladder: [warn 1h] }]\n"
+              "score:\n"
+              "  key: [client.ip/64]\n"
+              "  signals:\n"
+              "    - { name: keyed, when: { header.x-api-key: '*-7' }, add: 40 }\n"
+              "    - { name: steady, regular: { over: 10, within: 50ms }, add: 30 }\n"
+              "    - { name: one-route, same_route: 20, add: 15 }\n",
               file);
     fputs("version: 1\nlimits:\n"
           "  - { name: login, match: { method: POST, path: /login }, key: [client.ip/64],"
@@ -135,7 +143,10 @@ static char *rules_text(int count, bool standing, bool pressure, size_t *size)
           file);
     fputs(pressure ? ", shed: { sheddable: 60% } }\n" : " }\n", file);
     fputs("  - { name: client, key: [client.ip], rate: 100000/min", file);
-    fputs(pressure ? ", adaptive: backend, steps: [{ at: 50%, mark: true }] }\n" : " }\n", file);
+    fputs(pressure ? ", adaptive: backend, by_class: { suspicious: 50% },"
+                     " steps: [{ at: 50%, mark: true }] }\n"
+                   : " }\n",
+          file);
     for (int i = 3; i < count; i++)
         switch (i % 4) {
         case 0:
@@ -249,6 +260,14 @@ static int prepare(void *context, struct weir_limit *limit, const char *name)
     return weir_table_intern(context, limit);
 }
 
+/* A penalty of the server would take it; no request of these is denied. */
+static void on_strike(void *context, const struct weir_struck *struck)
+{
+    struct side *side = context;
+    (void)struck;
+    side->strikes++;
+}
+
 static void side_open(struct side *side, int which)
 {
     struct weir_problems problems = {0};
@@ -274,7 +293,9 @@ static void side_open(struct side *side, int which)
                                           .standing = side->standing,
                                           .secret = weir_table_secret(side->table),
                                           .done = done,
-                                          .done_context = side};
+                                          .done_context = side,
+                                          .strike = on_strike,
+                                          .strike_context = side};
     if (which == USE) {
         side->keys = calloc(1, sizeof *side->keys);
         atomic_init(&side->settings.per_key, 5);
