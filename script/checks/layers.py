@@ -26,6 +26,7 @@ BELOW = {
 }
 BELOW["cli"] = set(BELOW) | {"cli"}
 BELOW["nginx"] = set()  # a program of its own around the public headers
+BELOW["node"] = set()  # bindings/node, likewise
 BELOW["python"] = set()  # bindings/python, likewise
 
 LIBRARIES = {
@@ -38,6 +39,7 @@ LIBRARIES = {
     "protobuf-c/": {"wire"},
     "curl/": {"client", "server", "cli"},
     "ngx_": {"nginx"},
+    "node_api.h": {"node"},
     "Python.h": {"python"},
 }
 

@@ -2,7 +2,6 @@
 /* see denials.h */
 #include "cli/denials.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,25 +88,12 @@ static void print_wait(const json_t *denial, const char *name, const char *never
         fputs(never, stdout);
 }
 
-/* "5;w=60". */
-static bool read_policy(const char *text, uint64_t *rate, uint64_t *window_s)
-{
-    char *end;
-    errno = 0;
-    *rate = strtoull(text, &end, 10);
-    if (end == text || strncmp(end, ";w=", 3) != 0)
-        return false;
-    text = end + 3;
-    *window_s = strtoull(text, &end, 10);
-    return end != text && *end == '\0' && errno == 0;
-}
-
 /* "5;w=60" as "5 in 1min". */
 static void print_policy(const json_t *denial)
 {
     char text[CLI_DURATION_MAX];
     uint64_t rate, window_s;
-    if (read_policy(text_of(denial, "policy", ""), &rate, &window_s) &&
+    if (weir_denial_policy_read(text_of(denial, "policy", ""), &rate, &window_s) &&
         window_s < UINT64_MAX / 1000)
         printf("%s, %" PRIu64 " in %s", text_of(denial, "algorithm", "?"), rate,
                cli_duration(text, window_s * 1000));
@@ -237,7 +223,9 @@ static int follow(struct admin_client *client, const struct denials_options *opt
             return err;
         }
         json_array_foreach(json_object_get(answer, "denials"), i, denial)
+        {
             print_one(options, denial);
+        }
         json_int_t now = number_of(answer, "last");
         bool idle = now == last && weir_clock_boot_ns() - asked_ns < S;
         last = now;

@@ -219,7 +219,7 @@ static int by_order(const void *left, const void *right)
 
 static bool passes(const struct screen *screen, const char *text)
 {
-    return !screen->filter[0] || strcasestr(text, screen->filter) != NULL;
+    return !screen->filter[0] || strcasestr(text, screen->filter);
 }
 
 static void draw_limit(const struct screen *screen, const struct row *row)

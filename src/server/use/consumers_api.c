@@ -358,7 +358,10 @@ static void key_handle(struct weir_http_call *call, struct weir_use_service *use
     weir_use_collect(use, now_ns);
     for (int window = WEIR_WINDOWS - 1; window >= 0; window--)
         key_window(use, (enum weir_window)window, query.key, now_ns, known);
-    json_object_foreach(known, name, json) json_array_append(limits, json);
+    json_object_foreach(known, name, json)
+    {
+        json_array_append(limits, json);
+    }
     json_decref(known);
     const struct weir_denial_filter filter = {.key = query.key};
     weir_admin_reply_json(call,

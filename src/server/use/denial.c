@@ -2,7 +2,9 @@
 /* see denial.h */
 #include "server/use/denial.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -175,11 +177,23 @@ static const char *level_name(int i)
     return weir_standing_level_name((uint8_t)i);
 }
 
+bool weir_denial_policy_read(const char *text, uint64_t *rate, uint64_t *window_s)
+{
+    char *end;
+    errno = 0;
+    *rate = strtoull(text, &end, 10);
+    if (end == text || strncmp(end, ";w=", 3) != 0)
+        return false;
+    text = end + 3;
+    *window_s = strtoull(text, &end, 10);
+    return end != text && *end == '\0' && errno == 0;
+}
+
 static void read_policy(const json_t *json, struct weir_denial *denial)
 {
     const char *policy = json_string_value(json_object_get(json, "policy"));
-    unsigned long long rate, window_s;
-    if (!policy || sscanf(policy, "%20llu;w=%12llu", &rate, &window_s) != 2)
+    uint64_t rate, window_s;
+    if (!policy || !weir_denial_policy_read(policy, &rate, &window_s))
         return;
     denial->rate = rate;
     denial->window_ns = window_s < UINT64_MAX / S ? window_s * S : 0;

@@ -47,6 +47,9 @@ struct weir_denial {
 /* Copies a text into a field, cut between characters. Returns its size. */
 uint8_t weir_denial_copy(char *field, size_t max, struct weir_bytes text);
 
+/* "5;w=60": how many in how many seconds. False: it is no such text. */
+bool weir_denial_policy_read(const char *text, uint64_t *rate, uint64_t *window_s);
+
 /* As a JSON object; NULL: no memory. With `sequence`, as `id`. */
 json_t *weir_denial_json(const struct weir_denial *denial);
 

@@ -126,9 +126,9 @@ static bool wait_keep(struct wait *wait, const struct weir_use_query *query)
         return false;
     wait->key_size = query->key.size;
     wait->limit_size = query->limit.size;
-    if (query->key.size > 0)
+    if (query->key.data)
         memcpy(wait->key, query->key.data, query->key.size);
-    if (query->limit.size > 0)
+    if (query->limit.data)
         memcpy(wait->limit, query->limit.data, query->limit.size);
     return true;
 }

@@ -91,7 +91,7 @@ static bool limits_renew(struct weir_use_service *use, const struct weir_rules *
         free(limits);
         return false;
     }
-    for (uint32_t i = 0; i < use->limit_count; i++) {
+    for (uint32_t i = 0; use->limits && i < use->limit_count; i++) {
         struct weir_use_limit *old = &use->limits[i];
         if (rules_string_map_find(&names, 0, rules_text_hash(old->name, strlen(old->name)),
                                   old->name, strlen(old->name)) != RULES_NONE)

@@ -68,11 +68,12 @@ void weir_series_handle(struct weir_http_call *call)
         return;
     }
     /* Up to the newest second that is whole. */
-    uint64_t last = weir_series_last(use->whole) / (query.minutes ? 60 : 1);
+    uint64_t resolution_s = query.minutes ? 60 : 1;
+    uint64_t last = weir_series_last(use->whole) / resolution_s;
     uint64_t from = last >= count ? last - count + 1 : 0;
     json_t *answer =
-        json_pack("{s:I, s:I, s:I}", "resolution_s", (json_int_t)(query.minutes ? 60 : 1), "from_s",
-                  (json_int_t)(from * (query.minutes ? 60 : 1)), "count", (json_int_t)count);
+        json_pack("{s:I, s:I, s:I}", "resolution_s", (json_int_t)resolution_s, "from_s",
+                  (json_int_t)from * (json_int_t)resolution_s, "count", (json_int_t)count);
     if (all)
         json_object_set_new(answer, "limits", all_json(use, query.minutes, from, count));
     else if (limit)
