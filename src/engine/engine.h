@@ -210,6 +210,12 @@ int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *de
 struct weir_lease_begun;
 const struct weir_lease_begun *weir_decision_lease_begun(const struct weir_decision *decision);
 
+/* How long that lease has lasted, by the clock of the store that gave it. False: nothing learns
+ * from its end, or it begins in the future. */
+bool weir_engine_lease_lasted(const struct weir_engine *engine,
+                              const struct weir_decision *decision, uint64_t now_ns,
+                              uint64_t *lasted_ns);
+
 /* Queues a decision for the next run. Its deadline_ns, where the front end left it 0, becomes the
  * time of that run and the engine's deadline. */
 void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decision);

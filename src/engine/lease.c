@@ -81,6 +81,16 @@ const struct weir_lease_begun *weir_decision_lease_begun(const struct weir_decis
     return &weir_entry_of(decision)->begun;
 }
 
+bool weir_engine_lease_lasted(const struct weir_engine *engine,
+                              const struct weir_decision *decision, uint64_t now_ns,
+                              uint64_t *lasted_ns)
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    uint64_t end_ns = entry->local ? now_ns : weir_engine_store_time(engine, now_ns);
+    *lasted_ns = end_ns - entry->begun.ns;
+    return entry->begun.count > 0 && end_ns >= entry->begun.ns;
+}
+
 /* --- Whose answer no client gets ---------------------------------------------------------------
  */
 

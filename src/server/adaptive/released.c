@@ -10,14 +10,13 @@ void weir_released_tell(struct weir_worker *worker, const struct weir_decision *
 {
     const struct weir_lease_begun *begun = weir_decision_lease_begun(decision);
     uint64_t now_ns = weir_worker_time(worker);
-    uint64_t store_ns = weir_engine_store_time(worker->engine, now_ns);
+    uint64_t lasted_ns;
 
-    if (!worker->controllers || begun->count == 0 || decision->error != 0 ||
-        decision->verdict == WEIR_DENIED || store_ns < begun->ns)
+    if (!worker->controllers || decision->error != 0 || decision->verdict == WEIR_DENIED ||
+        !weir_engine_lease_lasted(worker->engine, decision, now_ns, &lasted_ns))
         return;
-    weir_controllers_released(worker->controllers, begun,
-                              (struct weir_ended){.now_ns = now_ns,
-                                                  .latency_ns = store_ns - begun->ns,
-                                                  .has_latency = true,
-                                                  .status = status});
+    weir_controllers_released(
+        worker->controllers, begun,
+        (struct weir_ended){
+            .now_ns = now_ns, .latency_ns = lasted_ns, .has_latency = true, .status = status});
 }

@@ -2,6 +2,7 @@
 /* Operations on states: ends of leases, also of those that nobody will hear of; resets, looks. */
 #include <string.h>
 
+#include "engine/lease_token.h"
 #include "rig.h"
 
 static struct weir_answer answer;
@@ -114,6 +115,43 @@ static void a_lease_of_the_table_is_found_beside_another_store(void **state)
     rig_close(&before);
 }
 
+static uint64_t an_hour_ahead(const struct weir_store *store, uint64_t now_ns)
+{
+    (void)store;
+    return now_ns + 3600 * SECOND;
+}
+
+static void a_lease_has_lasted_by_the_clock_of_its_store(void **state)
+{
+    static const struct {
+        enum weir_lease_token_place place;
+        uint64_t begun_ns;
+    } tokens[] = {{WEIR_LEASE_TOKEN_TABLE, START},
+                  {WEIR_LEASE_TOKEN_LOCAL, START},
+                  {WEIR_LEASE_TOKEN_REMOTE, START + 3600 * SECOND}};
+    struct rig rig;
+    rig_open_elsewhere(&rig, NULL);
+    struct weir_store_ops ahead = *rig.store->base.ops;
+    ahead.time = an_hour_ahead;
+    rig.store->base.ops = &ahead;
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        struct weir_lease_fields fields = {.id = 1,
+                                           .count = 1,
+                                           .place = (uint8_t)tokens[i].place,
+                                           .begun = {.ns = tokens[i].begun_ns, .count = 1}};
+        struct weir_decision *d = rig_take(&rig, 0);
+        uint64_t lasted_ns;
+        size_t size = weir_lease_token_write(&fields, lease);
+        assert_int_equal(weir_engine_apply_lease(rig.engine, d, (struct weir_bytes){lease, size}),
+                         0);
+        assert_true(weir_engine_lease_lasted(rig.engine, d, START + 5 * SECOND, &lasted_ns));
+        assert_int_equal(lasted_ns, 5 * SECOND);
+        assert_false(weir_engine_lease_lasted(rig.engine, d, START - 1, &lasted_ns));
+        weir_engine_release(rig.engine, d);
+    }
+    rig_close(&rig);
+}
+
 static void a_reply_that_was_not_written_ends_its_lease(void **state)
 {
     struct rig rig;
@@ -177,6 +215,7 @@ int main(void)
         cmocka_unit_test(where_the_store_fails_an_operation_says_so_whatever_the_rule),
         cmocka_unit_test(a_token_names_the_state_so_that_any_node_ends_its_lease),
         cmocka_unit_test(a_lease_of_the_table_is_found_beside_another_store),
+        cmocka_unit_test(a_lease_has_lasted_by_the_clock_of_its_store),
         cmocka_unit_test(a_reply_that_was_not_written_ends_its_lease),
         cmocka_unit_test(an_operation_is_done_though_its_asker_is_gone),
         cmocka_unit_test(what_nobody_waits_for_gives_itself_back_when_it_is_late),
