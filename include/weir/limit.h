@@ -264,6 +264,7 @@ struct weir_span_source {
     const struct weir_limit *limit;
     const uint64_t *span;
     uint64_t now_ns;
+    uint32_t words; /* of the memory at `span`; 0: as many as the state says (weir_span_words) */
 };
 
 /* Words of a span of `to` that has room for what the source (NULL: a fresh state) has used, and

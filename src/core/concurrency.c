@@ -7,10 +7,10 @@
 /* Words of a lease behind those of an entry. */
 enum { LEASE_ID = 2, LEASE_OWNER = 3 };
 
-bool concurrency_test(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+bool concurrency_test(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
                       uint64_t cost)
 {
-    const struct span_change read_only = {.span = span};
+    const struct span_change read_only = {.span = *span};
     struct entries list;
     uint32_t first;
 
@@ -47,13 +47,12 @@ static uint32_t concurrency_find(const struct span_change *change, const struct 
 {
     uint32_t n = list->tail;
 
-    while (n != 0) {
+    for (uint32_t left = list->taken; n != 0 && left > 0; n = entry->previous, left--) {
         expiry_list_read(change, n, entry);
         if (span_read(change, expiry_list_word(n) + LEASE_ID) == lease_id)
-            break;
-        n = entry->previous;
+            return n;
     }
-    return n;
+    return 0;
 }
 
 void concurrency_refund(const struct weir_limit *limit, const struct span_change *change,
@@ -102,10 +101,11 @@ static uint32_t end_leases(const struct weir_limit *limit, const struct span_cha
 {
     struct entries list;
     struct entry entry;
-    uint32_t ended = 0;
+    uint32_t ended = 0, left;
 
     expiry_list_load(limit, change, &list);
-    for (uint32_t n = list.head; n != 0; n = entry.next) {
+    left = list.taken;
+    for (uint32_t n = list.head; n != 0 && left > 0; n = entry.next, left--) {
         if (change->edits->count + ENTRIES_UNLINK_EDITS + ENTRIES_HEADER_WORDS > WEIR_EDITS_MAX)
             break;
         expiry_list_read(change, n, &entry);
@@ -147,6 +147,8 @@ uint32_t concurrency_renew(const struct weir_limit *limit, const struct span_cha
 
     expiry_list_unlink(change, &list, n);
     n = expiry_list_insert(change, &list, use->now_ns + limit->spec.window_ns, entry.cost);
+    if (n == 0) /* of a damaged state */
+        return 0;
     span_write(change, expiry_list_word(n) + LEASE_ID, use->lease.id);
     span_write(change, expiry_list_word(n) + LEASE_OWNER, owner);
     expiry_list_store(change, &list);

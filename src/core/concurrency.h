@@ -13,7 +13,7 @@
 
 #include "core/span_change.h"
 
-bool concurrency_test(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+bool concurrency_test(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
                       uint64_t cost);
 void concurrency_charge(const struct weir_limit *limit, const struct span_change *change,
                         const struct weir_use *use);

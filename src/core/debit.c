@@ -63,14 +63,14 @@ uint64_t weir_check_debit_room(const struct weir_check *check, const struct weir
     return scale_bucket_room(check, cell, now_ns, &depth);
 }
 
-uint64_t weir_span_debit_room(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
-                              uint64_t debt)
+uint64_t weir_span_debit_room(const struct weir_limit *limit, const struct span_view *span,
+                              uint64_t now_ns, uint64_t debt)
 {
     const struct weir_use use = {.now_ns = now_ns};
     struct weir_limit deeper;
     struct weir_report report;
 
     deepen(limit, debt, now_ns, &deeper);
-    weir_span_report(&deeper, span, &use, true, &report);
+    span_report(&deeper, span, &use, true, &report);
     return report.remaining;
 }

@@ -10,6 +10,7 @@
 #define WEIR_CORE_DEBIT_H
 
 #include "core/check.h"
+#include "core/span.h"
 
 /* D of a check that has a floor: its percentage of the capacity, rounded down. */
 uint64_t weir_check_debt(const struct weir_check *check);
@@ -21,7 +22,7 @@ uint64_t weir_cell_debit_room(const struct weir_limit *limit, const struct weir_
  * already. */
 uint64_t weir_check_debit_room(const struct weir_check *check, const struct weir_cell *cell,
                                uint64_t now_ns, uint64_t debt);
-uint64_t weir_span_debit_room(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
-                              uint64_t debt);
+uint64_t weir_span_debit_room(const struct weir_limit *limit, const struct span_view *span,
+                              uint64_t now_ns, uint64_t debt);
 
 #endif

@@ -2,22 +2,44 @@
 /* see expiry_list.h */
 #include "core/expiry_list.h"
 
+#include "core/span.h"
+
 #define ENTRIES_ROOM_SHIFT 48
 #define ENTRIES_SUM_MASK ((UINT64_C(1) << ENTRIES_ROOM_SHIFT) - 1)
 
-void expiry_list_load(const struct weir_limit *limit, const struct span_change *change,
+static void expiry_list_clear(struct entries *list)
+{
+    list->sum = 0;
+    list->head = list->tail = list->free = list->taken = 0;
+}
+
+/* The entries that the words of a span have room for. */
+static uint32_t expiry_list_room(uint32_t words)
+{
+    return words > ENTRIES_HEADER_WORDS ? (words - ENTRIES_HEADER_WORDS) / ENTRIES_STRIDE : 0;
+}
+
+bool expiry_list_load(const struct weir_limit *limit, const struct span_change *change,
                       struct entries *list)
 {
     uint64_t header = span_read(change, 0), sum = span_read(change, 1);
+    uint32_t room = expiry_list_room(change->span.words);
 
     list->sum = sum & ENTRIES_SUM_MASK;
     list->capacity = (uint32_t)(sum >> ENTRIES_ROOM_SHIFT);
     if (list->capacity == 0)
         list->capacity = expiry_list_most(limit);
+    if (list->capacity > room)
+        list->capacity = room;
     list->head = header & 0xffff;
     list->tail = header >> 16 & 0xffff;
     list->free = header >> 32 & 0xffff;
     list->taken = (uint32_t)(header >> 48);
+    if (list->taken <= room && list->head <= list->taken && list->tail <= list->taken &&
+        list->free <= list->taken && (list->head == 0) == (list->tail == 0))
+        return true;
+    expiry_list_clear(list);
+    return false;
 }
 
 void expiry_list_store(const struct span_change *change, const struct entries *list)
@@ -28,7 +50,7 @@ void expiry_list_store(const struct span_change *change, const struct entries *l
     header = header << 16 | list->tail;
     header = header << 16 | list->head;
     span_write(change, 0, header);
-    span_write(change, 1, list->sum | room);
+    span_write(change, 1, (list->sum & ENTRIES_SUM_MASK) | room);
 }
 
 void expiry_list_read(const struct span_change *change, uint32_t n, struct entry *entry)
@@ -77,12 +99,6 @@ static void expiry_list_set_previous(const struct span_change *change, struct en
     expiry_list_write_links(change, n, &entry);
 }
 
-static void expiry_list_clear(struct entries *list)
-{
-    list->sum = 0;
-    list->head = list->tail = list->free = list->taken = 0;
-}
-
 uint64_t expiry_list_live(const struct span_change *change, const struct entries *list,
                           uint64_t now_ns, uint32_t *first)
 {
@@ -95,12 +111,16 @@ uint64_t expiry_list_live(const struct span_change *change, const struct entries
     expiry_list_read(change, list->tail, &entry);
     if (entry.expiry_ns <= now_ns)
         return 0;
-    for (*first = list->head;; *first = entry.next) { /* ends at the tail */
+    *first = list->head;
+    for (uint32_t left = list->taken; left > 0 && *first != 0; left--) { /* ends at the tail */
         expiry_list_read(change, *first, &entry);
         if (entry.expiry_ns > now_ns)
             return sum;
-        sum -= entry.cost;
+        sum = span_less(sum, entry.cost);
+        *first = entry.next;
     }
+    *first = 0; /* the links of a damaged state */
+    return 0;
 }
 
 void expiry_list_purge(const struct span_change *change, struct entries *list, uint64_t now_ns)
@@ -141,13 +161,14 @@ uint32_t expiry_list_insert(const struct span_change *change, struct entries *li
 {
     uint32_t n = expiry_list_take(change, list);
     struct entry entry, before;
+    uint32_t left = list->taken;
 
     if (n == 0)
         return 0;
     entry.cost = cost < UINT32_MAX ? cost : UINT32_MAX;
     entry.next = 0;
     entry.previous = list->tail;
-    while (entry.previous != 0) {
+    for (; entry.previous != 0 && left > 0; left--) {
         expiry_list_read(change, entry.previous, &before);
         if (before.expiry_ns <= expiry_ns)
             break;
@@ -169,7 +190,7 @@ void expiry_list_unlink(const struct span_change *change, struct entries *list, 
     expiry_list_read(change, n, &entry);
     expiry_list_set_next(change, list, entry.previous, entry.next);
     expiry_list_set_previous(change, list, entry.next, entry.previous);
-    list->sum -= entry.cost;
+    list->sum = span_less(list->sum, entry.cost);
     entry.next = list->free;
     expiry_list_write_links(change, n, &entry);
     list->free = n;
@@ -188,29 +209,30 @@ void expiry_list_give_back(const struct span_change *change, struct entries *lis
         return;
     }
     entry.cost -= cost;
-    list->sum -= cost;
+    list->sum = span_less(list->sum, cost);
     expiry_list_write_links(change, n, &entry);
 }
 
 /* When enough has expired for `room` to be what is left in use: the expiry of the entry that goes
  * last until then. Something live is in the way. */
-static uint64_t expiry_list_retry_at(const struct span_change *change, uint32_t first,
-                                     uint64_t excess)
+static uint64_t expiry_list_retry_at(const struct span_change *change, const struct entries *list,
+                                     uint32_t first, uint64_t excess)
 {
     struct entry entry;
+    uint32_t left = list->taken;
 
-    for (uint32_t n = first;; n = entry.next) {
+    for (uint32_t n = first;; n = entry.next, left--) {
         expiry_list_read(change, n, &entry);
-        if (entry.cost >= excess || entry.next == 0)
+        if (entry.cost >= excess || entry.next == 0 || left == 0)
             return entry.expiry_ns;
         excess -= entry.cost;
     }
 }
 
-void expiry_list_report(const struct weir_limit *limit, const uint64_t *span,
+void expiry_list_report(const struct weir_limit *limit, const struct span_view *span,
                         const struct weir_use *use, struct weir_report *report)
 {
-    const struct span_change read_only = {.span = span};
+    const struct span_change read_only = {.span = *span};
     struct entries list;
     uint32_t first;
     uint64_t rate = limit->spec.rate, fresh_at_ns = expiry_list_fresh_at(limit, span);
@@ -225,13 +247,13 @@ void expiry_list_report(const struct weir_limit *limit, const uint64_t *span,
     if (use->cost > rate)
         report->retry_after_ns = WEIR_NEVER;
     else if (used + use->cost > rate)
-        report->retry_after_ns =
-            expiry_list_retry_at(&read_only, first, used + use->cost - rate) - use->now_ns;
+        report->retry_after_ns = span_less(
+            expiry_list_retry_at(&read_only, &list, first, used + use->cost - rate), use->now_ns);
 }
 
-uint64_t expiry_list_fresh_at(const struct weir_limit *limit, const uint64_t *span)
+uint64_t expiry_list_fresh_at(const struct weir_limit *limit, const struct span_view *span)
 {
-    const struct span_change read_only = {.span = span};
+    const struct span_change read_only = {.span = *span};
     struct entries list;
     struct entry entry;
 
@@ -242,25 +264,23 @@ uint64_t expiry_list_fresh_at(const struct weir_limit *limit, const uint64_t *sp
     return entry.expiry_ns;
 }
 
-uint32_t expiry_list_span_words(const struct weir_limit *limit, const uint64_t *span)
+uint32_t expiry_list_span_words(const struct weir_limit *limit, const struct span_view *span)
 {
-    const struct span_change read_only = {.span = span};
-    struct entries list;
+    uint32_t room = (uint32_t)(span_word(span, 1) >> ENTRIES_ROOM_SHIFT);
 
-    expiry_list_load(limit, &read_only, &list);
-    return expiry_list_words(list.capacity);
+    return expiry_list_words(room > 0 ? room : expiry_list_most(limit));
 }
 
-bool expiry_list_fit(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+bool expiry_list_fit(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
                      uint32_t count)
 {
-    const struct span_change read_only = {.span = span};
+    const struct span_change read_only = {.span = *span};
     struct entries list;
     struct entry entry;
     uint32_t first, free;
 
     expiry_list_load(limit, &read_only, &list);
-    free = list.capacity - list.taken;
+    free = list.capacity > list.taken ? list.capacity - list.taken : 0;
     if (free >= count || list.capacity >= expiry_list_most(limit))
         return true;
     if (expiry_list_live(&read_only, &list, now_ns, &first) == 0)
@@ -281,7 +301,7 @@ uint32_t expiry_list_need(const struct weir_span_source *source, const struct we
     uint64_t entries = count;
 
     if (source) {
-        const struct span_change read_only = {.span = source->span};
+        const struct span_change read_only = {.span = span_of_source(source)};
         struct entries list;
         uint32_t first;
 
@@ -314,22 +334,27 @@ static void expiry_list_add_to_tail(const struct span_change *change, struct ent
 void expiry_list_resize(const struct weir_span_source *source, const struct weir_limit *to,
                         uint64_t *out, uint32_t words)
 {
-    const struct span_change old = {.span = source->span}, made = {.span = out, .plain = out};
+    const struct span_change old = {.span = span_of_source(source)};
+    const struct span_change made = {.span = {out, words > 0 ? words : to->span_words}};
     struct entries from, list;
     struct entry entry;
-    uint32_t first;
+    uint64_t latest_ns = 0;
+    uint32_t first, left;
 
     if (words > 0) {
-        uint32_t room = (words - ENTRIES_HEADER_WORDS) / ENTRIES_STRIDE,
-                 most = expiry_list_most(to);
+        uint32_t room = expiry_list_room(words), most = expiry_list_most(to);
 
         out[1] = (uint64_t)(room < most ? room : most) << ENTRIES_ROOM_SHIFT;
     }
     expiry_list_load(source->limit, &old, &from);
     expiry_list_load(to, &made, &list);
     expiry_list_live(&old, &from, source->now_ns, &first);
-    for (uint32_t n = first; n != 0; n = entry.next) {
+    left = from.taken;
+    for (uint32_t n = first; n != 0 && left > 0; n = entry.next, left--) {
         expiry_list_read(&old, n, &entry);
+        if (entry.expiry_ns < latest_ns) /* of a damaged state: see to it that no insert walks */
+            entry.expiry_ns = latest_ns;
+        latest_ns = entry.expiry_ns;
 
         uint32_t copy = expiry_list_insert(&made, &list, entry.expiry_ns, entry.cost);
 
@@ -338,23 +363,23 @@ void expiry_list_resize(const struct weir_span_source *source, const struct weir
             copy = list.tail;
         }
         for (uint32_t i = 2; i < ENTRIES_STRIDE; i++)
-            out[expiry_list_word(copy) + i] = source->span[expiry_list_word(n) + i];
+            span_write(&made, expiry_list_word(copy) + i, span_read(&old, expiry_list_word(n) + i));
     }
     expiry_list_store(&made, &list);
 }
 
 /* The list runs forwards and backwards over different entries that were taken, in the order of
  * their expiry, with a cost each that make the sum; and the free ones are all the others. */
-bool expiry_list_valid(const struct weir_limit *limit, const uint64_t *span)
+bool expiry_list_valid(const struct weir_limit *limit, const struct span_view *span)
 {
-    const struct span_change read_only = {.span = span};
+    const struct span_change read_only = {.span = *span};
     struct entries list;
     struct entry entry;
     uint64_t sum = 0, expiry_ns = 0;
     uint32_t left, previous = 0;
 
-    expiry_list_load(limit, &read_only, &list);
-    if (list.taken > list.capacity || list.capacity > expiry_list_most(limit))
+    if (!expiry_list_load(limit, &read_only, &list) || list.taken > list.capacity ||
+        list.capacity > expiry_list_most(limit))
         return false;
     left = list.taken;
     for (uint32_t n = list.head; n != 0; n = entry.next, left--) {

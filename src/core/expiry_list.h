@@ -15,6 +15,10 @@
  *
  * An entry counts while its expiry > t. The running sum makes a decision look at the expired
  * entries only, and a charge unlinks those. No entry has cost 0. All zero words are an empty list.
+ *
+ * In a file that is shared, another process may have written any of this. A header with numbers of
+ * entries for which the span has no words is an empty list, as is one whose live entries the links
+ * do not reach; and every walk ends after as many steps as entries were taken.
  */
 #ifndef WEIR_CORE_EXPIRY_LIST_H
 #define WEIR_CORE_EXPIRY_LIST_H
@@ -56,7 +60,8 @@ static inline uint32_t expiry_list_word(uint32_t n)
     return expiry_list_words(n - 1);
 }
 
-void expiry_list_load(const struct weir_limit *limit, const struct span_change *change,
+/* False: the header cannot be right; the list is then empty. */
+bool expiry_list_load(const struct weir_limit *limit, const struct span_change *change,
                       struct entries *list);
 void expiry_list_store(const struct span_change *change, const struct entries *list);
 void expiry_list_read(const struct span_change *change, uint32_t n, struct entry *entry);
@@ -79,14 +84,14 @@ void expiry_list_unlink(const struct span_change *change, struct entries *list, 
 void expiry_list_give_back(const struct span_change *change, struct entries *list, uint32_t n,
                            uint64_t cost);
 
-void expiry_list_report(const struct weir_limit *limit, const uint64_t *span,
+void expiry_list_report(const struct weir_limit *limit, const struct span_view *span,
                         const struct weir_use *use, struct weir_report *report);
-bool expiry_list_valid(const struct weir_limit *limit, const uint64_t *span);
-uint64_t expiry_list_fresh_at(const struct weir_limit *limit, const uint64_t *span);
+bool expiry_list_valid(const struct weir_limit *limit, const struct span_view *span);
+uint64_t expiry_list_fresh_at(const struct weir_limit *limit, const struct span_view *span);
 
 /* See weir_span_words, weir_span_fits, weir_span_needs and weir_span_resize. */
-uint32_t expiry_list_span_words(const struct weir_limit *limit, const uint64_t *span);
-bool expiry_list_fit(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+uint32_t expiry_list_span_words(const struct weir_limit *limit, const struct span_view *span);
+bool expiry_list_fit(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
                      uint32_t count);
 uint32_t expiry_list_need(const struct weir_span_source *source, const struct weir_limit *to,
                           uint32_t count);

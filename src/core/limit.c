@@ -296,13 +296,13 @@ bool weir_limit_converts(const struct weir_limit *from, const struct weir_limit 
 static bool decide_span(const struct weir_limit *limit, uint64_t *span, const struct weir_use *use,
                         struct weir_report *report)
 {
-    const struct span_change in_place = {.span = span, .plain = span};
+    const struct span_view view = span_trusted(limit, span);
     bool allowed = weir_span_test(limit, span, use->now_ns, use->cost);
 
     if (allowed) {
         if (!weir_span_fits(limit, span, use->now_ns, use->cost, 1))
             weir_span_compact(limit, span, use->now_ns);
-        span_charge(limit, &in_place, use);
+        span_charge_in_place(limit, &view, use);
     }
     if (report)
         weir_span_report(limit, span, use, allowed, report);

@@ -3,6 +3,7 @@
 #include "core/log.h"
 
 #include "core/check.h"
+#include "core/span.h"
 
 #define LOG_KIND_SHIFT 62
 enum { LOG_TIME, LOG_COST = 2, LOG_DEAD = 3 }; /* bits 63 and 62 */
@@ -32,15 +33,33 @@ static uint32_t log_room(const struct weir_limit *limit, uint64_t word0)
     return room != 0 ? room : limit->span_words - LOG_HEADER_WORDS;
 }
 
-static void log_load(const struct weir_limit *limit, const uint64_t *span, struct log_ring *ring)
+static void log_clear(struct log_ring *ring)
 {
-    ring->sum = span[1] & LOG_SUM_MASK;
-    ring->dead = (uint32_t)(span[1] >> 48);
-    ring->head = span[0] & 0xffff;
-    ring->used = span[0] >> 16 & 0xffff;
-    ring->room = log_room(limit, span[0]);
-    ring->events = (uint32_t)(span[0] >> 48);
+    ring->sum = 0;
+    ring->head = ring->used = ring->events = ring->dead = 0;
+}
+
+/* False: the header cannot be right; the log is then empty. */
+static bool log_load(const struct weir_limit *limit, const struct span_view *span,
+                     struct log_ring *ring)
+{
+    uint64_t word0 = span_word(span, 0), word1 = span_word(span, 1);
+    uint32_t most = span->words > LOG_HEADER_WORDS ? span->words - LOG_HEADER_WORDS : 0;
+
+    ring->sum = word1 & LOG_SUM_MASK;
+    ring->dead = (uint32_t)(word1 >> 48);
+    ring->head = word0 & 0xffff;
+    ring->used = word0 >> 16 & 0xffff;
+    ring->room = log_room(limit, word0);
+    ring->events = (uint32_t)(word0 >> 48);
     ring->events_max = log_events_max(limit);
+    if (ring->room <= most && ring->used <= ring->room && ring->head < ring->room &&
+        ring->events + ring->dead <= ring->used && (ring->events == 0) == (ring->used == 0))
+        return true;
+    if (ring->room > most)
+        ring->room = most;
+    log_clear(ring);
+    return false;
 }
 
 static void log_store(const struct span_change *change, const struct log_ring *ring)
@@ -54,7 +73,7 @@ static void log_store(const struct span_change *change, const struct log_ring *r
     }
     span_write(change, 0,
                ring->head | (uint64_t)ring->used << 16 | room << 32 | (uint64_t)ring->events << 48);
-    span_write(change, 1, ring->sum | (uint64_t)ring->dead << 48);
+    span_write(change, 1, (ring->sum & LOG_SUM_MASK) | (uint64_t)ring->dead << 48);
 }
 
 /* The word of the span that holds the i-th word used; i may be `used` to append. */
@@ -134,7 +153,7 @@ static void log_view(const struct weir_limit *limit, const struct span_change *c
         *view = (struct log_view){.skipped = ring->used, .dead = ring->dead};
         return;
     }
-    for (;; view->skipped += event.words) { /* ends at the newest event */
+    for (; view->skipped < ring->used && view->events > 0; view->skipped += event.words) {
         log_read(change, ring, view->skipped, &event);
         if (event.cost == 0) {
             view->dead++;
@@ -142,14 +161,17 @@ static void log_view(const struct weir_limit *limit, const struct span_change *c
         }
         if (event.time_ns + limit->spec.window_ns > now_ns)
             return;
-        view->sum -= event.cost;
+        view->sum = span_less(view->sum, event.cost);
         view->events--;
     }
+    /* A damaged state: otherwise the newest event is live. */
+    *view = (struct log_view){.skipped = ring->used, .dead = ring->dead};
 }
 
-bool log_test(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns, uint64_t cost)
+bool log_test(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
+              uint64_t cost)
 {
-    const struct span_change read_only = {.span = span};
+    const struct span_change read_only = {.span = *span};
     struct log_ring ring;
     struct log_view view;
 
@@ -167,7 +189,7 @@ static void log_advance(struct log_ring *ring, uint32_t words, uint32_t dead)
 {
     ring->head = log_place(ring, words) - LOG_HEADER_WORDS;
     ring->used -= words;
-    ring->dead -= dead;
+    ring->dead = (uint32_t)span_less(ring->dead, dead);
     if (ring->used == 0)
         ring->head = 0;
 }
@@ -191,11 +213,13 @@ static uint64_t log_pop(const struct span_change *change, struct log_ring *ring)
     log_read_back(change, ring, ring->used, &event);
     ring->used -= event.words;
     ring->events--;
-    ring->sum -= event.cost;
+    ring->sum = span_less(ring->sum, event.cost);
     while (ring->used > 0 && log_kind(log_word(change, ring, ring->used - 1)) == LOG_DEAD) {
         ring->used--;
-        ring->dead--;
+        ring->dead = (uint32_t)span_less(ring->dead, 1);
     }
+    if ((ring->events == 0) != (ring->used == 0)) /* of a damaged state */
+        log_clear(ring);
     return event.cost;
 }
 
@@ -234,7 +258,7 @@ void log_charge(const struct weir_limit *limit, const struct span_change *change
 
     if (use->cost == 0)
         return;
-    log_load(limit, change->span, &ring);
+    log_load(limit, &change->span, &ring);
 
     uint64_t now_ns = log_time(change, &ring, use->now_ns);
 
@@ -252,7 +276,7 @@ static void log_remove(const struct span_change *change, struct log_ring *ring, 
         return;
     }
     ring->events--;
-    ring->sum -= event->cost;
+    ring->sum = span_less(ring->sum, event->cost);
     if (i > 0) {
         for (uint32_t word = 0; word < event->words; word++)
             span_write(change, log_place(ring, i + word), LOG_DEAD_WORD);
@@ -262,7 +286,8 @@ static void log_remove(const struct span_change *change, struct log_ring *ring, 
 
     uint32_t dead = 0;
 
-    while (log_kind(log_word(change, ring, event->words + dead)) == LOG_DEAD)
+    while (event->words + dead < ring->used &&
+           log_kind(log_word(change, ring, event->words + dead)) == LOG_DEAD)
         dead++;
     log_advance(ring, event->words + dead, dead);
 }
@@ -273,7 +298,7 @@ void log_refund(const struct weir_limit *limit, const struct span_change *change
     struct log_ring ring;
     struct log_event event;
 
-    log_load(limit, change->span, &ring);
+    log_load(limit, &change->span, &ring);
     if (use->cost == 0 ||
         use->charged_at_ns + limit->spec.window_ns <= log_time(change, &ring, use->now_ns))
         return;
@@ -286,7 +311,7 @@ void log_refund(const struct weir_limit *limit, const struct span_change *change
         if (use->cost >= event.cost) {
             log_remove(change, &ring, i - event.words, &event);
         } else {
-            ring.sum -= use->cost;
+            ring.sum = span_less(ring.sum, use->cost);
             span_write(change, log_place(&ring, i - 1),
                        (event.cost - use->cost) | (uint64_t)LOG_COST << LOG_KIND_SHIFT);
         }
@@ -311,10 +336,10 @@ static uint64_t log_retry_at(const struct weir_limit *limit, const struct span_c
     }
 }
 
-void log_report(const struct weir_limit *limit, const uint64_t *span, const struct weir_use *use,
-                struct weir_report *report)
+void log_report(const struct weir_limit *limit, const struct span_view *span,
+                const struct weir_use *use, struct weir_report *report)
 {
-    const struct span_change read_only = {.span = span};
+    const struct span_change read_only = {.span = *span};
     struct log_ring ring;
     struct log_view view;
     uint64_t rate = limit->spec.rate, fresh_at_ns = log_fresh_at(limit, span);
@@ -328,14 +353,14 @@ void log_report(const struct weir_limit *limit, const uint64_t *span, const stru
     if (use->cost > rate)
         report->retry_after_ns = WEIR_NEVER;
     else if (view.sum + use->cost > rate)
-        report->retry_after_ns =
-            log_retry_at(limit, &read_only, &ring, view.skipped, view.sum + use->cost - rate) -
-            use->now_ns;
+        report->retry_after_ns = span_less(
+            log_retry_at(limit, &read_only, &ring, view.skipped, view.sum + use->cost - rate),
+            use->now_ns);
 }
 
-uint64_t log_fresh_at(const struct weir_limit *limit, const uint64_t *span)
+uint64_t log_fresh_at(const struct weir_limit *limit, const struct span_view *span)
 {
-    const struct span_change read_only = {.span = span};
+    const struct span_change read_only = {.span = *span};
     struct log_ring ring;
     struct log_event newest;
 
@@ -346,15 +371,16 @@ uint64_t log_fresh_at(const struct weir_limit *limit, const uint64_t *span)
     return newest.time_ns + limit->spec.window_ns;
 }
 
-uint32_t log_span_words(const struct weir_limit *limit, const uint64_t *span)
+uint32_t log_span_words(const struct weir_limit *limit, const struct span_view *span)
 {
-    return LOG_HEADER_WORDS + log_room(limit, span[0]);
+    return LOG_HEADER_WORDS + log_room(limit, span_word(span, 0));
 }
 
 /* Whether a charge writes its event without joining one that it would not join in a larger ring. */
-bool log_fits(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns, uint64_t cost)
+bool log_fits(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
+              uint64_t cost)
 {
-    const struct span_change read_only = {.span = span};
+    const struct span_change read_only = {.span = *span};
     struct log_ring ring;
     struct log_event newest;
 
@@ -382,14 +408,14 @@ uint32_t log_needs(const struct weir_span_source *source, const struct weir_limi
     uint32_t words = cost > 1 ? 2 : (uint32_t)cost, most = log_words(to);
 
     if (source) {
-        const struct span_change read_only = {.span = source->span};
+        const struct span_change read_only = {.span = span_of_source(source)};
         struct log_ring ring;
         uint64_t now_ns;
 
-        log_load(source->limit, source->span, &ring);
+        log_load(source->limit, &read_only.span, &ring);
         now_ns = log_time(&read_only, &ring, source->now_ns);
         log_purge(source->limit, &read_only, &ring, now_ns);
-        words += ring.used - ring.dead;
+        words += (uint32_t)span_less(ring.used, ring.dead);
     }
     if (words < LOG_ROOM_MIN)
         words = LOG_ROOM_MIN;
@@ -402,16 +428,17 @@ uint32_t log_needs(const struct weir_span_source *source, const struct weir_limi
 void log_resize(const struct weir_span_source *source, const struct weir_limit *to, uint64_t *out,
                 uint32_t words)
 {
-    const struct span_change old = {.span = source->span}, made = {.span = out, .plain = out};
+    const struct span_change old = {.span = span_of_source(source)};
+    const struct span_change made = {.span = {out, words > 0 ? words : to->span_words}};
     struct log_ring from, ring;
     struct log_view view;
     struct log_event event;
 
     if (words > 0)
         out[0] = (uint64_t)(words - LOG_HEADER_WORDS) << 32;
-    log_load(source->limit, source->span, &from);
+    log_load(source->limit, &old.span, &from);
     log_view(source->limit, &old, &from, log_time(&old, &from, source->now_ns), &view);
-    log_load(to, out, &ring);
+    log_load(to, &made.span, &ring);
     for (uint32_t i = view.skipped; i < from.used; i += event.words) {
         log_read(&old, &from, i, &event);
         if (event.cost > 0)
@@ -420,9 +447,9 @@ void log_resize(const struct weir_span_source *source, const struct weir_limit *
     log_store(&made, &ring);
 }
 
-void log_compact(const struct weir_limit *limit, uint64_t *span, uint64_t now_ns)
+void log_compact(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns)
 {
-    const struct span_change in_place = {.span = span, .plain = span};
+    const struct span_change in_place = {.span = *span};
     struct log_ring ring;
     uint32_t kept = 0;
 
@@ -432,7 +459,7 @@ void log_compact(const struct weir_limit *limit, uint64_t *span, uint64_t now_ns
         uint64_t word = log_word(&in_place, &ring, i);
 
         if (log_kind(word) != LOG_DEAD)
-            span[log_place(&ring, kept++)] = word;
+            span_write(&in_place, log_place(&ring, kept++), word);
     }
     ring.used = kept;
     ring.dead = 0;
@@ -441,17 +468,15 @@ void log_compact(const struct weir_limit *limit, uint64_t *span, uint64_t now_ns
 
 /* The words used are times in order, each perhaps with a cost, and dead words between them; they
  * make the numbers of the header. */
-bool log_valid(const struct weir_limit *limit, const uint64_t *span)
+bool log_valid(const struct weir_limit *limit, const struct span_view *span)
 {
-    const struct span_change read_only = {.span = span};
+    const struct span_change read_only = {.span = *span};
     struct log_ring ring;
     struct log_event event = {0, 1, 1};
     uint64_t sum = 0, latest_ns = 0;
     uint32_t events = 0, dead = 0;
 
-    log_load(limit, span, &ring);
-    if (ring.room < LOG_ROOM_MIN || ring.used > ring.room || ring.head >= ring.room ||
-        ring.events > ring.events_max)
+    if (!log_load(limit, span, &ring) || ring.room < LOG_ROOM_MIN || ring.events > ring.events_max)
         return false;
     for (uint32_t i = 0; i < ring.used; i += event.words) {
         log_read(&read_only, &ring, i, &event);
@@ -467,17 +492,17 @@ bool log_valid(const struct weir_limit *limit, const uint64_t *span)
     return event.cost > 0 && events == ring.events && sum == ring.sum && dead == ring.dead;
 }
 
-void log_look(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+void log_look(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
               struct weir_report *report)
 {
     struct weir_use use = {.now_ns = now_ns, .cost = 1};
     struct weir_report next;
 
-    weir_span_report(limit, span, &use, false, &next);
+    span_report(limit, span, &use, false, &next);
     use.cost = next.remaining + 1; /* fits when the oldest expires */
     report->limit = WEIR_LOOK_LOG;
     report->remaining = next.limit - next.remaining;
-    weir_span_report(limit, span, &use, false, &next);
+    span_report(limit, span, &use, false, &next);
     if (next.retry_after_ns < limit->spec.window_ns)
         report->retry_after_ns = limit->spec.window_ns - next.retry_after_ns;
 }

@@ -20,6 +20,10 @@
  * time. Where the ring has no word left (log_fits), the newest events do the same: nothing is
  * forgotten, and nothing expires early. A time before the newest event is taken for its.
  *
+ * In a file that is shared, another process may have written any of this. A header whose numbers
+ * contradict each other, or the words that the span has, is an empty log, as is one whose live
+ * events are not where it says.
+ *
  * Memory: 16 bytes and the words used; 16 * N + 16 bytes are always enough. Edits of a charge: at
  * most 4, of a refund 4.
  */
@@ -43,29 +47,31 @@ static inline uint32_t log_words(const struct weir_limit *limit)
     return LOG_HEADER_WORDS + 2 * log_events_max(limit);
 }
 
-bool log_test(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns, uint64_t cost);
+bool log_test(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
+              uint64_t cost);
 void log_charge(const struct weir_limit *limit, const struct span_change *change,
                 const struct weir_use *use);
 void log_refund(const struct weir_limit *limit, const struct span_change *change,
                 const struct weir_use *use);
-void log_report(const struct weir_limit *limit, const uint64_t *span, const struct weir_use *use,
-                struct weir_report *report);
-uint64_t log_fresh_at(const struct weir_limit *limit, const uint64_t *span);
-bool log_valid(const struct weir_limit *limit, const uint64_t *span);
+void log_report(const struct weir_limit *limit, const struct span_view *span,
+                const struct weir_use *use, struct weir_report *report);
+uint64_t log_fresh_at(const struct weir_limit *limit, const struct span_view *span);
+bool log_valid(const struct weir_limit *limit, const struct span_view *span);
 
 /* See weir_span_words, weir_span_fits, weir_span_needs and weir_span_resize. */
-uint32_t log_span_words(const struct weir_limit *limit, const uint64_t *span);
-bool log_fits(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns, uint64_t cost);
+uint32_t log_span_words(const struct weir_limit *limit, const struct span_view *span);
+bool log_fits(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
+              uint64_t cost);
 uint32_t log_needs(const struct weir_span_source *source, const struct weir_limit *to,
                    uint64_t cost);
 void log_resize(const struct weir_span_source *source, const struct weir_limit *to, uint64_t *out,
                 uint32_t words);
 
 /* Drops what is dead or expired from a state in plain memory, in place. */
-void log_compact(const struct weir_limit *limit, uint64_t *span, uint64_t now_ns);
+void log_compact(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns);
 
 /* What WEIR_OP_LOOK says of a log that is not fresh: see enum weir_look. */
-void log_look(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+void log_look(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
               struct weir_report *report);
 
 #endif

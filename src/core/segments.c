@@ -20,27 +20,52 @@ struct segments_view {
     uint32_t oldest;
 };
 
-static void segments_load(const uint64_t *span, struct segments *ring)
+/* S and w, which are divided by. The parameters of a state lie in the same memory as the state. */
+static uint32_t segments_length(const struct weir_limit *limit)
 {
-    ring->newest = span[0];
-    ring->sum = span[1] & SEGMENTS_SUM_MASK;
-    ring->stored = (uint32_t)(span[1] >> SEGMENTS_STORED_SHIFT);
+    uint32_t length = limit->spec.segments;
+
+    return length < WEIR_SEGMENTS_MAX ? length : WEIR_SEGMENTS_MAX;
+}
+
+static uint64_t segments_width(const struct weir_limit *limit)
+{
+    uint64_t width = limit->segment_ns;
+
+    return width > 0 ? width : 1;
+}
+
+/* False: the header cannot be right; the ring is then empty. */
+static bool segments_load(const struct weir_limit *limit, const struct span_view *span,
+                          struct segments *ring)
+{
+    uint64_t word1 = span_word(span, 1);
+
+    ring->newest = span_word(span, 0);
+    ring->sum = word1 & SEGMENTS_SUM_MASK;
+    ring->stored = (uint32_t)(word1 >> SEGMENTS_STORED_SHIFT);
+    if (ring->stored <= segments_length(limit) + 1 && ring->newest <= WINDOW_TIME_MAX_NS &&
+        ring->stored <= ring->newest + 1)
+        return true;
+    *ring = (struct segments){0, 0, 0};
+    return false;
 }
 
 static void segments_store(const struct span_change *change, const struct segments *ring)
 {
     span_write(change, 0, ring->newest);
-    span_write(change, 1, ring->sum | (uint64_t)ring->stored << SEGMENTS_STORED_SHIFT);
+    span_write(change, 1,
+               (ring->sum & SEGMENTS_SUM_MASK) | (uint64_t)ring->stored << SEGMENTS_STORED_SHIFT);
 }
 
 static uint32_t segments_slot(const struct weir_limit *limit, uint64_t segment)
 {
-    return (uint32_t)(segment % (limit->spec.segments + 1));
+    return (uint32_t)(segment % (segments_length(limit) + 1));
 }
 
-static uint32_t segments_count(const uint64_t *span, uint32_t slot)
+static uint32_t segments_count(const struct span_view *span, uint32_t slot)
 {
-    return (uint32_t)(span[SEGMENTS_HEADER_WORDS + slot / 2] >> (slot % 2 * 32));
+    return (uint32_t)(span_word(span, SEGMENTS_HEADER_WORDS + slot / 2) >> (slot % 2 * 32));
 }
 
 static void segments_set(const struct span_change *change, uint32_t slot, uint32_t count)
@@ -52,7 +77,7 @@ static void segments_set(const struct span_change *change, uint32_t slot, uint32
 }
 
 /* The counter of a segment; 0 where the ring does not store it. */
-static uint32_t segments_at(const struct weir_limit *limit, const uint64_t *span,
+static uint32_t segments_at(const struct weir_limit *limit, const struct span_view *span,
                             const struct segments *ring, uint64_t segment)
 {
     if (segment > ring->newest || segment + ring->stored <= ring->newest)
@@ -60,13 +85,13 @@ static uint32_t segments_at(const struct weir_limit *limit, const uint64_t *span
     return segments_count(span, segments_slot(limit, segment));
 }
 
-static void segments_view(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
-                          const struct segments *ring, struct segments_view *view)
+static void segments_view(const struct weir_limit *limit, const struct span_view *span,
+                          uint64_t now_ns, const struct segments *ring, struct segments_view *view)
 {
-    uint32_t length = limit->spec.segments;
-    uint64_t index = now_ns / limit->segment_ns;
+    uint32_t length = segments_length(limit);
+    uint64_t index = now_ns / segments_width(limit);
 
-    view->elapsed_ns = now_ns - index * limit->segment_ns;
+    view->elapsed_ns = now_ns - index * segments_width(limit);
     if (index < ring->newest) {
         index = ring->newest;
         view->elapsed_ns = 0;
@@ -84,21 +109,21 @@ static void segments_view(const struct weir_limit *limit, const uint64_t *span, 
     for (; segment + length <= index; segment++) {
         uint32_t count = segments_count(span, slot);
 
-        view->newer -= count;
+        view->newer = span_less(view->newer, count);
         if (segment + length == index)
             view->oldest = count;
         slot = slot == length ? 0 : slot + 1;
     }
 }
 
-bool segments_test(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+bool segments_test(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
                    uint64_t cost)
 {
     struct segments ring;
     struct segments_view view;
     uint64_t rate = limit->spec.rate;
 
-    segments_load(span, &ring);
+    segments_load(limit, span, &ring);
     segments_view(limit, span, now_ns, &ring, &view);
     if (cost > rate || view.newer > rate - cost)
         return false;
@@ -109,8 +134,8 @@ bool segments_test(const struct weir_limit *limit, const uint64_t *span, uint64_
         return true;
     if (limit->spec.strict)
         return false;
-    return window_weight_fits(view.oldest, limit->segment_ns - view.elapsed_ns, room,
-                              limit->segment_ns);
+    return window_weight_fits(view.oldest, segments_width(limit) - view.elapsed_ns, room,
+                              segments_width(limit));
 }
 
 void segments_charge(const struct weir_limit *limit, const struct span_change *change,
@@ -118,19 +143,19 @@ void segments_charge(const struct weir_limit *limit, const struct span_change *c
 {
     struct segments ring;
     struct segments_view view;
-    uint64_t count = 0, length = limit->spec.segments;
+    uint64_t count = 0, length = segments_length(limit);
 
     if (use->cost == 0)
         return;
-    segments_load(change->span, &ring);
-    segments_view(limit, change->span, use->now_ns, &ring, &view);
+    segments_load(limit, &change->span, &ring);
+    segments_view(limit, &change->span, use->now_ns, &ring, &view);
 
     uint32_t slot = segments_slot(limit, view.index);
 
     if (view.newer + view.oldest == 0) {
         ring.stored = 1;
     } else if (view.index == ring.newest) {
-        count = segments_count(change->span, slot);
+        count = segments_count(&change->span, slot);
     } else {
         uint64_t gone = view.index - ring.newest;
         uint32_t skipped = segments_slot(limit, ring.newest + 1);
@@ -153,33 +178,33 @@ void segments_refund(const struct weir_limit *limit, const struct span_change *c
                      const struct weir_use *use)
 {
     struct segments ring;
-    uint64_t segment = use->charged_at_ns / limit->segment_ns;
+    uint64_t segment = use->charged_at_ns / segments_width(limit);
 
-    segments_load(change->span, &ring);
-    if (segment + limit->spec.segments < use->now_ns / limit->segment_ns)
+    segments_load(limit, &change->span, &ring);
+    if (segment + segments_length(limit) < use->now_ns / segments_width(limit))
         return;
 
-    uint32_t count = segments_at(limit, change->span, &ring, segment);
+    uint32_t count = segments_at(limit, &change->span, &ring, segment);
     uint32_t back = use->cost < count ? (uint32_t)use->cost : count;
 
     if (back == 0)
         return;
-    ring.sum -= back;
+    ring.sum = span_less(ring.sum, back);
     segments_store(change, &ring);
     segments_set(change, segments_slot(limit, segment), count - back);
 }
 
 /* The first time at which a cost that is denied now is admitted: see window_retry, segment by
  * segment. In the segment `index` the counter `oldest` fades while `newer` stand still. */
-static uint64_t segments_retry_at(const struct weir_limit *limit, const uint64_t *span,
+static uint64_t segments_retry_at(const struct weir_limit *limit, const struct span_view *span,
                                   const struct segments_view *view, uint64_t cost)
 {
     struct segments ring;
     uint64_t index = view->index, newer = view->newer, oldest = view->oldest;
-    uint64_t total = limit->spec.rate - cost, w = limit->segment_ns, rest;
+    uint64_t total = limit->spec.rate - cost, w = segments_width(limit), rest;
 
-    segments_load(span, &ring);
-    for (;;) {
+    segments_load(limit, span, &ring);
+    while (index <= ring.newest + segments_length(limit)) {
         if (newer <= total) {
             uint64_t room = total - newer;
 
@@ -197,22 +222,23 @@ static uint64_t segments_retry_at(const struct weir_limit *limit, const uint64_t
             }
         }
         index++;
-        oldest = index < limit->spec.segments
+        oldest = index < segments_length(limit)
                      ? 0
-                     : segments_at(limit, span, &ring, index - limit->spec.segments);
-        newer -= oldest;
+                     : segments_at(limit, span, &ring, index - segments_length(limit));
+        newer = span_less(newer, oldest);
     }
+    return index * w; /* nothing is left, though the sum of a damaged state says so */
 }
 
-void segments_report(const struct weir_limit *limit, const uint64_t *span,
+void segments_report(const struct weir_limit *limit, const struct span_view *span,
                      const struct weir_use *use, struct weir_report *report)
 {
     struct segments ring;
     struct segments_view view;
-    uint64_t rate = limit->spec.rate, w = limit->segment_ns, rest;
+    uint64_t rate = limit->spec.rate, w = segments_width(limit), rest;
     uint64_t fresh_at_ns = segments_fresh_at(limit, span);
 
-    segments_load(span, &ring);
+    segments_load(limit, span, &ring);
     segments_view(limit, span, use->now_ns, &ring, &view);
     uint64_t used = view.oldest;
 
@@ -229,32 +255,37 @@ void segments_report(const struct weir_limit *limit, const uint64_t *span,
     if (use->cost > rate)
         report->retry_after_ns = WEIR_NEVER;
     else if (used + use->cost > rate)
-        report->retry_after_ns = segments_retry_at(limit, span, &view, use->cost) - use->now_ns;
+        report->retry_after_ns =
+            span_less(segments_retry_at(limit, span, &view, use->cost), use->now_ns);
 }
 
-uint64_t segments_fresh_at(const struct weir_limit *limit, const uint64_t *span)
+uint64_t segments_fresh_at(const struct weir_limit *limit, const struct span_view *span)
 {
     struct segments ring;
 
-    segments_load(span, &ring);
+    segments_load(limit, span, &ring);
     if (ring.sum == 0)
         return 0;
 
     uint64_t segment = ring.newest;
+    uint32_t left = ring.stored;
 
-    while (segments_at(limit, span, &ring, segment) == 0) /* refunded in full */
+    while (left > 0 && segments_at(limit, span, &ring, segment) == 0) { /* refunded in full */
         segment--;
-    return (segment + limit->spec.segments + 1) * limit->segment_ns;
+        left--;
+    }
+    if (left == 0) /* the sum of a damaged state */
+        return 0;
+    return (segment + segments_length(limit) + 1) * segments_width(limit);
 }
 
-bool segments_valid(const struct weir_limit *limit, const uint64_t *span)
+bool segments_valid(const struct weir_limit *limit, const struct span_view *span)
 {
     struct segments ring;
     uint64_t sum = 0;
 
-    segments_load(span, &ring);
-    if (ring.stored > limit->spec.segments + 1 || ring.stored > ring.newest + 1 ||
-        ring.newest > WINDOW_TIME_MAX_NS / limit->segment_ns)
+    if (!segments_load(limit, span, &ring) ||
+        ring.newest > WINDOW_TIME_MAX_NS / segments_width(limit))
         return false;
     for (uint32_t i = 0; i < ring.stored; i++)
         sum += segments_count(span, segments_slot(limit, ring.newest - i));

@@ -27,15 +27,15 @@ static inline uint32_t segments_words(const struct weir_limit *limit)
     return SEGMENTS_HEADER_WORDS + (limit->spec.segments + 2) / 2;
 }
 
-bool segments_test(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+bool segments_test(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
                    uint64_t cost);
 void segments_charge(const struct weir_limit *limit, const struct span_change *change,
                      const struct weir_use *use);
 void segments_refund(const struct weir_limit *limit, const struct span_change *change,
                      const struct weir_use *use);
-void segments_report(const struct weir_limit *limit, const uint64_t *span,
+void segments_report(const struct weir_limit *limit, const struct span_view *span,
                      const struct weir_use *use, struct weir_report *report);
-bool segments_valid(const struct weir_limit *limit, const uint64_t *span);
-uint64_t segments_fresh_at(const struct weir_limit *limit, const uint64_t *span);
+bool segments_valid(const struct weir_limit *limit, const struct span_view *span);
+uint64_t segments_fresh_at(const struct weir_limit *limit, const struct span_view *span);
 
 #endif

@@ -5,6 +5,7 @@
 #include "core/cell.h"
 #include "core/debit.h"
 #include "core/scale.h"
+#include "core/span.h"
 #include "table/account.h"
 #include "table/overflow.h"
 #include "table/owner.h"
@@ -103,8 +104,10 @@ void charge_store_cell(struct weir_table_owner *owner, const struct weir_limit *
     struct weir_table *table = owner->table;
     struct table_bucket *bucket = target->bucket;
 
-    if (target->span != 0)
-        write_words(owner, heap_span(table, target->span, 2), &target->cell);
+    uint64_t *span = target->span != 0 ? heap_span(table, target->span, 2) : NULL;
+
+    if (span)
+        write_words(owner, span, &target->cell);
     if (target->kind == TARGET_NEW || target->rewrite) {
         put_slot(owner, limit, target, single);
     } else if (target->span == 0) {
@@ -153,20 +156,29 @@ static bool charge_span(struct weir_table_owner *owner, const struct weir_limit 
                         struct target *target, const struct weir_use *use, enum charge_kind kind)
 {
     struct weir_edits *edits = &owner->edits;
-    uint64_t *span = heap_state(owner->table, limit, target->span);
+    const struct span_view span = heap_state(owner->table, limit, target->span);
 
     if (kind == CHARGE_REFUND)
-        weir_span_refund(limit, span, use, edits);
+        span_refund(limit, &span, use, edits);
     else
-        weir_span_charge(limit, span, use, edits);
+        span_charge(limit, &span, use, edits);
     if (edits->count == 0)
         return false;
     for (uint32_t i = 0; i < edits->count; i++)
-        if (target->span_new || undo_save64(owner, &span[edits->word[i]]))
-            span[edits->word[i]] = edits->value[i];
+        if (target->span_new || undo_save64(owner, &span.at[edits->word[i]]))
+            span.at[edits->word[i]] = edits->value[i];
     if (target->kind == TARGET_NEW || target->rewrite)
         put_slot(owner, limit, target, false);
     return true;
+}
+
+/* The room for a debit in a span; of 0, which is none, as in a fresh one. */
+static uint64_t span_room(const struct weir_table_owner *owner, const struct weir_limit *limit,
+                          uint64_t offset, uint64_t now_ns, uint64_t debt)
+{
+    const struct span_view span = heap_state(owner->table, limit, offset);
+
+    return weir_span_debit_room(limit, &span, now_ns, debt);
 }
 
 /* Lowers the cost of a debit so that it keeps to its floor of debt. */
@@ -182,9 +194,7 @@ static void keep_to_floor(struct weir_table_owner *owner, const struct target *t
     if (target->kind == TARGET_OVERFLOW)
         room = overflow_debit_room(&counted, target->cells, now_ns, debt);
     else if (limit->span_words > 0)
-        room = weir_span_debit_room(
-            limit, target->span == 0 ? owner->zeros : heap_state(owner->table, limit, target->span),
-            now_ns, debt);
+        room = span_room(owner, limit, target->span, now_ns, debt);
     else
         room = weir_check_debit_room(check, &target->cell, now_ns, debt);
     if (check->cost > room)

@@ -4,6 +4,7 @@
 
 #include "core/cell.h"
 #include "core/log.h"
+#include "core/span.h"
 #include "table/charge.h"
 #include "table/owner.h"
 #include "table/slot.h"
@@ -11,13 +12,13 @@
 #include "table/undo.h"
 
 /* Writes edits in place, as a transaction of its own. */
-static void apply_edits(struct weir_table_owner *owner, uint64_t *span)
+static void apply_edits(struct weir_table_owner *owner, const struct span_view *span)
 {
     const struct weir_edits *edits = &owner->edits;
 
     for (uint32_t i = 0; i < edits->count; i++) {
-        undo_save64(owner, &span[edits->word[i]]);
-        span[edits->word[i]] = edits->value[i];
+        undo_save64(owner, &span->at[edits->word[i]]);
+        span->at[edits->word[i]] = edits->value[i];
     }
     undo_finish(owner);
 }
@@ -32,9 +33,9 @@ static const struct weir_limit *lease_limit(const struct weir_table *table, uint
 
 /* Ends a lease in a span whose lock is held. */
 static bool release_in(struct weir_table_owner *owner, const struct weir_limit *limit,
-                       uint64_t *span, uint64_t lease_id)
+                       const struct span_view *span, uint64_t lease_id)
 {
-    if (!span || weir_span_release(limit, span, lease_id, &owner->edits) == 0)
+    if (!span->at || span_release(limit, span, lease_id, &owner->edits) == 0)
         return false;
     apply_edits(owner, span);
     return true;
@@ -83,8 +84,12 @@ static bool release_in_bucket(struct weir_table_owner *owner, const struct bucke
     int slot = find_in(buckets, b);
     const struct weir_limit *limit = slot < 0 ? NULL : lease_limit(table, bucket->param[slot]);
 
-    return limit && release_in(owner, limit, slot_state_span(table, bucket, (uint32_t)slot, limit),
-                               lease_id);
+    if (!limit)
+        return false;
+
+    const struct span_view span = slot_state_span(table, bucket, (uint32_t)slot, limit);
+
+    return release_in(owner, limit, &span, lease_id);
 }
 
 int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id)
@@ -125,12 +130,12 @@ int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint
 
 /* Ends all leases of an owner in a span whose lock is held. */
 static uint64_t end_in(struct weir_table_owner *owner, const struct weir_limit *limit,
-                       uint64_t *span, uint64_t lease_owner)
+                       const struct span_view *span, uint64_t lease_owner)
 {
     uint64_t total = 0;
 
-    for (uint32_t ended = 1; span && ended > 0; total += ended) {
-        ended = weir_span_end_owner(limit, span, lease_owner, &owner->edits);
+    for (uint32_t ended = 1; span->at && ended > 0 && total < WEIR_LEASES_MAX; total += ended) {
+        ended = span_end_owner(limit, span, lease_owner, &owner->edits);
         if (ended > 0)
             apply_edits(owner, span);
     }
@@ -168,15 +173,15 @@ void weir_table_owner_generations(const struct weir_table *table,
 /* Ends the leases of dead owners in a span whose lock is held: no lease is added meanwhile, so
  * every owner that it names had attached before `alive` is filled anew. */
 static uint64_t end_dead_in(struct weir_table_owner *owner, const struct weir_limit *limit,
-                            uint64_t *span, struct weir_lease_owners *alive)
+                            const struct span_view *span, struct weir_lease_owners *alive)
 {
     uint64_t total = 0;
 
-    if (!span || weir_span_end_dead(limit, span, alive, &owner->edits) == 0)
+    if (!span->at || span_end_dead(limit, span, alive, &owner->edits) == 0)
         return 0;
     weir_table_lease_owners(owner->table, alive);
-    for (uint32_t ended = 1; ended > 0; total += ended) {
-        ended = weir_span_end_dead(limit, span, alive, &owner->edits);
+    for (uint32_t ended = 1; ended > 0 && total < WEIR_LEASES_MAX; total += ended) {
+        ended = span_end_dead(limit, span, alive, &owner->edits);
         if (ended > 0)
             apply_edits(owner, span);
     }
@@ -211,10 +216,10 @@ static uint64_t end_in_bucket(struct weir_table_owner *owner, struct table_bucke
         if (!limit)
             continue;
 
-        uint64_t *span = slot_state_span(table, bucket, i, limit);
+        struct span_view span = slot_state_span(table, bucket, i, limit);
 
-        total += ending->alive ? end_dead_in(owner, limit, span, ending->alive)
-                               : end_in(owner, limit, span, ending->owner);
+        total += ending->alive ? end_dead_in(owner, limit, &span, ending->alive)
+                               : end_in(owner, limit, &span, ending->owner);
     }
     owner_unlock(&bucket->lock);
     return total;
@@ -261,11 +266,12 @@ static bool renew_in_bucket(struct weir_table_owner *owner, const struct buckets
     const struct table_bucket *bucket = buckets->pair[b];
     int slot = find_in(buckets, b);
     const struct weir_limit *limit = slot < 0 ? NULL : lease_limit(table, bucket->param[slot]);
-    uint64_t *span = limit ? slot_state_span(table, bucket, (uint32_t)slot, limit) : NULL;
+    struct span_view span =
+        limit ? slot_state_span(table, bucket, (uint32_t)slot, limit) : (struct span_view){NULL, 0};
 
-    if (!span || weir_span_renew(limit, span, use, &owner->edits) == 0)
+    if (!span.at || span_renew(limit, &span, use, &owner->edits) == 0)
         return false;
-    apply_edits(owner, span);
+    apply_edits(owner, &span);
     return true;
 }
 
@@ -293,10 +299,10 @@ static void look_kind(const struct weir_table *table, const struct table_bucket 
     struct weir_cell cell;
 
     if (limit && limit->spec.algorithm == WEIR_SLIDING_LOG) {
-        const uint64_t *span = slot_state_span(table, bucket, i, limit);
+        const struct span_view span = slot_state_span(table, bucket, i, limit);
 
-        if (span)
-            log_look(limit, span, now_ns, report);
+        if (span.at)
+            log_look(limit, &span, now_ns, report);
         return;
     }
     if (!limit || !counter_is(limit))

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -323,16 +322,9 @@ int weir_table_attach(struct weir_table *table, struct weir_table_owner **result
     if (!owner)
         return WEIR_ERR_MEMORY;
     *owner = (struct weir_table_owner){.table = table, .fd = -1, .no_run = UINT32_MAX};
-
-    void *zeros = mmap(NULL, SPAN_WORDS_MAX * 8, PROT_READ,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    if (zeros == MAP_FAILED)
-        goto free_owner;
-    owner->zeros = zeros;
     owner->slots.held = calloc(table->fixed.params_max, 2 * sizeof *owner->slots.held);
     if (!owner->slots.held)
-        goto unmap_zeros;
+        goto free_owner;
     owner->spans.held = owner->slots.held + table->fixed.params_max;
     if (table->fd >= 0) {
         err = WEIR_ERR_IO;
@@ -351,8 +343,6 @@ close_file:
         close(owner->fd);
 free_held:
     free(owner->slots.held);
-unmap_zeros:
-    munmap(zeros, SPAN_WORDS_MAX * 8);
 free_owner:
     free(owner);
     return err;
@@ -383,7 +373,6 @@ void weir_table_detach(struct weir_table_owner *owner)
         close(owner->fd); /* which releases the lock of the slot */
     else
         __atomic_store_n(&owner->slot->attached, 0, __ATOMIC_RELEASE);
-    munmap((void *)(uintptr_t)owner->zeros, SPAN_WORDS_MAX * 8);
     free(owner->slots.held);
     free(owner);
 }

@@ -126,7 +126,6 @@ struct weir_table_owner {
     struct lookup ahead[AHEAD_MAX];
     struct target targets[WEIR_CHECKS_MAX];
     struct weir_edits edits;
-    const uint64_t *zeros; /* a fresh span of any size */
 };
 
 /* Points the table's parts into a mapped region whose header is `header`, which is valid. */

@@ -3,6 +3,7 @@
 #include "table/slot.h"
 
 #include "core/cell.h"
+#include "core/span.h"
 #include "table/owner.h"
 #include "table/span/heap.h"
 #include "table/undo.h"
@@ -23,8 +24,8 @@ void slot_put(struct table_bucket *bucket, uint32_t i, uint64_t tag, bool second
     slot_set_param(bucket, i, param);
 }
 
-uint64_t *slot_state_span(const struct weir_table *table, const struct table_bucket *bucket,
-                          uint32_t i, const struct weir_limit *limit)
+struct span_view slot_state_span(const struct weir_table *table, const struct table_bucket *bucket,
+                                 uint32_t i, const struct weir_limit *limit)
 {
     return heap_state(table, limit, slot_span(bucket, i));
 }
@@ -37,11 +38,11 @@ static bool read_cell(const struct weir_table *table, const struct table_bucket 
         cell_unpack(limit, bucket->slot[i].state, cell);
         return true;
     }
-    const uint64_t *span = slot_state_span(table, bucket, i, limit);
+    const struct span_view span = slot_state_span(table, bucket, i, limit);
 
-    if (span)
-        *cell = (struct weir_cell){span[0], span[1]};
-    return span;
+    if (span.at)
+        *cell = (struct weir_cell){span_word(&span, 0), span_word(&span, 1)};
+    return span.at;
 }
 
 bool slot_cell(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
@@ -63,9 +64,9 @@ uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket
     if (limit->span_words == 0)
         return read_cell(table, bucket, i, limit, &cell) ? cell_fresh_at(limit, &cell) : 0;
 
-    const uint64_t *span = slot_state_span(table, bucket, i, limit);
+    const struct span_view span = slot_state_span(table, bucket, i, limit);
 
-    return span ? weir_span_fresh_at(limit, span) : 0;
+    return span_fresh_at(limit, &span);
 }
 
 /* What remains of the capacity at `now_ns`. The calendar of a quota is not known here (see
@@ -88,15 +89,15 @@ static uint64_t cell_remaining(const struct weir_limit *limit, const struct weir
     return report.remaining;
 }
 
-static uint64_t span_remaining(const struct weir_limit *limit, const uint64_t *span,
+static uint64_t span_remaining(const struct weir_limit *limit, const struct span_view *span,
                                uint64_t now_ns, struct slot_view *view)
 {
     const struct weir_use one = {.now_ns = now_ns, .cost = 1};
     struct weir_report report;
 
-    view->fresh_at_ns = weir_span_fresh_at(limit, span);
-    view->denies = !weir_span_test(limit, span, now_ns, 1);
-    weir_span_report(limit, span, &one, false, &report);
+    view->fresh_at_ns = span_fresh_at(limit, span);
+    view->denies = !span_test(limit, span, now_ns, 1);
+    span_report(limit, span, &one, false, &report);
     return report.remaining;
 }
 
@@ -115,11 +116,11 @@ void slot_look(const struct weir_table *table, const struct table_bucket *bucket
             return;
         remaining = cell_remaining(limit, &cell, now_ns, view);
     } else {
-        const uint64_t *span = slot_state_span(table, bucket, i, limit);
+        const struct span_view span = slot_state_span(table, bucket, i, limit);
 
-        if (!span)
+        if (!span.at)
             return;
-        remaining = span_remaining(limit, span, now_ns, view);
+        remaining = span_remaining(limit, &span, now_ns, view);
     }
     if (remaining < limit->capacity)
         view->used = (uint32_t)(((limit->capacity - remaining) << 16) / limit->capacity);
@@ -135,9 +136,9 @@ bool slot_valid(const struct weir_table *table, const struct table_bucket *bucke
     if (limit->span_words == 0)
         return read_cell(table, bucket, i, limit, &cell) && weir_cell_valid(limit, &cell);
 
-    const uint64_t *span = slot_state_span(table, bucket, i, limit);
+    const struct span_view span = slot_state_span(table, bucket, i, limit);
 
-    return span && weir_span_valid(limit, span);
+    return span.at && span_valid(limit, &span);
 }
 
 bool slot_clear(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i)

@@ -167,10 +167,10 @@ static inline uint64_t slot_span(const struct table_bucket *bucket, uint32_t i)
     return state[0] | (uint64_t)state[1] << 32;
 }
 
-/* The span of a slot's state, which is one of this limit; NULL: see heap_state. Such a state counts
- * as fresh. */
-uint64_t *slot_state_span(const struct weir_table *table, const struct table_bucket *bucket,
-                          uint32_t i, const struct weir_limit *limit);
+/* The span of a slot's state, which is one of this limit; without `at`: see heap_state. Such a
+ * state counts as fresh. */
+struct span_view slot_state_span(const struct weir_table *table, const struct table_bucket *bucket,
+                                 uint32_t i, const struct weir_limit *limit);
 
 /* Reads the state in a slot that is a cell. False: it is none, or damaged. */
 bool slot_cell(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,

@@ -303,7 +303,7 @@ static int validate_slot(const struct weir_table *table, uint64_t index, uint32_
     if (region_has_span(limit)) {
         uint64_t span = slot_span(bucket, i);
 
-        if (!heap_state(table, limit, span))
+        if (!heap_state(table, limit, span).at)
             return damaged(reason, "a slot without its span in bucket", index);
         if (*heap_owner_of(table, span) != (index << 3 | i))
             return damaged(reason, "a span of another slot in bucket", index);

@@ -17,6 +17,7 @@
 
 #include "core/cell.h"
 #include "core/scale.h"
+#include "core/span.h"
 #include "table/overflow.h"
 #include "table/owner.h"
 #include "table/params.h"
@@ -171,8 +172,13 @@ static bool take_span(struct weir_table_owner *owner, const struct weir_span_sou
         return false;
     target->span = offset;
     target->span_new = true;
-    if (limit->span_words > 0)
-        weir_span_resize(source, limit, heap_span(owner->table, offset, words), words);
+    if (limit->span_words > 0) {
+        uint64_t *span = heap_span(owner->table, offset, words);
+
+        if (!span) /* another process wrote into the heap */
+            return false;
+        weir_span_resize(source, limit, span, words);
+    }
     return true;
 }
 
@@ -229,17 +235,20 @@ static bool load_converted(struct weir_table_owner *owner, const struct transact
     const struct table_bucket *bucket = target->bucket;
     const struct weir_limit *from = region_limit(table, bucket->param[target->slot]);
     bool has_span = from && region_has_span(from);
-    const uint64_t *span = has_span ? slot_state_span(table, bucket, target->slot, from) : NULL;
+    uint64_t offset = has_span ? slot_span(bucket, target->slot) : 0;
+    struct span_view span = {NULL, 0};
     struct weir_cell cell = {0, 0};
 
+    if (has_span)
+        span = heap_state(table, from, offset);
     target->rewrite = true;
-    target->replaced = span ? slot_span(bucket, target->slot) : 0;
+    target->replaced = span.at ? offset : 0;
     target->cell = cell;
-    if (!from || (has_span && !span) || !weir_limit_converts(from, limit)) {
+    if (!from || (has_span && !span.at) || !weir_limit_converts(from, limit)) {
         from = NULL;
     } else if (limit->span_words == 0) {
-        if (span)
-            cell = (struct weir_cell){span[0], span[1]};
+        if (span.at)
+            cell = (struct weir_cell){span_word(&span, 0), span_word(&span, 1)};
         else
             cell_unpack(from, bucket->slot[target->slot].state, &cell);
         weir_cell_convert(from, limit, &cell, txn->now_ns);
@@ -248,7 +257,7 @@ static bool load_converted(struct weir_table_owner *owner, const struct transact
     if (!region_has_span(limit))
         return true;
 
-    const struct weir_span_source source = {from, span, txn->now_ns};
+    const struct weir_span_source source = {from, span.at, txn->now_ns, span.words};
     struct joint joint = joint_use(txn, i);
     uint32_t words = 2;
 
@@ -264,7 +273,7 @@ static bool load_converted(struct weir_table_owner *owner, const struct transact
 }
 
 /* Whether a check on the key of check `i` may be charged, as far as its span decides that. */
-static bool may_charge(const struct transaction *txn, uint32_t i, const uint64_t *span)
+static bool may_charge(const struct transaction *txn, uint32_t i, const struct span_view *span)
 {
     const struct weir_check *checks = txn->decision->checks;
 
@@ -274,8 +283,8 @@ static bool may_charge(const struct transaction *txn, uint32_t i, const uint64_t
         if (checks[j].hash[0] == checks[i].hash[0] && checks[j].hash[1] == checks[i].hash[1] &&
             !stateless(&checks[j]) &&
             ((checks[j].flags & WEIR_CHECK_CHARGE_ON_DENY) ||
-             weir_span_test(checks[i].limit, span, txn->now_ns,
-                            scale_lifted(&checks[j], checks[j].cost))))
+             span_test(checks[i].limit, span, txn->now_ns,
+                       scale_lifted(&checks[j], checks[j].cost))))
             return true;
     return false;
 }
@@ -284,13 +293,13 @@ static bool may_charge(const struct transaction *txn, uint32_t i, const uint64_t
  * or far too large. If there is no larger one, a log joins events to keep within its own, which
  * denies early. */
 static bool fit(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
-                const uint64_t *span, struct target *target)
+                const struct span_view *span, struct target *target)
 {
     const struct weir_limit *limit = txn->decision->checks[i].limit;
-    const struct weir_span_source source = {limit, span, txn->now_ns};
-    uint32_t has = heap_words(owner->table, target->span);
+    const struct weir_span_source source = {limit, span->at, txn->now_ns, span->words};
+    uint32_t has = span->words;
     struct joint joint = joint_use(txn, i);
-    bool fits = weir_span_fits(limit, span, txn->now_ns, joint.cost, joint.count);
+    bool fits = span_fits(limit, span, txn->now_ns, joint.cost, joint.count);
 
     if (joint.count == 0 || (fits && has < SHRINK_MIN) || !may_charge(txn, i, span))
         return true;
@@ -333,17 +342,18 @@ static bool load(struct weir_table_owner *owner, const struct transaction *txn, 
         return true;
     }
 
-    const uint64_t *span = slot_state_span(owner->table, bucket, target->slot, limit);
+    uint64_t offset = slot_span(bucket, target->slot);
+    const struct span_view span = heap_state(owner->table, limit, offset);
 
-    if (!span) { /* of a damaged file */
+    if (!span.at) { /* of a damaged file */
         target->rewrite = true;
         return load_fresh(owner, txn, i, target);
     }
-    target->span = slot_span(bucket, target->slot);
+    target->span = offset;
     if (limit->span_words == 0)
-        target->cell = (struct weir_cell){span[0], span[1]};
+        target->cell = (struct weir_cell){span_word(&span, 0), span_word(&span, 1)};
     else if (txn->decision->op == WEIR_OP_DECIDE || txn->decision->op == WEIR_OP_DEBIT)
-        return fit(owner, txn, i, span, target);
+        return fit(owner, txn, i, &span, target);
     return true;
 }
 

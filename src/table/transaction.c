@@ -4,6 +4,7 @@
 
 #include "core/cell.h"
 #include "core/scale.h"
+#include "core/span.h"
 #include "table/account.h"
 #include "table/charge.h"
 #include "table/overflow.h"
@@ -111,9 +112,12 @@ static bool test(struct weir_table_owner *owner, const struct transaction *txn, 
     }
     if (target->full)
         return false;
-    if (check->limit->span_words != 0)
-        return weir_span_test(check->limit, heap_state(owner->table, check->limit, target->span),
-                              txn->now_ns, scale_lifted(check, joint_cost(owner, txn, i)));
+    if (check->limit->span_words != 0) {
+        const struct span_view span = heap_state(owner->table, check->limit, target->span);
+
+        return span_test(check->limit, &span, txn->now_ns,
+                         scale_lifted(check, joint_cost(owner, txn, i)));
+    }
     if (!is_scaled(txn, i))
         return cell_test(check->limit, &target->cell, txn->now_ns, joint_cost(owner, txn, i),
                          delay_ns);
@@ -231,13 +235,13 @@ static void describe_full(struct weir_table_owner *owner, const struct weir_chec
 
     outcome->report = (struct weir_report){.limit = check->limit->capacity};
     if (target->span != 0) {
-        const uint64_t *span = heap_state(owner->table, check->limit, target->span);
+        const struct span_view span = heap_state(owner->table, check->limit, target->span);
 
-        weir_span_report(check->limit, span, use, false, &outcome->report);
+        span_report(check->limit, &span, use, false, &outcome->report);
         used.spec.rate -= outcome->report.remaining;
         use->cost = 1;
         if (used.spec.rate > 0)
-            weir_span_report(&used, span, use, false, &oldest);
+            span_report(&used, &span, use, false, &oldest);
     }
     if (outcome->report.retry_after_ns == 0)
         outcome->report.retry_after_ns = oldest.retry_after_ns;
@@ -280,10 +284,9 @@ static void describe(struct weir_table_owner *owner, const struct transaction *t
         return;
     }
 
-    const uint64_t *span =
-        target->span == 0 ? owner->zeros : heap_state(owner->table, check->limit, target->span);
+    const struct span_view span = heap_state(owner->table, check->limit, target->span);
 
-    weir_span_report(check->limit, span, &use, outcome->verdict == WEIR_ALLOWED, &outcome->report);
+    span_report(check->limit, &span, &use, outcome->verdict == WEIR_ALLOWED, &outcome->report);
     outcome->reported = true;
     if (target->joins && outcome->charged)
         note_overflow(owner, check, outcome);
@@ -293,7 +296,7 @@ static void describe(struct weir_table_owner *owner, const struct transaction *t
         struct weir_report one;
 
         use.cost = scale_lifted(check, 1);
-        weir_span_report(check->limit, span, &use, false, &one);
+        span_report(check->limit, &span, &use, false, &one);
         outcome->next_ns = one.retry_after_ns;
     }
 }

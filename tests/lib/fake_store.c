@@ -4,6 +4,7 @@
 
 #include "core/log.h"
 #include "core/scale.h"
+#include "core/span.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -190,8 +191,11 @@ static bool operate_on(struct fake_store *fake, struct fake_state *state, struct
         memset(state->memory, 0, state_bytes(state->limit));
     else if (fresh_at_ns > d->now_ns) {
         outcome->report.reset_after_ns = fresh_at_ns - d->now_ns;
-        if (state->limit->spec.algorithm == WEIR_SLIDING_LOG)
-            log_look(state->limit, state->memory, d->now_ns, &outcome->report);
+        if (state->limit->spec.algorithm == WEIR_SLIDING_LOG) {
+            const struct span_view span = span_trusted(state->limit, state->memory);
+
+            log_look(state->limit, &span, d->now_ns, &outcome->report);
+        }
     }
     return fresh_at_ns > d->now_ns;
 }

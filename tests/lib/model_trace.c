@@ -267,7 +267,7 @@ static void run_resize(struct run *run, const struct weir_limit *to,
 /* Before a charge, as a store does whose spans are as large as their content. */
 static void run_make_room(struct run *run, const struct weir_use *use)
 {
-    const struct weir_span_source source = {&run->limit, run->span, use->now_ns};
+    const struct weir_span_source source = {&run->limit, run->span, use->now_ns, 0};
     bool fits = weir_span_fits(&run->limit, run->span, use->now_ns, use->cost, 1);
 
     if (!run->fitted) {
@@ -425,7 +425,7 @@ static void run_convert(struct run *run, const struct model_trace *trace)
     bool converts = weir_limit_converts(&run->limit, &to);
 
     if (run->limit.span_words != 0) {
-        const struct weir_span_source source = {&run->limit, run->span, 0};
+        const struct weir_span_source source = {&run->limit, run->span, 0, 0};
 
         run_resize(run, &to, &source, run->fitted ? weir_span_needs(&source, &to, 1, 1) : 0);
     } else {

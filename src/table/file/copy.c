@@ -16,7 +16,7 @@
 static bool fill_state(struct copy *copy, const struct copy_state *from, uint32_t state[3])
 {
     const struct weir_limit *limit = from->limit;
-    const struct weir_span_source source = {limit, from->span, copy->now_ns};
+    const struct weir_span_source source = {limit, from->span.at, copy->now_ns, from->span.words};
     uint32_t words = 2; /* a cell */
 
     memcpy(state, from->state, 3 * sizeof state[0]);
@@ -34,6 +34,8 @@ static bool fill_state(struct copy *copy, const struct copy_state *from, uint32_
 
     uint64_t *span = heap_span(copy->to, offset, words);
 
+    if (!span)
+        return false;
     if (limit->span_words > 0)
         weir_span_resize(&source, limit, span, heap_words(copy->to, offset));
     else

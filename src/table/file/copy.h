@@ -8,6 +8,7 @@
 #ifndef WEIR_TABLE_FILE_COPY_H
 #define WEIR_TABLE_FILE_COPY_H
 
+#include "core/span_change.h"
 #include "table/region.h"
 
 /* Fills `to`, which no other process can see yet, from `from`, which no other process has open.
@@ -29,7 +30,7 @@ struct copy {
 struct copy_state {
     struct position at;
     const struct weir_limit *limit; /* that it was made under */
-    const uint64_t *span;           /* where limit needs one; else NULL, and ... */
+    struct span_view span;          /* where limit needs one; else none, and ... */
     uint32_t state[3];              /* ... this is the packed cell */
     uint16_t param;                 /* of the new region */
 };

@@ -265,11 +265,13 @@ static bool compile_all(struct version1 *old)
  * is not valid. */
 static bool read_log(struct version1 *old, const struct weir_limit *limit, const uint64_t *list)
 {
-    const struct span_change in_place = {.span = old->log, .plain = old->log};
     uint64_t n = list[0] & 0xffff, taken = list[0] >> 48, sum = 0, last_ns = 0;
     uint32_t room = limit->spec.rate > 0 ? (uint32_t)limit->spec.rate : 1, count = 0;
 
     weir_span_resize(NULL, limit, old->log, 0);
+
+    const struct span_view log = span_trusted(limit, old->log);
+
     if (taken > room)
         return false;
     for (; n != 0; n = list[2 * n + 1] >> 32 & 0xffff) {
@@ -284,7 +286,7 @@ static bool read_log(struct version1 *old, const struct weir_limit *limit, const
             return false;
         last_ns = list[2 * n];
         sum += use.cost;
-        span_charge(limit, &in_place, &use);
+        span_charge_in_place(limit, &log, &use);
     }
     return sum == list[1];
 }
@@ -296,26 +298,27 @@ static bool read_state(struct version1 *old, const union v1_slot *slot, struct c
     uint64_t offset = slot->words[0];
     struct weir_cell cell;
 
-    state->span = NULL;
+    state->span = (struct span_view){NULL, 0};
     if (limit->packs && limit->span_words == 0) {
         memcpy(state->state, slot->state, sizeof state->state);
         cell_unpack(limit, state->state, &cell);
         return weir_cell_valid(limit, &cell);
     }
-    state->span = span_at(old, offset, limit->span_words > 0 ? limit->span_words : 2);
-    if (!state->span)
+    state->span.words = limit->span_words > 0 ? limit->span_words : 2;
+    state->span.at = (uint64_t *)(uintptr_t)span_at(old, offset, state->span.words);
+    if (!state->span.at)
         return false;
     if (limit->span_words == 0) {
-        cell = (struct weir_cell){state->span[0], state->span[1]};
+        cell = (struct weir_cell){state->span.at[0], state->span.at[1]};
         return weir_cell_valid(limit, &cell);
     }
     if (limit->spec.algorithm !=
         WEIR_SLIDING_LOG) /* with room for all: the format has not changed */
-        return weir_span_words(limit, state->span) == limit->span_words &&
-               weir_span_valid(limit, state->span);
-    if (!read_log(old, limit, state->span))
+        return span_words(limit, &state->span) == limit->span_words &&
+               span_valid(limit, &state->span);
+    if (!read_log(old, limit, state->span.at))
         return false;
-    state->span = old->log;
+    state->span = span_trusted(limit, old->log);
     return true;
 }
 
@@ -324,9 +327,9 @@ static uint64_t state_fresh_at(const struct copy_state *state)
     struct weir_cell cell;
 
     if (state->limit->span_words > 0)
-        return weir_span_fresh_at(state->limit, state->span);
-    if (state->span)
-        cell = (struct weir_cell){state->span[0], state->span[1]};
+        return span_fresh_at(state->limit, &state->span);
+    if (state->span.at)
+        cell = (struct weir_cell){state->span.at[0], state->span.at[1]};
     else
         cell_unpack(state->limit, state->state, &cell);
     return cell_fresh_at(state->limit, &cell);

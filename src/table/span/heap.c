@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/span.h"
 #include "table/undo.h"
 
 #define BITMAP_WORDS 4
@@ -101,7 +102,10 @@ static uint64_t page_offset(const struct weir_table *table, uint64_t page)
  * the page that was found. */
 static uint64_t search(struct weir_table *table, uint64_t *hint, int class, uint64_t skip)
 {
-    uint64_t pages = table->fixed.pages, at = *hint < pages ? *hint : 0;
+    uint64_t pages = table->fixed.pages, at = __atomic_load_n(hint, __ATOMIC_RELAXED);
+
+    if (at >= pages)
+        at = 0;
 
     for (uint64_t tries = 0; tries < pages; tries++, at = at + 1 < pages ? at + 1 : 0) {
         union head head = head_of(table, at);
@@ -291,17 +295,17 @@ uint64_t *heap_span(const struct weir_table *table, uint64_t offset, uint32_t wo
     return span_size(table, offset) > words ? (uint64_t *)(void *)(table->base + offset + 8) : NULL;
 }
 
-uint64_t *heap_state(const struct weir_table *table, const struct weir_limit *limit,
-                     uint64_t offset)
+struct span_view heap_state(const struct weir_table *table, const struct weir_limit *limit,
+                            uint64_t offset)
 {
-    uint32_t words = heap_words(table, offset);
+    struct span_view span = {NULL, heap_words(table, offset)};
 
-    if (words < 2) /* too small for a cell, and for the words that say how large a state is */
-        return NULL;
-
-    uint64_t *span = (uint64_t *)(void *)(table->base + offset + 8);
-
-    return limit->span_words == 0 || weir_span_words(limit, span) <= words ? span : NULL;
+    if (span.words < 2) /* too small for a cell, and for the words that say how large a state is */
+        return (struct span_view){NULL, 0};
+    span.at = (uint64_t *)(void *)(table->base + offset + 8);
+    if (limit->span_words > 0 && span_words(limit, &span) > span.words)
+        return (struct span_view){NULL, 0};
+    return span;
 }
 
 void heap_note_free(struct weir_table *table)
@@ -321,6 +325,8 @@ void heap_give(struct weir_table_owner *owner, uint64_t offset)
     union head head = head_of(table, page);
 
     if (head.kind == PAGE_RUN) {
+        if (head.run > table->fixed.pages - page) /* changed since span_size */
+            return;
         for (uint64_t i = 0; i < head.run; i++)
             write_head(owner, page + i, (union head){.kind = PAGE_FREE});
         add(owner, &header->pages_free, head.run);
@@ -328,6 +334,10 @@ void heap_give(struct weir_table_owner *owner, uint64_t offset)
         return;
     }
     uint32_t class = head.span_class;
+
+    if (class >= SPAN_CLASSES)
+        return;
+
     uint64_t i = (offset - page_offset(table, page)) / (class_words(class) * 8);
     uint64_t *word = &table->pages[page].bitmap[i / 64];
 

@@ -20,6 +20,7 @@
 #ifndef WEIR_TABLE_SPAN_HEAP_H
 #define WEIR_TABLE_SPAN_HEAP_H
 
+#include "core/span_change.h"
 #include "table/region.h"
 
 #define SPAN_UNOWNED UINT64_MAX
@@ -48,10 +49,10 @@ uint64_t *heap_span(const struct weir_table *table, uint64_t offset, uint32_t wo
 /* The size of an allocated span in words; 0: the offset is not a span. */
 uint32_t heap_words(const struct weir_table *table, uint64_t offset);
 
-/* The span of a state of this limit. NULL: the offset is not a span, or the span is smaller than
- * the state says, which happens only in a file that was damaged while in use. */
-uint64_t *heap_state(const struct weir_table *table, const struct weir_limit *limit,
-                     uint64_t offset);
+/* The span of a state of this limit. `at` is NULL: the offset is not a span, or the span is smaller
+ * than the state says, which happens only in a file that was damaged while in use. */
+struct span_view heap_state(const struct weir_table *table, const struct weir_limit *limit,
+                            uint64_t offset);
 
 /* The word that names the slot which owns a span. */
 static inline uint64_t *heap_owner_of(const struct weir_table *table, uint64_t offset)

@@ -121,9 +121,10 @@ static bool move(struct weir_table_owner *owner, const struct victim *victim)
 
     if (span != 0) {
         uint32_t state[3] = {(uint32_t)span, (uint32_t)(span >> 32), 0};
+        uint32_t from = heap_words(table, victim->span), to = heap_words(table, span);
 
         memcpy(table->base + span, table->base + victim->span,
-               ((size_t)heap_words(table, victim->span) + 1) * 8);
+               ((size_t)(from < to ? from : to) + 1) * 8);
         undo_save64(owner, &words[0]);
         undo_save64(owner, &words[1]);
         slot_write_state(bucket, victim->slot, state);

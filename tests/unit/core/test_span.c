@@ -133,7 +133,7 @@ static void a_log_takes_one_word_an_event_and_two_where_a_cost_is_above_1(void *
 {
     struct weir_limit limit = list(WEIR_SLIDING_LOG, 1000, SECOND);
     uint64_t *span = fresh_span(&limit);
-    struct weir_span_source source = {&limit, span, START + 100};
+    struct weir_span_source source = {&limit, span, START + 100, 0};
 
     assert_int_equal(weir_span_needs(NULL, &limit, 1, 1), 2 + 2);
     for (uint64_t i = 0; i < 60; i++)
