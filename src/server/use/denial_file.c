@@ -111,19 +111,42 @@ static uint64_t count_lines(const char *text, size_t size)
     return lines;
 }
 
-static void write_taken(struct weir_denial_file *file, size_t size)
+/* The most of these lines for which the newest file has room; 0: not one. */
+static size_t size_of_piece(const struct weir_denial_file *file, const char *lines, size_t size)
 {
-    uint64_t lines = count_lines(file->taken, size);
-    if (file->size + size > file->half_bytes && file->size > 0)
-        rotate(file);
-    drop_old(file);
-    bool written = write_all(file->fd, file->taken, size);
+    uint64_t room = file->half_bytes > file->size ? file->half_bytes - file->size : 0;
+    if (size <= room)
+        return size;
+    const char *end = memrchr(lines, '\n', room);
+    return end ? (size_t)(end + 1 - lines) : 0;
+}
+
+static void write_piece(struct weir_denial_file *file, const char *data, size_t size)
+{
+    uint64_t lines = count_lines(data, size);
+    bool written = write_all(file->fd, data, size);
     file->size += written ? size : 0;
     weir_count(&file->stats.written, written ? lines : 0);
     if (!written) {
         pthread_mutex_lock(&file->lock);
         weir_count(&file->stats.dropped, lines);
         pthread_mutex_unlock(&file->lock);
+    }
+}
+
+static void write_taken(struct weir_denial_file *file, size_t size)
+{
+    drop_old(file);
+    for (size_t done = 0, piece; done < size; done += piece) {
+        const char *lines = file->taken + done;
+        piece = size_of_piece(file, lines, size - done);
+        if (piece == 0) {
+            rotate(file);
+            piece = size_of_piece(file, lines, size - done);
+        }
+        if (piece == 0) /* it could not be renamed */
+            piece = size - done;
+        write_piece(file, lines, piece);
     }
 }
 
