@@ -67,8 +67,11 @@ void expiry_list_read(const struct span_change *change, uint32_t n, struct entry
 static void expiry_list_write_links(const struct span_change *change, uint32_t n,
                                     const struct entry *entry)
 {
-    span_write(change, expiry_list_word(n) + 1,
-               entry->cost | (uint64_t)entry->next << 32 | (uint64_t)entry->previous << 48);
+    uint64_t links = entry->previous;
+
+    links = links << 16 | entry->next;
+    links = links << 32 | entry->cost;
+    span_write(change, expiry_list_word(n) + 1, links);
 }
 
 static void expiry_list_set_next(const struct span_change *change, struct entries *list, uint32_t n,
