@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,15 @@ def packaged():
                 yield line.split()[0].removeprefix("debian/tmp/")
 
 
+def left_out():
+    """What `ninja install` has and no package: patterns likewise. debian/rules switches off the
+    packages for programs, and debhelper installs the other files by itself."""
+    yield from ("usr/lib/*/nodejs/*", "usr/lib/python3*")
+    for line in (ROOT / "packaging" / "debian" / "not-installed").read_text().splitlines():
+        if not line.startswith("#"):
+            yield line
+
+
 @pytest.fixture(name="installed", scope="module")
 def fixture_installed(tmp_path_factory):
     """What `ninja install` puts below a folder, twice; the rules are changed in between."""
@@ -101,6 +111,18 @@ def test_an_installation_has_every_file_of_the_packages(installed):
     text = unit_file.read_text(encoding="utf-8")
     below = len(str(installed))
     assert f"ExecStart={str(program)[below:]} serve --config {str(rules)[below:]}\n" in text
+
+
+def test_the_packages_have_every_file_of_an_installation(installed):
+    patterns = [*packaged(), *left_out()]
+    options = (ROOT / "packaging" / "debian" / "rules").read_text(encoding="utf-8")
+    assert "-Dpython=disabled" in options and "-Dnode=disabled" in options
+    files = [path.relative_to(installed) for path in installed.rglob("*") if not path.is_dir()]
+    assert len(files) > 30
+    for file in files:
+        name = str(file).replace("usr/local/", "usr/").replace("usr/etc/", "etc/")
+        assert any(fnmatch(name, pattern) or fnmatch(name, pattern + "/*")
+                   for pattern in patterns), name
 
 
 def test_an_installation_keeps_rules_that_are_there(installed):
