@@ -15,6 +15,7 @@
 #include "rules/charge/penalty.h"
 #include "wire/http/forwarded.h"
 #include "wire/http/ratelimit_headers.h"
+#include "wire/socket_address.h"
 
 _Static_assert(WEIR_LIMITS_MAX == WEIR_CHECKS_MAX, "an answer has room for every limit");
 _Static_assert(WEIR_RATELIMIT_HEADERS_MAX + WEIR_DENIAL_FIELDS_MAX <= WEIR_FIELDS_MAX &&
@@ -84,21 +85,6 @@ bool weir_rules_refund(struct weir *weir)
 
 /* --- Checking --------------------------------------------------------------------------------- */
 
-static void set_client(struct weir_address *client, const struct sockaddr *address)
-{
-    const struct sockaddr_in *in4 = (const void *)address;
-    const struct sockaddr_in6 *in6 = (const void *)address;
-    *client = (struct weir_address){.family = 0};
-    if (address->sa_family == AF_INET) {
-        client->family = 4;
-        memcpy(client->bytes, &in4->sin_addr, 4);
-    } else if (address->sa_family == AF_INET6) {
-        client->family = 6;
-        memcpy(client->bytes, &in6->sin6_addr, 16);
-        weir_address_fold(client);
-    }
-}
-
 /* Follows what proxies say of the client, if its peer is one that may. */
 static void find_client(struct weir_address *client, const struct weir_call *call,
                         const struct weir_settings *settings)
@@ -152,7 +138,7 @@ static int fill_request(const struct weir *weir, struct weir_lane *lane,
             return WEIR_ERR_SYNTAX;
     }
     if (call->client)
-        set_client(&request->client, call->client);
+        weir_socket_address_read(&request->client, call->client);
     find_client(&request->client, call, weir_rules_settings(rules));
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "server/daemon/worker.h"
 #include "server/net/listener.h"
 #include "wire/http/forwarded.h"
+#include "wire/socket_address.h"
 
 /* Room that a read into a connection's own buffer has at least. */
 #define READ_ROOM_MIN 2048
@@ -657,24 +658,15 @@ void weir_connection_flush(struct weir_connection *connection)
 
 /* --- Begin ------------------------------------------------------------------------------------ */
 
-/* The address of one end of a TCP connection, as `name` tells it. False: it does not. */
-static bool connection_address(const struct weir_connection *connection,
-                               int (*name)(const uv_tcp_t *, struct sockaddr *, int *),
-                               struct weir_address *out)
+bool weir_connection_own_address(const struct weir_connection *connection, struct weir_address *own)
 {
     struct sockaddr_storage address;
     int size = sizeof address;
-    memset(out, 0, sizeof *out);
-    if (connection->listener->unix_socket ||
-        name(&connection->tcp, (struct sockaddr *)&address, &size) < 0)
-        return false;
-    weir_peer_address(out, &address);
-    return out->family != 0;
-}
-
-bool weir_connection_own_address(const struct weir_connection *connection, struct weir_address *own)
-{
-    return connection_address(connection, uv_tcp_getsockname, own);
+    own->family = 0;
+    if (!connection->listener->unix_socket &&
+        uv_tcp_getsockname(&connection->tcp, (struct sockaddr *)&address, &size) == 0)
+        weir_socket_address_read(own, (struct sockaddr *)&address);
+    return own->family != 0;
 }
 
 static bool connection_encrypt(struct weir_connection *connection)
@@ -687,7 +679,6 @@ static bool connection_encrypt(struct weir_connection *connection)
 void weir_connection_start(struct weir_connection *connection)
 {
     connection->handle.data = connection;
-    connection_address(connection, uv_tcp_getpeername, &connection->peer);
     connection->state = WEIR_CONNECTION_OPEN;
     if (!connection_encrypt(connection)) {
         weir_connection_close(connection);

@@ -74,7 +74,7 @@ struct weir_connection {
     uint64_t front_state[WEIR_FRONT_STATE_BYTES / 8];
 };
 
-/* Starts with an accepted stream in `connection` (from weir_worker_connection). */
+/* Starts with an accepted stream, and its peer, in `connection` (from weir_worker_connection). */
 void weir_connection_start(struct weir_connection *connection);
 
 /* Says why, and closes as after a last reply. */

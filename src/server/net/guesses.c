@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/siphash.h"
 #include "server/daemon/worker.h"
+#include "server/net/peers.h"
 
 #define WAYS 8
 #define SETS (WEIR_GUESSERS / WAYS)
@@ -49,15 +49,6 @@ void weir_guesses_close(struct weir_guesses *guesses)
     free(guesses);
 }
 
-static uint64_t hash_of(const struct weir_guesses *g, const struct weir_address *peer)
-{
-    unsigned char bytes[9] = {peer->family};
-    uint64_t hash[2];
-    memcpy(bytes + 1, peer->bytes, peer->family == 4 ? 4 : peer->family == 6 ? 8 : 0);
-    weir_siphash128(g->secret, bytes, sizeof bytes, hash);
-    return hash[0];
-}
-
 /* The entry of an address, or, where it has none, the one that would make room for it. */
 static struct guesser *find(struct weir_guesses *g, uint64_t hash)
 {
@@ -94,7 +85,7 @@ void weir_guesses_take(struct weir_guesses *g, const struct weir_address *peer, 
     *guess = (struct weir_guess){0};
     if (right && atomic_load_explicit(&g->until_ms, memory_order_relaxed) <= now_ms)
         return;
-    uint64_t hash = hash_of(g, peer);
+    uint64_t hash = weir_peer_hash(g->secret, peer, WEIR_PEER_HASH_ADDRESS);
     pthread_mutex_lock(&g->mutex);
     struct guesser *guesser = find(g, hash);
     bool known = guesser->until_ms > now_ms && guesser->hash == hash;

@@ -13,6 +13,7 @@
 
 #include "core/address.h"
 #include "server/daemon/worker.h"
+#include "wire/socket_address.h"
 
 /* --- Addresses -------------------------------------------------------------------------------- */
 
@@ -383,12 +384,11 @@ static void connection_admit(struct weir_connection *connection)
 }
 
 /* Serves an accepted socket, if its peer may have one more. */
-static void listener_serve(struct weir_listener *listener, int fd,
-                           const struct sockaddr_storage *address)
+static void listener_serve(struct weir_listener *listener, int fd, const struct sockaddr *address)
 {
     struct weir_peer_places places = {0, 0};
     struct weir_address peer;
-    weir_peer_address(&peer, address);
+    weir_socket_address_read(&peer, address);
     if (!weir_listener_admits(listener, &peer, &places)) {
         close(fd);
         return;
@@ -400,6 +400,7 @@ static void listener_serve(struct weir_listener *listener, int fd,
         close(fd);
         return;
     }
+    connection->peer = peer;
     connection->places = places;
     connection_init(connection);
     connection->handle.data = connection;
@@ -423,7 +424,7 @@ static bool listener_accept(struct weir_listener *listener)
     int fd =
         accept4(listener->fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-        listener_serve(listener, fd, &address);
+        listener_serve(listener, fd, (struct sockaddr *)&address);
         return true;
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {

@@ -2,7 +2,6 @@
 /* see peers.h */
 #include "server/net/peers.h"
 
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,17 +32,17 @@ struct weir_peers {
     uint32_t kept;
 };
 
-void weir_peer_address(struct weir_address *peer, const struct sockaddr_storage *address)
+uint64_t weir_peer_hash(const uint64_t secret[2], const struct weir_address *peer,
+                        enum weir_peer_part part)
 {
-    memset(peer, 0, sizeof *peer);
-    if (address->ss_family == AF_INET) {
-        peer->family = 4;
-        memcpy(peer->bytes, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
-    } else if (address->ss_family == AF_INET6) {
-        peer->family = 6;
-        memcpy(peer->bytes, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16);
-        weir_address_fold(peer);
-    }
+    static const uint8_t sizes[][2] = {
+        [WEIR_PEER_HASH_ADDRESS] = {4, 8}, [WEIR_PEER_HASH_PREFIX] = {3, 6}};
+    unsigned char bytes[10] = {peer->family, (unsigned char)part};
+    uint64_t hash[2];
+    if (peer->family != 0)
+        memcpy(bytes + 2, peer->bytes, sizes[part][peer->family == 6]);
+    weir_siphash128(secret, bytes, sizeof bytes, hash);
+    return hash[0];
 }
 
 static uint32_t power_of_two(uint32_t least)
@@ -86,17 +85,6 @@ void weir_peers_close(struct weir_peers *peers)
 }
 
 /* --- Entries ---------------------------------------------------------------------------------- */
-
-static uint64_t hash_of(const struct weir_peers *peers, const struct weir_address *peer,
-                        bool prefix)
-{
-    unsigned char bytes[10] = {peer->family, prefix};
-    size_t size = peer->family == 4 ? (prefix ? 3 : 4) : (prefix ? 6 : 8);
-    uint64_t hash[2];
-    memcpy(bytes + 2, peer->bytes, size);
-    weir_siphash128(peers->secret, bytes, sizeof bytes, hash);
-    return hash[0];
-}
 
 static uint32_t find(const struct weir_peers *peers, uint64_t hash)
 {
@@ -202,8 +190,8 @@ enum weir_peer_verdict weir_peers_take(struct weir_peers *peers,
                                        const struct weir_address *peer, uint64_t now_ns,
                                        struct weir_peer_places *places)
 {
-    uint64_t address_hash = hash_of(peers, peer, false);
-    uint64_t prefix_hash = hash_of(peers, peer, true);
+    uint64_t address_hash = weir_peer_hash(peers->secret, peer, WEIR_PEER_HASH_ADDRESS);
+    uint64_t prefix_hash = weir_peer_hash(peers->secret, peer, WEIR_PEER_HASH_PREFIX);
     *places = (struct weir_peer_places){0, 0};
     pthread_mutex_lock(&peers->mutex);
     uint32_t address = find(peers, address_hash), prefix = find(peers, prefix_hash);

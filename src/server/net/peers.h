@@ -21,7 +21,6 @@
 #define WEIR_SERVER_NET_PEERS_H
 
 #include <stdint.h>
-#include <sys/socket.h>
 
 #include "core/address.h"
 #include "rules/rules.h"
@@ -42,9 +41,11 @@ struct weir_peer_places {
     uint32_t address, prefix;
 };
 
-/* The address of one end of a connection, folded; of another family than IPv4 and IPv6: family 0.
- */
-void weir_peer_address(struct weir_address *peer, const struct sockaddr_storage *address);
+/* What of an address is hashed: IPv4 whole and the /64 of IPv6, or the /24 and the /48. All peers
+ * of Unix sockets are one. */
+enum weir_peer_part { WEIR_PEER_HASH_ADDRESS, WEIR_PEER_HASH_PREFIX };
+uint64_t weir_peer_hash(const uint64_t secret[2], const struct weir_address *peer,
+                        enum weir_peer_part part);
 
 /* `secret`: what addresses are hashed with; 2 words, copied. `connections`: the most that are open
  * at one time. Errors: WEIR_ERR_MEMORY. */

@@ -3,7 +3,6 @@
 #include "server/standing/bans.h"
 
 #include <ifaddrs.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <weir/error.h>
 
 #include "core/siphash.h"
+#include "wire/socket_address.h"
 
 /* 127.0.0.0/8 and ::1. */
 #define LOOPBACKS 2
@@ -48,29 +48,14 @@ void weir_bans_close(struct weir_bans *bans)
     free(bans);
 }
 
-/* The address of an interface; family 0 for any other kind. */
-static struct weir_address own_address(const struct ifaddrs *interface)
-{
-    struct weir_address address = {.family = 0};
-    const struct sockaddr *any = interface->ifa_addr;
-
-    if (any && any->sa_family == AF_INET) {
-        address.family = 4;
-        memcpy(address.bytes, &((const struct sockaddr_in *)(const void *)any)->sin_addr, 4);
-    } else if (any && any->sa_family == AF_INET6) {
-        address.family = 6;
-        memcpy(address.bytes, &((const struct sockaddr_in6 *)(const void *)any)->sin6_addr, 16);
-        weir_address_fold(&address);
-    }
-    return address;
-}
-
 /* Appends what this machine is called, and returns the new count. */
 static size_t add_own(struct weir_cidr *kept, size_t count, const struct ifaddrs *interfaces)
 {
     for (; interfaces; interfaces = interfaces->ifa_next) {
-        struct weir_address address = own_address(interfaces);
+        struct weir_address address = {.family = 0};
 
+        if (interfaces->ifa_addr)
+            weir_socket_address_read(&address, interfaces->ifa_addr);
         if (address.family != 0)
             kept[count++] = (struct weir_cidr){address, address.family == 4 ? 32 : 128};
     }

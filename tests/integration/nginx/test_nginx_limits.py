@@ -248,8 +248,8 @@ def test_denied_requests_leave_no_lease(held):
     with open_request(held, "/wait"):
         for _ in range(20):
             assert held.get("/1").status == 429
-    wait_until(lambda: held.get("/1").status == 200)
-    assert statuses(held, *["/1"] * 5) == [200] * 5
+    for _ in range(5):  # nginx ends a request's lease after the client has the response
+        wait_until(lambda: held.get("/1").status == 200, what="the end of the lease")
 
 
 # --- HTTP/2 --------------------------------------------------------------------------------------
