@@ -9,7 +9,7 @@
 #include "engine/borrow.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
-#include "engine/lease_token.h"
+#include "engine/token/lease_token.h"
 #include "engine/pool.h"
 #include "rules/charge/adaptive.h"
 

@@ -2,7 +2,7 @@
 /* see lease.h */
 #include "engine/lease.h"
 
-#include "engine/lease_token.h"
+#include "engine/token/lease_token.h"
 #include "engine/state.h"
 
 static bool asks_for_lease(const struct weir_check *check)

@@ -19,7 +19,7 @@
 #define WEIR_ENGINE_POOL_H
 
 #include "core/check.h"
-#include "engine/lease_token.h"
+#include "engine/token/lease_token.h"
 #include "rules/match/checks.h"
 #include "rules/match/routes.h"
 #include "rules/match/standing.h"

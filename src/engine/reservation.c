@@ -24,7 +24,7 @@
 #include "core/reason.h"
 #include "core/siphash.h"
 #include "engine/lease.h"
-#include "engine/lease_token.h"
+#include "engine/token/lease_token.h"
 #include "engine/lookup.h"
 #include "engine/request.h"
 #include "engine/state.h"

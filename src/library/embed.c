@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "engine/http/denial.h"
-#include "engine/lease_token.h"
+#include "engine/token/lease_token.h"
 #include "engine/reservation.h"
 #include "library/library.h"
 #include "rules/charge/penalty.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "engine/lease_token.h"
+#include "engine/token/lease_token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

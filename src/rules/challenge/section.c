@@ -13,7 +13,7 @@
 #include "rules/file.h"
 #include "rules/load/attributes.h"
 #include "rules/load/environment.h"
-#include "rules/load/settings.h"
+#include "rules/load/server/settings.h"
 #include "rules/score/score.h"
 
 #define NS_PER_S UINT64_C(1000000000)

@@ -7,7 +7,7 @@
 #include "core/bytes.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
-#include "rules/load/redis.h"
+#include "rules/load/server/redis.h"
 
 static void load_entries(struct rules_loader *loader, const struct rules_node *node,
                          uint32_t number)

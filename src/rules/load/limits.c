@@ -19,7 +19,7 @@
 #include "rules/load/pressure/priority.h"
 #include "rules/load/pressure/standing.h"
 #include "rules/load/rate.h"
-#include "rules/load/sharing.h"
+#include "rules/load/server/sharing.h"
 #include "rules/score/section.h"
 
 /* --- `candidate` ------------------------------------------------------------------------------ */

@@ -8,7 +8,7 @@
 
 #include "adaptive/results.h"
 #include "core/bytes.h"
-#include "engine/lease_token.h"
+#include "engine/token/lease_token.h"
 #include "server/adaptive/kernel_files.h"
 
 #define LOG_EVERY_NS UINT64_C(10000000000)

@@ -2,7 +2,7 @@
 /* see released.h */
 #include "server/adaptive/released.h"
 
-#include "engine/lease_token.h"
+#include "engine/token/lease_token.h"
 #include "server/adaptive/controllers.h"
 
 void weir_released_tell(struct weir_worker *worker, const struct weir_decision *decision,

@@ -10,7 +10,7 @@
 #include "rules/envoy/respond.h"
 #include "server/daemon/clock.h"
 #include "server/envoy/shared.h"
-#include "server/resp/adhoc_limits.h"
+#include "server/adhoc/adhoc_limits.h"
 
 /* One worker's hold on a configuration: pinned by calls without an atomic operation each. */
 struct weir_envoy_hold {
@@ -130,7 +130,7 @@ static const struct weir_limit *override_of(void *context, uint32_t requests, ui
         service->overrides_epoch = epoch;
         memset(&service->overrides, 0, sizeof service->overrides);
     }
-    struct weir_resp_cached *cached = weir_resp_cache_at(&service->overrides, requests, seconds, 0);
+    struct weir_adhoc_cached *cached = weir_adhoc_cache_at(&service->overrides, requests, seconds, 0);
     if (cached->limit && cached->a == requests && cached->b == seconds)
         return cached->limit;
     const struct weir_limit_spec spec = {.algorithm = WEIR_FIXED_WINDOW,
@@ -144,7 +144,7 @@ static const struct weir_limit *override_of(void *context, uint32_t requests, ui
             snprintf(reason->text, sizeof reason->text, "too many different limits in requests");
         return NULL;
     }
-    *cached = (struct weir_resp_cached){requests, seconds, 0, limit};
+    *cached = (struct weir_adhoc_cached){requests, seconds, 0, limit};
     return limit;
 }
 

@@ -18,7 +18,7 @@
 #include "server/daemon/worker.h"
 #include "server/envoy/call.h"
 #include "server/net/holds.h"
-#include "server/resp/adhoc_limits.h"
+#include "server/adhoc/adhoc_limits.h"
 #include "wire/http/http1.h"
 #include "wire/http/idempotency_key.h"
 #include "wire/http/ratelimit_headers.h"
@@ -93,7 +93,7 @@ struct weir_http {
     /* Of /v1/limit; `limits` is NULL on other listeners. */
     struct weir_adhoc_limits *limits;
     uint64_t limits_epoch; /* of the limits in limit_cache */
-    struct weir_resp_cache limit_cache;
+    struct weir_adhoc_cache limit_cache;
     uint64_t limit_secret[2];
     uint8_t limit_flags, on_store_error; /* of its checks */
     struct weir_limits_json given;

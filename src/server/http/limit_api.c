@@ -80,7 +80,7 @@ static int find_limit(const struct reading *reading, const struct weir_limit_spe
     uint64_t a = spec->rate | (uint64_t)spec->algorithm << 56;
     uint64_t b = spec->window_ns | (uint64_t)spec->strict << 63;
     uint64_t c = spec->burst | (uint64_t)spec->segments << 56;
-    struct weir_resp_cached *cached = weir_resp_cache_at(&http->limit_cache, a, b, c);
+    struct weir_adhoc_cached *cached = weir_adhoc_cache_at(&http->limit_cache, a, b, c);
     if (cached->limit && cached->a == a && cached->b == b && cached->c == c) {
         *limit = cached->limit;
         return 0;
@@ -95,7 +95,7 @@ static int find_limit(const struct reading *reading, const struct weir_limit_spe
     if (err < 0)
         return fail(reading, err, WEIR_LIMIT_RATE,
                     reason.text[0] ? reason.text : weir_error_text(err));
-    *cached = (struct weir_resp_cached){a, b, c, *limit};
+    *cached = (struct weir_adhoc_cached){a, b, c, *limit};
     return 0;
 }
 

@@ -31,7 +31,7 @@ bool weir_resp_has_counters(struct weir_resp_call *call)
 static const struct weir_limit *counter_limit(struct weir_resp_call *call, uint64_t bits)
 {
     struct weir_resp_workspace *redis = call->redis;
-    struct weir_resp_cached *cached = weir_resp_cache_at(&redis->cache, CACHE_MARK, bits, 0);
+    struct weir_adhoc_cached *cached = weir_adhoc_cache_at(&redis->cache, CACHE_MARK, bits, 0);
     struct weir_limit_spec spec = {.algorithm = WEIR_COUNTER, .rate = bits, .window_ns = UNUSED_NS};
     struct weir_reason reason = {{0}};
     const struct weir_limit *found;
@@ -43,7 +43,7 @@ static const struct weir_limit *counter_limit(struct weir_resp_call *call, uint6
         weir_adhoc_limit_error(call, err, "ERR ", &reason);
         return NULL;
     }
-    *cached = (struct weir_resp_cached){CACHE_MARK, bits, 0, found};
+    *cached = (struct weir_adhoc_cached){CACHE_MARK, bits, 0, found};
     return found;
 }
 

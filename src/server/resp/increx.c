@@ -136,8 +136,8 @@ static int increx_limit(struct weir_resp_workspace *redis, const struct increx *
     spec.window_ns =
         window <= WEIR_WINDOW_MAX_NS / increx->unit_ns ? window * increx->unit_ns : UINT64_MAX;
     weir_resp_refresh(redis);
-    struct weir_resp_cached *cached =
-        weir_resp_cache_at(&redis->cache, spec.rate, UINT64_MAX, spec.window_ns);
+    struct weir_adhoc_cached *cached =
+        weir_adhoc_cache_at(&redis->cache, spec.rate, UINT64_MAX, spec.window_ns);
     if (!cached->limit || cached->a != spec.rate || cached->b != UINT64_MAX ||
         cached->c != spec.window_ns) {
         const struct weir_limit *found;
@@ -149,7 +149,7 @@ static int increx_limit(struct weir_resp_workspace *redis, const struct increx *
                                          redis->worker->local, &spec, NULL, &found, reason);
         if (err < 0)
             return err;
-        *cached = (struct weir_resp_cached){spec.rate, UINT64_MAX, spec.window_ns, found};
+        *cached = (struct weir_adhoc_cached){spec.rate, UINT64_MAX, spec.window_ns, found};
     }
     *limit = cached->limit;
     return 0;

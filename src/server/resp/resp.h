@@ -44,7 +44,7 @@
 
 #include "rules/request.h"
 #include "server/daemon/worker.h"
-#include "server/resp/adhoc_limits.h"
+#include "server/adhoc/adhoc_limits.h"
 #include "wire/resp/resp.h"
 #include "wire/resp/write.h"
 
@@ -77,7 +77,7 @@ struct weir_resp_workspace {
     bool remote;                   /* the store is: it takes the texts of keys */
     uint8_t flags, on_store_error; /* of checks of commands */
     uint64_t epoch;                /* of the limits in `cache` */
-    struct weir_resp_cache cache;
+    struct weir_adhoc_cache cache;
     _Atomic uint64_t commands, errors;
     struct weir_resp_request request;
     struct weir_request attributes;

@@ -76,7 +76,7 @@ int weir_resp_bucket(struct weir_resp_workspace *redis, uint64_t burst, uint64_t
 {
     uint64_t c = window | (uint64_t)(unit_ns == 1) << 63; /* windows are below 2^63 */
     weir_resp_refresh(redis);
-    struct weir_resp_cached *cached = weir_resp_cache_at(&redis->cache, burst, count, c);
+    struct weir_adhoc_cached *cached = weir_adhoc_cache_at(&redis->cache, burst, count, c);
     if (!cached->limit || cached->a != burst || cached->b != count || cached->c != c) {
         struct weir_limit_spec spec = {.algorithm = WEIR_GCRA};
         const struct weir_limit *found;
@@ -97,7 +97,7 @@ int weir_resp_bucket(struct weir_resp_workspace *redis, uint64_t burst, uint64_t
                                          redis->worker->local, &spec, NULL, &found, reason);
         if (err < 0)
             return err;
-        *cached = (struct weir_resp_cached){burst, count, c, found};
+        *cached = (struct weir_adhoc_cached){burst, count, c, found};
     }
     *limit = cached->limit;
     return 0;

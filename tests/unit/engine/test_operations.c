@@ -2,7 +2,7 @@
 /* Operations on states: ends of leases, also of those that nobody will hear of; resets, looks. */
 #include <string.h>
 
-#include "engine/lease_token.h"
+#include "engine/token/lease_token.h"
 #include "rig.h"
 
 static struct weir_answer answer;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "draw.h"
-#include "engine/lease_token.h"
+#include "engine/token/lease_token.h"
 #include "engine/reservation.h"
 #include "rig.h"
 #include "table_rig.h"

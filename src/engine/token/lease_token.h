@@ -15,8 +15,8 @@
  * holder can end the lease. Reading is strict: one text for one token, so no padding, no other
  * alphabet, no bits left over, no limit twice over.
  */
-#ifndef WEIR_ENGINE_LEASE_TOKEN_H
-#define WEIR_ENGINE_LEASE_TOKEN_H
+#ifndef WEIR_ENGINE_TOKEN_LEASE_TOKEN_H
+#define WEIR_ENGINE_TOKEN_LEASE_TOKEN_H
 
 #include "store/store.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `envoy`: where envoyproxy/ratelimit's files are, and its settings. See envoy/options.h. */
-#ifndef WEIR_RULES_LOAD_ENVOY_H
-#define WEIR_RULES_LOAD_ENVOY_H
+#ifndef WEIR_RULES_LOAD_SERVER_ENVOY_H
+#define WEIR_RULES_LOAD_SERVER_ENVOY_H
 
 #include "rules/load/fields.h"
 

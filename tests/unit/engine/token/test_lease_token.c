@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "engine/lease_token.h"
+#include "engine/token/lease_token.h"
 
 static struct weir_lease_fields sample(uint16_t count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The settings of the daemon: `server`, `state`, `headers`, `store`, `idempotency`, `webhook`. */
-#ifndef WEIR_RULES_LOAD_SETTINGS_H
-#define WEIR_RULES_LOAD_SETTINGS_H
+#ifndef WEIR_RULES_LOAD_SERVER_SETTINGS_H
+#define WEIR_RULES_LOAD_SERVER_SETTINGS_H
 
 #include "rules/load/fields.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see denials.h */
-#include "rules/load/pressure/denials.h"
+#include "rules/load/server/denials.h"
 
 #include "rules/load/numbers.h"
 

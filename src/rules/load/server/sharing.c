@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see sharing.h */
-#include "rules/load/sharing.h"
+#include "rules/load/server/sharing.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  *
  *   denials: { file: denials.log, keep: 7d, size: 64MiB, sample: 5, series: 20 }
  */
-#ifndef WEIR_RULES_LOAD_PRESSURE_DENIALS_H
-#define WEIR_RULES_LOAD_PRESSURE_DENIALS_H
+#ifndef WEIR_RULES_LOAD_SERVER_DENIALS_H
+#define WEIR_RULES_LOAD_SERVER_DENIALS_H
 
 #include "rules/load/fields.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "server/resp/adhoc_limits.h"
+#include "server/adhoc/adhoc_limits.h"
 #include "table/table.h"
 
 #define THREADS 4

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What limits share: states with other nodes (`mode`, `hash_tag`, `on_store_error`), and capacity
  * with other limits (`borrow`, `reserve`, `pool`). See division.h and charge/borrow.h. */
-#ifndef WEIR_RULES_LOAD_SHARING_H
-#define WEIR_RULES_LOAD_SHARING_H
+#ifndef WEIR_RULES_LOAD_SERVER_SHARING_H
+#define WEIR_RULES_LOAD_SERVER_SHARING_H
 
 #include "rules/load/fields.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see redis.h */
-#include "rules/load/redis.h"
+#include "rules/load/server/redis.h"
 
 #include <string.h>
 

@@ -17,8 +17,8 @@
  * Memory: about 350 bytes a distinct limit; a cache is 8 KiB.
  * Threads: struct weir_adhoc_limits is internally locked; a cache belongs to one worker.
  */
-#ifndef WEIR_SERVER_RESP_ADHOC_LIMITS_H
-#define WEIR_SERVER_RESP_ADHOC_LIMITS_H
+#ifndef WEIR_SERVER_ADHOC_ADHOC_LIMITS_H
+#define WEIR_SERVER_ADHOC_ADHOC_LIMITS_H
 
 #include "store/store.h"
 
@@ -32,8 +32,7 @@ int weir_adhoc_limits_open(struct weir_adhoc_limits **limits, uint32_t max,
     __attribute__((warn_unused_result));
 void weir_adhoc_limits_close(struct weir_adhoc_limits *limits);
 
-/* The compiled limit of a spec, valid until the end of the next epoch (see
- * above). `store` is the caller's own,
+/* The compiled limit of a spec, valid until the end of the next epoch (see above). `store` is the caller's own,
  * `local` the table beside it, or NULL; `name` (static, may be NULL) is the limit's, for keys in a
  * shared store. Errors: WEIR_ERR_RANGE (`reason` says of what), WEIR_ERR_FULL, WEIR_ERR_MEMORY, and
  * those of the store's prepare. */
@@ -52,18 +51,18 @@ uint64_t weir_adhoc_limits_epoch(const struct weir_adhoc_limits *limits);
 uint32_t weir_adhoc_limits_count(struct weir_adhoc_limits *limits);
 
 /* A worker's way to them: direct mapped, by the numbers of the command. */
-#define WEIR_RESP_CACHE_SIZE 256
+#define WEIR_ADHOC_CACHE_SIZE 256
 
-struct weir_resp_cached {
+struct weir_adhoc_cached {
     uint64_t a, b, c; /* the command's numbers; what they mean is the caller's */
     const struct weir_limit *limit;
 };
 
-struct weir_resp_cache {
-    struct weir_resp_cached entries[WEIR_RESP_CACHE_SIZE];
+struct weir_adhoc_cache {
+    struct weir_adhoc_cached entries[WEIR_ADHOC_CACHE_SIZE];
 };
 
-static inline struct weir_resp_cached *weir_resp_cache_at(struct weir_resp_cache *cache, uint64_t a,
+static inline struct weir_adhoc_cached *weir_adhoc_cache_at(struct weir_adhoc_cache *cache, uint64_t a,
                                                           uint64_t b, uint64_t c)
 {
     /* Odd multipliers spread small numbers over the upper bits; a bad spread costs a lock. */
@@ -72,6 +71,6 @@ static inline struct weir_resp_cached *weir_resp_cache_at(struct weir_resp_cache
     return &cache->entries[mix >> 56];
 }
 
-_Static_assert(WEIR_RESP_CACHE_SIZE == 256, "the index is the top byte");
+_Static_assert(WEIR_ADHOC_CACHE_SIZE == 256, "the index is the top byte");
 
 #endif

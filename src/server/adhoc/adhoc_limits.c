@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see adhoc_limits.h */
-#include "server/resp/adhoc_limits.h"
+#include "server/adhoc/adhoc_limits.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see settings.h */
-#include "rules/load/settings.h"
+#include "rules/load/server/settings.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "rules/load/environment.h"
 #include "rules/load/fields.h"
 #include "rules/load/numbers.h"
-#include "rules/load/redis.h"
-#include "rules/load/sharing.h"
+#include "rules/load/server/redis.h"
+#include "rules/load/server/sharing.h"
 #include "rules/match/host.h"
 
 /* --- `tls` of a listener ---------------------------------------------------------------------- */

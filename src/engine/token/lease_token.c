@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see lease_token.h */
-#include "engine/lease_token.h"
+#include "engine/token/lease_token.h"
 
 #include <string.h>
 

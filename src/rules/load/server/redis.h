@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which Redis, and how to connect to it: the settings that `store` and `identities` share. */
-#ifndef WEIR_RULES_LOAD_REDIS_H
-#define WEIR_RULES_LOAD_REDIS_H
+#ifndef WEIR_RULES_LOAD_SERVER_REDIS_H
+#define WEIR_RULES_LOAD_SERVER_REDIS_H
 
 #include "rules/load/fields.h"
 

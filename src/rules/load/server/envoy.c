@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see envoy.h */
-#include "rules/load/envoy.h"
+#include "rules/load/server/envoy.h"
 
 #include <stdlib.h>
 #include <string.h>
