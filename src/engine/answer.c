@@ -9,8 +9,8 @@
 #include "engine/borrow.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
-#include "engine/token/lease_token.h"
 #include "engine/pool.h"
+#include "engine/token/lease_token.h"
 #include "rules/charge/adaptive.h"
 
 _Static_assert(WEIR_LEASE_TOKEN_TEXT_MAX < WEIR_LEASE_TOKEN_MAX, "a token and its NUL fit");

@@ -205,8 +205,8 @@ int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *de
                             struct weir_bytes token) __attribute__((warn_unused_result));
 
 /* When the lease began that a decision of weir_engine_apply_lease ends, and which limits learn from
- * its end (engine/token/lease_token.h), as the token says: it counts as a report of the same caller.
- * Valid until the decision is released. */
+ * its end (engine/token/lease_token.h), as the token says: it counts as a report of the same
+ * caller. Valid until the decision is released. */
 struct weir_lease_begun;
 const struct weir_lease_begun *weir_decision_lease_begun(const struct weir_decision *decision);
 

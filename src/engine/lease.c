@@ -2,8 +2,8 @@
 /* see lease.h */
 #include "engine/lease.h"
 
-#include "engine/token/lease_token.h"
 #include "engine/state.h"
+#include "engine/token/lease_token.h"
 
 static bool asks_for_lease(const struct weir_check *check)
 {

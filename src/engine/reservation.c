@@ -24,10 +24,10 @@
 #include "core/reason.h"
 #include "core/siphash.h"
 #include "engine/lease.h"
-#include "engine/token/lease_token.h"
 #include "engine/lookup.h"
 #include "engine/request.h"
 #include "engine/state.h"
+#include "engine/token/lease_token.h"
 
 /* --- The token -------------------------------------------------------------------------------- */
 

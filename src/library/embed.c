@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "engine/http/denial.h"
-#include "engine/token/lease_token.h"
 #include "engine/reservation.h"
+#include "engine/token/lease_token.h"
 #include "library/library.h"
 #include "rules/charge/penalty.h"
 #include "wire/http/forwarded.h"

@@ -32,10 +32,10 @@ int weir_adhoc_limits_open(struct weir_adhoc_limits **limits, uint32_t max,
     __attribute__((warn_unused_result));
 void weir_adhoc_limits_close(struct weir_adhoc_limits *limits);
 
-/* The compiled limit of a spec, valid until the end of the next epoch (see above). `store` is the caller's own,
- * `local` the table beside it, or NULL; `name` (static, may be NULL) is the limit's, for keys in a
- * shared store. Errors: WEIR_ERR_RANGE (`reason` says of what), WEIR_ERR_FULL, WEIR_ERR_MEMORY, and
- * those of the store's prepare. */
+/* The compiled limit of a spec, valid until the end of the next epoch (see above). `store` is the
+ * caller's own, `local` the table beside it, or NULL; `name` (static, may be NULL) is the limit's,
+ * for keys in a shared store. Errors: WEIR_ERR_RANGE (`reason` says of what), WEIR_ERR_FULL,
+ * WEIR_ERR_MEMORY, and those of the store's prepare. */
 int weir_adhoc_limits_find(struct weir_adhoc_limits *limits, struct weir_store *store,
                            struct weir_store *local, const struct weir_limit_spec *spec,
                            const char *name, const struct weir_limit **limit,
@@ -62,8 +62,8 @@ struct weir_adhoc_cache {
     struct weir_adhoc_cached entries[WEIR_ADHOC_CACHE_SIZE];
 };
 
-static inline struct weir_adhoc_cached *weir_adhoc_cache_at(struct weir_adhoc_cache *cache, uint64_t a,
-                                                          uint64_t b, uint64_t c)
+static inline struct weir_adhoc_cached *weir_adhoc_cache_at(struct weir_adhoc_cache *cache,
+                                                            uint64_t a, uint64_t b, uint64_t c)
 {
     /* Odd multipliers spread small numbers over the upper bits; a bad spread costs a lock. */
     uint64_t mix = a * UINT64_C(0x9e3779b97f4a7c15) ^ b * UINT64_C(0xc2b2ae3d27d4eb4f) ^

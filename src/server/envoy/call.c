@@ -8,9 +8,9 @@
 
 #include "rules/envoy/plan.h"
 #include "rules/envoy/respond.h"
+#include "server/adhoc/adhoc_limits.h"
 #include "server/daemon/clock.h"
 #include "server/envoy/shared.h"
-#include "server/adhoc/adhoc_limits.h"
 
 /* One worker's hold on a configuration: pinned by calls without an atomic operation each. */
 struct weir_envoy_hold {
@@ -130,7 +130,8 @@ static const struct weir_limit *override_of(void *context, uint32_t requests, ui
         service->overrides_epoch = epoch;
         memset(&service->overrides, 0, sizeof service->overrides);
     }
-    struct weir_adhoc_cached *cached = weir_adhoc_cache_at(&service->overrides, requests, seconds, 0);
+    struct weir_adhoc_cached *cached =
+        weir_adhoc_cache_at(&service->overrides, requests, seconds, 0);
     if (cached->limit && cached->a == requests && cached->b == seconds)
         return cached->limit;
     const struct weir_limit_spec spec = {.algorithm = WEIR_FIXED_WINDOW,

@@ -18,9 +18,9 @@
 #include <pthread.h>
 
 #include "rules/envoy/envoy.h"
+#include "server/adhoc/adhoc_limits.h"
 #include "server/envoy/call.h"
 #include "server/envoy/stats.h"
-#include "server/adhoc/adhoc_limits.h"
 
 /* Upper bounds of the histogram of calls, in us; one more is open. The original's begin at 5 ms,
  * and measure whole milliseconds. */
@@ -44,7 +44,7 @@ struct weir_envoy_service {
     uint64_t version;             /* of the shared configuration, when it was taken up */
     struct weir_envoy_stats *stats;
     struct weir_adhoc_cache overrides; /* compiled limits, by requests and seconds */
-    uint64_t overrides_epoch;         /* of those; see weir_adhoc_limits_epoch */
+    uint64_t overrides_epoch;          /* of those; see weir_adhoc_limits_epoch */
     struct weir_envoy_service_counters counters;
 };
 

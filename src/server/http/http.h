@@ -13,12 +13,12 @@
 
 #include <string.h>
 
+#include "server/adhoc/adhoc_limits.h"
 #include "server/challenge/front.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/worker.h"
 #include "server/envoy/call.h"
 #include "server/net/holds.h"
-#include "server/adhoc/adhoc_limits.h"
 #include "wire/http/http1.h"
 #include "wire/http/idempotency_key.h"
 #include "wire/http/ratelimit_headers.h"

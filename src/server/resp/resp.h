@@ -43,8 +43,8 @@
 #include <stdatomic.h>
 
 #include "rules/request.h"
-#include "server/daemon/worker.h"
 #include "server/adhoc/adhoc_limits.h"
+#include "server/daemon/worker.h"
 #include "wire/resp/resp.h"
 #include "wire/resp/write.h"
 
