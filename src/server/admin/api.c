@@ -208,13 +208,13 @@ static void limits_list(struct weir_http_call *call)
 
 /* The parameters that put one key's state into the address of its own resource: the values of the
  * key's text, which shows what it must not tell as a hash; then there is none. */
-static void top_state_path(const struct weir_denied_key *entry, char *out, size_t room)
+static void top_state_path(const struct weir_heavy_entry *entry, char *out, size_t room)
 {
     size_t used =
         (size_t)snprintf(out, room, "/v1/limits/%.*s/state?", (int)entry->name_size, entry->name);
     bool in_value = false;
-    for (uint8_t i = 0; i < entry->key_size && used + 8 < room; i++) {
-        char c = entry->key[i];
+    for (uint8_t i = 0; i < entry->text_size && used + 8 < room; i++) {
+        char c = entry->text[i];
         if (!in_value) {
             if (c == '=')
                 used += (size_t)snprintf(out + used, room - used, "key=");
@@ -233,14 +233,14 @@ static void top_state_path(const struct weir_denied_key *entry, char *out, size_
     out[used] = 0;
 }
 
-static json_t *top_entry(const struct weir_denied_key *entry, bool has_state)
+static json_t *top_entry(const struct weir_heavy_entry *entry, bool has_state)
 {
     char path[2048];
     json_t *object =
-        json_pack("{s:s%, s:I, s:I}", "key", entry->key, (size_t)entry->key_size, "denied",
-                  (json_int_t)entry->denied, "error", (json_int_t)entry->error);
-    bool shown_whole = !memmem(entry->key, entry->key_size, "sha256:", 7) &&
-                       !memchr(entry->key, '~', entry->key_size);
+        json_pack("{s:s%, s:I, s:I}", "key", entry->text, (size_t)entry->text_size, "denied",
+                  (json_int_t)entry->count, "error", (json_int_t)entry->error);
+    bool shown_whole = !memmem(entry->text, entry->text_size, "sha256:", 7) &&
+                       !memchr(entry->text, '~', entry->text_size);
     if (object && shown_whole && has_state) {
         top_state_path(entry, path, sizeof path);
         json_object_set_new(object, "state", json_string(path));
@@ -272,7 +272,7 @@ static void top_handle(struct weir_http_call *call, struct weir_bytes name, bool
     if (!weir_http_allow(call, "GET", "HEAD"))
         return;
     size_t max = (size_t)WEIR_TOP_DENIED_KEYS * daemon->worker_count, count = 0;
-    struct weir_denied_key *list = calloc(max, sizeof *list);
+    struct weir_heavy_entry *list = calloc(max, sizeof *list);
     json_t *keys = json_array();
     for (unsigned i = 0; list && i < daemon->worker_count; i++)
         count = weir_top_denied_collect(weir_engine_top_denied(daemon->workers[i]->engine), name,

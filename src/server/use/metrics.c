@@ -201,7 +201,7 @@ static void put_denied_keys(struct weir_metrics *metrics)
     const struct weir_daemon *daemon = metrics->daemon;
     uint32_t most = weir_rules_settings(daemon->rules)->denials.series;
     size_t max = (size_t)WEIR_TOP_DENIED_KEYS * daemon->worker_count, count = 0;
-    struct weir_denied_key *list = most > 0 ? calloc(max, sizeof *list) : NULL;
+    struct weir_heavy_entry *list = most > 0 ? calloc(max, sizeof *list) : NULL;
     if (!list)
         return;
     for (unsigned i = 0; i < daemon->worker_count; i++)
@@ -211,11 +211,11 @@ static void put_denied_keys(struct weir_metrics *metrics)
     weir_metrics_head(metrics, "weir_denied_key_total", "counter",
                       "Denials of the keys denied most (`series` of `denials`).");
     for (size_t i = 0; i < count && i < most; i++) {
-        char name[WEIR_TOP_DENIED_NAME_MAX + 1], key[WEIR_TOP_DENIED_KEY_MAX + 1];
+        char name[WEIR_HEAVY_NAME_MAX + 1], key[WEIR_HEAVY_TEXT_MAX + 1];
         label(name, list[i].name, list[i].name_size);
-        label(key, list[i].key, list[i].key_size);
+        label(key, list[i].text, list[i].text_size);
         weir_metrics_put(metrics, "weir_denied_key_total{limit=\"%s\",key=\"%s\"} %" PRIu64 "\n",
-                         name, key, list[i].denied);
+                         name, key, list[i].count);
     }
     free(list);
 }

@@ -126,7 +126,7 @@ static void ask_with(struct rig *rig, char bytes[4][256])
 
 static void keys_are_shown_when_the_bytes_of_their_request_are_gone(void **state)
 {
-    static struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
+    static struct weir_heavy_entry list[WEIR_TOP_DENIED_KEYS];
     char bytes[4][256], name[256] = "header.x-name=";
     struct rig rig;
     rig_open_text(&rig, several_keys);
@@ -146,7 +146,7 @@ static void keys_are_shown_when_the_bytes_of_their_request_are_gone(void **state
                                              (struct weir_bytes){"of-path", 7}, list, 0,
                                              WEIR_TOP_DENIED_KEYS),
                      1);
-    assert_true(is((struct weir_bytes){list[0].key, list[0].key_size},
+    assert_true(is((struct weir_bytes){list[0].text, list[0].text_size},
                    "path.team=blue%2520team,user=alice"));
     rig_close(&rig);
 }
@@ -191,12 +191,12 @@ static void denied_keys_are_recorded_under_the_name_of_their_limit(void **state)
     for (int i = 0; i < 5; i++)
         queue_request(&rig, "/login", "192.0.2.1");
     weir_engine_run(rig.engine, START);
-    struct weir_denied_key list[4];
+    struct weir_heavy_entry list[4];
     struct weir_top_denied *top_denied = weir_engine_top_denied(rig.engine);
     struct weir_bytes login = {"login", 5};
     assert_int_equal(weir_top_denied_collect(top_denied, login, list, 0, 4), 1);
-    assert_int_equal(list[0].denied, 3);
-    assert_non_null(memmem(list[0].key, list[0].key_size, "192.0.2.1", 9));
+    assert_int_equal(list[0].count, 3);
+    assert_non_null(memmem(list[0].text, list[0].text_size, "192.0.2.1", 9));
     rig_close(&rig);
 }
 

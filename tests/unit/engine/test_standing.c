@@ -169,7 +169,7 @@ static void other_levels_are_reported_and_allowed(void **state)
 
 static void refusals_are_counted_and_peeks_are_not(void **state)
 {
-    struct weir_denied_key list[8];
+    struct weir_heavy_entry list[8];
     struct rig rig;
     open_rig(&rig, rules_text);
     hold("sus", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
@@ -188,8 +188,8 @@ static void refusals_are_counted_and_peeks_are_not(void **state)
         weir_top_denied_collect(weir_engine_top_denied(rig.engine), bytes("standing"), list, 0, 8);
     weir_top_denied_sort(list, count);
     assert_int_equal(count, 2);
-    assert_int_equal(list[0].denied, 2);
-    assert_reported((struct weir_bytes){list[0].key, list[0].key_size}, "user=sus");
+    assert_int_equal(list[0].count, 2);
+    assert_reported((struct weir_bytes){list[0].text, list[0].text_size}, "user=sus");
     close_rig(&rig);
 }
 

@@ -30,11 +30,11 @@ static void record(struct weir_top_denied *top_denied, const char *name, const c
     weir_top_denied_record(top_denied, hash, text(name), text(key));
 }
 
-static bool is(const struct weir_denied_key *denied, const char *name, const char *key)
+static bool is(const struct weir_heavy_entry *denied, const char *name, const char *key)
 {
-    return denied->name_size == strlen(name) && denied->key_size == strlen(key) &&
+    return denied->name_size == strlen(name) && denied->text_size == strlen(key) &&
            memcmp(denied->name, name, strlen(name)) == 0 &&
-           memcmp(denied->key, key, strlen(key)) == 0;
+           memcmp(denied->text, key, strlen(key)) == 0;
 }
 
 static struct weir_top_denied *open_sketch(void)
@@ -53,7 +53,7 @@ static void while_all_keys_fit_the_counts_are_exact(void **state)
             snprintf(key, sizeof key, "key%d", i);
             record(top_denied, "login", key);
         }
-    struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
+    struct weir_heavy_entry list[WEIR_TOP_DENIED_KEYS];
     size_t count = weir_top_denied_collect(top_denied, (struct weir_bytes){NULL, 0}, list, 0,
                                            WEIR_TOP_DENIED_KEYS);
     weir_top_denied_sort(list, count);
@@ -62,7 +62,7 @@ static void while_all_keys_fit_the_counts_are_exact(void **state)
         char key[16];
         snprintf(key, sizeof key, "key%d", WEIR_TOP_DENIED_KEYS - 1 - i);
         assert_true(is(&list[i], "login", key));
-        assert_int_equal(list[i].denied, WEIR_TOP_DENIED_KEYS - i);
+        assert_int_equal(list[i].count, WEIR_TOP_DENIED_KEYS - i);
         assert_int_equal(list[i].error, 0);
     }
     weir_top_denied_close(top_denied);
@@ -85,7 +85,7 @@ static void a_flood_of_single_denials_does_not_hide_the_heavy_keys(void **state)
                 denials++;
             }
     }
-    struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
+    struct weir_heavy_entry list[WEIR_TOP_DENIED_KEYS];
     size_t count =
         weir_top_denied_collect(top_denied, text("login"), list, 0, WEIR_TOP_DENIED_KEYS);
     weir_top_denied_sort(list, count);
@@ -94,8 +94,8 @@ static void a_flood_of_single_denials_does_not_hide_the_heavy_keys(void **state)
         uint64_t exact = (FLOOD + 10 + (uint64_t)h - 1) / (10 + (uint64_t)h);
         snprintf(key, sizeof key, "heavy%d", h);
         assert_true(is(&list[h], "login", key));
-        assert_in_range(list[h].denied, exact, exact + denials / WEIR_TOP_DENIED_KEYS);
-        assert_true(list[h].denied - list[h].error <= exact);
+        assert_in_range(list[h].count, exact, exact + denials / WEIR_TOP_DENIED_KEYS);
+        assert_true(list[h].count - list[h].error <= exact);
     }
     weir_top_denied_close(top_denied);
 }
@@ -119,16 +119,16 @@ static void random_streams_keep_the_promises_of_the_paper(void **state)
             exact_counts[id]++;
             denials++;
         }
-        struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
+        struct weir_heavy_entry list[WEIR_TOP_DENIED_KEYS];
         size_t count =
             weir_top_denied_collect(top_denied, text("r"), list, 0, WEIR_TOP_DENIED_KEYS);
         uint64_t total = 0, found_heavy = 0, heavy = 0;
         for (size_t i = 0; i < count; i++) {
             char key[16] = {0};
-            memcpy(key, list[i].key, list[i].key_size);
+            memcpy(key, list[i].text, list[i].text_size);
             uint64_t exact = exact_counts[strtoul(key, NULL, 10)];
-            assert_true(list[i].denied >= exact && list[i].denied - list[i].error <= exact);
-            total += list[i].denied;
+            assert_true(list[i].count >= exact && list[i].count - list[i].error <= exact);
+            total += list[i].count;
             found_heavy += exact > denials / WEIR_TOP_DENIED_KEYS;
         }
         for (size_t id = 0; id < 2000; id++)
@@ -145,7 +145,7 @@ static void only_the_limit_asked_for_is_collected(void **state)
     record(top_denied, "login", "a");
     record(top_denied, "login", "b");
     record(top_denied, "log", "a");
-    struct weir_denied_key list[4];
+    struct weir_heavy_entry list[4];
     assert_int_equal(weir_top_denied_collect(top_denied, text("login"), list, 0, 4), 2);
     assert_int_equal(weir_top_denied_collect(top_denied, text("log"), list, 0, 4), 1);
     assert_true(is(&list[0], "log", "a"));
@@ -163,14 +163,14 @@ static void keys_of_several_workers_are_added_up(void **state)
         record(two, "login", "both");
     record(one, "login", "first");
     record(two, "login", "second");
-    struct weir_denied_key list[8];
+    struct weir_heavy_entry list[8];
     size_t count = weir_top_denied_collect(one, text("login"), list, 0, 8);
     count = weir_top_denied_collect(two, text("login"), list, count, 8);
     weir_top_denied_sort(list, count);
     assert_int_equal(count, 3);
-    assert_true(is(&list[0], "login", "both") && list[0].denied == 7);
-    assert_true(is(&list[1], "login", "first") && list[1].denied == 1);
-    assert_true(is(&list[2], "login", "second") && list[2].denied == 1);
+    assert_true(is(&list[0], "login", "both") && list[0].count == 7);
+    assert_true(is(&list[1], "login", "first") && list[1].count == 1);
+    assert_true(is(&list[2], "login", "second") && list[2].count == 1);
     weir_top_denied_close(one);
     weir_top_denied_close(two);
 }
@@ -189,15 +189,15 @@ static void long_texts_are_cut_between_characters_and_reported_apart_by_their_ha
     record(top_denied, "r", whole);
     record(top_denied, "r", longer);
     record(top_denied, "r", other);
-    struct weir_denied_key list[3];
+    struct weir_heavy_entry list[3];
     assert_int_equal(weir_top_denied_collect(top_denied, text("r"), list, 0, 3), 3);
     assert_true(is(&list[0], "r", whole));
     for (int i = 1; i < 3; i++) {
-        assert_int_equal(list[i].key_size, 110 + 17);
-        assert_memory_equal(list[i].key, longer, 110);
-        assert_int_equal(list[i].key[110], '~');
+        assert_int_equal(list[i].text_size, 110 + 17);
+        assert_memory_equal(list[i].text, longer, 110);
+        assert_int_equal(list[i].text[110], '~');
     }
-    assert_memory_not_equal(list[1].key, list[2].key, 127);
+    assert_memory_not_equal(list[1].text, list[2].text, 127);
     weir_top_denied_close(top_denied);
 }
 
@@ -206,25 +206,25 @@ static _Atomic bool stop;
 static void *collect_always(void *context)
 {
     struct weir_top_denied *top_denied = context;
-    static struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
+    static struct weir_heavy_entry list[WEIR_TOP_DENIED_KEYS];
     uint64_t torn = 0;
     while (!atomic_load(&stop)) {
         size_t count =
             weir_top_denied_collect(top_denied, text("r"), list, 0, WEIR_TOP_DENIED_KEYS);
         for (size_t i = 0; i < count; i++) /* each key is one letter, repeated */
-            for (size_t at = 1; at < list[i].key_size; at++)
-                torn += list[i].key[at] != list[i].key[0];
+            for (size_t at = 1; at < list[i].text_size; at++)
+                torn += list[i].text[at] != list[i].text[0];
     }
     return (void *)(uintptr_t)torn;
 }
 
 static uint64_t sum_of_all(struct weir_top_denied *top)
 {
-    struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
+    struct weir_heavy_entry list[WEIR_TOP_DENIED_KEYS];
     size_t count = weir_top_denied_collect(top, text("r"), list, 0, WEIR_TOP_DENIED_KEYS);
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++)
-        sum += list[i].denied;
+        sum += list[i].count;
     return sum;
 }
 
