@@ -12,6 +12,7 @@ from model.program import ROOT
 WORDS = ROOT / "script" / "checks" / "words.py"
 NULLS = ROOT / "script" / "checks" / "nulls.py"
 SUBJECTS = ROOT / "script" / "checks" / "subjects"
+TALLY = ROOT / "script" / "checks" / "tally.py"
 LONGEST = 72
 
 
@@ -161,3 +162,31 @@ def test_a_shallow_clone_is_checked_as_far_as_it_goes(repository, tmp_path):
 def test_without_a_repository_the_check_fails(tmp_path):
     done = run(tmp_path, SUBJECTS, env={"GIT_CEILING_DIRECTORIES": str(tmp_path.parent)})
     assert done.returncode != 0 and "not a git repository" in done.stderr
+
+
+# --- The sum of the results ----------------------------------------------------------------------
+
+def junit(path, **results):
+    cases = "".join(f'<testcase classname="file" name="{name}">{result}</testcase>' for name, result in results.items())
+    path.write_text(f'<testsuites><testsuite name="pytest">{cases}</testsuite></testsuites>', encoding="utf-8")
+
+
+@pytest.mark.parametrize("alone, status, last", [
+    ({"b": ""}, 1, "2 passed, 1 failed, 1 skipped"),
+    ({"b": "", "c": ""}, 0, "3 passed, 0 failed, 1 skipped"),
+    ({"b": "", "c": "<error/>"}, 1, "2 passed, 1 failed, 1 skipped"),
+    ({"d": "<failure/>"}, 1, "1 passed, 2 failed, 1 skipped")])
+def test_what_passes_alone_has_passed_and_is_listed(tmp_path, alone, status, last):
+    junit(tmp_path / "all.xml", a="", b="<failure/>", c="<error/>", d="<skipped/>")
+    junit(tmp_path / "all-alone.xml", **alone)
+    done = run(tmp_path, sys.executable, TALLY, "all.xml")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (status, last)
+    for name, result in alone.items():
+        assert (f"passed only when it ran alone: file::{name}" in done.stdout) == (result == "")
+
+
+def test_a_run_without_results_has_failed(tmp_path):
+    junit(tmp_path / "empty.xml")
+    for path in ("empty.xml", "missing.xml"):
+        done = run(tmp_path, sys.executable, TALLY, path)
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "0 passed, 1 failed")
