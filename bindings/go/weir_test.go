@@ -78,7 +78,7 @@ func TestProcessesAndGoroutinesShareAState(t *testing.T) {
 	var admitted atomic.Int64
 	var group sync.WaitGroup
 	for i := 0; i < 4; i++ {
-		w := opened(t, "limits: [ { name: all, key: [], rate: 1000/h, algorithm: fixed_window } ]\n", &Options{State: state})
+		w := opened(t, "limits: [ { name: all, key: [], rate: 1000/h, algorithm: sliding_log } ]\n", &Options{State: state})
 		for j := 0; j < 2; j++ {
 			group.Add(1)
 			go func() {
@@ -107,7 +107,7 @@ func ask(h http.Handler, path string, headers ...string) *httptest.ResponseRecor
 }
 
 const middlewareRules = `limits:
-  - { name: two, match: { path: /two }, key: [client.ip], rate: 2/h, algorithm: fixed_window }
+  - { name: two, match: { path: /two }, key: [client.ip], rate: 2/h, algorithm: sliding_log }
   - { name: queue, match: { path: /queue }, key: [], rate: 1/h, burst: 5, algorithm: leaky_bucket, queue: true }
   - { name: held, match: { path: /held }, key: [], algorithm: concurrency, limit: 1, life: 1h }
   - { name: failed, match: { path: /failed }, key: [], rate: 5/h, refund_on: [5xx], refund_cap: 100% }

@@ -36,31 +36,29 @@ def flask_app():
 
 
 def starlette_app():
-    import asyncio
-
     from starlette.applications import Starlette
-    from starlette.responses import PlainTextResponse, StreamingResponse
+    from starlette.responses import PlainTextResponse
     from starlette.routing import Route, WebSocketRoute
     import weir.starlette
 
     async def pid(_):
         return PlainTextResponse(str(os.getpid()))
 
-    async def slow(_):
-        async def chunks():
-            yield f"{os.getpid()}\n"
-            while True:
-                await asyncio.sleep(0.01)
-                yield "." * 65536
+    class Slow:
+        """An answer whose body continues until the client leaves."""
 
-        return StreamingResponse(chunks())
+        async def __call__(self, scope, receive, send):
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b".", "more_body": True})
+            while (await receive())["type"] != "http.disconnect":
+                pass
 
     async def talk(websocket):
         await websocket.accept()
         await websocket.send_text("hello")
         await websocket.receive_text()
 
-    app = Starlette(routes=[Route("/pid", pid), Route("/shared", pid), Route("/slow", slow),
+    app = Starlette(routes=[Route("/pid", pid), Route("/shared", pid), Route("/slow", Slow()),
                             WebSocketRoute("/slow", talk)])
     app.add_middleware(weir.starlette.Middleware, limiter=limiter)
     return app

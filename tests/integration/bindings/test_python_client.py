@@ -173,9 +173,10 @@ def test_an_interrupt_ends_a_wait(server):
 
 def test_a_program_may_end_without_closing(server):
     process = program(server, "import sys, threading\n"
-                      "s = weir.client.Session(on_try=print)\n"
+                      "tried = threading.Event()\n"
+                      "s = weir.client.Session(on_try=lambda one: tried.set())\n"
                       "threading.Thread(target=s.get, args=sys.argv[1:], daemon=True).start()\n"
-                      "import time\nwhile s.known(sys.argv[1]) is None: time.sleep(0.01)\n")
+                      "tried.wait()\n")
     wait_until(lambda: server.held, what="the request")
     server.go.set()
     _, said = process.communicate(timeout=SECONDS_MAX)

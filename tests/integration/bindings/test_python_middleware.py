@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from daemon.waiting import wait_until
+from daemon.waiting import SECONDS_MAX, wait_until
 from python_package import load, needs_package
 
 weir = load()
@@ -198,9 +198,11 @@ class Asgi:
         if kind == "http":
             self.scope["method"] = "GET"
         self.app, self.sent, self.events = app, [], asyncio.Queue()
+        self.answered = asyncio.Event()
 
     async def send(self, message):
         self.sent.append(message)
+        self.answered.set()
 
     async def run(self):
         if self.scope["type"] == "websocket":
@@ -256,8 +258,7 @@ def test_asgi_settles_by_status_and_frees_leases_at_the_end(limiter):
     async def held():
         one = Asgi(app, "/slow")
         task = asyncio.create_task(one.app(one.scope, one.events.get, one.send))
-        while not one.sent:
-            await asyncio.sleep(0)
+        await asyncio.wait_for(one.answered.wait(), SECONDS_MAX)
         assert (await Asgi(app, "/slow").run()).status == 429
         task.cancel()  # the client has left
         with pytest.raises(asyncio.CancelledError):
@@ -280,31 +281,52 @@ def test_asgi_ends_a_lease_with_the_body_and_not_with_work_behind_it(limiter):
     assert seen == [1]
 
 
-def test_asgi_renews_the_lease_of_a_long_request(tmp_path):
-    (tmp_path / "weir.yaml").write_text(
-        "version: 1\nlimits: [ { name: slow, key: [], algorithm: concurrency, limit: 1, "
-        "life: 2s } ]\n", encoding="utf-8")
-    limiter = weir.open(tmp_path / "weir.yaml", state_size=4 << 20)
-    renewed = []
+class Watched:
+    """A limiter; `seen` has the calls of one of its methods."""
 
-    class Counting:
-        def __getattr__(self, name):
-            return getattr(limiter, name)
+    def __init__(self, limiter, method, called):
+        self.limiter, self.method, self.called, self.seen = limiter, method, called, []
 
-        def renew(self, lease):
-            renewed.append(lease)
-            limiter.renew(lease)
+    def __getattr__(self, name):
+        real = getattr(self.limiter, name)
+        if name != self.method:
+            return real
+
+        def watched(*arguments, **named):
+            result = real(*arguments, **named)
+            self.seen.append(arguments)
+            self.called(len(self.seen))
+            return result
+
+        return watched
+
+
+def test_asgi_renews_the_lease_of_a_long_request(limiter):
+    """Each third of its life of 10 minutes; the loop's timers of that length end at once."""
+    delays, renewed = [], asyncio.Event()
+    watched = Watched(limiter, "renew", lambda count: count == 2 and renewed.set())
 
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        end = time.monotonic() + 60
-        while len(renewed) < 2:
-            assert time.monotonic() < end
-            await asyncio.sleep(0.01)
+        await asyncio.wait_for(renewed.wait(), SECONDS_MAX)
         await send({"type": "http.response.body", "body": b""})
 
-    assert call(asgi.Middleware(app, Counting()), "/").status == 200
-    assert limiter.check({"path": "/"})
+    async def run():
+        loop = asyncio.get_running_loop()
+        real = loop.call_later
+
+        def call_later(delay, *arguments):
+            if delay == SECONDS_MAX:
+                return real(delay, *arguments)
+            delays.append(delay)
+            return real(0, *arguments)
+
+        loop.call_later = call_later
+        return await Asgi(asgi.Middleware(app, watched), "/slow").run()
+
+    assert asyncio.run(run()).status == 200
+    assert len(watched.seen) >= 2 and set(delays) == {200}
+    assert left(limiter, "/slow") == 1
 
 
 def test_asgi_holds_requests_without_holding_up_others(limiter):
@@ -320,10 +342,12 @@ def test_asgi_holds_requests_without_holding_up_others(limiter):
 
     async def left_while_held():
         await Asgi(app, "/long").run()
-        patient = asgi.Middleware(asgi_app, limiter, max_delay=1e6)
+        reserved = asyncio.Event()
+        watched = Watched(limiter, "reserve", lambda count: reserved.set())
+        patient = asgi.Middleware(asgi_app, watched, max_delay=1e6)
         task = asyncio.create_task(Asgi(patient, "/long").run())
-        while left(limiter, "/long") == 5:
-            await asyncio.sleep(0)
+        await asyncio.wait_for(reserved.wait(), SECONDS_MAX)
+        assert left(limiter, "/long") == 4
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

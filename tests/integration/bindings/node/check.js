@@ -9,7 +9,7 @@ const limit = (more) => ({ limits: [{ name: 'one', key: [], rate: '2/h', ...more
 
 test('an answer has everything that HTTP says', () => {
   const weir = open({ limits: [{ name: 'login', match: { method: 'POST', path: '/login' },
-    key: ['client.ip'], rate: '1/h', algorithm: 'fixed_window' },
+    key: ['client.ip'], rate: '1/h', algorithm: 'sliding_log' },
   { name: 'all', key: [], rate: '100/min', algorithm: 'gcra' }] });
   const request = { method: 'POST', path: '/login?x=1', host: 'a.example', ip: '192.0.2.1' };
   const passed = weir.check(request);
@@ -19,7 +19,7 @@ test('an answer has everything that HTTP says', () => {
   assert.equal(passed.body, null);
   assert.equal(passed.remaining, 0);
   assert.deepEqual(passed.limits.map(({ name, algorithm, windowMs, limit: most }) =>
-    [name, algorithm, windowMs, most]), [['login', 'fixed_window', 3600000, 1], ['all', 'gcra', 60000, 100]]);
+    [name, algorithm, windowMs, most]), [['login', 'sliding_log', 3600000, 1], ['all', 'gcra', 60000, 100]]);
   const denied = weir.check(request);
   const headers = Object.fromEntries(denied.headers);
   assert.equal(denied.allowed, false);

@@ -10,7 +10,7 @@ const { assert, get, until } = require('./helper.js');
 
 const LIMIT = 500;
 const rules = { limits: [
-  { name: 'many', match: { path: '/' }, key: ['client.ip'], rate: `${LIMIT}/h`, algorithm: 'fixed_window' },
+  { name: 'many', match: { path: '/' }, key: ['client.ip'], rate: `${LIMIT}/h`, algorithm: 'sliding_log' },
   { name: 'held', match: { path: '/held' }, key: [], algorithm: 'concurrency', limit: 2, life: '1h' }] };
 
 function work() {

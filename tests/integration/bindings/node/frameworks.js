@@ -6,8 +6,8 @@ const weir = require('weir');
 const { assert, get, listen, runAll, test, until } = require('./helper.js');
 
 const LIMITS = [
-  { name: 'user', match: { path: '/user' }, key: ['user'], rate: '1/h', algorithm: 'fixed_window' },
-  { name: 'two', match: { path: '/two' }, key: [], rate: '2/h', algorithm: 'fixed_window' },
+  { name: 'user', match: { path: '/user' }, key: ['user'], rate: '1/h', algorithm: 'sliding_log' },
+  { name: 'two', match: { path: '/two' }, key: [], rate: '2/h', algorithm: 'sliding_log' },
   { name: 'queue', match: { path: '/queue' }, key: [], rate: '10/s', burst: 5, algorithm: 'leaky_bucket', queue: true },
   { name: 'tarpit', match: { path: '/tarpit' }, key: [], rate: '0/h', reject: { tarpit: '100ms' } },
   { name: 'failed', match: { path: '/failed' }, key: [], rate: '9/h', refund_on: ['5xx'], refund_cap: '100%' },

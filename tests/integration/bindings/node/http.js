@@ -26,7 +26,7 @@ async function serve(rules, options, answer = (req, res) => res.end('hello'), wh
   return { server, seen, limits, close, get: (...request) => get(server, ...request) };
 }
 
-const one = { name: 'one', key: [], rate: '2/h', algorithm: 'fixed_window' };
+const one = { name: 'one', key: [], rate: '2/h', algorithm: 'sliding_log' };
 
 test('every answer has the fields, and the third is a 429', async () => {
   const app = await serve(one);
@@ -163,17 +163,27 @@ test('a lease lives as long as its request, however that ends', async () => {
 
 test('a lease of a long request is renewed', async () => {
   const held = [];
-  const app = await serve({ name: 'one', key: [], algorithm: 'concurrency', limit: 1, life: '1s' }, {},
+  const app = await serve({ name: 'one', key: [], algorithm: 'concurrency', limit: 1, life: '10min' }, {},
     (req, res) => held.push(res));
+  const { setInterval: real } = globalThis;
+  const delays = [];
+  globalThis.setInterval = (renew, delay) => { // each third of the life; here at once
+    delays.push(delay);
+    return real(renew, 1);
+  };
+  let renewed = 0;
+  const { renew } = app.limits;
+  app.limits.renew = (lease) => {
+    renew.call(app.limits, lease);
+    renewed++;
+  };
   const first = app.get();
-  await until(() => held.length === 1, 'the request');
-  const end = Date.now() + 2500;
-  await until(() => {
-    assert.equal(app.limits.check({ dryRun: true }).allowed, false);
-    return Date.now() > end;
-  }, 'a time above the life');
+  await until(() => held.length === 1 && renewed >= 2, 'the request, and its lease renewed twice');
+  globalThis.setInterval = real;
+  assert.equal(app.limits.check({ dryRun: true }).allowed, false);
   held[0].end();
   await first;
+  assert.deepEqual(delays, [200000]);
   app.close();
 });
 

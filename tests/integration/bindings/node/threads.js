@@ -7,7 +7,7 @@ const weir = require('weir');
 const { assert } = require('./helper.js');
 
 const LIMIT = 1000;
-const rules = { limits: [{ name: 'one', key: [], rate: `${LIMIT}/h`, algorithm: 'fixed_window' }] };
+const rules = { limits: [{ name: 'one', key: [], rate: `${LIMIT}/h`, algorithm: 'sliding_log' }] };
 
 function count(tries) {
   const limits = weir.open(rules, { state: 'threads.state' });
