@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`weir doctor` finds planted faults by name, and nothing where all is well."""
+
+import asyncio
+import json
+import os
+import re
+import resource
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from daemon.certificates import Authority
+from daemon.redis_server import RedisServer
+from daemon.weir import Weir, rules_of
+from model.program import ROOT, run_weir, weir_path
+
+LIMIT = {"name": "api", "key": ["client.ip"], "algorithm": "gcra", "rate": "5/s burst 5"}
+
+
+def examine(config, status, **options):
+    """What the doctor finds, by name; its status says the worst."""
+    done = subprocess.run([weir_path(), "doctor", "--config", str(config), "--json"], text=True,
+                          capture_output=True, timeout=120, check=False, **options)
+    assert done.returncode == status, done.stdout + done.stderr
+    answer = json.loads(done.stdout)
+    levels = [finding["level"] for finding in answer["findings"]]
+    assert levels.count("error") == answer["errors"] and levels.count("warning") == answer["warnings"]
+    assert status == (1 if answer["errors"] else 3 if answer["warnings"] else 0)
+    for finding in answer["findings"]:
+        assert len(finding["fix"]) > 10 and finding["text"]
+    return {finding["name"]: finding["text"] for finding in answer["findings"]}
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+@pytest.fixture(name="sound")
+def sound_fixture(tmp_path):
+    """A folder and a healthy set-up in it, as sections of a rules file."""
+    os.chmod(tmp_path, 0o700)
+    return {"server": {"http": free_address(), "admin": f"unix:{tmp_path}/admin.sock"},
+            "state": {"file": str(tmp_path / "state"), "size": "16MiB"}}
+
+
+def written(folder, sections, *limits):
+    config = folder / "weir.yaml"
+    config.write_text(rules_of(*(limits or (LIMIT,)), **sections), encoding="utf-8")
+    return config
+
+
+def test_a_healthy_set_up_has_no_findings(tmp_path, sound):
+    config = written(tmp_path, sound)
+    assert examine(config, 0) == {}
+    assert not (tmp_path / "state").exists() and not (tmp_path / "admin.sock").exists()
+    done = run_weir("doctor", "--config", config)
+    assert done.returncode == 0 and done.stdout == f"{config}: 0 errors, 0 warnings\n"
+
+
+def test_a_running_server_is_no_fault(tmp_path, sound):
+    config = written(tmp_path, sound)
+    with Weir(tmp_path, config.read_text(encoding="utf-8"), http=None, admin=None) as weir:
+        assert examine(config, 0) == {}
+        assert weir.stop() == 0
+    assert examine(config, 0) == {}  # its state file is left, and good
+
+
+def test_each_finding_says_how_to_mend_it(tmp_path, sound):
+    sound["state"]["file"] = str(tmp_path / "missing" / "state")
+    done = run_weir("doctor", "--config", written(tmp_path, sound))
+    assert done.returncode == 1
+    assert re.search(r"^error    state_folder: state.file: there is no folder .*/missing\n"
+                     r"         fix: create it", done.stdout, re.M)
+    assert done.stdout.endswith(": 1 error, 0 warnings\n")
+
+
+def test_rules_that_are_wrong(tmp_path, sound):
+    config = written(tmp_path, sound, {**LIMIT, "algoritm": "gcra"})
+    assert "algoritm" in examine(config, 1)["rules"]
+    assert "rules" in examine(tmp_path / "none.yaml", 1)
+    sound["store"] = {"redis": {"url": "redis://localhost", "password_file": "missing"},
+                      "on_store_error": "open"}
+    assert "missing" in examine(written(tmp_path, sound), 1)["rules"]
+
+
+def test_an_address_of_another_program(tmp_path, sound):
+    host, port = sound["server"]["http"].split(":")
+    with socket.socket() as other:
+        other.bind((host, int(port)))
+        other.listen()
+        assert sound["server"]["http"] in examine(written(tmp_path, sound), 1)["address_in_use"]
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(tmp_path / "admin.sock"))
+        other.listen()
+        # It accepts and answers nothing, and so is no weir.
+        threading.Thread(target=lambda: other.accept()[0].close(), daemon=True).start()
+        assert "admin" in examine(written(tmp_path, sound), 1)["address_in_use"]
+
+
+def test_addresses_that_cannot_be_used(tmp_path, sound):
+    (tmp_path / "file").write_text("no socket", encoding="utf-8")
+    (tmp_path / "public").mkdir()
+    os.chmod(tmp_path / "public", 0o777)
+    sound["server"] |= {"http": {"address": "203.0.113.9:8080", "open": True},
+                        "admin": f"unix:{tmp_path}/missing/admin.sock",
+                        "redis": f"unix:{tmp_path}/file", "grpc": f"unix:{tmp_path}/public/grpc.sock"}
+    found = examine(written(tmp_path, sound), 1)
+    assert "203.0.113.9" in found["address_unavailable"]
+    assert f"{tmp_path}/missing" in found["socket_folder"]
+    assert f"{tmp_path}/file" in found["socket_path"]
+    assert f"{tmp_path}/public" in found["socket_folder_public"]
+
+
+def test_who_can_reach_a_listener(tmp_path, sound):
+    port = sound["server"]["http"].split(":")[1]
+    sound["server"] = {"http": {"address": f"0.0.0.0:{port}", "token": "0123456789abcdef"},
+                       "admin": {"address": f"0.0.0.0:{free_address().split(':')[1]}", "open": True}}
+    config = written(tmp_path, sound)
+    os.chmod(config, 0o600)
+    found = examine(config, 3)
+    assert set(found) == {"token_in_clear", "admin_exposed"}
+    os.chmod(config, 0o644)
+    assert "weir.yaml" in examine(config, 3)["secret_public"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_a_port_and_a_folder_that_are_not_for_this_user(tmp_path, sound):
+    ports = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
+    with open(ports, encoding="utf-8") as file:
+        privileged = int(file.read()) > 80
+    sound["server"]["http"] = "127.0.0.1:80"
+    sound["server"]["admin"] = "off"
+    (tmp_path / "own").mkdir(mode=0o700)
+    sound["state"]["file"] = str(tmp_path / "own" / "state")
+    config = written(tmp_path, sound)
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        os.chmod(folder, 0o755)
+    found = examine(config, 1, user=65534, group=65534, extra_groups=[])
+    if privileged:
+        assert "127.0.0.1:80" in found["address_forbidden"]
+    assert "own" in found["state_folder"]
+
+
+def test_state_files_that_are_wrong(tmp_path, sound):
+    config = written(tmp_path, sound)
+    state = tmp_path / "state"
+    state.mkdir()
+    assert "no regular file" in examine(config, 1)["state_file"]
+    state.rmdir()
+    state.write_bytes(b"weir" * 5000)
+    assert str(state) in examine(config, 1)["state_damaged"]
+    state.unlink()
+    with Weir(tmp_path, config.read_text(encoding="utf-8"), http=None, admin=None) as weir:
+        assert weir.stop() == 0
+    os.chmod(state, 0o644)
+    assert "may read" in examine(config, 3)["state_public"]
+    os.chmod(state, 0o600)
+    if os.geteuid() == 0:
+        os.chown(state, 65534, 65534)
+        assert "root" in examine(config, 3)["other_user"]
+
+
+def test_a_state_that_is_too_large_or_too_small(tmp_path, sound):
+    sound["state"]["size"] = "4TiB"
+    found = examine(written(tmp_path, sound), 1)
+    assert "4194304 MiB" in found["memory"] and str(tmp_path) in found["disk_space"]
+    sound["state"]["size"] = "256KiB"
+    assert "api" in examine(written(tmp_path, sound), 3)["few_keys"]
+    plans = {f"p{i}": {"api": f"{i + 1}/min"} for i in range(3000)}
+    sound |= {"plans": plans, "default_plan": "p0"}
+    sound["state"]["size"] = "64MiB"
+    limit = {"name": "api", "key": ["client.ip"], "rate": "plan"}
+    assert "3003 distinct limits" in examine(written(tmp_path, sound, limit), 1)["state_size"]
+
+
+def test_too_few_open_files(tmp_path, sound):
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+    assert "256" in examine(written(tmp_path, sound), 3, preexec_fn=few)["open_files"]
+
+
+def test_more_workers_than_cores(tmp_path, sound):
+    sound["server"]["workers"] = 128
+    if os.cpu_count() < 128:
+        assert "128" in examine(written(tmp_path, sound), 3)["workers"]
+
+
+def test_certificates_and_their_keys(tmp_path, sound):
+    cert, key = Authority(tmp_path).sign("server")
+    os.chmod(key, 0o600)
+    tls = {"address": sound["server"]["http"], "tls": {"cert": str(cert), "key": str(key)}}
+    sound["server"]["http"] = tls
+    config = written(tmp_path, sound)
+    assert examine(config, 0) == {}
+    os.chmod(key, 0o644)
+    assert str(key) in examine(config, 3)["secret_public"]
+    os.chmod(key, 0o600)
+    for days, status, name in ((3, 3, "certificate_expires"), (-1, 1, "certificate_expired")):
+        subprocess.run(["openssl", "req", "-x509", "-key", key, "-out", cert, "-days", str(days),
+                        "-subj", "/CN=localhost"] if days > 0 else
+                       ["openssl", "x509", "-in", cert, "-signkey", key, "-days", str(days), "-out",
+                        str(cert) + ".new"], check=True, capture_output=True, timeout=30)
+        if days < 0:
+            os.replace(str(cert) + ".new", cert)
+        assert str(cert) in examine(config, status)[name]
+
+
+# --- Redis ---------------------------------------------------------------------------------------
+
+def with_redis(sections, url, **store):
+    # A deadline that no round trip on a busy machine reaches.
+    sections["store"] = {"redis": {"url": url, **store}, "on_store_error": "open", "deadline": "1s"}
+    return sections
+
+
+# The clock of the machine that runs the test may be unsynchronised, which is a fault with Redis.
+def redis_faults(config, status):
+    done = subprocess.run([weir_path(), "doctor", "--config", str(config), "--json"], text=True,
+                          capture_output=True, timeout=120, check=False)
+    answer = json.loads(done.stdout)
+    assert done.returncode in (status, 3 if status == 0 else status), done.stdout
+    found = {finding["name"]: finding["text"] for finding in answer["findings"]}
+    found.pop("clock_unsynchronised", None)
+    return found
+
+
+def test_a_redis_that_does_not_answer_or_refuses(tmp_path, sound):
+    config = written(tmp_path, with_redis(sound, f"redis://{free_address()}"))
+    assert "connection refused" in redis_faults(config, 1)["redis_unreachable"]
+    with RedisServer(tmp_path / "redis", {"requirepass": "right"}) as redis:
+        url = f"redis://127.0.0.1:{redis.port}"
+        config = written(tmp_path, with_redis(sound, url))
+        assert "NOAUTH" in redis_faults(config, 1)["redis_refused"]
+        password = tmp_path / "password"
+        password.write_text("right\n", encoding="utf-8")
+        os.chmod(password, 0o600)
+        config = written(tmp_path, with_redis(sound, url, password_file=str(password)))
+        assert redis_faults(config, 0) == {}
+
+
+def test_an_account_without_the_right_to_run_scripts(tmp_path, sound):
+    with RedisServer(tmp_path / "redis") as redis:
+        redis.ask("ACL", "SETUSER", "weir", "on", ">right", "~*", "+@all", "-evalsha")
+        config = written(tmp_path, with_redis(sound, f"redis://weir:right@127.0.0.1:{redis.port}"))
+        os.chmod(config, 0o600)
+        assert "evalsha" in redis_faults(config, 1)["redis_refused"].lower()
+
+
+def test_a_redis_that_evicts(tmp_path, sound):
+    with RedisServer(tmp_path / "redis", {"maxmemory": "100mb",
+                                          "maxmemory-policy": "allkeys-lru"}) as redis:
+        config = written(tmp_path, with_redis(sound, f"redis://127.0.0.1:{redis.port}"))
+        assert "allkeys-lru" in redis_faults(config, 3)["redis_evicts"]
+
+
+class Liar:
+    """A proxy to a Redis that says it is of another version, and has another time."""
+
+    def __init__(self, port):
+        self.port = port
+        self.loop = asyncio.new_event_loop()
+        self.address = None
+        self.ready = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        assert self.ready.wait(60)
+        return self
+
+    def __exit__(self, *_):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(60)
+
+    def _run(self):
+        asyncio.set_event_loop(self.loop)
+        server = self.loop.run_until_complete(
+            asyncio.start_server(self._connection, "127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+        self.ready.set()
+        self.loop.run_forever()
+
+    async def _connection(self, reader, writer):
+        there, to = await asyncio.open_connection("127.0.0.1", self.port)
+        asyncio.ensure_future(self._pass(reader, to, lambda piece: piece))
+        await self._pass(there, writer, self._lie)
+
+    @staticmethod
+    async def _pass(reader, writer, change):
+        while piece := await reader.read(1 << 20):
+            writer.write(change(piece))
+        writer.close()
+
+    @staticmethod
+    def _lie(piece):
+        piece = re.sub(rb"(redis_version:)\d(\.\d)", rb"\g<1>5\2", piece)
+        # The reply to TIME: seconds and microseconds.
+        return re.sub(rb"^(\*2\r\n\$10\r\n)(\d{10})(\r\n\$)",
+                      lambda m: m[1] + b"%d" % (int(m[2]) - 3600) + m[3], piece)
+
+
+def test_a_redis_that_is_old_and_whose_clock_is_wrong(tmp_path, sound):
+    with RedisServer(tmp_path / "redis") as redis, Liar(redis.port) as liar:
+        config = written(tmp_path, with_redis(sound, f"redis://{liar.address}"))
+        found = redis_faults(config, 1)
+        assert set(found) == {"redis_version", "redis_clock"}
+        assert "version 5." in found["redis_version"] and "behind" in found["redis_clock"]
+
+
+def test_the_documentation_lists_every_finding():
+    """docs/operations/doctor.md has a row for each name in the sources, and no other."""
+    text = (ROOT / "docs" / "operations" / "doctor.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `([a-z_]+)` \|", text, re.M))
+    sources = "".join(path.read_text(encoding="utf-8")
+                      for path in (ROOT / "src" / "cli" / "doctor").glob("*.c"))
+    names = set(re.findall(r'findings_add\(\s*findings,[^"]*?"([a-z_]+)"', sources))
+    assert len(names) > 25 and listed == names
