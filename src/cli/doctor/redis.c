@@ -17,7 +17,7 @@
 #define PATIENCE_MS 5000 /* for all answers; connecting alone may take a second */
 #define ROUND_TRIPS 21
 #define CLOCK_APART_NS INT64_C(1000000000)
-#define VERSION_LEAST 602 /* 6.2, in hundreds of major versions */
+#define VERSION_LEAST 602 /* 6.2: 100 times the major version, and the minor one */
 #define REPLY_NODES 4
 #define CALL_BYTES 64
 
@@ -25,8 +25,10 @@
 
 static unsigned version_number(const char *version)
 {
-    unsigned major = 0, minor = 0;
-    return sscanf(version, "%u.%u", &major, &minor) == 2 ? major * 100 + minor : 0;
+    char *end;
+    unsigned long major = strtoul(version, &end, 10);
+    unsigned long minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+    return (unsigned)(major * 100 + minor);
 }
 
 static void judge_memory(struct findings *findings, const struct redis_facts *facts,

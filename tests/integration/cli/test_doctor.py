@@ -275,8 +275,15 @@ class Liar:
         return self
 
     def __exit__(self, *_):
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        asyncio.run_coroutine_threadsafe(self._end(), self.loop)
         self.thread.join(60)
+
+    async def _end(self):
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        self.loop.stop()
 
     def _run(self):
         asyncio.set_event_loop(self.loop)
