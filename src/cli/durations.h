@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations for people: "8d 8h", "12s", "250ms". At most two units, rounded up, so that who waits
- * that long has waited long enough.
+/* Durations for people, in all that the commands print but JSON: "8d 8h", "12s", "250ms".
  *
  * Threads: pure.
  */
@@ -12,7 +11,14 @@
 
 #define CLI_DURATION_MAX 24
 
-/* Writes it with its NUL; returns `text`. */
+/* How long to wait, or how long it took: at most two units, below 10 s one with tenths, rounded up,
+ * so that who waits that long has waited long enough. Writes it with its NUL; returns `text`. */
 const char *cli_duration(char text[CLI_DURATION_MAX], uint64_t milliseconds);
+/* The same of nanoseconds: "1ms" is the least but "0ms". */
+const char *cli_duration_ns(char text[CLI_DURATION_MAX], uint64_t nanoseconds);
+
+/* A setting as a file says it: in the largest unit that it is a whole number of. "1h", "90s",
+ * "1500us"; "0s". */
+const char *cli_duration_exact(char text[CLI_DURATION_MAX], uint64_t nanoseconds);
 
 #endif

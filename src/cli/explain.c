@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/durations.h"
 #include "cli/explain_penalties.h"
 #include "cli/options.h"
 #include "cli/replay/report.h"
@@ -34,7 +35,6 @@
 
 /* A key's text is cut here. */
 #define KEY_TEXT_MAX 400
-#define NS_PER_MS UINT64_C(1000000)
 
 struct explain_options {
     const char *config;
@@ -239,14 +239,13 @@ static void print_token(const struct explain *explain)
         printf("token refused: %s\n", state);
 }
 
-/* Rounded up to milliseconds, so that waiting for them is enough. */
 static void print_wait(const char *what, uint64_t wait_ns)
 {
-    uint64_t wait_ms = wait_ns / NS_PER_MS + (wait_ns % NS_PER_MS > 0);
+    char text[CLI_DURATION_MAX];
     if (wait_ns == WEIR_NEVER)
         printf(", %s: never", what);
     else if (wait_ns > 0)
-        printf(", %s %" PRIu64 ".%03" PRIu64 " s", what, wait_ms / 1000, wait_ms % 1000);
+        printf(", %s %s", what, cli_duration_ns(text, wait_ns));
 }
 
 /* Where a limit's state is, and which of its key's attributes choose its place in a cluster. */
@@ -264,8 +263,8 @@ static void print_store(const struct weir_rules *rules, uint32_t rule)
 /* "10 in 1 s: ", of a limit that has several rates. */
 static void print_rate(const struct weir_limit_spec *spec)
 {
-    char window[REPLAY_DURATION_MAX];
-    printf("%" PRIu64 " in %s: ", spec->rate, replay_duration_text(spec->window_ns, window));
+    char window[CLI_DURATION_MAX];
+    printf("%" PRIu64 " in %s: ", spec->rate, cli_duration_exact(window, spec->window_ns));
 }
 
 /* What one rate of a limit says. */
@@ -335,12 +334,12 @@ static void print_scale(const struct explain *explain, uint32_t rule,
 static void print_reject(const struct weir_rules *rules, uint32_t rule)
 {
     const struct weir_reject *reject = weir_rules_reject(rules, rule);
-    char duration[REPLAY_DURATION_MAX];
+    char duration[CLI_DURATION_MAX];
     if (!reject)
         return;
     printf("    reject %u", reject->status != 0 ? (unsigned)reject->status : 429U);
     if (reject->tarpit_ns != 0)
-        printf(" after %s", replay_duration_text(reject->tarpit_ns, duration));
+        printf(" after %s", cli_duration_exact(duration, reject->tarpit_ns));
     if (reject->header_count > 0)
         printf(", with %u header fields", (unsigned)reject->header_count);
     if (reject->body.count > 0)
@@ -352,13 +351,13 @@ static void print_reject(const struct weir_rules *rules, uint32_t rule)
 static void print_steps(const struct weir_rules *rules, uint32_t rule)
 {
     const struct weir_steps *steps = weir_rules_steps(rules, rule);
-    char duration[REPLAY_DURATION_MAX];
+    char duration[CLI_DURATION_MAX];
     const char *before = "    steps  ";
     for (uint8_t i = 0; steps && i < steps->count; i++, before = ", ") {
         const struct weir_step *step = &steps->list[i];
         printf("%s%s", before, weir_action_name(step->action));
         if (step->delay_ns != 0)
-            printf(" by %s", replay_duration_text(step->delay_ns, duration));
+            printf(" by %s", cli_duration_exact(duration, step->delay_ns));
         printf(" from %u%%", (unsigned)step->percent);
     }
     if (steps && steps->challenge != 0)

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/durations.h"
 #include "cli/options.h"
 #include "cli/replay/report.h"
 #include "rules/match/standing.h"
@@ -157,15 +158,15 @@ static void print_next(const struct explained *explained, uint32_t number,
     const struct weir_limit_spec *spec = &weir_rules_penalty_limit(explained->rules, number)->spec;
     const struct weir_ladder *ladder = &weir_rules_penalty(explained->rules, number)->ladder;
     const struct weir_ladder_step *step = weir_ladder_move(ladder, &state, explained->now_ns);
-    char duration[REPLAY_DURATION_MAX];
+    char duration[CLI_DURATION_MAX];
     if (explained->unread.text[0] != '\0')
         return;
     printf("    next   after more than %" PRIu64 " strikes in %s: %s", spec->rate - 1,
-           replay_duration_text(spec->window_ns, duration), weir_standing_level_name(step->level));
+           cli_duration_exact(duration, spec->window_ns), weir_standing_level_name(step->level));
     if (step->term_ns == WEIR_NEVER)
         puts(" for good");
     else
-        printf(" for %s\n", replay_duration_text(step->term_ns, duration));
+        printf(" for %s\n", cli_duration_exact(duration, step->term_ns));
 }
 
 static void print_strike(struct explained *explained, const struct weir_strike *strike)

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/durations.h"
 #include "cli/fetch/options.h"
 #include "cli/fetch/output.h"
 #include "cli/fetch/progress.h"
@@ -348,11 +349,11 @@ static void print_summary(const struct fetch *fetch)
     static const char *const names[KINDS] = {"answered 400 or above", "gave up", "limited",
                                              "timed out", "refused"};
     const struct fetch_progress *progress = &fetch->progress;
-    char took[32];
+    char took[CLI_DURATION_MAX];
 
     if (fetch->options.quiet || fetch->urls.count < 2)
         return;
-    fetch_duration_text(now() - fetch->began_ns, took, sizeof took);
+    cli_duration_ns(took, now() - fetch->began_ns);
     fprintf(stderr, "weir: %" PRIu64 " of %" PRIu64 " fetched in %s, %" PRIu64 " retries",
             progress->done - progress->failed, progress->total, took, progress->retries);
     if (fetch->skipped > 0)

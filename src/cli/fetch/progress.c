@@ -3,23 +3,14 @@
 #include "cli/fetch/progress.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#define S_NS UINT64_C(1000000000)
+#include "cli/durations.h"
+
+#define LEFT_MAX_S 1000000000 /* of a rate that is nearly 0 */
 #define BAR 20
-
-void fetch_duration_text(uint64_t duration_ns, char *text, size_t size)
-{
-    uint64_t s = duration_ns / S_NS;
-
-    if (s >= 3600)
-        snprintf(text, size, "%" PRIu64 "h%02um", s / 3600, (unsigned)(s / 60 % 60));
-    else if (s >= 60)
-        snprintf(text, size, "%um%02us", (unsigned)(s / 60), (unsigned)(s % 60));
-    else
-        snprintf(text, size, "%us", (unsigned)s);
-}
 
 struct line {
     char *text;
@@ -45,7 +36,7 @@ void fetch_progress_text(const struct fetch_progress *progress, unsigned width,
     uint64_t filled = progress->total > 0 ? progress->done * BAR / progress->total : 0;
     double seconds = (double)progress->elapsed_ns / 1e9;
     double rate = seconds > 0 ? (double)progress->done / seconds : 0;
-    char duration[32];
+    char duration[CLI_DURATION_MAX];
 
     add(&line, "[");
     for (unsigned i = 0; i < BAR; i++)
@@ -64,8 +55,7 @@ void fetch_progress_text(const struct fetch_progress *progress, unsigned width,
         add(&line, "  %" PRIu64 " failed", progress->failed);
     if (progress->done > 0 && progress->done < progress->total) {
         double left = (double)(progress->total - progress->done) / rate;
-        fetch_duration_text(left < 1e9 ? (uint64_t)(left * 1e9) : UINT64_MAX, duration,
-                            sizeof duration);
-        add(&line, "  %s left", duration);
+        uint64_t left_s = left < LEFT_MAX_S ? (uint64_t)ceil(left) : LEFT_MAX_S;
+        add(&line, "  %s left", cli_duration(duration, left_s * 1000));
     }
 }

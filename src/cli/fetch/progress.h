@@ -21,7 +21,4 @@ struct fetch_progress {
 void fetch_progress_text(const struct fetch_progress *progress, unsigned width,
                          char text[FETCH_PROGRESS_MAX]);
 
-/* "1h02m", "3m05s", "12s". */
-void fetch_duration_text(uint64_t duration_ns, char *text, size_t size);
-
 #endif

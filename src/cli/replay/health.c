@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "cli/durations.h"
 #include "cli/replay/due_queue.h"
 #include "cli/replay/report.h"
 #include "server/adaptive/controllers.h"
@@ -175,13 +176,12 @@ void replay_health_print(struct replay_health *health, FILE *out)
             "FIRST (UTC)", "BELOW 100 %");
     for (uint32_t i = 0; i < health->limit_count; i++) {
         const struct lowest *lowest = &health->lowest[i];
-        char time[REPLAY_TIME_MAX];
+        char time[REPLAY_TIME_MAX], below[CLI_DURATION_MAX];
 
         if (lowest->percent == 0)
             continue;
-        fprintf(out, "%-*s %8u %% %20s %12.0f s\n", REPLAY_NAME_WIDTH, lowest->name,
-                lowest->percent,
+        fprintf(out, "%-*s %8u %% %20s %14s\n", REPLAY_NAME_WIDTH, lowest->name, lowest->percent,
                 lowest->percent < 100 ? replay_time_text(lowest->at_ns, time) : "-",
-                (double)lowest->below_ns / 1e9);
+                cli_duration_ns(below, lowest->below_ns));
     }
 }

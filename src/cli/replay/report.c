@@ -12,26 +12,6 @@
 /* A key's text is cut here: longer ones are tokens and cookies, which nobody reads to the end. */
 #define KEY_TEXT_MAX 200
 
-const char *replay_duration_text(uint64_t duration_ns, char text[REPLAY_DURATION_MAX])
-{
-    static const struct {
-        uint64_t ns;
-        const char *name;
-    } units[] = {{UINT64_C(86400000000000), "d"},
-                 {UINT64_C(3600000000000), "h"},
-                 {UINT64_C(60000000000), "min"},
-                 {UINT64_C(1000000000), "s"},
-                 {1000000, "ms"},
-                 {1000, "us"},
-                 {1, "ns"}};
-    size_t i = 0;
-    while (duration_ns % units[i].ns != 0)
-        i++;
-    snprintf(text, REPLAY_DURATION_MAX, "%" PRIu64 " %s", duration_ns / units[i].ns,
-             duration_ns == 0 ? "s" : units[i].name);
-    return text;
-}
-
 const char *replay_time_text(uint64_t time_ns, char text[REPLAY_TIME_MAX])
 {
     time_t seconds = (time_t)(time_ns / UINT64_C(1000000000));

@@ -33,10 +33,6 @@ void replay_report_print(FILE *out, const struct replay_totals *totals,
  * they were. */
 bool replay_report_losses(FILE *out, const struct weir_table_stats *stats);
 
-/* "1 min", "90 s", "1.5 ms": exact, in the largest unit that needs no fraction. Returns `text`. */
-#define REPLAY_DURATION_MAX 32
-const char *replay_duration_text(uint64_t duration_ns, char text[REPLAY_DURATION_MAX]);
-
 /* "2004-03-08 00:05:49", UTC. Returns `text`. */
 #define REPLAY_TIME_MAX 32
 const char *replay_time_text(uint64_t time_ns, char text[REPLAY_TIME_MAX]);

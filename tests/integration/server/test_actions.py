@@ -184,12 +184,12 @@ def test_explain_and_the_list_of_limits_show_steps(tmp_path):
         assert shown == {"marked": [{"at_percent": 80, "action": "mark"}],
                          "slow": [{"at_percent": 50, "action": "delay", "delay_ms": 500}],
                          "proven": [{"at_percent": 50, "action": "challenge"}]}
-        for path, line in (("/marked", "mark from 80%"), ("/slow", "delay by 500 ms from 50%"),
+        for path, line in (("/marked", "mark from 80%"), ("/slow", "delay by 500ms from 50%"),
                            ("/proven", "challenge from 50%")):
             result = run_weir("explain", "--config", weir.config, "--path", path).stdout
             assert f"    steps  {line}\n" in result
         result = run_weir("explain", "--config", weir.config, "--path", "/slow", "--cost", 2).stdout
-        assert "    reject 429 after 5 s\n" in result and "\naction delay, by 0.500 s\n" in result
+        assert "    reject 429 after 5s\n" in result and "\naction delay, by 500ms\n" in result
         result = run_weir("explain", "--config", weir.config, "--path", "/proven", "--cost", 6).stdout
         assert "    scale  50%: challenge not passed 50%\n" in result
         assert "\naction challenge\nThe request is denied by proven" in result

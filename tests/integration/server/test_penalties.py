@@ -329,13 +329,13 @@ def test_explain_shows_who_is_where_on_the_ladder(tmp_path):
             "strike a denial by login; a reported status 401, 500-599",
             "value  client.ip=192.0.2.7/32",
             "step   none of 4",
-            "next   after more than 2 strikes in 1 h: warned for 1 h",
+            "next   after more than 2 strikes in 1h: warned for 1h",
             "penalty users",
             "strike none: the request has no user that counts"]
         strike_until(weir, 2)
         assert explain(weir, *request)[3:5] == [
             "step   2 of 4: throttled until T",
-            "next   after more than 2 strikes in 1 h: suspended for 10 min"]
+            "next   after more than 2 strikes in 1h: suspended for 10min"]
         assert explain(weir, "--path", "/x", "--ip", "192.0.2.7")[1] == \
             "strike a reported status 401, 500-599"
         strike_until(weir, 3, first=3)

@@ -149,5 +149,5 @@ def test_explain_names_every_scale(weir):
     assert run.returncode == 0, run.stderr
     assert "    scale  20%: standing throttled 20%\n" in explain("/levels")
     result = explain("/stepped", "--cost", "5")
-    assert "    reject 403 after 7 ms, with 1 header fields, with a body of text/plain\n" in result
-    assert "\naction tarpit, by 0.007 s\nThe request is denied by stepped" in result
+    assert "    reject 403 after 7ms, with 1 header fields, with a body of text/plain\n" in result
+    assert "\naction tarpit, by 7ms\nThe request is denied by stepped" in result

@@ -17,7 +17,12 @@ static void durations_have_two_units_and_are_rounded_up(void **state)
         {0, "0ms"},
         {999, "999ms"},
         {1000, "1s"},
-        {1001, "2s"},
+        {1001, "1.1s"},
+        {1100, "1.1s"},
+        {1950, "2s"},
+        {9900, "9.9s"},
+        {9901, "10s"},
+        {10001, "11s"},
         {59000, "59s"},
         {59001, "1min"},
         {61000, "1min 1s"},
@@ -39,10 +44,44 @@ static void durations_have_two_units_and_are_rounded_up(void **state)
     assert_non_null(cli_duration(text, UINT64_MAX));
 }
 
+static void a_duration_is_exact_in_the_largest_unit_that_fits(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t ns;
+        const char *text;
+    } cases[] = {{0, "0s"},
+                 {1, "1ns"},
+                 {1500, "1500ns"},
+                 {2000, "2us"},
+                 {1000000, "1ms"},
+                 {UINT64_C(90000000000), "90s"},
+                 {UINT64_C(60000000000), "1min"},
+                 {UINT64_C(7200000000000), "2h"},
+                 {UINT64_C(31622400000000000), "366d"},
+                 {UINT64_MAX, "18446744073709551615ns"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[CLI_DURATION_MAX];
+        assert_string_equal(cli_duration_exact(text, cases[i].ns), cases[i].text);
+    }
+}
+
+static void nanoseconds_are_rounded_up_to_milliseconds(void **state)
+{
+    char text[CLI_DURATION_MAX];
+    (void)state;
+    assert_string_equal(cli_duration_ns(text, 0), "0ms");
+    assert_string_equal(cli_duration_ns(text, 1), "1ms");
+    assert_string_equal(cli_duration_ns(text, UINT64_C(721133929000001)), "8d 9h");
+    assert_non_null(cli_duration_ns(text, UINT64_MAX));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_have_two_units_and_are_rounded_up),
+        cmocka_unit_test(nanoseconds_are_rounded_up_to_milliseconds),
+        cmocka_unit_test(a_duration_is_exact_in_the_largest_unit_that_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,25 +58,12 @@ static void the_line_is_cut_to_the_terminal(void **state)
     }
 }
 
-static void durations(void **state)
-{
-    char text[32];
-
-    fetch_duration_text(12 * S, text, sizeof text);
-    assert_string_equal(text, "12s");
-    fetch_duration_text(185 * S, text, sizeof text);
-    assert_string_equal(text, "3m05s");
-    fetch_duration_text(3720 * S, text, sizeof text);
-    assert_string_equal(text, "1h02m");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_line_says_rate_remaining_retries_and_time_left),
         cmocka_unit_test(at_the_start_and_the_end_nothing_is_made_up),
         cmocka_unit_test(the_line_is_cut_to_the_terminal),
-        cmocka_unit_test(durations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
