@@ -230,6 +230,11 @@ static void find_habit(struct weir_behaviour *behaviour, const struct weir_event
     habit->same_route = (uint8_t)after.same_route;
 }
 
+void weir_behaviour_prefetch(const struct weir_behaviour *behaviour, const uint64_t client[2])
+{
+    __builtin_prefetch(&behaviour->buckets[client[0] & behaviour->mask], 1, 3);
+}
+
 void weir_behaviour_add(struct weir_behaviour *behaviour, const struct weir_event *event,
                         struct weir_habit *habit)
 {

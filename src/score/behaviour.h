@@ -64,6 +64,9 @@ int weir_behaviour_open(struct weir_behaviour **behaviour, uint64_t clients)
 struct weir_behaviour *weir_behaviour_ref(struct weir_behaviour *behaviour);
 void weir_behaviour_unref(struct weir_behaviour *behaviour);
 
+/* Asks the memory for what the functions below read of the client. */
+void weir_behaviour_prefetch(const struct weir_behaviour *behaviour, const uint64_t client[2]);
+
 /* Finds the habit of the client with this request, and keeps it. */
 void weir_behaviour_add(struct weir_behaviour *behaviour, const struct weir_event *event,
                         struct weir_habit *habit);

@@ -81,6 +81,11 @@ static uint32_t lowest(uint64_t bytes)
     return (uint32_t)__builtin_ctzll(bytes) / 8;
 }
 
+void standing_index_prefetch(const struct weir_standing *map, uint32_t tag)
+{
+    __builtin_prefetch(&map->marks[tag & groups_mask(map)], 0, 3);
+}
+
 uint32_t standing_index_read(const struct weir_standing *map, uint32_t tag, const uint64_t id[2],
                              uint8_t shape, struct standing_value *value, uint32_t *next,
                              bool *retry)

@@ -24,6 +24,9 @@
 /* The 32 bits of a value that the index goes by. */
 uint32_t standing_index_tag(const struct weir_standing *map, const uint64_t id[2], uint8_t shape);
 
+/* Asks the memory for the marks that standing_index_read begins with. */
+void standing_index_prefetch(const struct weir_standing *map, uint32_t tag);
+
 /* For readers: the first record of a value, whose value and follower it copies; 0: not there.
  * *retry becomes true when the map changed during the walk. */
 uint32_t standing_index_read(const struct weir_standing *map, uint32_t tag, const uint64_t id[2],

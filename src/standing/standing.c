@@ -27,6 +27,9 @@ static const char *const origin_names[WEIR_STANDING_ORIGINS] = {"list", "penalty
  * millisecond, and a change much longer. */
 #define WALKS_MAX 1000
 
+/* Lengths of networks that are prefetched: the probes of the others wait for these no longer. */
+#define PREFETCHED_MAX 4
+
 /* One of each origin, and two of lists. */
 #define CHAIN_MAX 4
 
@@ -287,30 +290,76 @@ static bool join_exact(struct found *found, const uint64_t id[2], uint8_t shape)
     return join_chain(found, &value, next);
 }
 
-/* Asks for each length of which there are networks. The probes do not wait for one another. */
+/* The networks that an address is in, of each length of which there are any, shortest first. */
+struct networks {
+    const uint64_t *lengths;
+    uint64_t bits[2], left; /* left: of the word */
+    uint32_t word, words, shape;
+};
+
+static struct networks networks_of(const struct weir_standing *map,
+                                   const struct weir_address *address)
+{
+    const struct standing_header *header = map->header;
+    struct networks networks = {.lengths = header->lengths4, .words = 1, .shape = STANDING_SHAPE4};
+
+    if (address->family == 6)
+        networks =
+            (struct networks){.lengths = header->lengths6, .words = 3, .shape = STANDING_SHAPE6};
+    standing_address_bits(address, networks.bits);
+    networks.left = __atomic_load_n(&networks.lengths[0], __ATOMIC_ACQUIRE);
+    return networks;
+}
+
+/* Fills the id and the shape of the next network of at most `longest` bits; false: there is none.
+ */
+static inline bool next_network(struct networks *networks, uint32_t longest, uint64_t id[2],
+                                uint8_t *shape)
+{
+    while (networks->left == 0) {
+        if (++networks->word == networks->words)
+            return false;
+        networks->left = __atomic_load_n(&networks->lengths[networks->word], __ATOMIC_ACQUIRE);
+    }
+    uint32_t length = networks->word * 64 + (uint32_t)__builtin_ctzll(networks->left);
+    if (length > longest)
+        return false;
+    networks->left &= networks->left - 1;
+    standing_network_id(networks->bits, length, id);
+    *shape = (uint8_t)(networks->shape + length);
+    return true;
+}
+
+/* The probes do not wait for one another. */
 static bool join_address(struct found *found, const struct weir_address *address, uint32_t longest)
 {
-    const struct standing_header *header = found->map->header;
-    const uint64_t *lengths = address->family == 6 ? header->lengths6 : header->lengths4;
-    uint32_t words = address->family == 6 ? 3 : 1;
-    uint32_t shape = address->family == 6 ? STANDING_SHAPE6 : STANDING_SHAPE4;
-    uint64_t bits[2], id[2];
+    struct networks networks = networks_of(found->map, address);
+    uint64_t id[2];
+    uint8_t shape;
 
-    standing_address_bits(address, bits);
-    for (uint32_t word = 0; word < words; word++) {
-        uint64_t left = __atomic_load_n(&lengths[word], __ATOMIC_ACQUIRE);
-
-        for (; left != 0; left &= left - 1) {
-            uint32_t length = word * 64 + (uint32_t)__builtin_ctzll(left);
-
-            standing_network_id(bits, length, id);
-            if (length > longest) /* bits come in ascending order */
-                return true;
-            if (!join_exact(found, id, (uint8_t)(shape + length)))
-                return false;
-        }
-    }
+    while (next_network(&networks, longest, id, &shape))
+        if (!join_exact(found, id, shape))
+            return false;
     return true;
+}
+
+void weir_standing_prefetch(const struct weir_standing *standing, const uint64_t id[2])
+{
+    standing_index_prefetch(standing, standing_index_tag(standing, id, STANDING_EXACT));
+}
+
+void weir_standing_prefetch_address(const struct weir_standing *standing,
+                                    const struct weir_address *address)
+{
+    struct networks networks;
+    uint64_t id[2];
+    uint8_t shape;
+
+    if (address->family == 0)
+        return;
+    networks = networks_of(standing, address);
+    for (int i = 0; i < PREFETCHED_MAX && next_network(&networks, 128, id, &shape); i++)
+        standing_index_prefetch(standing, standing_index_tag(standing, id, shape));
 }
 
 /* What is looked up: a value, or all networks of up to `longest` bits that an address is in. */

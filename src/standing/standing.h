@@ -136,6 +136,11 @@ static inline bool weir_standing_any(const struct weir_standing *standing)
     return standing && __atomic_load_n(head->entries, __ATOMIC_RELAXED) != 0;
 }
 
+/* Asks the memory for what a look-up of the value, or of the address, reads first. */
+void weir_standing_prefetch(const struct weir_standing *standing, const uint64_t id[2]);
+void weir_standing_prefetch_address(const struct weir_standing *standing,
+                                    const struct weir_address *address);
+
 /* Fills *entry with what is in force for an exact value at now_ns, joined over its origins. False:
  * nothing is, and *entry is as it was. */
 bool weir_standing_find(const struct weir_standing *standing, const uint64_t id[2], uint64_t now_ns,

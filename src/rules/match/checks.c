@@ -237,6 +237,10 @@ int rules_unless(const struct rules_rule *rule, const struct weir_check *checks,
 /* What is known of the client before any limit: whether it is refused. */
 static bool find_client(struct rules_evaluation *evaluation)
 {
+    if (evaluation->query->map)
+        rules_standing_prefetch(evaluation);
+    if (evaluation->rules->score)
+        rules_score_prefetch(evaluation);
     if (evaluation->query->map && rules_standing_find(evaluation))
         return true;
     if (evaluation->rules->score)

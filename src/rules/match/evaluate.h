@@ -42,7 +42,10 @@ struct rules_evaluation {
     uint8_t challenge;        /* enum rules_challenge_state */
     uint8_t class;            /* 1 + the class of the request; 0: no limit has asked for it */
     struct weir_address user_address;
-    int error; /* of finding the caller: as weir_directory_ops.find; 0: none */
+    uint16_t standing_sought; /* kinds of standing whose value has been looked for: a set */
+    uint16_t standing_there;  /* those of them that the request has */
+    bool score_client_known;  /* whose behaviour the score needs */
+    int error;                /* of finding the caller: as weir_directory_ops.find; 0: none */
     struct weir_identity identity;
     uint32_t plan;                         /* RULES_NONE: no such plan */
     const struct weir_override *overrides; /* of the caller, ascending by rule */
@@ -55,8 +58,10 @@ struct rules_evaluation {
     uint32_t path_atoms[RULES_PATH_ATOMS_MAX];
     uint32_t address_atoms[RULES_ADDRESS_ATOMS_MAX];
     char client_text[WEIR_ADDRESS_TEXT_MAX];
-    struct rules_claims claims;     /* with claims_known: the values */
-    struct weir_caller_score score; /* in a file with `score` */
+    struct rules_claims claims;                        /* with claims_known: the values */
+    uint64_t standing_ids[WEIR_STANDING_KINDS_MAX][2]; /* of standing_there */
+    struct weir_caller_score score;                    /* in a file with `score` */
+    uint64_t score_client[2];                          /* with score_client_known */
     char score_text[RULES_SCORE_TEXT_MAX];
 };
 
@@ -91,6 +96,14 @@ const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluati
 /* The limits whose match holds and whose key is there, ascending. Returns how many, or
  * WEIR_ERR_TOO_LARGE. */
 int rules_find(struct rules_evaluation *evaluation, uint32_t matched[RULES_MATCHED_MAX]);
+
+/* Whether the part's value is in the request: nothing has to be found out, verified or matched. */
+static inline bool rules_at_hand(const struct weir_rules *rules, const struct rules_key_part *part)
+{
+    return part->source == RULES_FROM_ADDRESS ||
+           (part->source == RULES_FROM_ATTRIBUTE && part->attribute >= WEIR_ATTR_FIRST_NAMED &&
+            !(rules->jwt && rules->jwt->claim_of[part->attribute] != 0));
+}
 
 /* "more than 32 limits apply" */
 int rules_too_many(struct rules_evaluation *evaluation);

@@ -7,24 +7,52 @@
 #include "rules/match/evaluate.h"
 #include "rules/match/key.h"
 
+_Static_assert(WEIR_STANDING_KINDS_MAX <= 16, "kinds fit into the sets of an evaluation");
+
+/* Fills the id of a kind's value, at the first call; false: the request has none. */
+static bool find_id(struct rules_evaluation *evaluation, uint32_t number)
+{
+    const struct weir_standing_kind *kind = &evaluation->rules->settings.standing.kinds[number];
+    const struct rules_rule *rule = &evaluation->rules->standing.kinds[number];
+    uint16_t bit = (uint16_t)(1U << number);
+    struct weir_bytes value;
+    if (evaluation->standing_sought & bit)
+        return evaluation->standing_there & bit;
+    evaluation->standing_sought |= bit;
+    if (!rules_key_present(evaluation, rule, rule->key, &value))
+        return false;
+    if (rule->key->attribute == WEIR_ATTR_USER && evaluation->user_is_address)
+        return false;
+    weir_standing_id(evaluation->query->map, kind->name, value, evaluation->standing_ids[number]);
+    evaluation->standing_there |= bit;
+    return true;
+}
+
 /* One kind of value; false: the request has none, or nothing is in force for it. */
 static bool find_kind(struct rules_evaluation *evaluation, uint32_t number,
                       struct weir_standing_entry *entry)
 {
     const struct weir_rules_query *query = evaluation->query;
     const struct weir_standing_kind *kind = &evaluation->rules->settings.standing.kinds[number];
-    const struct rules_rule *rule = &evaluation->rules->standing.kinds[number];
-    struct weir_bytes value;
-    uint64_t id[2];
     if (kind->address)
         return weir_standing_find_address(query->map, &evaluation->request->client, query->now_ns,
                                           entry);
-    if (!rules_key_present(evaluation, rule, rule->key, &value))
-        return false;
-    if (rule->key->attribute == WEIR_ATTR_USER && evaluation->user_is_address)
-        return false;
-    weir_standing_id(query->map, kind->name, value, id);
-    return weir_standing_find(query->map, id, query->now_ns, entry);
+    return find_id(evaluation, number) &&
+           weir_standing_find(query->map, evaluation->standing_ids[number], query->now_ns, entry);
+}
+
+void rules_standing_prefetch(struct rules_evaluation *evaluation)
+{
+    const struct weir_rules *rules = evaluation->rules;
+    const struct weir_standing *map = evaluation->query->map;
+    uint32_t count = (uint32_t)rules->settings.standing.kinds_count;
+    if (!weir_standing_any(map))
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        if (rules->settings.standing.kinds[i].address)
+            weir_standing_prefetch_address(map, &evaluation->request->client);
+        else if (rules_at_hand(rules, rules->standing.kinds[i].key) && find_id(evaluation, i))
+            weir_standing_prefetch(map, evaluation->standing_ids[i]);
 }
 
 void rules_standing_name(struct rules_evaluation *evaluation)

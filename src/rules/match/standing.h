@@ -52,6 +52,10 @@ const uint8_t *weir_rules_by_standing(const struct weir_rules *rules, uint32_t r
 struct rules_evaluation;
 struct rules_rule;
 
+/* Asks the memory for what rules_standing_find will read of values that are at hand, so that they
+ * arrive together, and while other work is done. Needs query->map. */
+void rules_standing_prefetch(struct rules_evaluation *evaluation);
+
 /* Looks the caller up, with query->map: fills *query->standing and evaluation->standing. Returns
  * whether the request is refused. Finding out who is calling may fail: see evaluation->error. */
 bool rules_standing_find(struct rules_evaluation *evaluation);

@@ -91,16 +91,39 @@ static uint8_t class_of(const struct rules_score *score, uint16_t sum)
                                                             : WEIR_CLASS_LEGITIMATE;
 }
 
+/* Whether `kept`, of an earlier look at the same request, has its behaviour already. */
+static bool is_counted(const struct weir_caller_score *kept)
+{
+    return kept && kept->counted;
+}
+
+void rules_score_prefetch(struct rules_evaluation *evaluation)
+{
+    const struct rules_score *score = evaluation->rules->score;
+    int error = evaluation->error;
+    if (!score->behaviour || is_counted(evaluation->query->score))
+        return;
+    for (uint32_t i = 0; i < score->key->key_count; i++)
+        if (!rules_at_hand(evaluation->rules, &score->key->key[i]))
+            return;
+    evaluation->score_client_known = find_client(evaluation, evaluation->score_client);
+    if (evaluation->score_client_known)
+        weir_behaviour_prefetch(score->behaviour, evaluation->score_client);
+    evaluation->error = error; /* what is wrong with the key is found once it is needed */
+}
+
 void rules_score_find(struct rules_evaluation *evaluation)
 {
     const struct rules_score *score = evaluation->rules->score;
     struct weir_caller_score *kept = evaluation->query->score, *found = &evaluation->score;
     *found = (struct weir_caller_score){.held = 0};
-    if (kept && kept->counted) { /* asked again, now that the caller is known */
+    if (is_counted(kept)) { /* asked again, now that the caller is known */
         *found = *kept;
         found->held = found->score = 0;
     } else {
-        found->keyed = find_client(evaluation, found->client);
+        found->keyed = evaluation->score_client_known || find_client(evaluation, found->client);
+        if (evaluation->score_client_known)
+            memcpy(found->client, evaluation->score_client, sizeof found->client);
         if (evaluation->error < 0)
             found->keyed = false;
         else if (found->keyed && score->behaviour)

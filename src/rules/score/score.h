@@ -98,6 +98,9 @@ struct rules_score {
     struct weir_behaviour *behaviour;
 };
 
+/* Asks the memory for the behaviour of a client whose key is at hand. */
+void rules_score_prefetch(struct rules_evaluation *evaluation);
+
 /* Finds the score of the caller, with all that it is made of: evaluation->score, *query->score. */
 void rules_score_find(struct rules_evaluation *evaluation);
 
