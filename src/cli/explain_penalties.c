@@ -77,12 +77,11 @@ static void print_outcomes(const struct weir_rules *rules, uint32_t number, cons
 static void print_causes(const struct explained *explained, uint32_t number)
 {
     const struct weir_decision *decision = explained->decision;
-    const unsigned silent = WEIR_CHECK_SHADOW | WEIR_CHECK_IDEMPOTENCY;
     const char *before = "    strike a denial by ";
     for (uint16_t i = 0; i < decision->count; i = weir_decision_limit_end(decision, i)) {
         const struct weir_check *check = &decision->checks[i];
         struct weir_rule_info info;
-        if ((check->flags & silent) != 0 ||
+        if ((check->flags & WEIR_CHECK_SILENT) != 0 ||
             !weir_rules_penalty_denial(explained->rules, number, check->rule))
             continue;
         weir_rules_info(explained->rules, check->rule, &info);

@@ -135,7 +135,7 @@ void weir_decision_join(struct weir_decision *decision)
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_outcome *outcome = &decision->outcomes[i];
 
-        if (!on_states && decision->checks[i].flags & (WEIR_CHECK_SHADOW | WEIR_CHECK_IDEMPOTENCY))
+        if (!on_states && decision->checks[i].flags & WEIR_CHECK_SILENT)
             continue;
         can_deny++;
         if (outcome->verdict == WEIR_DENIED)

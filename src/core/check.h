@@ -42,6 +42,8 @@ enum weir_check_flag {
      * (weir_address_network). Where the table is full, keys of one network do not crowd out those
      * of others. Remote stores ignore it. */
     WEIR_CHECK_NETWORK = 128,
+    /* Either of the two that never deny a request. */
+    WEIR_CHECK_SILENT = WEIR_CHECK_SHADOW | WEIR_CHECK_IDEMPOTENCY,
 };
 
 /* What a scale below 100 % does to a limit. Limit and state stay those of 100 %; the two differ for

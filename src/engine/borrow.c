@@ -65,7 +65,7 @@ static bool denies(const struct weir_decision *decision, uint16_t first, uint16_
 {
     for (uint16_t i = first; i < end; i++)
         if (decision->outcomes[i].verdict == WEIR_DENIED &&
-            (decision->checks[i].flags & (WEIR_CHECK_SHADOW | WEIR_CHECK_IDEMPOTENCY)) == 0)
+            (decision->checks[i].flags & WEIR_CHECK_SILENT) == 0)
             return true;
     return false;
 }

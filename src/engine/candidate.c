@@ -39,7 +39,7 @@ static bool others_deny(const struct weir_decision *live, uint32_t rule)
 {
     for (uint16_t i = 0; i < live->count; i++)
         if (live->checks[i].rule != rule && live->outcomes[i].verdict == WEIR_DENIED &&
-            (live->checks[i].flags & (WEIR_CHECK_SHADOW | WEIR_CHECK_IDEMPOTENCY)) == 0)
+            (live->checks[i].flags & WEIR_CHECK_SILENT) == 0)
             return true;
     return false;
 }

@@ -68,10 +68,9 @@ static bool is_denied(const struct weir_entry *entry, uint32_t penalty)
 {
     const struct weir_decision *decision = &entry->decision;
     const struct weir_rules *rules = entry->generation->rules;
-    const unsigned silent = WEIR_CHECK_SHADOW | WEIR_CHECK_IDEMPOTENCY;
     for (uint16_t i = 0; i < decision->count; i++)
         if (decision->outcomes[i].verdict == WEIR_DENIED && !decision->outcomes[i].overflow &&
-            (decision->checks[i].flags & silent) == 0 &&
+            (decision->checks[i].flags & WEIR_CHECK_SILENT) == 0 &&
             weir_rules_penalty_denial(rules, penalty, decision->checks[i].rule))
             return true;
     return false;

@@ -572,7 +572,7 @@ static int join(const struct redis_batch *batch, const struct weir_decision *dec
     for (uint16_t i = 0; i < batch->count; i++) {
         uint16_t at = batch->checks[i];
 
-        if (!on_states && decision->checks[at].flags & (WEIR_CHECK_SHADOW | WEIR_CHECK_IDEMPOTENCY))
+        if (!on_states && decision->checks[at].flags & WEIR_CHECK_SILENT)
             continue;
         can_deny++;
         denying += decision->outcomes[at].verdict == WEIR_DENIED;
