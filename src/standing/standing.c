@@ -219,6 +219,12 @@ bool weir_standing_cut(const struct weir_standing *standing)
     return standing_file_cut(standing);
 }
 
+void weir_standing_mapping(const struct weir_standing *standing, const void **base, uint64_t *bytes)
+{
+    *base = standing->base;
+    *bytes = standing->bytes;
+}
+
 void weir_standing_id(const struct weir_standing *standing, struct weir_bytes kind,
                       struct weir_bytes value, uint64_t id[2])
 {

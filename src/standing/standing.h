@@ -112,6 +112,10 @@ bool weir_standing_replaced(const struct weir_standing *standing);
  * what it no longer has ends the process with SIGBUS. One system call. */
 bool weir_standing_cut(const struct weir_standing *standing);
 
+/* Where the map is in memory. */
+void weir_standing_mapping(const struct weir_standing *standing, const void **base,
+                           uint64_t *bytes);
+
 /* The longest text of a kind, in bytes. */
 #define WEIR_STANDING_KIND_MAX 128
 

@@ -18,10 +18,12 @@ struct line {
 
 /* What the handler reads. It runs on any thread, at any time. */
 static struct {
-    const struct weir_table *table; /* NULL: nothing is guarded */
-    const char *base, *end;
+    const struct weir_table *table; /* NULL: none is guarded */
+    const char *base, *end;         /* the table's */
+    const char *map, *map_end;      /* of the map of standing; NULL: none is guarded */
     int fd;
-    struct line cut, overwritten;
+    struct line cut, overwritten, map_cut;
+    bool installed;
     struct sigaction before[SIGNALS];
 } guard;
 
@@ -52,9 +54,8 @@ static void put_time(char text[WEIR_TIMESTAMP_SIZE], const struct timespec *now)
     put_digits(text + 20, 3, (uint64_t)now->tv_nsec / 1000000);
 }
 
-void weir_state_guard_tell(enum weir_table_file state)
+static void write_line(struct line *line)
 {
-    struct line *line = state == WEIR_TABLE_FILE_CUT ? &guard.cut : &guard.overwritten;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     put_time(line->text + line->before, &now);
@@ -66,12 +67,17 @@ void weir_state_guard_tell(enum weir_table_file state)
     }
 }
 
-__attribute__((noreturn)) static void end(enum weir_table_file state)
+void weir_state_guard_tell(enum weir_table_file state)
+{
+    write_line(state == WEIR_TABLE_FILE_CUT ? &guard.cut : &guard.overwritten);
+}
+
+__attribute__((noreturn)) static void end(struct line *line)
 {
     static int ending;
     while (__atomic_exchange_n(&ending, 1, __ATOMIC_RELAXED))
         pause(); /* another thread reports, and ends this one too */
-    weir_state_guard_tell(state);
+    write_line(line);
     _exit(WEIR_STATE_EXIT);
 }
 
@@ -80,9 +86,11 @@ static void on_signal(int number, siginfo_t *info, void *context)
     const char *at = info->si_addr;
     (void)context;
     if (guard.table && number == SIGBUS && at >= guard.base && at < guard.end)
-        end(WEIR_TABLE_FILE_CUT);
+        end(&guard.cut);
+    if (guard.map && number == SIGBUS && at >= guard.map && at < guard.map_end)
+        end(&guard.map_cut);
     if (guard.table && number != SIGBUS && weir_table_overwritten(guard.table))
-        end(WEIR_TABLE_FILE_OVERWRITTEN);
+        end(&guard.overwritten);
     for (size_t i = 0; i < SIGNALS; i++)
         if (signals[i] == number)
             sigaction(number, &guard.before[i], NULL); /* the instruction is run again, with that */
@@ -106,10 +114,28 @@ static void line_make(struct line *made, const char *path, const struct weir_log
     made->before = form.format == WEIR_LOG_JSON ? sizeof "{\"time\":" : sizeof "time";
 }
 
+static void install(const struct weir_log *log)
+{
+    const struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+    guard.fd = log->fd;
+    for (size_t i = 0; i < SIGNALS && !guard.installed; i++)
+        sigaction(signals[i], &action, &guard.before[i]);
+    guard.installed = true;
+}
+
+/* Unless something is guarded still. */
+static void uninstall(void)
+{
+    if (guard.table || guard.map || !guard.installed)
+        return;
+    for (size_t i = 0; i < SIGNALS; i++)
+        sigaction(signals[i], &guard.before[i], NULL);
+    guard.installed = false;
+}
+
 void weir_state_guard_set(const struct weir_table *table, const char *path,
                           const struct weir_log *log)
 {
-    const struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
     const void *base;
     uint64_t bytes;
     if (!weir_table_mapping(table, &base, &bytes))
@@ -120,21 +146,39 @@ void weir_state_guard_set(const struct weir_table *table, const char *path,
     line_make(&guard.overwritten, path, log, "state_file_overwritten",
               "the file was overwritten while it was in use; weir ends, and starts again once "
               "the file is gone or with --reset-state");
-    guard.fd = log->fd;
     guard.base = base;
     guard.end = guard.base + bytes;
     guard.table = table;
-    for (size_t i = 0; i < SIGNALS; i++)
-        sigaction(signals[i], &action, &guard.before[i]);
+    install(log);
 }
 
 void weir_state_guard_clear(void)
 {
-    if (!guard.table)
-        return;
-    for (size_t i = 0; i < SIGNALS; i++)
-        sigaction(signals[i], &guard.before[i], NULL);
     guard.table = NULL;
+    uninstall();
+}
+
+void weir_state_guard_standing(const struct weir_standing *map, const char *path,
+                               const struct weir_log *log)
+{
+    const void *base;
+    uint64_t bytes;
+    if (!path)
+        return;
+    line_make(
+        &guard.map_cut, path, log, "standing_map_cut",
+        "the file was cut short while it was in use; weir ends: remove the file, and weir makes "
+        "a new one from the history when it starts again");
+    weir_standing_mapping(map, &base, &bytes);
+    guard.map_end = (const char *)base + bytes;
+    guard.map = base;
+    install(log);
+}
+
+void weir_state_guard_forget_standing(void)
+{
+    guard.map = NULL;
+    uninstall();
 }
 
 void weir_state_guard_fill(sigset_t *blocked)

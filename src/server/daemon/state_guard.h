@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens when the state file is cut short or overwritten while it is mapped: one
- * line, and the end.
+/* What happens when the state file is cut short or overwritten while it is mapped, or the map of
+ * standing is cut short: one line, and the end.
  *
  * The kernel answers a touch of a page that the file no longer has with SIGBUS. What is read from a
  * file that was overwritten may lead anywhere, to SIGSEGV or SIGFPE. Nothing can be
  * decided without the file, and a handler can return to nothing sensible. So it writes one line of
- * the log and ends the process with WEIR_STATE_EXIT. A signal that has nothing to do with the file
- * ends the process as before: SIGBUS outside the region; the others while the header of
+ * the log and ends the process with WEIR_STATE_EXIT. A signal that has nothing to do with the files
+ * ends the process as before: SIGBUS outside the region and the map; the others while the header of
  * the region is what it was.
  *
  * Only programs install this; libweir never does. There is one guard a process, since a process has
@@ -21,9 +21,10 @@
 #include <signal.h>
 
 #include "server/daemon/log.h"
+#include "standing/standing.h"
 #include "table/file/state_file.h"
 
-/* The exit status of a server whose state file was cut short or overwritten while it ran. */
+/* The exit status of a server whose files were cut short or overwritten while it ran. */
 #define WEIR_STATE_EXIT 3
 
 /* Guards the region of this table, `path` being its file's; a table in private memory needs none.
@@ -31,6 +32,12 @@
 void weir_state_guard_set(const struct weir_table *table, const char *path,
                           const struct weir_log *log);
 void weir_state_guard_clear(void);
+
+/* Guards the map of standing as well, `path` being its file's (NULL: it is in private memory, and
+ * needs no guard); and ends that, before the map is closed. */
+void weir_state_guard_standing(const struct weir_standing *map, const char *path,
+                               const struct weir_log *log);
+void weir_state_guard_forget_standing(void);
 
 /* All signals but those that must reach the handler: what threads other than the main one block. */
 void weir_state_guard_fill(sigset_t *blocked);

@@ -10,6 +10,7 @@
 #include "core/hex.h"
 #include "core/reason.h"
 #include "rules/identity/keys.h"
+#include "server/daemon/state_guard.h"
 #include "server/standing/sharing.h"
 
 #define HIDDEN "sha256:"
@@ -39,6 +40,8 @@ int weir_standing_service_open_map(struct weir_standing_service *service, const 
         return WEIR_ERR_MEMORY;
     options.path = path;
     err = weir_standing_create(&service->map, &options, reason);
+    if (err == 0)
+        weir_state_guard_standing(service->map, path, service->log);
     free(path);
     return err;
 }
@@ -191,6 +194,7 @@ void weir_standing_service_close(struct weir_standing_service *service)
     weir_keeper_close(service->keeper);
     weir_standing_sharing_close(service);
     weir_history_close(service->history);
+    weir_state_guard_forget_standing();
     weir_standing_close(service->map);
     weir_bans_close(service->bans);
     if (service->rules)

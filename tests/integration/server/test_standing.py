@@ -17,13 +17,14 @@ LIMIT = {"name": "all", "key": ["client.ip"], "rate": "1000/s"}
 LISTED, FREE = "203.0.113.5", "192.0.2.7"
 
 
-def start(folder, **standing):
+def start(folder, more=None, **standing):
     """A server whose admin listener is a Unix socket in the folder."""
     (folder / "listed.txt").write_text("# networks\n203.0.113.0/24\n2001:db8:bad::/48\n")
     parts = {"by": ["client.ip/64", "user", "header.x-api-key"], "file": str(folder / "standing.db"),
              "lists": [{"file": "listed.txt", "by": "client.ip", "level": "suspended",
                         "reason": "listed network"}], **standing}
-    rules = rules_of(LIMIT, standing=parts, server={"admin": {"address": f"unix:{folder}/admin"}})
+    rules = rules_of(LIMIT, standing=parts, server={"admin": {"address": f"unix:{folder}/admin"}},
+                     **(more or {}))
     return Weir(folder, rules, admin=None)
 
 
@@ -232,6 +233,23 @@ def test_bans_are_published_but_for_protected_addresses(tmp_path):
         metrics = weir.metrics()
         assert metrics['weir_standing_bans_total{result="published"}'] == 1
         assert metrics['weir_standing_bans_total{result="protected"}'] == 1
+
+
+@pytest.mark.parametrize("state", [True, False])
+def test_a_map_that_is_cut_short_is_one_line_and_the_next_start_makes_another(tmp_path, state):
+    more = {"state": {"file": str(tmp_path / "state"), "size": "1MiB"}} if state else {}
+    with start(tmp_path, more=more) as weir:
+        command(weir, "ban", FREE, "1h")
+        os.truncate(tmp_path / "standing.db.map", 0)
+        with pytest.raises((OSError, EOFError)):
+            weir.check(ip=FREE)
+        assert weir.wait() == 3
+        (line,) = [line for line in weir.text().splitlines() if "event=standing_map_cut " in line]
+        assert f"file={tmp_path}/standing.db.map" in line and "reason=" in line
+        assert "Bus error" not in weir.text()
+        os.unlink(tmp_path / "standing.db.map")
+        weir.start()
+        assert denied(weir, FREE)["level"] == "suspended"
 
 
 @pytest.mark.parametrize("arguments, text", [
