@@ -40,8 +40,7 @@ static void note_bucket(struct weir_table_owner *owner, struct table_bucket *buc
     if (!owner_try_stale(owner, &bucket->lock))
         return;
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
-        slot_look(owner->table, bucket, i, now_ns, &view);
-        if (view.fresh_at_ns > now_ns)
+        if (slot_look(owner->table, bucket, i, now_ns, &view) && view.fresh_at_ns > now_ns)
             account_note(owner, &owner->slots, account_of(owner->table, bucket->param[i]),
                          view.denies);
     }

@@ -30,10 +30,12 @@
 
 #include "table/region.h"
 
-/* The account of a slot's parameters. */
+/* The account of a slot's parameters; of a damaged file: any number. */
 static inline uint32_t account_of(const struct weir_table *table, uint16_t param)
 {
-    return table->params[param - 1].account;
+    if (param == 0 || param > table->fixed.params_max)
+        return UINT32_MAX;
+    return __atomic_load_n(&table->params[param - 1].account, __ATOMIC_RELAXED);
 }
 
 /* Notes one live state of this account, and whether it denies. */

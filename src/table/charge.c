@@ -45,7 +45,8 @@ static void slot_state(const struct weir_limit *limit, const struct target *targ
 static uint64_t occupant_span(const struct weir_table *table, const struct table_bucket *bucket,
                               uint32_t i)
 {
-    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(table, bucket->param[i], &room);
 
     return limit && region_has_span(limit) ? slot_span(bucket, i) : 0;
 }

@@ -23,10 +23,11 @@ static void apply_edits(struct weir_table_owner *owner, const struct span_view *
     undo_finish(owner);
 }
 
-/* The limit of a state that has leases; NULL for any other. */
-static const struct weir_limit *lease_limit(const struct weir_table *table, uint16_t param)
+/* The limit of a state that has leases, in *room as of region_limit; NULL for any other. */
+static const struct weir_limit *lease_limit(const struct weir_table *table, uint16_t param,
+                                            struct weir_limit *room)
 {
-    const struct weir_limit *limit = region_limit(table, param);
+    const struct weir_limit *limit = region_limit(table, param, room);
 
     return limit && limit->spec.algorithm == WEIR_CONCURRENCY ? limit : NULL;
 }
@@ -82,7 +83,9 @@ static bool release_in_bucket(struct weir_table_owner *owner, const struct bucke
     struct weir_table *table = owner->table;
     const struct table_bucket *bucket = buckets->pair[b];
     int slot = find_in(buckets, b);
-    const struct weir_limit *limit = slot < 0 ? NULL : lease_limit(table, bucket->param[slot]);
+    struct weir_limit room;
+    const struct weir_limit *limit =
+        slot < 0 ? NULL : lease_limit(table, bucket->param[slot], &room);
 
     if (!limit)
         return false;
@@ -194,10 +197,17 @@ struct ending {
     struct weir_lease_owners *alive; /* NULL: the one owner's */
 };
 
+/* Whether parameters seem to be of leases: as the file says at the moment. */
+static bool seems_lease(const struct weir_table *table, uint16_t param)
+{
+    return region_has_params(table, param) &&
+           table->params[param - 1].limit.spec.algorithm == WEIR_CONCURRENCY;
+}
+
 static bool has_leases(const struct weir_table *table, const struct table_bucket *bucket)
 {
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
-        if (lease_limit(table, __atomic_load_n(&bucket->param[i], __ATOMIC_RELAXED)))
+        if (seems_lease(table, __atomic_load_n(&bucket->param[i], __ATOMIC_RELAXED)))
             return true;
     return false;
 }
@@ -211,7 +221,8 @@ static uint64_t end_in_bucket(struct weir_table_owner *owner, struct table_bucke
     if (!has_leases(table, bucket) || !owner_lock(owner, &bucket->lock))
         return 0;
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
-        const struct weir_limit *limit = lease_limit(table, bucket->param[i]);
+        struct weir_limit room;
+        const struct weir_limit *limit = lease_limit(table, bucket->param[i], &room);
 
         if (!limit)
             continue;
@@ -228,7 +239,7 @@ static uint64_t end_in_bucket(struct weir_table_owner *owner, struct table_bucke
 static bool has_lease_limit(const struct weir_table *table)
 {
     for (uint32_t i = 1; i <= table->fixed.params_max; i++)
-        if (lease_limit(table, (uint16_t)i))
+        if (seems_lease(table, (uint16_t)i))
             return true;
     return false;
 }
@@ -265,7 +276,9 @@ static bool renew_in_bucket(struct weir_table_owner *owner, const struct buckets
     struct weir_table *table = owner->table;
     const struct table_bucket *bucket = buckets->pair[b];
     int slot = find_in(buckets, b);
-    const struct weir_limit *limit = slot < 0 ? NULL : lease_limit(table, bucket->param[slot]);
+    struct weir_limit room;
+    const struct weir_limit *limit =
+        slot < 0 ? NULL : lease_limit(table, bucket->param[slot], &room);
     struct span_view span =
         limit ? slot_state_span(table, bucket, (uint32_t)slot, limit) : (struct span_view){NULL, 0};
 
@@ -295,7 +308,8 @@ int weir_table_renew(struct weir_table_owner *owner, uint64_t now_ns, const uint
 static void look_kind(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
                       uint64_t now_ns, struct weir_report *report)
 {
-    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(table, bucket->param[i], &room);
     struct weir_cell cell;
 
     if (limit && limit->spec.algorithm == WEIR_SLIDING_LOG) {
@@ -370,7 +384,9 @@ static uint64_t other_until(const struct weir_table *table, const struct target 
     if (target->kind != TARGET_SLOT || !target->rewrite)
         return 0;
 
-    const struct weir_limit *limit = region_limit(table, target->bucket->param[target->slot]);
+    struct weir_limit room;
+    const struct weir_limit *limit =
+        region_limit(table, target->bucket->param[target->slot], &room);
     uint64_t fresh_at_ns = slot_fresh_at(table, target->bucket, target->slot);
 
     return limit && !weir_limit_converts(limit, wanted) && fresh_at_ns > now_ns ? fresh_at_ns : 0;

@@ -366,10 +366,11 @@ void overflow_describe(const struct weir_check *check, struct weir_cell *const c
     outcome->reported = true;
 }
 
-static bool cells_valid(const struct weir_table *table, const struct table_param *param)
+static bool cells_valid(const struct weir_table *table, const struct table_param *param,
+                        const struct weir_limit *of)
 {
     struct weir_limit room;
-    const struct weir_limit *limit = overflow_limit(&param->limit, &room);
+    const struct weir_limit *limit = overflow_limit(of, &room);
     const struct weir_cell *cells = param->cell;
     uint32_t count = OVERFLOW_ROWS;
 
@@ -390,8 +391,10 @@ bool overflow_consistent(const struct weir_table *table)
     for (uint32_t i = 0; i < table->fixed.params_max; i++) {
         const struct table_param *param = &table->params[i];
         uint32_t first = chunks_first(param->chunks), count = chunks_count(param->chunks);
+        struct weir_limit room;
+        const struct weir_limit *limit = region_limit(table, (uint16_t)(i + 1), &room);
 
-        if (!region_limit(table, (uint16_t)(i + 1)))
+        if (!limit)
             continue;
         if (!chunks_fit(table, param->chunks))
             return false;
@@ -399,7 +402,7 @@ bool overflow_consistent(const struct weir_table *table)
             if (map_has(&map, chunk))
                 return false;
         map_set(&map, param->chunks);
-        if (!cells_valid(table, param))
+        if (!cells_valid(table, param, limit))
             return false;
     }
     return true;

@@ -21,7 +21,8 @@ static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_s
     /* The analyzer takes the address of a member for NULL when a table has few parameters. */
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     return a->algorithm == b->algorithm && a->rate == b->rate && a->window_ns == b->window_ns &&
-           a->burst == b->burst && a->segments == b->segments && a->strict == b->strict &&
+           a->burst == b->burst && a->segments == b->segments &&
+           memcmp(&a->strict, &b->strict, sizeof a->strict) == 0 && /* any byte, in a file */
            a->rollover == b->rollover && a->calendar == b->calendar;
 }
 
@@ -69,7 +70,9 @@ static uint32_t first_probe(const struct weir_table *table, const struct weir_li
 static bool is_of_account(const struct weir_table *table, const struct table_param *param,
                           uint64_t name)
 {
-    return param->account < table->fixed.params_max && table->accounts[param->account].name == name;
+    uint32_t account = __atomic_load_n(&param->account, __ATOMIC_RELAXED);
+
+    return account < table->fixed.params_max && table->accounts[account].name == name;
 }
 
 /* The parameters of this spec and account; else NULL, and *vacant is a place for them (NULL: none
@@ -132,7 +135,7 @@ static void open_account(struct weir_table *table, uint32_t at, uint64_t name)
 
 static void close_account(struct weir_table *table, uint32_t at)
 {
-    if (--table->accounts[at].params == 0)
+    if (at < table->fixed.params_max && --table->accounts[at].params == 0)
         __atomic_fetch_sub(&table->header->accounts, 1, __ATOMIC_RELAXED);
 }
 
@@ -273,7 +276,7 @@ int params_intern(struct weir_table *table, struct weir_limit *limit, uint64_t n
 
     if (!param)
         return WEIR_ERR_FULL;
-    limit->id = param->limit.id;
+    limit->id = (uint16_t)(param - table->params + 1);
     return 0;
 }
 
@@ -394,7 +397,7 @@ void params_drop(struct weir_table *table, struct table_param *param)
     __atomic_store_n(&param->chunks, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&param->live, PARAM_DROPPED, __ATOMIC_RELEASE);
     table->header->params_live--;
-    close_account(table, param->account);
+    close_account(table, __atomic_load_n(&param->account, __ATOMIC_RELAXED));
 }
 
 bool params_is_dropped(const struct weir_table *table, uint16_t id)
@@ -410,41 +413,25 @@ void params_count(struct weir_table *table)
         table->accounts[i].params = 0;
     header->accounts = header->params_live = 0;
     for (uint32_t i = 0; i < table->fixed.params_max; i++) {
-        if (table->params[i].live != PARAM_LIVE)
+        uint32_t account = __atomic_load_n(&table->params[i].account, __ATOMIC_RELAXED);
+
+        if (table->params[i].live != PARAM_LIVE || account >= table->fixed.params_max)
             continue;
-
-        struct table_account *account = &table->accounts[table->params[i].account];
-
-        header->accounts += account->params++ == 0;
+        header->accounts += table->accounts[account].params++ == 0;
         header->params_live++;
     }
-}
-
-/* Whether these parameters compile to what they are. */
-static bool compiles(const struct weir_limit *limit)
-{
-    static const uint64_t any_calendar[WEIR_BOUNDS_MIN] = {0, 1};
-    struct weir_limit_spec spec = limit->spec;
-    struct weir_limit compiled;
-
-    if (limit->name || limit->local || spec.bounds || spec.bound_count != 0)
-        return false;
-    if (spec.algorithm == WEIR_QUOTA) {
-        spec.bounds = any_calendar;
-        spec.bound_count = WEIR_BOUNDS_MIN;
-    }
-    return weir_limit_init(&compiled, &spec, NULL) == 0 && compiled.span_words == limit->span_words;
 }
 
 bool params_consistent(const struct weir_table *table)
 {
     for (uint32_t i = 0; i < table->fixed.params_max; i++) {
         const struct table_param *param = &table->params[i];
+        struct weir_limit compiled;
 
         if (param->live == PARAM_NONE || param->live == PARAM_DROPPED)
             continue;
         if (param->live != PARAM_LIVE || param->check != layout_param_check(param) ||
-            param->limit.id != i + 1 || !compiles(&param->limit))
+            !limit_copy_compile(param, (uint16_t)(i + 1), &compiled))
             return false;
         if (param->account >= table->fixed.params_max)
             return false;

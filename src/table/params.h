@@ -70,7 +70,8 @@ static inline void params_set_swept(struct table_param *param, uint32_t sweeper)
 
 static inline bool params_is_swept(struct weir_table *table, uint16_t id)
 {
-    return __atomic_fetch_or(&table->params[id - 1].swept, 0, __ATOMIC_ACQ_REL) != 0;
+    return region_has_params(table, id) &&
+           __atomic_fetch_or(&table->params[id - 1].swept, 0, __ATOMIC_ACQ_REL) != 0;
 }
 
 /* Whether the parameters of an id were dropped and their place is still free. */

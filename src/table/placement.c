@@ -36,7 +36,6 @@ struct candidate {
     struct slot_view view;
     uint32_t account;
     uint8_t bucket, slot; /* of the pair */
-    bool yields;
 };
 
 struct candidates {
@@ -51,12 +50,10 @@ static void look_at_all(struct weir_table_owner *owner, struct table_bucket *con
     for (uint32_t b = 0; b < 2; b++)
         for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
             struct candidate *candidate = &all->at[all->count];
-            const struct weir_limit *limit = region_limit(owner->table, pair[b]->param[i]);
 
-            if ((place->taken[b] >> i & 1) || !limit)
+            if ((place->taken[b] >> i & 1) ||
+                !slot_look(owner->table, pair[b], i, now_ns, &candidate->view))
                 continue;
-            candidate->yields = limit->yields;
-            slot_look(owner->table, pair[b], i, now_ns, &candidate->view);
             candidate->account = account_of(owner->table, pair[b]->param[i]);
             candidate->bucket = (uint8_t)b;
             candidate->slot = (uint8_t)i;
@@ -106,7 +103,7 @@ static const struct candidate *find_victim(const struct candidates *all,
 
     for (uint32_t i = 0; i < all->count; i++) {
         const struct candidate *candidate = &all->at[i];
-        bool may_evict = choice->yielding ? candidate->yields
+        bool may_evict = choice->yielding ? candidate->view.yields
                                           : candidate->account == choice->account &&
                                                 (choice->denying || !candidate->view.denies);
 

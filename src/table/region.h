@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "table/file/limit_copy.h"
 #include "table/layout.h"
 #include "table/position.h"
 
@@ -25,6 +26,7 @@ struct weir_table {
     struct table_header fixed; /* what does not, as it was when it was checked: another process can
                                   overwrite the file, and no loop or offset may depend on that */
     struct table_param *params;
+    struct limit_copies *copies; /* of their limits; NULL: private memory, which needs none */
     struct table_account *accounts;
     uint64_t *pins; /* of all owners, layout_pin_words each */
     struct table_owner_slot *owners;
@@ -148,13 +150,23 @@ static inline uint64_t region_offset(const struct weir_table *table, const void 
     return (uint64_t)((const uint8_t *)at - table->base);
 }
 
-/* The limit of a slot's parameters; NULL: none (the slot is empty or damaged). */
-static inline const struct weir_limit *region_limit(const struct weir_table *table, uint16_t param)
+/* Whether an id names parameters. */
+static inline bool region_has_params(const struct weir_table *table, uint16_t id)
 {
-    if (param == 0 || param > table->fixed.params_max ||
-        __atomic_load_n(&table->params[param - 1].live, __ATOMIC_ACQUIRE) != 1)
+    return id != 0 && id <= table->fixed.params_max &&
+           __atomic_load_n(&table->params[id - 1].live, __ATOMIC_ACQUIRE) == 1;
+}
+
+/* The limit of a slot's parameters, of which *room may become a copy; NULL: none (the slot is empty
+ * or damaged). It never changes, and is one that weir_limit_init has compiled. */
+static inline const struct weir_limit *region_limit(const struct weir_table *table, uint16_t param,
+                                                    struct weir_limit *room)
+{
+    if (!region_has_params(table, param))
         return NULL;
-    return &table->params[param - 1].limit;
+    if (!table->copies)
+        return &table->params[param - 1].limit;
+    return limit_copy_read(table->copies, &table->params[param - 1], param, room) ? room : NULL;
 }
 
 /* Whether a state of this limit is in a span; else it is in the slot. */

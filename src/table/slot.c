@@ -48,7 +48,8 @@ static bool read_cell(const struct weir_table *table, const struct table_bucket 
 bool slot_cell(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
                struct weir_cell *cell)
 {
-    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(table, bucket->param[i], &room);
 
     return limit && limit->span_words == 0 && read_cell(table, bucket, i, limit, cell);
 }
@@ -56,7 +57,8 @@ bool slot_cell(const struct weir_table *table, const struct table_bucket *bucket
 uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket *bucket,
                        uint32_t i)
 {
-    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(table, bucket->param[i], &room);
     struct weir_cell cell;
 
     if (!limit)
@@ -101,34 +103,37 @@ static uint64_t span_remaining(const struct weir_limit *limit, const struct span
     return report.remaining;
 }
 
-void slot_look(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
+bool slot_look(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
                uint64_t now_ns, struct slot_view *view)
 {
-    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(table, bucket->param[i], &room);
     struct weir_cell cell;
     uint64_t remaining;
 
-    *view = (struct slot_view){0, 0, false};
+    *view = (struct slot_view){0, 0, false, limit && limit->yields};
     if (!limit)
-        return;
+        return false;
     if (limit->span_words == 0) {
         if (!read_cell(table, bucket, i, limit, &cell))
-            return;
+            return true;
         remaining = cell_remaining(limit, &cell, now_ns, view);
     } else {
         const struct span_view span = slot_state_span(table, bucket, i, limit);
 
         if (!span.at)
-            return;
+            return true;
         remaining = span_remaining(limit, &span, now_ns, view);
     }
     if (remaining < limit->capacity)
         view->used = (uint32_t)(((limit->capacity - remaining) << 16) / limit->capacity);
+    return true;
 }
 
 bool slot_valid(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i)
 {
-    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(table, bucket->param[i], &room);
     struct weir_cell cell;
 
     if (!limit)
@@ -144,7 +149,8 @@ bool slot_valid(const struct weir_table *table, const struct table_bucket *bucke
 bool slot_clear(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i)
 {
     struct weir_table *table = owner->table;
-    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(table, bucket->param[i], &room);
     uint32_t *heap_lock = &table->header->heap_lock;
 
     if (!limit || !region_has_span(limit)) {

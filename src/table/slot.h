@@ -176,13 +176,15 @@ struct span_view slot_state_span(const struct weir_table *table, const struct ta
 bool slot_cell(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
                struct weir_cell *cell);
 
-/* What placement needs to know about a state. */
+/* What placement needs to know about a state. slot_look returns false, and all zero, where a slot
+ * is empty or its parameters are damaged. */
 struct slot_view {
     uint64_t fresh_at_ns; /* see slot_fresh_at */
     uint32_t used; /* the used part of its capacity, in 1/65536; debt beyond it is not counted */
     bool denies;   /* a cost of 1, now */
+    bool yields;   /* its limit does: see weir_limit */
 };
-void slot_look(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
+bool slot_look(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
                uint64_t now_ns, struct slot_view *view);
 
 /* When the state in a slot will equal a fresh one; 0 for an empty or a damaged slot. */

@@ -20,29 +20,38 @@ struct params_sweep {
     struct params_set candidates, used;
     uint32_t pinned[WEIR_TABLE_PARAMS_MAX];    /* table_param.pinned when the sweep began */
     uint16_t successor[WEIR_TABLE_PARAMS_MAX]; /* the id that states are carried over to; 0: none */
-    uint16_t sorted[WEIR_TABLE_PARAMS_MAX];    /* working memory of find_successors */
 };
 
-/* Whether states of `from` can be carried over in place: to the same rate with other numbers, and
- * not to another of several rates, which would forget an hour's use within a second. */
-static bool may_succeed(const struct weir_limit *from, const struct weir_limit *to)
-{
-    return from->packs && to->packs && from->spec.window_ns == to->spec.window_ns &&
-           weir_limit_converts(from, to);
-}
-
-/* What is equal in all parameters whose states are carried over to each other: may_succeed holds
- * between them, and they have one account. */
+/* What is equal in all parameters whose states are carried over to each other in place: to the same
+ * rate of one account with other numbers, and not to another of several rates, which would forget
+ * an hour's use within a second. weir_limit_converts holds between them. */
 struct kind {
-    uint64_t words[6];
+    uint64_t words[5];
 };
 
-static struct kind kind_of(const struct table_param *param)
+/* Parameters as they are when the sweep begins: another process may change them in the file. */
+struct ranked {
+    struct kind kind;
+    uint64_t rate;
+    uint16_t index;
+    bool packs; /* else no state is carried over */
+};
+
+static struct ranked rank(const struct weir_table *table, uint32_t index)
 {
-    const struct weir_limit_spec *spec = &param->limit.spec;
-    return (struct kind){{(uint64_t)param->account << 32 | spec->algorithm, spec->window_ns,
-                          (uint64_t)spec->segments << 32 | spec->strict, spec->calendar,
-                          spec->rollover > 0, param->limit.packs}};
+    struct ranked ranked = {.index = (uint16_t)index};
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(table, (uint16_t)(index + 1), &room);
+    uint64_t account = account_of(table, (uint16_t)(index + 1));
+
+    if (!limit || account >= table->fixed.params_max)
+        return ranked;
+    ranked.kind = (struct kind){{account << 32 | limit->spec.algorithm, limit->spec.window_ns,
+                                 (uint64_t)limit->spec.segments << 32 | limit->spec.strict,
+                                 limit->spec.calendar, limit->spec.rollover > 0}};
+    ranked.rate = limit->spec.rate;
+    ranked.packs = limit->packs && !params_account_is_shared(table->accounts[account].name);
+    return ranked;
 }
 
 static int compare_kinds(const struct kind *a, const struct kind *b)
@@ -53,68 +62,68 @@ static int compare_kinds(const struct kind *a, const struct kind *b)
     return 0;
 }
 
-/* By kind, the slowest first. */
-static int compare_params(const void *left, const void *right, void *context)
+/* Those that carry states over first, by kind, the slowest first. */
+static int compare_ranked(const void *left, const void *right)
 {
-    const struct weir_table *table = context;
-    const struct table_param *a = &table->params[*(const uint16_t *)left];
-    const struct table_param *b = &table->params[*(const uint16_t *)right];
-    const struct kind kinds[] = {kind_of(a), kind_of(b)};
-    int order = compare_kinds(&kinds[0], &kinds[1]);
+    const struct ranked *a = left, *b = right;
+    int order = compare_kinds(&a->kind, &b->kind);
 
+    if (a->packs != b->packs)
+        return a->packs ? -1 : 1;
     if (order != 0)
         return order;
-    if (a->limit.spec.rate != b->limit.spec.rate)
-        return a->limit.spec.rate < b->limit.spec.rate ? -1 : 1;
-    return a < b ? -1 : a > b;
+    if (a->rate != b->rate)
+        return a->rate < b->rate ? -1 : 1;
+    return (a->index > b->index) - (a->index < b->index);
 }
 
-/* The first of the sorted parameters that are of this kind. */
-static uint32_t find_kind(const struct weir_table *table, const uint16_t *sorted, uint32_t count,
-                          const struct kind *kind)
+/* The first of the sorted parameters that are of this kind; NULL: none. */
+static const struct ranked *find_kind(const struct ranked *sorted, uint32_t count,
+                                      const struct kind *kind)
 {
     uint32_t begin = 0, end = count;
 
     while (begin < end) {
         uint32_t middle = begin + (end - begin) / 2;
-        const struct kind its = kind_of(&table->params[sorted[middle]]);
 
-        if (compare_kinds(&its, kind) < 0)
+        if (sorted[middle].packs && compare_kinds(&sorted[middle].kind, kind) < 0)
             begin = middle + 1;
         else
             end = middle;
     }
-    return begin;
+    return begin < count && sorted[begin].packs && compare_kinds(&sorted[begin].kind, kind) == 0
+               ? &sorted[begin]
+               : NULL;
 }
 
 /* Finds for each candidate pinned parameters of the same account: where plans have several, the
- * slowest, under which no state is fresh earlier than under those that its key has now. */
+ * slowest, under which no state is fresh earlier than under those that its key has now. Without
+ * memory, none has any. */
 static void find_successors(struct weir_table *table, const struct params_set *pinned,
                             struct params_sweep *sweep)
 {
-    uint16_t *sorted = sweep->sorted;
+    struct ranked *sorted = calloc(table->fixed.params_max, sizeof *sorted);
     uint32_t count = 0;
 
+    if (!sorted)
+        return;
     for (uint32_t i = 0; i < table->fixed.params_max; i++)
         if (params_set_has(pinned, i))
-            sorted[count++] = (uint16_t)i;
-    qsort_r(sorted, count, sizeof *sorted, compare_params, table);
+            sorted[count++] = rank(table, i);
+    qsort(sorted, count, sizeof *sorted, compare_ranked);
     for (uint32_t i = 0; i < table->fixed.params_max; i++) {
-        const struct table_param *from = &table->params[i];
-
-        if (!params_set_has(&sweep->candidates, i) || from->account >= table->fixed.params_max ||
-            params_account_is_shared(table->accounts[from->account].name))
+        if (!params_set_has(&sweep->candidates, i))
             continue;
 
-        const struct kind kind = kind_of(from);
-        uint32_t at = find_kind(table, sorted, count, &kind);
-        const struct table_param *to = at < count ? &table->params[sorted[at]] : NULL;
+        const struct ranked from = rank(table, i);
+        const struct ranked *to = from.packs ? find_kind(sorted, count, &from.kind) : NULL;
 
-        if (to && to->account == from->account && may_succeed(&from->limit, &to->limit))
-            sweep->successor[i] = (uint16_t)(sorted[at] + 1);
-        if (sweep->successor[i] != 0) /* no other sweep may drop it meanwhile */
-            params_pin(table, sweep->successor[i]);
+        if (!to)
+            continue;
+        sweep->successor[i] = (uint16_t)(to->index + 1);
+        params_pin(table, sweep->successor[i]); /* no other sweep may drop it meanwhile */
     }
+    free(sorted);
 }
 
 static struct params_sweep *begin(struct weir_table *table, bool pressure)
@@ -130,7 +139,7 @@ static struct params_sweep *begin(struct weir_table *table, bool pressure)
     params_pinned(table, &pinned);
     sweep->pressure = pressure;
     for (uint32_t i = 0; i < count; i++) {
-        if (!region_limit(table, (uint16_t)(i + 1)) || params_set_has(&pinned, i))
+        if (!region_has_params(table, (uint16_t)(i + 1)) || params_set_has(&pinned, i))
             continue;
         params_set_add(&sweep->candidates, i);
         sweep->pinned[i] = table->params[i].pinned;
@@ -145,47 +154,55 @@ static struct params_sweep *begin(struct weir_table *table, bool pressure)
     return NULL;
 }
 
-/* Carries a cell over to its limit's new parameters. */
-static void carry_over(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i,
-                       uint16_t to, uint64_t now_ns)
+/* Carries a cell over to its limit's new parameters. False: one of them is damaged. */
+static bool carry_over(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i,
+                       const uint16_t ids[2], uint64_t now_ns)
 {
-    const struct weir_limit *from_limit = region_limit(owner->table, bucket->param[i]);
-    const struct weir_limit *to_limit = region_limit(owner->table, to);
+    struct weir_limit rooms[2];
+    const struct weir_limit *from_limit = region_limit(owner->table, ids[0], &rooms[0]);
+    const struct weir_limit *to_limit = region_limit(owner->table, ids[1], &rooms[1]);
     struct weir_cell cell;
     uint32_t state[3];
 
+    if (!from_limit || !from_limit->packs || !to_limit || !to_limit->packs)
+        return false;
     cell_unpack(from_limit, bucket->slot[i].state, &cell);
     weir_cell_convert(from_limit, to_limit, &cell, now_ns);
     cell_pack(to_limit, &cell, state);
     undo_save_slot(owner, bucket, i);
-    slot_put(bucket, i, slot_tag(bucket, i), slot_is_second(bucket, i), to, state);
+    slot_put(bucket, i, slot_tag(bucket, i), slot_is_second(bucket, i), ids[1], state);
     undo_finish(owner);
-}
-
-/* Decides about one state of a candidate. The bucket is locked. */
-static void sweep_slot(struct weir_table *table, struct params_sweep *sweep,
-                       struct table_bucket *bucket, uint32_t i, uint64_t now_ns)
-{
-    uint32_t param = bucket->param[i] - 1u;
-    uint16_t successor = sweep->successor[param];
-
-    if (slot_fresh_at(table, bucket, i) <= now_ns) {
-        sweep->partial |= !slot_clear(table->service, bucket, i);
-    } else if (successor != 0 && region_limit(table, successor)) {
-        carry_over(table->service, bucket, i, successor, now_ns);
-    } else if (sweep->pressure) {
-        owner_count(table->service, COUNT_EVICTIONS);
-        account_count_eviction(table, bucket->param[i]);
-        sweep->partial |= !slot_clear(table->service, bucket, i);
-    } else {
-        params_set_add(&sweep->used, param);
-    }
+    return true;
 }
 
 static bool is_candidate(const struct params_sweep *sweep, uint16_t param)
 {
     return param != 0 && param <= WEIR_TABLE_PARAMS_MAX &&
            params_set_has(&sweep->candidates, param - 1u);
+}
+
+/* Decides about one state, if it is of a candidate. The bucket is locked. */
+static void sweep_slot(struct weir_table *table, struct params_sweep *sweep,
+                       struct table_bucket *bucket, uint32_t i, uint64_t now_ns)
+{
+    uint16_t param = __atomic_load_n(&bucket->param[i], __ATOMIC_RELAXED);
+
+    if (!is_candidate(sweep, param))
+        return;
+
+    const uint16_t ids[2] = {param, sweep->successor[param - 1]};
+
+    if (slot_fresh_at(table, bucket, i) <= now_ns) {
+        sweep->partial |= !slot_clear(table->service, bucket, i);
+    } else if (ids[1] != 0 && carry_over(table->service, bucket, i, ids, now_ns)) {
+        return;
+    } else if (sweep->pressure) {
+        owner_count(table->service, COUNT_EVICTIONS);
+        account_count_eviction(table, param);
+        sweep->partial |= !slot_clear(table->service, bucket, i);
+    } else {
+        params_set_add(&sweep->used, param - 1u);
+    }
 }
 
 static void sweep_bucket(struct weir_table *table, struct params_sweep *sweep,
@@ -204,8 +221,7 @@ static void sweep_bucket(struct weir_table *table, struct params_sweep *sweep,
         return;
     }
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
-        if (is_candidate(sweep, bucket->param[i]))
-            sweep_slot(table, sweep, bucket, i, now_ns);
+        sweep_slot(table, sweep, bucket, i, now_ns);
     owner_unlock(&bucket->lock);
 }
 

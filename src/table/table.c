@@ -56,6 +56,7 @@ static void close_region(struct weir_table *table)
     if (table->fd >= 0)
         close(table->fd);
     pthread_mutex_destroy(&table->mutex);
+    limit_copies_close(table->copies);
     free(table->pinned);
     free(table->path);
     free(table);
@@ -82,6 +83,12 @@ int weir_table_open(struct weir_table **result, const struct weir_table_options 
     }
     table->fd = -1;
     table->patience_ns = options->patience_ns;
+    if (options->path) {
+        table->copies = limit_copies_open();
+        err = WEIR_ERR_MEMORY;
+        if (!table->copies)
+            goto close_region;
+    }
     err = options->path ? file_open(table, options, &alone, reason)
                         : open_private(table, options, reason);
     if (err < 0)
@@ -188,7 +195,7 @@ int weir_table_adopt(struct weir_table *spare, const struct weir_limit *limit)
         return 0;
     pthread_mutex_lock(&spare->mutex);
     if (!params_are(spare, limit)) {
-        if (region_limit(spare, limit->id)) { /* the id meant another limit */
+        if (region_has_params(spare, limit->id)) { /* the id meant another limit */
             clear_slots(spare, limit->id);
             params_drop(spare, &spare->params[limit->id - 1]);
         }
@@ -265,7 +272,7 @@ void weir_table_stats(struct weir_table *table, uint64_t now_ns, struct weir_tab
         .given_up = __atomic_load_n(&table->given_up, __ATOMIC_RELAXED),
     };
     for (uint32_t i = 1; i <= table->fixed.params_max; i++)
-        stats->params += region_limit(table, (uint16_t)i) != NULL;
+        stats->params += region_has_params(table, (uint16_t)i);
     count_keys(table, now_ns, stats);
 }
 
@@ -294,7 +301,8 @@ static int validate_slot(const struct weir_table *table, uint64_t index, uint32_
                          uint64_t *spans, struct weir_reason *reason)
 {
     const struct table_bucket *bucket = &table->buckets[index];
-    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(table, bucket->param[i], &room);
 
     if (!limit)
         return damaged(reason, "a slot with unknown parameters in bucket", index);

@@ -233,7 +233,8 @@ static bool load_converted(struct weir_table_owner *owner, const struct transact
     struct weir_table *table = owner->table;
     const struct weir_limit *limit = txn->decision->checks[i].limit;
     const struct table_bucket *bucket = target->bucket;
-    const struct weir_limit *from = region_limit(table, bucket->param[target->slot]);
+    struct weir_limit room;
+    const struct weir_limit *from = region_limit(table, bucket->param[target->slot], &room);
     bool has_span = from && region_has_span(from);
     uint64_t offset = has_span ? slot_span(bucket, target->slot) : 0;
     struct span_view span = {NULL, 0};
@@ -482,7 +483,8 @@ static void move(struct weir_table_owner *owner, struct table_bucket *from, uint
  */
 static bool has_no_span(const struct weir_table *table, uint16_t param)
 {
-    const struct weir_limit *limit = region_limit(table, param);
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(table, param, &room);
 
     return limit && !region_has_span(limit);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "table/account.h"
 #include "table/owner.h"
 #include "table/params.h"
 #include "table/placement.h"
@@ -49,7 +50,8 @@ static bool fill_state(struct copy *copy, const struct copy_state *from, uint32_
 /* Empties a slot of the new region. */
 static void clear_slot(struct copy *copy, struct table_bucket *bucket, uint32_t i)
 {
-    const struct weir_limit *limit = region_limit(copy->to, bucket->param[i]);
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(copy->to, bucket->param[i], &room);
 
     if (limit && region_has_span(limit))
         heap_give(copy->owner, slot_span(bucket, i));
@@ -81,7 +83,7 @@ void copy_state(struct copy *copy, const struct copy_state *from)
 int copy_begin(struct copy *copy, uint64_t mark_ns)
 {
     struct weir_table *to = copy->to;
-    struct table_header *header = to->header;
+    struct table_header *header = &to->fixed;
     struct weir_table_owner *owner = owner_open_alone(to);
 
     copy->owner = owner;
@@ -98,7 +100,10 @@ int copy_begin(struct copy *copy, uint64_t mark_ns)
     }
     header->t0_ns = copy->now_ns;
     header->mark_ns = mark_ns;
-    to->fixed = *header;
+    to->header->identity_bits = header->identity_bits;
+    to->header->check = header->check;
+    to->header->t0_ns = header->t0_ns;
+    to->header->mark_ns = mark_ns;
     return 0;
 }
 
@@ -114,15 +119,16 @@ void copy_end(struct copy *copy)
 static void copy_params(struct weir_table *to, const struct weir_table *from, uint16_t *ids)
 {
     for (uint32_t i = 0; i < from->fixed.params_max; i++) {
-        const struct table_param *param = &from->params[i];
-        const struct weir_limit *known = region_limit(from, (uint16_t)(i + 1));
+        uint32_t account = account_of(from, (uint16_t)(i + 1));
+        struct weir_limit room;
+        const struct weir_limit *known = region_limit(from, (uint16_t)(i + 1), &room);
 
-        if (!known)
+        if (!known || account >= from->fixed.params_max)
             continue;
 
         struct weir_limit limit = *known;
 
-        if (params_intern(to, &limit, from->accounts[param->account].name) == 0)
+        if (params_intern(to, &limit, from->accounts[account].name) == 0)
             ids[i + 1] = limit.id;
     }
 }
@@ -131,14 +137,16 @@ static void copy_slot(struct copy *copy, const struct weir_table *from, const ui
                       uint64_t index, uint32_t i)
 {
     const struct table_bucket *bucket = &from->buckets[index];
-    const struct weir_limit *limit = region_limit(from, bucket->param[i]);
+    uint16_t param = __atomic_load_n(&bucket->param[i], __ATOMIC_RELAXED);
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(from, param, &room);
     struct copy_state state = {.at = {index, slot_tag(bucket, i)}, .limit = limit};
 
-    if (!limit || ids[bucket->param[i]] == 0 || slot_fresh_at(from, bucket, i) <= copy->now_ns)
+    if (!limit || ids[param] == 0 || slot_fresh_at(from, bucket, i) <= copy->now_ns)
         return;
     if (slot_is_second(bucket, i))
         state.at.bucket = position_other(&from->map, index, state.at.tag);
-    state.param = ids[bucket->param[i]];
+    state.param = ids[param];
     memcpy(state.state, bucket->slot[i].state, sizeof state.state);
     if (region_has_span(limit))
         state.span = slot_state_span(from, bucket, i, limit);

@@ -70,7 +70,8 @@ static int next_victim(struct weir_table_owner *owner, uint64_t page, uint32_t *
         return -1;
 
     uint16_t param = victim->bucket->param[victim->slot];
-    const struct weir_limit *limit = region_limit(table, param);
+    struct weir_limit room;
+    const struct weir_limit *limit = region_limit(table, param, &room);
 
     if (!limit || !region_has_span(limit) ||
         slot_span(victim->bucket, victim->slot) != victim->span) {

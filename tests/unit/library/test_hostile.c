@@ -21,21 +21,30 @@
 
 #include <weir/embed.h>
 
+#include "table/layout.h"
 #include "temporary.h"
 
 #define PAGE 4096
 #define BUDGET_S 3
 #define DECISIONS 20
 #define ROUNDS_MAX 100000
+#define PATHS 10 /* /a to /j, of which /j has no limit of its own */
 
 static const char rules_text[] =
     "version: 1\n"
     "limits:\n"
     "  - { name: a, match: { path: /a }, key: [who], rate: 5/min, algorithm: token_bucket }\n"
     "  - { name: b, match: { path: /b }, key: [who], rate: 5/min, algorithm: fixed_window }\n"
+    "  - { name: c, match: { path: /c }, key: [who], rate: 50/h, algorithm: sliding_log }\n"
     "  - { name: d, match: { path: /d }, key: [who], rate: 5/min, algorithm: sliding_window }\n"
+    "  - { name: e, match: { path: /e }, key: [who], limit: 6, life: 1h,\n"
+    "      algorithm: concurrency }\n"
     "  - { name: f, match: { path: /f }, key: [who], rate: 5/min, burst: 4,\n"
     "      algorithm: leaky_bucket, queue: true }\n"
+    "  - { name: g, match: { path: /g }, key: [who], rate: 60/h, algorithm: sliding_window,\n"
+    "      segments: 60 }\n"
+    "  - { name: h, match: { path: /h }, key: [], limit: 500, life: 1h, algorithm: concurrency }\n"
+    "  - { name: i, match: { path: /i }, key: [who], quota: 9/day, rollover: 4 }\n"
     "  - { name: all, key: [who], rate: 1000/h, algorithm: gcra }\n"
     "  - { name: total, key: [], rate: 2000/h, algorithm: fixed_window }\n";
 
@@ -90,13 +99,20 @@ static void close_world(void)
 
 static void decide(void)
 {
-    char path[2] = {'/', (char)('a' + draw() % 6)}, who[3];
+    char path[2] = {'/', (char)('a' + draw() % PATHS)}, who[6], repeat[4];
     struct weir_value values[] = {{world.path, path, sizeof path}, {world.who, who, sizeof who}};
     struct weir_call call = {.values = values,
                              .count = 2,
                              .cost = 1 + draw() % 2,
                              .reserve = draw() % 4 == 0 ? WEIR_RESERVE_ALWAYS : WEIR_RESERVE_NEVER};
-    snprintf(who, sizeof who, "%u", (unsigned)(draw() % 40) + 10);
+    /* Some keys come often, others fill the table. */
+    values[1].size =
+        (size_t)snprintf(who, sizeof who, "%u", (unsigned)(draw() % (draw() % 2 == 0 ? 40 : 9999)));
+    if (call.reserve == WEIR_RESERVE_NEVER && draw() % 4 == 0) {
+        call.idempotency_size =
+            (size_t)snprintf(repeat, sizeof repeat, "%u", (unsigned)draw() % 99);
+        call.idempotency_key = repeat;
+    }
 
     if (weir_check_full(world.weir, &call, &world.answer) < 0)
         return;
@@ -114,8 +130,36 @@ static void decide(void)
     }
 }
 
+/* Some parameters that limits have; NULL: none were found. */
+static struct table_param *find_params(void)
+{
+    const struct table_header *header = (const void *)world.map;
+    struct table_param *params = (void *)(world.map + header->params_at);
+
+    for (uint64_t tries = 0, at = draw(); tries < header->params_max; tries++, at++)
+        if (params[at % header->params_max].live == 1)
+            return &params[at % header->params_max];
+    return NULL;
+}
+
+/* One byte or word of a limit, mostly with a checksum that fits. */
+static void change_params(void)
+{
+    struct table_param *param = find_params();
+
+    if (!param)
+        return;
+    if (draw() % 2 == 0)
+        ((uint8_t *)&param->limit)[draw() % sizeof param->limit] = (uint8_t)draw();
+    else
+        ((uint64_t *)&param->limit)[draw() % (sizeof param->limit / 8)] =
+            draw() % 2 == 0 ? draw() % 5 : draw();
+    if (draw() % 4 != 0)
+        param->check = layout_param_check(param);
+}
+
 /* One byte, a word with a small or a large number, or a word from another place. */
-static void change(void)
+static void change_anything(void)
 {
     size_t at = PAGE + draw() % (world.bytes - PAGE);
     uint64_t word = draw() % 2 == 0 ? draw() : draw() % 4 == 0 ? UINT64_MAX : draw() % 300;
@@ -135,6 +179,14 @@ static void change(void)
                world.map + PAGE + draw() % (world.bytes - PAGE) / 8 * 8 % (world.bytes - PAGE), 8);
         break;
     }
+}
+
+static void change(void)
+{
+    if (draw() % 8 == 0)
+        change_params();
+    else
+        change_anything();
 }
 
 static double now_s(void)
