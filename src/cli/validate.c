@@ -45,9 +45,11 @@ static const struct cli_syntax syntax = {
         "them.\n"
         "Every problem is one line on standard error, FILE:LINE:COLUMN: MESSAGE, and makes the "
         "exit\n"
-        "status 1. Hints go to standard output: limits that are less exact than they look, and "
-        "limits\n"
-        "for fewer than 10,000 of whose keys the state has room.\n",
+        "status 1. Warnings and hints go to standard output: attributes that no front end "
+        "supplies,\n"
+        "limits that are less exact than they look, and limits for fewer than 10,000 of whose "
+        "keys the\n"
+        "state has room.\n",
     .options = options_table,
     .count = sizeof options_table / sizeof *options_table,
     .takes_arguments = true,
@@ -96,11 +98,26 @@ static int check_server(const char *path, struct weir_rules *rules)
 }
 
 /* Whether only `attributes` of a request can say it. */
-static bool is_supplied(const char *name)
+static bool only_given(const char *name)
 {
-    static const char *const known[] = {
-        "method", "path", "host",     "user",         "org",          "plan",        "header.",
-        "path.",  "jwt.", "standing", "client.class", "client.score", "tls.client.", "challenge"};
+    static const char *const known[] = {"method",
+                                        "path",
+                                        "host",
+                                        "user",
+                                        "org",
+                                        "plan",
+                                        "header.",
+                                        "path.",
+                                        "jwt.",
+                                        "standing",
+                                        "client.class",
+                                        "client.score",
+                                        "tls.client.",
+                                        "challenge",
+                                        "query.",
+                                        "cookie.",
+                                        "source.principal",
+                                        "connection.requests"};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         size_t size = strlen(known[i]);
         if (strncmp(name, known[i], size) == 0 && (known[i][size - 1] == '.' || !name[size]))
@@ -109,33 +126,17 @@ static bool is_supplied(const char *name)
     return strncmp(name, "client.ip", strlen("client.ip")) != 0;
 }
 
-/* Whether a limit before `end`, or an attribute before `at` of that one's key, has it too. */
-static bool is_reported(const struct weir_rules *rules, uint32_t end, uint32_t at, const char *name)
-{
-    for (uint32_t i = 0; i <= end; i++) {
-        struct weir_rule_info info;
-        weir_rules_info(rules, i, &info);
-        for (uint32_t j = 0; j < (i == end ? at : info.key_count); j++)
-            if (strcmp(info.key[j], name) == 0)
-                return true;
-    }
-    return false;
-}
-
 /* A limit by an attribute that no request says limits nobody: a name that was mistaken is seen
  * here. */
-static void print_said(const struct weir_rules *rules)
+static void print_unsupplied(const char *path, const struct weir_rules *rules)
 {
-    const char *before = ", by attributes that requests must say: ";
-    for (uint32_t i = 0; i < weir_rules_count(rules); i++) {
-        struct weir_rule_info info;
-        weir_rules_info(rules, i, &info);
-        for (uint32_t j = 0; j < info.key_count; j++) {
-            if (!is_supplied(info.key[j]) || is_reported(rules, i, j, info.key[j]))
-                continue;
-            printf("%s%s", before, info.key[j]);
-            before = ", ";
-        }
+    for (uint16_t i = WEIR_ATTR_FIRST_NAMED; i < weir_rules_attribute_count(rules); i++) {
+        const char *name = weir_rules_attribute_name(rules, i);
+        if (only_given(name))
+            printf("%s: warning: `%s`: no front end supplies this attribute; requests must give it "
+                   "in `attributes`. A parameter of the query is `query.%s`, a cookie "
+                   "`cookie.%s`, a header field `header.%s`\n",
+                   path, name, name, name, name);
     }
 }
 
@@ -166,7 +167,6 @@ static void print_summary(const char *path, const struct weir_rules *rules)
     if (store->redis.url)
         printf(", in Redis: %" PRIu32 " exact, %" PRIu32 " leased", count - leased, leased);
     print_spans(rules);
-    print_said(rules);
     putchar('\n');
 }
 
@@ -258,6 +258,7 @@ int weir_command_validate(int argc, char **argv)
             status = EXIT_FAILURE;
         else if (!options.quiet) {
             print_summary(argv[i], rules);
+            print_unsupplied(argv[i], rules);
             print_hints(argv[i], rules);
         }
         weir_rules_unref(rules);

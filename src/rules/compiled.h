@@ -214,6 +214,15 @@ struct rules_penalty {
     uint8_t statuses[63];      /* as in struct rules_refund: outcomes that are strikes */
 };
 
+/* Attributes that the rules find in others, where the request does not give them itself. */
+enum rules_within {
+    RULES_WITHIN_NONE,
+    RULES_WITHIN_QUERY,   /* query.NAME: of the path */
+    RULES_WITHIN_COOKIES, /* cookie.NAME: of header.cookie */
+};
+#define RULES_QUERY "query."
+#define RULES_COOKIE "cookie."
+
 struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
@@ -240,6 +249,8 @@ struct weir_rules {
     const char *attribute_names[WEIR_ATTRIBUTES_MAX];
     struct rules_string_map attributes;
     uint16_t attribute_count;
+    uint8_t within[WEIR_ATTRIBUTES_MAX]; /* enum rules_within */
+    uint16_t cookies;                    /* header.cookie, where some attribute is within it */
 
     const char **plan_names;
     struct rules_string_map plans;

@@ -9,14 +9,11 @@
 
 /* --- Claims of the token ---------------------------------------------------------------------- */
 
-static struct weir_bytes token_at(const struct rules_jwt *jwt, const struct weir_request *request,
-                                  uint8_t source)
+static struct weir_bytes token_at(const struct weir_rules *rules,
+                                  const struct weir_request *request, uint8_t source)
 {
-    uint16_t attribute = jwt->sources[source];
-    struct weir_bytes value = {NULL, 0};
-    if (attribute < request->count)
-        value = request->values[attribute];
-    return rules_jwt_cut(jwt, source, value);
+    const struct rules_jwt *jwt = rules->jwt;
+    return rules_jwt_cut(jwt, source, rules_supplied_plain(rules, request, jwt->sources[source]));
 }
 
 static bool is_valid(enum weir_token result)
@@ -43,7 +40,7 @@ struct weir_bytes rules_claim(struct rules_evaluation *evaluation, uint8_t claim
         return evaluation->claims.values[claim];
     enum weir_token result = WEIR_TOKEN_MALFORMED;
     for (uint8_t i = 0; i < jwt->source_count && !is_valid(result); i++) {
-        struct weir_bytes token = token_at(jwt, request, i);
+        struct weir_bytes token = token_at(evaluation->rules, request, i);
         if (token.data) {
             result = rules_tokens_verify(evaluation->query->tokens, jwt, token,
                                          evaluation->query->now_ns, &evaluation->claims);
@@ -71,7 +68,7 @@ const char *weir_rules_token_state(const struct weir_rules *rules,
     const char *name = NULL;
     struct rules_claims claims;
     for (uint8_t i = 0; rules->jwt && i < rules->jwt->source_count; i++) {
-        struct weir_bytes token = token_at(rules->jwt, request, i);
+        struct weir_bytes token = token_at(rules, request, i);
         if (!token.data)
             continue;
         enum weir_token result = rules_jwt_verify(rules->jwt, token, now_ns, &claims);
@@ -119,13 +116,10 @@ static void use_plan(struct rules_evaluation *evaluation, struct weir_bytes name
 /* In the keys file, then in the directory of callers that Redis has. */
 static bool from_key(struct rules_evaluation *evaluation, const struct rules_identify *source)
 {
-    const struct weir_request *request = evaluation->request;
     struct weir_directory *directory = evaluation->query->directory;
-    struct weir_bytes key = {NULL, 0};
+    struct weir_bytes key = rules_supplied(evaluation, source->attribute);
     struct weir_caller caller;
     uint8_t digest[WEIR_DIGEST_BYTES];
-    if (source->attribute < request->count)
-        key = request->values[source->attribute];
     if (!key.data)
         return false;
     rules_sha256(key, digest);

@@ -63,6 +63,37 @@ static bool header_byte(char byte)
     return name_byte(byte) || (byte != '\0' && strchr("!#$%&'*+^`|~", byte));
 }
 
+static bool begins_with(struct weir_bytes name, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    return name.size >= size && memcmp(name.data, prefix, size) == 0;
+}
+
+/* Names of parameters may have brackets: "filter[name]". */
+static bool check_within(struct rules_loader *loader, const struct rules_node *node,
+                         struct weir_bytes name)
+{
+    bool query = begins_with(name, RULES_QUERY);
+    size_t prefix = query ? sizeof(RULES_QUERY) - 1 : sizeof(RULES_COOKIE) - 1;
+    struct rules_quote quote;
+    if (name.size > RULES_ATTRIBUTE_NAME_MAX) {
+        rules_problem(loader, node, "an attribute's name has 1 to %d bytes",
+                      RULES_ATTRIBUTE_NAME_MAX);
+        return false;
+    }
+    bool good = name.size > prefix;
+    for (size_t i = prefix; good && i < name.size; i++)
+        good = header_byte(name.data[i]) || (query && (name.data[i] == '[' || name.data[i] == ']'));
+    if (!good)
+        rules_problem(loader, node,
+                      query ? "%s is not a parameter of a query: write `query.NAME`, with letters, "
+                              "digits, `[`, `]` and -._~!#$%%&'*+^`|"
+                            : "%s is not a cookie: write `cookie.NAME`, with letters, digits and "
+                              "-._~!#$%%&'*+^`|",
+                      rules_quote(&quote, name.data, name.size));
+    return good;
+}
+
 static bool check_name(struct rules_loader *loader, const struct rules_node *node,
                        struct weir_bytes name, bool header)
 {
@@ -162,6 +193,13 @@ int rules_intern_claim(struct rules_loader *loader, const struct rules_node *nod
     return jwt->claim_count++;
 }
 
+static uint8_t within_of(struct weir_bytes name)
+{
+    return begins_with(name, RULES_QUERY)    ? RULES_WITHIN_QUERY
+           : begins_with(name, RULES_COOKIE) ? RULES_WITHIN_COOKIES
+                                             : RULES_WITHIN_NONE;
+}
+
 int rules_intern_attribute(struct rules_loader *loader, const struct rules_node *node,
                            struct weir_bytes name)
 {
@@ -185,8 +223,19 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
     int claim = -1;
     if (of_token)
         claim = rules_intern_claim(loader, node, (struct weir_bytes){name.data + 4, name.size - 4});
-    if (of_token ? claim < 0 : !check_name(loader, node, name, header))
+    bool good = of_token                               ? claim >= 0
+                : within_of(name) != RULES_WITHIN_NONE ? check_within(loader, node, name)
+                                                       : check_name(loader, node, name, header);
+    if (!good)
         return -1;
+    if (begins_with(name, RULES_COOKIE)) {
+        static const char field[] = "header.cookie";
+        int cookies =
+            rules_intern_attribute(loader, node, (struct weir_bytes){field, sizeof(field) - 1});
+        if (cookies < 0)
+            return -1;
+        rules->cookies = (uint16_t)cookies;
+    }
     if (rules->attribute_count == WEIR_ATTRIBUTES_MAX) {
         rules_problem(loader, node, "more than %d attributes in one file", WEIR_ATTRIBUTES_MAX);
         return -1;
@@ -196,6 +245,7 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
     if (!kept || !rules_keep_word(loader, &rules->attributes, 0, kept, name.size, number))
         return -1;
     rules->attribute_names[number] = kept;
+    rules->within[number] = within_of(name);
     if (of_token)
         rules->jwt->claim_of[number] = (uint8_t)(claim + 1);
     return rules->attribute_count++;
@@ -239,6 +289,8 @@ bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
 {
     static const char *const fields[] = {"header.authorization", "header.proxy-authorization",
                                          "header.cookie", "header.x-weir-challenge"};
+    if (rules->within[attribute] == RULES_WITHIN_COOKIES)
+        return true; /* mostly a session */
     for (uint32_t i = 0; i < rules->identify_count; i++)
         if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute)
             return true;

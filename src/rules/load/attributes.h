@@ -27,7 +27,7 @@ int rules_read_address_name(struct rules_loader *loader, const struct rules_node
                             struct weir_bytes name, uint8_t *bits4, uint8_t *bits6);
 
 /* Whether an attribute is shown only as SHA-256: the sources of `identify` (which is loaded before
- * the limits) and of tokens, and header fields that carry credentials. */
+ * the limits) and of tokens, cookies, and header fields that carry credentials. */
 bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute);
 
 #endif

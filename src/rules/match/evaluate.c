@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "challenge/cookie.h"
 #include "rules/challenge/attribute.h"
 #include "rules/identity/identify.h"
 #include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules/match/pattern.h"
+#include "rules/match/query.h"
 #include "rules/match/special.h"
 #include "rules/match/standing.h"
 
@@ -59,6 +61,76 @@ int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules_que
     return 0;
 }
 
+/* A parameter of the query, or a cookie, as it is written there. */
+static bool find_within(const struct weir_rules *rules, const struct weir_request *request,
+                        uint16_t attribute, struct weir_bytes *value)
+{
+    bool query = rules->within[attribute] == RULES_WITHIN_QUERY;
+    uint16_t place = query ? WEIR_ATTR_PATH : rules->cookies;
+    const char *name = rules->attribute_names[attribute];
+    name += query ? sizeof(RULES_QUERY) - 1 : sizeof(RULES_COOKIE) - 1;
+    struct weir_bytes wanted = {name, strlen(name)};
+    struct weir_bytes text =
+        place < request->count ? request->values[place] : (struct weir_bytes){NULL, 0};
+    if (!text.data)
+        return false;
+    return query ? weir_query_find(text, wanted, value) : weir_cookie_next(&text, wanted, value);
+}
+
+static bool is_within(const struct weir_rules *rules, const struct weir_request *request,
+                      uint16_t attribute)
+{
+    bool given = attribute < request->count && request->values[attribute].data;
+    return !given && rules->within[attribute] != RULES_WITHIN_NONE;
+}
+
+static struct weir_bytes given_value(const struct weir_request *request, uint16_t attribute)
+{
+    struct weir_bytes none = {NULL, 0};
+    return attribute < request->count ? request->values[attribute] : none;
+}
+
+/* Looked for once; a value that has to be decoded is kept in scratch. */
+static struct weir_bytes value_within(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    uint64_t bit = UINT64_C(1) << attribute % 64;
+    struct weir_bytes *found = &evaluation->found[attribute], value;
+    struct weir_scratch *scratch = evaluation->scratch;
+    if (evaluation->looked[attribute / 64] & bit)
+        return *found;
+    evaluation->looked[attribute / 64] |= bit;
+    *found = (struct weir_bytes){NULL, 0};
+    if (!find_within(evaluation->rules, evaluation->request, attribute, &value))
+        return *found;
+    if (evaluation->rules->within[attribute] == RULES_WITHIN_COOKIES)
+        return *found = value;
+    long used = weir_query_decode(value, &value, scratch->bytes + scratch->used,
+                                  sizeof(scratch->bytes) - scratch->used);
+    if (used < 0)
+        return *found;
+    scratch->used += (uint32_t)used;
+    return *found = value;
+}
+
+struct weir_bytes rules_supplied(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    if (__builtin_expect(is_within(evaluation->rules, evaluation->request, attribute), 0))
+        return value_within(evaluation, attribute);
+    return given_value(evaluation->request, attribute);
+}
+
+struct weir_bytes rules_supplied_plain(const struct weir_rules *rules,
+                                       const struct weir_request *request, uint16_t attribute)
+{
+    struct weir_bytes value = {NULL, 0};
+    if (!is_within(rules, request, attribute))
+        return given_value(request, attribute);
+    if (!find_within(rules, request, attribute, &value) ||
+        weir_query_decode(value, &value, NULL, 0) != 0)
+        return (struct weir_bytes){NULL, 0};
+    return value;
+}
+
 struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attribute)
 {
     switch (attribute) {
@@ -88,9 +160,7 @@ struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attr
     const struct rules_jwt *jwt = evaluation->rules->jwt;
     if (__builtin_expect(jwt != NULL && jwt->claim_of[attribute] != 0, 0))
         return rules_claim(evaluation, jwt->claim_of[attribute] - 1);
-    if (attribute < evaluation->request->count)
-        return evaluation->request->values[attribute];
-    return (struct weir_bytes){NULL, 0};
+    return rules_supplied(evaluation, attribute);
 }
 
 uint32_t rules_atom(struct rules_evaluation *evaluation, uint16_t attribute)

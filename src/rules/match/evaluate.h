@@ -8,7 +8,7 @@
  *   holds     a part of a match, by atoms that are found once per attribute
  *   find      the limits that match, through the index
  *
- * Lives on the stack of weir_rules_checks (about 16 KiB, mostly untouched); allocates nothing.
+ * Lives on the stack of weir_rules_checks (about 20 KiB, mostly untouched); allocates nothing.
  */
 #ifndef WEIR_RULES_MATCH_EVALUATE_H
 #define WEIR_RULES_MATCH_EVALUATE_H
@@ -50,11 +50,13 @@ struct rules_evaluation {
     uint32_t plan;                         /* RULES_NONE: no such plan */
     const struct weir_override *overrides; /* of the caller, ascending by rule */
     uint32_t override_count;
-    uint64_t known[WEIR_ATTRIBUTES_MAX / 64]; /* attributes whose atom is known: a set */
+    uint64_t known[WEIR_ATTRIBUTES_MAX / 64];  /* attributes whose atom is known: a set */
+    uint64_t looked[WEIR_ATTRIBUTES_MAX / 64]; /* attributes that were looked for in others */
 
     /* From here on written before read, so never cleared. */
     uint32_t atoms[WEIR_ATTRIBUTES_MAX];
-    struct rules_path_segments segments; /* with paths_known */
+    struct weir_bytes found[WEIR_ATTRIBUTES_MAX]; /* of those looked for; decoded in scratch */
+    struct rules_path_segments segments;          /* with paths_known */
     uint32_t path_atoms[RULES_PATH_ATOMS_MAX];
     uint32_t address_atoms[RULES_ADDRESS_ATOMS_MAX];
     char client_text[WEIR_ADDRESS_TEXT_MAX];
@@ -70,6 +72,14 @@ int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules_que
 
 /* The value of an attribute (not client.ip); data == NULL: absent. */
 struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attribute);
+
+/* What the request itself supplies: as it gives it, or a parameter of its query, or a cookie. For
+ * attributes that name a caller, which rules_value may have to find first. */
+struct weir_bytes rules_supplied(struct rules_evaluation *evaluation, uint16_t attribute);
+
+/* The same without an evaluation; what would have to be decoded is absent. */
+struct weir_bytes rules_supplied_plain(const struct weir_rules *rules,
+                                       const struct weir_request *request, uint16_t attribute);
 
 /* Which pattern of the rule's path the request is in, the first of them; -1: none. */
 int rules_pattern_of(struct rules_evaluation *evaluation, const struct rules_rule *rule);

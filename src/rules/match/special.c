@@ -13,7 +13,8 @@ uint8_t rules_supplied_by(const struct weir_rules *rules, uint16_t attribute)
     bool claim = rules->jwt && rules->jwt->claim_of[attribute] != 0;
     if (strcmp(name, "header.user-agent") == 0 || strcmp(name, "header.referer") == 0)
         return RULES_SUPPLIED_BY_LOG;
-    if (claim || attribute == WEIR_ATTR_CHALLENGE || strncmp(name, "header.", 7) == 0)
+    bool cookie = rules->within[attribute] == RULES_WITHIN_COOKIES;
+    if (claim || cookie || attribute == WEIR_ATTR_CHALLENGE || strncmp(name, "header.", 7) == 0)
         return RULES_SUPPLIED_BY_FIELDS;
     return RULES_SUPPLIED_ALWAYS;
 }

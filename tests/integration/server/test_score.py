@@ -104,7 +104,7 @@ def test_explain_lists_what_the_score_is_made_of(weir):
     assert "    scale  10%: class suspicious 10%\n" in result
     result = run_weir("explain", "--config", weir.config, "--ip", "192.0.2.1").stdout
     assert "score 0, legitimate\n" in result and "never hold" in result
-    assert run_weir("validate", weir.config).stdout.count("requests must say") == 0
+    assert run_weir("validate", weir.config).stdout.count("warning") == 0
 
 
 def test_the_list_of_limits_says_what_classes_may_use(weir):
