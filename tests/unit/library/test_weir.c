@@ -150,6 +150,27 @@ static void attributes_that_no_rule_reads_or_that_are_null_are_ignored(void **st
     weir_close(weir);
 }
 
+static void parameters_of_the_query_and_cookies_are_attributes(void **state)
+{
+    struct place *place = *state;
+    struct weir_answer_summary answer;
+    write_rules(place, "limits:\n  - { name: q, key: [query.key, cookie.s], rate: 1/day }\n");
+    struct weir *weir = open_weir(place, NULL);
+    struct weir_attribute_value one[] = {{"path", "/a?x=1&key=1"}, {"header.cookie", "a=b; s=1"}};
+    struct weir_attribute_value same[] = {{"path", "/b?%6Bey=%31"}, {"header.Cookie", "s=\"1\""}};
+    struct weir_attribute_value other[] = {{"path", "/a?key=1"}, {"header.cookie", "s=2"}};
+    struct weir_attribute_value given[] = {{"query.key", "1"}, {"cookie.s", "1"}};
+    assert_int_equal(weir_check(weir, one, 2, 1, &answer), 0);
+    assert_true(answer.allowed);
+    assert_int_equal(weir_check(weir, same, 2, 1, &answer), 0);
+    assert_false(answer.allowed);
+    assert_int_equal(weir_check(weir, other, 2, 1, &answer), 0);
+    assert_true(answer.allowed);
+    assert_int_equal(weir_check(weir, given, 2, 1, &answer), 0);
+    assert_false(answer.allowed);
+    weir_close(weir);
+}
+
 static void a_malformed_request_is_an_error_and_charges_nothing(void **state)
 {
     struct place *place = *state;
@@ -354,6 +375,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_answer_has_the_action_of_its_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(attributes_that_no_rule_reads_or_that_are_null_are_ignored,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(parameters_of_the_query_and_cookies_are_attributes, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_malformed_request_is_an_error_and_charges_nothing, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(bad_rules_are_explained_with_their_place, setup, teardown),

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`query.NAME` and `cookie.NAME` inside nginx: from the URI as the client sent it, and its cookies."""
+
+from daemon.http import Client
+from daemon.nginx_module import Nginx, needs_module
+from daemon.weir import rules_of
+
+pytestmark = needs_module
+
+LIMITS = [{"name": "parameter", "key": ["query.api_key"], "rate": "1/day",
+           "algorithm": "token_bucket"},
+          {"name": "session", "key": ["cookie.sid"], "rate": "1/day", "algorithm": "token_bucket"}]
+SECRET = "c00kie-that-nobody-may-see"
+
+
+def test_a_parameter_and_a_cookie_are_keys(tmp_path):
+    with Nginx(tmp_path, rules_of(*LIMITS), "location / { weir on; try_files /a.txt =404; }",
+               head="") as nginx, Client(nginx.address) as client:
+        def status(target, cookie=None):
+            fields = {"Cookie": cookie} if cookie else {}
+            return client.request("GET", target, fields=fields).status
+
+        assert status("/a?api_key=a") == 200
+        assert status("/b?x=1&%61pi_key=%61&api_key=b") == 429
+        assert status("/a?api_key=b") == 200
+        assert status("/a", f"a=b; sid={SECRET}") == 200
+        assert status("/a", f"sid={SECRET}; a=b") == 429
+        assert status("/a", "sid=other") == 200
+        assert SECRET not in nginx.log()
