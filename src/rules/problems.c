@@ -141,7 +141,7 @@ const char *rules_nearest(const char *text, size_t size, const char *const *word
     if (least == 0)
         least = 1;
     for (size_t i = 0; i < count; i++) {
-        size_t word_size = strlen(words[i]);
+        size_t word_size = words[i] ? strlen(words[i]) : 0; /* a limit with problems has no name */
         /* A change of every letter is another word, not a mistyping. */
         if (word_size > WORD_MAX || word_size < 2)
             continue;

@@ -196,6 +196,10 @@ static void mistakes_in_what_is_a_strike_are_named(void **state)
     static const struct test_problem_case cases[] = {
         {PENALTIES("{name: a, for: [logn], " REST "}"),
          "7:29: `for` names no limit of this file: `logn`; did you mean `login`?\n"},
+        {"standing: {by: [user], file: h}\nlimits: [5]\npenalties: [{name: a, for: [logn], " REST
+         "}]\n",
+         "2:10: a limit must be a mapping, not a text\n"
+         "3:29: `for` names no limit of this file: `logn`\n"},
         {PENALTIES("{name: a, for: [look, none], " REST "}"),
          "7:29: `look` denies nothing, so it gives no strikes\n"
          "7:35: `none` denies nothing, so it gives no strikes\n"},
