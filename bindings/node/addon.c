@@ -6,31 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "values.h"
+
 /* --- Between C and JavaScript ----------------------------------------------------------------- */
-
-static const char *name_of(int err)
-{
-    switch (err) {
-#define NAME(code, name, text)                                                                     \
-    case name:                                                                                     \
-        return #name;
-        WEIR_ERRORS(NAME)
-#undef NAME
-    }
-    return "WEIR_ERR_UNKNOWN";
-}
-
-static napi_value fail(napi_env env, int err, const char *reason)
-{
-    napi_throw_error(env, name_of(err), reason && *reason ? reason : weir_error_text(err));
-    return NULL;
-}
-
-static napi_value misused(napi_env env)
-{
-    napi_throw_type_error(env, NULL, "weir.node: use index.js");
-    return NULL;
-}
 
 /* The object that a method is called on, and its arguments; NULL: an exception is pending. The
  * class' signature has checked `this`. */
@@ -41,7 +19,7 @@ static struct handle *enter(napi_env env, napi_callback_info info, size_t count,
     size_t given = count;
     if (napi_get_cb_info(env, info, &given, args, &self, NULL) != napi_ok ||
         napi_unwrap(env, self, &handle) != napi_ok || !handle || given < count) {
-        misused(env);
+        values_misused(env);
         return NULL;
     }
     struct handle *h = handle;
@@ -57,21 +35,6 @@ static napi_value number(napi_env env, double value)
     napi_value result = NULL;
     napi_create_double(env, value, &result);
     return result;
-}
-
-/* A string, or null as an empty text. False: it has no room, or is something else. */
-static bool text_of(napi_env env, napi_value value, char *text, size_t room)
-{
-    napi_valuetype type;
-    size_t size = 0;
-    text[0] = '\0';
-    if (napi_typeof(env, value, &type) != napi_ok)
-        return false;
-    if (type != napi_string)
-        return type == napi_null || type == napi_undefined;
-    return napi_get_value_string_utf8(env, value, NULL, 0, &size) == napi_ok && size < room &&
-           napi_get_value_string_utf8(env, value, text, room, &size) == napi_ok &&
-           strlen(text) == size;
 }
 
 /* --- Opening ---------------------------------------------------------------------------------- */
@@ -116,15 +79,6 @@ enum argument {
 
 #define PATH_ROOM 4096
 
-static bool number_of(napi_env env, napi_value value, uint64_t *result)
-{
-    double number;
-    if (napi_get_value_double(env, value, &number) != napi_ok || !(number >= 0))
-        return false;
-    *result = number < 0x1p63 ? (uint64_t)number : UINT64_MAX;
-    return true;
-}
-
 static uint64_t ns_of_ms(uint64_t ms)
 {
     return ms > UINT64_MAX / 1000000 ? WEIR_NEVER : ms * 1000000;
@@ -136,10 +90,10 @@ static int open_weir(napi_env env, const napi_value *args, struct weir **weir,
     char texts[STATE_GROUP + 1][PATH_ROOM];
     uint64_t numbers[ARGUMENTS] = {0};
     for (int i = RULES; i <= STATE_GROUP; i++)
-        if (!text_of(env, args[i], texts[i], PATH_ROOM))
+        if (!values_text(env, args[i], texts[i], PATH_ROOM))
             return WEIR_ERR_TOO_LARGE;
     for (int i = STATE_BYTES; i <= LEASES_END; i++)
-        if (!number_of(env, args[i], &numbers[i]))
+        if (!values_number(env, args[i], &numbers[i]))
             return WEIR_ERR_RANGE;
     const struct weir_options options = {
         .state_file = texts[STATE][0] ? texts[STATE] : NULL,
@@ -161,16 +115,16 @@ static napi_value construct(napi_env env, napi_callback_info info)
     size_t count = ARGUMENTS;
     struct weir_reason reason = {""};
     if (napi_get_cb_info(env, info, &count, args, &self, NULL) != napi_ok || count < ARGUMENTS)
-        return misused(env);
+        return values_misused(env);
     struct handle *handle = calloc(1, sizeof *handle);
     if (!handle)
-        return fail(env, WEIR_ERR_MEMORY, NULL);
+        return values_fail(env, WEIR_ERR_MEMORY, NULL);
     int err = open_weir(env, args, &handle->weir, &reason);
     if (err == 0 && share_numbers(env, self, handle) &&
         napi_wrap(env, self, handle, close_handle, NULL, NULL) == napi_ok)
         return self;
     close_handle(env, handle, NULL);
-    return fail(env, err < 0 ? err : WEIR_ERR_MEMORY, reason.text);
+    return values_fail(env, err < 0 ? err : WEIR_ERR_MEMORY, reason.text);
 }
 
 static napi_value close_method(napi_env env, napi_callback_info info)
@@ -190,7 +144,7 @@ static napi_value reload(napi_env env, napi_callback_info info)
     if (!handle)
         return NULL;
     int err = weir_reload(handle->weir, &reason);
-    return err < 0 ? fail(env, err, reason.text) : NULL;
+    return err < 0 ? values_fail(env, err, reason.text) : NULL;
 }
 
 /* --- Attributes ------------------------------------------------------------------------------- */
@@ -202,9 +156,9 @@ static napi_value attribute(napi_env env, napi_callback_info info)
     struct handle *handle = enter(env, info, 1, args);
     if (!handle)
         return NULL;
-    int err = text_of(env, args[0], name, sizeof name) ? weir_attribute(handle->weir, name)
-                                                       : WEIR_ERR_TOO_LARGE;
-    return err < 0 ? fail(env, err, NULL) : number(env, err);
+    int err = values_text(env, args[0], name, sizeof name) ? weir_attribute(handle->weir, name)
+                                                           : WEIR_ERR_TOO_LARGE;
+    return err < 0 ? values_fail(env, err, NULL) : number(env, err);
 }
 
 /* [name, …] by handle; null: the present rules do not read it. */
@@ -243,7 +197,7 @@ static napi_value check(napi_env env, napi_callback_info info)
     if (!handle)
         return NULL;
     int err = checker_check(&handle->checker, handle->weir, env, values, &text);
-    return err < 0 ? fail(env, err, NULL) : text;
+    return err < 0 ? values_fail(env, err, NULL) : text;
 }
 
 /* The places in queues of the last answer's reservation, for cancel. */
@@ -265,7 +219,7 @@ static bool token_of(napi_env env, const napi_value *args, struct weir_reservati
     void *data = NULL;
     size_t size = 0;
     token->place_count = 0;
-    if (!text_of(env, args[0], token->text, sizeof token->text) ||
+    if (!values_text(env, args[0], token->text, sizeof token->text) ||
         napi_is_buffer(env, args[1], &is_buffer) != napi_ok)
         return false;
     if (!is_buffer)
@@ -287,15 +241,15 @@ static napi_value end(napi_env env, napi_callback_info info)
     struct handle *handle = enter(env, info, 4, args);
     if (!handle)
         return NULL;
-    if (!number_of(env, args[2], &how) || !number_of(env, args[3], &value))
-        return fail(env, WEIR_ERR_RANGE, NULL);
+    if (!values_number(env, args[2], &how) || !values_number(env, args[3], &value))
+        return values_fail(env, WEIR_ERR_RANGE, NULL);
     if (!token_of(env, args, &token))
-        return fail(env, WEIR_ERR_SYNTAX, not_a_token);
+        return values_fail(env, WEIR_ERR_SYNTAX, not_a_token);
     int err = how == SETTLE ? weir_settle(handle->weir, &token, value)
               : how == REPORT
                   ? weir_report(handle->weir, &token, value <= 599 ? (unsigned)value : 0)
                   : weir_cancel(handle->weir, &token);
-    return err < 0 ? fail(env, err, err == WEIR_ERR_SYNTAX ? not_a_token : NULL) : NULL;
+    return err < 0 ? values_fail(env, err, err == WEIR_ERR_SYNTAX ? not_a_token : NULL) : NULL;
 }
 
 /* lease(token, renew) */
@@ -307,11 +261,11 @@ static napi_value lease(napi_env env, napi_callback_info info)
     struct handle *handle = enter(env, info, 2, args);
     if (!handle)
         return NULL;
-    if (!text_of(env, args[0], token.text, sizeof token.text) ||
+    if (!values_text(env, args[0], token.text, sizeof token.text) ||
         napi_get_value_bool(env, args[1], &renew) != napi_ok)
-        return fail(env, WEIR_ERR_SYNTAX, "not a lease of this state");
+        return values_fail(env, WEIR_ERR_SYNTAX, "not a lease of this state");
     int err = renew ? weir_renew(handle->weir, &token) : weir_release(handle->weir, &token);
-    return err < 0 ? fail(env, err, NULL) : NULL;
+    return err < 0 ? values_fail(env, err, NULL) : NULL;
 }
 
 static napi_value tend(napi_env env, napi_callback_info info)
@@ -320,7 +274,7 @@ static napi_value tend(napi_env env, napi_callback_info info)
     if (!handle)
         return NULL;
     long ended = weir_tend(handle->weir);
-    return ended < 0 ? fail(env, (int)ended, NULL) : number(env, (double)ended);
+    return ended < 0 ? values_fail(env, (int)ended, NULL) : number(env, (double)ended);
 }
 
 /* --- The module ------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@ as installed from npm; and the programs of docs/languages/node.md.
 
 All of it runs as a user without privileges, in a folder that has the built module in node_modules."""
 
+import json
 import re
 import shutil
 import signal
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from daemon.counting import LIES, Counting
 from daemon.http import connect
-from daemon.proxies import free_port
+from daemon.proxies import App, free_port
 from daemon.waiting import SECONDS_MAX, wait_until
+from daemon.weir import Weir, rules_of
 from model.program import ROOT, weir_path
 from registry import NOBODY, Folder, needed
 
@@ -58,7 +61,7 @@ def fixture_packages():
         folder.remove()
 
 
-@pytest.mark.parametrize("program", ["check.js", "http.js", "cluster.js", "threads.js", "leaks.js"])
+@pytest.mark.parametrize("program", ["check.js", "http.js", "cluster.js", "threads.js", "leaks.js", "client.js"])
 def test_the_module(folder, program):
     done = folder.run("node", "--expose-gc", program)
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
@@ -67,6 +70,46 @@ def test_the_module(folder, program):
 def test_the_frameworks(packages):
     done = packages.run("node", "frameworks.js")
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
+
+
+# --- The client -------------------------------------------------------------------------------------
+
+def fetched(folder, address, count):
+    """So many requests under a limit, by a program; the statuses of all tries."""
+    done = folder.run("node", "fetch.js", address, count)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_client_keeps_to_a_limit_of_weir(folder, tmp_path):
+    rules = rules_of({"name": "api", "key": [], "algorithm": "gcra", "rate": "20/s", "burst": 5})
+    with Weir(tmp_path, rules) as weir:
+        tries = fetched(folder, weir.http_address, 60)
+    assert tries["200"] == 60 and tries.get("429", 0) <= 5, tries
+
+
+@pytest.mark.parametrize("fields", LIES)
+def test_the_client_fetches_from_a_server_that_lies(folder, fields):
+    with Counting(limit=20, fields=fields) as server:
+        tries = fetched(folder, server.address, 60)
+        assert tries == {str(status): count for status, count in server.statuses.items()}
+    # One that hammered would be refused thousands of times in two seconds.
+    assert tries["200"] == 60 and tries.get("429", 0) <= 60, tries
+
+
+def test_the_types_of_the_client_name_what_there_is():
+    sources = {name: (ROOT / "bindings/node" / name).read_text(encoding="utf-8")
+               for name in ("client.js", "client.d.ts")}
+    for interface, options in ("SessionOptions", "SESSION_OPTIONS"), ("RequestOptions", "REQUEST_OPTIONS"):
+        body = re.search(rf"interface {interface} \{{(.*?)^\}}", sources["client.d.ts"], re.M | re.S)[1]
+        known = re.search(rf"{options} = new Set\(\[(.*?)\]\)", sources["client.js"], re.S)[1]
+        assert re.findall(r"^  (\w+)\?:", body, re.M) == re.findall(r"'(\w+)'", known)
+    body = re.search(r"class Session \{(.*?)^\}", sources["client.d.ts"], re.M | re.S)[1]
+    real = re.search(r"^class Session \{(.*?)^\}", sources["client.js"], re.M | re.S)[1]
+    assert re.findall(r"^  (\w+)\(", body, re.M) == re.findall(r"^  (\w+)\(", real, re.M)
+    exported = re.search(r"module.exports = \{(.*?)\}", sources["client.js"], re.S)[1]
+    assert set(re.findall(r"^export class (\w+)", sources["client.d.ts"], re.M)) == set(
+        re.findall(r"\w+", exported))
 
 
 # --- docs/languages/node.md -------------------------------------------------------------------------
@@ -98,6 +141,11 @@ def test_a_program_of_the_page(packages, number):
     port = free_port()
     program = PROGRAMS[number]
     (place / "app.js").write_text(program.replace("3000", str(port)), encoding="utf-8")
+    if "weir/client" in program:
+        with App() as server:
+            done = packages.run("node", "app.js", f"http://{server.address}/", folder=place)
+        assert done.stdout == "200 null\n", done.stdout + done.stderr
+        return
     if "3000" not in program:
         done = packages.run("node", "app.js", folder=place)
         assert re.fullmatch(r"(allowed\n){5}denied for \d+ ms\n", done.stdout), done.stdout + done.stderr
@@ -116,7 +164,7 @@ def test_a_program_of_the_page(packages, number):
 
 
 def test_the_programs_are_found():
-    assert len(PROGRAMS) == 8
+    assert len(PROGRAMS) == 9
 
 
 def test_the_page_lists_each_option():

@@ -2,74 +2,22 @@
 """`weir fetch` against weir itself, nginx's limit_req, and servers that count, lie and fail."""
 
 import collections
-import email.utils
 import json
-import math
 import os
 import pty
 import re
 import shutil
 import signal
 import subprocess
-import threading
 import time
 
 import pytest
 
-from daemon.proxies import Application, Handler, Proxy, free_port
+from daemon.counting import LIES, Counting, draft
+from daemon.proxies import Proxy, free_port
 from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir, rules_of
 from model.program import run_weir, weir_path
-
-
-class Counting(Application):
-    """Admits `limit` requests in a window of `seconds`, aligned to the clock, and says what `fields`
-    makes of (limit, remaining, seconds to the reset)."""
-
-    def __init__(self, limit=20, seconds=1.0, fields=None, storm=0):
-        self.paths, self.statuses, self.keys = [], collections.Counter(), []
-        lock, used = threading.Lock(), collections.Counter()
-        outer = self
-
-        class Limited(Handler):
-            def answer(self):
-                size = int(self.headers.get("Content-Length") or 0)
-                self.rfile.read(size)
-                with lock:
-                    now = time.time()
-                    window = int(now / seconds)
-                    good = used[window] < limit and len(outer.paths) >= storm
-                    used[window] += good
-                    left, reset = limit - used[window], seconds - now % seconds
-                    status = self.status(good)
-                    outer.paths.append(self.path)
-                    outer.statuses[status] += 1
-                    outer.keys.append(self.headers.get("Idempotency-Key"))
-                body = f"{self.path}\n".encode()
-                self.send_response(status)
-                for name, value in (fields(limit, left, reset, good) if fields else {}).items():
-                    self.send_header(name, str(value))
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def status(self, good):
-                """/status/503 always, /once/503 for the first time only."""
-                made = re.match(r"/(status|once)/(\d+)", self.path)
-                if made and (made[1] == "status" or self.path not in outer.paths):
-                    return int(made[2])
-                return 200 if good else 429
-
-            do_GET = do_POST = do_PUT = answer
-
-        super().__init__(Limited)
-
-    def urls(self, count):
-        return [f"http://{self.address}/thing/{number}" for number in range(count)]
-
-
-def draft(limit, left, reset, _):
-    return {"RateLimit-Policy": f'"a";q={limit};w=1', "RateLimit": f'"a";r={left};t={math.ceil(reset)}'}
 
 
 def fetch(*arguments, urls=None, env=None):
@@ -101,27 +49,7 @@ def test_all_are_fetched_under_a_limit_that_is_reported(tmp_path):
     assert not [file for file in files if file.name.startswith(".")]
 
 
-def lies_high(*_):
-    return {"X-RateLimit-Limit": 10**9, "X-RateLimit-Remaining": 10**8, "X-RateLimit-Reset": 1}
-
-
-def lies_past(_limit, _left, reset, good):
-    past = {"X-RateLimit-Remaining": -3, "X-RateLimit-Reset": int(time.time()) - 86400}
-    return past if good else past | {"Retry-After": "Thu, 01 Jan 1998 00:00:00 GMT"}
-
-
-def lies_text(*_):
-    return {"RateLimit": '"open;r=1', "X-RateLimit-Reset": "soon", "Retry-After": "\x7f-1"}
-
-
-def clock_off(limit, left, reset, _):
-    """An hour ahead, in Date and in what counts from it."""
-    ahead = time.time() + 3600
-    return {"Date": email.utils.formatdate(ahead, usegmt=True), "X-RateLimit-Limit": limit,
-            "X-RateLimit-Remaining": left, "X-RateLimit-Reset": int(ahead + reset) + 1}
-
-
-@pytest.mark.parametrize("fields", [None, lies_high, lies_past, lies_text, clock_off])
+@pytest.mark.parametrize("fields", LIES)
 def test_a_server_that_says_nothing_or_lies_is_fetched_too(fields):
     with Counting(limit=20, fields=fields) as server:
         done = fetch("--json", "--retry", "50", urls=server.urls(100))
