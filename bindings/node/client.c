@@ -3,7 +3,7 @@
  * that programs see. An addon of its own, since libweir needs no libcurl.
  *
  * The client's thread hands what happens to the thread of Node through one threadsafe function a
- * client, in order. It keeps the program running while a request is under way, and only then.
+ * client, in order. It keeps the program running while a request is in flight, and only then.
  *
  * Threads: an object belongs to the thread of Node that made it. What a thread has opened is closed
  * when it is collected, or when the thread ends.
@@ -27,11 +27,11 @@ struct client {
     struct weir_client *client;      /* NULL: closed */
     napi_threadsafe_function events; /* NULL: closed */
     napi_env env;
-    size_t under_way;    /* requests whose end JavaScript has not seen */
+    size_t in_flight;    /* requests whose end JavaScript has not seen */
     unsigned references; /* the object, and the events until the last is delivered */
 };
 
-/* A request under way, or (`url` set) one try of one. Made by the one thread, freed by the other.
+/* A request in flight, or (`url` set) one try of one. Made by the one thread, freed by the other.
  */
 struct event {
     struct client *client;
@@ -196,15 +196,15 @@ static size_t done_values(napi_env env, const struct event *event, napi_value *v
     return i;
 }
 
-/* The program may end while no request is under way. */
-static void count_under_way(struct client *client, bool more)
+/* The program may end while no request is in flight. */
+static void count_in_flight(struct client *client, bool more)
 {
-    client->under_way = more ? client->under_way + 1 : client->under_way - 1;
+    client->in_flight = more ? client->in_flight + 1 : client->in_flight - 1;
     if (!client->events)
         return;
-    if (more && client->under_way == 1)
+    if (more && client->in_flight == 1)
         napi_ref_threadsafe_function(client->env, client->events);
-    else if (client->under_way == 0)
+    else if (client->in_flight == 0)
         napi_unref_threadsafe_function(client->env, client->events);
 }
 
@@ -216,7 +216,7 @@ static void deliver(napi_env env, napi_value function, void *context, void *data
     bool is_try = event->try.url != NULL;
     if (env) {
         if (!is_try)
-            count_under_way(event->client, false);
+            count_in_flight(event->client, false);
         size_t given =
             is_try ? try_values(env, &event->try, values + 1) : done_values(env, event, values + 1);
         if (given != 0 && napi_get_boolean(env, is_try, &values[0]) == napi_ok &&
@@ -500,7 +500,7 @@ static napi_value submit(napi_env env, napi_callback_info info)
             env, err,
             err == WEIR_ERR_SYNTAX ? "the URL, the method or a header field is invalid" : NULL);
     }
-    count_under_way(client, true);
+    count_in_flight(client, true);
     napi_create_bigint_uint64(env, id, &result);
     return result;
 }

@@ -96,7 +96,7 @@ const FAILURES = {
 };
 
 // What the addon calls. It refers to no session, so that one that is forgotten can be collected;
-// requests under way refer to theirs.
+// requests in flight refer to theirs.
 function receiver(pending, onTry) {
   const ended = (number, outcome, status, tries, limit, retryAfterMs, headers, content, reason) => {
     const { url, resolve, reject } = pending.get(number);
@@ -135,7 +135,7 @@ function bodyOf({ data = null, json }) {
 class Session {
   #native;
   #headers;
-  #pending = new Map(); // the number of a request under way => its promise
+  #pending = new Map(); // the number of a request in flight => its promise
   #next = 0;
   #closed = false;
 
@@ -156,7 +156,7 @@ class Session {
       time(options, 'backoffCapMs'), onTry === null ? 0 : 1, receiver(this.#pending, onTry));
   }
 
-  // A number that no request under way has.
+  // A number that no request in flight has.
   #number() {
     do
       this.#next = (this.#next + 1) % UINT32_MAX;

@@ -124,7 +124,7 @@ test('failures are typed, and say what is known', async () => {
   server.close();
 });
 
-test('a signal cancels one request, in the queue or under way', async () => {
+test('a signal cancels one request, in the queue or in flight', async () => {
   const server = await serve();
   const session = new client.Session({ concurrency: 1 });
   const under = new AbortController();
@@ -177,7 +177,7 @@ test('sessions share what they know by a file', async () => {
   server.close();
 });
 
-test('a forgotten session is collected, but not while its request is under way', async () => {
+test('a forgotten session is collected, but not while its request is in flight', async () => {
   const server = await serve();
   const references = [];
   const forget = () => {
