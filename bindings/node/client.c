@@ -524,7 +524,7 @@ static napi_value known(napi_env env, napi_callback_info info)
 {
     napi_value args[2];
     char *url = NULL, *scope = NULL;
-    struct weir_client_limit limit;
+    struct weir_client_limit limit = {0};
     struct client *client = enter(env, info, 2, args);
     if (!client)
         return NULL;
