@@ -7,6 +7,7 @@
 #include "wire/grpc/authz.h"
 #include "wire/grpc/grpc.h"
 #include "wire/grpc/health.h"
+#include "wire/grpc/limiter.h"
 #include "wire/grpc/ratelimit.h"
 #include "wire/grpc/reflection.h"
 
@@ -79,6 +80,40 @@ static void read_authz(struct weir_bytes message, struct weir_grpc_arena *arena)
         touch(out);
 }
 
+static void touch_given(struct weir_bytes text)
+{
+    if (text.data)
+        touch(text);
+}
+
+static void read_limiter(struct weir_bytes message, struct weir_grpc_arena *arena)
+{
+    static struct weir_given_limits given;
+    static struct weir_answer answer;
+    struct weir_reason reason;
+    struct weir_bytes out;
+    int err = weir_grpc_limiter_read(&given, message, arena, &reason);
+    REQUIRE(err == 0 || err == WEIR_ERR_SYNTAX || err == WEIR_ERR_TOO_LARGE);
+    if (err != 0)
+        return;
+    REQUIRE(given.count >= 1 && given.count <= WEIR_CHECKS_MAX);
+    answer = (struct weir_answer){.denied_by = -1, .count = given.count};
+    for (uint16_t i = 0; i < given.count; i++) {
+        const struct weir_given_limit *limit = &given.limits[i];
+        REQUIRE(limit->key.size > 0 && (limit->given & 1u << WEIR_LIMIT_KEY) != 0);
+        touch(limit->key);
+        touch_given(limit->name);
+        touch_given(limit->rate);
+        touch_given(limit->algorithm);
+        touch_given(limit->life);
+        answer.limits[i].name = limit->key;
+        answer.limits[i].report.limit = limit->limit;
+        answer.limits[i].report.retry_after_ns = limit->cost;
+    }
+    if (weir_grpc_limiter_write(&answer, arena, &out) == 0)
+        touch(out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
@@ -88,7 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct blocks blocks = {.count = 0};
     struct weir_grpc_arena arena;
     weir_grpc_arena_init(&arena, ARENA_MAX, blocks_grow, &blocks);
-    switch (data[0] % 4) {
+    switch (data[0] % 5) {
     case 0:
         read_ratelimit(message, &arena);
         break;
@@ -99,9 +134,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (weir_grpc_health_read(&out, message, &arena) == 0)
             touch(out);
         break;
-    default:
+    case 3:
         if (weir_grpc_reflection_answer(message, &arena, &out) == 0)
             touch(out);
+        break;
+    default:
+        read_limiter(message, &arena);
     }
     while (blocks.count)
         free(blocks.list[--blocks.count]);

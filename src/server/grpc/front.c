@@ -10,6 +10,7 @@
 #include "server/grpc/authz.h"
 #include "server/grpc/frames.h"
 #include "server/grpc/health.h"
+#include "server/grpc/limiter.h"
 #include "server/grpc/ratelimit.h"
 #include "server/grpc/reflection.h"
 #include "server/grpc/reply.h"
@@ -212,6 +213,12 @@ const struct weir_grpc_method weir_grpc_methods[] = {
      .begin = weir_grpc_authz_begin,
      .finish = weir_grpc_authz_finish,
      .drop = weir_grpc_authz_drop},
+    {.path = PATH("/weir.v1.Limiter/Limit"),
+     .name = "limit",
+     .read = weir_grpc_limiter_take,
+     .begin = weir_grpc_limiter_begin,
+     .finish = weir_grpc_limiter_finish,
+     .drop = weir_grpc_limiter_drop},
     {.path = PATH("/grpc.health.v1.Health/Check"),
      .name = "health_check",
      .public = true,
@@ -264,6 +271,7 @@ static void *grpc_open(struct weir_worker *worker, void *server)
         grpc_close(grpc);
         return NULL;
     }
+    weir_request_limits_open(&grpc->limits, worker, grpc->daemon->redis.limits);
     nghttp2_option_set_no_auto_window_update(grpc->options, 1);
     nghttp2_option_set_no_closed_streams(grpc->options, 1);
     /* Our own account is the stricter one for peers that bring no requests, and the milder one for

@@ -22,6 +22,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include "server/adhoc/request_limits.h"
 #include "server/daemon/worker.h"
 #include "server/grpc/memory.h"
 #include "wire/grpc/arena.h"
@@ -59,6 +60,7 @@ struct weir_grpc {
     struct weir_worker *worker;
     struct weir_daemon *daemon;
     struct weir_envoy_service *envoy; /* NULL: not configured */
+    struct weir_request_limits limits; /* of weir.v1.Limiter */
     struct weir_grpc_memory memory;
     nghttp2_mem allocator;
     nghttp2_session_callbacks *callbacks;

@@ -210,7 +210,7 @@ static void *check_open(struct weir_worker *worker, void *server)
     }
     if (http) {
         weir_holds_open(&http->holds, worker);
-        weir_limit_open(http, daemon ? daemon->redis.limits : NULL);
+        weir_request_limits_open(&http->limits, worker, daemon ? daemon->redis.limits : NULL);
     }
     return http;
 }

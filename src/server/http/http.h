@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "server/adhoc/adhoc_limits.h"
+#include "server/adhoc/request_limits.h"
 #include "server/challenge/front.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/worker.h"
@@ -90,13 +90,9 @@ struct weir_http {
     /* By route (the last: no route) and status. */
     _Atomic uint64_t requests[WEIR_HTTP_ROUTES_MAX + 1][WEIR_HTTP_STATUS_COUNT];
 
-    /* Of /v1/limit; `limits` is NULL on other listeners. */
-    struct weir_adhoc_limits *limits;
-    uint64_t limits_epoch; /* of the limits in limit_cache */
-    struct weir_adhoc_cache limit_cache;
-    uint64_t limit_secret[2];
-    uint8_t limit_flags, on_store_error; /* of its checks */
-    struct weir_limits_json given;
+    /* Of /v1/limit; not opened on other listeners. */
+    struct weir_request_limits limits;
+    struct weir_given_limits given;
 
     struct weir_http1_request request;
     struct weir_request attributes;

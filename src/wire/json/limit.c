@@ -8,20 +8,6 @@
 #define LIMITS "limits"
 #define DRY_RUN "dry_run"
 
-static const char *const names[WEIR_LIMIT_FIELDS] = {
-    [WEIR_LIMIT_KEY] = "key",       [WEIR_LIMIT_NAME] = "name",
-    [WEIR_LIMIT_RATE] = "rate",     [WEIR_LIMIT_ALGORITHM] = "algorithm",
-    [WEIR_LIMIT_BURST] = "burst",   [WEIR_LIMIT_SEGMENTS] = "segments",
-    [WEIR_LIMIT_STRICT] = "strict", [WEIR_LIMIT_QUEUE] = "queue",
-    [WEIR_LIMIT_LIMIT] = "limit",   [WEIR_LIMIT_LIFE] = "life",
-    [WEIR_LIMIT_COST] = "cost",
-};
-
-const char *weir_limit_field_name(enum weir_limit_field field)
-{
-    return names[field];
-}
-
 static int key_read(struct json_scan *scan, struct weir_bytes *key)
 {
     const char *at = scan->at;
@@ -35,20 +21,13 @@ static int name_read(struct json_scan *scan, struct weir_bytes *name)
 {
     const char *at = scan->at;
     int err = json_scan_string(scan, name);
-    bool valid = err == 0 && name->size >= 1 && name->size <= WEIR_LIMIT_NAME_MAX;
-    for (size_t i = 0; valid && i < name->size; i++) {
-        char byte = name->data[i];
-        valid = (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '.' ||
-                byte == '_' || byte == '-';
-    }
-    if (err == 0 && !valid)
-        return json_scan_fail(scan, WEIR_ERR_SYNTAX, at,
-                              "must be 1 to 64 of a-z, 0-9, '.', '_', '-'");
+    if (err == 0 && !weir_limit_name_valid(*name))
+        return json_scan_fail(scan, WEIR_ERR_SYNTAX, at, WEIR_LIMIT_NAME_RULE);
     return err;
 }
 
 static int field_read(struct json_scan *scan, enum weir_limit_field field,
-                      struct weir_limit_json *limit)
+                      struct weir_given_limit *limit)
 {
     switch (field) {
     case WEIR_LIMIT_KEY:
@@ -92,10 +71,11 @@ static const char *unknown(struct weir_bytes name, bool element)
 
 /* One member of a limit, whose name has been read. */
 static int member_read(struct json_scan *scan, struct weir_bytes name, bool element,
-                       struct weir_limit_json *limit)
+                       struct weir_given_limit *limit)
 {
     int field = 0;
-    while (field < WEIR_LIMIT_FIELDS && !weir_bytes_are(name, names[field]))
+    while (field < WEIR_LIMIT_FIELDS &&
+           !weir_bytes_are(name, weir_limit_field_name((enum weir_limit_field)field)))
         field++;
     if (field == WEIR_LIMIT_FIELDS)
         return json_scan_fail_name(scan, WEIR_ERR_SYNTAX, name.data - 1, unknown(name, element),
@@ -103,16 +83,16 @@ static int member_read(struct json_scan *scan, struct weir_bytes name, bool elem
     if (limit->given & 1u << field)
         return json_scan_fail_name(scan, WEIR_ERR_SYNTAX, name.data - 1, "repeated field", name);
     limit->given |= 1u << field;
-    scan->field = names[field];
+    scan->field = weir_limit_field_name((enum weir_limit_field)field);
     return field_read(scan, (enum weir_limit_field)field, limit);
 }
 
-static void limit_clear(struct weir_limit_json *limit)
+static void limit_clear(struct weir_given_limit *limit)
 {
-    *limit = (struct weir_limit_json){.cost = 1};
+    *limit = (struct weir_given_limit){.cost = 1};
 }
 
-static int key_needed(struct json_scan *scan, const struct weir_limit_json *limit)
+static int key_needed(struct json_scan *scan, const struct weir_given_limit *limit)
 {
     scan->field = NULL;
     return limit->key.data ? 0
@@ -120,7 +100,7 @@ static int key_needed(struct json_scan *scan, const struct weir_limit_json *limi
 }
 
 /* One element of a list. */
-static int element_read(struct json_scan *scan, struct weir_limit_json *limit)
+static int element_read(struct json_scan *scan, struct weir_given_limit *limit)
 {
     struct weir_bytes name;
     uint32_t count = 0;
@@ -136,7 +116,7 @@ static int element_read(struct json_scan *scan, struct weir_limit_json *limit)
     return more < 0 ? more : key_needed(scan, limit);
 }
 
-static int list_read(struct json_scan *scan, struct weir_limits_json *limits)
+static int list_read(struct json_scan *scan, struct weir_given_limits *limits)
 {
     limits->listed = true;
     limits->count = 0;
@@ -172,9 +152,9 @@ static int list_read(struct json_scan *scan, struct weir_limits_json *limits)
 
 /* A member of the object that is the whole text: of the one limit, or of the request. */
 static int request_member(struct json_scan *scan, struct weir_bytes name,
-                          struct weir_limits_json *limits, bool *dry_run_given)
+                          struct weir_given_limits *limits, bool *dry_run_given)
 {
-    struct weir_limit_json *only = &limits->limits[0];
+    struct weir_given_limit *only = &limits->limits[0];
     bool list = weir_bytes_are(name, LIMITS), dry_run = weir_bytes_are(name, DRY_RUN);
     if (dry_run ? *dry_run_given : list && limits->listed)
         return json_scan_fail_name(scan, WEIR_ERR_SYNTAX, name.data - 1, "repeated field", name);
@@ -192,7 +172,7 @@ static int request_member(struct json_scan *scan, struct weir_bytes name,
     return list_read(scan, limits);
 }
 
-static int request_read(struct json_scan *scan, struct weir_limits_json *limits)
+static int request_read(struct json_scan *scan, struct weir_given_limits *limits)
 {
     struct weir_bytes name;
     uint32_t count = 0;
@@ -210,7 +190,7 @@ static int request_read(struct json_scan *scan, struct weir_limits_json *limits)
     return key_needed(scan, &limits->limits[0]);
 }
 
-int weir_limits_json_parse(char *text, size_t size, struct weir_limits_json *limits,
+int weir_limits_json_parse(char *text, size_t size, struct weir_given_limits *limits,
                            struct weir_reason *reason)
 {
     struct json_scan scan = {

@@ -22,7 +22,7 @@ static void string_check(const char *text, size_t size, struct weir_bytes string
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct weir_limits_json limits;
+    static struct weir_given_limits limits;
     struct weir_reason reason = {""};
     char *text = fuzz_copy(data, size);
     int err = weir_limits_json_parse(text, size, &limits, &reason);
@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         REQUIRE(limits.count >= 1 && limits.count <= WEIR_CHECKS_MAX);
         REQUIRE(limits.listed || limits.count == 1);
         for (unsigned i = 0; i < limits.count; i++) {
-            const struct weir_limit_json *limit = &limits.limits[i];
+            const struct weir_given_limit *limit = &limits.limits[i];
             REQUIRE(limit->key.data != NULL && limit->key.size > 0);
             REQUIRE(limit->name.size <= WEIR_LIMIT_NAME_MAX);
             REQUIRE(limit->given & 1u << WEIR_LIMIT_KEY);

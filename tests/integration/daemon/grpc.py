@@ -47,12 +47,15 @@ RateLimitRequest = message(f"{RATE_LIMIT}.RateLimitRequest")
 RateLimitResponse = message(f"{RATE_LIMIT}.RateLimitResponse")
 CheckRequest = message(f"{AUTH}.CheckRequest")
 CheckResponse = message(f"{AUTH}.CheckResponse")
+LimitRequest = message("weir.v1.LimitRequest")
+LimitResponse = message("weir.v1.LimitResponse")
 HealthCheckRequest = message(f"{HEALTH}.HealthCheckRequest")
 HealthCheckResponse = message(f"{HEALTH}.HealthCheckResponse")
 
 UNARY = {
     "ShouldRateLimit": (f"/{RATE_LIMIT}.RateLimitService/ShouldRateLimit", RateLimitResponse),
     "AuthCheck": (f"/{AUTH}.Authorization/Check", CheckResponse),
+    "Limit": ("/weir.v1.Limiter/Limit", LimitResponse),
     "HealthCheck": (f"/{HEALTH}.Health/Check", HealthCheckResponse),
 }
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands and the migrations of docs/request-limits.md work as they are written."""
 
+import importlib.util
 import json
 import re
+import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -13,10 +16,32 @@ from daemon.weir import Weir, rules_of
 from model.program import ROOT
 
 TEXT = (ROOT / "docs" / "request-limits.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^```sh\n(.*?)^```(?:\n\n```json\n(.*?)^```)?", TEXT, re.M | re.S)
+OVER_HTTP, OVER_GRPC = TEXT.split("\n## Over gRPC\n")
+COMMANDS = re.findall(r"^```sh\n(.*?)^```(?:\n\n```json\n(.*?)^```)?", OVER_HTTP, re.M | re.S)
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")]
         for line in TEXT.splitlines() if line.startswith("| `{")]
 MOVED = [(json.loads(before.strip("`")), json.loads(after.strip("`"))) for before, after in ROWS]
+
+
+# What grpc_tools makes.
+MESSAGES = """
+from pathlib import Path
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+files = descriptor_pb2.FileDescriptorSet.FromString((Path(__file__).parent / "set").read_bytes())
+pool = descriptor_pool.DescriptorPool()
+pool.Add(files.file[0])
+factory = message_factory.MessageFactory(pool)
+Limit, LimitRequest, LimitResponse = (
+    factory.GetPrototype(pool.FindMessageTypeByName("weir.v1." + name))
+    for name in ("Limit", "LimitRequest", "LimitResponse"))
+"""
+STUB = """
+from weir.v1.limiter_pb2 import LimitRequest, LimitResponse
+class LimiterStub:
+    def __init__(self, channel):
+        self.Limit = channel.unary_unary("/weir.v1.Limiter/Limit", LimitRequest.SerializeToString,
+                                         LimitResponse.FromString)
+"""
 
 
 def members(value):
@@ -46,6 +71,30 @@ def test_the_commands_answer_as_the_page_says(tmp_path):
             login = {"key": "user:1", "rate": "5/min", "algorithm": "sliding_log"}
             statuses = [client.post("/v1/limit", login).status for _ in range(5)]
             assert statuses == [200, 200, 200, 200, 429]
+
+
+def test_the_program_for_grpc(tmp_path):
+    """With messages of the shipped file, and a stub made by hand where grpcio-tools is missing."""
+    [commands] = re.findall(r"^```sh\n(.*?)^```", OVER_GRPC, re.M | re.S)
+    [program] = re.findall(r"^```python\n(.*?)^```", OVER_GRPC, re.M | re.S)
+    compile_it = commands.splitlines()[2]
+    folder = tmp_path / "weir" / "v1"
+    folder.mkdir(parents=True)
+    shutil.copy(ROOT / "src/wire/grpc/proto/weir_limiter_v1.proto", folder / "limiter.proto")
+    if importlib.util.find_spec("grpc_tools"):
+        subprocess.run(["bash", "-ec", compile_it.replace("python3", sys.executable)], cwd=tmp_path,
+                       timeout=SECONDS_MAX, check=True)
+    else:
+        subprocess.run(["protoc-c", "-I.", f"--descriptor_set_out={folder / 'set'}",
+                        "weir/v1/limiter.proto"], cwd=tmp_path, timeout=SECONDS_MAX, check=True)
+        (folder / "limiter_pb2.py").write_text(MESSAGES, encoding="utf-8")
+        (folder / "limiter_pb2_grpc.py").write_text(STUB, encoding="utf-8")
+    with Weir(tmp_path, rules_of(server={"grpc": "127.0.0.1:0"})) as weir:
+        (tmp_path / "app.py").write_text(program.replace("127.0.0.1:8081", weir.grpc_address),
+                                         encoding="utf-8")
+        done = subprocess.run([sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True,
+                              timeout=SECONDS_MAX, check=False)
+    assert done.stdout == "allowed, [19, 4997] left\n", done.stderr
 
 
 def test_the_errors_of_the_page_are_those_of_the_server(tmp_path):

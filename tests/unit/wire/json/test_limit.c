@@ -5,7 +5,7 @@
 #include "wire/json/limit.h"
 
 static struct guarded guarded;
-static struct weir_limits_json limits;
+static struct weir_given_limits limits;
 static struct weir_reason reason;
 
 static int room_open(void **state)
@@ -38,7 +38,7 @@ static void a_single_limit_has_all_its_fields(void **state)
     assert_parsed(" {\"key\":\"user:\\u0031\",\"name\":\"a-b.c_9\",\"rate\":\"5/min\","
                   "\"algorithm\":\"gcra\",\"burst\":7,\"segments\":6,\"strict\":true,"
                   "\"queue\":false,\"limit\":9,\"life\":\"2min\",\"cost\":3,\"dry_run\":true} ");
-    const struct weir_limit_json *limit = &limits.limits[0];
+    const struct weir_given_limit *limit = &limits.limits[0];
     assert_int_equal(limits.count, 1);
     assert_false(limits.listed);
     assert_true(limits.dry_run);
@@ -59,7 +59,7 @@ static void a_single_limit_has_all_its_fields(void **state)
 static void what_is_absent_has_its_default(void **state)
 {
     assert_parsed("{\"key\":\"k\"}");
-    const struct weir_limit_json *limit = &limits.limits[0];
+    const struct weir_given_limit *limit = &limits.limits[0];
     assert_int_equal(limit->cost, 1);
     assert_int_equal(limit->given, 1 << WEIR_LIMIT_KEY);
     assert_null(limit->name.data);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see limit_spec.h */
-#include "server/http/limit_spec.h"
+#include "server/adhoc/limit_spec.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 /* --- Fields ----------------------------------------------------------------------------------- */
 
 struct reading {
-    const struct weir_limit_json *json;
+    const struct weir_given_limit *from;
     struct weir_limit_spec *spec;
     enum weir_limit_field *field;
     struct weir_reason *reason;
@@ -27,7 +27,7 @@ struct reading {
 
 static bool given(const struct reading *reading, enum weir_limit_field field)
 {
-    return (reading->json->given >> field & 1) != 0;
+    return (reading->from->given >> field & 1) != 0;
 }
 
 static int wrong(const struct reading *reading, enum weir_limit_field field, const char *text)
@@ -59,7 +59,7 @@ static int read_algorithm(const struct reading *reading)
     if (given(reading, WEIR_LIMIT_ALGORITHM)) {
         size_t i = 0, count = sizeof algorithms / sizeof *algorithms;
         while (i < count &&
-               !weir_bytes_are(reading->json->algorithm, weir_algorithm_name(algorithms[i])))
+               !weir_bytes_are(reading->from->algorithm, weir_algorithm_name(algorithms[i])))
             i++;
         if (i == count)
             return wrong(reading, WEIR_LIMIT_ALGORITHM,
@@ -69,7 +69,7 @@ static int read_algorithm(const struct reading *reading)
     }
     if (spec->algorithm != WEIR_LEAKY_BUCKET)
         return misplaced(reading, WEIR_LIMIT_QUEUE, "leaky_bucket");
-    if (reading->json->queue)
+    if (reading->from->queue)
         spec->algorithm = WEIR_LEAKY_QUEUE;
     return 0;
 }
@@ -81,8 +81,8 @@ static int read_window_options(const struct reading *reading)
         int err = misplaced(reading, WEIR_LIMIT_SEGMENTS, "sliding_window");
         return err < 0 ? err : misplaced(reading, WEIR_LIMIT_STRICT, "sliding_window");
     }
-    uint64_t segments = reading->json->segments;
-    spec->strict = reading->json->strict;
+    uint64_t segments = reading->from->segments;
+    spec->strict = reading->from->strict;
     if (!given(reading, WEIR_LIMIT_SEGMENTS))
         return 0;
     if (segments < 1 || segments > WEIR_SEGMENTS_MAX)
@@ -94,7 +94,7 @@ static int read_window_options(const struct reading *reading)
 static int read_concurrency(const struct reading *reading)
 {
     struct weir_limit_spec *spec = reading->spec;
-    const struct weir_limit_json *json = reading->json;
+    const struct weir_given_limit *from = reading->from;
     int err = misplaced(reading, WEIR_LIMIT_RATE, "the other algorithms");
     if (err == 0)
         err = misplaced(reading, WEIR_LIMIT_BURST, BUCKETS);
@@ -102,20 +102,20 @@ static int read_concurrency(const struct reading *reading)
         return err;
     if (!given(reading, WEIR_LIMIT_LIMIT))
         return wrong(reading, WEIR_LIMIT_LIMIT, "is missing: how many may be in flight");
-    if (json->limit > WEIR_LEASES_MAX)
+    if (from->limit > WEIR_LEASES_MAX)
         return wrong(reading, WEIR_LIMIT_LIMIT, "must be 0 to 10000");
-    spec->rate = json->limit;
+    spec->rate = from->limit;
     spec->window_ns = LIFE_DEFAULT_NS;
     *reading->field = WEIR_LIMIT_LIFE;
-    return given(reading, WEIR_LIMIT_LIFE) ? weir_duration_parse(&spec->window_ns, json->life.data,
-                                                                 json->life.size, reading->reason)
+    return given(reading, WEIR_LIMIT_LIFE) ? weir_duration_parse(&spec->window_ns, from->life.data,
+                                                                 from->life.size, reading->reason)
                                            : 0;
 }
 
 /* The words of a rules file that mean nothing here are left out of the message. */
 static int parse_rate(const struct reading *reading, struct weir_rate *rate)
 {
-    struct weir_bytes text = reading->json->rate;
+    struct weir_bytes text = reading->from->rate;
     struct rules_quote quote;
     uint64_t count;
     int digits = weir_digits_parse(&count, text.data, text.size);
@@ -131,7 +131,7 @@ static int parse_rate(const struct reading *reading, struct weir_rate *rate)
 
 static int read_burst(const struct reading *reading, const struct weir_rate *rate)
 {
-    uint64_t burst = reading->json->burst;
+    uint64_t burst = reading->from->burst;
     if (!given(reading, WEIR_LIMIT_BURST))
         return 0;
     if (!bucket_is(reading->spec->algorithm))
@@ -163,10 +163,10 @@ static int read_rate(const struct reading *reading)
     return rules_numbers_use(&rate, reading->spec, reading->reason);
 }
 
-int weir_limit_spec_read(const struct weir_limit_json *json, struct weir_limit_spec *spec,
+int weir_limit_spec_read(const struct weir_given_limit *from, struct weir_limit_spec *spec,
                          enum weir_limit_field *field, struct weir_reason *reason)
 {
-    const struct reading reading = {json, spec, field, reason};
+    const struct reading reading = {from, spec, field, reason};
     memset(spec, 0, sizeof *spec);
     int err = read_algorithm(&reading);
     if (err == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A limit of /v1/limit, made from the fields of its JSON: the words and ranges of the rules file.
+/* A limit that a request brings along, made from its fields: the words and ranges of the rules
+ * file.
  *
  * What a limit counts is the state of its key: one for each name, key, algorithm and period. So a
  * limit with another rate or burst finds what was used; one with another period starts fresh, and
@@ -11,14 +12,14 @@
  *
  * Threads: pure.
  */
-#ifndef WEIR_SERVER_HTTP_LIMIT_SPEC_H
-#define WEIR_SERVER_HTTP_LIMIT_SPEC_H
+#ifndef WEIR_SERVER_ADHOC_LIMIT_SPEC_H
+#define WEIR_SERVER_ADHOC_LIMIT_SPEC_H
 
-#include "wire/json/limit.h"
+#include "wire/given_limits.h"
 
 /* Reads algorithm, numbers and options. Numbers may still be out of range. Errors: WEIR_ERR_SYNTAX,
  * WEIR_ERR_RANGE; *field is to blame, and `reason` says why. */
-int weir_limit_spec_read(const struct weir_limit_json *json, struct weir_limit_spec *spec,
+int weir_limit_spec_read(const struct weir_given_limit *from, struct weir_limit_spec *spec,
                          enum weir_limit_field *field, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
