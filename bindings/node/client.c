@@ -561,7 +561,7 @@ static napi_value expect(napi_env env, napi_callback_info info)
         name, NULL, function, NULL, NULL, NULL, napi_default, NULL                                 \
     }
 
-NAPI_MODULE_INIT()
+static napi_value init(napi_env env, napi_value exports)
 {
     const napi_property_descriptor methods[] = {
         METHOD_OF("cancel", cancel), METHOD_OF("close", close_method), METHOD_OF("expect", expect),
@@ -574,3 +574,5 @@ NAPI_MODULE_INIT()
         return NULL;
     return exports;
 }
+
+NAPI_MODULE(weir_client, init)

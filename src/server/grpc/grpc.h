@@ -59,7 +59,7 @@ struct weir_grpc_method {
 struct weir_grpc {
     struct weir_worker *worker;
     struct weir_daemon *daemon;
-    struct weir_envoy_service *envoy; /* NULL: not configured */
+    struct weir_envoy_service *envoy;  /* NULL: not configured */
     struct weir_request_limits limits; /* of weir.v1.Limiter */
     struct weir_grpc_memory memory;
     nghttp2_mem allocator;

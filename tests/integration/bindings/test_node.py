@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.counting import LIES, Counting
 from daemon.http import connect
-from daemon.proxies import App, free_port
+from daemon.proxies import LIES, App, Counting, free_port
 from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir, rules_of
 from model.program import ROOT, weir_path

@@ -13,8 +13,7 @@ import time
 
 import pytest
 
-from daemon.counting import LIES, Counting, draft
-from daemon.proxies import Proxy, free_port
+from daemon.proxies import LIES, Counting, Proxy, draft, free_port
 from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir, rules_of
 from model.program import run_weir, weir_path
