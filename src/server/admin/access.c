@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may use the admin listener. See http/http.h and docs/http-api.md.
  *
- * - Host and Origin: a page of any site can let its name point to this machine (DNS rebinding) and
- *   send requests from a browser here. So a request must name a host of this listener.
- * - Token: where one is set, everything but health needs it.
+ * - Host, Origin, Sec-Fetch-Site: a page of any site can let its name point to this machine (DNS
+ *   rebinding) and send requests from a browser here. So a request must name a host of this
+ *   listener, and come from no page of another origin.
+ * - Token: where one is set, everything but health and the files of pages needs it, or the cookie
+ * of a session that it has begun (dashboard/session_api.h).
  * - Peer: without a token, only this machine may read: by loopback, or by a Unix socket.
+ * - Changes: a browser sends a cookie with whatever a page asks for, and reaches what this machine
+ *   may reach. So a change without a token of its own comes from a page of exactly this origin
+ * (name and port); without a token set, it comes through a Unix socket.
  */
 #include "server/admin/access.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/address.h"
 #include "core/bytes.h"
 #include "rules/match/host.h"
+#include "server/dashboard/session_api.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
@@ -89,9 +96,24 @@ static bool refuse_name(struct weir_http_call *call, const struct wrong_name *wr
     return false;
 }
 
+/* Whether a header field gives the token itself, which no page of another site can do. */
+static bool carries_token(const struct weir_http_call *call)
+{
+    struct weir_bytes bearer = weir_http1_field(call->request, "authorization");
+    return weir_http1_field(call->request, "x-weir-token").data ||
+           (bearer.size >= 7 && !strncasecmp(bearer.data, "Bearer ", 7));
+}
+
+/* Browsers always say which languages they read, and let no page leave it out; programs that talk
+ * to Unix sockets do not. */
+static bool is_browser(const struct weir_http_call *call)
+{
+    return weir_http1_field(call->request, "accept-language").data;
+}
+
 /* A browser sends a Host always, and an Origin with what may change something. Clients that send no
- * Host (HTTP/1.0) are no browsers, nor are those on a Unix socket; a proxy before that relays what
- * browsers send, so that an Origin has to be of the same host. */
+ * Host (HTTP/1.0) are no browsers. Programs on a Unix socket may send any; but a browser comes to
+ * one through a proxy or a forwarded port, and its Host has to be ours like on TCP. */
 static bool names_admit(const struct weir_http_call *call, struct wrong_name *wrong)
 {
     const struct weir_connection *connection = call->connection;
@@ -101,7 +123,7 @@ static bool names_admit(const struct weir_http_call *call, struct wrong_name *wr
     struct weir_bytes host = host_read(raw, host_room);
     bool ours = host.data && host_is_ours(connection, host);
     *wrong = (struct wrong_name){"the Host", raw};
-    if (raw.size && !ours && !connection->listener->unix_socket)
+    if (raw.size && !ours && (!connection->listener->unix_socket || is_browser(call)))
         return false;
     if (!origin.data)
         return true;
@@ -112,6 +134,45 @@ static bool names_admit(const struct weir_http_call *call, struct wrong_name *wr
     return same || (from.data && host_is_ours(connection, from));
 }
 
+/* Whether a page of another site or port asks, by what browsers say (Fetch Metadata, W3C). A person
+ * who follows a link may come from anywhere. */
+static bool is_foreign(const struct weir_http_call *call)
+{
+    struct weir_bytes site = weir_http1_field(call->request, "sec-fetch-site");
+    struct weir_bytes mode = weir_http1_field(call->request, "sec-fetch-mode");
+    return site.data && !weir_bytes_are(site, "same-origin") && !weir_bytes_are(site, "none") &&
+           !weir_bytes_are(mode, "navigate");
+}
+
+/* Whether the Origin is exactly that of the listener's own pages, as the browser names it. */
+static bool is_same_origin(const struct weir_http_call *call)
+{
+    struct weir_bytes origin = weir_http1_field(call->request, "origin");
+    struct weir_bytes host = call->request->host;
+    const char *slashes = origin.data ? memmem(origin.data, origin.size, "://", 3) : NULL;
+    if (!slashes)
+        return false;
+    size_t scheme = (size_t)(slashes + 3 - origin.data);
+    return origin.size - scheme == host.size && host.size > 0 &&
+           !strncasecmp(origin.data + scheme, host.data, host.size);
+}
+
+bool weir_admin_is_own_page(struct weir_http_call *call)
+{
+    struct wrong_name wrong;
+    if (!names_admit(call, &wrong))
+        return refuse_name(call, &wrong);
+    if (carries_token(call))
+        return true;
+    bool reads = weir_http_method_is(call, "GET") || weir_http_method_is(call, "HEAD");
+    bool other = !reads && weir_http1_field(call->request, "origin").data && !is_same_origin(call);
+    if (!is_foreign(call) && !other)
+        return true;
+    weir_http_problem(call, WEIR_HTTP_403, NULL,
+                      "a page of another site or port may not ask this listener");
+    return false;
+}
+
 /* Whether who sends no token may read, where none is set. */
 static bool is_near(const struct weir_http_call *call,
                     const struct weir_listener_settings *settings)
@@ -120,13 +181,21 @@ static bool is_near(const struct weir_http_call *call,
            settings->tls.client_ca_file;
 }
 
+/* Whether the caller has shown the token, in a field or by a session. A wrong field counts,
+ * whatever the cookie. */
+static bool has_shown(struct weir_http_call *call, const char *token)
+{
+    return carries_token(call) ? weir_http_has_token(call, token)
+                               : weir_session_is_good(call, token);
+}
+
 bool weir_admin_may_read(struct weir_http_call *call)
 {
     const struct weir_listener_settings *settings =
         weir_listener_settings(call->connection->listener);
     struct wrong_name wrong;
     return names_admit(call, &wrong) &&
-           (settings->token ? weir_http_has_token(call, settings->token) : is_near(call, settings));
+           (settings->token ? has_shown(call, settings->token) : is_near(call, settings));
 }
 
 bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route *route)
@@ -135,11 +204,10 @@ bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route 
         weir_listener_settings(call->connection->listener);
     if (route->public || (route->metrics && settings->metrics_open))
         return true;
-    struct wrong_name wrong;
-    if (!names_admit(call, &wrong))
-        return refuse_name(call, &wrong);
+    if (!weir_admin_is_own_page(call))
+        return false;
     if (settings->token) {
-        if (weir_http_has_token(call, settings->token))
+        if (has_shown(call, settings->token))
             return true;
         weir_http_problem(call, WEIR_HTTP_401, "WWW-Authenticate: Bearer\r\n",
                           "send the admin token: `Authorization: Bearer TOKEN`");
@@ -153,12 +221,26 @@ bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route 
     return false;
 }
 
-bool weir_admin_may_change(struct weir_http_call *call)
+bool weir_admin_can_change(struct weir_http_call *call, const char **why)
 {
     const struct weir_connection *connection = call->connection;
-    if (through_unix(connection) || weir_listener_settings(connection->listener)->token)
-        return true; /* with a token, it was asked for already */
-    weir_http_problem(call, WEIR_HTTP_403, NULL,
-                      "changes require server.admin.token or a Unix socket");
-    return false;
+    bool token = weir_listener_settings(connection->listener)->token != NULL;
+    *why = "changes require server.admin.token or a Unix socket";
+    return token || through_unix(connection); /* a token was asked for already */
+}
+
+bool weir_admin_may_change(struct weir_http_call *call)
+{
+    const struct weir_listener_settings *settings =
+        weir_listener_settings(call->connection->listener);
+    const char *why;
+    bool can = weir_admin_can_change(call, &why);
+    /* A browser sends an Origin with each change; one by a cookie comes from a browser. */
+    if (can && settings->token && !carries_token(call) && !is_same_origin(call)) {
+        can = false;
+        why = "a change by a session needs the Origin of the dashboard's own page";
+    }
+    if (!can)
+        weir_http_problem(call, WEIR_HTTP_403, NULL, why);
+    return can;
 }

@@ -19,6 +19,9 @@
 #include "server/admin/metrics.h"
 #include "server/admin/playground.h"
 #include "server/daemon/readiness.h"
+#include "server/dashboard/dashboard_page.h"
+#include "server/dashboard/events_api.h"
+#include "server/dashboard/session_api.h"
 #include "server/envoy/http.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
@@ -425,6 +428,15 @@ const struct weir_http_route weir_admin_routes[] = {
      .handle = weir_playground_handle},
     {.path = "/rlconfig", .name = "rlconfig", .handle = weir_envoy_rlconfig_handle},
     {.path = "/stats", .name = "stats", .handle = weir_envoy_stats_handle},
-    {.path = "/", .name = "root", .handle = weir_envoy_root_handle},
+    {.path = "/v1/session", .name = "session", .public = true, .handle = weir_session_handle},
+    {.path = "/v1/events", .name = "events", .handle = weir_events_handle},
+    {.path = "/dashboard",
+     .name = "dashboard",
+     .prefix = true,
+     .public = true,
+     .handle = weir_dashboard_file_handle},
+    {.path = "/", .name = "root", .public = true, .handle = weir_dashboard_root_handle},
 };
+_Static_assert(sizeof weir_admin_routes / sizeof *weir_admin_routes <= WEIR_HTTP_ROUTES_MAX,
+               "grow WEIR_HTTP_ROUTES_MAX");
 const uint32_t weir_admin_route_count = sizeof weir_admin_routes / sizeof *weir_admin_routes;

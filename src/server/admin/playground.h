@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The playground on the admin listener: a page that lets people try the algorithms in a browser
- * (docs/playground.md). Its sources are in playground/; script/build/embed_playground.py makes the
+ * (docs/playground.md). Its sources are in playground/; script/build/embed_pages.py makes the
  * table of files below. The table is empty where the build had no compiler for WebAssembly.
  *
  * The files are the same for everybody and say nothing about this server, so that the route is
@@ -12,18 +12,9 @@
 #ifndef WEIR_SERVER_ADMIN_PLAYGROUND_H
 #define WEIR_SERVER_ADMIN_PLAYGROUND_H
 
-#include <stddef.h>
+#include "server/admin/page_files.h"
 
-struct weir_http_call;
-
-struct weir_playground_file {
-    const char *name, *type; /* type: of its Content-Type */
-    const char *data;        /* not NUL-terminated */
-    size_t size;
-};
-
-extern const struct weir_playground_file weir_playground_files[];
-extern const unsigned weir_playground_file_count;
+extern const struct weir_page_files weir_playground_files;
 
 /* Handles /playground/NAME. */
 void weir_playground_handle(struct weir_http_call *call);

@@ -81,6 +81,7 @@ void weir_control_drain(struct weir_daemon *daemon)
         weir_supervisor_send(&daemon->supervisor, "STOPPING=1\nSTATUS=finishing requests");
     if (daemon->envoy)
         atomic_store(&daemon->envoy->stopping, true);
+    weir_dashboard_stop(daemon->dashboard);
     uv_timer_start(&daemon->grace, control_on_grace, WEIR_SHUTDOWN_MS, 0);
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_drain(daemon->workers[i]);

@@ -15,6 +15,7 @@
 #include "server/daemon/state_guard.h"
 #include "server/daemon/supervisor.h"
 #include "server/daemon/worker.h"
+#include "server/dashboard/dashboard.h"
 #include "server/envoy/shared.h"
 #include "server/penalties/penalties.h"
 #include "server/penalties/ring.h"
@@ -105,6 +106,7 @@ struct weir_daemon {
     struct weir_table_account *accounts; /* where it reads those of the table */
     struct weir_webhook *webhook;
     struct weir_use_service *use;
+    struct weir_dashboard *dashboard;
     struct weir_standing_service *standing; /* NULL: the rules at start had no `standing` */
     struct weir_penalties *penalties;       /* NULL: standing has no history */
     struct weir_penalties_ring ring;        /* of other processes; .penalties NULL: none */

@@ -248,6 +248,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = weir_use_open(&daemon->use, daemon, reason);
     if (err == 0)
+        err = weir_dashboard_open(&daemon->dashboard, daemon, reason);
+    if (err == 0)
         err = weir_daemon_pressure_open(daemon, reason);
     if (err == 0)
         err = weir_listening_plan(daemon, reason);
@@ -274,6 +276,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = weir_use_start(daemon->use, daemon->admin->loop, reason);
     if (err == 0)
+        weir_dashboard_start(daemon->dashboard, daemon->admin->loop);
+    if (err == 0)
         err = weir_control_open(daemon, reason);
     if (err == 0)
         err = weir_daemon_envoy_start(daemon, reason);
@@ -289,6 +293,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     weir_adhoc_limits_close(daemon->redis.limits);
 close_table:
     weir_penalties_ring_close(&daemon->ring);
+    weir_dashboard_close(daemon->dashboard);
+    daemon->dashboard = NULL;
     weir_use_close(daemon->use);
     weir_penalties_close(daemon->penalties);
     weir_standing_service_close(daemon->standing);
@@ -315,6 +321,8 @@ static void daemon_close(struct weir_daemon *daemon)
         weir_worker_close(daemon->workers[i]);
     weir_worker_close(daemon->admin);
     weir_penalties_ring_close(&daemon->ring);
+    weir_dashboard_close(daemon->dashboard);
+    daemon->dashboard = NULL;
     weir_use_close(daemon->use);
     weir_penalties_close(daemon->penalties);
     weir_standing_service_close(daemon->standing);

@@ -217,7 +217,10 @@ static void *check_open(struct weir_worker *worker, void *server)
 
 static void *admin_open(struct weir_worker *worker, void *server)
 {
-    return http_open(worker, server, weir_admin_routes, weir_admin_route_count);
+    struct weir_http *http = http_open(worker, server, weir_admin_routes, weir_admin_route_count);
+    if (http)
+        http->private = true;
+    return http;
 }
 
 /* One route, at the path that the configuration gives it. */

@@ -73,7 +73,7 @@ struct weir_http_route {
     void (*handle)(struct weir_http_call *call);
 };
 
-#define WEIR_HTTP_ROUTES_MAX 16
+#define WEIR_HTTP_ROUTES_MAX 24
 
 /* What one HTTP listener of one worker works with. */
 struct weir_http {
@@ -82,6 +82,7 @@ struct weir_http {
     struct weir_holds holds; /* of /v1/auth; not opened on other listeners */
     const struct weir_http_route *routes;
     uint32_t route_count;
+    bool private;                          /* caches keep no reply, and browsers guess no type */
     struct weir_http_route own_route;      /* where its path comes from the configuration */
     struct weir_envoy_service *envoy;      /* for /json; NULL: there is no such service */
     struct weir_challenge_work *challenge; /* of its listener; else NULL */

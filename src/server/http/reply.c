@@ -71,6 +71,8 @@ void weir_http_begin(struct weir_http *http, struct weir_output *output,
 {
     static const char close_line[] = "Connection: close\r\n";
     static const char keep_line[] = "Connection: keep-alive\r\n";
+    static const char private_lines[] =
+        "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
     date_refresh(http);
     weir_count(&http->requests[route][status], 1);
     weir_output_put(output, status_lines[status].line, status_lines[status].size);
@@ -79,6 +81,8 @@ void weir_http_begin(struct weir_http *http, struct weir_output *output,
         weir_output_put(output, close_line, sizeof close_line - 1);
     else if (flags & WEIR_HTTP_KEEP_ALIVE)
         weir_output_put(output, keep_line, sizeof keep_line - 1);
+    if (http->private)
+        weir_output_put(output, private_lines, sizeof private_lines - 1);
 }
 
 void weir_http_end(struct weir_output *output, const char *type, size_t size)

@@ -245,21 +245,28 @@ static json_t *places_json(struct weir_use_service *use, const char *kind)
 
 /* --- The calls -------------------------------------------------------------------------------- */
 
+json_t *weir_consumers_keys(struct weir_use_service *use, const struct weir_use_query *query,
+                            uint64_t now_ns)
+{
+    uint32_t count;
+    struct item *items = read_keys(use, query->window, query->limit, now_ns, &count);
+    json_t *keys = json_array();
+    if (items)
+        sort_items(use, items, count, query->by, now_ns);
+    for (uint32_t i = 0; items && i < count && i < query->count; i++)
+        json_array_append_new(keys, key_json(use, &items[i]));
+    free(items);
+    return keys;
+}
+
 static void top_handle(struct weir_http_call *call, struct weir_use_service *use, uint64_t now_ns)
 {
     struct weir_use_query query = {.count = COUNT_DEFAULT};
-    uint32_t count;
     const unsigned takes = WEIR_USE_P_LIMIT | WEIR_USE_P_WINDOW | WEIR_USE_P_BY | WEIR_USE_P_COUNT;
     if (!weir_use_query_read(call, takes, now_ns, &query))
         return;
     weir_use_collect(use, now_ns);
-    struct item *items = read_keys(use, query.window, query.limit, now_ns, &count);
-    json_t *keys = json_array();
-    if (items)
-        sort_items(use, items, count, query.by, now_ns);
-    for (uint32_t i = 0; items && i < count && i < query.count; i++)
-        json_array_append_new(keys, key_json(use, &items[i]));
-    free(items);
+    json_t *keys = weir_consumers_keys(use, &query, now_ns);
     json_t *answer = json_pack("{s:s, s:o, s:o}", "window", window_names[query.window], "keys",
                                keys, "sketch", error_json(use->read_keys));
     if (!query.limit.data &&

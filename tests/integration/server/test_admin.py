@@ -53,7 +53,7 @@ def test_health_and_readiness(weir):
     for path in ("/healthz", "/readyz"):
         assert get(weir, path).status == 200
         assert get(weir, path, "POST").status == 405
-    assert get(weir, "/").status == 404
+    assert get(weir, "/nothing").status == 404
 
 
 def test_metrics_are_well_formed_and_count(weir):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the files of the playground that a build needs.
+"""Makes the files of pages that a build needs.
 
-embed_playground.py module WASM OUTPUT      a JavaScript module whose default export is the
-                                            WebAssembly module in base64: the page fetches nothing
-embed_playground.py server OUTPUT [FILE...] a C source with the files, for the admin listener
+embed_pages.py module WASM OUTPUT                a JavaScript module whose default export is the
+                                                 WebAssembly module in base64: the page fetches nothing
+embed_pages.py server HEADER OUTPUT [FILE...]    a C source with the files, for the admin listener: the
+                                                 table weir_NAME_files, where HEADER is …/NAME.h
 """
 import base64
 import os
@@ -29,7 +30,7 @@ def c_bytes(data):
     return ",\n".join("    " + ", ".join((str(byte - 256 * (byte > 127)) for byte in line)) for line in lines)
 
 
-def write_server(output, files):
+def write_server(header, output, files):
     parts, rows = [], []
     for i, path in enumerate(files):
         with open(path, "rb") as source:
@@ -37,17 +38,18 @@ def write_server(output, files):
         name = os.path.basename(path)
         parts.append(f"static const char file_{i}[] = {{\n{c_bytes(data)}}};\n")
         rows.append(f'    {{"{name}", "{TYPES[os.path.splitext(name)[1]]}", file_{i}, {len(data)}}},\n')
+    table = f"weir_{os.path.splitext(os.path.basename(header))[0]}_files"
     with open(output, "w", encoding="ascii") as out:
-        out.write("/* Made by script/build/embed_playground.py from playground/. */\n"
-                  '#include "server/admin/playground.h"\n\n')
+        out.write("/* Made by script/build/embed_pages.py. */\n"
+                  f'#include "{header}"\n\n')
         out.write("\n".join(parts))
-        out.write("\nconst struct weir_playground_file weir_playground_files[] = {\n"
+        out.write("\nstatic const struct weir_page_file files[] = {\n"
                   f"{''.join(rows)}    {{0}},\n}};\n"
-                  f"const unsigned weir_playground_file_count = {len(files)};\n")
+                  f"const struct weir_page_files {table} = {{files, {len(files)}}};\n")
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "module":
         write_module(sys.argv[2], sys.argv[3])
     else:
-        write_server(sys.argv[2], sys.argv[3:])
+        write_server(sys.argv[2], sys.argv[3], sys.argv[4:])

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first view: traffic and the share of 429, the busiest limits, who uses and who is denied most.
+
+import { ask, poll, query } from "./api.js";
+import { Chart, sparkline } from "./chart.js";
+import { bar, h, setRows, table } from "./dom.js";
+import { bytes, count, micros, percent } from "./format.js";
+
+const SPARK_SECONDS = 60;
+
+// A number with its name.
+function tile(name, id) {
+  const value = h("strong", { id });
+  const note = h("span", { class: "muted" });
+  return { element: h("div", { class: "tile" }, h("span", null, name), value, note), value, note };
+}
+
+export function keyLink(key) {
+  return h("a", { href: `#key/${encodeURIComponent(key)}`, class: "key" }, key || "(one for all)");
+}
+
+export class Overview {
+  constructor(live) {
+    this.live = live;
+    this.name = "Overview";
+    this.recent = new Map(); // checks and denials of each limit in the last minute
+  }
+
+  show(main, signal) {
+    this.signal = signal;
+    this.tiles = {
+      requests: tile("Requests a second", "tile-requests"),
+      denied: tile("Denied", "tile-denied"),
+      latency: tile("weir adds, p99", "tile-latency"),
+      keys: tile("Keys with something used", "tile-keys"),
+      store: tile("Store", "tile-store"),
+    };
+    this.traffic = new Chart("Requests a second", [
+      { field: "denied", name: "denied", kind: "bad" }, { field: "allowed", name: "allowed", kind: "good" }],
+      { stacked: true, show: count, id: "chart-traffic" });
+    this.share = new Chart("Share of 429", [{ field: "share", name: "denied", kind: "bad" }],
+      { show: (value) => `${Math.round(value * 10) / 10} %`, id: "chart-share" });
+    this.latency = new Chart("Latency", [
+      { field: "latency_p99_us", name: "weir p99", kind: "good" }, { field: "latency_p50_us", name: "weir p50", kind: "other" }],
+      { show: micros, id: "chart-latency" });
+    this.fronts = new Chart("Requests a second by front", [
+      { field: "http", name: "HTTP", kind: "good" }, { field: "grpc", name: "gRPC", kind: "other" },
+      { field: "redis", name: "Redis protocol", kind: "third" }], { stacked: true, show: count, id: "chart-fronts" });
+    this.range = h("select", { id: "range", onchange: () => this.load() },
+      h("option", { value: "1s" }, "10 minutes"), h("option", { value: "1min" }, "24 hours"));
+    this.limit = h("select", { id: "of-limit", onchange: () => this.load() }, h("option", { value: "" }, "the whole server"));
+    this.limits = table("The busiest limits", [{ title: "limit", left: true }, "checks/s", "denied/s", "denied", "last minute"], "busy-limits");
+    this.keys = table("Top consumers of the last minute", [{ title: "key", left: true }, { title: "limit", left: true }, "checks", "share", "of its limit"], "top-keys");
+    this.denied = table("Top denied of the last minute", [{ title: "key", left: true }, { title: "limit", left: true }, "denied", "share"], "top-denied");
+    this.routes = table("Hottest routes of the last minute", [{ title: "route", left: true }, "requests", "denied", "denied share"], "top-routes");
+    main.replaceChildren(
+      h("section", { class: "tiles", "aria-label": "Now" }, Object.values(this.tiles).map((one) => one.element)),
+      h("div", { class: "row" }, h("label", null, "Traffic of ", this.limit), h("label", null, "over ", this.range)),
+      h("div", { class: "two" }, this.traffic.element, this.share.element),
+      h("section", { class: "panel" }, h("h2", null, "Busiest limits"), this.limits.element),
+      h("div", { class: "two" },
+        h("section", { class: "panel" }, h("h2", null, "Top consumers"), this.keys.element),
+        h("section", { class: "panel" }, h("h2", null, "Top denied"), this.denied.element)),
+      h("div", { class: "two" },
+        h("section", { class: "panel" }, h("h2", null, "Hottest routes"), this.routes.element), this.fronts.element),
+      this.latency.element);
+    if (this.live.snapshot) this.onSnapshot(this.live.snapshot);
+    this.load();
+    poll(() => this.loadRoutes(), 5, signal, this.live.problem);
+  }
+
+  // The series of what is chosen, whole; snapshots go on from there.
+  async load() {
+    const resolution = this.range.value;
+    const chosen = this.limit.value;
+    try {
+      const found = await ask(query("/v1/series", { resolution, limit: chosen, count: resolution === "1s" ? 600 : 1440 }),
+        { signal: this.signal });
+      if (resolution !== this.range.value || chosen !== this.limit.value) return;
+      this.data = { from: found.from_s, step: found.resolution_s, values: found.values };
+      if (!chosen) this.wholeData = this.data;
+      this.draw();
+    } catch (error) {
+      if (error.name !== "AbortError") this.live.problem(error.message);
+    }
+  }
+
+  async loadRoutes() {
+    const found = await ask("/v1/use/top?count=1", { signal: this.signal });
+    setRows(this.routes.body, found.routes.slice(0, 10).map((route) => ({
+      id: route.route, left: [0],
+      cells: [route.route, count(route.requests), count(route.denied), percent(route.denied, route.requests)],
+    })), "No request in the last minute has met a limit.", 4);
+  }
+
+  draw() {
+    const { from, step, values } = this.data;
+    const share = values.denied.map((denied, i) => {
+      const all = denied + values.allowed[i];
+      return all > 0 ? (denied / all) * 100 : 0;
+    });
+    const rate = (field) => values[field].map((value) => value / step);
+    this.traffic.set({ from, step, values: { allowed: rate("allowed"), denied: rate("denied") } });
+    this.share.set({ from, step, values: { share } });
+    if (!values.requests) return;
+    this.fronts.set({ from, step, values: { http: rate("http"), grpc: rate("grpc"), redis: rate("redis") } });
+    this.latency.set({ from, step, values });
+  }
+
+  // Appends a second to the series that are shown.
+  append(second, point) {
+    const { data } = this;
+    if (!data || data.step !== 1) return;
+    const next = data.from + data.values.allowed.length;
+    for (let at = next; at <= second; at++)
+      for (const [field, list] of Object.entries(data.values)) {
+        list.push(at === second ? point[field] ?? 0 : 0);
+        if (list.length > 600) list.shift();
+      }
+    if (second >= next) data.from = second - data.values.allowed.length + 1;
+    this.draw();
+  }
+
+  onSnapshot(snapshot) {
+    const { whole } = snapshot;
+    this.tiles.requests.value.textContent = count(whole.requests);
+    this.tiles.denied.value.textContent = percent(whole.denied, whole.requests);
+    this.tiles.denied.note.textContent = `${count(whole.denied)} a second`;
+    this.tiles.latency.value.textContent = micros(whole.latency_p99_us);
+    this.tiles.latency.note.textContent = `p50 ${micros(whole.latency_p50_us)}`;
+    this.tiles.keys.value.textContent = count(snapshot.table.keys);
+    this.tiles.keys.note.textContent = `${percent(snapshot.table.slots_used, snapshot.table.slots)} of ${bytes(snapshot.table.bytes)}`;
+    const { store } = snapshot;
+    this.tiles.store.value.textContent = !store ? "this node" : store.up === store.workers ? "reached" : "not reached";
+    this.tiles.store.note.textContent = !store ? "the table in memory or a file"
+      : store.up === store.workers ? `p99 ${micros(whole.store_p99_us)}` : store.refusal || `by ${store.workers - store.up} of ${store.workers} workers`;
+    this.tiles.store.element.classList.toggle("bad", Boolean(store) && store.up < store.workers);
+    this.showLimits(snapshot);
+    this.showKeys(snapshot);
+    const chosen = this.limit.value;
+    const point = chosen ? snapshot.limits.find(([name]) => name === chosen) : null;
+    const fields = ["allowed", "denied", "delayed", "cost", "distinct_keys"];
+    this.append(snapshot.second, chosen ? Object.fromEntries(fields.map((field, i) => [field, point?.[i + 1] ?? 0])) : whole);
+  }
+
+  showLimits(snapshot) {
+    for (const [name, allowed, denied] of snapshot.limits) {
+      if (!this.recent.has(name)) this.recent.set(name, []);
+      this.recent.get(name).push({ second: snapshot.second, checks: allowed + denied, denied });
+    }
+    const chosen = this.limit.value;
+    const rows = [];
+    for (const [name, list] of this.recent) {
+      while (list.length > 0 && list[0].second <= snapshot.second - SPARK_SECONDS) list.shift();
+      if (list.length === 0) {
+        this.recent.delete(name);
+        continue;
+      }
+      const seconds = new Array(SPARK_SECONDS).fill(0);
+      let checks = 0;
+      let denied = 0;
+      for (const one of list) {
+        seconds[SPARK_SECONDS - 1 - (snapshot.second - one.second)] = one.checks;
+        checks += one.checks;
+        denied += one.denied;
+      }
+      const now = list[list.length - 1].second === snapshot.second ? list[list.length - 1] : { checks: 0, denied: 0 };
+      rows.push({ id: name, checks, left: [0],
+        cells: [h("a", { href: `#limits/${encodeURIComponent(name)}` }, name), count(now.checks), count(now.denied),
+          bar((denied / checks) * 100, percent(denied, checks), denied > 0), sparkline(seconds, "good")] });
+    }
+    rows.sort((a, b) => b.checks - a.checks);
+    setRows(this.limits.body, rows.slice(0, 20), "No limit was used in the last minute.", 5);
+    const names = rows.map((row) => row.id).sort();
+    const shown = [...this.limit.options].map((option) => option.value).slice(1);
+    if (chosen && !names.includes(chosen)) names.push(chosen);
+    if (names.join("\n") !== shown.join("\n") && document.activeElement !== this.limit) {
+      this.limit.replaceChildren(h("option", { value: "" }, "the whole server"), ...names.map((name) => h("option", { value: name }, name)));
+      this.limit.value = chosen;
+    }
+  }
+
+  showKeys(snapshot) {
+    setRows(this.keys.body, snapshot.keys.map((key) => ({
+      id: `${key.limit}\n${key.key}`, left: [0, 1],
+      cells: [keyLink(key.key), key.limit, count(key.requests), percent(key.requests, snapshot.weight),
+        bar(key.used_percent, `${key.used_percent} %`, key.used_percent >= 100)],
+    })), "No key was seen in the last minute.", 5);
+    const denied = snapshot.denied.filter((key) => key.denied > 0);
+    setRows(this.denied.body, denied.map((key) => ({
+      id: `${key.limit}\n${key.key}`, left: [0, 1],
+      cells: [keyLink(key.key), key.limit, count(key.denied), percent(key.denied, snapshot.denied_sum)],
+    })), "Nothing was denied in the last minute.", 4);
+  }
+}

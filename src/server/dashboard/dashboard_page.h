@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page of the dashboard: / and /dashboard/NAME. The files are the same for everybody and say
+ * nothing about this server, so that the routes are public; what the page shows it asks the API
+ * for.
+ *
+ * Threads: pure.
+ */
+#ifndef WEIR_SERVER_DASHBOARD_DASHBOARD_PAGE_H
+#define WEIR_SERVER_DASHBOARD_DASHBOARD_PAGE_H
+
+#include "server/admin/page_files.h"
+
+extern const struct weir_page_files weir_dashboard_page_files;
+
+/* Handles /: the page; where there is Envoy's service, its list of paths for clients that do not
+ * accept HTML. */
+void weir_dashboard_root_handle(struct weir_http_call *call);
+
+/* Handles /dashboard/NAME. */
+void weir_dashboard_file_handle(struct weir_http_call *call);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see events_api.h */
+#include "server/dashboard/events_api.h"
+
+#include "server/daemon/daemon.h"
+#include "server/dashboard/dashboard.h"
+#include "server/dashboard/session_api.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
+
+void weir_events_handle(struct weir_http_call *call)
+{
+    const struct weir_daemon *daemon = call->http->server;
+    const char *token = weir_listener_settings(call->connection->listener)->token;
+    unsigned char id[WEIR_SESSION_ID_BYTES];
+    if (!weir_http_allow(call, "GET", NULL))
+        return;
+    bool by_session = weir_session_is_good(call, token) && weir_session_cookie(call, id);
+    weir_stream_join(&daemon->dashboard->stream, call, by_session ? id : NULL);
+}

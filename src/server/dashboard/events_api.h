@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/events: the live snapshots of the dashboard as server-sent events (stream.h). */
+#ifndef WEIR_SERVER_DASHBOARD_EVENTS_API_H
+#define WEIR_SERVER_DASHBOARD_EVENTS_API_H
+
+struct weir_http_call;
+
+void weir_events_handle(struct weir_http_call *call);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see session_api.h */
+#include "server/dashboard/session_api.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "core/hex.h"
+#include "server/admin/access.h"
+#include "server/admin/api.h"
+#include "server/daemon/clock.h"
+#include "server/daemon/daemon.h"
+#include "server/dashboard/dashboard.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
+#include "server/net/secret.h"
+
+#define COOKIE_NAME "weir_session"
+#define COOKIE_NAME_MAX (sizeof COOKIE_NAME + 6) /* with "_65535" */
+#define ID_DIGITS (2 * (size_t)WEIR_SESSION_ID_BYTES)
+
+static struct weir_dashboard *dashboard_of(const struct weir_http_call *call)
+{
+    const struct weir_daemon *daemon = call->http->server;
+    return daemon->dashboard;
+}
+
+static const char *token_of(const struct weir_http_call *call)
+{
+    return weir_listener_settings(call->connection->listener)->token;
+}
+
+/* --- The cookie ------------------------------------------------------------------------------- */
+
+/* "weir_session_9090", with the port of the Host; without one "weir_session". */
+static void cookie_name(const struct weir_http_call *call, char name[COOKIE_NAME_MAX])
+{
+    struct weir_bytes host = call->request->host;
+    size_t digits = 0;
+    while (digits < host.size && host.data[host.size - 1 - digits] >= '0' &&
+           host.data[host.size - 1 - digits] <= '9')
+        digits++;
+    bool port =
+        digits > 0 && digits <= 5 && digits < host.size && host.data[host.size - 1 - digits] == ':';
+    snprintf(name, COOKIE_NAME_MAX, "%s%s%.*s", COOKIE_NAME, port ? "_" : "",
+             port ? (int)digits : 0, host.data ? host.data + host.size - digits : "");
+}
+
+static bool id_read(struct weir_bytes text, unsigned char id[WEIR_SESSION_ID_BYTES])
+{
+    if (text.size != ID_DIGITS)
+        return false;
+    for (size_t i = 0; i < WEIR_SESSION_ID_BYTES; i++) {
+        int high = weir_hex_value(text.data[2 * i]), low = weir_hex_value(text.data[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        id[i] = (unsigned char)(high << 4 | low);
+    }
+    return true;
+}
+
+bool weir_session_cookie(const struct weir_http_call *call, unsigned char id[WEIR_SESSION_ID_BYTES])
+{
+    struct weir_bytes field = weir_http1_field(call->request, "cookie");
+    char name[COOKIE_NAME_MAX];
+    cookie_name(call, name);
+    size_t name_size = strlen(name);
+    for (size_t at = 0; at < field.size;) {
+        const char *pair = field.data + at;
+        const char *stop = memchr(pair, ';', field.size - at);
+        size_t size = stop ? (size_t)(stop - pair) : field.size - at;
+        if (size > name_size && !memcmp(pair, name, name_size) && pair[name_size] == '=')
+            return id_read((struct weir_bytes){pair + name_size + 1, size - name_size - 1}, id);
+        at += size + 1;
+        while (at < field.size && field.data[at] == ' ')
+            at++;
+    }
+    return false;
+}
+
+bool weir_session_is_good(const struct weir_http_call *call, const char *token)
+{
+    const struct weir_dashboard *dashboard = dashboard_of(call);
+    unsigned char id[WEIR_SESSION_ID_BYTES];
+    return dashboard && token && weir_session_cookie(call, id) &&
+           weir_sessions_has(&dashboard->sessions, id, token, weir_clock_boot_ns());
+}
+
+/* The line that sets the cookie; `id` NULL: that removes it. */
+static void cookie_line(const struct weir_http_call *call, const unsigned char *id, char *line,
+                        size_t room)
+{
+    char name[COOKIE_NAME_MAX], digits[ID_DIGITS + 1] = "";
+    cookie_name(call, name);
+    if (id)
+        *weir_hex_write(digits, id, WEIR_SESSION_ID_BYTES) = 0;
+    snprintf(line, room, "Set-Cookie: %s=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict%s\r\n",
+             name, digits, id ? WEIR_SESSION_S : 0, call->connection->tls ? "; Secure" : "");
+}
+
+/* --- The calls -------------------------------------------------------------------------------- */
+
+static void show(struct weir_http_call *call)
+{
+    const struct weir_daemon *daemon = call->http->server;
+    const char *why = NULL;
+    bool may_read = weir_admin_may_read(call);
+    bool may_change = may_read && weir_admin_can_change(call, &why);
+    json_t *json = json_pack("{s:b, s:b, s:b, s:b}", "token", token_of(call) != NULL, "session",
+                             weir_session_is_good(call, token_of(call)), "may_read", may_read,
+                             "may_change", may_change);
+    if (json && may_read)
+        json_object_set_new(json, "standing", json_boolean(daemon->standing != NULL));
+    weir_admin_reply_json(call, json);
+}
+
+static void refuse_guess(struct weir_http_call *call)
+{
+    struct weir_guess guess = weir_guess_of(call->connection, false);
+    call->hold_ms = guess.wait_ms;
+    call->keep_alive &= !guess.last;
+    weir_http_problem(call, WEIR_HTTP_401, NULL, "that is not the admin token");
+}
+
+static void begin(struct weir_http_call *call, struct weir_bytes given)
+{
+    struct weir_dashboard *dashboard = dashboard_of(call);
+    unsigned char id[WEIR_SESSION_ID_BYTES];
+    char line[160];
+    if (!weir_secret_equal(given, token_of(call))) {
+        refuse_guess(call);
+        return;
+    }
+    call->connection->guesses = 0;
+    if (!dashboard || getrandom(id, sizeof id, 0) != (ssize_t)sizeof id) {
+        weir_http_problem(call, WEIR_HTTP_500, NULL, "the system gives no random numbers");
+        return;
+    }
+    weir_sessions_begin(&dashboard->sessions, id, token_of(call), weir_clock_boot_ns());
+    cookie_line(call, id, line, sizeof line);
+    weir_http_reply(call, WEIR_HTTP_200, line, "application/json", "{\"session\":true}", 16);
+}
+
+static void log_in(struct weir_http_call *call)
+{
+    struct weir_bytes text = call->request->body;
+    if (!weir_http_json_post(call))
+        return;
+    if (!token_of(call)) {
+        weir_http_problem(call, WEIR_HTTP_409, NULL,
+                          "this listener has no token: there is nothing to log in to");
+        return;
+    }
+    json_t *body = json_loadb(text.data ? text.data : "", text.size, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *token = json_object_get(body, "token");
+    if (json_is_string(token))
+        begin(call, (struct weir_bytes){json_string_value(token), json_string_length(token)});
+    else
+        weir_http_problem(call, WEIR_HTTP_400, NULL, "send {\"token\": \"…\"}");
+    json_decref(body);
+}
+
+static void log_out(struct weir_http_call *call)
+{
+    struct weir_dashboard *dashboard = dashboard_of(call);
+    unsigned char id[WEIR_SESSION_ID_BYTES];
+    char line[160];
+    bool ended =
+        dashboard && weir_session_cookie(call, id) && weir_sessions_end(&dashboard->sessions, id);
+    if (!ended) {
+        weir_http_problem(call, WEIR_HTTP_404, NULL, "there is no such session");
+        return;
+    }
+    cookie_line(call, NULL, line, sizeof line);
+    weir_http_reply(call, WEIR_HTTP_200, line, "application/json", "{\"session\":false}", 17);
+}
+
+void weir_session_handle(struct weir_http_call *call)
+{
+    bool shows = weir_http_method_is(call, "GET");
+    if (!weir_admin_is_own_page(call))
+        return;
+    if (shows)
+        show(call);
+    else if (weir_http_method_is(call, "DELETE"))
+        log_out(call);
+    else
+        log_in(call);
+}

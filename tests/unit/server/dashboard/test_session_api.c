@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Logging in to the admin listener, and what a session may do that a page of another site may not.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "http_harness.h"
+#include "server/dashboard/dashboard.h"
+
+#define OWN "Host: localhost:9090\r\nOrigin: http://localhost:9090\r\n"
+
+static const char open_rules[] = "version: 1\nlimits: []\n";
+static const char token_rules[] = "version: 1\n"
+                                  "server: { admin: { address: '127.0.0.1:0', token: secret } }\n"
+                                  "limits: []\n";
+
+static struct http_harness *open_with(const char *rules)
+{
+    struct http_harness *http = http_harness_open(rules, WEIR_LISTENER_ADMIN);
+    struct weir_reason reason;
+    assert_int_equal(weir_dashboard_open(&http->daemon.dashboard, &http->daemon, &reason), 0);
+    return http;
+}
+
+static void close_all(struct http_harness *http)
+{
+    struct weir_dashboard *dashboard = http->daemon.dashboard;
+    http_harness_close(http);
+    weir_dashboard_close(dashboard);
+}
+
+/* Sends a request with all its fields, from an address; NULL: over a Unix socket. */
+static unsigned ask(struct http_harness *http, const char *from, const char *method,
+                    const char *target, const char *fields, const char *body)
+{
+    char text[2048];
+    int size = snprintf(text, sizeof text,
+                        "%s %s HTTP/1.1\r\nContent-Type: application/json\r\n%s"
+                        "Content-Length: %zu\r\n\r\n%s",
+                        method, target, fields, strlen(body), body);
+    assert_true(size > 0 && (size_t)size < sizeof text);
+    http_harness_connect(http);
+    if (from)
+        http_harness_come_from(http, from);
+    http_harness_send(http, text, (size_t)size);
+    return http_harness_reply(http, false);
+}
+
+static unsigned log_in(struct http_harness *http, const char *token)
+{
+    char body[100];
+    snprintf(body, sizeof body, "{\"token\": \"%s\"}", token);
+    return ask(http, "192.0.2.1", "POST", "/v1/session", OWN, body);
+}
+
+/* The cookie of the last reply, as a line of a request. */
+static const char *cookie_line(const struct http_harness *http)
+{
+    static char line[200];
+    const char *set = strstr(http->fields, "Set-Cookie: ");
+    assert_non_null(set);
+    snprintf(line, sizeof line, "Cookie: a=b; %.*s\r\n", (int)strcspn(set + 12, ";"), set + 12);
+    return line;
+}
+
+static unsigned with_cookie(struct http_harness *http, const char *method, const char *target,
+                            const char *fields, const char *cookie)
+{
+    char all[1000];
+    snprintf(all, sizeof all, "%s%s", fields, cookie);
+    return ask(http, "192.0.2.1", method, target, all, "{}");
+}
+
+static void the_token_begins_a_session_whose_cookie_reads(void **state)
+{
+    struct http_harness *http = open_with(token_rules);
+    assert_int_equal(ask(http, "192.0.2.1", "GET", "/v1/session", OWN, ""), 200);
+    assert_true(http_harness_says(http, "\"token\":true"));
+    assert_true(http_harness_says(http, "\"may_read\":false"));
+    assert_int_equal(log_in(http, "secret"), 200);
+    const char *set = strstr(http->fields, "Set-Cookie: weir_session_9090=");
+    assert_non_null(set);
+    assert_int_equal(strcspn(set + 30, ";"), 2 * WEIR_SESSION_ID_BYTES);
+    assert_non_null(strstr(set, "; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict\r\n"));
+    const char *cookie = cookie_line(http);
+    assert_int_equal(with_cookie(http, "GET", "/v1/limits", OWN, cookie), 200);
+    assert_int_equal(with_cookie(http, "GET", "/v1/session", OWN, cookie), 200);
+    assert_true(http_harness_says(http, "\"session\":true,\"may_read\":true,\"may_change\":true"));
+    assert_int_equal(with_cookie(http, "GET", "/v1/limits", OWN, ""), 401);
+    close_all(http);
+}
+
+static void a_wrong_token_begins_none_and_is_a_guess(void **state)
+{
+    struct http_harness *http = open_with(token_rules);
+    static const char *const wrong[] = {"", "secre", "secrets", "Secret"};
+    for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(log_in(http, wrong[i]), 401);
+        assert_null(strstr(http->fields, "Set-Cookie"));
+        assert_int_equal(weir_counted(&http->listener->wrong_guesses), i + 1);
+    }
+    assert_int_equal(ask(http, NULL, "POST", "/v1/session", OWN, "{\"token\": 5}"), 400);
+    assert_int_equal(ask(http, NULL, "POST", "/v1/session", OWN, "{"), 400);
+    close_all(http);
+}
+
+static void a_session_ends_when_its_owner_logs_out(void **state)
+{
+    struct http_harness *http = open_with(token_rules);
+    char cookie[200];
+    assert_int_equal(log_in(http, "secret"), 200);
+    strcpy(cookie, cookie_line(http));
+    assert_int_equal(with_cookie(http, "DELETE", "/v1/session", OWN, cookie), 200);
+    assert_non_null(strstr(http->fields, "Set-Cookie: weir_session_9090=; Path=/; Max-Age=0;"));
+    assert_int_equal(with_cookie(http, "GET", "/v1/limits", OWN, cookie), 401);
+    assert_int_equal(with_cookie(http, "DELETE", "/v1/session", OWN, cookie), 404);
+    close_all(http);
+}
+
+static void a_cookie_of_another_port_or_form_is_no_session(void **state)
+{
+    struct http_harness *http = open_with(token_rules);
+    char cookie[200], other[200];
+    assert_int_equal(log_in(http, "secret"), 200);
+    strcpy(cookie, cookie_line(http));
+    assert_int_equal(with_cookie(http, "GET", "/v1/limits", "Host: localhost:9091\r\n", cookie),
+                     401);
+    snprintf(other, sizeof other, "Cookie: weir_session_9090=\r\n");
+    assert_int_equal(with_cookie(http, "GET", "/v1/limits", OWN, other), 401);
+    snprintf(other, sizeof other, "Cookie: weir_session_9090=%032d\r\n", 0);
+    assert_int_equal(with_cookie(http, "GET", "/v1/limits", OWN, other), 401);
+    snprintf(other, sizeof other, "Cookie: weir_session_9090=zz%030d\r\n", 0);
+    assert_int_equal(with_cookie(http, "GET", "/v1/limits", OWN, other), 401);
+    close_all(http);
+}
+
+/* A wrong token beside a good cookie is a guess, and not covered by it. */
+static void a_wrong_token_in_a_field_is_refused_whatever_the_cookie(void **state)
+{
+    struct http_harness *http = open_with(token_rules);
+    assert_int_equal(log_in(http, "secret"), 200);
+    assert_int_equal(
+        with_cookie(http, "GET", "/v1/limits", OWN "X-Weir-Token: wrong\r\n", cookie_line(http)),
+        401);
+    assert_int_equal(weir_counted(&http->listener->wrong_guesses), 1);
+    close_all(http);
+}
+
+/* CSRF: the browser sends the cookie with whatever a page asks for. */
+static void a_change_by_a_session_needs_the_origin_of_the_own_page(void **state)
+{
+    static const struct {
+        const char *fields;
+        unsigned status;
+    } cases[] = {
+        {"Host: localhost:9090\r\nOrigin: http://localhost:9090\r\n", 404}, /* it is looked for */
+        {"Host: localhost:9090\r\nOrigin: https://LOCALHOST:9090\r\n", 404},
+        {"Host: localhost:9090\r\n", 403},
+        {"Host: localhost:9090\r\nOrigin: http://localhost:3000\r\n", 403},
+        {"Host: localhost:9090\r\nOrigin: http://localhost\r\n", 403},
+        {"Host: localhost:9090\r\nOrigin: http://127.0.0.1:9090\r\n", 403},
+        {"Host: localhost:9090\r\nOrigin: http://evil.example\r\n", 403},
+        {"Host: localhost:9090\r\nOrigin: null\r\n", 403},
+        {"Host: localhost:9090\r\nOrigin: http://localhost:9090\r\n"
+         "Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: cors\r\n",
+         403},
+    };
+    struct http_harness *http = open_with(token_rules);
+    char cookie[200];
+    assert_int_equal(log_in(http, "secret"), 200);
+    strcpy(cookie, cookie_line(http));
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(
+            with_cookie(http, "POST", "/v1/identities/forget", cases[i].fields, cookie),
+            cases[i].status);
+    /* The token itself is something that no page of another site has. */
+    assert_int_equal(ask(http, "192.0.2.1", "POST", "/v1/identities/forget",
+                         "Host: localhost:9090\r\nOrigin: http://localhost:3000\r\n"
+                         "Authorization: Bearer secret\r\n",
+                         "{}"),
+                     404);
+    close_all(http);
+}
+
+static void a_page_of_another_site_reads_nothing_and_logs_nobody_in(void **state)
+{
+    static const char *const pages[] = {
+        "Host: localhost:9090\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n",
+        "Host: localhost:9090\r\nSec-Fetch-Site: same-site\r\nSec-Fetch-Mode: no-cors\r\n",
+        "Host: evil.example\r\n",
+        "Host: localhost:9090\r\nOrigin: http://evil.example\r\n",
+    };
+    struct http_harness *http = open_with(token_rules);
+    char cookie[200];
+    assert_int_equal(log_in(http, "secret"), 200);
+    strcpy(cookie, cookie_line(http));
+    for (unsigned i = 0; i < sizeof pages / sizeof *pages; i++) {
+        assert_int_equal(with_cookie(http, "GET", "/v1/limits", pages[i], cookie), 403);
+        assert_int_equal(with_cookie(http, "GET", "/v1/events", pages[i], cookie), 403);
+        assert_int_equal(
+            ask(http, "192.0.2.1", "POST", "/v1/session", pages[i], "{\"token\": \"secret\"}"),
+            403);
+    }
+    /* A person who follows a link comes from anywhere; so does one who types the address. */
+    assert_int_equal(with_cookie(http, "GET", "/v1/limits",
+                                 "Host: localhost:9090\r\nSec-Fetch-Site: cross-site\r\n"
+                                 "Sec-Fetch-Mode: navigate\r\n",
+                                 cookie),
+                     200);
+    assert_int_equal(with_cookie(http, "GET", "/v1/limits",
+                                 "Host: localhost:9090\r\nSec-Fetch-Site: none\r\n"
+                                 "Sec-Fetch-Mode: navigate\r\n",
+                                 cookie),
+                     200);
+    close_all(http);
+}
+
+/* Without a token a Unix socket may change; a browser comes to it through a forwarded port. */
+static void over_a_unix_socket_a_browser_changes_from_the_own_page_only(void **state)
+{
+    static const struct {
+        const char *fields;
+        unsigned read, change;
+    } cases[] = {
+        {"Host: weir.example\r\n", 200, 404}, /* curl --unix-socket */
+        {"Host: localhost:9090\r\nAccept-Language: en\r\nOrigin: http://localhost:9090\r\n", 200,
+         404},
+        {"Host: localhost:9090\r\nAccept-Language: en\r\nOrigin: http://localhost:3000\r\n", 200,
+         403},
+        {"Host: rebound.example:9090\r\nAccept-Language: en\r\n", 403, 403},
+        {"Host: rebound.example:9090\r\nAccept-Language: en\r\n"
+         "Origin: http://rebound.example:9090\r\n",
+         403, 403},
+    };
+    struct http_harness *http = open_with(open_rules);
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(ask(http, NULL, "GET", "/v1/limits", cases[i].fields, ""), cases[i].read);
+        assert_int_equal(ask(http, NULL, "POST", "/v1/identities/forget", cases[i].fields, "{}"),
+                         cases[i].change);
+    }
+    close_all(http);
+}
+
+static void without_a_token_there_is_nothing_to_log_in_to(void **state)
+{
+    struct http_harness *http = open_with(open_rules);
+    assert_int_equal(log_in(http, "secret"), 409);
+    assert_int_equal(ask(http, "127.0.0.1", "GET", "/v1/session", OWN, ""), 200);
+    assert_true(http_harness_says(http, "\"may_read\":true,\"may_change\":false"));
+    assert_int_equal(ask(http, NULL, "GET", "/v1/session", OWN, ""), 200);
+    assert_true(http_harness_says(http, "\"may_read\":true,\"may_change\":true"));
+    assert_int_equal(ask(http, "192.0.2.1", "GET", "/v1/session", OWN, ""), 200);
+    assert_true(http_harness_says(http, "\"may_read\":false,\"may_change\":false"));
+    close_all(http);
+}
+
+static void every_reply_of_the_listener_is_kept_by_no_cache(void **state)
+{
+    static const char *const paths[] = {"/",           "/dashboard/app.js", "/v1/session",
+                                        "/v1/limits",  "/healthz",          "/nothing",
+                                        "/playground/"};
+    struct http_harness *http = open_with(token_rules);
+    for (unsigned i = 0; i < sizeof paths / sizeof *paths; i++) {
+        assert_true(ask(http, "192.0.2.1", "GET", paths[i], OWN, "") > 0);
+        assert_true(http_harness_has(http, "Cache-Control: no-store"));
+        assert_true(http_harness_has(http, "X-Content-Type-Options: nosniff"));
+    }
+    close_all(http);
+}
+
+static void the_page_is_for_everybody_and_may_do_nothing_but_ask_its_listener(void **state)
+{
+    struct http_harness *http = open_with(token_rules);
+    assert_int_equal(ask(http, "192.0.2.1", "GET", "/", OWN, ""), 200);
+    assert_true(http_harness_has(http, "Content-Type: text/html; charset=utf-8"));
+    assert_true(http_harness_has(http, "X-Frame-Options: DENY"));
+    const char *policy = strstr(http->fields, "Content-Security-Policy: default-src 'none';");
+    assert_non_null(policy);
+    assert_non_null(strstr(policy, "frame-ancestors 'none'"));
+    assert_null(strstr(policy, "unsafe"));
+    assert_int_equal(ask(http, "192.0.2.1", "GET", "/dashboard/style.css", OWN, ""), 200);
+    assert_int_equal(ask(http, "192.0.2.1", "GET", "/dashboard/../app.js", OWN, ""), 404);
+    assert_int_equal(ask(http, "192.0.2.1", "GET", "/dashboard/", OWN, ""), 303);
+    assert_int_equal(ask(http, "192.0.2.1", "POST", "/", OWN, "{}"), 405);
+    close_all(http);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_token_begins_a_session_whose_cookie_reads),
+        cmocka_unit_test(a_wrong_token_begins_none_and_is_a_guess),
+        cmocka_unit_test(a_session_ends_when_its_owner_logs_out),
+        cmocka_unit_test(a_cookie_of_another_port_or_form_is_no_session),
+        cmocka_unit_test(a_wrong_token_in_a_field_is_refused_whatever_the_cookie),
+        cmocka_unit_test(a_change_by_a_session_needs_the_origin_of_the_own_page),
+        cmocka_unit_test(a_page_of_another_site_reads_nothing_and_logs_nobody_in),
+        cmocka_unit_test(over_a_unix_socket_a_browser_changes_from_the_own_page_only),
+        cmocka_unit_test(without_a_token_there_is_nothing_to_log_in_to),
+        cmocka_unit_test(every_reply_of_the_listener_is_kept_by_no_cache),
+        cmocka_unit_test(the_page_is_for_everybody_and_may_do_nothing_but_ask_its_listener),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions: what stands for the admin token, and for how long. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "server/dashboard/sessions.h"
+
+#define T0 UINT64_C(5000000000)
+
+static const uint64_t secret[2] = {1, 2};
+
+static const unsigned char *id_of(unsigned number)
+{
+    static unsigned char id[WEIR_SESSION_ID_BYTES];
+    memset(id, 0, sizeof id);
+    memcpy(id, &number, sizeof number);
+    return id;
+}
+
+static void a_session_stands_for_its_token_until_its_end(void **state)
+{
+    struct weir_sessions sessions;
+    weir_sessions_init(&sessions, secret);
+    assert_false(weir_sessions_has(&sessions, id_of(7), "token", T0));
+    weir_sessions_begin(&sessions, id_of(7), "token", T0);
+    assert_true(weir_sessions_has(&sessions, id_of(7), "token", T0));
+    assert_true(weir_sessions_has(&sessions, id_of(7), "token", T0 + WEIR_SESSION_NS - 1));
+    assert_false(weir_sessions_has(&sessions, id_of(7), "token", T0 + WEIR_SESSION_NS));
+    assert_int_equal(weir_sessions_count(&sessions, T0 + WEIR_SESSION_NS - 1), 1);
+    assert_int_equal(weir_sessions_count(&sessions, T0 + WEIR_SESSION_NS), 0);
+}
+
+static void another_id_is_no_session_whichever_byte_differs(void **state)
+{
+    struct weir_sessions sessions;
+    unsigned char id[WEIR_SESSION_ID_BYTES];
+    weir_sessions_init(&sessions, secret);
+    weir_sessions_begin(&sessions, id_of(7), "token", T0);
+    for (unsigned i = 0; i < sizeof id; i++) {
+        memcpy(id, id_of(7), sizeof id);
+        id[i] ^= 0x80;
+        assert_false(weir_sessions_has(&sessions, id, "token", T0));
+        assert_false(weir_sessions_end(&sessions, id));
+    }
+    assert_false(weir_sessions_has(&sessions, id_of(0), "token", T0)); /* of free places */
+    assert_false(weir_sessions_end(&sessions, id_of(0)));
+}
+
+static void another_admin_token_ends_all_sessions_of_the_one_before(void **state)
+{
+    struct weir_sessions sessions;
+    weir_sessions_init(&sessions, secret);
+    weir_sessions_begin(&sessions, id_of(7), "token", T0);
+    assert_false(weir_sessions_has(&sessions, id_of(7), "tokem", T0));
+    assert_false(weir_sessions_has(&sessions, id_of(7), "", T0));
+}
+
+static void a_session_that_was_ended_is_none(void **state)
+{
+    struct weir_sessions sessions;
+    weir_sessions_init(&sessions, secret);
+    weir_sessions_begin(&sessions, id_of(7), "token", T0);
+    weir_sessions_begin(&sessions, id_of(8), "token", T0);
+    assert_true(weir_sessions_end(&sessions, id_of(7)));
+    assert_false(weir_sessions_end(&sessions, id_of(7)));
+    assert_false(weir_sessions_has(&sessions, id_of(7), "token", T0));
+    assert_true(weir_sessions_has(&sessions, id_of(8), "token", T0));
+    assert_int_equal(sessions.begun, 2);
+    assert_int_equal(sessions.ended, 1);
+}
+
+static void one_more_than_the_bound_takes_the_place_that_would_end_first(void **state)
+{
+    struct weir_sessions sessions;
+    weir_sessions_init(&sessions, secret);
+    for (unsigned i = 0; i < WEIR_SESSIONS_MAX; i++)
+        weir_sessions_begin(&sessions, id_of(100 + i), "token", T0 + (i * 37) % WEIR_SESSIONS_MAX);
+    assert_int_equal(weir_sessions_count(&sessions, T0), WEIR_SESSIONS_MAX);
+    weir_sessions_begin(&sessions, id_of(99), "token", T0 + 1000);
+    assert_int_equal(weir_sessions_count(&sessions, T0), WEIR_SESSIONS_MAX);
+    assert_false(weir_sessions_has(&sessions, id_of(100), "token", T0));
+    assert_true(weir_sessions_has(&sessions, id_of(99), "token", T0));
+    for (unsigned i = 1; i < WEIR_SESSIONS_MAX; i++)
+        assert_true(weir_sessions_has(&sessions, id_of(100 + i), "token", T0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_stands_for_its_token_until_its_end),
+        cmocka_unit_test(another_id_is_no_session_whichever_byte_differs),
+        cmocka_unit_test(another_admin_token_ends_all_sessions_of_the_one_before),
+        cmocka_unit_test(a_session_that_was_ended_is_none),
+        cmocka_unit_test(one_more_than_the_bound_takes_the_place_that_would_end_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Server-sent events to browsers that read, do not read, or go. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "http_harness.h"
+#include "server/dashboard/dashboard.h"
+
+/* More than a socket takes. */
+#define LARGE ((size_t)1 << 20)
+
+static const char rules[] = "version: 1\nlimits: []\n";
+static const char request[] = "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+static const char hello[] = "data: hello\n\n";
+
+static struct http_harness *open_all(void)
+{
+    struct http_harness *http = http_harness_open(rules, WEIR_LISTENER_ADMIN);
+    struct weir_reason reason;
+    assert_int_equal(weir_dashboard_open(&http->daemon.dashboard, &http->daemon, &reason), 0);
+    return http;
+}
+
+static struct weir_stream *stream_of(struct http_harness *http)
+{
+    return &http->daemon.dashboard->stream;
+}
+
+static void close_all(struct http_harness *http)
+{
+    struct weir_dashboard *dashboard = http->daemon.dashboard;
+    http_harness_close(http);
+    assert_int_equal(dashboard->stream.count, 0); /* its slot was dropped with the connection */
+    weir_dashboard_close(dashboard);
+}
+
+static void listen_to(struct http_harness *http)
+{
+    http_harness_send(http, request, sizeof request - 1);
+    assert_int_equal(http_harness_reply(http, true), 200);
+}
+
+/* Lets the worker write, and reads what has come. */
+static void turn(struct http_harness *http)
+{
+    http_harness_send(http, "", 0);
+}
+
+static void a_client_gets_each_text_after_the_head(void **state)
+{
+    struct http_harness *http = open_all();
+    listen_to(http);
+    assert_true(http_harness_has(http, "Content-Type: text/event-stream"));
+    assert_true(http_harness_has(http, "Cache-Control: no-store"));
+    assert_true(http_harness_has(http, "Connection: close"));
+    assert_false(strstr(http->fields, "Content-Length"));
+    assert_int_equal(stream_of(http)->count, 1);
+    for (int i = 0; i < 3; i++) {
+        weir_stream_send(stream_of(http), hello, sizeof hello - 1);
+        turn(http);
+    }
+    assert_string_equal(http->raw, "retry: 1000\n\ndata: hello\n\ndata: hello\n\ndata: hello\n\n");
+    assert_int_equal(stream_of(http)->ticks, 3);
+    assert_int_equal(stream_of(http)->lost, 0);
+    close_all(http);
+}
+
+static void an_end_ends_the_connection_and_the_place_is_free(void **state)
+{
+    struct http_harness *http = open_all();
+    listen_to(http);
+    weir_stream_end(stream_of(http));
+    assert_int_equal(stream_of(http)->count, 0);
+    turn(http);
+    assert_true(http->closed);
+    close_all(http);
+}
+
+static void a_server_that_stops_takes_no_more_clients(void **state)
+{
+    struct http_harness *http = open_all();
+    listen_to(http);
+    weir_dashboard_stop(http->daemon.dashboard);
+    turn(http);
+    assert_true(http->closed);
+    assert_int_equal(http_harness_get(http, "/v1/events"), 503);
+    close_all(http);
+}
+
+/* A text that the socket does not take is kept, once; those that follow are lost. */
+static void a_slow_client_loses_texts_and_never_costs_more_than_one(void **state)
+{
+    struct http_harness *http = open_all();
+    char *large = malloc(LARGE);
+    assert_non_null(large);
+    memset(large, 'x', LARGE);
+    listen_to(http);
+    weir_stream_send(stream_of(http), large, LARGE);
+    size_t kept = http->connection->output_bytes;
+    assert_in_range(kept, 1, LARGE);
+    for (int i = 0; i < 1000; i++)
+        weir_stream_send(stream_of(http), large, LARGE);
+    assert_int_equal(http->connection->output_bytes, kept);
+    assert_int_equal(stream_of(http)->ticks, 1);
+    assert_int_equal(stream_of(http)->lost, 1000);
+    free(large);
+    close_all(http);
+}
+
+static void a_client_that_has_gone_is_forgotten_by_the_next_text(void **state)
+{
+    struct http_harness *http = open_all();
+    listen_to(http);
+    shutdown(http->client, SHUT_RDWR);
+    for (int i = 0; i < 4; i++)
+        uv_run(http->worker->loop, UV_RUN_NOWAIT);
+    weir_stream_send(stream_of(http), hello, sizeof hello - 1);
+    assert_int_equal(stream_of(http)->count, 0);
+    weir_stream_send(stream_of(http), hello, sizeof hello - 1);
+    close_all(http);
+}
+
+static bool never(void *context, const unsigned char *session)
+{
+    return false;
+}
+
+static void the_end_of_a_session_ends_its_stream_and_no_other(void **state)
+{
+    struct http_harness *http = open_all();
+    struct weir_stream *stream = stream_of(http);
+    listen_to(http);
+    weir_stream_check(stream, never, NULL);
+    assert_int_equal(stream->count, 1);
+    for (unsigned i = 0; i < WEIR_STREAM_CLIENTS_MAX; i++)
+        stream->clients[i].by_session = stream->clients[i].slot;
+    weir_stream_check(stream, never, NULL);
+    assert_int_equal(stream->count, 0);
+    close_all(http);
+}
+
+static void clients_beyond_the_bound_are_refused(void **state)
+{
+    struct http_harness *http = open_all();
+    struct weir_stream *stream = stream_of(http);
+    struct weir_slot taken = {0};
+    for (unsigned i = 0; i < WEIR_STREAM_CLIENTS_MAX; i++)
+        stream->clients[i] = (struct weir_stream_client){.stream = stream, .slot = &taken};
+    assert_int_equal(http_harness_get(http, "/v1/events"), 503);
+    assert_true(http_harness_has(http, "Retry-After: 5"));
+    assert_int_equal(stream->refused, 1);
+    memset(stream->clients, 0, sizeof stream->clients);
+    assert_int_equal(http_harness_ask(http, "POST", "/v1/events", NULL, "{}"), 405);
+    close_all(http);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_client_gets_each_text_after_the_head),
+        cmocka_unit_test(an_end_ends_the_connection_and_the_place_is_free),
+        cmocka_unit_test(a_server_that_stops_takes_no_more_clients),
+        cmocka_unit_test(a_slow_client_loses_texts_and_never_costs_more_than_one),
+        cmocka_unit_test(a_client_that_has_gone_is_forgotten_by_the_next_text),
+        cmocka_unit_test(the_end_of_a_session_ends_its_stream_and_no_other),
+        cmocka_unit_test(clients_beyond_the_bound_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
