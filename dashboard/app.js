@@ -2,13 +2,20 @@
 // The dashboard: which view is shown, who may see it, and what keeps it live.
 
 import { Live, session, whenLoggedOut } from "./api.js";
+import { Denials } from "./denials.js";
 import { find, h, showProblem } from "./dom.js";
+import { Health } from "./health.js";
+import { Key } from "./key.js";
+import { Limits } from "./limits.js";
 import { showClosed, showLogin } from "./login.js";
 import { Overview } from "./overview.js";
+import { Rules } from "./rules.js";
+import { Standing } from "./standing.js";
 
 // What views share: the newest snapshot, what the caller may do, and where problems are shown.
 const live = { snapshot: null, may: {}, problem: showProblem };
-const views = new Map([["overview", new Overview(live)]]);
+const views = new Map([["overview", new Overview(live)], ["limits", new Limits(live)], ["denials", new Denials(live)], ["key", new Key(live)],
+  ["standing", new Standing(live)], ["health", new Health(live)], ["rules", new Rules(live)]]);
 const stream = new Live((snapshot) => {
   live.snapshot = snapshot;
   find("node").textContent = snapshot.node;

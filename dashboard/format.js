@@ -33,7 +33,7 @@ export function percent(part, whole) {
 }
 
 export function micros(us) {
-  if (!us) return "–";
+  if (!us) return "0";
   return us < 1000 ? `${us} µs` : us < 1e6 ? `${us / 1000} ms` : `${us / 1e6} s`;
 }
 

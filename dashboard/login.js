@@ -25,6 +25,7 @@ export function showLogin(main, onDone) {
   main.replaceChildren(h("form", { class: "panel login", onsubmit: submit, "aria-label": "Log in" },
     h("h2", null, "Log in"),
     h("p", { class: "muted" }, "Give the admin token of this server: ", h("code", null, "server.admin.token"), " of its rules."),
+    h("input", { type: "text", name: "username", autocomplete: "username", value: `weir ${location.host}`, hidden: true }),
     h("label", { for: "token" }, "Admin token"), token, button, problem));
   find("live").textContent = "logged out";
   token.focus();

@@ -32,7 +32,7 @@ export class Overview {
       requests: tile("Requests a second", "tile-requests"),
       denied: tile("Denied", "tile-denied"),
       latency: tile("weir adds, p99", "tile-latency"),
-      keys: tile("Keys with something used", "tile-keys"),
+      keys: tile("Keys in the table", "tile-keys"),
       store: tile("Store", "tile-store"),
     };
     this.traffic = new Chart("Requests a second", [
@@ -128,7 +128,7 @@ export class Overview {
     this.tiles.denied.note.textContent = `${count(whole.denied)} a second`;
     this.tiles.latency.value.textContent = micros(whole.latency_p99_us);
     this.tiles.latency.note.textContent = `p50 ${micros(whole.latency_p50_us)}`;
-    this.tiles.keys.value.textContent = count(snapshot.table.keys);
+    this.tiles.keys.value.textContent = count(snapshot.table.slots_used);
     this.tiles.keys.note.textContent = `${percent(snapshot.table.slots_used, snapshot.table.slots)} of ${bytes(snapshot.table.bytes)}`;
     const { store } = snapshot;
     this.tiles.store.value.textContent = !store ? "this node" : store.up === store.workers ? "reached" : "not reached";

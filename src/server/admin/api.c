@@ -21,6 +21,7 @@
 #include "server/daemon/readiness.h"
 #include "server/dashboard/dashboard_page.h"
 #include "server/dashboard/events_api.h"
+#include "server/dashboard/rules_api.h"
 #include "server/dashboard/session_api.h"
 #include "server/envoy/http.h"
 #include "server/http/reply.h"
@@ -429,6 +430,7 @@ const struct weir_http_route weir_admin_routes[] = {
     {.path = "/rlconfig", .name = "rlconfig", .handle = weir_envoy_rlconfig_handle},
     {.path = "/stats", .name = "stats", .handle = weir_envoy_stats_handle},
     {.path = "/v1/session", .name = "session", .public = true, .handle = weir_session_handle},
+    {.path = "/v1/rules", .name = "rules", .prefix = true, .handle = weir_rules_handle},
     {.path = "/v1/events", .name = "events", .handle = weir_events_handle},
     {.path = "/dashboard",
      .name = "dashboard",

@@ -16,6 +16,7 @@
 #include "server/admin/limit_metrics.h"
 #include "server/challenge/metrics.h"
 #include "server/daemon/clock.h"
+#include "server/dashboard/metrics.h"
 #include "server/envoy/metrics.h"
 #include "server/grpc/front.h"
 #include "server/http/http.h"
@@ -591,6 +592,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_of_score(&metrics);
     weir_metrics_of_use(&metrics);
     weir_metrics_of_health(&metrics);
+    weir_metrics_of_dashboard(&metrics);
     weir_metrics_of_challenge(&metrics);
     put_requests(&metrics);
     put_calls(&metrics);

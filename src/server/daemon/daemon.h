@@ -48,6 +48,7 @@ struct weir_reload {
 
     int err;
     struct weir_reason reason; /* why not; empty: the problems were printed, or `err` says it */
+    char *problems;            /* of the file, one a line; NULL: none */
     struct weir_rules *rules;
     struct weir_certificates *certificates;
     struct weir_certificate_watch watch;
@@ -138,6 +139,7 @@ struct weir_daemon {
 
     uint64_t started_wall_ns, reloaded_wall_ns;
     uint64_t reloads, failed_reloads, reload_took_ns; /* the last one */
+    char *reload_problems;   /* why the last reload failed; NULL: it did not */
     int64_t clock_offset_ns; /* wall clock - time of the table, or of the shared store */
     bool clock_is_off;       /* by more than a second: it was logged */
     uint32_t stopped;        /* the neighbour on the state file that is, as logged; 0: none */

@@ -11,6 +11,7 @@
 #include "server/daemon/control.h"
 #include "server/daemon/redis_access.h"
 #include "server/daemon/state.h"
+#include "server/dashboard/rules_api.h"
 #include "server/envoy/daemon.h"
 
 /* What runs without a rules file. */
@@ -59,6 +60,8 @@ static int load_rules(struct weir_reload *reload)
         fprintf(stderr, "weir: %u more errors\n", problems.dropped);
     if (err < 0 && reload->first && !problems.count)
         fprintf(stderr, "weir: %s: %s\n", config, weir_error_text(err));
+    if (err < 0 && !reload->first)
+        reload->problems = weir_rules_problems_text(&problems);
     weir_problems_free(&problems);
     return err;
 }
@@ -411,6 +414,7 @@ void weir_daemon_reload_drop(struct weir_daemon *daemon)
     weir_certificates_unref(reload->certificates);
     weir_envoy_reading_drop(&reload->envoy);
     weir_standing_lists_free(reload->lists);
+    free(reload->problems);
     memset(reload, 0, sizeof *reload);
 }
 
@@ -504,6 +508,17 @@ void weir_daemon_run_again(struct weir_daemon *daemon, struct weir_reload *reloa
     weir_control_drain(daemon);
 }
 
+/* What the dashboard says of the last reload. */
+static void keep_problems(struct weir_daemon *daemon, struct weir_reload *reload)
+{
+    free(daemon->reload_problems);
+    daemon->reload_problems = reload->problems;
+    reload->problems = NULL;
+    if (reload->err < 0 && !daemon->reload_problems)
+        daemon->reload_problems =
+            strdup(reload->reason.text[0] ? reload->reason.text : weir_error_text(reload->err));
+}
+
 static void reload_done(struct weir_job *job)
 {
     struct weir_reload *reload = (struct weir_reload *)(void *)job; /* its first member */
@@ -521,6 +536,7 @@ static void reload_done(struct weir_job *job)
             reload_apply(daemon, reload);
         else
             daemon->failed_reloads++;
+        keep_problems(daemon, reload);
         daemon->reload_took_ns = weir_clock_boot_ns() - reload->began_ns;
         weir_daemon_reload_log(daemon, reload);
     }

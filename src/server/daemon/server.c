@@ -341,6 +341,7 @@ static void daemon_close(struct weir_daemon *daemon)
         weir_state_guard_clear();
         weir_table_close(daemon->table);
         weir_daemon_remove_sockets(daemon);
+        free(daemon->reload_problems);
     }
     free(daemon->workers);
     free(daemon->threads);

@@ -102,6 +102,17 @@ static void cookie_line(const struct weir_http_call *call, const unsigned char *
 
 /* --- The calls -------------------------------------------------------------------------------- */
 
+/* The kinds of callers that standing knows; null: the server has none. */
+static json_t *standing_json(const struct weir_daemon *daemon)
+{
+    const struct weir_standing_settings *settings = &weir_rules_settings(daemon->rules)->standing;
+    json_t *kinds = daemon->standing ? json_array() : json_null();
+    for (size_t i = 0; i < settings->kinds_count && daemon->standing; i++)
+        json_array_append_new(
+            kinds, json_stringn(settings->kinds[i].name.data, settings->kinds[i].name.size));
+    return kinds;
+}
+
 static void show(struct weir_http_call *call)
 {
     const struct weir_daemon *daemon = call->http->server;
@@ -112,7 +123,7 @@ static void show(struct weir_http_call *call)
                              weir_session_is_good(call, token_of(call)), "may_read", may_read,
                              "may_change", may_change);
     if (json && may_read)
-        json_object_set_new(json, "standing", json_boolean(daemon->standing != NULL));
+        json_object_set_new(json, "standing", standing_json(daemon));
     weir_admin_reply_json(call, json);
 }
 

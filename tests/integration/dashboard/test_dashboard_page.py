@@ -11,6 +11,9 @@ from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 from model.program import weir_path
 
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
 pytestmark = needs_chromium
 
 SHOTS = Path(weir_path()).parent / "screenshots" / "dashboard"
@@ -102,3 +105,198 @@ def test_the_overview_lives(tmp_path, browser):
         assert page.run("return document.querySelector('main b, main script') === null "
                         "|| !document.querySelector('main b').textContent.includes('eve')")
         take_screenshot(browser, SHOTS / "overview.png")
+
+
+VIEWS = ["overview", "limits", "limits/api", "denials", "key/user%3Dann", "standing", "health",
+         "rules"]
+
+
+def press(page, name):
+    page.run("arguments[0].scrollIntoView({block: 'center'})", page.find(name))
+    page.find(name).click()
+
+
+def fill(page, name, text):
+    field = page.find(name)
+    field.clear()
+    field.send_keys(text)
+
+
+def log_in(page, token="s3cret"):
+    page.see(lambda: page.text("token") is not None, "the login")
+    fill(page, "token", token + Keys.ENTER)
+
+
+def test_a_login_opens_and_a_logout_closes(tmp_path, browser):
+    with start(tmp_path, admin={"token": "s3cret"}) as weir:
+        page = Page(browser, weir).open()
+        log_in(page, "wrong")
+        page.see(lambda: "not the admin token" in (page.text("login-problem") or ""), "a refusal")
+        take_screenshot(browser, SHOTS / "login.png")
+        log_in(page)
+        page.see(lambda: page.text("live") == "live", "a snapshot")
+        assert page.run("return document.cookie") == ""  # HttpOnly
+        browser.refresh()  # the session outlives the page
+        page.see(lambda: page.text("live") == "live", "a snapshot after a reload of the page")
+        press(page, "log-out")
+        page.see(lambda: page.text("token") is not None, "the login")
+        browser.refresh()
+        page.see(lambda: page.text("token") is not None, "the login after a reload of the page")
+
+
+def test_a_ban_is_set_and_cleared(tmp_path, browser):
+    parts = {"standing": {"by": ["client.ip/64", "user"], "file": str(tmp_path / "standing.db")}}
+    with start(tmp_path, admin={"token": "s3cret"}, **parts) as weir:
+        page = Page(browser, weir).open("#standing/user%3Dann")
+        log_in(page)
+        page.see(lambda: page.text("standing-set") is not None, "the form")
+        page.run("document.querySelector('[name=reason]').value = 'tried passwords'")
+        assert page.run("return document.querySelector('[name=kind]').value") == "user"
+        assert page.run("return document.querySelector('[name=value]').value") == "ann"
+        press(page, "standing-set")
+        page.see(lambda: page.rows("standing")[0][:4]
+                 == ["user=ann", "suspended", "tried passwords", "dashboard"], "the ban")
+        assert weir.check(ip="192.0.2.1", attributes={"user": "ann"}).json["denied_by"] == "standing"
+        take_screenshot(browser, SHOTS / "standing.png")
+        press(page, "log-out")
+        log_in(page)
+        page.see(lambda: page.rows("standing")[0][0] == "user=ann", "the ban")
+        page.run("document.querySelector('#standing button').click()")
+        page.see(lambda: "No operator or penalty" in page.rows("standing")[0][0], "no ban")
+        assert weir.check(ip="192.0.2.1", attributes={"user": "ann"}).status == 200
+        page.see(lambda: [row[2] for row in page.rows("standing-history")[:2]]
+                 == ["cleared", "suspended"], "both changes")
+
+
+def test_without_a_token_the_page_changes_nothing(tmp_path, browser):
+    parts = {"standing": {"by": ["user"], "file": str(tmp_path / "standing.db")}}
+    with start(tmp_path, **parts) as weir:
+        page = Page(browser, weir).open("#standing")
+        page.see(lambda: "read-only" in page.text("main"), "why it is read-only")
+        assert page.text("standing-set") is None
+        page.open("#rules")
+        page.see(lambda: "read-only" in page.text("main"), "why it is read-only")
+        assert page.text("reload") is None
+
+
+def test_denials_are_filtered_and_a_key_says_why(tmp_path, browser):
+    with start(tmp_path) as weir:
+        page = Page(browser, weir).open("#denials")
+        page.see(lambda: page.text("live") == "live", "a snapshot")
+        traffic(weir)
+        page.see(lambda: len(page.rows("denials")) == 3, "denials as they come")
+        assert {tuple(row[1:4]) for row in page.rows("denials")} \
+            == {("client.ip=192.0.2.7", "login", "/login")}
+        fill(page, "denial-limit", "api" + Keys.ENTER)
+        page.see(lambda: "Nothing was denied" in page.rows("denials")[0][0], "none of that limit")
+        fill(page, "denial-limit", "")
+        fill(page, "denial-key", "192.0.2.7" + Keys.ENTER)
+        page.see(lambda: len(page.rows("denials")) == 3, "those of the key")
+        take_screenshot(browser, SHOTS / "denials.png")
+        page.run("document.querySelector('#denials a').click()")
+        page.see(lambda: [row[0] for row in page.rows("key-limits") or []] == ["login"],
+                 "the key's limits")
+        assert "3 of 3" in page.rows("key-limits")[0][2]
+        assert len(page.rows("key-denials")) == 3
+        take_screenshot(browser, SHOTS / "key.png")
+
+
+def test_a_reload_with_an_error_says_where_it_is(tmp_path, browser):
+    with start(tmp_path, admin={"token": "s3cret"}) as weir:
+        page = Page(browser, weir).open("#rules")
+        log_in(page)
+        page.see(lambda: "file as it was loaded" in (page.text("rules") or ""), "the rules")
+        good = weir.config.read_text(encoding="utf-8")
+        weir.write_rules(good.replace('"gcra"', '"gcrb"'))
+        press(page, "reload")
+        page.see(lambda: "gcrb" in (page.text("rules-errors") or ""), "the error")
+        assert f"{weir.config}:1:" in page.text("rules-errors")
+        take_screenshot(browser, SHOTS / "rules.png")
+        weir.write_rules(good)
+        press(page, "reload")
+        page.see(lambda: page.text("rules-errors") == "", "no error")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_view_has_contrast_and_fits_a_phone(tmp_path, browser, dark):
+    parts = {"standing": {"by": ["user"], "file": str(tmp_path / "standing.db")}}
+    with start(tmp_path, **parts) as weir:
+        traffic(weir)
+        page = Page(browser, weir)
+        for view in VIEWS:
+            set_screen(browser, 1280, 900, dark=dark)
+            page.open("#" + view)
+            page.see(lambda: page.text("live") == "live", "a snapshot")
+            name = view.replace("/", "-").replace("%3D", "-") + ("-dark" if dark else "")
+            take_screenshot(browser, SHOTS / f"{name}.png")
+            assert not page.run(CONTRAST), view
+            set_screen(browser, 360, 740, dark=dark)
+            assert page.run("return document.documentElement.scrollWidth <= innerWidth"), view
+            take_screenshot(browser, SHOTS / f"{name}-phone.png")
+        set_screen(browser, 1280, 900)
+
+
+# Texts whose contrast is below 4.5 to 1 (WCAG 2.1, 1.4.3), against the nearest background.
+CONTRAST = """
+const parse = (color) => color.match(/[\\d.]+/g).map(Number);
+const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+  .map((c) => c <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
+  .reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
+const behind = (element) => {
+  for (let at = element; at; at = at.parentElement) {
+    const color = parse(getComputedStyle(at).backgroundColor);
+    if (color.length < 4 || color[3] > 0) return color;
+  }
+  return [255, 255, 255];
+};
+return [...document.querySelectorAll("body *")].filter((element) =>
+  element.checkVisibility() && !element.disabled && [...element.childNodes].some((node) =>
+    node.nodeType === 3 && node.textContent.trim())).filter((element) => {
+      const ink = light(parse(element instanceof SVGElement ? getComputedStyle(element).fill : getComputedStyle(element).color));
+      const paper = light(behind(element));
+      return (Math.max(ink, paper) + .05) / (Math.min(ink, paper) + .05) < 4.5;
+    }).map((element) => `${element.tagName} ${element.className}: ${element.textContent}`);
+"""
+
+
+def test_the_keyboard_reaches_every_view_and_reads_charts(tmp_path, browser):
+    with start(tmp_path) as weir:
+        traffic(weir)
+        page = Page(browser, weir).open()
+        page.see(lambda: page.text("live") == "live", "a snapshot")
+        press_keys = ActionChains(browser)
+        seen = []
+        for _ in range(14):
+            press_keys.send_keys(Keys.TAB).perform()
+            seen.append(page.run("return document.activeElement.textContent"))
+        assert seen[0] == "Skip to the content"
+        assert ["Overview", "Limits", "Denials", "Key", "Standing", "Health", "Rules"] \
+            == [name for name in seen if name in
+                ("Overview", "Limits", "Denials", "Key", "Standing", "Health", "Rules")]
+        page.run("document.querySelector('nav a[data-view=limits]').focus()")
+        press_keys.send_keys(Keys.ENTER).perform()
+        page.see(lambda: len(page.rows("limits") or []) == 3, "the limits")
+        assert page.run("return document.querySelector('nav [aria-current]').textContent") == "Limits"
+        page.open()
+        page.see(lambda: page.run("return document.querySelector('#chart-traffic .grid')"), "a chart")
+        page.run("document.getElementById('chart-traffic').focus()")
+        press_keys.send_keys(Keys.ARROW_LEFT).perform()
+        page.see(lambda: "denied" in page.run(
+            "return document.querySelector('#chart-traffic ~ .legend .reading').textContent"),
+            "the numbers of a moment")
+        label = page.run("return document.getElementById('chart-traffic').getAttribute('aria-label')")
+        assert label.startswith("Requests a second: denied ")
+
+
+def test_the_page_connects_again_after_a_restart(tmp_path, browser):
+    with start(tmp_path) as weir:
+        page = Page(browser, weir).open()
+        page.see(lambda: page.text("live") == "live", "a snapshot")
+        weir.reload()
+        page.see(lambda: page.text("live") == "live", "a snapshot after a reload")
+        weir.stop()
+        page.see(lambda: page.text("live") == "no connection", "that the server is away")
+        weir.command += ["--admin", weir.admin_address]
+        weir.start()
+        page.see(lambda: page.text("live") == "live", "a snapshot after a restart")
+    complaints(browser)  # connections that were refused meanwhile

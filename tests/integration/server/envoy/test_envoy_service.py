@@ -299,9 +299,11 @@ def test_without_a_configuration_there_is_no_such_page(tmp_path):
         for path in "/json", "/healthcheck":
             with weir.client() as client:
                 assert client.request("GET", path).status == 404
-        for path in "/rlconfig", "/stats", "/":
+        for path in "/rlconfig", "/stats":
             with weir.admin() as client:
                 assert client.request("GET", path).status == 404
+        with weir.admin() as client:
+            assert client.request("GET", "/")["content-type"].startswith("text/html")
 
 
 # --- Counters ------------------------------------------------------------------------------------

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// All limits of the rules, and one limit: its numbers, its traffic, its keys.
+
+import { ask, poll, query } from "./api.js";
+import { Chart } from "./chart.js";
+import { bar, h, setRows, table } from "./dom.js";
+import { count, duration, percent, rate } from "./format.js";
+import { keyLink } from "./overview.js";
+
+// Rows that are drawn at once; a filter finds the others.
+const ROWS_MAX = 200;
+
+export class Limits {
+  constructor(live) {
+    this.live = live;
+    this.name = "Limits";
+  }
+
+  show(main, signal, of) {
+    this.signal = signal;
+    this.one = of;
+    if (of) this.showOne(main);
+    else this.showAll(main);
+  }
+
+  showAll(main) {
+    this.filter = h("input", { type: "search", id: "limit-filter", oninput: () => this.draw(), "aria-label": "Filter by name" });
+    this.table = table("Limits", [{ title: "limit", left: true }, { title: "algorithm", left: true }, { title: "key", left: true },
+      { title: "rate", left: true }, "allowed", "denied", "share denied", { title: "notes", left: true }], "limits");
+    this.note = h("p", { class: "muted", role: "status" });
+    main.replaceChildren(h("section", { class: "panel" }, h("h2", null, "Limits"),
+      h("div", { class: "row" }, h("label", null, "Name has ", this.filter)), this.table.element, this.note));
+    poll(async () => {
+      this.limits = (await ask("/v1/limits", { signal: this.signal })).limits;
+      this.draw();
+    }, 10, this.signal, this.live.problem);
+  }
+
+  draw() {
+    const wanted = this.filter.value.toLowerCase();
+    const found = (this.limits ?? []).filter((limit) => limit.name.toLowerCase().includes(wanted))
+      .sort((a, b) => b.denied - a.denied || b.allowed - a.allowed);
+    setRows(this.table.body, found.slice(0, ROWS_MAX).map((limit) => ({
+      id: limit.name, left: [0, 1, 2, 3, 7],
+      cells: [h("a", { href: `#limits/${encodeURIComponent(limit.name)}` }, limit.name), limit.algorithm, limit.key.join(", ") || "one for all", rate(limit),
+        count(limit.allowed), count(limit.denied), percent(limit.denied, limit.allowed + limit.denied), notes(limit)],
+    })), this.limits ? "No limit has such a name." : "The rules have no limits.", 8);
+    this.note.textContent = found.length > ROWS_MAX ? `${ROWS_MAX} of ${found.length} are shown: those denied most.` : "";
+  }
+
+  showOne(main) {
+    this.facts = h("dl");
+    this.traffic = new Chart("Checks a second", [{ field: "denied", name: "denied", kind: "bad" }, { field: "allowed", name: "allowed", kind: "good" }],
+      { stacked: true, show: count });
+    this.distinct = new Chart("Distinct keys", [{ field: "distinct_keys", name: "keys", kind: "other" }], { show: count });
+    this.window = h("select", { onchange: () => this.again() }, ["minute", "hour", "day"].map((name) => h("option", null, name)));
+    this.by = h("select", { onchange: () => this.again() }, ["share", "requests", "cost", "denied"].map((name) => h("option", null, name)));
+    this.keys = table(`Keys of ${this.one}`, [{ title: "key", left: true }, "requests", "cost", "denied", "used", "all free in"], "limit-keys");
+    main.replaceChildren(
+      h("section", { class: "panel" }, h("h2", null, this.one), this.facts),
+      h("div", { class: "two" }, this.traffic.element, this.distinct.element),
+      h("section", { class: "panel" }, h("h2", null, "Keys"),
+        h("div", { class: "row" }, h("label", null, "of the last ", this.window), h("label", null, "by ", this.by)), this.keys.element));
+    this.again = poll(() => this.loadOne(), 5, this.signal, this.live.problem);
+  }
+
+  async loadOne() {
+    const { signal, one } = this;
+    const [all, series, top] = await Promise.all([
+      ask("/v1/limits", { signal }), ask(query("/v1/series", { limit: one, count: 600 }), { signal }),
+      ask(query("/v1/use/top", { limit: one, window: this.window.value, by: this.by.value, count: 50 }), { signal })]);
+    const limit = all.limits.find((known) => known.name === one);
+    this.facts.replaceChildren(...facts(limit ?? {}).flatMap(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
+    const data = { from: series.from_s, step: series.resolution_s, values: series.values };
+    this.traffic.set(data);
+    this.distinct.set(data);
+    setRows(this.keys.body, top.keys.map((key) => ({
+      id: key.key, left: [0],
+      cells: [keyLink(key.key), count(key.requests), count(key.cost), count(key.denied),
+        bar(key.used_percent, `${key.used_percent} % of ${count(key.capacity)}`, key.used_percent >= 100), duration(key.reset_after_ms)],
+    })), "No key of this limit was seen in that time.", 6);
+  }
+}
+
+function notes(limit) {
+  return [limit.shadow && "shadow", limit.enforce_percent !== undefined && `enforced for ${limit.enforce_percent} %`, limit.candidate && "with a candidate",
+    limit.scale_percent !== undefined && `scaled to ${limit.scale_percent} %`, limit.when && `when ${limit.when}`,
+    limit.overflows > 0 && `${count(limit.overflows)} keys without room`].filter(Boolean).join(", ");
+}
+
+function facts(limit) {
+  return [["algorithm", limit.algorithm], ["key", limit.key?.join(", ")], ["rate", limit.name && rate(limit)],
+    ["capacity", limit.capacity && count(limit.capacity)], ["notes", limit.name && notes(limit)],
+    ["allowed, denied", limit.name && `${count(limit.allowed)}, ${count(limit.denied)} since the start`],
+    ["would have denied", limit.shadow_denied > 0 && count(limit.shadow_denied)]].filter(([, value]) => value);
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is banned, throttled or trusted, why, and until when; setting and clearing it.
+
+import { ask, poll, query } from "./api.js";
+import { h, say, setRows, table } from "./dom.js";
+import { dateTime } from "./format.js";
+
+const LEVELS = ["suspended", "revoked", "throttled", "challenged", "warned", "trusted", "good"];
+const TERMS = [["600000", "10 minutes"], ["3600000", "an hour"], ["86400000", "a day"], ["604800000", "a week"], ["", "until it is cleared"]];
+
+const when = (ms) => dateTime(ms / 1000);
+
+export class Standing {
+  constructor(live) {
+    this.live = live;
+    this.name = "Standing";
+  }
+
+  show(main, signal, of) {
+    this.signal = signal;
+    if (!this.live.may.standing) {
+      main.replaceChildren(h("section", { class: "panel" }, h("h2", null, "Standing"),
+        h("p", null, "The rules have no section ", h("code", null, "standing"), ", so that nobody is banned, throttled or trusted. ",
+          "With it, an operator, a list or a penalty can refuse a network, a user or a key before any limit.")));
+      return;
+    }
+    this.table = table("Standing set by operators and penalties", [{ title: "who", left: true }, { title: "level", left: true }, { title: "reason", left: true },
+      { title: "by", left: true }, { title: "ends", left: true }, ""], "standing");
+    this.history = table("Changes", [{ title: "time", left: true }, { title: "who", left: true }, { title: "level", left: true },
+      { title: "reason", left: true }, { title: "by", left: true }], "standing-history");
+    main.replaceChildren(
+      h("section", { class: "panel" }, h("h2", null, "Set"), this.live.may.may_change ? this.makeForm(of)
+        : h("p", { class: "muted" }, "This dashboard is read-only: changes need ", h("code", null, "server.admin.token"), " or a Unix socket.")),
+      h("section", { class: "panel" }, h("h2", null, "In force, set by operators and penalties"), this.table.element),
+      h("section", { class: "panel" }, h("h2", null, "Changes"), this.history.element));
+    this.again = poll(() => this.load(), 5, signal, this.live.problem);
+  }
+
+  makeForm(of) {
+    const cut = of.indexOf("=");
+    const kinds = this.live.may.standing;
+    const kind = cut > 0 ? of.slice(0, cut) : "";
+    this.result = h("p", { role: "status", id: "standing-result" });
+    this.form = h("form", { onsubmit: (event) => {
+      event.preventDefault();
+      this.set();
+    } }, h("div", { class: "row" },
+      h("label", null, "Kind ", h("select", { name: "kind", required: true }, kinds.map((name) => h("option", { selected: name.split("/")[0] === kind.split("/")[0] }, name)))),
+      h("label", null, "Value ", h("input", { name: "value", required: true, value: cut > 0 ? of.slice(cut + 1) : of, size: 24 })),
+      h("label", null, "Level ", h("select", { name: "level" }, LEVELS.map((name) => h("option", null, name)))),
+      h("label", null, "For ", h("select", { name: "term" }, TERMS.map(([value, text]) => h("option", { value, selected: value === "3600000" }, text)))),
+      h("label", null, "Reason ", h("input", { name: "reason", maxlength: 127, size: 24 })),
+      h("button", { type: "submit", class: "main", id: "standing-set" }, "Set")), this.result);
+    return this.form;
+  }
+
+  tell(text, bad) {
+    this.result.textContent = text;
+    this.result.className = bad ? "bad" : "ok";
+    say(text);
+  }
+
+  async set() {
+    const { kind, value, level, term, reason } = Object.fromEntries(new FormData(this.form));
+    const body = { kind, value: value.trim(), level, by: "dashboard" };
+    if (term && level !== "revoked") body.for_ms = Number(term);
+    if (reason) body.reason = reason;
+    try {
+      await ask("/v1/standing", { method: "PUT", body });
+      this.tell(`${kind}=${body.value} is ${level}.`);
+      this.again();
+    } catch (error) {
+      this.tell(error.message, true);
+    }
+  }
+
+  async clear(entry) {
+    try {
+      await ask(query("/v1/standing", { kind: entry.kind, value: entry.value, by: "dashboard" }), { method: "DELETE" });
+      this.tell(`${entry.kind}=${entry.value} has no standing of its own any more.`);
+      this.again();
+    } catch (error) {
+      this.tell(error.message, true);
+    }
+  }
+
+  async load() {
+    let found;
+    let changes;
+    try {
+      [found, changes] = await Promise.all([ask("/v1/standing?count=1000", { signal: this.signal }), ask("/v1/standing/history?count=50", { signal: this.signal })]);
+    } catch (error) {
+      if (error.status !== 503) throw error;
+      setRows(this.table.body, [], error.message, 6);
+      setRows(this.history.body, [], error.message, 5);
+      return;
+    }
+    setRows(this.table.body, found.entries.map((entry) => ({
+      id: `${entry.kind}\n${entry.value}`, left: [0, 1, 2, 3, 4],
+      cells: [`${entry.kind}=${entry.value}`, entry.level, entry.reason || "–", entry.by || entry.origin, entry.until_ms === null ? "no end" : when(entry.until_ms),
+        this.live.may.may_change ? h("button", { type: "button", class: "small", "aria-label": `Clear ${entry.kind}=${entry.value}`, onclick: () => this.clear(entry) }, "Clear") : ""],
+    })), "No operator or penalty has set anything.", 6);
+    setRows(this.history.body, changes.changes.map((change, place) => ({
+      id: `${change.at_ms} ${place}`, left: [0, 1, 2, 3, 4],
+      cells: [when(change.at_ms), `${change.kind}=${change.value}`, change.level ?? "cleared", change.reason || "–", change.by ?? "–"],
+    })), "Nothing was changed.", 5);
+  }
+}
