@@ -66,6 +66,7 @@ export class Overview {
       this.latency.element);
     if (this.live.snapshot) this.onSnapshot(this.live.snapshot);
     this.load();
+    this.loadRecent();
     poll(() => this.loadRoutes(), 5, signal, this.live.problem);
   }
 
@@ -82,6 +83,22 @@ export class Overview {
       this.draw();
     } catch (error) {
       if (error.name !== "AbortError") this.live.problem(error.message);
+    }
+  }
+
+  // What limits did in the minute before the page was opened.
+  async loadRecent() {
+    try {
+      const found = await ask(query("/v1/series", { limit: "*", count: SPARK_SECONDS }), { signal: this.signal });
+      for (const [name, { allowed, denied }] of Object.entries(found.limits)) {
+        const before = allowed.map((passed, i) => ({ second: found.from_s + i, checks: passed + denied[i], denied: denied[i] }))
+          .filter((one) => one.checks > 0);
+        const known = this.recent.get(name) ?? [];
+        const first = known[0]?.second ?? Infinity;
+        if (before.length > 0) this.recent.set(name, [...before.filter((one) => one.second < first), ...known]);
+      }
+    } catch {
+      // too many limits for one answer: the list fills as they are used
     }
   }
 

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Grafana board and the Prometheus alerts of packaging/: their metrics exist, and a real Prometheus
+(Debian's; found in PATH, or in $PROMETHEUS, a folder) takes every query, on weir's own metrics."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+from daemon.waiting import wait_until
+from daemon.weir import Weir, rules_of
+from model.program import SECONDS_MAX
+
+ROOT = Path(__file__).parents[3]
+ALERTS = ROOT / "packaging" / "prometheus" / "weir.rules.yml"
+BOARD = json.loads((ROOT / "packaging" / "grafana" / "weir.json").read_text(encoding="utf-8"))
+# Metrics that only servers with a shared store, or with limits that follow health, have.
+PARTLY = {"weir_store_latency_seconds_bucket": "server/admin/metrics.c",
+          "weir_store_up": "server/admin/metrics.c",
+          "weir_scale_percent": "server/admin/health_api.c"}
+
+
+def tool(name):
+    return shutil.which(name, path=os.environ.get("PROMETHEUS") or os.environ["PATH"])
+
+
+needs_prometheus = pytest.mark.skipif(
+    not (tool("prometheus") and tool("promtool")),
+    reason="Debian's package prometheus is not installed; it is not in packages.txt, because it "
+           "would begin to serve at port 9090, which is weir's")
+
+
+def alert_queries():
+    groups = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+    return [rule["expr"] for group in groups for rule in group["rules"]]
+
+
+def board_queries():
+    """Every query, with Grafana's variables as it fills them in."""
+    texts = [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
+    texts += [note["expr"] for note in BOARD["annotations"]["list"]]
+    for text in texts:
+        for name, value in {"$__rate_interval": "1m", "$__interval": "1m", "$instance": ".*",
+                            "$limit": ".*"}.items():
+            text = text.replace(name, value)
+        yield text
+
+
+def queries():
+    return alert_queries() + list(board_queries())
+
+
+def metrics_in(text):
+    return set(re.findall(r"\bweir_\w+", text))
+
+
+def rules():
+    return rules_of({"name": "api", "key": ["user"], "algorithm": "gcra", "rate": "3/hour",
+                     "burst": 3}, standing={"by": ["user"]})
+
+
+def test_every_metric_of_board_and_alerts_exists(tmp_path):
+    with Weir(tmp_path, rules()) as weir:
+        weir.check(attributes={"user": "ann"})
+        known = {name.partition("{")[0] for name in weir.metrics()}
+    asked = set().union(*map(metrics_in, queries()))
+    assert len(asked) > 20
+    for name in asked - known:
+        assert name in PARTLY, name
+        base = name.removesuffix("_bucket")
+        assert base in (ROOT / "src" / PARTLY[name]).read_text(encoding="utf-8")
+    for variable in BOARD["templating"]["list"]:
+        for name in metrics_in(str(variable.get("query", ""))):
+            assert name in known
+
+
+def test_labels_of_queries_are_those_of_the_metrics(tmp_path):
+    with Weir(tmp_path, rules()) as weir:
+        weir.check(attributes={"user": "ann"})
+        labels = {}
+        for series in weir.metrics():
+            name, _, rest = series.partition("{")
+            labels.setdefault(name, {"instance"}).update(re.findall(r"(\w+)=\"", rest))
+    for text in queries():
+        for name, inside in re.findall(r"\b(weir_\w+)\{([^}]*)\}", text):
+            if name in labels:
+                assert set(re.findall(r"(\w+)[!=]=?~?\"", inside)) <= labels[name], text
+
+
+def test_the_board_is_whole():
+    ids = [panel["id"] for panel in BOARD["panels"]]
+    assert len(set(ids)) == len(ids) >= 15
+    for panel in BOARD["panels"]:
+        assert panel["title"] and panel["targets"] and panel["datasource"]["uid"] == "${datasource}"
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+
+
+@needs_prometheus
+def test_promtool_finds_nothing_wrong_with_the_alerts():
+    done = subprocess.run([tool("promtool"), "check", "rules", str(ALERTS)], capture_output=True,
+                          text=True, timeout=SECONDS_MAX)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_prometheus
+def test_prometheus_takes_every_query_on_real_metrics(tmp_path):
+    with Weir(tmp_path, rules()) as weir:
+        (tmp_path / "prometheus.yml").write_text(json.dumps({
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(ALERTS)],
+            "scrape_configs": [{"job_name": "weir", "static_configs": [
+                {"targets": [weir.admin_address]}]}]}), encoding="utf-8")
+        with open(tmp_path / "prometheus.log", "w", encoding="utf-8") as log:
+            process = subprocess.Popen(
+                [tool("prometheus"), f"--config.file={tmp_path}/prometheus.yml",
+                 f"--storage.tsdb.path={tmp_path}/data", "--web.listen-address=127.0.0.1:0"],
+                stderr=log)
+        try:
+            check_queries(weir, tmp_path / "prometheus.log")
+        finally:
+            process.kill()
+            process.wait()
+
+
+def check_queries(weir, log):
+    def listening():
+        text = log.read_text(encoding="utf-8")
+        return re.search(r'msg="Listening on" address=(\S+)', text)
+
+    wait_until(listening, what="Prometheus")
+    address = listening()[1]
+
+    def ask(text):
+        url = f"http://{address}/api/v1/query?query={urllib.parse.quote(text)}"
+        try:
+            with urllib.request.urlopen(url, timeout=SECONDS_MAX) as reply:
+                return json.load(reply)
+        except urllib.error.HTTPError as error:  # 503: it still starts
+            return {"status": error.code, "data": error.read()}
+
+    def grows():
+        weir.check(attributes={"user": "ann"})
+        found = ask("rate(weir_decisions_total[1m])")
+        return found["status"] == "success" and any(
+            float(one["value"][1]) > 0 for one in found["data"]["result"])
+
+    wait_until(grows, what="two scrapes")
+    empty = []
+    for text in queries():
+        found = ask(text)
+        assert found["status"] == "success", (text, found)
+        if not found["data"]["result"]:
+            empty.append(text)
+    # Alerts have nothing to say of a healthy server, and some parts of the board are of others.
+    allowed = set(alert_queries()) | {text for text in board_queries() if
+                                      metrics_in(text) & PARTLY.keys() or "> 0" in text}
+    assert set(empty) <= allowed
