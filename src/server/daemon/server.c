@@ -229,6 +229,28 @@ static int open_controllers(struct weir_daemon *daemon, struct weir_reason *reas
     return err;
 }
 
+/* What operators see of use, and where. */
+static int open_views(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = weir_use_open(&daemon->use, daemon, reason);
+    return err < 0 ? err : weir_dashboard_open(&daemon->dashboard, daemon, reason);
+}
+
+static int start_views(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = weir_use_start(daemon->use, daemon->admin->loop, reason);
+    if (err == 0)
+        weir_dashboard_start(daemon->dashboard, daemon->admin->loop);
+    return err;
+}
+
+static void close_views(struct weir_daemon *daemon)
+{
+    weir_dashboard_close(daemon->dashboard);
+    daemon->dashboard = NULL;
+    weir_use_close(daemon->use);
+}
+
 static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     int err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
@@ -246,9 +268,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = open_controllers(daemon, reason);
     if (err == 0)
-        err = weir_use_open(&daemon->use, daemon, reason);
-    if (err == 0)
-        err = weir_dashboard_open(&daemon->dashboard, daemon, reason);
+        err = open_views(daemon, reason);
     if (err == 0)
         err = weir_daemon_pressure_open(daemon, reason);
     if (err == 0)
@@ -274,9 +294,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = weir_daemon_envoy_open(daemon, reason);
     if (err == 0)
-        err = weir_use_start(daemon->use, daemon->admin->loop, reason);
-    if (err == 0)
-        weir_dashboard_start(daemon->dashboard, daemon->admin->loop);
+        err = start_views(daemon, reason);
     if (err == 0)
         err = weir_control_open(daemon, reason);
     if (err == 0)
@@ -293,9 +311,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     weir_adhoc_limits_close(daemon->redis.limits);
 close_table:
     weir_penalties_ring_close(&daemon->ring);
-    weir_dashboard_close(daemon->dashboard);
-    daemon->dashboard = NULL;
-    weir_use_close(daemon->use);
+    close_views(daemon);
     weir_penalties_close(daemon->penalties);
     weir_standing_service_close(daemon->standing);
     weir_webhook_close(daemon->webhook);
@@ -321,9 +337,7 @@ static void daemon_close(struct weir_daemon *daemon)
         weir_worker_close(daemon->workers[i]);
     weir_worker_close(daemon->admin);
     weir_penalties_ring_close(&daemon->ring);
-    weir_dashboard_close(daemon->dashboard);
-    daemon->dashboard = NULL;
-    weir_use_close(daemon->use);
+    close_views(daemon);
     weir_penalties_close(daemon->penalties);
     weir_standing_service_close(daemon->standing);
     weir_daemon_envoy_close(daemon);
