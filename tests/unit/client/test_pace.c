@@ -490,8 +490,6 @@ static uint64_t arrivals(const struct server *server, unsigned from, unsigned to
     return sum;
 }
 
-/* 50 clients that know nothing begin in the same instant. Without jitter, and without a share, all
- * 50 would come again in one tenth of a second, after each reset. */
 /* A rate is not a window: the end of a window that is too full is waited for by backoff. */
 static void a_window_that_is_not_reported_is_learned(void **state)
 {
@@ -507,6 +505,8 @@ static void a_window_that_is_not_reported_is_learned(void **state)
               limits[i][0] * 200, 108);
 }
 
+/* 50 clients that know nothing begin in the same instant. Without jitter, and without a share, all
+ * 50 would come again in one tenth of a second, after each reset. */
 static void fifty_clients_do_not_synchronise(void **state)
 {
     static const enum telling tellings[] = {DRAFT, MILLISECONDS, LEGACY, RESET_AFTER};
