@@ -102,7 +102,7 @@ static const struct ranked *find_kind(const struct ranked *sorted, uint32_t coun
 static void find_successors(struct weir_table *table, const struct params_set *pinned,
                             struct params_sweep *sweep)
 {
-    struct ranked *sorted = calloc(table->fixed.params_max, sizeof *sorted);
+    struct ranked *sorted = calloc(WEIR_TABLE_PARAMS_MAX, sizeof *sorted);
     uint32_t count = 0;
 
     if (!sorted)
