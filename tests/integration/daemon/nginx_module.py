@@ -14,9 +14,13 @@ from daemon.proxies import free_port
 from daemon.waiting import wait_until
 from model.program import weir_path
 
-# The build's module; WEIR_NGINX_MODULE names another, as that of a sanitizer's build.
+# The build's module; WEIR_NGINX_MODULE names another, as that of a sanitizer's build, whose runtime
+# WEIR_NGINX_PRELOAD names: Debian's nginx is loaded with it then, and what it reports fails the test.
 MODULE = Path(os.environ.get("WEIR_NGINX_MODULE",
                              Path(weir_path()).parent / "src" / "nginx" / "ngx_http_weir_module.so"))
+
+PRELOAD = os.environ.get("WEIR_NGINX_PRELOAD")
+REPORTS = ("AddressSanitizer", "runtime error:", "LeakSanitizer")
 
 needs_module = pytest.mark.skipif(
     not MODULE.exists(), reason=f"no {MODULE}: it is built where the package nginx-dev is installed")
@@ -87,14 +91,25 @@ class Nginx:
     def command(self, *options):
         return ["nginx", "-p", str(self.folder), "-c", str(self.conf), *options]
 
+    @staticmethod
+    def environment():
+        if not PRELOAD:
+            return None
+        # nginx itself leaves memory to the end of its process.
+        return os.environ | {"LD_PRELOAD": PRELOAD, "ASAN_OPTIONS": "detect_leaks=0",
+                             "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
+
     def test(self):
         """nginx -t: the finished process."""
-        return subprocess.run(self.command("-t"), capture_output=True, text=True, timeout=60,
-                              check=False)
+        done = subprocess.run(self.command("-t"), capture_output=True, text=True, timeout=60,
+                              check=False, env=self.environment())
+        assert not PRELOAD or not any(word in done.stderr for word in REPORTS), done.stderr
+        return done
 
     def __enter__(self):
         with open(self.folder / "stderr", "wb") as log:
-            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log)
+            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log,
+                                            env=self.environment())
 
         def listens():
             assert self.process.poll() is None, self.log()
@@ -110,6 +125,9 @@ class Nginx:
     def __exit__(self, *_):
         self.process.terminate()
         self.process.wait()
+        if PRELOAD:
+            log = self.log()
+            assert not any(word in log for word in REPORTS), log
 
     def log(self):
         paths = (self.folder / "stderr", self.folder / "error.log")
