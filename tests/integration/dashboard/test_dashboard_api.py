@@ -59,11 +59,14 @@ def test_each_second_is_one_snapshot_for_all_clients(tmp_path):
         with Events(weir.admin_address) as one, Events(weir.admin_address) as two:
             first, second = one.next(), two.next()
             for _ in range(3):
+                while first["second"] != second["second"]:
+                    if first["second"] < second["second"]:
+                        first = one.next()
+                    else:
+                        second = two.next()
+                assert first == second
                 before, first, second = first, one.next(), two.next()
                 assert first["second"] > before["second"]
-                while second["second"] < first["second"]:
-                    second = two.next()
-                assert first == second
 
 
 def test_a_reload_ends_the_streams_and_browsers_connect_again(tmp_path):
@@ -203,3 +206,53 @@ def test_the_page_says_what_it_may_do(tmp_path, path):
         assert reply["cache-control"] == "no-store"
         assert reply["referrer-policy"] == "no-referrer"
         assert client.request("GET", "/dashboard/nothing.js").status == 404
+
+
+def test_the_rules_say_how_they_were_loaded(tmp_path):
+    with start(tmp_path, admin={"token": "s3cret"}) as weir, weir.admin() as client:
+        rules = client.request("GET", "/v1/rules").json
+        assert rules["file"] == str(weir.config) and rules["limits"] == 2
+        assert (rules["reloads"], rules["failed_reloads"], rules["errors"]) == (0, 0, None)
+        good = weir.config.read_text(encoding="utf-8")
+        weir.write_rules(good.replace("gcra", "gcrb").replace("2/hour", "2/hours"))
+        assert client.post("/v1/rules/reload", {}).json == {"wanted": True}
+        weir.wait_event("reload_failed")
+        rules = client.request("GET", "/v1/rules").json
+        assert (rules["reloads"], rules["failed_reloads"], rules["limits"]) == (0, 1, 2)
+        errors = rules["errors"].splitlines()
+        assert len(errors) >= 2 and all(line.startswith(f"{weir.config}:1:") for line in errors)
+        weir.write_rules(good)
+        assert client.post("/v1/rules/reload", {}).status == 200
+        weir.wait_event("reloaded")
+        rules = client.request("GET", "/v1/rules").json
+        assert (rules["reloads"], rules["failed_reloads"], rules["errors"]) == (1, 1, None)
+        assert client.request("GET", "/v1/rules/reload").status == 405
+        assert client.request("GET", "/v1/rules/nothing").status == 404
+
+
+def test_a_reload_is_a_change(tmp_path):
+    with start(tmp_path) as weir, weir.admin() as client:
+        assert client.post("/v1/rules/reload", {}).status == 403
+        assert client.request("GET", "/v1/rules").status == 200
+    with start(tmp_path, admin={"address": f"unix:{tmp_path}/admin.sock"}) as weir:
+        with weir.admin() as client:
+            assert client.post("/v1/rules/reload", {}).status == 200
+            weir.wait_event("reloaded")
+            page = {"Accept-Language": "en", "Host": "localhost:9090"}
+            assert client.request("POST", "/v1/rules/reload",
+                                  {**page, "Origin": "http://localhost:3000"}).status == 403
+            assert client.request("POST", "/v1/rules/reload",
+                                  {**page, "Origin": "http://localhost:9090"}).status == 200
+            assert client.request("GET", "/v1/rules", {**page, "Host": "rebound.example:9090"}) \
+                .status == 403
+
+
+def test_the_streams_are_counted(tmp_path):
+    with start(tmp_path) as weir:
+        assert weir.metrics()["weir_dashboard_clients"] == 0
+        with Events(weir.admin_address) as events:
+            events.next()
+            metrics = weir.metrics()
+            assert metrics["weir_dashboard_clients"] == 1
+            assert metrics['weir_dashboard_events_total{result="sent"}'] >= 1
+            assert metrics["weir_dashboard_sessions"] == 0

@@ -300,3 +300,43 @@ def test_the_page_connects_again_after_a_restart(tmp_path, browser):
         weir.start()
         page.see(lambda: page.text("live") == "live", "a snapshot after a restart")
     complaints(browser)  # connections that were refused meanwhile
+
+
+def test_a_limit_that_follows_health_says_why(tmp_path, browser):
+    backend = {"signals": {"queue": "pushed"}, "table": [{"queue": 100, "x": "40%"}],
+               "floor": "10%", "hysteresis": "1s"}
+    limit = {"name": "api", "key": ["user"], "rate": "100/h", "algorithm": "fixed_window",
+             "adaptive": "backend"}
+    with start(tmp_path, [limit], admin={"token": "s3cret"}, adaptive={"backend": backend}) as weir:
+        page = Page(browser, weir).open("#health")
+        log_in(page)
+        page.see(lambda: page.rows("scales") and page.rows("scales")[0][:3]
+                 == ["api", "backend", "100 %"], "the whole limit")
+        with weir.admin() as client:
+            assert client.post("/v1/health", {"signals": {"queue": 500}, "ttl": 3000}).status == 200
+        page.see(lambda: page.rows("scales")[0][2] == "40 %", "a part of it")
+        page.see(lambda: page.rows("signals") == [["backend (table)", "queue", "500", "40 %"]],
+                 "its cause")
+        assert "this node's own table" in page.text("store")
+        take_screenshot(browser, SHOTS / "health-scaled.png")
+
+
+def test_a_thousand_limits_with_long_names_stay_usable(tmp_path, browser):
+    limits = [{"name": f"limit-{i:04}-" + "of-a-customer" * 3, "match": {"path": f"/{i}"},
+               "key": ["user"], "rate": "2/hour"} for i in range(1000)]
+    with start(tmp_path, limits) as weir:
+        with weir.client() as client:
+            for i in range(0, 1000, 10):
+                client.check(path=f"/{i}", attributes={"user": "ann" * 30})
+        page = Page(browser, weir).open("#limits")
+        page.see(lambda: len(page.rows("limits") or []) == 200, "the first limits")
+        assert "200 of 1000 are shown" in page.text("main")
+        fill(page, "limit-filter", "0990-")
+        page.see(lambda: len(page.rows("limits")) == 1, "the one that was looked for")
+        assert page.rows("limits")[0][4] == "1"
+        page.open("#overview")
+        page.see(lambda: len(page.rows("busy-limits")) == 20, "the busiest of the last minute")
+        take_screenshot(browser, SHOTS / "thousand-limits.png")
+        set_screen(browser, 360, 740)
+        assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+        set_screen(browser, 1280, 900)
