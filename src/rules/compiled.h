@@ -95,6 +95,8 @@ struct rules_rates {
     struct weir_limit *limits; /* NULL: unlimited, or by plan */
     uint8_t count;
     const uint32_t *states; /* of each, its number among a key's: see states.h; NULL: 0, 1, 2 */
+    struct weir_limit *abroad; /* `global`: what counts in place of `limits` for a key whose home is
+                                  another region; NULL: the same */
 };
 
 /* Lengths of the records of warnings, and the name of their limits: no rule's has a '~'. See
@@ -113,6 +115,7 @@ struct rules_refund {
 };
 
 struct rules_cost;
+struct rules_global;
 struct rules_loan;
 struct weir_reject;
 struct weir_steps;
@@ -135,6 +138,7 @@ struct rules_rule {
     struct rules_rates candidate;   /* what it may be one day: see charge/candidate.h */
     const struct rules_loan *loan;  /* from its pool; NULL: it borrows nothing */
     struct rules_loan *lends;       /* as a pool; NULL: nothing */
+    const struct rules_global *global; /* region/region.h; NULL: its states are of one region */
     const uint8_t *by_standing;     /* its scale in percent, by level; NULL: 100 % for all */
     const uint8_t *by_class;        /* the same by class of the score (score/score.h) */
     const uint8_t *shed; /* by class, the percentage that it may use (charge/priority.h); NULL: all
@@ -223,6 +227,8 @@ enum rules_within {
 #define RULES_QUERY "query."
 #define RULES_COOKIE "cookie."
 
+struct rules_regions;
+
 struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
@@ -267,6 +273,7 @@ struct weir_rules {
     struct rules_jwt *jwt;           /* NULL: no token is read */
     struct rules_priority *priority; /* NULL: requests have no classes */
     struct rules_score *score;       /* score/score.h; NULL: callers have no scores */
+    struct rules_regions *regions;   /* region/region.h; NULL: no such section */
     struct rules_standing standing;
     struct rules_penalty *penalties;
     uint32_t penalty_count;

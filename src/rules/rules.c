@@ -144,6 +144,8 @@ static int prepare_rates(struct rules_rates *rates, const char *name, weir_rules
     int err = 0;
     for (uint8_t i = 0; err == 0 && i < rates->count; i++)
         err = prepare(context, &rates->limits[i], name);
+    for (uint8_t i = 0; err == 0 && rates->abroad && i < rates->count; i++)
+        err = prepare(context, &rates->abroad[i], name);
     return err;
 }
 
@@ -173,7 +175,7 @@ static int prepare_overrides(const struct weir_rules *rules, weir_rules_prepare_
     int err = 0;
     for (uint32_t i = 0; err == 0 && i < rules->keys.override_count; i++) {
         struct weir_override *override = rules->keys.overrides[i];
-        struct rules_rates rates = {override->limits, (uint8_t) override->count, NULL};
+        struct rules_rates rates = {override->limits, (uint8_t) override->count, NULL, NULL};
         err = prepare_rates(&rates, rules->rules[override->rule].name, prepare, context);
     }
     return err;

@@ -98,8 +98,10 @@ static int try_rates(const struct rules_rates *rates, const struct rules_rates *
                      const struct weir_limit_mark *mark, bool local, int best,
                      struct weir_settling *settling)
 {
-    for (uint8_t i = 0; i < rates->count; i++) {
-        const struct weir_limit *limit = &rates->limits[i];
+    uint32_t count = rates->abroad ? 2U * rates->count : rates->count;
+    for (uint32_t n = 0; n < count; n++) {
+        uint32_t i = n % rates->count;
+        const struct weir_limit *limit = n < rates->count ? &rates->limits[i] : &rates->abroad[i];
         const struct weir_limit *at = local && limit->local ? limit->local : limit;
         int fit = hash_name(limit) == mark->name ? fits(at, mark) : 0;
         if (fit > best) {
@@ -117,7 +119,7 @@ static const struct weir_limit *own_cap(const struct weir_rules *rules,
                                         const struct rules_rule *rule, uint32_t state)
 {
     const struct rules_refund *refund = rule->refund;
-    struct rules_rates caps = {NULL, 0, NULL};
+    struct rules_rates caps = {NULL, 0, NULL, NULL};
     if (refund)
         caps = refund->caps;
     for (uint32_t p = 0; refund && refund->plans && p < rules->plan_count; p++)
@@ -142,7 +144,7 @@ static int try_overrides(const struct weir_rules *rules, uint32_t number,
     for (; low < keys->override_count && keys->overrides[low]->rule == number; low++) {
         const struct weir_override *own = keys->overrides[low];
         for (uint32_t i = 0; i < own->count && best < 2; i++) {
-            struct rules_rates rate = {&own->limits[i], 1, NULL};
+            struct rules_rates rate = {&own->limits[i], 1, NULL, NULL};
             int found = try_rates(&rate, NULL, mark, local, best, settling);
             if (found > best) {
                 settling->cap = own_cap(rules, &rules->rules[number], own->states[i]);

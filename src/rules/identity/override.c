@@ -203,6 +203,10 @@ int rules_override_make(const struct weir_rules *rules, uint32_t rule, struct we
     making.rule = &rules->rules[rule];
     making.reason = reason;
     making.count = 0;
+    if (making.rule->global)
+        return refuse(&making, WEIR_ERR_RANGE,
+                      "the limit has `global`, and a caller's own rate cannot be divided among "
+                      "regions; give the caller a plan");
     int err = read_text(&making, text);
     if (err < 0)
         return err;

@@ -48,6 +48,7 @@ enum rules_limit_field {
     RULES_LIMIT_ADAPTIVE,
     RULES_LIMIT_STEPS,
     RULES_LIMIT_REJECT,
+    RULES_LIMIT_GLOBAL,
     RULES_LIMIT_FIELDS,
 };
 

@@ -24,6 +24,7 @@
 #include "rules/load/pressure/standing.h"
 #include "rules/load/server/denials.h"
 #include "rules/load/server/envoy.h"
+#include "rules/load/server/regions.h"
 #include "rules/load/server/settings.h"
 #include "rules/load/server/sharing.h"
 #include "rules/score/section.h"
@@ -54,6 +55,7 @@ enum top_field {
     TOP_PENALTIES,
     TOP_SCORE,
     TOP_DENIALS,
+    TOP_REGIONS,
     TOP_FIELDS,
 };
 
@@ -63,10 +65,10 @@ enum top_field {
 #define HASH_DIGITS 64 /* of SHA-256 */
 
 static const char *const top_names[TOP_FIELDS] = {
-    "version",      "server",     "state",     "headers",   "identify", "keys",
-    "default_plan", "plans",      "limits",    "jwt",       "store",    "idempotency",
-    "envoy",        "identities", "timezone",  "webhook",   "paths",    "priority",
-    "adaptive",     "standing",   "challenge", "penalties", "score",    "denials",
+    "version",   "server",  "state",   "headers",  "identify",    "keys",     "default_plan",
+    "plans",     "limits",  "jwt",     "store",    "idempotency", "envoy",    "identities",
+    "timezone",  "webhook", "paths",   "priority", "adaptive",    "standing", "challenge",
+    "penalties", "score",   "denials", "regions",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -132,7 +134,9 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     if (fields[TOP_HEADERS].value)
         rules_load_headers(loader, fields[TOP_HEADERS].value);
     if (fields[TOP_STORE].value)
-        rules_load_store(loader, fields[TOP_STORE].value);
+        rules_load_store(loader, fields[TOP_STORE].value, fields[TOP_REGIONS].value != NULL);
+    if (fields[TOP_REGIONS].value)
+        rules_load_regions(loader, &fields[TOP_REGIONS]);
     if (fields[TOP_IDENTITIES].value)
         rules_load_identities(loader, fields[TOP_IDENTITIES].value);
     if (fields[TOP_IDEMPOTENCY].value)

@@ -18,6 +18,7 @@
 #include "rules/match/routes.h"
 #include "rules/match/standing.h"
 #include "rules/match/strikes.h"
+#include "rules/region/region.h"
 #include "rules/states.h"
 
 static uint64_t multiply(uint64_t a, uint64_t b)
@@ -58,8 +59,8 @@ static const struct rules_rates *choose_rates(struct rules_evaluation *evaluatio
         const struct weir_override *override =
             rules_override_of(evaluation->overrides, evaluation->override_count, number);
         if (override) {
-            *own =
-                (struct rules_rates){override->limits, (uint8_t) override->count, override->states};
+            *own = (struct rules_rates){override->limits, (uint8_t) override->count,
+                                        override->states, NULL};
             return own;
         }
     }
@@ -120,7 +121,7 @@ static void join_scales(struct rules_evaluation *evaluation, const struct rules_
 static int build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                  uint32_t number, struct weir_check checks[WEIR_CHECKS_MAX], int count)
 {
-    struct rules_rates own;
+    struct rules_rates own, abroad;
     if (count == WEIR_CHECKS_MAX)
         return rules_too_many(evaluation);
     struct weir_check *check = &checks[count];
@@ -149,6 +150,10 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
                      "path and keys are too long together");
         }
         return err;
+    }
+    if (__builtin_expect(rule->global != NULL, 0) && check->limit) {
+        rates = rules_rates_here(evaluation, rule, check, rates, &abroad);
+        check->limit = rates->limits;
     }
     if (check->limit && rule->scaled)
         join_scales(evaluation, rule, check);

@@ -535,7 +535,7 @@ static void load_remember(struct rules_loader *loader, const struct rules_node *
 }
 
 /* The mapping of `redis`, or its short form, the URL alone. */
-static void load_redis(struct rules_loader *loader, const struct rules_field *redis)
+void rules_load_store_redis(struct rules_loader *loader, const struct rules_field *redis)
 {
     static const char *const modes[] = {"exact", "leased"};
     struct weir_store_settings *store = settings_of(loader);
@@ -565,7 +565,16 @@ static void load_redis(struct rules_loader *loader, const struct rules_field *re
         load_remember(loader, fields[REDIS_REMEMBER].value);
 }
 
-void rules_load_store(struct rules_loader *loader, const struct rules_node *node)
+void rules_store_defaults(struct rules_loader *loader)
+{
+    struct weir_store_settings *store = settings_of(loader);
+    store->prefix = PREFIX_DEFAULT;
+    store->lease_ns = NS_PER_S;
+    store->remember_ns = 100 * NS_PER_MS;
+    store->deadline_ns = 20 * NS_PER_MS;
+}
+
+void rules_load_store(struct rules_loader *loader, const struct rules_node *node, bool regions)
 {
     enum { REDIS, NODES, DEADLINE, ON_STORE_ERROR, COUNT };
     struct rules_field fields[COUNT] = {{"redis", NULL, NULL},
@@ -573,10 +582,7 @@ void rules_load_store(struct rules_loader *loader, const struct rules_node *node
                                         {"deadline", NULL, NULL},
                                         {"on_store_error", NULL, NULL}};
     struct weir_store_settings *store = settings_of(loader);
-    store->prefix = PREFIX_DEFAULT;
-    store->lease_ns = NS_PER_S;
-    store->remember_ns = 100 * NS_PER_MS;
-    store->deadline_ns = 20 * NS_PER_MS;
+    rules_store_defaults(loader);
     if (!rules_fields(loader, node, "store", fields, COUNT))
         return;
     if (fields[NODES].value)
@@ -587,6 +593,13 @@ void rules_load_store(struct rules_loader *loader, const struct rules_node *node
     }
     if (fields[ON_STORE_ERROR].value)
         store->on_store_error = rules_read_failure(loader, fields[ON_STORE_ERROR].value);
+    if (regions) {
+        if (fields[REDIS].value)
+            rules_problem(loader, fields[REDIS].key,
+                          "with the section `regions`, each region has its `redis` there; remove "
+                          "it here");
+        return;
+    }
     if (!fields[REDIS].value) {
         rules_problem(loader, node,
                       "`redis` is missing; without `store`, states are in this machine's memory");
@@ -594,7 +607,7 @@ void rules_load_store(struct rules_loader *loader, const struct rules_node *node
     }
     loader->rules->shared = true;
     loader->redis = fields[REDIS].key;
-    load_redis(loader, &fields[REDIS]);
+    rules_load_store_redis(loader, &fields[REDIS]);
 }
 
 void rules_load_idempotency(struct rules_loader *loader, const struct rules_node *node)

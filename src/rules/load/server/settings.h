@@ -9,7 +9,12 @@
 void rules_load_server(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_state(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_headers(struct rules_loader *loader, const struct rules_node *node);
-void rules_load_store(struct rules_loader *loader, const struct rules_node *node);
+/* regions: the file has the section `regions`, which says which Redis. */
+void rules_load_store(struct rules_loader *loader, const struct rules_node *node, bool regions);
+/* `redis` of `store`, or of this region in its place: a URL, or a mapping. */
+void rules_load_store_redis(struct rules_loader *loader, const struct rules_field *redis);
+/* What counts where `store` says nothing. */
+void rules_store_defaults(struct rules_loader *loader);
 void rules_load_idempotency(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_webhook(struct rules_loader *loader, const struct rules_node *node);
 

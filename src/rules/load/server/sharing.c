@@ -185,6 +185,8 @@ static void share_rates(struct rules_loader *loader, const struct rules_rule *ru
     for (uint32_t i = 0; i < rates->count; i++) {
         in_order = in_order && states[i] == i;
         share(loader, rule, &rates->limits[i], states[i]);
+        if (rates->abroad)
+            share(loader, rule, &rates->abroad[i], states[i]);
     }
     uint32_t *kept = in_order ? NULL : rules_keep(loader, rates->count * sizeof(*kept));
     if (kept)

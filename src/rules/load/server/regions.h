@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The section `regions:`, and `global:` of a limit. See region/region.h. */
+#ifndef WEIR_RULES_LOAD_SERVER_REGIONS_H
+#define WEIR_RULES_LOAD_SERVER_REGIONS_H
+
+#include "rules/load/fields.h"
+
+/* `regions`; the section `store`, if there is one, is loaded already. `field` has the section. The
+ * Redis of this region becomes that of `store`. */
+void rules_load_regions(struct rules_loader *loader, const struct rules_field *field);
+
+/* `global` of a limit, whose key and rates are loaded already, and no part of a node is made yet.
+ * Divides its rates. */
+void rules_load_global(struct rules_loader *loader, const struct rules_field *fields,
+                       struct rules_rule *rule);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../../../lib/rules_test.h"
+#include "rules/identity/caller.h"
+
+#define HEAD(self)                                                                                 \
+    "regions:\n"                                                                                   \
+    "  self: " self "\n"                                                                           \
+    "  eu: {redis: 'redis://127.0.0.1:1'}\n"                                                       \
+    "  us: {redis: {url: 'redis://127.0.0.1:2', prefix: 'w:'}, weight: 2}\n"                       \
+    "  ap: {redis: 'redis://127.0.0.1:3', weight: 0}\n"                                            \
+    "store: {nodes: 2, deadline: 50ms}\n"                                                          \
+    "limits:\n"
+#define LIMIT(rate, global) "  - {name: a, key: [user], rate: " rate ", global: " global "}\n"
+
+static uint64_t rate_of(const struct weir_rules *rules, const char *user)
+{
+    struct test_request *test = ASK(rules, "user", user);
+    assert_int_equal(test->count, 1);
+    return test->checks[0].limit->spec.rate;
+}
+
+static void the_region_has_its_own_redis(void **state)
+{
+    (void)state;
+    struct weir_rules *rules = test_load(HEAD("us") LIMIT("1000/min", "{floor: 5%}"));
+    const struct weir_store_settings *store = &weir_rules_settings(rules)->store;
+    assert_string_equal(store->redis.url, "redis://127.0.0.1:2");
+    assert_string_equal(store->prefix, "w:");
+    assert_int_equal(store->nodes, 2);
+    assert_int_equal(store->deadline_ns, 50000000);
+    weir_rules_unref(rules);
+    rules = test_load(HEAD("eu") LIMIT("1000/min", "{floor: 5%}"));
+    store = &weir_rules_settings(rules)->store;
+    assert_string_equal(store->redis.url, "redis://127.0.0.1:1");
+    assert_string_equal(store->prefix, "weir:");
+    weir_rules_unref(rules);
+}
+
+static void a_named_home_has_the_rest(void **state)
+{
+    (void)state;
+    struct weir_rules *rules = test_load(HEAD("us") LIMIT("1000/min", "{floor: 5%, home: us}"));
+    assert_int_equal(rate_of(rules, "alice"), 900);
+    const struct weir_check *check = ASK(rules, "user", "alice")->checks;
+    assert_int_equal(check->limit->local->spec.rate, 450); /* what a node decides alone */
+    weir_rules_unref(rules);
+    rules = test_load(HEAD("eu") LIMIT("1000/min", "{floor: 5%, home: us}"));
+    assert_int_equal(rate_of(rules, "alice"), 50);
+    check = ASK(rules, "user", "alice")->checks;
+    assert_int_equal(check->limit->local->spec.rate, 25);
+    assert_string_equal(check->limit->name, "a");
+    weir_rules_unref(rules);
+    rules = test_load(HEAD("us")
+                          LIMIT("1000/min", "{floor: 12.5%, home_share: 2/5, home: us, wait: 0}"));
+    assert_int_equal(rate_of(rules, "alice"), 400);
+    weir_rules_unref(rules);
+}
+
+static void an_attribute_of_the_key_names_the_home(void **state)
+{
+    (void)state;
+    static const char *const selves[] = {HEAD("eu") LIMIT("100/min", "{floor: 10%, home: user}"),
+                                         HEAD("us") LIMIT("100/min", "{floor: 10%, home: user}"),
+                                         HEAD("ap") LIMIT("100/min", "{floor: 10%, home: user}")};
+    static const char *const users[] = {"eu", "us", "ap", "none", "other", "third"};
+    for (int u = 0; u < 6; u++) {
+        int homes = 0;
+        for (int r = 0; r < 3; r++) {
+            struct weir_rules *rules = test_load(selves[r]);
+            bool home = rate_of(rules, users[u]) == 80;
+            assert_true(home || rate_of(rules, users[u]) == 10);
+            if (u < 3)
+                assert_int_equal(home, u == r);
+            else if (r == 2)
+                assert_false(home); /* its weight is 0 */
+            homes += home;
+            weir_rules_unref(rules);
+        }
+        assert_int_equal(homes, 1);
+    }
+}
+
+static void equal_parts_need_no_home(void **state)
+{
+    (void)state;
+    struct weir_rules *rules = test_load(HEAD(
+        "ap") "  - {name: a, key: [user], algorithm: concurrency, limit: 9, life: 10s, global: "
+              "{floor: 1/3}}\n"
+              "  - {name: b, key: [user], quota: 100/month, global: {floor: 1/3}}\n"
+              "  - {name: c, key: [user], rate: [30/s, 100/min], global: {floor: 1/3}}\n");
+    struct test_request *test = ASK(rules, "user", "alice");
+    assert_int_equal(test->count, 4);
+    assert_int_equal(test->checks[0].limit->spec.rate, 3);
+    assert_int_equal(test->checks[1].limit->spec.rate, 33);
+    assert_int_equal(test->checks[2].limit->spec.rate, 10);
+    assert_int_equal(test->checks[3].limit->spec.rate, 33);
+    weir_rules_unref(rules);
+}
+
+static void every_rate_of_every_plan_is_divided(void **state)
+{
+    (void)state;
+    struct weir_rules *rules =
+        test_load("plans: {free: {a: 100/min}, gold: {a: [200/min, 5000/h]}}\n"
+                  "default_plan: gold\n" HEAD("eu") LIMIT("plan", "{floor: 10%, home: us}"));
+    struct test_request *test = ASK(rules, "user", "alice");
+    assert_int_equal(test->count, 2);
+    assert_int_equal(test->checks[0].limit->spec.rate, 20);
+    assert_int_equal(test->checks[1].limit->spec.rate, 500);
+    weir_rules_unref(rules);
+}
+
+static void callers_have_no_rates_of_their_own(void **state)
+{
+    (void)state;
+    struct weir_rules *rules =
+        test_load("identities: {redis: 'redis://127.0.0.1:4'}\n"
+                  "identify: [header.x-api-key]\n" HEAD("eu") LIMIT("100/min", "{floor: 10%}"));
+    struct weir_override *override;
+    struct weir_reason reason = {{0}};
+    assert_int_equal(weir_rules_override(rules, (struct weir_bytes){"a", 1},
+                                         (struct weir_bytes){"500/min", 7}, &override, &reason),
+                     WEIR_ERR_RANGE);
+    assert_string_equal(reason.text, "the limit has `global`, and a caller's own rate cannot be "
+                                     "divided among regions; give the caller a plan");
+    weir_rules_unref(rules);
+}
+
+static void what_is_wrong_in_the_section_is_reported(void **state)
+{
+    (void)state;
+    static const struct test_problem_case cases[] = {
+        {"regions: [eu]\nlimits: []\n",
+         "1:10: `regions` must be a mapping: `self`, and each region with its `redis`\n"},
+        {"regions: {self: eu, eu: {redis: 'redis://h'}}\nlimits: []\n",
+         "1:1: `regions` must have 2 to 16 regions, not 1\n"},
+        {"regions: {eu: {redis: 'redis://h'}, us: {redis: 'redis://i'}}\nlimits: []\n",
+         "1:1: `self` is missing: the region of this node, as in `self: ${WEIR_REGION}`\n"},
+        {"store: {nodes: 1}\n"
+         "regions: {self: es, eu: {redis: 'redis://h'}, us: {weight: 1001}}\nlimits: []\n",
+         "2:17: `self` names no region of this file: `es`; did you mean `eu`?\n"
+         "2:51: `redis` is missing: each region has its own\n"
+         "2:60: `weight` must be 0 to 1000, not `1001`\n"},
+        {"store: {nodes: 1, redis: 'redis://x'}\n"
+         "regions: {self: eu, eu: {redis: 'redis://h', weight: 0},\n"
+         "  us: {redis: 'http://i', weight: 0}}\nlimits: []\n",
+         "1:19: with the section `regions`, each region has its `redis` there; remove it here\n"
+         "2:1: all regions have `weight: 0`, so no key has a home\n"
+         "3:15: the URL of Redis begins with redis://, rediss://, unix:/, redis-sentinel://, "
+         "rediss-sentinel://, redis-cluster:// or rediss-cluster://, not `http`\n"},
+        {"store: {nodes: 1}\n"
+         "regions: {self: eu, eu: {redis: 'redis://h'}, us: {redis: 'redis://h'}}\nlimits: []\n",
+         "2:59: two regions have the same Redis and prefix: each region needs its own\n"},
+    };
+    TEST_REFUSED_ALL(cases);
+}
+
+static void what_is_wrong_in_a_limit_is_reported(void **state)
+{
+    (void)state;
+    static const struct test_problem_case cases[] = {
+        {"limits:\n" LIMIT("100/min", "{floor: 5%}"),
+         "2:43: `global` needs the section `regions`\n"},
+        {HEAD("eu") LIMIT("100/min", "{}"),
+         "8:51: `floor` is missing: what each region that is not a key's home has of the limit, as "
+         "in `floor: 5%`\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 5}"),
+         "8:59: `floor` must be a part of the limit such as `5%`, `33.33%` or `1/3`, not `5`\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 0%}"),
+         "8:59: `floor` must be a part of the limit such as `5%`, `33.33%` or `1/3`, not `0%`\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 50%}"),
+         "8:59: 2 floors leave nothing for the home: a floor may be at most 1/3\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 30%, home_share: 40.01%}"),
+         "8:76: 2 floors and `home_share` are more than 100% of the limit\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 0.5%}"),
+         "8:59: floor: 50/10000 of 100 is less than 1\n"},
+        {HEAD("eu") LIMIT("40/min", "{floor: 5%}"),
+         "8:58: a limit below 50 has equal parts in all regions: set `floor: 1/3`\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 5%, home: eus}"),
+         "8:69: `home` must be `hash`, a region, or an attribute of the limit's key, not `eus`\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 5%, wait: 10ms}"),
+         "8:69: `wait` must be 0: no region waits for another one\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 5%}, hash_tag: user, debt: 10%"),
+         "8:64: `hash_tag` does not work with `global`, whose states are in several regions; "
+         "remove one of them\n"
+         "8:80: `debt` does not work with `global`, whose states are in several regions; remove "
+         "one of them\n"},
+    };
+    TEST_REFUSED_ALL(cases);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_region_has_its_own_redis),
+        cmocka_unit_test(a_named_home_has_the_rest),
+        cmocka_unit_test(an_attribute_of_the_key_names_the_home),
+        cmocka_unit_test(equal_parts_need_no_home),
+        cmocka_unit_test(every_rate_of_every_plan_is_divided),
+        cmocka_unit_test(callers_have_no_rates_of_their_own),
+        cmocka_unit_test(what_is_wrong_in_the_section_is_reported),
+        cmocka_unit_test(what_is_wrong_in_a_limit_is_reported),
+    };
+    return cmocka_run_group_tests_name("regions", tests, NULL, NULL);
+}
