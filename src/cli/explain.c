@@ -17,6 +17,7 @@
 #include "cli/replay/request.h"
 #include "cli/rules_file.h"
 #include "cli/standing_map.h"
+#include "core/bytes.h"
 #include "core/hex.h"
 #include "core/reason.h"
 #include "engine/engine.h"
@@ -28,6 +29,7 @@
 #include "rules/match/explain.h"
 #include "rules/match/path.h"
 #include "rules/match/standing.h"
+#include "rules/region/region.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/limits.h"
 #include "table/table.h"
@@ -260,6 +262,31 @@ static void print_store(const struct weir_rules *rules, uint32_t rule)
         printf("%s%s", i == 0 ? ", placed by " : ", ", info.tag[i]);
 }
 
+static void print_part(const char *what, struct rules_fraction part)
+{
+    printf(", %s ", what);
+    if (RULES_FRACTION_MAX % part.denominator == 0)
+        printf("%g%%", 100.0 * part.numerator / part.denominator);
+    else
+        printf("%u/%u", part.numerator, part.denominator);
+}
+
+/* Where a limit that regions share has the key's home, and what it is here. */
+static void print_region(const struct weir_rules *rules, const struct weir_check *check)
+{
+    struct weir_region_info info;
+    if (!weir_rules_region(rules, check->rule, check->key, &info))
+        return;
+    bool home = weir_bytes_equal(info.home, info.self);
+    printf("\n    region %.*s", (int)info.self.size, info.self.data);
+    if (info.equal) {
+        print_part("an equal part in all regions", info.floor);
+        return;
+    }
+    printf(", home %.*s", (int)info.home.size, info.home.data);
+    print_part(home ? "home_share" : "floor", home ? info.home_share : info.floor);
+}
+
 /* "10 in 1 s: ", of a limit that has several rates. */
 static void print_rate(const struct weir_limit_spec *spec)
 {
@@ -377,6 +404,7 @@ static void print_check(const struct explain *explain, uint16_t i, uint16_t end)
     printf("    key    ");
     cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
     print_store(weir_decision_rules(decision), check->rule);
+    print_region(weir_decision_rules(decision), check);
     print_scale(explain, check->rule, check);
     printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
     if (check->flags & WEIR_CHECK_UNLIMITED) {

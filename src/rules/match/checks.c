@@ -152,7 +152,7 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
         return err;
     }
     if (__builtin_expect(rule->global != NULL, 0) && check->limit) {
-        rates = rules_rates_here(evaluation, rule, check, rates, &abroad);
+        rates = rules_rates_here(evaluation->rules, rule, check->key, rates, &abroad);
         check->limit = rates->limits;
     }
     if (check->limit && rule->scaled)

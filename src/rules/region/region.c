@@ -2,47 +2,68 @@
 /* see region.h */
 #include "rules/region/region.h"
 
-#include "core/bytes.h"
-#include "rules/match/key.h"
+#include <string.h>
 
-/* The region that the value of the key's attribute names; `count`: none. */
-static uint32_t named_by(struct rules_evaluation *evaluation, const struct rules_rule *rule,
-                         const struct rules_key_part *part)
+#include "core/bytes.h"
+
+/* The value of the key's attribute `number` in the text: "user=alice,region=eu". Values have no
+ * commas of their own. */
+static struct weir_bytes value_in(const struct rules_rule *rule, uint32_t number,
+                                  struct weir_bytes key)
 {
-    const struct rules_regions *regions = evaluation->rules->regions;
-    struct weir_bytes value = {NULL, 0};
-    if (!rules_key_present(evaluation, rule, part, &value))
-        return regions->count;
-    uint32_t i = 0;
-    while (i < regions->count && !weir_bytes_equal(value, regions->list[i].name))
-        i++;
-    return i;
+    const struct rules_key_part *part = &rule->key[number];
+    const char *at = key.data, *end = key.data + key.size;
+    for (uint32_t i = 0; i < number && at; i++) {
+        at = memchr(at, ',', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    if (!at || end - at < part->label_size || memcmp(at, part->label, part->label_size) != 0)
+        return (struct weir_bytes){"", 0}; /* another attribute, by on_missing */
+    at += part->label_size;
+    const char *comma = memchr(at, ',', (size_t)(end - at));
+    return (struct weir_bytes){at, (size_t)((comma ? comma : end) - at)};
 }
 
-uint32_t rules_home_of(struct rules_evaluation *evaluation, const struct rules_rule *rule,
-                       const struct weir_check *check)
+uint32_t rules_home_of(const struct weir_rules *rules, const struct rules_rule *rule,
+                       struct weir_bytes key)
 {
-    const struct rules_regions *regions = evaluation->rules->regions;
+    const struct rules_regions *regions = rules->regions;
     const struct rules_global *global = rule->global;
     if (global->by == RULES_HOME_NAMED)
         return global->region;
-    uint32_t home = regions->count;
-    if (global->by == RULES_HOME_ATTRIBUTE)
-        home = named_by(evaluation, rule, &rule->key[global->part]);
-    if (home == regions->count)
-        home = rules_region_home(regions->list, regions->count, check->key);
-    return home;
+    if (global->by == RULES_HOME_ATTRIBUTE) {
+        struct weir_bytes value = value_in(rule, global->part, key);
+        for (uint32_t i = 0; i < regions->count; i++)
+            if (weir_bytes_equal(value, regions->list[i].name))
+                return i;
+    }
+    return rules_region_home(regions->list, regions->count, key);
 }
 
-const struct rules_rates *rules_rates_here(struct rules_evaluation *evaluation,
-                                           const struct rules_rule *rule,
-                                           const struct weir_check *check,
+const struct rules_rates *rules_rates_here(const struct weir_rules *rules,
+                                           const struct rules_rule *rule, struct weir_bytes key,
                                            const struct rules_rates *rates, struct rules_rates *own)
 {
-    if (!rates->abroad ||
-        rules_home_of(evaluation, rule, check) == evaluation->rules->regions->self)
+    if (!rates->abroad || rules_home_of(rules, rule, key) == rules->regions->self)
         return rates;
     *own = *rates;
     own->limits = rates->abroad;
     return own;
+}
+
+bool weir_rules_region(const struct weir_rules *rules, uint32_t rule, struct weir_bytes key,
+                       struct weir_region_info *info)
+{
+    const struct rules_rule *of = &rules->rules[rule];
+    const struct rules_regions *regions = rules->regions;
+    if (!of->global)
+        return false;
+    *info = (struct weir_region_info){
+        .self = regions->list[regions->self].name,
+        .home = regions->list[rules_home_of(rules, of, key)].name,
+        .floor = of->global->floor,
+        .home_share = of->global->home,
+        .equal = of->global->equal,
+    };
+    return true;
 }

@@ -12,7 +12,6 @@
 #define WEIR_RULES_REGION_REGION_H
 
 #include "rules/compiled.h"
-#include "rules/match/evaluate.h"
 #include "rules/region/home.h"
 #include "rules/region/part.h"
 
@@ -29,18 +28,31 @@ struct rules_global {
     uint8_t by;     /* enum rules_home_by */
     uint8_t region; /* NAMED */
     uint8_t part;   /* ATTRIBUTE: of the rule's key, in the file's order */
+    bool equal;     /* floor and home are */
 };
 
-/* The index of the home of a check's key, which is built. The rule has `global`. */
-uint32_t rules_home_of(struct rules_evaluation *evaluation, const struct rules_rule *rule,
-                       const struct weir_check *check);
+/* The index of the home of a key, by its text, which names the state in every region. The rule has
+ * `global`. An attribute's value is in the text as it is, since names of regions need no encoding;
+ * a text that was cut has no such value any more, and its hash chooses the home. */
+uint32_t rules_home_of(const struct weir_rules *rules, const struct rules_rule *rule,
+                       struct weir_bytes key);
 
-/* What of a rule's rates counts in this region for a check's key: `rates`, or those for a key from
- * abroad, for which `own` is room. */
-const struct rules_rates *rules_rates_here(struct rules_evaluation *evaluation,
-                                           const struct rules_rule *rule,
-                                           const struct weir_check *check,
+/* What of a rule's rates counts in this region for a key: `rates`, or those for a key from abroad,
+ * for which `own` is room. */
+const struct rules_rates *rules_rates_here(const struct weir_rules *rules,
+                                           const struct rules_rule *rule, struct weir_bytes key,
                                            const struct rules_rates *rates,
                                            struct rules_rates *own);
+
+/* What a limit is for a key in this region, for people. */
+struct weir_region_info {
+    struct weir_bytes self, home;
+    struct rules_fraction floor, home_share;
+    bool equal; /* all regions have the same part, so the home plays no role */
+};
+
+/* False: the limit is not `global`. */
+bool weir_rules_region(const struct weir_rules *rules, uint32_t rule, struct weir_bytes key,
+                       struct weir_region_info *info);
 
 #endif

@@ -48,6 +48,8 @@ static void load_region(struct rules_loader *loader, struct rules_regions *regio
     if (!rules_check_name(loader, key, "a region", &name) ||
         !rules_fields(loader, value, "a region", fields, COUNT))
         return;
+    if (name.data[0] == '-') /* a value that begins so is encoded in keys: see `home` */
+        rules_problem(loader, key, "the name of a region cannot begin with `-`");
     region->name = (struct weir_bytes){rules_keep_text(loader, name.data, name.size), name.size};
     if (fields[WEIGHT].value)
         rules_read_number(loader, fields[WEIGHT].value, "weight", 0, RULES_REGION_WEIGHT_MAX,
@@ -285,14 +287,13 @@ struct dividing {
     struct rules_loader *loader;
     const struct rules_field *floor, *home_share; /* where problems are reported */
     const struct rules_global *global;
-    bool equal; /* all parts are */
 };
 
 static void divide_one(const struct dividing *dividing, const struct weir_limit *limit,
                        struct weir_limit *home, struct weir_limit *floor)
 {
     struct weir_reason reason = {{0}};
-    const char *why = dividing->equal || limit->spec.rate == 0 ? NULL : unsplit(limit);
+    const char *why = dividing->global->equal || limit->spec.rate == 0 ? NULL : unsplit(limit);
     if (why) {
         rules_problem(dividing->loader, dividing->floor->value,
                       "%s has equal parts in all regions: set `floor: 1/%u`", why,
@@ -321,7 +322,7 @@ static void divide(const struct dividing *dividing, struct rules_rates *rates)
     if (loader->wrong > wrong)
         return;
     rates->limits = home;
-    rates->abroad = dividing->equal ? NULL : floor;
+    rates->abroad = dividing->global->equal ? NULL : floor;
 }
 
 /* `floor` and `home_share`; false after a problem. */
@@ -383,9 +384,9 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
         return;
     if (fields[HOME].value)
         load_home(loader, fields[HOME].value, rule, global);
-    struct dividing dividing = {loader, &fields[FLOOR], &fields[HOME_SHARE], global, false};
-    dividing.equal = (uint64_t)global->floor.numerator * global->home.denominator ==
-                     (uint64_t)global->home.numerator * global->floor.denominator;
+    global->equal = (uint64_t)global->floor.numerator * global->home.denominator ==
+                    (uint64_t)global->home.numerator * global->floor.denominator;
+    const struct dividing dividing = {loader, &fields[FLOOR], &fields[HOME_SHARE], global};
     divide(&dividing, &rule->rates);
     for (uint32_t p = 0; p < loader->rules->plan_count && rule->plans; p++)
         divide(&dividing, &rule->plans[p]);

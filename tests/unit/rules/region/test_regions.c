@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "../../../lib/rules_test.h"
 #include "rules/identity/caller.h"
+#include "rules/region/region.h"
 
 #define HEAD(self)                                                                                 \
     "regions:\n"                                                                                   \
@@ -80,6 +81,33 @@ static void an_attribute_of_the_key_names_the_home(void **state)
     }
 }
 
+static struct weir_region_info info_of(const struct weir_rules *rules, const char *region,
+                                       const char *user)
+{
+    struct weir_region_info info;
+    struct test_request *test = ASK(rules, "header.x-region", region, "user", user);
+    assert_int_equal(test->count, 1);
+    assert_true(weir_rules_region(rules, 0, test->checks[0].key, &info));
+    return info;
+}
+
+static void a_home_is_found_in_any_place_of_the_key(void **state)
+{
+    (void)state;
+    static char longer[400];
+    struct weir_rules *rules = test_load(HEAD(
+        "eu") "  - {name: a, key: [user, header.x-region], on_missing: shared, rate: 100/min,\n"
+              "     global: {floor: 10%, home: header.x-region}}\n");
+    assert_memory_equal(info_of(rules, "us", "alice").home.data, "us", 2);
+    assert_memory_equal(info_of(rules, "ap", "al,header.x-region=eu").home.data, "ap", 2);
+    assert_memory_equal(info_of(rules, "eu", "").home.data, "eu", 2);
+    /* no region: by hash, and never the one of weight 0 */
+    assert_true(info_of(rules, "eu,us", "bob").home.data[0] != 'a');
+    memset(longer, 'x', sizeof(longer) - 1); /* its text is cut before the region */
+    assert_true(info_of(rules, "ap", longer).home.data[0] != 'a');
+    weir_rules_unref(rules);
+}
+
 static void equal_parts_need_no_home(void **state)
 {
     (void)state;
@@ -136,6 +164,9 @@ static void what_is_wrong_in_the_section_is_reported(void **state)
          "1:1: `regions` must have 2 to 16 regions, not 1\n"},
         {"regions: {eu: {redis: 'redis://h'}, us: {redis: 'redis://i'}}\nlimits: []\n",
          "1:1: `self` is missing: the region of this node, as in `self: ${WEIR_REGION}`\n"},
+        {"store: {nodes: 1}\n"
+         "regions: {self: eu, eu: {redis: 'redis://h'}, -u: {redis: 'redis://i'}}\nlimits: []\n",
+         "2:47: the name of a region cannot begin with `-`\n"},
         {"store: {nodes: 1}\n"
          "regions: {self: es, eu: {redis: 'redis://h'}, us: {weight: 1001}}\nlimits: []\n",
          "2:17: `self` names no region of this file: `es`; did you mean `eu`?\n"
@@ -195,6 +226,7 @@ int main(void)
         cmocka_unit_test(the_region_has_its_own_redis),
         cmocka_unit_test(a_named_home_has_the_rest),
         cmocka_unit_test(an_attribute_of_the_key_names_the_home),
+        cmocka_unit_test(a_home_is_found_in_any_place_of_the_key),
         cmocka_unit_test(equal_parts_need_no_home),
         cmocka_unit_test(every_rate_of_every_plan_is_divided),
         cmocka_unit_test(callers_have_no_rates_of_their_own),
