@@ -94,7 +94,7 @@ enum rules_missing { RULES_SKIP, RULES_SHARED, RULES_DENY, RULES_INSTEAD };
 struct rules_rates {
     struct weir_limit *limits; /* NULL: unlimited, or by plan */
     uint8_t count;
-    const uint32_t *states; /* of each, its number among a key's: see states.h; NULL: 0, 1, 2 */
+    const uint32_t *states;    /* of each, its number among a key's: see states.h; NULL: 0, 1, 2 */
     struct weir_limit *abroad; /* `global`: what counts in place of `limits` for a key whose home is
                                   another region; NULL: the same */
 };
@@ -132,15 +132,15 @@ struct rules_rule {
     struct rules_key_part instead;      /* on_missing: an attribute */
     const struct rules_part *path_part; /* NULL: none */
     uint64_t cost;
-    const struct rules_cost *costs; /* NULL: `cost` is all; see charge/cost.h */
-    uint64_t when;                  /* the bit of its schedule; 0: it is always in force */
-    struct rules_refund *refund;    /* NULL: no outcome gives anything back */
-    struct rules_rates candidate;   /* what it may be one day: see charge/candidate.h */
-    const struct rules_loan *loan;  /* from its pool; NULL: it borrows nothing */
-    struct rules_loan *lends;       /* as a pool; NULL: nothing */
+    const struct rules_cost *costs;    /* NULL: `cost` is all; see charge/cost.h */
+    uint64_t when;                     /* the bit of its schedule; 0: it is always in force */
+    struct rules_refund *refund;       /* NULL: no outcome gives anything back */
+    struct rules_rates candidate;      /* what it may be one day: see charge/candidate.h */
+    const struct rules_loan *loan;     /* from its pool; NULL: it borrows nothing */
+    struct rules_loan *lends;          /* as a pool; NULL: nothing */
     const struct rules_global *global; /* region/region.h; NULL: its states are of one region */
-    const uint8_t *by_standing;     /* its scale in percent, by level; NULL: 100 % for all */
-    const uint8_t *by_class;        /* the same by class of the score (score/score.h) */
+    const uint8_t *by_standing;        /* its scale in percent, by level; NULL: 100 % for all */
+    const uint8_t *by_class;           /* the same by class of the score (score/score.h) */
     const uint8_t *shed; /* by class, the percentage that it may use (charge/priority.h); NULL: all
                             classes may use all */
     const struct weir_steps *steps;   /* actions/steps.h; NULL: none */

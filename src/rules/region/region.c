@@ -51,6 +51,11 @@ const struct rules_rates *rules_rates_here(const struct weir_rules *rules,
     return own;
 }
 
+bool weir_rules_has_regions(const struct weir_rules *rules)
+{
+    return rules->regions;
+}
+
 bool weir_rules_region(const struct weir_rules *rules, uint32_t rule, struct weir_bytes key,
                        struct weir_region_info *info)
 {

@@ -44,6 +44,9 @@ const struct rules_rates *rules_rates_here(const struct weir_rules *rules,
                                            const struct rules_rates *rates,
                                            struct rules_rates *own);
 
+/* Whether the file has the section `regions`. */
+bool weir_rules_has_regions(const struct weir_rules *rules);
+
 /* What a limit is for a key in this region, for people. */
 struct weir_region_info {
     struct weir_bytes self, home;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rules/file.h"
+#include "rules/region/region.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/control.h"
 #include "server/daemon/redis_access.h"
@@ -375,6 +376,22 @@ static bool state_stays(const struct weir_daemon *daemon, const struct weir_rule
                                  weir_rules_settings(rules)->state_file);
 }
 
+/* A region's part belongs to its own Redis, which a running daemon cannot change. */
+static int region_check(const struct weir_rules *old, const struct weir_rules *new,
+                        struct weir_reason *reason)
+{
+    const struct weir_store_settings *from = &weir_rules_settings(old)->store;
+    const struct weir_store_settings *to = &weir_rules_settings(new)->store;
+    bool stays = !weir_setting_differs(from->redis.url, to->redis.url) &&
+                 !weir_setting_differs(from->prefix, to->prefix);
+    if (!weir_rules_has_regions(new) || stays)
+        return 0;
+    snprintf(reason->text, sizeof reason->text,
+             "`regions`: this node has another Redis now, by `self` or `redis`; restart it to "
+             "change that");
+    return WEIR_ERR_RULES;
+}
+
 /* Whether the state file's path no longer names the file that is open. */
 static bool state_lost(const struct weir_reload *reload)
 {
@@ -402,6 +419,8 @@ static void reload_run(struct weir_job *job)
         err = weir_daemon_check_state(daemon, reload->rules, &reload->reason);
     else if (err == 0 && !reload->first)
         err = weir_daemon_prepare(daemon, reload->rules, &reload->reason);
+    if (err == 0 && !reload->first)
+        err = region_check(daemon->rules, reload->rules, &reload->reason);
     if (err == 0 && !reload->first && !state_lost(reload))
         weir_daemon_envoy_read(daemon, reload->rules, &reload->envoy);
     reload->err = err;

@@ -84,7 +84,7 @@ class World:
 
 @pytest.mark.parametrize("mode", ["exact", "leased"])
 def test_all_regions_admit_the_limit_together(tmp_path, mode):
-    """The home has what the floors leave; each region has its part, whoever comes first."""
+    """The home has what the floors leave; each region has its part, in any order."""
     with World(tmp_path, limit(mode=mode)) as world:
         homes = set()
         for user in ("0", "1", "4", "16"):
@@ -112,7 +112,7 @@ def test_explain_names_region_home_and_part(tmp_path):
 
 @pytest.mark.parametrize("fault", ["hold", "refuse"])
 def test_a_region_cut_off_from_its_redis(tmp_path, fault):
-    """`closed`: never above the limit, whatever is cut off; it goes on where it was. The others
+    """`closed`: never above the limit, whatever is cut off; it continues where it was. The others
     notice nothing."""
     named = limit(on_store_error="closed", **{"global": {"floor": "10%", "home": "us"}})
     with World(tmp_path, named, deadline="1s") as world:
@@ -167,3 +167,17 @@ def test_a_reservation_is_settled_in_its_region(tmp_path):
         reply = post("us", "/v1/settle", reservation=token, cost=1)
         assert reply.status == 200, reply.body
         assert world.admitted("us", "u0") == 19
+
+
+def test_a_running_node_stays_in_its_region(tmp_path):
+    """With `self` changed, a node would admit one region's part by another one's Redis."""
+    named = limit(**{"global": {"floor": "10%", "home": "us"}})
+    with World(tmp_path, named) as world:
+        node = world.nodes["eu"]
+        node.write_rules(world.rules["us"])
+        assert "event=reload_failed" in (line := node.reload()), line
+        assert "regions" in line and "restart" in line
+        assert world.admitted("eu", "u0") == FLOOR
+        node.write_rules(world.rules["eu"].replace('"10%"', '"20%"'))
+        assert "event=reloaded" in node.reload()
+        assert world.admitted("eu", "u0") == FLOOR  # twice the floor, less what was used
