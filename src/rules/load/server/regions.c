@@ -359,13 +359,14 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
                                         {"wait", NULL, NULL}};
     const struct rules_field *field = &limit_fields[RULES_LIMIT_GLOBAL];
     const struct rules_regions *regions = loader->rules->regions;
+    uint32_t wrong = loader->wrong;
+    if (!rules_fields(loader, field->value, "global", fields, COUNT))
+        return;
     if (!regions) {
         rules_problem(loader, field->key, "`global` needs the section `regions`");
         return;
     }
-    uint32_t wrong = loader->wrong;
-    if (!rules_fields(loader, field->value, "global", fields, COUNT) ||
-        !refuse_others(loader, limit_fields))
+    if (!refuse_others(loader, limit_fields))
         return;
     if (fields[WAIT].value) {
         struct weir_bytes text;
