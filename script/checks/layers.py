@@ -16,13 +16,14 @@ BELOW = {
     "challenge": {"core"},
     "score": {"core"},
     "use": {"core"},
-    "rules": {"core", "adaptive", "challenge", "score", "standing"},
+    "kernel": {"core"},
+    "rules": {"core", "adaptive", "challenge", "kernel", "score", "standing"},
     "store": {"core", "table", "wire"},
-    "engine": {"core", "adaptive", "challenge", "score", "standing", "rules", "store", "use", "wire"},
+    "engine": {"core", "adaptive", "challenge", "kernel", "score", "standing", "rules", "store", "use", "wire"},
     "library": {"core", "adaptive", "table", "challenge", "score", "standing", "rules", "store", "engine", "use", "wire"},
     "client": {"core", "adaptive"},
     "wire": {"core"},
-    "server": {"core", "adaptive", "table", "challenge", "score", "standing", "rules", "store", "engine", "use", "wire"},
+    "server": {"core", "adaptive", "table", "challenge", "kernel", "score", "standing", "rules", "store", "engine", "use", "wire"},
 }
 BELOW["cli"] = set(BELOW) | {"cli"}
 BELOW["nginx"] = set()  # a program of its own around the public headers

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weir-kernel: does what `weir serve` decides in the kernel's packet filter, so that the server
+ * itself needs no right to. See kernel/message.h for what the two say to each other.
+ *
+ *   weir-kernel --fd N          the socket of the server that started it
+ *   weir-kernel --listen        the listening socket that systemd gives it
+ *   weir-kernel --remove TABLE  removes weir's table, and ends
+ *
+ * When the server is gone, it ends, or waits for the next one. The table stays: its bans end by
+ * themselves, and the next server makes it anew in one transaction.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernel/helper/sandbox.h"
+#include "kernel/helper/table.h"
+
+#define LISTEN_FD 3 /* of systemd's protocol */
+/* How often it looks whether its table is as it was. */
+#define LOOK_MS 200
+/* A server that takes no answer for so long is taken for gone. */
+#define SEND_PATIENCE_S 10
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* False: the server is gone. */
+static bool answer(int fd, const struct weir_kernel_message *message)
+{
+    size_t size = weir_kernel_message_size(message);
+
+    return send(fd, message, size, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+static bool answer_done(int fd, struct weir_kernel_message *message, int result, const char *text)
+{
+    weir_kernel_message_begin(message, WEIR_KERNEL_DONE);
+    message->head.count = 1;
+    memset(&message->done, 0, sizeof message->done);
+    message->done.result = -result;
+    snprintf(message->done.text, sizeof message->done.text, "%s", text);
+    return answer(fd, message);
+}
+
+/* Does one message, which is valid. */
+static bool handle(int fd, struct kernel_table *table, struct weir_kernel_message *message)
+{
+    char text[WEIR_KERNEL_TEXT_MAX + 1] = "";
+    int result;
+
+    switch (message->head.type) {
+    case WEIR_KERNEL_OPEN:
+        kernel_table_open(table, table->netlink, &message->open);
+        return true;
+    case WEIR_KERNEL_APPLY:
+        result = kernel_table_apply(table, message, text);
+        return result == 1 || answer_done(fd, message, result, text);
+    case WEIR_KERNEL_REMOVE:
+        result = table->opened ? kernel_table_remove(table) : -ENOENT;
+        return answer_done(fd, message, result, "removing the table");
+    default: /* COUNT */
+        return kernel_table_counts(table, message) < 0 || answer(fd, message);
+    }
+}
+
+/* Looks whether the table is still as it was. */
+static bool look(int fd, struct kernel_table *table, struct weir_kernel_message *message)
+{
+    if (kernel_table_holds(table))
+        return true;
+    table->known = false;
+    weir_kernel_message_begin(message, WEIR_KERNEL_LOST);
+    return answer(fd, message);
+}
+
+/* Serves one server until it is gone. */
+static void serve(int fd, struct netlink *netlink)
+{
+    static struct weir_kernel_message message;
+    struct kernel_table table = {.netlink = netlink};
+    struct timeval patience = {.tv_sec = SEND_PATIENCE_S};
+    uint64_t looked_ms = now_ms();
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    for (;;) {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        int ready = poll(&wait, 1, LOOK_MS);
+
+        if (ready < 0 && errno != EINTR)
+            return;
+        if (ready > 0) {
+            ssize_t size = recv(fd, &message, sizeof message, MSG_DONTWAIT | MSG_TRUNC);
+
+            if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
+                return;
+            if (size > 0 && (!weir_kernel_message_valid(&message, (size_t)size, true) ||
+                             !handle(fd, &table, &message)))
+                return;
+        }
+        if (now_ms() - looked_ms < LOOK_MS)
+            continue;
+        looked_ms = now_ms();
+        if (!look(fd, &table, &message))
+            return;
+    }
+}
+
+static int listen_for_servers(int listener, struct netlink *netlink)
+{
+    for (;;) {
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+            continue;
+        if (fd < 0)
+            return -errno;
+        serve(fd, netlink);
+        close(fd);
+    }
+}
+
+static int remove_table(struct netlink *netlink, const char *name)
+{
+    struct weir_kernel_open open = {.hook = WEIR_KERNEL_INET};
+    struct kernel_table table;
+
+    if (!weir_kernel_table_valid(name, strlen(name)))
+        return -EINVAL;
+    memcpy(open.table, name, strlen(name));
+    kernel_table_open(&table, netlink, &open);
+    return kernel_table_remove(&table);
+}
+
+static int fail(const char *what, int err)
+{
+    fprintf(stderr, "weir-kernel: %s: %s\n", what, strerror(-err));
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct netlink netlink;
+    bool listens = argc == 2 && !strcmp(argv[1], "--listen");
+    bool removes = argc == 3 && !strcmp(argv[1], "--remove");
+    bool serves = argc == 3 && !strcmp(argv[1], "--fd");
+    int fd = serves ? atoi(argv[2]) : LISTEN_FD, err;
+
+    if (!listens && !removes && !serves) {
+        fputs("Usage: weir-kernel --fd N | --listen | --remove TABLE\n"
+              "Changes the kernel's packet filter for weir serve, which starts it.\n",
+              stderr);
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    err = netlink_open(&netlink);
+    if (err < 0)
+        return fail("cannot open netlink", err);
+    err = sandbox_enter();
+    if (err < 0)
+        return fail("needs CAP_NET_ADMIN: run it as root, or with that capability", err);
+    if (removes)
+        err = remove_table(&netlink, argv[2]);
+    else if (listens)
+        err = listen_for_servers(fd, &netlink);
+    else
+        serve(fd, &netlink);
+    return err < 0 ? fail(removes ? "cannot remove the table" : "cannot accept", err) : 0;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the server and its helper weir-kernel say to each other, over a socket that keeps the
+ * borders of messages (SOCK_SEQPACKET). Both are on one machine, so numbers are in its byte order.
+ *
+ *   server                              helper
+ *   OPEN  table, hook, interfaces   ──▶
+ *   APPLY up to 1,000 elements      ──▶ one transaction of the kernel ...
+ *   APPLY REPLACE MORE, ... , last  ──▶ ... or one for all of them, with the table made anew
+ *                                   ◀── DONE of the last one: 0, or an errno and a text
+ *   COUNT                           ──▶
+ *                                   ◀── COUNTS of each set
+ *                                   ◀── LOST: another program has changed the table
+ *   REMOVE                          ──▶ the table goes
+ *                                   ◀── DONE
+ *
+ * A message has a head and up to `count` items of one size. The reader checks all of it, since each
+ * side takes the other for broken into: a message that it does not know ends the connection.
+ *
+ * Memory: none. Threads: any.
+ */
+#ifndef WEIR_KERNEL_MESSAGE_H
+#define WEIR_KERNEL_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/address.h"
+#include "kernel/settings.h"
+
+#define WEIR_KERNEL_MAGIC UINT32_C(0x316b7277) /* "wrk1"; another format has another one */
+#define WEIR_KERNEL_BATCH_MAX 1000             /* elements of one message */
+/* Sets: of bans and of what is always allowed, by family and length of prefix. */
+#define WEIR_KERNEL_SETS_MAX (2 * (33 + 129))
+#define WEIR_KERNEL_TEXT_MAX 119
+/* Networks of fewer bits are left to weir: an error in one of them would cut off a large part of
+ * the Internet. */
+#define WEIR_KERNEL_BITS4_MIN 8
+#define WEIR_KERNEL_BITS6_MIN 16
+/* The longest term of an element: 10 years. */
+#define WEIR_KERNEL_TIMEOUT_MAX_MS (UINT64_C(3653) * 86400 * 1000)
+
+enum weir_kernel_type {
+    WEIR_KERNEL_OPEN = 1,
+    WEIR_KERNEL_APPLY,
+    WEIR_KERNEL_COUNT,
+    WEIR_KERNEL_REMOVE,
+    WEIR_KERNEL_DONE,
+    WEIR_KERNEL_COUNTS,
+    WEIR_KERNEL_LOST,
+};
+
+enum weir_kernel_flags {
+    WEIR_KERNEL_REPLACE = 1, /* the elements of this and the next messages replace the table */
+    WEIR_KERNEL_MORE = 2,    /* the next message belongs to the same transaction */
+};
+
+enum weir_kernel_set { WEIR_KERNEL_BAN, WEIR_KERNEL_ALLOW };
+
+struct weir_kernel_head {
+    uint32_t magic;
+    uint16_t type;  /* enum weir_kernel_type */
+    uint16_t count; /* of items */
+    uint32_t flags; /* enum weir_kernel_flags, of APPLY */
+    uint32_t gap;   /* 0 */
+};
+
+/* The item of OPEN. Texts end with NULs up to their room. */
+struct weir_kernel_open {
+    char table[WEIR_KERNEL_TABLE_MAX + 1];
+    uint8_t hook, interfaces_count, gap[6];
+    char interfaces[WEIR_KERNEL_INTERFACES_MAX][WEIR_KERNEL_INTERFACE_MAX + 1];
+};
+
+/* An item of APPLY: a network that is put into a set, or leaves it. */
+struct weir_kernel_element {
+    uint8_t address[16];
+    uint8_t family, bits; /* 4 or 6; the bits behind are 0 */
+    uint8_t set;          /* enum weir_kernel_set */
+    uint8_t removed;      /* 1: it leaves */
+    uint8_t gap[4];
+    uint64_t timeout_ms; /* 0: it has no end */
+};
+
+/* The item of DONE. */
+struct weir_kernel_done {
+    int32_t result; /* 0, or an errno */
+    uint32_t gap;
+    char text[WEIR_KERNEL_TEXT_MAX + 1]; /* which step failed */
+};
+
+/* An item of COUNTS: what a set has matched since its table was made. */
+struct weir_kernel_counter {
+    uint8_t family, bits, set, gap[5];
+    uint64_t packets, bytes;
+};
+
+#define WEIR_KERNEL_MESSAGE_MAX                                                                    \
+    (sizeof(struct weir_kernel_head) + WEIR_KERNEL_BATCH_MAX * sizeof(struct weir_kernel_element))
+
+/* A message; whichever the type of its head says. */
+struct weir_kernel_message {
+    struct weir_kernel_head head;
+    union {
+        struct weir_kernel_open open;
+        struct weir_kernel_element elements[WEIR_KERNEL_BATCH_MAX];
+        struct weir_kernel_done done;
+        struct weir_kernel_counter counters[WEIR_KERNEL_SETS_MAX];
+    };
+};
+
+/* Begins a message of no items. */
+void weir_kernel_message_begin(struct weir_kernel_message *message, enum weir_kernel_type type);
+
+/* Its size in bytes, by type and count. */
+size_t weir_kernel_message_size(const struct weir_kernel_message *message);
+
+/* Whether `size` bytes in *message are one whole message that a server (or a helper) may send. */
+bool weir_kernel_message_valid(const struct weir_kernel_message *message, size_t size,
+                               bool of_server);
+
+/* Whether a name of a table or of an interface may go to the kernel: [A-Za-z_][A-Za-z0-9_]* of a
+ * table; of an interface also '.', '-' and '@', and any of these first. */
+bool weir_kernel_table_valid(const char *name, size_t size);
+bool weir_kernel_interface_valid(const char *name, size_t size);
+
+#endif
