@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
-#define DIGITS "0123456789"
+#include "kernel/names.h"
 
 static size_t item_size(uint16_t type)
 {
@@ -31,25 +30,6 @@ void weir_kernel_message_begin(struct weir_kernel_message *message, enum weir_ke
 size_t weir_kernel_message_size(const struct weir_kernel_message *message)
 {
     return sizeof message->head + message->head.count * item_size(message->head.type);
-}
-
-static bool of_letters(const char *name, size_t size, const char *letters)
-{
-    for (size_t i = 0; i < size; i++)
-        if (name[i] == '\0' || !strchr(letters, name[i]))
-            return false;
-    return size > 0;
-}
-
-bool weir_kernel_table_valid(const char *name, size_t size)
-{
-    return size <= WEIR_KERNEL_TABLE_MAX && of_letters(name, size, LETTERS DIGITS) &&
-           !strchr(DIGITS, name[0]);
-}
-
-bool weir_kernel_interface_valid(const char *name, size_t size)
-{
-    return size <= WEIR_KERNEL_INTERFACE_MAX && of_letters(name, size, LETTERS DIGITS ".-@");
 }
 
 static bool zero(const void *bytes, size_t size)

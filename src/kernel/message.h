@@ -119,9 +119,4 @@ size_t weir_kernel_message_size(const struct weir_kernel_message *message);
 bool weir_kernel_message_valid(const struct weir_kernel_message *message, size_t size,
                                bool of_server);
 
-/* Whether a name of a table or of an interface may go to the kernel: [A-Za-z_][A-Za-z0-9_]* of a
- * table; of an interface also '.', '-' and '@', and any of these first. */
-bool weir_kernel_table_valid(const char *name, size_t size);
-bool weir_kernel_interface_valid(const char *name, size_t size);
-
 #endif

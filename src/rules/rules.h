@@ -14,6 +14,7 @@
 
 #include "core/answer.h"
 #include "core/check.h"
+#include "kernel/settings.h"
 #include "rules/envoy/options.h"
 #include "rules/request.h"
 #include "standing/settings.h"
@@ -136,6 +137,7 @@ struct weir_settings {
     struct weir_envoy_settings envoy;
     struct weir_webhook_settings webhook;
     struct weir_challenge_settings challenge;
+    struct weir_kernel_settings kernel;
     struct weir_standing_settings standing; /* without a kind there is no such section */
     uint64_t idempotency_ns;                /* life of an idempotency key; default 10 min */
     struct weir_listener_settings http, redis, grpc, admin;

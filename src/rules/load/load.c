@@ -24,6 +24,7 @@
 #include "rules/load/pressure/standing.h"
 #include "rules/load/server/denials.h"
 #include "rules/load/server/envoy.h"
+#include "rules/load/server/kernel.h"
 #include "rules/load/server/regions.h"
 #include "rules/load/server/settings.h"
 #include "rules/load/server/sharing.h"
@@ -56,6 +57,7 @@ enum top_field {
     TOP_SCORE,
     TOP_DENIALS,
     TOP_REGIONS,
+    TOP_KERNEL,
     TOP_FIELDS,
 };
 
@@ -68,7 +70,7 @@ static const char *const top_names[TOP_FIELDS] = {
     "version",   "server",  "state",   "headers",  "identify",    "keys",     "default_plan",
     "plans",     "limits",  "jwt",     "store",    "idempotency", "envoy",    "identities",
     "timezone",  "webhook", "paths",   "priority", "adaptive",    "standing", "challenge",
-    "penalties", "score",   "denials", "regions",
+    "penalties", "score",   "denials", "regions",  "kernel",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -165,6 +167,8 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_load_priority(loader, fields[TOP_PRIORITY].value); /* before the limits: `shed` */
     if (fields[TOP_STANDING].value && !loader->no_memory)
         rules_load_standing(loader, fields[TOP_STANDING].value); /* after what makes secrets */
+    if (fields[TOP_KERNEL].value && !loader->no_memory)
+        rules_load_kernel(loader, fields[TOP_KERNEL].value);
     if (fields[TOP_SCORE].value && !loader->no_memory)
         rules_load_score(loader, fields[TOP_SCORE].value); /* after its lists, before the limits */
     rules_check_difficulty(loader);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see names.h */
+#include "kernel/names.h"
+
+#include <string.h>
+
+#include "kernel/settings.h"
+
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+#define DIGITS "0123456789"
+
+static bool of_letters(const char *name, size_t size, const char *letters)
+{
+    for (size_t i = 0; i < size; i++)
+        if (name[i] == '\0' || !strchr(letters, name[i]))
+            return false;
+    return size > 0;
+}
+
+bool weir_kernel_table_valid(const char *name, size_t size)
+{
+    return size <= WEIR_KERNEL_TABLE_MAX && of_letters(name, size, LETTERS DIGITS) &&
+           !strchr(DIGITS, name[0]);
+}
+
+bool weir_kernel_interface_valid(const char *name, size_t size)
+{
+    return size <= WEIR_KERNEL_INTERFACE_MAX && of_letters(name, size, LETTERS DIGITS ".-@");
+}
