@@ -139,7 +139,7 @@ bool weir_kernel_message_valid(const struct weir_kernel_message *message, size_t
     const struct weir_kernel_head *head = &message->head;
 
     if (size < sizeof *head || size > sizeof *message || head->magic != WEIR_KERNEL_MAGIC ||
-        head->gap != 0 || weir_kernel_message_size(message) != size)
+        weir_kernel_message_size(message) != size)
         return false;
     return of_server ? of_server_valid(message) : of_helper_valid(message);
 }

@@ -6,12 +6,15 @@
  *   OPEN  table, hook, interfaces   ──▶
  *   APPLY up to 1,000 elements      ──▶ one transaction of the kernel ...
  *   APPLY REPLACE MORE, ... , last  ──▶ ... or one for all of them, with the table made anew
- *                                   ◀── DONE of the last one: 0, or an errno and a text
+ *                                   ◀── DONE of the last one: its number, 0 or an errno, a text
  *   COUNT                           ──▶
  *                                   ◀── COUNTS of each set
  *                                   ◀── LOST: another program has changed the table
  *   REMOVE                          ──▶ the table goes
  *                                   ◀── DONE
+ *
+ * A transaction has a number, which its messages and its answer have; one that is begun with
+ * another number while messages of the last are missing takes its place.
  *
  * A message has a head and up to `count` items of one size. The reader checks all of it, since each
  * side takes the other for broken into: a message that it does not know ends the connection.
@@ -59,10 +62,10 @@ enum weir_kernel_set { WEIR_KERNEL_BAN, WEIR_KERNEL_ALLOW };
 
 struct weir_kernel_head {
     uint32_t magic;
-    uint16_t type;  /* enum weir_kernel_type */
-    uint16_t count; /* of items */
-    uint32_t flags; /* enum weir_kernel_flags, of APPLY */
-    uint32_t gap;   /* 0 */
+    uint16_t type;   /* enum weir_kernel_type */
+    uint16_t count;  /* of items */
+    uint32_t flags;  /* enum weir_kernel_flags, of APPLY */
+    uint32_t number; /* of the transaction, of APPLY, REMOVE and DONE; else 0 */
 };
 
 /* The item of OPEN. Texts end with NULs up to their room. */

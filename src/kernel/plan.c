@@ -23,7 +23,7 @@
 struct entry {
     uint8_t address[16];
     uint8_t family, bits, set;
-    bool used, changed, flying; /* flying: in the transaction under way */
+    bool used, changed, flying; /* flying: in the transaction in flight */
     bool seen;                  /* since begin_all */
     uint32_t next;              /* in `changed`, or in the list of free ones; a number, 0: none */
     uint64_t wanted_ns, present_ns, pending_ns;
@@ -32,13 +32,13 @@ struct entry {
 enum state {
     LOST,       /* the kernel's table has to be made anew */
     REBUILDING, /* messages of that transaction are being taken */
-    FLYING,     /* a transaction is under way */
+    FLYING,     /* a transaction is in flight */
     IDLE,
 };
 
 struct weir_plan {
     enum state state;
-    bool rebuild; /* the transaction under way is one */
+    bool rebuild; /* the transaction in flight is one */
     bool naming;  /* between begin_all and end_all */
     uint32_t hand, cursor, sweep_end;
     uint32_t free_first, used_end; /* entries from used_end on were never used */
@@ -154,7 +154,8 @@ static void free_entry(struct weir_plan *plan, uint32_t number)
     plan->free_first = number;
 }
 
-/* --- What is wanted --------------------------------------------------------------------------- */
+/* --- What is required ---------------------------------------------------------------------------
+ */
 
 static void count(size_t *counts, uint8_t set, uint64_t was_ns, uint64_t is_ns)
 {
@@ -342,7 +343,7 @@ static void fly(struct weir_plan *plan, uint64_t now_ns)
     plan->not_before_ns = now_ns + WEIR_PLAN_PACE_NS;
 }
 
-/* Drops what was known of the kernel; all that is wanted will be sent. */
+/* Drops what was known of the kernel; all that is required will be sent. */
 static void begin_rebuild(struct weir_plan *plan)
 {
     plan->state = REBUILDING;

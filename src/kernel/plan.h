@@ -6,7 +6,7 @@
  *                     ▲                                                 │
  *                     └───────────── done, lost ◀───────────────────────┘
  *
- * - One transaction at a time is under way. It begins 100 ms after the last one began, or at once
+ * - One transaction at a time is in flight. It begins 100 ms after the last one began, or at once
  *   when it is full.
  * - At the start, after an error, and when the kernel's table was lost, everything is sent in one
  *   transaction that makes the table anew. The old table counts until the new one does, so there is
@@ -61,17 +61,17 @@ bool weir_plan_has(const struct weir_plan *plan, enum weir_kernel_set set,
  * WEIR_KERNEL_MORE, call it again at once; after one without it, wait for weir_plan_done. */
 bool weir_plan_next(struct weir_plan *plan, uint64_t now_ns, struct weir_kernel_message *message);
 
-/* The transaction under way has ended: with 0, or with an errno. */
+/* The transaction in flight has ended: with 0, or with an errno. */
 void weir_plan_done(struct weir_plan *plan, uint64_t now_ns, int result);
 
-/* It is not known any more what the kernel holds, and nothing is under way. */
+/* It is not known any more what the kernel holds, and nothing is in flight. */
 void weir_plan_lost(struct weir_plan *plan);
 
 struct weir_plan_stats {
     size_t wanted[2], present[2]; /* networks of each set; present: in the kernel */
     uint64_t refused;             /* networks without room */
     uint64_t rebuilds, batches, failures;
-    bool agrees; /* the kernel holds what it should, but for what is under way */
+    bool agrees; /* the kernel holds what it should, except what is in flight */
 };
 void weir_plan_stats(const struct weir_plan *plan, struct weir_plan_stats *stats);
 

@@ -21,8 +21,9 @@
 
 #include "kernel/helper/sandbox.h"
 #include "kernel/helper/table.h"
+#include "kernel/names.h"
 
-#define LISTEN_FD 3 /* of systemd's protocol */
+#define SERVER_FD 3 /* as systemd has it */
 /* How often it looks whether its table is as it was. */
 #define LOOK_MS 200
 /* A server that takes no answer for so long is taken for gone. */
@@ -46,7 +47,10 @@ static bool answer(int fd, const struct weir_kernel_message *message)
 
 static bool answer_done(int fd, struct weir_kernel_message *message, int result, const char *text)
 {
+    uint32_t number = message->head.number;
+
     weir_kernel_message_begin(message, WEIR_KERNEL_DONE);
+    message->head.number = number;
     message->head.count = 1;
     memset(&message->done, 0, sizeof message->done);
     message->done.result = -result;
@@ -155,7 +159,7 @@ int main(int argc, char **argv)
     bool listens = argc == 2 && !strcmp(argv[1], "--listen");
     bool removes = argc == 3 && !strcmp(argv[1], "--remove");
     bool serves = argc == 3 && !strcmp(argv[1], "--fd");
-    int fd = serves ? atoi(argv[2]) : LISTEN_FD, err;
+    int err;
 
     if (!listens && !removes && !serves) {
         fputs("Usage: weir-kernel --fd N | --listen | --remove TABLE\n"
@@ -164,6 +168,9 @@ int main(int argc, char **argv)
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
+    if (serves && dup2(atoi(argv[2]), SERVER_FD) < 0)
+        return fail("--fd", -errno);
+    (void)close_range(SERVER_FD + 1, ~0U, 0); /* what the one that started it has left open */
     err = netlink_open(&netlink);
     if (err < 0)
         return fail("cannot open netlink", err);
@@ -173,8 +180,8 @@ int main(int argc, char **argv)
     if (removes)
         err = remove_table(&netlink, argv[2]);
     else if (listens)
-        err = listen_for_servers(fd, &netlink);
+        err = listen_for_servers(SERVER_FD, &netlink);
     else
-        serve(fd, &netlink);
+        serve(SERVER_FD, &netlink);
     return err < 0 ? fail(removes ? "cannot remove the table" : "cannot accept", err) : 0;
 }

@@ -513,7 +513,12 @@ int kernel_table_apply(struct kernel_table *table, const struct weir_kernel_mess
 {
     bool replace = (message->head.flags & WEIR_KERNEL_REPLACE) != 0;
     uint16_t count = message->head.count;
-    int err = begin(table, replace);
+    int err;
+
+    if (table->building && table->number != message->head.number)
+        table->building = false; /* the server has given that transaction up */
+    table->number = message->head.number;
+    err = begin(table, replace);
 
     if (err < 0) {
         table->building = false;

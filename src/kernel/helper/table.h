@@ -13,7 +13,7 @@
  *   }
  *
  * There is a set, and a rule, for each length of prefix that has been used since the table was
- * made: a hash each, so nested networks stand beside each other, and a change costs the same
+ * made: a hash each, so nested networks are beside each other, and a change costs the same
  * however many there are. Each set holds one address that no packet comes from (the last of its
  * family), by which a `flush set` of others is found.
  *
@@ -33,6 +33,7 @@ struct kernel_table {
     struct netlink *netlink;
     struct weir_kernel_open open;
     bool opened, building; /* building: of a transaction of several messages */
+    uint32_t number;       /* of that transaction */
     bool known;            /* what follows is so: */
     uint64_t table_handle, table_use, chain_handle, chain_use;
     uint8_t sets[2][2][129]; /* 1: it is there, by set, IPv6 and bits */

@@ -151,7 +151,7 @@ static struct weir_plan_stats stats(void)
 
 /* --- Cases ------------------------------------------------------------------------------------ */
 
-static void the_first_transaction_makes_the_table_with_all_that_is_wanted(void **state)
+static void the_first_transaction_makes_the_table_with_all_that_is_required(void **state)
 {
     open_plan();
     assert_true(want(0x0a000001, 32, START + 10 * S));
@@ -390,7 +390,7 @@ static void it_knows_what_the_kernel_has(void **state)
 #endif
 #define NAMES 48
 
-static uint64_t model[NAMES]; /* what is wanted */
+static uint64_t model[NAMES]; /* what is required */
 
 static uint32_t address_of(unsigned name)
 {
@@ -504,7 +504,7 @@ static void random_changes_errors_and_losses_end_in_agreement(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_transaction_makes_the_table_with_all_that_is_wanted),
+        cmocka_unit_test(the_first_transaction_makes_the_table_with_all_that_is_required),
         cmocka_unit_test(an_empty_plan_makes_an_empty_table),
         cmocka_unit_test(a_change_waits_for_100_ms_after_the_last_and_not_longer),
         cmocka_unit_test(full_transactions_do_not_wait),
