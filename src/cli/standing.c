@@ -171,6 +171,8 @@ static void print_entry(const json_t *entry)
         fputs("  ", stdout);
     }
     print_text(entry, "reason");
+    if (json_is_true(json_object_get(entry, "kernel")))
+        fputs("  (in the kernel)", stdout);
     putchar('\n');
 }
 

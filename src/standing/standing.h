@@ -214,6 +214,12 @@ void weir_standing_cancel_all(struct weir_standing *standing);
 /* Removes up to `most` entries that have ended, and returns how many. */
 size_t weir_standing_sweep(struct weir_standing *standing, uint64_t now_ns, size_t most);
 
+/* Calls `take` for each network that has an entry, ended ones included. It may look, and change
+ * nothing. */
+void weir_standing_each_network(const struct weir_standing *standing,
+                                void (*take)(void *context, const struct weir_cidr *network),
+                                void *context);
+
 struct weir_standing_stats {
     size_t entries, entries_max; /* entries: with those that have ended and are not swept */
     size_t levels[WEIR_STANDING_LEVELS][WEIR_STANDING_ORIGINS];

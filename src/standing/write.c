@@ -502,6 +502,34 @@ size_t weir_standing_sweep(struct weir_standing *standing, uint64_t now_ns, size
     return swept;
 }
 
+/* The network of an id and a shape, which is none of STANDING_EXACT. */
+static struct weir_cidr network_of(const struct standing_value *value)
+{
+    bool ipv6 = value->shape >= STANDING_SHAPE6;
+    struct weir_cidr network = {
+        .address = {.family = ipv6 ? 6 : 4},
+        .bits = (uint8_t)(value->shape - (ipv6 ? STANDING_SHAPE6 : STANDING_SHAPE4))};
+
+    for (int i = 0; i < (ipv6 ? 16 : 4); i++)
+        network.address.bytes[i] = (uint8_t)(value->id[i / 8] >> (56 - i % 8 * 8));
+    return network;
+}
+
+void weir_standing_each_network(const struct weir_standing *standing,
+                                void (*take)(void *context, const struct weir_cidr *network),
+                                void *context)
+{
+    for (uint64_t slot = 0; slot <= standing->mask; slot++) {
+        uint32_t record = (uint32_t)standing->slots[slot];
+        struct weir_cidr network;
+
+        if (record == 0 || at(standing, record)->value.shape == STANDING_EXACT)
+            continue;
+        network = network_of(&at(standing, record)->value);
+        take(context, &network);
+    }
+}
+
 static int copy_chain(struct weir_standing *map, const struct weir_standing *old, uint32_t record)
 {
     uint8_t bit = (uint8_t)(1U << (old->header->lists & 1));

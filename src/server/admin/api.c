@@ -26,6 +26,7 @@
 #include "server/envoy/http.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
+#include "server/kernel/metrics.h"
 #include "server/pressure/pressure_log.h"
 #include "server/score/metrics.h"
 #include "server/standing/api.h"
@@ -417,6 +418,7 @@ const struct weir_http_route weir_admin_routes[] = {
     {.path = "/metrics", .name = "metrics", .metrics = true, .handle = metrics_handle},
     {.path = "/v1/limits", .name = "limits", .prefix = true, .handle = limits_handle},
     {.path = "/v1/standing", .name = "standing", .prefix = true, .handle = weir_standing_handle},
+    {.path = "/v1/kernel", .name = "kernel", .handle = weir_kernel_handle},
     {.path = "/v1/health", .name = "health", .handle = weir_health_handle},
     {.path = "/v1/use", .name = "use", .prefix = true, .handle = weir_consumers_handle},
     {.path = "/v1/denials", .name = "denials", .handle = weir_denials_handle},

@@ -20,6 +20,7 @@
 #include "server/envoy/metrics.h"
 #include "server/grpc/front.h"
 #include "server/http/http.h"
+#include "server/kernel/metrics.h"
 #include "server/penalties/metrics.h"
 #include "server/score/metrics.h"
 #include "server/standing/metrics.h"
@@ -588,6 +589,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_of_limits(&metrics);
     weir_metrics_of_webhook(&metrics);
     weir_metrics_of_standing(&metrics);
+    weir_metrics_of_kernel(&metrics);
     weir_metrics_of_penalties(&metrics);
     weir_metrics_of_score(&metrics);
     weir_metrics_of_use(&metrics);

@@ -17,6 +17,7 @@
 #include "server/daemon/worker.h"
 #include "server/dashboard/dashboard.h"
 #include "server/envoy/shared.h"
+#include "server/kernel/service.h"
 #include "server/penalties/penalties.h"
 #include "server/penalties/ring.h"
 #include "server/pressure/pressure.h"
@@ -109,6 +110,7 @@ struct weir_daemon {
     struct weir_use_service *use;
     struct weir_dashboard *dashboard;
     struct weir_standing_service *standing; /* NULL: the rules at start had no `standing` */
+    struct weir_kernel_service *kernel;     /* NULL: there is no standing */
     struct weir_penalties *penalties;       /* NULL: standing has no history */
     struct weir_penalties_ring ring;        /* of other processes; .penalties NULL: none */
     struct weir_warnings_sink warnings;

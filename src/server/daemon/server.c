@@ -219,6 +219,25 @@ static int open_standing(struct weir_daemon *daemon, struct weir_reason *reason)
     return err;
 }
 
+static uint64_t admin_time(void *context)
+{
+    struct weir_daemon *daemon = context;
+
+    return weir_worker_time(daemon->admin);
+}
+
+static int open_kernel(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = weir_kernel_service_open(&daemon->kernel, daemon->standing, &daemon->log, admin_time,
+                                       daemon, daemon->admin->loop);
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "kernel: %s", weir_error_text(err));
+    else
+        weir_kernel_service_configure(daemon->kernel,
+                                      &weir_rules_settings(daemon->rules)->kernel.nftables);
+    return err;
+}
+
 static int open_controllers(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     int err = weir_controllers_open(&daemon->controllers, &daemon->log);
@@ -283,6 +302,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     err = weir_daemon_prepare(daemon, daemon->rules, reason);
     if (err == 0 && daemon->standing)
         err = weir_standing_service_join(daemon->standing, daemon->admin->loop, reason);
+    if (err == 0 && daemon->standing)
+        err = open_kernel(daemon, reason);
     if (err == 0 && daemon->penalties)
         err = weir_penalties_join(daemon->penalties, daemon->admin->loop, NULL);
     if (err == 0)
@@ -303,6 +324,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
         err = weir_listening_open(daemon, reason);
     if (err == 0)
         return 0;
+    weir_kernel_service_stop(daemon->kernel);
     weir_standing_service_stop(daemon->standing);
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_close(daemon->workers[i]);
@@ -313,6 +335,7 @@ close_table:
     weir_penalties_ring_close(&daemon->ring);
     close_views(daemon);
     weir_penalties_close(daemon->penalties);
+    weir_kernel_service_close(daemon->kernel);
     weir_standing_service_close(daemon->standing);
     weir_webhook_close(daemon->webhook);
     free(daemon->workers);
@@ -332,6 +355,7 @@ close_table:
 static void daemon_close(struct weir_daemon *daemon)
 {
     weir_daemon_envoy_stop(daemon);
+    weir_kernel_service_stop(daemon->kernel);
     weir_standing_service_stop(daemon->standing);
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_close(daemon->workers[i]);
@@ -339,6 +363,7 @@ static void daemon_close(struct weir_daemon *daemon)
     weir_penalties_ring_close(&daemon->ring);
     close_views(daemon);
     weir_penalties_close(daemon->penalties);
+    weir_kernel_service_close(daemon->kernel);
     weir_standing_service_close(daemon->standing);
     weir_daemon_envoy_close(daemon);
     weir_adhoc_limits_close(daemon->redis.limits);

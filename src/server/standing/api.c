@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/bytes.h"
 #include "server/admin/access.h"
@@ -64,6 +65,13 @@ static const struct weir_standing_settings *settings_of(const struct weir_http_c
     const struct weir_daemon *daemon = call->http->server;
 
     return &weir_rules_settings(daemon->rules)->standing;
+}
+
+static const struct weir_daemon *daemon_of(const struct weir_slot *slot)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+
+    return http->server;
 }
 
 /* --- Answers ---------------------------------------------------------------------------------- */
@@ -141,6 +149,22 @@ static void write_change(struct weir_slot *slot, struct weir_output *output,
     }
 }
 
+/* Says of each entry of a network whether the kernel drops its packets. */
+static void mark_kernel(const struct weir_kernel_service *kernel, const json_t *entries)
+{
+    for (size_t i = 0; i < json_array_size(entries); i++) {
+        json_t *entry = json_array_get(entries, i);
+        const char *value = json_string_value(json_object_get(entry, "value"));
+        const char *kind = json_string_value(json_object_get(entry, "kind"));
+        struct weir_cidr network;
+
+        if (kind && value && strcmp(kind, "client.ip") == 0 &&
+            weir_cidr_parse(&network, value, strlen(value)) == 0)
+            json_object_set_new(entry, "kernel",
+                                json_boolean(weir_kernel_service_bans(kernel, &network)));
+    }
+}
+
 static void write_read(struct weir_slot *slot, struct weir_output *output, const struct wait *wait)
 {
     const struct weir_keeper_job *job = wait->job;
@@ -150,6 +174,8 @@ static void write_read(struct weir_slot *slot, struct weir_output *output, const
         weir_http_write_problem(slot, output, WEIR_HTTP_503, job->reason.text);
         return;
     }
+    if (!wait->history && daemon_of(slot)->kernel)
+        mark_kernel(daemon_of(slot)->kernel, job->answer);
     json = wait->one ? value_json(wait) : json_object();
     json_object_set(json, wait->history ? "changes" : "entries", job->answer);
     if (job->ladders) {

@@ -221,6 +221,26 @@ bool weir_bans_take(struct weir_bans *bans, struct weir_ban *ban)
     return taken;
 }
 
+void weir_bans_each_protected(struct weir_bans *bans,
+                              void (*take)(void *context, const struct weir_cidr *network),
+                              void *context)
+{
+    pthread_mutex_lock(&bans->lock);
+    for (size_t i = 0; i < bans->kept_count; i++)
+        take(context, &bans->kept[i]);
+    pthread_mutex_unlock(&bans->lock);
+}
+
+bool weir_bans_may_hold(struct weir_bans *bans, const struct weir_cidr *network)
+{
+    bool may;
+
+    pthread_mutex_lock(&bans->lock);
+    may = !is_protected(bans, network);
+    pthread_mutex_unlock(&bans->lock);
+    return may;
+}
+
 void weir_bans_counts(struct weir_bans *bans, struct weir_bans_counts *counts)
 {
     pthread_mutex_lock(&bans->lock);

@@ -59,6 +59,14 @@ void weir_bans_reset(struct weir_bans *bans);
 /* Takes the oldest one. False: there is none. */
 bool weir_bans_take(struct weir_bans *bans, struct weir_ban *ban);
 
+/* Calls `take` for each network that is never banned. */
+void weir_bans_each_protected(struct weir_bans *bans,
+                              void (*take)(void *context, const struct weir_cidr *network),
+                              void *context);
+
+/* Whether a ban of that network may be published: it holds nothing protected. */
+bool weir_bans_may_hold(struct weir_bans *bans, const struct weir_cidr *network);
+
 struct weir_bans_counts {
     uint64_t published, unproven;
     uint64_t full; /* bans that were dropped, and ends of all bans: the queue was full */

@@ -209,6 +209,7 @@ void weir_standing_service_set_lists(struct weir_standing_service *service,
 {
     struct weir_standing_lost lost = weir_standing_lists_set(lists, service->map, now_ns);
 
+    service->network_moves++;
     log_lost(service, "values of lists that the map has no room for", lost.count);
 }
 
@@ -321,6 +322,12 @@ static bool is_ban(const struct weir_standing_entry *entry)
     return entry->level == WEIR_STANDING_SUSPENDED || entry->level == WEIR_STANDING_REVOKED;
 }
 
+bool weir_standing_service_proves(const struct weir_standing_service *service,
+                                  const struct weir_standing_entry *entry)
+{
+    return entry->origin != WEIR_STANDING_BY_PENALTY || service->penalties_proven;
+}
+
 /* Tells the layer below what counts for a network after a change: entries of other origins may be
  * there, too, so a warning lifts no ban of an operator's. */
 static void publish(struct weir_standing_service *service, const struct weir_standing_value *value,
@@ -333,8 +340,9 @@ static void publish(struct weir_standing_service *service, const struct weir_sta
         return;
     any = weir_standing_find_network(service->map, &value->network, now_ns, &entry);
     ban = any && is_ban(&entry);
+    service->network_moves += !ban;
     weir_bans_publish(service->bans, &value->network, ban ? entry.until_ns : 0,
-                      named || (any && entry.origin == WEIR_STANDING_BY_OPERATOR));
+                      named || (any && weir_standing_service_proves(service, &entry)));
 }
 
 /* One line for each change: who, whom, what, until when and why. */
@@ -396,8 +404,10 @@ static bool clear_origin(struct weir_standing_service *service,
 void weir_standing_service_forget(struct weir_standing_service *service,
                                   const struct weir_standing_value *value)
 {
-    if (clear_origin(service, value, WEIR_STANDING_BY_PENALTY))
+    if (clear_origin(service, value, WEIR_STANDING_BY_PENALTY)) {
         service->tally.clears++;
+        publish(service, value, 0, true);
+    }
 }
 
 /* Counts, publishes and logs what was cleared. */

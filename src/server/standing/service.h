@@ -44,6 +44,9 @@ struct weir_standing_service {
     struct weir_standing_sharing *sharing; /* NULL: it is this node's alone */
     struct weir_keeper *keeper;            /* NULL: nothing is kept */
     struct weir_bans *bans;
+    bool penalties_proven;  /* addresses that penalties ban are proven: the operator says so */
+    uint64_t network_moves; /* changes of networks that the queue of bans does not carry: what
+                               becomes trusted, or no longer is; whole lists */
     struct weir_standing_tally tally;
 };
 
@@ -124,6 +127,11 @@ int weir_standing_service_restore(struct weir_standing_service *service,
 int weir_standing_service_reported(struct weir_standing_service *service,
                                    const struct weir_history_entry *entry, bool removed)
     __attribute__((warn_unused_result));
+
+/* Whether what is in force for a network may be published to a layer that drops packets: an
+ * operator or a list has named it, or it is proven. */
+bool weir_standing_service_proves(const struct weir_standing_service *service,
+                                  const struct weir_standing_entry *entry);
 
 /* What is in force for a value. */
 bool weir_standing_service_find(const struct weir_standing_service *service,

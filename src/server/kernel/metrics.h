@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /metrics and /v1/kernel show of bans in the kernel. Threads: the admin worker's. */
+#ifndef WEIR_SERVER_KERNEL_METRICS_H
+#define WEIR_SERVER_KERNEL_METRICS_H
+
+#include "server/admin/metrics.h"
+#include "server/http/http.h"
+
+void weir_metrics_of_kernel(struct weir_metrics *metrics);
+
+/* GET /v1/kernel */
+void weir_kernel_handle(struct weir_http_call *call);
+
+#endif
