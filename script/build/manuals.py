@@ -23,6 +23,7 @@ PAGES = {
     "grant": ("cli.md", "weir grant"), "denials": ("use.md", "Why was Ann denied"),
     "ban": ("standing.md", "Ban, unban, allow"), "unban": ("standing.md", "Ban, unban, allow"),
     "allow": ("standing.md", "Ban, unban, allow"),
+    "nft": ("kernel.md", "weir nft"),
     "standing": ("standing.md", "Ban, unban, allow"), "doctor": ("cli.md", "weir doctor"),
 }
 

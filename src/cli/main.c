@@ -13,6 +13,7 @@
 #include "cli/explain.h"
 #include "cli/fetch/fetch.h"
 #include "cli/grant.h"
+#include "cli/nft.h"
 #include "cli/options.h"
 #include "cli/replay/replay.h"
 #include "cli/serve.h"
@@ -59,6 +60,7 @@ static const struct weir_command commands[] = {
     {"unban", "end what bans and penalties hold against a caller", weir_command_unban},
     {"allow", "let a caller pass the limits that are not for trusted ones", weir_command_allow},
     {"standing", "list, show, set and clear the standing of callers", weir_command_standing},
+    {"nft", "print or load the limits of the kernel as rules for nft", weir_command_nft},
     {"version", "print the version", weir_command_version},
 };
 

@@ -16,7 +16,7 @@
 #define TYPE_IPV4_ADDR 7
 #define TYPE_IPV6_ADDR 8
 
-#define CHAIN "drop"
+#define CHAIN "bans"
 #define PRIORITY_NETDEV (-500) /* "filter" of the netdev family */
 #define PRIORITY_INET (-300)   /* "raw": before connection tracking */
 #define OFFSET_SADDR4 12

@@ -5,7 +5,7 @@
  *     counter ban4_32 { }                          one for each set
  *     set ban4_32  { type ipv4_addr; flags timeout; }
  *     set allow4_8 { type ipv4_addr; flags timeout; }
- *     chain drop {
+ *     chain bans {
  *       type filter hook ingress devices = { ... } priority -500; policy accept;
  *       ip saddr & 255.0.0.0 @allow4_8 counter name allow4_8 accept      allowed first
  *       ip saddr @ban4_32 counter name ban4_32 drop

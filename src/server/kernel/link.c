@@ -102,7 +102,6 @@ static int start(struct weir_kernel_link *link, struct weir_reason *reason)
 int weir_kernel_link_open(struct weir_kernel_link *link, const char *path,
                           struct weir_reason *reason)
 {
-    weir_kernel_link_reap(link);
     return path ? connect_to(link, path, reason) : start(link, reason);
 }
 

@@ -19,8 +19,9 @@ struct weir_kernel_link {
 
 #define WEIR_KERNEL_LINK_NONE ((struct weir_kernel_link){.fd = -1})
 
-/* Connects to the socket `path`, or, with NULL, starts weir-kernel: the one beside this program,
- * else the one that was installed with it. Errors: WEIR_ERR_IO; *reason says what failed. */
+/* There is no connection, and the last process has ended. Connects to the socket `path`, or, with
+ * NULL, starts weir-kernel: the one beside this program, else the one that was installed with it.
+ * Errors: WEIR_ERR_IO; *reason says what failed. */
 int weir_kernel_link_open(struct weir_kernel_link *link, const char *path,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
 

@@ -22,8 +22,6 @@
 /* The first and the longest wait before another helper is started. */
 #define START_NS (100 * NS_PER_MS)
 #define START_MAX_NS (10000 * NS_PER_MS)
-/* A helper that has lived so long was no failed start. */
-#define START_GOOD_NS (2000 * NS_PER_MS)
 #define REMOVE_WAIT_MS 1000
 
 struct weir_kernel_service {
@@ -40,7 +38,8 @@ struct weir_kernel_service {
 
     struct weir_plan *plan;
     struct weir_kernel_link link;
-    uint64_t started_ns, start_at_ns, start_wait_ns;
+    bool worked; /* the helper has done a transaction */
+    uint64_t start_at_ns, start_wait_ns;
     uint64_t count_at_ns;
 
     uint64_t read_ns, moves, full; /* when all was read, and what the counts were then */
@@ -160,7 +159,7 @@ static void forget_connection(struct weir_kernel_service *service)
 
 static void lose_helper(struct weir_kernel_service *service, uint64_t now_ns)
 {
-    bool lived = now_ns - service->started_ns >= START_GOOD_NS;
+    bool lived = service->worked;
 
     forget_connection(service);
     service->start_wait_ns = lived ? START_NS
@@ -186,9 +185,9 @@ static void connect_helper(struct weir_kernel_service *service, uint64_t now_ns)
 {
     struct weir_reason reason = {{0}};
 
-    if (now_ns < service->start_at_ns)
-        return;
-    service->started_ns = now_ns;
+    if (now_ns < service->start_at_ns || service->link.pid != 0)
+        return; /* the last one ends by itself */
+    service->worked = false;
     if (weir_kernel_link_open(&service->link, service->settings.helper, &reason) < 0) {
         log_failure(service, reason.text);
         lose_helper(service, now_ns);
@@ -214,6 +213,7 @@ static void take_done(struct weir_kernel_service *service,
         log_failure(service, reason);
         return;
     }
+    service->worked = true;
     service->failed[0] = '\0';
 }
 
@@ -314,8 +314,12 @@ static void on_tick(uv_timer_t *timer)
     struct weir_kernel_service *service = timer->data;
     uint64_t now_ns = service->now_ns(service->context);
 
-    if (!service->settings.on)
+    if (!service->settings.on) { /* until the last helper has ended */
+        weir_kernel_link_reap(&service->link);
+        if (service->link.pid == 0)
+            (void)uv_timer_stop(&service->timer);
         return;
+    }
     follow(service, now_ns);
     weir_kernel_link_reap(&service->link);
     if (service->link.fd < 0)
@@ -386,10 +390,7 @@ void weir_kernel_service_configure(struct weir_kernel_service *service,
     if (service->settings.on != settings->on || memcmp(&open, &service->open, sizeof open) != 0 ||
         text_differs(settings->helper, service->helper))
         take_settings(service, settings, &open);
-    if (settings->on)
-        (void)uv_timer_start(&service->timer, on_tick, 0, TICK_MS);
-    else
-        (void)uv_timer_stop(&service->timer);
+    (void)uv_timer_start(&service->timer, on_tick, 0, TICK_MS);
 }
 
 /* --- Start and end ---------------------------------------------------------------------------- */

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bans in the kernel's packet filter, with real packets: each test has network namespaces of its own,
+and is skipped where there can be none."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from daemon.namespaces import HERE4, HERE6, LINK, Network, run
+from daemon.waiting import wait_until
+from daemon.weir import Weir, rules_of
+from model.program import weir_path
+
+LOGIN = {"name": "login", "match": {"path": "/login"}, "key": ["client.ip/64"], "rate": "2/d",
+         "algorithm": "fixed_window"}
+NETDEV = {"hook": "netdev", "interfaces": [LINK]}
+PEER, OTHER = "192.0.2.7", "192.0.2.8"
+
+
+@pytest.fixture(name="network")
+def fixture_network():
+    with Network() as network:
+        yield network
+
+
+def rules(folder, nftables, standing=None, http=f"{HERE4}:0", **parts):
+    kernel = {} if nftables is None else {"kernel": {"nftables": nftables}}
+    return rules_of(LOGIN, standing={"by": ["client.ip/64"], "file": str(folder / "standing.db"),
+                                     **(standing or {})},
+                    server={"admin": {"address": f"unix:{folder}/admin"},
+                            "http": {"address": http, "open": True}}, **kernel, **parts)
+
+
+class Server(Weir):
+    """A server with bans in the kernel; `port4` and `port6`: where the peer reaches it."""
+
+    def __init__(self, folder, nftables, standing=None, **parts):
+        super().__init__(folder, rules(folder, nftables, standing, **parts), "--workers", "1",
+                         http=None, admin=None)
+
+    @property
+    def address(self):
+        host, _, port = self.http_address.rpartition(":")
+        return host.strip("[]"), int(port)
+
+    def call(self, *arguments):
+        return run(weir_path(), *arguments, f"--admin=unix:{self.folder}/admin").stdout
+
+    def kernel(self):
+        """What /v1/kernel says."""
+        with self.admin() as client:
+            answer = client.request("GET", "/v1/kernel")
+        return json.loads(answer.body) if answer.status == 200 else None
+
+    def agrees(self, bans=None):
+        """Waits until the kernel holds what it should."""
+        def holds():
+            state = self.kernel()
+            return state["agrees"] and bans in (None, state["present"]["ban"]) and state
+        return wait_until(holds, what=f"agreement with {bans} bans")
+
+    def helper(self):
+        """The process id of weir-kernel; None: there is none."""
+        for child in self.children():
+            try:
+                if Path(f"/proc/{child}/comm").read_text() == "weir-kernel\n":
+                    return int(child)
+            except FileNotFoundError:  # it has just ended
+                pass
+        return None
+
+    def children(self):
+        return [child for task in Path(f"/proc/{self.process.pid}/task").iterdir()
+                for child in (task / "children").read_text().split()]
+
+
+def table(family="inet", name="weir"):
+    """The table's elements by set; None: there is none."""
+    done = run("nft", "-j", "list", "table", family, name, check=False)
+    if done.returncode:
+        return None
+    sets = [part["set"] for part in json.loads(done.stdout)["nftables"] if "set" in part]
+    return {one["name"]: [element["elem"]["val"] if isinstance(element, dict) else element
+                          for element in one.get("elem", [])] for one in sets}
+
+
+def has(element, name="ban4_32", family="inet"):
+    return element in (table(family) or {}).get(name, [])
+
+
+@pytest.mark.parametrize("nftables,family", [({}, "inet"), (NETDEV, "netdev")])
+def test_a_ban_is_dropped_and_an_unban_lets_pass(network, tmp_path, nftables, family):
+    with Server(tmp_path, nftables) as weir:
+        weir.agrees(0)
+        assert network.reaches(PEER, weir.address, 60)
+        weir.call("ban", PEER, "1h")
+        weir.agrees(1)
+        assert has(PEER, family=family)
+        assert not network.reaches(PEER, weir.address)
+        assert network.reaches(OTHER, weir.address, 60)
+        assert "(in the kernel)" in weir.call("standing", "list")
+        dropped = wait_until(lambda: weir.metrics()['weir_kernel_packets_total{set="ban4_32"}'])
+        assert dropped >= 1
+        assert {"name": "ban4_32", "packets": dropped}.items() <= [
+            one for one in weir.kernel()["sets"] if one["name"] == "ban4_32"][0].items()
+        weir.call("unban", PEER)
+        weir.agrees(0)
+        assert network.reaches(PEER, weir.address, 60)
+        assert "(in the kernel)" not in weir.call("standing", "list")
+
+
+def test_ipv6_networks_are_dropped(network, tmp_path):
+    peer = network.peer6[0]
+    with Server(tmp_path, NETDEV, http=f"[{HERE6}]:0") as weir:
+        wait_until(lambda: network.reaches(peer, weir.address, 5))
+        weir.call("ban", peer)  # its /64, for ever
+        weir.agrees(1)
+        assert "2001:db8:1:7::" in table("netdev")["ban6_64"]
+        assert not network.reaches(peer, weir.address)
+        weir.call("unban", peer)
+        weir.agrees(0)
+        assert network.reaches(peer, weir.address, 60)
+
+
+def test_a_login_brute_force_is_dropped_and_free_again_after_its_term(network, tmp_path):
+    """Six denials suspend for 20 s; the packets of the address are dropped until then."""
+    penalty = {"name": "brute-force", "key": ["client.ip/64"], "strikes": "2/h", "for": ["login"],
+               "ladder": ["suspend 20s"]}
+    with Server(tmp_path, {"penalties": True}, penalties=[penalty]) as weir:
+        weir.agrees(0)
+        # Through a connection from here, as a proxy's is: its own would be cut.
+        while "penalty_moved" not in weir.text():
+            weir.check(ip=PEER, path="/login")
+        wait_until(lambda: weir.kernel()["present"]["ban"] == 1)
+        assert has(PEER)
+        assert not network.reaches(PEER, weir.address)
+        assert network.reaches(OTHER, weir.address, 60)
+        wait_until(lambda: network.reaches(PEER, weir.address))
+        wait_until(lambda: weir.kernel()["present"]["ban"] == 0)
+        assert not has(PEER)
+
+
+def test_without_the_word_of_the_operator_penalties_stay_in_weir(network, tmp_path):
+    penalty = {"name": "brute-force", "key": ["client.ip/64"], "strikes": "2/h", "for": ["login"],
+               "ladder": ["suspend 1h"]}
+    with Server(tmp_path, {}, penalties=[penalty]) as weir:
+        while "penalty_moved" not in weir.text():
+            weir.check(ip=PEER, path="/login")
+        weir.call("ban", OTHER)
+        weir.agrees(1)
+        assert has(OTHER) and not has(PEER)
+
+
+def test_what_is_trusted_passes_within_a_banned_network(network, tmp_path):
+    banned = tmp_path / "bad.txt"
+    banned.write_text("198.51.100.0/24\n192.0.2.0/24\n", encoding="utf-8")  # the last: its own
+    lists = [{"file": str(banned), "by": "client.ip", "level": "suspended"}]
+    with Server(tmp_path, {}, {"lists": lists}) as weir:
+        weir.call("allow", "198.51.100.9")
+        wait_until(lambda: has("198.51.100.9", "allow4_32"))
+        weir.agrees(1)
+        assert table()["ban4_24"] == ["198.51.100.0", "255.255.255.0"] or \
+            set(table()["ban4_24"]) == {"198.51.100.0", "255.255.255.0"}
+        assert not network.reaches("198.51.100.8", weir.address)
+        assert network.reaches("198.51.100.9", weir.address, 60)
+        assert network.reaches(PEER, weir.address, 60)  # a network of its own is left to weir
+        assert {"127.0.0.0"} <= set(table()["allow4_8"]) and HERE4 in table()["allow4_32"]
+        weir.call("unban", "198.51.100.9")
+        wait_until(lambda: not has("198.51.100.9", "allow4_32"))
+        assert not network.reaches("198.51.100.9", weir.address)
+
+
+def test_a_term_may_be_changed_and_nested_networks_have_their_own(network, tmp_path):
+    def ends(name, element):
+        listed = run("nft", "-j", "list", "set", "inet", "weir", name, check=False)
+        if listed.returncode:
+            return None  # the set comes with its first element
+        done = json.loads(listed.stdout)
+        [one] = [part["set"] for part in done["nftables"] if "set" in part]
+        return {entry["elem"]["val"]: entry["elem"].get("timeout") for entry in one.get("elem", [])
+                if isinstance(entry, dict)}.get(element)
+
+    with Server(tmp_path, {}) as weir:
+        for term, low, high in (("1h", 3500, 3600), ("2h", 7100, 7200), ("10m", 500, 600)):
+            weir.call("ban", "198.51.100.8", term)
+            wait_until(lambda low=low, high=high:
+                       low <= (ends("ban4_32", "198.51.100.8") or 0) <= high)
+        weir.call("ban", "198.51.100.0/24", "1h")
+        weir.agrees(2)
+        weir.call("unban", "198.51.100.8")
+        weir.agrees(1)
+        assert not network.reaches("198.51.100.8", weir.address)
+        weir.call("unban", "198.51.100.0/24")
+        weir.agrees(0)
+        assert network.reaches("198.51.100.8", weir.address, 60)
+
+
+def test_a_helper_that_is_killed_a_hundred_times_leaves_no_gap(network, tmp_path):
+    with Server(tmp_path, {}) as weir:
+        weir.call("ban", PEER)
+        weir.agrees(1)
+        killed = set()
+        for _ in range(100):
+            pid = wait_until(lambda: weir.helper() not in killed and weir.helper())
+            os.kill(pid, signal.SIGKILL)
+            killed.add(pid)
+            assert has(PEER)  # at every moment: the old table counts until the new one does
+        weir.call("ban", OTHER)
+        wait_until(lambda: has(OTHER))
+        weir.agrees(2)
+        assert not network.reaches(PEER, weir.address)
+        # A child that nobody waits for would stay as a zombie.
+        wait_until(lambda: len(weir.children()) == 1)
+
+
+def test_a_server_that_is_killed_leaves_the_table_and_the_next_agrees(network, tmp_path):
+    with Server(tmp_path, {}) as weir:
+        weir.call("ban", PEER)
+        weir.agrees(1)
+        helper = weir.helper()
+        weir.kill()
+        wait_until(lambda: not Path(f"/proc/{helper}").exists())
+        assert has(PEER)
+        weir.start()
+        weir.agrees(1)
+        assert has(PEER) and not network.reaches(PEER, weir.address)
+        weir.stop()
+        assert has(PEER)
+
+
+def test_rules_that_others_flush_under_load_are_made_anew(network, tmp_path):
+    with Server(tmp_path, {}) as weir:
+        run("nft", "add", "table", "inet", "other")
+        for i in range(100):
+            weir.call("ban", f"203.0.113.{i}", "1h")
+            if i % 20 == 10:
+                run("nft", "flush", "ruleset")
+            elif i % 20 == 0:
+                run("nft", "delete", "table", "inet", "weir", check=False)
+        weir.agrees(100)
+        for damage in (["flush", "ruleset"], ["flush", "set", "inet", "weir", "ban4_32"],
+                       ["flush", "chain", "inet", "weir", "bans"]):
+            lost = weir.kernel()["lost"]
+            run("nft", *damage)
+            wait_until(lambda lost=lost: weir.kernel()["lost"] > lost)
+            weir.agrees(100)
+            assert len(table()["ban4_32"]) == 101  # and the one that no packet comes from
+            assert "@ban4_32" in run("nft", "list", "chain", "inet", "weir", "bans").stdout
+
+
+def test_the_table_follows_reloads_and_goes_when_it_is_switched_off(network, tmp_path):
+    with Server(tmp_path, {"table": "bans"}) as weir:
+        weir.call("ban", PEER)
+        weir.agrees(1)
+        assert table("inet", "bans")
+        run("nft", "add", "table", "inet", "other")
+        for nftables, family in ((NETDEV, "netdev"), ({}, "inet")):
+            weir.write_rules(rules(tmp_path, nftables))
+            assert "event=reloaded" in weir.reload()
+            weir.agrees(1)
+            wait_until(lambda: table("inet", "bans") is None)
+            assert PEER in table(family)["ban4_32"]
+            assert table("inet" if family == "netdev" else "netdev") is None
+        weir.write_rules(rules(tmp_path, None))
+        assert "event=reloaded" in weir.reload()
+        wait_until(lambda: table("inet") is None)
+        assert run("nft", "list", "tables").stdout == "table inet other\n"
+        wait_until(lambda: weir.helper() is None)
+        assert weir.kernel() is None
+        assert network.reaches(PEER, weir.address, 60)
+
+
+def test_60000_bans_of_a_list_come_and_go(network, tmp_path):
+    listed = tmp_path / "bad.txt"
+    listed.write_text("".join(f"10.{i >> 8}.{i & 255}.1\n" for i in range(60000)), encoding="utf-8")
+    lists = [{"file": str(listed), "by": "client.ip", "level": "suspended"}]
+    with Server(tmp_path, {}, {"lists": lists}) as weir:
+        weir.agrees(60000)
+        assert len(table()["ban4_32"]) == 60001
+        listed.write_text("10.0.0.1\n", encoding="utf-8")
+        assert "event=reloaded" in weir.reload()
+        weir.agrees(1)
+        assert sorted(table()["ban4_32"]) == ["10.0.0.1", "255.255.255.255"]
+
+
+def test_an_interface_may_come_later(network, tmp_path):
+    """Newer kernels keep its name; older ones refuse it, and weir tries again."""
+    with Server(tmp_path, {"hook": "netdev", "interfaces": [LINK, "later0"]}) as weir:
+        wait_until(lambda: weir.kernel()["agrees"] or "is an interface missing?" in weir.text())
+        run("ip", "link", "add", "later0", "type", "veth", "peer", "name", "later1")
+        weir.agrees(0)
+        assert weir.metrics()["weir_kernel_up"] == 1
+        assert "later0" in run("nft", "list", "chain", "netdev", "weir", "bans").stdout
+
+
+def test_the_helper_has_one_capability_and_refuses_what_it_does_not_know(network, tmp_path):
+    with Server(tmp_path, {}) as weir:
+        weir.agrees(0)
+        status = Path(f"/proc/{weir.helper()}/status").read_text(encoding="ascii")
+        fields = dict(re.findall(r"^(\w+):\s+(.*)$", status, re.M))
+        assert {fields[name] for name in ("CapPrm", "CapEff")} == {"0000000000001000"}
+        assert fields["CapAmb"] == fields["CapInh"] == "0" * 16
+        assert fields["NoNewPrivs"] == "1" and fields["Seccomp"] == "2"
+        assert fields["Uid"].split()[0] != "0"
+        assert os.readlink(f"/proc/{weir.process.pid}/exe").endswith("weir")
+
+
+def test_remove_ends_what_a_stopped_server_has_left(network, tmp_path):
+    with Server(tmp_path, {}) as weir:
+        weir.call("ban", PEER)
+        weir.agrees(1)
+        weir.stop()
+    assert has(PEER)
+    helper = Path(weir_path()).parent / "weir-kernel"
+    run(helper, "--remove", "weir")
+    run(helper, "--remove", "weir")  # none is no error
+    assert table() is None
+    refused = subprocess.run([helper, "--remove", "we;ir"], capture_output=True, text=True, timeout=60,
+                             check=False)
+    assert refused.returncode == 1 and "Invalid argument" in refused.stderr
+
+
+def test_a_helper_of_systemd_serves_over_its_socket(network, tmp_path):
+    """The socket is open before the helper is started, and stays between servers."""
+    import socket  # pylint: disable=import-outside-toplevel
+    path = tmp_path / "kernel.sock"
+    helper = Path(weir_path()).parent / "weir-kernel"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        start = "import os,sys; os.dup2(int(sys.argv[1]), 3); os.execv(sys.argv[2], [sys.argv[2], '--listen'])"
+        process = subprocess.Popen(["/usr/bin/python3", "-c", start, str(listener.fileno()), str(helper)],
+                                   pass_fds=[listener.fileno()])
+        try:
+            for _ in range(2):
+                with Server(tmp_path, {"helper": str(path)}) as weir:
+                    weir.call("ban", PEER)
+                    weir.agrees(1)
+                    assert weir.helper() is None and not network.reaches(PEER, weir.address)
+        finally:
+            process.kill()
+            process.wait()
