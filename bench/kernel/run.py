@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "integration"))
-from daemon.namespaces import HERE4, LINK, Network, run  # noqa: E402
+from network.namespaces import HERE4, LINK, Network, run  # noqa: E402
 
 PACKETS, ROUNDS = 20000, 15
 SET = "set ban4_{bits} {{ type ipv4_addr; flags timeout; elements = {{ {element} }}; }}\n"

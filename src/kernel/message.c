@@ -117,7 +117,7 @@ static bool of_helper_valid(const struct weir_kernel_message *message)
     switch (head->type) {
     case WEIR_KERNEL_DONE:
         return head->count == 1 && message->done.result >= 0 &&
-               memchr(message->done.text, '\0', sizeof message->done.text) != NULL;
+               memchr(message->done.text, 0, sizeof message->done.text);
     case WEIR_KERNEL_COUNTS:
         if (head->count > WEIR_KERNEL_SETS_MAX)
             return false;

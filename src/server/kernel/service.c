@@ -345,7 +345,7 @@ static void remove_table(struct weir_kernel_service *service)
 
 static bool text_differs(const char *one, const char *other)
 {
-    return (one != NULL) != (other != NULL) || (one && strcmp(one, other) != 0);
+    return !one != !other || (one && strcmp(one, other) != 0);
 }
 
 static void fill_open(struct weir_kernel_open *open, const struct weir_kernel_nftables *settings)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.namespaces import HERE4, HERE6, LINK, Network, run
+from network.namespaces import HERE4, HERE6, LINK, Network, run
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 from model.program import weir_path

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from daemon.namespaces import HERE4, HERE6, Network, run
+from network.namespaces import HERE4, HERE6, Network, run
 from daemon.waiting import wait_until
 from model.program import weir_path
 
