@@ -168,7 +168,7 @@ int main(int argc, char **argv)
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    if (serves && dup2(atoi(argv[2]), SERVER_FD) < 0)
+    if (serves && dup2((int)strtol(argv[2], NULL, 10), SERVER_FD) < 0)
         return fail("--fd", -errno);
     (void)close_range(SERVER_FD + 1, ~0U, 0); /* what the one that started it has left open */
     err = netlink_open(&netlink);

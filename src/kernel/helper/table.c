@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <linux/if_ether.h>
@@ -450,7 +451,7 @@ bool kernel_table_holds(struct kernel_table *table)
 /* Remembers what the table is known by. */
 static int learn(struct kernel_table *table)
 {
-    struct handles of_table, of_chain;
+    struct handles of_table = {0}, of_chain = {0};
     int err = read_table(table, &of_table);
 
     if (err == 0)
@@ -553,22 +554,20 @@ int kernel_table_remove(struct kernel_table *table)
 static bool read_set_name(const struct netlink_attribute *name, struct weir_kernel_counter *counter)
 {
     char text[NAME_MAX_BYTES] = "", again[NAME_MAX_BYTES];
-    unsigned family, bits;
-    bool ban;
+    const char *family;
 
     if (name->size == 0 || name->size > sizeof text)
         return false;
     memcpy(text, name->data, name->size);
     text[sizeof text - 1] = '\0';
-    ban = sscanf(text, "ban%u_%u", &family, &bits) == 2;
-    if ((!ban && sscanf(text, "allow%u_%u", &family, &bits) != 2) || (family != 4 && family != 6) ||
-        bits > (family == 4 ? 32U : 128U))
+    counter->set = text[0] == 'b' ? WEIR_KERNEL_BAN : WEIR_KERNEL_ALLOW;
+    family = text + (counter->set == WEIR_KERNEL_BAN ? strlen("ban") : strlen("allow"));
+    if ((*family != '4' && *family != '6') || family[1] != '_')
         return false;
-    counter->set = ban ? WEIR_KERNEL_BAN : WEIR_KERNEL_ALLOW;
-    counter->family = (uint8_t)family;
-    counter->bits = (uint8_t)bits;
+    counter->family = (uint8_t)(*family - '0');
+    counter->bits = (uint8_t)strtoul(family + 2, NULL, 10);
     set_name(again, counter->set, counter->family, counter->bits);
-    return strcmp(text, again) == 0;
+    return strcmp(text, again) == 0 && counter->bits <= (counter->family == 4 ? 32 : 128);
 }
 
 static void take_counter(void *context, const uint8_t *at, const uint8_t *end)

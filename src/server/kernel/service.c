@@ -450,9 +450,10 @@ bool weir_kernel_service_bans(const struct weir_kernel_service *service,
 void weir_kernel_service_stats(const struct weir_kernel_service *service,
                                struct weir_kernel_stats *stats)
 {
-    *stats = (struct weir_kernel_stats){.on = service && service->settings.on};
-    if (!stats->on)
+    *stats = (struct weir_kernel_stats){.on = false};
+    if (!service || !service->settings.on)
         return;
+    stats->on = true;
     stats->connected = service->link.fd >= 0;
     weir_plan_stats(service->plan, &stats->plan);
     stats->helpers = service->helpers;

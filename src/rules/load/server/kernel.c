@@ -186,10 +186,10 @@ static void load_what(struct rules_loader *loader, const struct rules_node *node
 {
     uint32_t given = 0;
     uint64_t most = 0;
-    for (uint8_t i = LIMIT_NEW; i <= LIMIT_ICMP; i++)
+    for (unsigned i = LIMIT_NEW; i <= LIMIT_ICMP; i++)
         if (fields[i].value) {
             given++;
-            limit->count = i;
+            limit->count = (uint8_t)i;
         }
     if (given != 1) {
         rules_problem(loader, node,
