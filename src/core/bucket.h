@@ -119,13 +119,12 @@ static inline void bucket_charge(const struct weir_limit *limit, struct weir_cel
                bucket_time_add(limit, bucket_owed(cell, now_ns), bucket_cost(limit, cost)));
 }
 
-/* bucket_test and bucket_charge of cost 1 in one go, as the table's loop needs it. */
-WIDE_INLINE bool bucket_take_one(const struct weir_limit *limit, struct weir_cell *cell,
-                                 uint64_t now_ns, uint64_t *delay_ns)
+/* bucket_test and bucket_charge of what costs `time`, computed before (bucket_cost), in one go. */
+WIDE_INLINE bool bucket_take_time(const struct weir_limit *limit, struct weir_cell *cell,
+                                  uint64_t now_ns, struct bucket_time time, uint64_t *delay_ns)
 {
     struct bucket_time owed = bucket_owed(cell, now_ns);
-    struct bucket_time sum =
-        bucket_time_add(limit, owed, (struct bucket_time){limit->period_ns, limit->period_rem});
+    struct bucket_time sum = bucket_time_add(limit, owed, time);
 
     *delay_ns = 0;
     if (limit->capacity == 0 ||
@@ -137,6 +136,14 @@ WIDE_INLINE bool bucket_take_one(const struct weir_limit *limit, struct weir_cel
     if (__builtin_expect(now_ns + sum.ns >= BUCKET_TAT_MAX, 0))
         *cell = (struct weir_cell){.a = BUCKET_TAT_MAX, .b = 0};
     return true;
+}
+
+/* The same of cost 1, as the table's loop needs it. */
+WIDE_INLINE bool bucket_take_one(const struct weir_limit *limit, struct weir_cell *cell,
+                                 uint64_t now_ns, uint64_t *delay_ns)
+{
+    return bucket_take_time(limit, cell, now_ns,
+                            (struct bucket_time){limit->period_ns, limit->period_rem}, delay_ns);
 }
 
 /* bucket_take_one of a plain limit (weir/limit.h): no remainder, no delay, and, as times are below

@@ -75,13 +75,16 @@ WIDE_INLINE int wide_leading_zeros(uint64_t x)
 }
 
 /* One step of the schoolbook division: a digit of (remainder:next) / divisor. The divisor's top bit
- * is set, remainder < divisor, next < 2^32. The estimate is at most 2 too large. */
-static inline uint64_t wide_digit(uint64_t *remainder, uint64_t next, uint64_t divisor)
+ * is set, remainder < divisor, next < 2^32. The estimate is at most 2 too large, so two rounds are
+ * enough; the kernel's verifier accepts only a loop whose bound it sees. */
+WIDE_INLINE uint64_t wide_digit(uint64_t *remainder, uint64_t next, uint64_t divisor)
 {
     uint64_t d1 = divisor >> 32, d0 = (uint32_t)divisor;
     uint64_t digit = *remainder / d1, rest = *remainder - digit * d1;
 
-    while (digit >> 32 != 0 || digit * d0 > ((rest << 32) | next)) {
+    for (int round = 0; round < 2; round++) {
+        if (digit >> 32 == 0 && digit * d0 <= ((rest << 32) | next))
+            break;
         digit--;
         rest += d1;
         if (rest >> 32 != 0)
@@ -92,7 +95,7 @@ static inline uint64_t wide_digit(uint64_t *remainder, uint64_t next, uint64_t d
 }
 
 /* (hi:lo) / divisor, the rest to *remainder. Needs hi < divisor, so that the quotient fits. */
-static inline uint64_t wide_divide(uint64_t hi, uint64_t lo, uint64_t divisor, uint64_t *remainder)
+WIDE_INLINE uint64_t wide_divide(uint64_t hi, uint64_t lo, uint64_t divisor, uint64_t *remainder)
 {
     if (hi == 0) {
         uint64_t quotient = lo / divisor;
