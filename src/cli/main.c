@@ -20,6 +20,7 @@
 #include "cli/standing.h"
 #include "cli/top.h"
 #include "cli/validate.h"
+#include "cli/xdp/xdp.h"
 
 /* A command prints its result to stdout and its errors to stderr as "weir: …". It returns the exit
  * status: 0, 1 for an error, WEIR_EXIT_USAGE for a wrong command line. argv[0] is "weir", whatever
@@ -61,6 +62,7 @@ static const struct weir_command commands[] = {
     {"allow", "let a caller pass the limits that are not for trusted ones", weir_command_allow},
     {"standing", "list, show, set and clear the standing of callers", weir_command_standing},
     {"nft", "print or load the limits of the kernel as rules for nft", weir_command_nft},
+    {"xdp", "limit packets in the kernel, before they reach any program", weir_command_xdp},
     {"version", "print the version", weir_command_version},
 };
 

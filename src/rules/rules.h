@@ -130,6 +130,7 @@ struct weir_denials_settings {
     uint32_t series;     /* of keys denied most, in the metrics; default 0 */
     uint32_t sample;     /* of each key and limit in a second, by each worker; default 5; 0: none */
 };
+struct weir_xdp_settings;
 struct weir_settings {
     struct weir_denials_settings denials;
     struct weir_store_settings store;
@@ -138,6 +139,7 @@ struct weir_settings {
     struct weir_webhook_settings webhook;
     struct weir_challenge_settings challenge;
     struct weir_kernel_settings kernel;
+    const struct weir_xdp_settings *xdp;    /* `kernel.xdp`, xdp/settings.h; NULL: there is none */
     struct weir_standing_settings standing; /* without a kind there is no such section */
     uint64_t idempotency_ns;                /* life of an idempotency key; default 10 min */
     struct weir_listener_settings http, redis, grpc, admin;

@@ -8,6 +8,7 @@
 #include "kernel/names.h"
 #include "rules/load/environment.h"
 #include "rules/load/numbers.h"
+#include "rules/load/server/xdp.h"
 
 #define TABLE_DEFAULT "weir"
 #define SOURCES_DEFAULT 65536
@@ -285,12 +286,15 @@ static void load_limits(struct rules_loader *loader, const struct rules_node *no
 
 void rules_load_kernel(struct rules_loader *loader, const struct rules_node *node)
 {
-    enum { NFTABLES, LIMITS, COUNT };
-    struct rules_field fields[COUNT] = {{"nftables", NULL, NULL}, {"limits", NULL, NULL}};
+    enum { NFTABLES, LIMITS, XDP, COUNT };
+    struct rules_field fields[COUNT] = {
+        {"nftables", NULL, NULL}, {"limits", NULL, NULL}, {"xdp", NULL, NULL}};
     if (!rules_fields(loader, node, "kernel", fields, COUNT))
         return;
     if (fields[NFTABLES].value)
         load_nftables(loader, &fields[NFTABLES]);
     if (fields[LIMITS].value)
         load_limits(loader, fields[LIMITS].value);
+    if (fields[XDP].value)
+        rules_load_xdp(loader, fields[XDP].value);
 }

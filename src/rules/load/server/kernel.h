@@ -5,6 +5,7 @@
  *     nftables: { table: weir, hook: netdev, interfaces: [eth0], penalties: true }
  *     limits:
  *       - { name: syn, new_connections: 50/s burst 100, prefix4: 24, ports: [80, 443] }
+ *     xdp: { interface: eth0, limits: [...] }              see xdp.h
  */
 #ifndef WEIR_RULES_LOAD_SERVER_KERNEL_H
 #define WEIR_RULES_LOAD_SERVER_KERNEL_H

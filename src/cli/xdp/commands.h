@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `weir xdp` does, in a weir that was built with the filter. All print errors and return the
+ * exit status. */
+#ifndef WEIR_CLI_XDP_COMMANDS_H
+#define WEIR_CLI_XDP_COMMANDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct xdp_options {
+    const char *config, *interface, *pins;
+    bool dry_run, json, metrics;
+    uint64_t count, seconds; /* of top; 0: no end */
+};
+
+int xdp_attach(const struct xdp_options *options);
+int xdp_detach(const struct xdp_options *options);
+int xdp_status(const struct xdp_options *options);
+
+#endif

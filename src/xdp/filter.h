@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the filter in the kernel (filter.bpf.c) and the programs that load and read it share: its
+ * settings, states, counters and samples. One compiler lays out both sides alike: all numbers are
+ * in the machine's order, and every struct is a multiple of 8 bytes.
+ *
+ * The settings are constants of a loaded program (.rodata): the verifier removes the branches that
+ * they rule out, and an update replaces program and settings in one step.
+ *
+ * A state is a bucket (core/bucket.h) of one limit and one source. A set holds XDP_WAYS of them and
+ * a lock. The hash of (limit, source) under a secret names the set and, in 62 bits, the state.
+ */
+#ifndef WEIR_XDP_FILTER_H
+#define WEIR_XDP_FILTER_H
+
+#include <stdint.h>
+
+#include <weir/limit.h>
+
+#include "core/bucket.h"
+#include "xdp/settings.h"
+
+#define XDP_LIMITS_MAX 4 /* each is inlined into the program; a power of two */
+#define XDP_WAYS 4
+
+/* Why a packet passed or was dropped. With `dry_run`, XDP_DROP_... count what would be dropped in
+ * the counters of dry runs. */
+#define XDP_REASONS(X)                                                                             \
+    X(PASS_LIMITS, "passed")        /* every limit admitted it */                                  \
+    X(PASS_ALLOWED, "allowed")      /* its source is in `allow` */                                 \
+    X(PASS_NO_IP, "no_ip")          /* ARP and others */                                           \
+    X(PASS_MALFORMED, "malformed")  /* no whole IP header */                                       \
+    X(PASS_LINK, "link_local")      /* fe80::/10, :: and 0.0.0.0: no router forwards them */       \
+    X(PASS_OUTSIDE, "outside")      /* not in the share of sources that the filter applies to */   \
+    X(DROP_BANNED, "banned")        /* its source is in `ban` */                                   \
+    X(DROP_LIMIT, "limit")          /* a limit denied it */                                        \
+    X(DROP_NO_ROOM, "no_room")      /* a new source, and every state of its set denies */          \
+    X(DROP_FRAGMENT, "fragment")    /* a fragment, with `fragments: drop` */                       \
+    X(DRY_BANNED, "dry_run_banned") /* passed; without dry_run it would have been dropped */       \
+    X(DRY_LIMIT, "dry_run_limit")                                                                  \
+    X(DRY_NO_ROOM, "dry_run_no_room")                                                              \
+    X(DRY_FRAGMENT, "dry_run_fragment")
+
+#define XDP_REASON_VALUE(name, text) XDP_##name,
+enum xdp_reason { XDP_REASONS(XDP_REASON_VALUE) XDP_REASON_COUNT };
+#define XDP_DRY_OFFSET (XDP_DRY_BANNED - XDP_DROP_BANNED)
+
+/* `share` of all sources. */
+#define XDP_SHARE_ALL 10000
+
+/* --- Settings --------------------------------------------------------------------------------- */
+
+struct xdp_limit {
+    struct weir_limit limit;  /* a bucket: gcra, token_bucket or leaky_bucket; no name */
+    struct bucket_time slack; /* a state that owes more than this denies */
+    uint64_t id;              /* of its name and numbers; goes into the hash */
+    uint32_t mask4[4];        /* network order, as struct xdp_packet has the source */
+    uint32_t mask6[4];
+    struct weir_xdp_ports ports[WEIR_XDP_PORTS_MAX]; /* the first one is 0: any */
+    uint8_t used;                                    /* else this entry is none */
+    uint8_t bytes;                                   /* the cost is the frame's bytes, not 1 */
+    uint8_t dry_run;
+    uint8_t transport;   /* 0: any; XDP_ICMP stands for ICMPv6 as well */
+    uint8_t syn;         /* only packets that open a TCP connection */
+    uint8_t score_shift; /* owed_ns >> this is the part used, in 1/65536 */
+    uint8_t unused[6];
+    char name[64]; /* for `weir xdp status` */
+};
+
+struct xdp_filter {
+    uint64_t secret[2];
+    struct xdp_limit limits[XDP_LIMITS_MAX];
+    uint32_t sets_mask;   /* sets - 1 */
+    uint32_t share;       /* of sources that the filter applies to, in 1/10000 */
+    uint32_t sample_mask; /* of drops one in (this + 1) is sampled */
+    uint8_t dry_run;
+    uint8_t lists;     /* there are entries in `allow` or `ban` */
+    uint8_t transport; /* a limit looks behind the IP header */
+    uint8_t drop_fragments;
+    uint8_t no_room_passes;
+    uint8_t virtual_clock; /* tests: time is what the map of the clock says */
+    uint8_t unused[6];
+};
+
+/* --- Maps ---------------------------------------------------------------------------------------
+ */
+
+#define XDP_WAY_SLOT (XDP_LIMITS_MAX - 1)
+
+struct xdp_way {
+    uint64_t key; /* 62 bits of the hash, and the limit's place in the lowest bits; 0: empty */
+    struct weir_cell cell;
+};
+
+/* Per CPU. */
+struct xdp_count {
+    uint64_t packets, bytes;
+};
+
+/* Counters: those of reasons, then, for each limit, what it denied. */
+#define XDP_COUNTS (XDP_REASON_COUNT + XDP_LIMITS_MAX)
+
+/* Of the tries: a prefix in network order (IPv4: below ::ffff:0:0/96), and the verdict. */
+struct xdp_list_key {
+    uint32_t bits;
+    uint32_t address[4];
+};
+enum xdp_list_verdict { XDP_LIST_NONE, XDP_LIST_ALLOW, XDP_LIST_BAN };
+
+/* A dropped packet, or, in a dry run, one that would have been dropped. */
+struct xdp_sample {
+    uint64_t time_ns; /* of CLOCK_MONOTONIC */
+    uint32_t source[4];
+    uint32_t size_bytes;
+    uint16_t port;
+    uint8_t reason; /* enum xdp_reason */
+    uint8_t slot;   /* of the limit, for XDP_..._LIMIT and XDP_..._NO_ROOM */
+    uint8_t family, transport;
+    uint8_t unused[6];
+};
+
+#endif

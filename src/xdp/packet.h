@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packets: the source of an Ethernet frame, and what limits look at. The filter in the kernel and
+ * the tests in user space compile this same source.
+ *
+ * Read are: Ethernet II; up to XDP_TAGS_MAX VLAN tags (802.1Q, 802.1ad); IPv4 (RFC 791) with
+ * options; IPv6 (RFC 8200) with up to XDP_HEADERS_MAX extension headers; the ports and flags of TCP
+ * and the ports of UDP. Not read are tunnels (GRE, IP in IP, PPPoE, MPLS): what is inside counts
+ * for the outer source.
+ *
+ * The rules:
+ *   - A frame that is no IP (ARP, more tags than the limit, LLDP) is XDP_NO_IP.
+ *   - A frame whose fixed IP header is cut off, or has the wrong version or a length below the
+ *     header's own, is XDP_MALFORMED: nothing proves its source. The kernel's stack drops it.
+ *   - Every other packet has a source. What comes after the fixed header may be cut off, or may be
+ *     too long a chain of headers: then the transport is XDP_TRANSPORT_UNKNOWN, or the port is 0.
+ *   - A fragment has the protocol of its header and, unless it is the first, no port and no flags.
+ *
+ * Memory: none. Threads: pure. Limits: reads at most the first 2,200 bytes of a frame.
+ */
+#ifndef WEIR_XDP_PACKET_H
+#define WEIR_XDP_PACKET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define XDP_INLINE static inline __attribute__((always_inline))
+
+#define XDP_TAGS_MAX 2 /* a customer's tag within a provider's */
+#define XDP_HEADERS_MAX                                                                            \
+    6 /* hop-by-hop, destination, routing, fragment, AH, destination: RFC 8200 4.1 */
+
+#define XDP_TRANSPORT_UNKNOWN 255 /* reserved by IANA, so no packet has it */
+
+enum xdp_protocol { XDP_ICMP = 1, XDP_TCP = 6, XDP_UDP = 17, XDP_ICMP6 = 58 };
+
+enum xdp_parsed { XDP_IP, XDP_NO_IP, XDP_MALFORMED };
+
+struct xdp_packet {
+    uint32_t source[4]; /* in network order; IPv4 as ::ffff:a.b.c.d */
+    uint16_t port;      /* destination port of TCP and UDP, host order; 0: none was read */
+    uint8_t family;     /* 4 or 6 */
+    uint8_t transport;  /* an IANA protocol number, or XDP_TRANSPORT_UNKNOWN */
+    bool fragment;      /* one of several, the first included */
+    bool syn;           /* TCP: opens a connection (SYN without ACK) */
+};
+
+/* --- What differs between the kernel and user space ----------------------------------------- */
+
+/* Whether `size` bytes are left. The verifier knows a comparison with the end of a packet, but no
+ * difference; C knows no pointer beyond the end. */
+XDP_INLINE bool packet_has(const uint8_t *at, uint32_t size, const uint8_t *end)
+{
+#ifdef __bpf__
+    return at + size <= end;
+#else
+    return at <= end && (uintptr_t)end - (uintptr_t)at >= size;
+#endif
+}
+
+/* The kernel aligns IP headers to 4 bytes, and so compiles single loads; memcpy would be a load for
+ * each byte there. */
+XDP_INLINE uint32_t packet_word(const uint8_t *at)
+{
+#ifdef __bpf__
+    return *(const volatile uint32_t *)at;
+#else
+    uint32_t word;
+    __builtin_memcpy(&word, at, sizeof word);
+    return word;
+#endif
+}
+
+/* --- Parsing --------------------------------------------------------------------------------- */
+
+XDP_INLINE uint16_t packet_number(const uint8_t *at)
+{
+    return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+#define XDP_IPV4_HEADER 20
+#define XDP_IPV6_HEADER 40
+#define XDP_ETHERNET_HEADER 14
+
+/* Ports and flags behind the network headers. */
+XDP_INLINE void packet_transport(struct xdp_packet *packet, const uint8_t *at, const uint8_t *end)
+{
+    if (packet->transport != XDP_TCP && packet->transport != XDP_UDP)
+        return;
+    if (!packet_has(at, 4, end))
+        return;
+    packet->port = packet_number(at + 2);
+    if (packet->transport == XDP_TCP && packet_has(at, 14, end))
+        packet->syn = (at[13] & 0x12) == 0x02;
+}
+
+XDP_INLINE enum xdp_parsed packet_ipv4(struct xdp_packet *packet, const uint8_t *at,
+                                       const uint8_t *end, bool transport)
+{
+    if (!packet_has(at, XDP_IPV4_HEADER, end))
+        return XDP_MALFORMED;
+
+    uint32_t header = (uint32_t)(at[0] & 0x0f) * 4;
+    uint16_t place = packet_number(at + 6);
+
+    if (at[0] >> 4 != 4 || header < XDP_IPV4_HEADER || packet_number(at + 2) < header)
+        return XDP_MALFORMED;
+    static const uint8_t mapped[4] = {0, 0, 0xff, 0xff};
+
+    packet->source[0] = packet->source[1] = 0;
+    __builtin_memcpy(&packet->source[2], mapped, sizeof mapped);
+    packet->source[3] = packet_word(at + 12);
+    packet->family = 4;
+    packet->transport = at[9];
+    packet->fragment = (place & 0x3fff) != 0; /* more fragments, or an offset */
+    if (transport && (place & 0x1fff) == 0)
+        packet_transport(packet, at + header, end);
+    return XDP_IP;
+}
+
+/* The chain of extension headers, up to the transport. */
+XDP_INLINE void packet_extensions(struct xdp_packet *packet, uint8_t next, const uint8_t *at,
+                                  const uint8_t *end)
+{
+    bool later = false; /* a fragment that is not the first: what comes next is no header */
+
+    for (int i = 0; i <= XDP_HEADERS_MAX; i++) {
+        uint32_t size;
+
+        if (next != 0 && next != 43 && next != 60 && next != 44 && next != 51 && next != 135 &&
+            next != 139 && next != 140) {
+            packet->transport = next;
+            if (!later)
+                packet_transport(packet, at, end);
+            return;
+        }
+        if (later || !packet_has(at, 8, end))
+            return;
+        if (next == 44) {
+            uint16_t place = packet_number(at + 2);
+
+            packet->fragment = (place & 0xfff9) != 0; /* "atomic" fragments (RFC 6946) are whole */
+            later = (place & 0xfff8) != 0;
+            size = 8;
+        } else {
+            size = next == 51 ? ((uint32_t)at[1] + 2) * 4 : ((uint32_t)at[1] + 1) * 8;
+        }
+        next = at[0];
+        at += size;
+    }
+}
+
+XDP_INLINE enum xdp_parsed packet_ipv6(struct xdp_packet *packet, const uint8_t *at,
+                                       const uint8_t *end, bool transport)
+{
+    if (!packet_has(at, XDP_IPV6_HEADER, end) || at[0] >> 4 != 6)
+        return XDP_MALFORMED;
+    for (int i = 0; i < 4; i++)
+        packet->source[i] = packet_word(at + 8 + 4 * i);
+    packet->family = 6;
+    if (transport)
+        packet_extensions(packet, at[6], at + XDP_IPV6_HEADER, end);
+    return XDP_IP;
+}
+
+/* Reads the frame from `at` up to `end`. `transport`: whether any limit needs what is behind the IP
+ * header; without, `transport` of an IPv6 packet stays unknown, and port and syn stay 0. Fills
+ * *packet whatever it returns. */
+XDP_INLINE enum xdp_parsed packet_parse(struct xdp_packet *packet, const uint8_t *at,
+                                        const uint8_t *end, bool transport)
+{
+    *packet = (struct xdp_packet){.transport = XDP_TRANSPORT_UNKNOWN};
+    if (!packet_has(at, XDP_ETHERNET_HEADER, end))
+        return XDP_MALFORMED;
+
+    uint16_t type = packet_number(at + 12);
+
+    at += XDP_ETHERNET_HEADER;
+    for (int i = 0; i < XDP_TAGS_MAX && (type == 0x8100 || type == 0x88a8); i++) {
+        if (!packet_has(at, 4, end))
+            return XDP_MALFORMED;
+        type = packet_number(at + 2);
+        at += 4;
+    }
+    if (type == 0x0800)
+        return packet_ipv4(packet, at, end, transport);
+    if (type == 0x86dd)
+        return packet_ipv6(packet, at, end, transport);
+    return XDP_NO_IP;
+}
+
+#endif
