@@ -93,8 +93,8 @@ static void compile_limit(struct xdp_limit *out, const struct weir_xdp_limit *li
     out->limit.spec.bounds = NULL;
     if (!bucket_time_less(depth, least))
         out->slack = bucket_time_subtract(&limit->limit, depth, least);
-    put_mask(out->mask4, 96u + limit->bits4);
-    put_mask(out->mask6, limit->bits6);
+    put_mask(out->mask[0], 96u + limit->bits4);
+    put_mask(out->mask[1], limit->bits6);
 }
 
 static int slot_with(const struct xdp_filter *filter, uint64_t id)

@@ -71,6 +71,15 @@ XDP_INLINE const struct xdp_filter *filter_settings(void)
     return filter;
 }
 
+/* The verifier must see the bound of the slot beside its use. */
+XDP_INLINE const struct xdp_limit *filter_limit(const struct xdp_filter *filter, uint32_t slot)
+{
+    uint64_t place = slot;
+
+    __asm__ volatile("" : "+r"(place)); /* else the compiler leaves the mask out where it knows */
+    return &filter->limits[place & XDP_WAY_SLOT];
+}
+
 XDP_INLINE uint64_t filter_now(const struct xdp_filter *filter)
 {
     uint32_t first = 0;
@@ -119,15 +128,27 @@ XDP_INLINE int pass(const struct frame *frame, uint32_t reason)
     return XDP_PASS;
 }
 
+/* The verifier looks at a function with external linkage once, and not for each call. So these keep
+ * what it has to look at small; they find their settings again, and check what they are given, as
+ * they would for any caller. */
+#define XDP_GLOBAL __attribute__((noinline))
+
+int weir_record(uint32_t reason, uint32_t slot, const struct frame *frame);
+int weir_limit_take(uint32_t slot, const struct frame *frame);
+int weir_limit_refund(uint32_t slot, const struct frame *frame);
+int weir_parse(struct xdp_md *context, struct frame *frame);
+
 /* Records a drop. Returns whether it is only a dry one. */
-XDP_INLINE bool drops_dry(const struct xdp_filter *filter, const struct frame *frame,
-                          uint32_t reason, uint32_t slot)
+XDP_GLOBAL int weir_record(uint32_t reason, uint32_t slot, const struct frame *frame)
 {
+    const struct xdp_filter *filter = filter_settings();
     bool dry = filter->dry_run;
 
+    if (!frame || slot >= XDP_LIMITS_MAX)
+        return 0;
     if (reason == XDP_DROP_LIMIT || reason == XDP_DROP_NO_ROOM) {
         count(XDP_REASON_COUNT + slot, frame);
-        dry = dry || filter->limits[slot].dry_run;
+        dry = dry || filter_limit(filter, slot)->dry_run;
     }
     reason += dry ? XDP_DRY_OFFSET : 0;
     count(reason, frame);
@@ -135,9 +156,9 @@ XDP_INLINE bool drops_dry(const struct xdp_filter *filter, const struct frame *f
     return dry;
 }
 
-XDP_INLINE int drop(const struct xdp_filter *filter, const struct frame *frame, uint32_t reason)
+XDP_INLINE int drop(const struct frame *frame, uint32_t reason)
 {
-    return drops_dry(filter, frame, reason, 0) ? XDP_PASS : XDP_DROP;
+    return weir_record(reason, 0, frame) ? XDP_PASS : XDP_DROP;
 }
 
 /* --- Limits ------------------------------------------------------------------------------------
@@ -162,7 +183,7 @@ XDP_INLINE bool limit_meets(const struct xdp_limit *limit, const struct xdp_pack
 XDP_INLINE uint32_t limit_prepare(const struct xdp_filter *filter, uint32_t slot,
                                   const struct frame *frame, struct xdp_take *take)
 {
-    const struct xdp_limit *limit = &filter->limits[slot];
+    const struct xdp_limit *limit = filter_limit(filter, slot);
     const struct xdp_packet *packet = &frame->packet;
     struct {
         uint64_t id;
@@ -170,25 +191,33 @@ XDP_INLINE uint32_t limit_prepare(const struct xdp_filter *filter, uint32_t slot
     } key = {.id = limit->id};
     uint64_t hash[2];
 
+    const uint32_t *mask = limit->mask[packet->family >> 1 & 1]; /* 4 or 6 */
+
     for (int i = 0; i < 4; i++)
-        key.source[i] =
-            packet->source[i] & (packet->family == 4 ? limit->mask4[i] : limit->mask6[i]);
+        key.source[i] = packet->source[i] & mask[i];
     siphash128(filter->secret, &key, sizeof key, hash);
     *take = (struct xdp_take){.limits = filter->limits,
                               .limit = limit,
                               .key = (hash[0] & ~(uint64_t)XDP_WAY_SLOT) | slot,
                               .now_ns = frame->now_ns};
     if (limit->bytes)
-        take->time = bucket_cost(&limit->limit, frame->size_bytes);
+        take->time = bucket_cost_small(&limit->limit, frame->size_bytes & 0xffffff);
     else
         take->time = (struct bucket_time){limit->limit.period_ns, limit->limit.period_rem};
     return (uint32_t)hash[1] & filter->sets_mask;
 }
 
-XDP_INLINE enum xdp_taken limit_take(const struct xdp_filter *filter, uint32_t slot,
-                                     const struct frame *frame)
+/* Decides by one limit, if the packet meets it. Returns enum xdp_taken. */
+XDP_GLOBAL int weir_limit_take(uint32_t slot, const struct frame *frame)
 {
+    const struct xdp_filter *filter = filter_settings();
     struct xdp_take take;
+
+    if (!frame || slot >= XDP_LIMITS_MAX)
+        return XDP_NOT_MET;
+    if (!limit_meets(filter_limit(filter, slot), &frame->packet))
+        return XDP_NOT_MET;
+
     uint32_t index = limit_prepare(filter, slot, frame, &take);
     struct xdp_set *set = bpf_map_lookup_elem(&weir_sets, &index);
 
@@ -197,21 +226,25 @@ XDP_INLINE enum xdp_taken limit_take(const struct xdp_filter *filter, uint32_t s
     bpf_spin_lock(&set->lock);
     enum xdp_taken taken = ways_take(&take, set->ways);
     bpf_spin_unlock(&set->lock);
-    return taken;
+    return (int)taken;
 }
 
-XDP_INLINE void limit_refund(const struct xdp_filter *filter, uint32_t slot,
-                             const struct frame *frame)
+/* Gives back what a limit has charged. */
+XDP_GLOBAL int weir_limit_refund(uint32_t slot, const struct frame *frame)
 {
     struct xdp_take take;
-    uint32_t index = limit_prepare(filter, slot, frame, &take);
+
+    if (!frame || slot >= XDP_LIMITS_MAX)
+        return 0;
+    uint32_t index = limit_prepare(filter_settings(), slot, frame, &take);
     struct xdp_set *set = bpf_map_lookup_elem(&weir_sets, &index);
 
     if (!set)
-        return;
+        return 0;
     bpf_spin_lock(&set->lock);
     ways_refund(&take, set->ways);
     bpf_spin_unlock(&set->lock);
+    return 0;
 }
 
 /* All limits that the packet meets: charged to all, or to none. */
@@ -221,22 +254,20 @@ XDP_INLINE int limits_take(const struct xdp_filter *filter, const struct frame *
 
 #pragma clang loop unroll(disable)
     for (uint32_t slot = 0; slot < XDP_LIMITS_MAX; slot++) {
-        if (!filter->limits[slot].used || !limit_meets(&filter->limits[slot], &frame->packet))
+        if (!filter->limits[slot].used)
             continue;
-        enum xdp_taken taken = limit_take(filter, slot, frame);
+        uint32_t taken = (uint32_t)weir_limit_take(slot, frame);
 
-        if (taken == XDP_ADMITTED) {
-            charged |= 1u << slot;
+        charged |= (taken & XDP_ADMITTED) << slot;
+        if ((taken & (XDP_DENIED | XDP_NO_ROOM)) == 0 ||
+            ((taken & XDP_NO_ROOM) && filter->no_room_passes))
             continue;
-        }
-        if (taken == XDP_NO_ROOM && filter->no_room_passes)
-            continue;
-        if (drops_dry(filter, frame, taken == XDP_DENIED ? XDP_DROP_LIMIT : XDP_DROP_NO_ROOM, slot))
+        if (weir_record(taken & XDP_DENIED ? XDP_DROP_LIMIT : XDP_DROP_NO_ROOM, slot, frame))
             continue;
 #pragma clang loop unroll(disable)
-        for (uint32_t other = 0; other < XDP_LIMITS_MAX; other++)
-            if (charged & 1u << other)
-                limit_refund(filter, other, frame);
+        for (uint32_t other = 0; other < slot; other++)
+            if (charged >> other & 1)
+                weir_limit_refund(other, frame);
         return XDP_DROP;
     }
     return pass(frame, XDP_PASS_LIMITS);
@@ -281,22 +312,31 @@ XDP_INLINE bool is_inside(const struct xdp_filter *filter, const struct xdp_pack
     return (uint32_t)hash[0] % XDP_SHARE_ALL < filter->share;
 }
 
+/* Fills the frame's packet and size. Returns enum xdp_parsed. */
+XDP_GLOBAL int weir_parse(struct xdp_md *context, struct frame *frame)
+{
+    const uint8_t *begin = (const uint8_t *)(long)context->data;
+    const uint8_t *end = (const uint8_t *)(long)context->data_end;
+
+    if (!frame)
+        return XDP_MALFORMED;
+    frame->size_bytes = (uint32_t)(context->data_end - context->data);
+    return (int)packet_parse(&frame->packet, begin, end, filter_settings()->transport);
+}
+
 SEC("xdp")
 int weir_filter(struct xdp_md *context)
 {
     const struct xdp_filter *filter = filter_settings();
-    const uint8_t *begin = (const uint8_t *)(long)context->data;
-    const uint8_t *end = (const uint8_t *)(long)context->data_end;
-    struct frame frame = {.size_bytes = (uint32_t)(context->data_end - context->data)};
+    struct frame frame;
 
-    switch (packet_parse(&frame.packet, begin, end, filter->transport)) {
-    case XDP_NO_IP:
+    __builtin_memset(&frame, 0, sizeof frame);
+    int parsed = weir_parse(context, &frame);
+
+    if (parsed == XDP_NO_IP)
         return pass(&frame, XDP_PASS_NO_IP);
-    case XDP_MALFORMED:
+    if (parsed != XDP_IP)
         return pass(&frame, XDP_PASS_MALFORMED);
-    case XDP_IP:
-        break;
-    }
     if (is_link_local(&frame.packet))
         return pass(&frame, XDP_PASS_LINK);
     if (!is_inside(filter, &frame.packet))
@@ -307,10 +347,10 @@ int weir_filter(struct xdp_md *context)
         if (verdict == XDP_LIST_ALLOW)
             return pass(&frame, XDP_PASS_ALLOWED);
         if (verdict == XDP_LIST_BAN)
-            return drop(filter, &frame, XDP_DROP_BANNED);
+            return drop(&frame, XDP_DROP_BANNED);
     }
     if (filter->drop_fragments && frame.packet.fragment)
-        return drop(filter, &frame, XDP_DROP_FRAGMENT);
+        return drop(&frame, XDP_DROP_FRAGMENT);
     frame.now_ns = filter_now(filter);
     return limits_take(filter, &frame);
 }

@@ -53,8 +53,7 @@ struct xdp_limit {
     struct weir_limit limit;  /* a bucket: gcra, token_bucket or leaky_bucket; no name */
     struct bucket_time slack; /* a state that owes more than this denies */
     uint64_t id;              /* of its name and numbers; goes into the hash */
-    uint32_t mask4[4];        /* network order, as struct xdp_packet has the source */
-    uint32_t mask6[4];
+    uint32_t mask[2][4];      /* of IPv4, of IPv6; as struct xdp_packet has the source */
     struct weir_xdp_ports ports[WEIR_XDP_PORTS_MAX]; /* the first one is 0: any */
     uint8_t used;                                    /* else this entry is none */
     uint8_t bytes;                                   /* the cost is the frame's bytes, not 1 */

@@ -35,8 +35,10 @@ int weir_xdp_failed(struct weir_reason *reason, const char *cannot, int error)
     const char *hint = "";
 
     error = abs(error);
-    if (error == EPERM || error == EACCES)
+    if (error == EPERM)
         hint = "; run it as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON";
+    else if (error == EACCES)
+        hint = "; the kernel's verifier refuses it";
     else if (error == ENOSYS || error == EINVAL)
         hint = "; weir needs a kernel of version 5.10 or newer with CONFIG_BPF_SYSCALL";
     snprintf(reason->text, sizeof reason->text, "%s: %s%s", cannot, strerror(error), hint);

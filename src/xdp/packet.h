@@ -117,36 +117,56 @@ XDP_INLINE enum xdp_parsed packet_ipv4(struct xdp_packet *packet, const uint8_t 
     return XDP_IP;
 }
 
+/* All bits for 0, and none for any other number below 2^63. Without a branch: the verifier follows
+ * both sides of each, so that branches in a loop multiply what it has to look at. */
+XDP_INLINE uint64_t packet_is_zero(uint64_t number)
+{
+    uint64_t mask = 0 - ((number - 1) >> 63);
+
+    __asm__("" : "+r"(mask)); /* else the compiler makes branches of what follows */
+    return mask;
+}
+
+/* Hop-by-hop, routing, fragment, AH, destination. What follows mobility, HIP and Shim6 headers is
+ * no transport (RFC 6275, 7401, 5533). */
+#define PACKET_EXTENSIONS (1ULL << 0 | 1ULL << 43 | 1ULL << 44 | 1ULL << 51 | 1ULL << 60)
+
+XDP_INLINE bool packet_is_extension(uint64_t next)
+{
+    return next < 64 && (PACKET_EXTENSIONS >> next & 1) != 0;
+}
+
 /* The chain of extension headers, up to the transport. */
-XDP_INLINE void packet_extensions(struct xdp_packet *packet, uint8_t next, const uint8_t *at,
+XDP_INLINE void packet_extensions(struct xdp_packet *packet, uint64_t next, const uint8_t *at,
                                   const uint8_t *end)
 {
-    bool later = false; /* a fragment that is not the first: what comes next is no header */
+    uint64_t fragment = 0;
 
-    for (int i = 0; i <= XDP_HEADERS_MAX; i++) {
-        uint32_t size;
-
-        if (next != 0 && next != 43 && next != 60 && next != 44 && next != 51 && next != 135 &&
-            next != 139 && next != 140) {
-            packet->transport = next;
-            if (!later)
-                packet_transport(packet, at, end);
+    for (int i = 0; i < XDP_HEADERS_MAX && packet_is_extension(next); i++) {
+        if (!packet_has(at, 8, end)) {
+            packet->fragment = fragment != 0;
             return;
         }
-        if (later || !packet_has(at, 8, end))
-            return;
-        if (next == 44) {
-            uint16_t place = packet_number(at + 2);
+        uint64_t of_fragment = packet_is_zero(next ^ 44), of_ah = packet_is_zero(next ^ 51);
+        uint64_t size = ((uint64_t)at[1] + 1) * 8;
 
-            packet->fragment = (place & 0xfff9) != 0; /* "atomic" fragments (RFC 6946) are whole */
-            later = (place & 0xfff8) != 0;
-            size = 8;
-        } else {
-            size = next == 51 ? ((uint32_t)at[1] + 2) * 4 : ((uint32_t)at[1] + 1) * 8;
-        }
+        size ^= (size ^ ((uint64_t)at[1] + 2) * 4) & of_ah;
+        size ^= (size ^ 8) & of_fragment;
+        /* An "atomic" fragment (RFC 6946) is whole: no offset, and no more to come. */
+        fragment |= packet_number(at + 2) & 0xfff9 & of_fragment;
         next = at[0];
-        at += size;
+        at += size & 0xfff;
+        if (fragment >> 3 != 0) { /* not the first: what comes next is no header */
+            packet->fragment = true;
+            packet->transport = packet_is_extension(next) ? XDP_TRANSPORT_UNKNOWN : (uint8_t)next;
+            return;
+        }
     }
+    packet->fragment = fragment != 0;
+    if (packet_is_extension(next))
+        return;
+    packet->transport = (uint8_t)next;
+    packet_transport(packet, at, end);
 }
 
 XDP_INLINE enum xdp_parsed packet_ipv6(struct xdp_packet *packet, const uint8_t *at,
@@ -172,14 +192,16 @@ XDP_INLINE enum xdp_parsed packet_parse(struct xdp_packet *packet, const uint8_t
     if (!packet_has(at, XDP_ETHERNET_HEADER, end))
         return XDP_MALFORMED;
 
-    uint16_t type = packet_number(at + 12);
+    uint64_t type = packet_number(at + 12);
 
     at += XDP_ETHERNET_HEADER;
-    for (int i = 0; i < XDP_TAGS_MAX && (type == 0x8100 || type == 0x88a8); i++) {
+    for (int i = 0; i < XDP_TAGS_MAX; i++) {
         if (!packet_has(at, 4, end))
             return XDP_MALFORMED;
-        type = packet_number(at + 2);
-        at += 4;
+        uint64_t tag = packet_is_zero((type ^ 0x8100) * (type ^ 0x88a8));
+
+        type ^= (type ^ packet_number(at + 2)) & tag;
+        at += tag & 4;
     }
     if (type == 0x0800)
         return packet_ipv4(packet, at, end, transport);

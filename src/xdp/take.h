@@ -15,7 +15,8 @@
 #include "xdp/filter.h"
 #include "xdp/packet.h"
 
-enum xdp_taken { XDP_ADMITTED, XDP_DENIED, XDP_NO_ROOM };
+/* A bit each, so that the filter can collect answers without a branch. */
+enum xdp_taken { XDP_NOT_MET = 0, XDP_ADMITTED = 1, XDP_DENIED = 2, XDP_NO_ROOM = 4 };
 
 /* What is decided: of the limit at `slot` of `limits`, at now_ns, a cost of `time`. */
 struct xdp_take {
@@ -25,46 +26,48 @@ struct xdp_take {
     uint64_t key, now_ns;
 };
 
-/* How late a state is evicted: UINT64_MAX never, 0 it is fresh. */
-XDP_INLINE uint64_t way_score(const struct xdp_limit *limits, const struct xdp_way *way,
-                              uint64_t now_ns)
-{
-    struct bucket_time owed = bucket_owed(&way->cell, now_ns);
-    const struct xdp_limit *limit = &limits[way->key & XDP_WAY_SLOT];
+/* Scores order the states of a set: 0 the state of the key, 1 fresh, then by the part used; those
+ * that deny have the highest bit. Computed without branches, which the kernel's verifier would
+ * multiply over the ways. All times are below 2^63, so that the highest bit of a difference is its
+ * sign. */
+#define WAY_DENIES (1ULL << 60)
 
-    if (owed.ns == 0 && owed.rem == 0)
-        return 0;
-    if (bucket_time_less(limit->slack, owed))
-        return UINT64_MAX;
-    return (owed.ns >> (limit->score_shift & 63)) + 1;
+XDP_INLINE uint64_t way_score(const struct xdp_take *take, const struct xdp_way *way)
+{
+    const struct xdp_limit *limit = &take->limits[way->key & XDP_WAY_SLOT];
+    uint64_t other = take->key ^ way->key;
+    uint64_t late = 1 - ((way->cell.a - take->now_ns) >> 63); /* 0: the bucket owes nothing */
+    uint64_t owed_ns = (way->cell.a - take->now_ns) & (0 - late);
+    uint64_t owed_rem = way->cell.b & (0 - late);
+    /* owed > slack, as a subtraction with borrow. */
+    uint64_t borrow = (limit->slack.rem - owed_rem) >> 63;
+    uint64_t denies = (limit->slack.ns - owed_ns - borrow) >> 63;
+    uint64_t used = (owed_ns >> (limit->score_shift & 63)) & (WAY_DENIES - 1) >> 1;
+
+    return (1 + late + used + denies * WAY_DENIES) & (0 - ((other | (0 - other)) >> 63));
 }
 
-/* The way for `take->key`, whose state may be another key's, to be replaced. -1: no room. */
-XDP_INLINE int ways_find(const struct xdp_take *take, const struct xdp_way ways[XDP_WAYS])
+/* The way for `take->key`, whose state may be another key's, to be replaced; XDP_WAYS or more: no
+ * room. */
+XDP_INLINE uint64_t ways_find(const struct xdp_take *take, const struct xdp_way ways[XDP_WAYS])
 {
-    uint64_t least = UINT64_MAX;
-    int found = -1;
+    uint64_t least = UINT64_MAX >> 1;
 
-    for (int i = 0; i < XDP_WAYS; i++)
-        if (ways[i].key == take->key)
-            return i;
-    for (int i = 0; i < XDP_WAYS; i++) {
-        uint64_t score = way_score(take->limits, &ways[i], take->now_ns);
+    for (uint64_t i = 0; i < XDP_WAYS; i++) {
+        uint64_t candidate = way_score(take, &ways[i]) << 2 | i;
+        uint64_t difference = candidate - least;
 
-        if (score < least) {
-            least = score;
-            found = i;
-        }
+        least += difference & (0 - (difference >> 63)); /* the smaller one of both */
     }
-    return found;
+    return least >> 62 << 2 | (least & (XDP_WAYS - 1));
 }
 
 XDP_INLINE enum xdp_taken ways_take(const struct xdp_take *take, struct xdp_way ways[XDP_WAYS])
 {
-    int i = ways_find(take, ways);
+    uint64_t i = ways_find(take, ways);
     uint64_t delay_ns;
 
-    if (i < 0)
+    if (i >= XDP_WAYS)
         return XDP_NO_ROOM;
 
     struct xdp_way *way = &ways[i & (XDP_WAYS - 1)];

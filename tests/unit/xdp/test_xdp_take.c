@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A set of states: what it admits, and whom it evicts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "draw.h"
+#include "model.h"
+#include "xdp/compile.h"
+#include "xdp/take.h"
+
+#define S UINT64_C(1000000000)
+#define START (UINT64_C(1700000000) * S)
+
+static struct xdp_filter filter;
+
+/* Two limits: 10 packets a second, 7000 bytes in three seconds. */
+static int make_filter(void **state)
+{
+    static const uint64_t secret[2] = {1, 2};
+    struct weir_xdp_limit limits[2] = {{.name = "packets", .bits4 = 32, .bits6 = 64},
+                                       {.name = "bytes", .bits4 = 24, .bits6 = 64, .bytes = true}};
+    struct weir_limit_spec specs[2] = {
+        {.algorithm = WEIR_GCRA, .rate = 10, .window_ns = S},
+        {.algorithm = WEIR_GCRA, .rate = 7000, .window_ns = 3 * S, .burst = 9000}};
+    struct weir_xdp_settings settings = {
+        .limits = limits, .limits_count = 2, .states = 1024, .sample = 1, .percent = 100};
+
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_limit_init(&limits[i].limit, &specs[i], NULL), 0);
+    weir_xdp_compile(&filter, &settings, secret, NULL);
+    return 0;
+}
+
+static struct xdp_take take_of(uint32_t slot, uint64_t source, uint64_t now_ns, uint64_t cost)
+{
+    const struct xdp_limit *limit = &filter.limits[slot];
+
+    return (struct xdp_take){.limits = filter.limits,
+                             .limit = limit,
+                             .time = bucket_cost(&limit->limit, cost),
+                             .key = source * XDP_LIMITS_MAX + slot,
+                             .now_ns = now_ns};
+}
+
+static enum xdp_taken take(struct xdp_way *ways, uint32_t slot, uint64_t source, uint64_t now_ns,
+                           uint64_t cost)
+{
+    struct xdp_take one = take_of(slot, source, now_ns, cost);
+
+    return ways_take(&one, ways);
+}
+
+static bool holds(const struct xdp_way *ways, uint32_t slot, uint64_t source)
+{
+    for (int i = 0; i < XDP_WAYS; i++)
+        if (ways[i].key == source * XDP_LIMITS_MAX + slot)
+            return true;
+    return false;
+}
+
+static void use(struct xdp_way *ways, uint64_t source, int packets)
+{
+    for (int i = 0; i < packets; i++)
+        assert_int_equal(take(ways, 0, source, START, 1), XDP_ADMITTED);
+}
+
+static void a_source_gets_its_burst_and_then_its_rate(void **state)
+{
+    struct xdp_way ways[XDP_WAYS] = {{0}};
+
+    use(ways, 1, 10);
+    assert_int_equal(take(ways, 0, 1, START, 1), XDP_DENIED);
+    assert_int_equal(take(ways, 0, 1, START + S / 10 - 1, 1), XDP_DENIED);
+    assert_int_equal(take(ways, 0, 1, START + S / 10, 1), XDP_ADMITTED);
+    assert_int_equal(take(ways, 0, 1, START + S / 10, 1), XDP_DENIED);
+}
+
+static void of_states_that_do_not_deny_the_one_least_used_is_evicted(void **state)
+{
+    struct xdp_way ways[XDP_WAYS] = {{0}};
+
+    use(ways, 1, 9);
+    use(ways, 2, 5);
+    use(ways, 3, 2);
+    use(ways, 4, 7);
+    use(ways, 5, 1);
+    assert_false(holds(ways, 0, 3));
+    for (uint64_t source = 1; source <= 5; source++)
+        assert_true(source == 3 || holds(ways, 0, source));
+}
+
+static void a_state_that_denies_is_never_evicted(void **state)
+{
+    struct xdp_way ways[XDP_WAYS] = {{0}};
+
+    for (uint64_t source = 1; source <= 3; source++)
+        use(ways, source, 10);
+    for (uint64_t source = 100; source < 1000; source++)
+        assert_int_equal(take(ways, 0, source, START, 1), XDP_ADMITTED);
+    for (uint64_t source = 1; source <= 3; source++) {
+        assert_true(holds(ways, 0, source));
+        assert_int_equal(take(ways, 0, source, START, 1), XDP_DENIED);
+    }
+}
+
+static void a_new_source_among_states_that_all_deny_has_no_room(void **state)
+{
+    struct xdp_way ways[XDP_WAYS] = {{0}};
+
+    for (uint64_t source = 1; source <= XDP_WAYS; source++)
+        use(ways, source, 10);
+    assert_int_equal(take(ways, 0, 9, START, 1), XDP_NO_ROOM);
+    assert_int_equal(take(ways, 0, 1, START, 1), XDP_DENIED);
+    /* One packet's time later none of them denies a packet any more. */
+    assert_int_equal(take(ways, 0, 9, START + S / 10, 1), XDP_ADMITTED);
+}
+
+static void a_denied_source_takes_no_place(void **state)
+{
+    struct xdp_way ways[XDP_WAYS] = {{0}};
+
+    for (uint64_t source = 1; source <= XDP_WAYS; source++)
+        use(ways, source, 1);
+    assert_int_equal(take(ways, 1, 9, START, 9001), XDP_DENIED);
+    for (uint64_t source = 1; source <= XDP_WAYS; source++)
+        assert_true(holds(ways, 0, source));
+}
+
+static void a_refund_gives_back_what_was_charged(void **state)
+{
+    struct xdp_way ways[XDP_WAYS] = {{0}};
+
+    for (int i = 0; i < 100; i++) {
+        struct xdp_take one = take_of(1, 1, START, 9000);
+
+        assert_int_equal(ways_take(&one, ways), XDP_ADMITTED);
+        ways_refund(&one, ways);
+    }
+    assert_int_equal(take(ways, 1, 1, START, 9000), XDP_ADMITTED);
+    assert_int_equal(take(ways, 1, 1, START, 1), XDP_DENIED);
+}
+
+static void a_cost_in_bytes_is_that_of_any_cost(void **state)
+{
+    uint64_t random = 1;
+
+    for (int i = 0; i < 100000; i++) {
+        struct weir_limit_spec spec = {.algorithm = WEIR_GCRA,
+                                       .rate = 1 + (draw_next(&random) >> (24 + i % 40)),
+                                       .window_ns = S * (1 + draw_below(&random, 1000)),
+                                       .burst = 1};
+        uint32_t cost = (uint32_t)draw_below(&random, 1 << 24);
+        struct weir_limit limit;
+
+        assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
+        struct bucket_time exact = bucket_cost(&limit, cost);
+        struct bucket_time quick = bucket_cost_small(&limit, cost);
+
+        assert_true(exact.ns == quick.ns && exact.rem == quick.rem);
+    }
+}
+
+/* Four sources in four ways, so that none is ever evicted: each decision is the model's. */
+static void decisions_are_those_of_the_exact_model(void **state)
+{
+    struct xdp_way ways[XDP_WAYS] = {{0}};
+    struct model models[XDP_WAYS];
+    uint64_t random = 1, now_ns = START;
+
+    for (int i = 0; i < XDP_WAYS; i++)
+        model_init(&models[i], &filter.limits[i % 2].limit.spec);
+    for (int i = 0; i < 200000; i++) {
+        uint32_t source = (uint32_t)draw_below(&random, XDP_WAYS), slot = source % 2;
+        uint64_t cost = slot == 1 ? draw_below(&random, 1515) : 1;
+        bool admitted = model_admits(&models[source], now_ns, cost);
+
+        assert_int_equal(take(ways, slot, source + 1, now_ns, cost),
+                         admitted ? XDP_ADMITTED : XDP_DENIED);
+        if (admitted)
+            model_charge(&models[source], &(struct weir_use){.now_ns = now_ns, .cost = cost});
+        now_ns += draw_below(&random, S / 10);
+    }
+    for (int i = 0; i < XDP_WAYS; i++)
+        model_free(&models[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_source_gets_its_burst_and_then_its_rate),
+        cmocka_unit_test(of_states_that_do_not_deny_the_one_least_used_is_evicted),
+        cmocka_unit_test(a_state_that_denies_is_never_evicted),
+        cmocka_unit_test(a_new_source_among_states_that_all_deny_has_no_room),
+        cmocka_unit_test(a_denied_source_takes_no_place),
+        cmocka_unit_test(a_refund_gives_back_what_was_charged),
+        cmocka_unit_test(a_cost_in_bytes_is_that_of_any_cost),
+        cmocka_unit_test(decisions_are_those_of_the_exact_model),
+    };
+
+    return cmocka_run_group_tests(tests, make_filter, NULL);
+}
