@@ -337,6 +337,8 @@ int weir_filter(struct xdp_md *context)
         return pass(&frame, XDP_PASS_NO_IP);
     if (parsed != XDP_IP)
         return pass(&frame, XDP_PASS_MALFORMED);
+    if (filter->spread != 0)
+        frame.packet.source[3] ^= bpf_get_prandom_u32() & filter->spread;
     if (is_link_local(&frame.packet))
         return pass(&frame, XDP_PASS_LINK);
     if (!is_inside(filter, &frame.packet))

@@ -77,7 +77,8 @@ struct xdp_filter {
     uint8_t drop_fragments;
     uint8_t no_room_passes;
     uint8_t virtual_clock; /* tests: time is what the map of the clock says */
-    uint8_t unused[6];
+    uint8_t unused[2];
+    uint32_t spread; /* benchmarks: a random number up to this changes the source; 0: none */
 };
 
 /* --- Maps ---------------------------------------------------------------------------------------

@@ -26,16 +26,14 @@ struct xdp_take {
     uint64_t key, now_ns;
 };
 
-/* Scores order the states of a set: 0 the state of the key, 1 fresh, then by the part used; those
- * that deny have the highest bit. Computed without branches, which the kernel's verifier would
- * multiply over the ways. All times are below 2^63, so that the highest bit of a difference is its
- * sign. */
+/* Scores order the states of a set: 0 fresh, then by the part used; those that deny have the
+ * highest bit. Computed without branches, which the kernel's verifier would multiply over the ways.
+ * All times are below 2^63, so that the highest bit of a difference is its sign. */
 #define WAY_DENIES (1ULL << 60)
 
 XDP_INLINE uint64_t way_score(const struct xdp_take *take, const struct xdp_way *way)
 {
     const struct xdp_limit *limit = &take->limits[way->key & XDP_WAY_SLOT];
-    uint64_t other = take->key ^ way->key;
     uint64_t late = 1 - ((way->cell.a - take->now_ns) >> 63); /* 0: the bucket owes nothing */
     uint64_t owed_ns = (way->cell.a - take->now_ns) & (0 - late);
     uint64_t owed_rem = way->cell.b & (0 - late);
@@ -44,12 +42,24 @@ XDP_INLINE uint64_t way_score(const struct xdp_take *take, const struct xdp_way 
     uint64_t denies = (limit->slack.ns - owed_ns - borrow) >> 63;
     uint64_t used = (owed_ns >> (limit->score_shift & 63)) & (WAY_DENIES - 1) >> 1;
 
-    return (1 + late + used + denies * WAY_DENIES) & (0 - ((other | (0 - other)) >> 63));
+    return late + used + denies * WAY_DENIES;
 }
 
-/* The way for `take->key`, whose state may be another key's, to be replaced; XDP_WAYS or more: no
- * room. */
-XDP_INLINE uint64_t ways_find(const struct xdp_take *take, const struct xdp_way ways[XDP_WAYS])
+/* The way that has the key; XDP_WAYS or more: none. */
+XDP_INLINE uint64_t ways_with_key(const struct xdp_take *take, const struct xdp_way ways[XDP_WAYS])
+{
+    uint64_t found = XDP_WAYS;
+
+    for (uint64_t i = 0; i < XDP_WAYS; i++) {
+        uint64_t other = take->key ^ ways[i].key;
+
+        found -= (XDP_WAYS - i) & (((other | (0 - other)) >> 63) - 1);
+    }
+    return found;
+}
+
+/* The way to be replaced by a new key; XDP_WAYS or more: no room. */
+XDP_INLINE uint64_t ways_with_room(const struct xdp_take *take, const struct xdp_way ways[XDP_WAYS])
 {
     uint64_t least = UINT64_MAX >> 1;
 
@@ -64,9 +74,11 @@ XDP_INLINE uint64_t ways_find(const struct xdp_take *take, const struct xdp_way 
 
 XDP_INLINE enum xdp_taken ways_take(const struct xdp_take *take, struct xdp_way ways[XDP_WAYS])
 {
-    uint64_t i = ways_find(take, ways);
+    uint64_t i = ways_with_key(take, ways);
     uint64_t delay_ns;
 
+    if (i >= XDP_WAYS)
+        i = ways_with_room(take, ways);
     if (i >= XDP_WAYS)
         return XDP_NO_ROOM;
 
