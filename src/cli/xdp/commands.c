@@ -13,7 +13,9 @@
 
 #include "cli/options.h"
 #include "cli/rules_file.h"
+#include "cli/xdp/samples.h"
 #include "xdp/attach.h"
+#include "xdp/samples.h"
 
 #define XDP_REASON_TEXT(name, text) text,
 static const char *const reason_names[XDP_REASON_COUNT] = {XDP_REASONS(XDP_REASON_TEXT)};
@@ -200,4 +202,52 @@ int xdp_status(const struct xdp_options *options)
     }
     weir_xdp_running_close(&running);
     return error < 0 ? fail(error, &reason) : cli_finish(EXIT_SUCCESS);
+}
+
+/* --- Top ----------------------------------------------------------------------------------------
+ */
+
+static void add_sample(void *context, const struct xdp_sample *sample)
+{
+    xdp_top_add(context, sample);
+}
+
+/* Until a signal ends it, or once. */
+static int watch(const struct weir_xdp_running *running, const struct xdp_options *options,
+                 struct xdp_top *top)
+{
+    struct weir_reason reason = {{0}};
+
+    do {
+        int error = weir_xdp_samples(running, (uint32_t)options->interval_s * 1000, add_sample, top,
+                                     &reason);
+
+        if (error < 0)
+            return fail(error, &reason);
+        xdp_top_print(top, &running->filter, reason_names, options->count);
+        fflush(stdout);
+    } while (!options->once && !ferror(stdout));
+    return cli_finish(EXIT_SUCCESS);
+}
+
+int xdp_top(const struct xdp_options *options)
+{
+    char name[WEIR_XDP_INTERFACE_MAX + 1];
+    struct weir_reason reason = {{0}};
+    struct weir_xdp_place place = {options->pins, name};
+    struct weir_xdp_running running;
+    struct xdp_top *top;
+
+    if (!read_interface(options, name))
+        return WEIR_EXIT_USAGE;
+    int error = weir_xdp_running_open(&running, &place, &reason);
+
+    if (error < 0)
+        return fail(error, &reason);
+    top = calloc(1, sizeof *top);
+    int status = top ? watch(&running, options, top) : fail(WEIR_ERR_MEMORY, &reason);
+
+    free(top);
+    weir_xdp_running_close(&running);
+    return status;
 }

@@ -9,12 +9,13 @@
 
 struct xdp_options {
     const char *config, *interface, *pins;
-    bool dry_run, json, metrics;
-    uint64_t count, seconds; /* of top; 0: no end */
+    bool dry_run, json, once;
+    uint64_t count, interval_s; /* of top */
 };
 
 int xdp_attach(const struct xdp_options *options);
 int xdp_detach(const struct xdp_options *options);
 int xdp_status(const struct xdp_options *options);
+int xdp_top(const struct xdp_options *options);
 
 #endif

@@ -23,6 +23,11 @@ static const struct cli_option options_table[] = {
     CLI_OPTION(0, "dry-run", NULL, "count what would be dropped, and drop nothing (attach)",
                .kind = CLI_FLAG, AT(dry_run)),
     CLI_OPTION(0, "json", NULL, "print JSON (status)", .kind = CLI_FLAG, AT(json)),
+    CLI_OPTION('n', "count", "N", "how many sources (10; top)", .kind = CLI_U64, .min = 1,
+               .max = 512, AT(count)),
+    CLI_OPTION(0, "interval", "SECONDS", "(2; top)", .kind = CLI_U64, .min = 1, .max = 86400,
+               AT(interval_s)),
+    CLI_OPTION(0, "once", NULL, "print once and exit (top)", .kind = CLI_FLAG, AT(once)),
     CLI_OPTION(0, "pins", "DIR",
                "where the filter is pinned, on a bpf file system\n"
                "(" PINS_DEFAULT ")",
@@ -33,6 +38,7 @@ static const struct cli_syntax syntax = {
     .command = "xdp",
     .usage = "Usage: weir xdp attach --config=FILE [OPTION]...\n"
              "  or:  weir xdp status [--interface=NAME | --config=FILE] [OPTION]...\n"
+             "  or:  weir xdp top [--interface=NAME | --config=FILE] [OPTION]...\n"
              "  or:  weir xdp detach [--interface=NAME | --config=FILE] [OPTION]...\n"
              "Limit packets by their source in the kernel, before they reach any program.\n",
     .notes = "attach puts the filter onto an interface, or replaces the one that is there in one "
@@ -49,7 +55,8 @@ static int run(const char *name, const struct xdp_options *options)
     static const struct {
         const char *name;
         int (*run)(const struct xdp_options *options);
-    } commands[] = {{"attach", xdp_attach}, {"detach", xdp_detach}, {"status", xdp_status}};
+    } commands[] = {
+        {"attach", xdp_attach}, {"detach", xdp_detach}, {"status", xdp_status}, {"top", xdp_top}};
 
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(name, commands[i].name))
@@ -69,13 +76,13 @@ static int run(const char *name, const struct xdp_options *options)
 
 int weir_command_xdp(int argc, char **argv)
 {
-    struct xdp_options options = {.pins = PINS_DEFAULT};
+    struct xdp_options options = {.pins = PINS_DEFAULT, .count = 10, .interval_s = 2};
     int status;
     int first = cli_read_options(&syntax, argc, argv, &options, &status);
 
     if (first < 0)
         return status;
     if (argc - first != 1)
-        return cli_usage_error("xdp", "name one of attach, status and detach");
+        return cli_usage_error("xdp", "name one of attach, status, top and detach");
     return run(argv[first], &options);
 }

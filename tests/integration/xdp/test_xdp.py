@@ -3,7 +3,7 @@
 
 import pytest
 
-from packets.frames import ethernet, ipv4
+from packets.frames import ethernet, ipv4, ipv6
 from packets.cable import Cable
 
 LIMIT = {"name": "packets", "packets": "100/d"}
@@ -41,3 +41,23 @@ def test_what_is_no_ip_passes(cable):
     cable.attach({"limits": [LIMIT]})
     cable.send((ethernet(0x0806, bytes(28)), 300))
     assert cable.wait_for(300) == {"no_ip": 300}
+
+
+def test_top_shows_the_sources_of_drops_with_their_reason(cable):
+    cable.attach({"limits": [LIMIT], "ban": ["203.0.113.9"]})
+    cable.send((ipv4("192.0.2.1"), 130), (ipv4("203.0.113.9"), 7), (ipv4("192.0.2.2"), 100))
+    cable.wait_for(237)
+    lines = cable.weir("top", "--interface=near", "--once", "--interval=1").stdout.splitlines()[1:]
+    assert [line.split()[:4] for line in lines] == [["192.0.2.1", "30", "limit", "packets"],
+                                                    ["203.0.113.9", "7", "banned", "-"]]
+
+
+def test_tags_fragments_and_both_families_count_for_their_source(cable):
+    limit = {"name": "networks", "packets": "10/d", "prefix4": 24, "prefix6": 48}
+    cable.attach({"limits": [limit], "mode": "generic"})
+    inner, outer = (0x8100, 7), (0x88a8, 8)
+    cable.send((ipv4("192.0.2.1", fragment=0x2001), 5), (ipv4("192.0.2.77", options=bytes(8)), 4),
+               (ipv4("192.0.2.200", tags=[outer, inner]), 3),
+               (ipv6("2001:db8:1::1", tags=[inner]), 6), (ipv6("2001:db8:1:ffff::2"), 6))
+    assert cable.wait_for(24) == {"passed": 20, "limit": 4}
+    assert cable.status()["mode"] == "generic"
