@@ -255,7 +255,7 @@ def test_explain_tells_what_pools_and_candidates_say(tmp_path):
                         str(cost))
         assert done.returncode == 0, done.stderr
         return done.stdout
-    assert "candidate allows: 4 in 366 d: 4 of 4 remaining" in explain(1)
+    assert "candidate allows: 4 in 366d: 4 of 4 remaining" in explain(1)
     borrowed = explain(3)
     assert "denies; its pool pool decides instead" in borrowed
     assert "lends  to a limit that denies\n    key    plan=free" in borrowed
