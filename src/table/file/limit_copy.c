@@ -82,7 +82,7 @@ bool limit_copy_compile(const struct table_param *param, uint16_t id, struct wei
 static void fetch(const struct table_param *from, struct table_param *to)
 {
     const uint64_t *source = (const uint64_t *)(const void *)&from->limit;
-    uint64_t words[LIMIT_WORDS];
+    uint64_t words[LIMIT_WORDS] = {0};
 
     for (size_t i = 0; i < LIMIT_WORDS; i++)
         words[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
