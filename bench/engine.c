@@ -29,6 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/bytes.h"
 #include "engine/engine.h"
 #include "rules/identity/keys.h"
 #include "server/use/observer.h"
@@ -344,7 +345,7 @@ static void one_request(struct side *side, struct weir_request *request,
     request->values[WEIR_ATTR_METHOD] = (struct weir_bytes){"POST", 4};
     request->values[WEIR_ATTR_PATH] = (struct weir_bytes){"/login", 6};
     request->values[WEIR_ATTR_HOST] = (struct weir_bytes){"api.example.com", 15};
-    request->values[header] = (struct weir_bytes){sample->key, strlen(sample->key)};
+    request->values[header] = weir_bytes_of(sample->key);
     int priority = side->pressure ? weir_rules_header(side->rules, "X-Priority", 10) : -1;
     request->trusted = side->pressure;
     if (priority >= 0)

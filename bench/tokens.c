@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/bytes.h"
 #include "rules/compiled.h"
 #include "rules/identity/jwt.h"
 #include "token_maker.h"
@@ -141,8 +142,7 @@ static void open_rules(void)
 static void set_header(struct ask *ask, const char *name, const char *value)
 {
     weir_request_clear(&ask->request, weir_rules_attribute_count(ask->rules));
-    ask->request.values[weir_rules_header(ask->rules, name, strlen(name))] =
-        (struct weir_bytes){value, strlen(value)};
+    ask->request.values[weir_rules_header(ask->rules, name, strlen(name))] = weir_bytes_of(value);
 }
 
 static void measure_requests(const char *token)

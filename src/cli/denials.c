@@ -10,6 +10,7 @@
 
 #include "cli/admin_access.h"
 #include "cli/durations.h"
+#include "core/bytes.h"
 #include "rules/load/numbers.h"
 #include "server/daemon/clock.h"
 #include "server/use/denial_file.h"
@@ -274,9 +275,9 @@ static int show_file(const struct denials_options *options)
     struct newest newest = {calloc(options->count, sizeof *newest.list), options->count, 0};
     struct weir_denial_reading reading = {.found = take, .context = &newest};
     if (options->key)
-        reading.filter.key = (struct weir_bytes){options->key, strlen(options->key)};
+        reading.filter.key = weir_bytes_of(options->key);
     if (options->limit)
-        reading.filter.limit = (struct weir_bytes){options->limit, strlen(options->limit)};
+        reading.filter.limit = weir_bytes_of(options->limit);
     uint64_t ago_ns = 0, now_ns = weir_clock_wall_ns();
     if (options->since)
         (void)!weir_duration_parse(&ago_ns, options->since, strlen(options->since), &reason);

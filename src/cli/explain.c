@@ -655,11 +655,6 @@ static int run(const struct explain_options *options)
 /* --- The command line ---------------------------------------------------------------------------
  */
 
-static struct weir_bytes bytes_of(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
-
 /* Cuts "name<mark>value". */
 static bool cut_pair(const char *text, char mark, struct weir_check_pair *pair)
 {
@@ -667,7 +662,7 @@ static bool cut_pair(const char *text, char mark, struct weir_check_pair *pair)
     if (!at || at == text)
         return false;
     pair->name = (struct weir_bytes){text, (size_t)(at - text)};
-    pair->value = bytes_of(at + 1);
+    pair->value = weir_bytes_of(at + 1);
     return true;
 }
 
@@ -711,7 +706,7 @@ static bool take_attribute(void *field, char *value, struct weir_reason *reason)
 static bool take_bytes(void *field, char *value, struct weir_reason *reason)
 {
     (void)reason;
-    *(struct weir_bytes *)field = bytes_of(value);
+    *(struct weir_bytes *)field = weir_bytes_of(value);
     return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "client/instant.h"
 #include "client/members.h"
+#include "core/bytes.h"
 
 #define S_NS UINT64_C(1000000000)
 #define FLAT_MAX 64 /* bytes of a field's name without its dashes */
@@ -40,7 +41,7 @@ static struct weir_advice_policy *policy(struct weir_advice *advice, struct weir
 
 static struct weir_advice_policy *policy_named(struct weir_advice *advice, const char *name)
 {
-    return policy(advice, (struct weir_bytes){name, strlen(name)});
+    return policy(advice, weir_bytes_of(name));
 }
 
 /* Units; a negative number is none left. False: not a number, or no limit at all. */

@@ -17,10 +17,16 @@ static inline bool weir_bytes_equal(struct weir_bytes a, struct weir_bytes b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
+/* The bytes of `text`, without the NUL that ends it. */
+static inline struct weir_bytes weir_bytes_of(const char *text)
+{
+    return (struct weir_bytes){text, strlen(text)};
+}
+
 /* Whether the bytes are those of `text`, which ends with a NUL. Absent equals "". */
 static inline bool weir_bytes_are(struct weir_bytes bytes, const char *text)
 {
-    return weir_bytes_equal(bytes, (struct weir_bytes){text, strlen(text)});
+    return weir_bytes_equal(bytes, weir_bytes_of(text));
 }
 
 /* Without the spaces and tabs around it. */

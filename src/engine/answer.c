@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/bytes.h"
 #include "core/scale.h"
 #include "engine/action.h"
 #include "engine/borrow.h"
@@ -120,7 +121,7 @@ static void answer_standing(const struct weir_decision *decision, struct weir_an
     const struct weir_caller_standing *from = &entry->standing;
     struct weir_answer_standing *standing = &answer->standing;
     const char *level = weir_standing_level_name(from->entry.level);
-    standing->level = (struct weir_bytes){level, strlen(level)};
+    standing->level = weir_bytes_of(level);
     standing->reason = (struct weir_bytes){from->entry.reason, from->entry.reason_size};
     standing->ends_ns = entry->standing_ends_ns;
     standing->refused = from->refused;
@@ -142,7 +143,7 @@ static void answer_score(const struct weir_decision *decision, struct weir_answe
     const struct weir_score_info *info = weir_rules_score(entry->generation->rules);
     struct weir_answer_score *score = &answer->score;
     const char *class = weir_class_name(entry->score.class);
-    score->class = (struct weir_bytes){class, strlen(class)};
+    score->class = weir_bytes_of(class);
     score->score = entry->score.score;
     score->held = entry->score.held;
     score->signals = info->debug ? info->signals : NULL;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base64url.h"
+#include "core/bytes.h"
 #include "fuzz.h"
 #include "rules/identity/jwks.h"
 #include "rules/identity/jwt.h"
@@ -43,7 +44,7 @@ static void open_settings(struct rules_jwt *jwt, struct rules_arena *arena)
     jwt->audiences[0] = (struct weir_bytes){"api", 3};
     jwt->audience_count = 1;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        jwt->claims[jwt->claim_count++] = (struct weir_bytes){names[i], strlen(names[i])};
+        jwt->claims[jwt->claim_count++] = weir_bytes_of(names[i]);
     REQUIRE(rules_jwt_seal(jwt) == 0);
 }
 

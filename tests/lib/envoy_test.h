@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "core/cell.h"
 #include "rules/envoy/envoy.h"
 #include "rules/envoy/plan.h"
@@ -211,7 +212,7 @@ static inline void envoy_request(struct envoy_server *server, const char *domain
 {
     uint32_t entry = 0;
     memset(&server->request, 0, sizeof(server->request));
-    server->request.domain = (struct weir_bytes){domain, strlen(domain)};
+    server->request.domain = weir_bytes_of(domain);
     server->request.descriptors = server->descriptors;
     for (uint32_t i = 0; descriptors[i] != NULL; i++)
         envoy_parse_descriptor(server, descriptors[i], &entry);

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "rules/match/explain.h"
 #include "rules/rules.h"
 
@@ -94,7 +95,7 @@ static inline void test_set(struct test_request *test, const char *name, const c
     }
     int attribute = weir_rules_attribute(test->rules, name, strlen(name));
     if (attribute >= 0)
-        test->request.values[attribute] = (struct weir_bytes){value, strlen(value)};
+        test->request.values[attribute] = weir_bytes_of(value);
 }
 
 /* Asks again for tuples: the checks are the same, and so are the texts in the end, when the request

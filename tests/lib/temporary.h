@@ -73,6 +73,20 @@ static inline void temporary_name(char path[TEMPORARY_MAX])
     memcpy(path, name, sizeof name);
 }
 
+/* `text` with the path for each @; it lasts until the next call. */
+static inline const char *temporary_in_text(const char *text, const char *path)
+{
+    static char whole[8192];
+    size_t used = 0;
+    for (; *text != '\0'; text++)
+        if (*text == '@')
+            used += (size_t)snprintf(whole + used, sizeof whole - used, "%s", path);
+        else
+            whole[used++] = *text;
+    whole[used] = '\0';
+    return whole;
+}
+
 /* Makes an empty folder and writes its path. */
 static inline void temporary_folder(char path[TEMPORARY_MAX])
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/bytes.h"
 #include "core/siphash.h"
 #include "rules/match/path.h"
 #include "rules/match/pattern.h"
@@ -138,8 +139,7 @@ static bool is_pattern(const char *text)
     char room[WEIR_PATH_MAX];
     size_t used;
 
-    return weir_path_pattern_compile(&pattern, (struct weir_bytes){text, strlen(text)}, 0, room,
-                                     &used, NULL) == 0;
+    return weir_path_pattern_compile(&pattern, weir_bytes_of(text), 0, room, &used, NULL) == 0;
 }
 
 static bool make_route(struct suggest_route *route, struct weir_bytes method,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see denial.h */
 #include "engine/http/denial.h"
+#include "core/bytes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +63,7 @@ void weir_denial_body_write(const struct weir_answer *answer, unsigned status, c
     if (answer->standing.refused) {
         write_standing(&answer->standing, status, room, body);
     } else if (reject && reject->body.count) {
-        body->type = (struct weir_bytes){reject->content_type, strlen(reject->content_type)};
+        body->type = weir_bytes_of(reject->content_type);
         body->text.size = weir_reject_body_write(answer, room);
     } else {
         enum weir_problem_type type = answer->source == WEIR_SOURCE_CLOSED

@@ -127,8 +127,7 @@ static void intern_sources(struct rules_loader *loader, const struct rules_node 
 {
     static const char *const names[] = {"header.cookie", "header.x-weir-challenge"};
     for (int i = 0; i < 2; i++) {
-        int number =
-            rules_intern_attribute(loader, node, (struct weir_bytes){names[i], strlen(names[i])});
+        int number = rules_intern_attribute(loader, node, weir_bytes_of(names[i]));
         if (number >= 0)
             loader->rules->challenge_sources[i] = (uint16_t)number;
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/envoy/compiled.h"
 #include "rules/envoy/yaml.h"
 
@@ -33,7 +34,7 @@ static struct fields make_fields(struct weir_envoy_plan *plan, uint32_t room)
 
 static void add_field(struct fields *fields, const char *name, struct weir_envoy_value value)
 {
-    fields->names[fields->count] = (struct weir_bytes){name, strlen(name)};
+    fields->names[fields->count] = weir_bytes_of(name);
     fields->items[fields->count++] = value;
 }
 
@@ -309,7 +310,7 @@ static void set_header(struct weir_envoy_plan *plan, struct weir_envoy_header *h
     char *text = envoy_plan_alloc(plan, NUMBER_MAX);
     const char *key = name ? name : fallback;
     int size = snprintf(text, NUMBER_MAX, "%llu", (unsigned long long)number);
-    header->key = (struct weir_bytes){key, strlen(key)};
+    header->key = weir_bytes_of(key);
     header->value = (struct weir_bytes){text, (size_t)size};
 }
 

@@ -208,6 +208,6 @@ void rules_identify(struct rules_evaluation *evaluation)
         evaluation->plan = rules->default_plan;
     if (!evaluation->identity.plan.data && evaluation->plan != RULES_NONE) {
         const char *name = rules->plan_names[evaluation->plan];
-        evaluation->identity.plan = (struct weir_bytes){name, strlen(name)};
+        evaluation->identity.plan = weir_bytes_of(name);
     }
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/compiled.h"
 #include "rules/match/evaluate.h"
 
@@ -27,7 +28,7 @@ struct weir_bytes weir_rules_plan_name(const struct weir_rules *rules, uint32_t 
 {
     if (plan >= rules->plan_count)
         return (struct weir_bytes){NULL, 0};
-    return (struct weir_bytes){rules->plan_names[plan], strlen(rules->plan_names[plan])};
+    return weir_bytes_of(rules->plan_names[plan]);
 }
 
 int rules_routes_add(struct rules_routes *routes, uint32_t atom, struct weir_bytes text)

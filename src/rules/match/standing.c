@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/match/evaluate.h"
 #include "rules/match/key.h"
 
@@ -98,7 +99,7 @@ bool rules_standing_find(struct rules_evaluation *evaluation)
 struct weir_bytes rules_standing_text(uint8_t level)
 {
     const char *name = weir_standing_level_name(level);
-    return (struct weir_bytes){name, strlen(name)};
+    return weir_bytes_of(name);
 }
 
 struct weir_standing_answer weir_rules_standing_answer(const struct weir_rules *rules,

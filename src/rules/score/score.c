@@ -147,7 +147,7 @@ struct weir_bytes rules_score_text(struct rules_evaluation *evaluation, uint16_t
 {
     const char *text = class_names[evaluation->score.class];
     if (attribute == WEIR_ATTR_CLASS)
-        return (struct weir_bytes){text, strlen(text)};
+        return weir_bytes_of(text);
     int size = snprintf(evaluation->score_text, sizeof(evaluation->score_text), "%u",
                         (unsigned)evaluation->score.score);
     return (struct weir_bytes){evaluation->score_text, (size_t)size};

@@ -244,7 +244,7 @@ int weir_controllers_set_rules(struct weir_controllers *controllers, struct weir
         followers[i].limit = &limits[i];
         followers[i].adaptive = &adaptive[limits[i].adaptive];
         followers[i].name = info.name;
-        followers[i].id = weir_lease_limit_id((struct weir_bytes){info.name, strlen(info.name)});
+        followers[i].id = weir_lease_limit_id(weir_bytes_of(info.name));
         fill_follower(controllers, &followers[i]);
     }
     free(controllers->list);

@@ -35,11 +35,6 @@ static uint64_t now_s(const struct weir_http_call *call)
     return weir_worker_time(call->worker) / NS_PER_S;
 }
 
-static struct weir_bytes bytes_of(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
-
 /* --- Replies ---------------------------------------------------------------------------------- */
 
 /* Whether the client is a browser: those name text/html, and API clients do not. */
@@ -63,7 +58,7 @@ static void page_fields(char fields[FIELDS_MAX])
 static size_t refused_page(struct weir_challenge_work *work, unsigned refusal)
 {
     struct weir_bytes values[WEIR_PAGE_PLACES] = {{NULL, 0}};
-    values[WEIR_PAGE_REASON] = bytes_of(weir_challenge_refusal_text(refusal));
+    values[WEIR_PAGE_REASON] = weir_bytes_of(weir_challenge_refusal_text(refusal));
     return weir_page_write(weir_refused_parts, weir_refused_part_count, values, work->page);
 }
 
@@ -91,7 +86,7 @@ static bool read_path(struct weir_http_call *call, char room[WEIR_HTTP1_HEAD_MAX
     struct weir_bytes to = weir_return_path_find(call->request->query);
     *path = to;
     if (!to.data) {
-        *path = bytes_of("/");
+        *path = weir_bytes_of("/");
     } else if (to.size > 0 && to.data[0] == '%') { /* encoded; as a proxy inserts it, it is not */
         long size = weir_http_decode(to, room);
         *path = (struct weir_bytes){room, size < 0 ? 0 : (size_t)size};
@@ -112,7 +107,7 @@ static void serve_page(struct weir_http_call *call, struct weir_bytes puzzle, ui
         return;
     snprintf(number, sizeof number, "%u", difficulty);
     values[WEIR_PAGE_PUZZLE] = puzzle;
-    values[WEIR_PAGE_DIFFICULTY] = bytes_of(number);
+    values[WEIR_PAGE_DIFFICULTY] = weir_bytes_of(number);
     size_t size =
         weir_page_write(weir_challenge_parts, weir_challenge_part_count, values, work->page);
     page_fields(fields);
@@ -324,7 +319,7 @@ static void take(struct weir_http_call *call, const struct weir_address *client)
         return;
     }
     if (!form.to.data)
-        form.to = bytes_of("/");
+        form.to = weir_bytes_of("/");
     if (!weir_return_path_is_valid(form.to)) {
         weir_http_problem(call, WEIR_HTTP_400, COMMON_FIELDS,
                           "to: must be a path of this site, such as /a?b=c, of at most 2048 bytes");

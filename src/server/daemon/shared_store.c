@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "core/bytes.h"
 #include "server/daemon/connectivity.h"
 #include "server/daemon/redis_access.h"
 #include "server/net/seed.h"
@@ -60,7 +61,7 @@ static bool is_news(struct weir_shared_store *shared, const char *event, const c
 /* Redis' words for a user who may not come in, or may not do this. */
 static bool is_refusal(const char *text)
 {
-    return redis_lacks_rights((struct weir_bytes){text, strlen(text)}) || strstr(text, "NOPERM") ||
+    return redis_lacks_rights(weir_bytes_of(text)) || strstr(text, "NOPERM") ||
            strstr(text, "WRONGPASS") || strstr(text, "NOAUTH");
 }
 

@@ -225,7 +225,7 @@ static void action_add(const struct weir_answer *answer, struct weir_grpc_pair *
     const char *name = weir_action_name(answer->action);
     if (answer->action == WEIR_ACTION_NONE)
         return;
-    field_add(fields, count, "X-Weir-Action", (struct weir_bytes){name, strlen(name)});
+    field_add(fields, count, "X-Weir-Action", weir_bytes_of(name));
     if (!weir_action_holds(answer->action))
         return;
     uint64_t delay_ms = answer->delay_ns / 1000000 + (answer->delay_ns % 1000000 != 0);
@@ -277,7 +277,7 @@ static void response_deny(struct weir_grpc *grpc, struct weir_grpc_authz_respons
     for (uint8_t i = 0; reject && i < reject->header_count; i++)
         fields[(*count)++] =
             (struct weir_grpc_pair){reject->headers[i].name, reject->headers[i].value};
-    field_add(fields, count, "Content-Type", (struct weir_bytes){type, strlen(type)});
+    field_add(fields, count, "Content-Type", weir_bytes_of(type));
     field_add(fields, count, "Cache-Control", (struct weir_bytes){no_store, sizeof no_store - 1});
     response->headers = (struct weir_grpc_pairs){fields, *count};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see ladder_history.h */
 #include "server/penalties/ladder_history.h"
+#include "core/bytes.h"
 
 #include <string.h>
 
@@ -21,8 +22,7 @@ static int start(struct weir_ladder_store *base, struct weir_ladder_call *call,
     struct weir_keeper *keeper = ((struct weir_ladder_history *)base)->keeper;
     const struct weir_standing_value *value = call->value;
     struct weir_keeper_job *job =
-        weir_keeper_take(keeper, op, value->kind->name,
-                         (struct weir_bytes){value->shown, strlen(value->shown)}, call->by);
+        weir_keeper_take(keeper, op, value->kind->name, weir_bytes_of(value->shown), call->by);
 
     if (!job)
         return WEIR_ERR_FULL;

@@ -141,23 +141,18 @@ static void work_free(struct work *work)
     free(work);
 }
 
-static struct weir_bytes text_of(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
-
 /* The penalty of that name, for values of that kind; NULL: the newest rules have none. */
 static const struct weir_penalty *find_penalty(const struct weir_penalties *penalties,
                                                const char *name, const char *kind)
 {
     const struct weir_rules *rules = penalties->rules;
-    int number = weir_rules_penalty_find(rules, text_of(name));
+    int number = weir_rules_penalty_find(rules, weir_bytes_of(name));
     const struct weir_penalty *penalty = number < 0 ? NULL : weir_rules_penalty(rules, number);
 
     if (!penalty)
         return NULL;
     return weir_bytes_equal(weir_rules_settings(rules)->standing.kinds[penalty->kind].name,
-                            text_of(kind))
+                            weir_bytes_of(kind))
                ? penalty
                : NULL;
 }
@@ -329,7 +324,7 @@ static void put_in_force(struct work *work)
 {
     struct weir_penalties *penalties = work->penalties;
     struct weir_penalty_count *count =
-        weir_penalty_count(&penalties->counts, text_of(work->strike.penalty));
+        weir_penalty_count(&penalties->counts, weir_bytes_of(work->strike.penalty));
 
     weir_known_add(&penalties->known, work->strike.hash);
     /* Where nodes share standing, Redis tells all of them: by now this one, too. */
@@ -345,15 +340,15 @@ static void put_in_force(struct work *work)
     if (count)
         count->moves[work->call.entry.level]++;
     log_move(work);
-    weir_webhook_post_move(penalties->webhook,
-                           &(struct weir_penalty_move){.penalty = text_of(work->strike.penalty),
-                                                       .kind = text_of(work->strike.kind),
-                                                       .value = text_of(work->strike.value.shown),
-                                                       .step = work->call.swap.next.step,
-                                                       .steps = work->steps,
-                                                       .level = work->call.entry.level,
-                                                       .now_ns = work->strike.now_ns,
-                                                       .until_ns = work->call.swap.next.until_ns});
+    weir_webhook_post_move(penalties->webhook, &(struct weir_penalty_move){
+                                                   .penalty = weir_bytes_of(work->strike.penalty),
+                                                   .kind = weir_bytes_of(work->strike.kind),
+                                                   .value = weir_bytes_of(work->strike.value.shown),
+                                                   .step = work->call.swap.next.step,
+                                                   .steps = work->steps,
+                                                   .level = work->call.entry.level,
+                                                   .now_ns = work->strike.now_ns,
+                                                   .until_ns = work->call.swap.next.until_ns});
 }
 
 /* Redis did not say whether it made the change: the entry may be in force already. */
@@ -478,7 +473,7 @@ static void on_read(struct weir_ladder_call *call)
     if (work->settles)
         snprintf(work->by, sizeof work->by, "penalty %.*s", (int)call->entry.reason_size,
                  call->entry.reason);
-    call->by = text_of(work->by);
+    call->by = weir_bytes_of(work->by);
     call->done = on_swapped;
     if (penalties->store->swap(penalties->store, call) < 0)
         lose(work, "the history is behind");
@@ -510,12 +505,12 @@ static void work_begin(struct work *work)
         return;
     }
     work->kind = weir_rules_settings(work->penalties->rules)->standing.kinds[penalty->kind];
-    work->kind.name = text_of(work->strike.kind);
+    work->kind.name = weir_bytes_of(work->strike.kind);
     work->strike.value.kind = &work->kind;
     work->call.value = &work->strike.value;
     snprintf(work->by, sizeof work->by, "penalty %s", work->strike.penalty);
-    work->call.swap.penalty = text_of(work->strike.penalty);
-    work->call.by = text_of(work->by);
+    work->call.swap.penalty = weir_bytes_of(work->strike.penalty);
+    work->call.by = weir_bytes_of(work->by);
     work_read(work);
 }
 

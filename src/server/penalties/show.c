@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/charge/penalty.h"
 
 static json_t *time_json(uint64_t time_ns)
@@ -38,7 +39,7 @@ json_t *weir_penalties_json(const struct weir_rules *rules,
 
     for (uint32_t i = 0; i < ladders->count; i++) {
         const char *name = ladders->ladders[i].penalty;
-        int number = weir_rules_penalty_find(rules, (struct weir_bytes){name, strlen(name)});
+        int number = weir_rules_penalty_find(rules, weir_bytes_of(name));
         json_t *json = number < 0 ? NULL
                                   : ladder_json(weir_rules_penalty(rules, (uint32_t)number),
                                                 ladders->ladders[i].state, now_ns);

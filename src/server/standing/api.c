@@ -409,8 +409,7 @@ static void list(struct weir_http_call *call)
                           "trusted");
         return;
     }
-    wait = wait_new(call, WEIR_KEEPER_ENTRIES, &ask,
-                    (struct weir_bytes){value.shown, strlen(value.shown)});
+    wait = wait_new(call, WEIR_KEEPER_ENTRIES, &ask, weir_bytes_of(value.shown));
     if (!wait)
         return;
     wait_about(wait, &value);
@@ -430,8 +429,7 @@ static void history(struct weir_http_call *call)
     if (!weir_http_allow(call, "GET", "HEAD") || !read_query(call, &ask) ||
         (ask.value.data && !read_value(call, &ask, &value)))
         return;
-    wait = wait_new(call, WEIR_KEEPER_ROWS, &ask,
-                    (struct weir_bytes){value.shown, strlen(value.shown)});
+    wait = wait_new(call, WEIR_KEEPER_ROWS, &ask, weir_bytes_of(value.shown));
     if (!wait)
         return;
     wait->history = true;
@@ -541,8 +539,7 @@ static void set_read(struct weir_http_call *call, json_t *body)
         answer_now(call, &now);
         return;
     }
-    wait = wait_new(call, WEIR_KEEPER_SET, &ask,
-                    (struct weir_bytes){now.value.shown, strlen(now.value.shown)});
+    wait = wait_new(call, WEIR_KEEPER_SET, &ask, weir_bytes_of(now.value.shown));
     if (!wait)
         return;
     wait_about(wait, &now.value);
@@ -582,8 +579,7 @@ static void clear(struct weir_http_call *call)
             weir_http_problem(call, WEIR_HTTP_404, NULL, "this value has no standing of its own");
         return;
     }
-    wait = wait_new(call, WEIR_KEEPER_CLEAR, &ask,
-                    (struct weir_bytes){now.value.shown, strlen(now.value.shown)});
+    wait = wait_new(call, WEIR_KEEPER_CLEAR, &ask, weir_bytes_of(now.value.shown));
     if (!wait)
         return;
     wait_about(wait, &now.value);

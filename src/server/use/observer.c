@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "engine/answer.h"
 #include "engine/engine.h"
 #include "rules/counter.h"
@@ -134,8 +135,7 @@ static void see_key(struct weir_observer *o, const struct weir_observed *observe
         char room[WEIR_KEY_TEXT_MAX];
         struct weir_rule_info info;
         weir_rules_info(observed->rules, check->rule, &info);
-        weir_heavy_name(keys, (struct weir_bytes){info.name, strlen(info.name)},
-                        weir_observed_key(observed, first, room));
+        weir_heavy_name(keys, weir_bytes_of(info.name), weir_observed_key(observed, first, room));
     }
     use->cost += d->verdict == WEIR_ALLOWED ? check->cost * weight : 0;
     use->denied += denied ? weight : 0;
@@ -162,7 +162,7 @@ static void see_place(struct weir_observer *o, const struct weir_observed *obser
     hash[0] ^= hash[0] >> 29;
     struct weir_heavy_use *use = weir_heavy_count(o->places[o->active], hash, weight, &fresh);
     if (fresh)
-        weir_heavy_name(o->places[o->active], (struct weir_bytes){kind, strlen(kind)}, text);
+        weir_heavy_name(o->places[o->active], weir_bytes_of(kind), text);
     use->cost += d->verdict == WEIR_ALLOWED && d->count > 0 ? d->checks[0].cost * weight : 0;
     use->denied += d->verdict == WEIR_DENIED ? weight : 0;
     use->seen_ns = d->now_ns;
@@ -256,8 +256,8 @@ static void fill_limit(struct weir_denial *denial, const struct weir_observed *o
     struct weir_report report = {0, 0, WEIR_NEVER, WEIR_NEVER};
     struct weir_rule_info info;
     weir_rules_info(observed->rules, check->rule, &info);
-    denial->limit_size = weir_denial_copy(denial->limit, sizeof denial->limit,
-                                          (struct weir_bytes){info.name, strlen(info.name)});
+    denial->limit_size =
+        weir_denial_copy(denial->limit, sizeof denial->limit, weir_bytes_of(info.name));
     denial->key_size = weir_denial_copy(denial->key, sizeof denial->key,
                                         weir_observed_key(observed, blamed, room));
     denial->cost = check->cost;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/bytes.h"
 #include "envoy_service_auth_v3.pb-c.h"
 #include "wire/grpc/message.h"
 
@@ -156,7 +157,7 @@ static int write_allowed(const struct weir_grpc_authz_response *from, struct wei
     allowed.response_headers_to_add = options_make(&from->response_headers, arena);
     allowed.n_response_headers_to_add = from->response_headers.count;
     for (size_t i = 0; i < from->remove_count; i++)
-        removed[i] = weir_grpc_data((struct weir_bytes){from->remove[i], strlen(from->remove[i])});
+        removed[i] = weir_grpc_data(weir_bytes_of(from->remove[i]));
     allowed.headers_to_remove = removed;
     allowed.n_headers_to_remove = from->remove_count;
     response.status = code;

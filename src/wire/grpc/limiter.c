@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "weir_limiter_v1.pb-c.h"
 #include "wire/grpc/message.h"
 
@@ -102,7 +103,7 @@ static uint64_t ms_of(uint64_t ns)
 
 static ProtobufCBinaryData text_of(const char *text)
 {
-    return weir_grpc_data((struct weir_bytes){text, strlen(text)});
+    return weir_grpc_data(weir_bytes_of(text));
 }
 
 static void answer_fill(pb_answer *to, const struct weir_answer_limit *from)

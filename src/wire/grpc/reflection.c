@@ -44,7 +44,7 @@ static void answer_error(struct answer *answer, int code, const char *text)
 {
     answer->error = (Grpc__Reflection__V1__ErrorResponse)GRPC__REFLECTION__V1__ERROR_RESPONSE__INIT;
     answer->error.error_code = code;
-    answer->error.error_message = weir_grpc_data((struct weir_bytes){text, strlen(text)});
+    answer->error.error_message = weir_grpc_data(weir_bytes_of(text));
     answer->response.message_response_case =
         GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ERROR_RESPONSE;
     answer->response.error_response = &answer->error;
@@ -76,7 +76,7 @@ static int answer_services(struct answer *answer, struct weir_grpc_arena *arena)
     for (unsigned i = 0; i < weir_grpc_service_count; i++) {
         const char *name = weir_grpc_services[i];
         services[i] = (pb_service)GRPC__REFLECTION__V1__SERVICE_RESPONSE__INIT;
-        services[i].name = weir_grpc_data((struct weir_bytes){name, strlen(name)});
+        services[i].name = weir_grpc_data(weir_bytes_of(name));
         pointers[i] = &services[i];
     }
     answer->services = (Grpc__Reflection__V1__ListServiceResponse)

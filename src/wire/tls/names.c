@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see names.h */
 #include "wire/tls/names.h"
+#include "core/bytes.h"
 
 #include <arpa/inet.h>
 #include <openssl/x509v3.h>
@@ -44,7 +45,7 @@ static bool entry_read(const GENERAL_NAME *entry, struct weir_tls_name *name,
     if ((size == 4 || size == 16) &&
         inet_ntop(size == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(string), address,
                   INET6_ADDRSTRLEN))
-        name->text = (struct weir_bytes){address, strlen(address)};
+        name->text = weir_bytes_of(address);
     return true;
 }
 

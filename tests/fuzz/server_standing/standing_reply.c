@@ -2,13 +2,9 @@
 /* What Redis replies about shared standing: any reply is refused with a reason, or makes changes,
  * entries and ladders within bounds; what is read of an entry is written and read again as the
  * same. */
-#include "fuzz.h"
-
-#include <string.h>
+#include "replies.h"
 
 #include "server/standing/redis/script.h"
-
-#define NODES_MAX 4096
 
 static bool same(struct weir_bytes a, struct weir_bytes b)
 {
@@ -128,31 +124,16 @@ static void check_answers(const struct weir_resp_node *nodes, uint32_t count)
     }
 }
 
+static void check_reply(const struct weir_resp_node *nodes, uint32_t count, void *follow)
+{
+    check_news(nodes, count, follow);
+    check_lists(nodes, count);
+    check_answers(nodes, count);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct weir_resp_node nodes[NODES_MAX];
-    struct weir_resp_reader reader = {0};
     struct standing_follow follow = {.number = 0};
-    char *text = fuzz_copy(data, size), *at = text;
-    uint32_t count;
-    long taken;
-
-    while (size > 0 &&
-           (taken = weir_resp_reply_parse(&reader, at, size, nodes, NODES_MAX, &count)) > 0) {
-        if (count <= NODES_MAX) {
-            /* In a block of its own size, so that a read beyond its end is seen. */
-            struct weir_resp_node *exact = malloc(count * sizeof *exact);
-
-            REQUIRE(exact != NULL);
-            memcpy(exact, nodes, count * sizeof *exact);
-            check_news(exact, count, &follow);
-            check_lists(exact, count);
-            check_answers(exact, count);
-            free(exact);
-        }
-        at += taken;
-        size -= (size_t)taken;
-    }
-    free(text);
+    for_each_reply(data, size, check_reply, &follow);
     return 0;
 }

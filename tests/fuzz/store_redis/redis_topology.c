@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What servers and sentinels say of where the masters are: any reply makes a map within bounds, or
  * a reason. */
-#include "fuzz.h"
-
-#include <string.h>
+#include "replies.h"
 
 #include "store/redis/client/refusal.h"
 #include "store/redis/client/topology.h"
-
-#define NODES_MAX 4096
 
 static const struct redis_host asked = {.name = "asked", .port = 6379};
 
@@ -59,28 +55,15 @@ static void check_others(const struct weir_resp_node *nodes, uint32_t count)
     }
 }
 
+static void check_reply(const struct weir_resp_node *nodes, uint32_t count, void *context)
+{
+    (void)context;
+    check_slots(nodes, count);
+    check_others(nodes, count);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct weir_resp_node nodes[NODES_MAX];
-    struct weir_resp_reader reader = {0};
-    char *text = fuzz_copy(data, size), *at = text;
-    uint32_t count;
-    long taken;
-
-    while (size > 0 &&
-           (taken = weir_resp_reply_parse(&reader, at, size, nodes, NODES_MAX, &count)) > 0) {
-        if (count <= NODES_MAX) {
-            /* In a block of its own size, so that a read beyond its end is seen. */
-            struct weir_resp_node *exact = malloc(count * sizeof *exact);
-            REQUIRE(exact != NULL);
-            memcpy(exact, nodes, count * sizeof *exact);
-            check_slots(exact, count);
-            check_others(exact, count);
-            free(exact);
-        }
-        at += taken;
-        size -= (size_t)taken;
-    }
-    free(text);
+    for_each_reply(data, size, check_reply, NULL);
     return 0;
 }

@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks in JSON: whatever is accepted lies within the text, is UTF-8 without NUL, and keeps to the
  * stated numbers; whatever is refused has a reason. */
-#include "fuzz.h"
+#include "json_string.h"
 
 #include <string.h>
 
 #include "core/check.h"
 #include "wire/json/check.h"
-#include "wire/utf8.h"
-
-static void string_check(const char *text, size_t size, struct weir_bytes string)
-{
-    if (string.data == NULL)
-        return;
-    REQUIRE(string.data >= text && string.size <= size && string.data + string.size <= text + size);
-    for (size_t i = 0; i < string.size;) {
-        size_t length = weir_utf8_size(string.data + i, string.size - i);
-        REQUIRE(length > 0 && string.data[i] != '\0');
-        i += length;
-    }
-}
 
 static void pairs_check(const char *text, size_t size, const struct weir_check_pair *pairs,
                         unsigned count)

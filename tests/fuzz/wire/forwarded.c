@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Field lines of X-Forwarded-For and Forwarded, one a line of the input: whatever they hold, the
  * client is an address, and what a trusted proxy appends decides. */
+#include "core/bytes.h"
 #include "fuzz.h"
 
 #include <string.h>
@@ -35,7 +36,7 @@ static void walk_check(walk_fn walk, char *text, size_t size, const char *append
     walk(&client, lines, count, &trusted, 1);
     REQUIRE(client.family == 4 || client.family == 6);
 
-    lines[count++] = (struct weir_bytes){appended, strlen(appended)};
+    lines[count++] = weir_bytes_of(appended);
     address_make(&client, "10.0.0.1");
     address_make(&expected, "192.0.2.1");
     walk(&client, lines, count, &trusted, 1);

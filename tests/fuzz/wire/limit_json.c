@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits in JSON: whatever is accepted lies within the text, is UTF-8 without NUL, and keeps to the
  * stated numbers; whatever is refused has a reason. */
-#include "fuzz.h"
+#include "json_string.h"
 
 #include <string.h>
 
 #include "wire/json/limit.h"
-#include "wire/utf8.h"
-
-static void string_check(const char *text, size_t size, struct weir_bytes string)
-{
-    if (string.data == NULL)
-        return;
-    REQUIRE(string.data >= text && string.size <= size && string.data + string.size <= text + size);
-    for (size_t i = 0; i < string.size;) {
-        size_t length = weir_utf8_size(string.data + i, string.size - i);
-        REQUIRE(length > 0 && string.data[i] != '\0');
-        i += length;
-    }
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

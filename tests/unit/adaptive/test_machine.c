@@ -9,10 +9,11 @@
 #include <cmocka.h>
 
 #include "adaptive/machine.h"
+#include "core/bytes.h"
 
 static struct weir_bytes text(const char *content)
 {
-    return (struct weir_bytes){content, strlen(content)};
+    return weir_bytes_of(content);
 }
 
 static void cpu_time_is_all_but_idle_and_waiting(void **state)

@@ -13,21 +13,17 @@
 
 #include "challenge/keys.h"
 #include "core/base64url.h"
+#include "core/bytes.h"
 
 #define KEY_A "0123456789abcdef0123456789abcdef"
 #define KEY_B "fedcba9876543210fedcba9876543210"
 #define NOW_S UINT64_C(1700000000)
 
-static inline struct weir_bytes bytes_of(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
-
 static inline void read_keys(struct weir_challenge_keys *keys, const char *text)
 {
     struct weir_reason reason = {{0}};
     uint32_t line;
-    assert_int_equal(weir_challenge_keys_read(keys, bytes_of(text), &line, &reason), 0);
+    assert_int_equal(weir_challenge_keys_read(keys, weir_bytes_of(text), &line, &reason), 0);
 }
 
 static inline struct weir_address address_of(const char *text)

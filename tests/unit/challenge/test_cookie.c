@@ -3,14 +3,15 @@
 #include "challenge_test.h"
 
 #include "challenge/cookie.h"
+#include "core/bytes.h"
 
 /* All values of the cookie `c`, each with a bar behind it. */
 static const char *values(const char *field)
 {
     static char found[256];
-    struct weir_bytes rest = bytes_of(field), value;
+    struct weir_bytes rest = weir_bytes_of(field), value;
     found[0] = '\0';
-    while (weir_cookie_next(&rest, bytes_of("c"), &value)) {
+    while (weir_cookie_next(&rest, weir_bytes_of("c"), &value)) {
         strncat(found, value.data, value.size);
         strcat(found, "|");
     }
@@ -44,13 +45,13 @@ static void quotes_and_white_space_are_taken_off(void **state)
 static void a_name_is_a_token(void **state)
 {
     (void)state;
-    assert_true(weir_cookie_name_is_valid(bytes_of("__Host-weir")));
-    assert_false(weir_cookie_name_is_valid(bytes_of("")));
-    assert_false(weir_cookie_name_is_valid(bytes_of("a b")));
-    assert_false(weir_cookie_name_is_valid(bytes_of("a=b")));
-    assert_false(weir_cookie_name_is_valid(bytes_of("a;b")));
+    assert_true(weir_cookie_name_is_valid(weir_bytes_of("__Host-weir")));
+    assert_false(weir_cookie_name_is_valid(weir_bytes_of("")));
+    assert_false(weir_cookie_name_is_valid(weir_bytes_of("a b")));
+    assert_false(weir_cookie_name_is_valid(weir_bytes_of("a=b")));
+    assert_false(weir_cookie_name_is_valid(weir_bytes_of("a;b")));
     assert_false(weir_cookie_name_is_valid((struct weir_bytes){"a\0b", 3}));
-    assert_false(weir_cookie_name_is_valid(bytes_of("caf\xc3\xa9")));
+    assert_false(weir_cookie_name_is_valid(weir_bytes_of("caf\xc3\xa9")));
 }
 
 int main(void)

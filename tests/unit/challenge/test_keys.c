@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Secret files and signatures. */
 #include "challenge_test.h"
+#include "core/bytes.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -10,7 +11,7 @@ static int read_text(const char *text, uint32_t *line, char *why)
 {
     struct weir_challenge_keys keys;
     struct weir_reason reason = {{0}};
-    int err = weir_challenge_keys_read(&keys, bytes_of(text), line, &reason);
+    int err = weir_challenge_keys_read(&keys, weir_bytes_of(text), line, &reason);
     strcpy(why, reason.text);
     return err;
 }

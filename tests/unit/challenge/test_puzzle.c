@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "challenge/puzzle.h"
+#include "core/bytes.h"
 
 #define DIFFICULTY 6
 
@@ -18,7 +19,7 @@ static enum weir_challenge_verdict check_at(const char *client, uint64_t now_s)
     struct weir_address address = address_of(client);
     return weir_challenge_puzzle_check(&keys, &address, now_s,
                                        (struct weir_bytes){puzzle, sizeof puzzle},
-                                       bytes_of(solution), &solved);
+                                       weir_bytes_of(solution), &solved);
 }
 
 static enum weir_challenge_verdict check(void)
@@ -129,7 +130,7 @@ static void a_cut_puzzle_is_malformed(void **state)
     for (size_t size = 0; size < sizeof puzzle; size++)
         assert_int_equal(weir_challenge_puzzle_check(&keys, &client, NOW_S,
                                                      (struct weir_bytes){puzzle, size},
-                                                     bytes_of(solution), &solved),
+                                                     weir_bytes_of(solution), &solved),
                          WEIR_CHALLENGE_MALFORMED);
 }
 

@@ -3,6 +3,7 @@
 #include "challenge_test.h"
 
 #include "challenge/return_path.h"
+#include "core/bytes.h"
 
 static void a_path_of_the_same_origin_is_valid(void **state)
 {
@@ -11,7 +12,7 @@ static void a_path_of_the_same_origin_is_valid(void **state)
                                        "/a#b",  "/:80",        "/@host"};
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-        assert_true(weir_return_path_is_valid(bytes_of(good[i])));
+        assert_true(weir_return_path_is_valid(weir_bytes_of(good[i])));
 }
 
 static void whatever_a_browser_takes_for_another_host_is_refused(void **state)
@@ -38,7 +39,7 @@ static void whatever_a_browser_takes_for_another_host_is_refused(void **state)
                                       "/\x01"};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_false(weir_return_path_is_valid(bytes_of(bad[i])));
+        assert_false(weir_return_path_is_valid(weir_bytes_of(bad[i])));
     assert_false(weir_return_path_is_valid((struct weir_bytes){"/a\0b", 4}));
 }
 
@@ -54,7 +55,7 @@ static void a_path_has_at_most_2048_bytes(void **state)
 
 static void check_found(const char *query, const char *wanted)
 {
-    struct weir_bytes found = weir_return_path_find(bytes_of(query));
+    struct weir_bytes found = weir_return_path_find(weir_bytes_of(query));
     assert_int_equal(found.data != NULL, wanted != NULL);
     if (wanted) {
         assert_int_equal(found.size, strlen(wanted));

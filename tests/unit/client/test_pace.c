@@ -13,6 +13,7 @@
 #include "client/dice.h"
 #include "client/host.h"
 #include "client/lane.h"
+#include "core/bytes.h"
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
@@ -120,8 +121,7 @@ static void field(struct weir_advice *advice, const char *name, const char *form
     va_start(list, format);
     int size = vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    weir_advice_field(advice, (struct weir_bytes){name, strlen(name)},
-                      (struct weir_bytes){text, (size_t)size});
+    weir_advice_field(advice, weir_bytes_of(name), (struct weir_bytes){text, (size_t)size});
 }
 
 #define LLU(value) ((unsigned long long)(value))

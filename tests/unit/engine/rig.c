@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/bytes.h"
 #include "core/siphash.h"
 
 static const uint64_t secret[2] = {1, 2};
@@ -107,7 +108,7 @@ void rig_request(struct weir_request *request, const struct weir_rules *rules,
             assert_int_equal(
                 weir_address_parse(&request->client, pairs[i + 1], strlen(pairs[i + 1])), 0);
         else if (attribute >= 0)
-            request->values[attribute] = (struct weir_bytes){pairs[i + 1], strlen(pairs[i + 1])};
+            request->values[attribute] = weir_bytes_of(pairs[i + 1]);
     }
 }
 

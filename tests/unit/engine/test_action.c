@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "challenge_test.h"
+#include "core/bytes.h"
 #include "draw.h"
 #include "engine/answer.h"
 #include "model.h"
@@ -73,9 +74,9 @@ static struct weir_decision *decide(const char *user, uint64_t cost, enum weir_o
     struct weir_decision *d = weir_engine_take(world.engine);
     assert_non_null(d);
     weir_request_clear(&request, weir_rules_attribute_count(world.rules));
-    request.values[WEIR_ATTR_USER] = (struct weir_bytes){user, strlen(user)};
+    request.values[WEIR_ATTR_USER] = weir_bytes_of(user);
     if (world.plan != NULL)
-        request.values[WEIR_ATTR_PLAN] = (struct weir_bytes){world.plan, strlen(world.plan)};
+        request.values[WEIR_ATTR_PLAN] = weir_bytes_of(world.plan);
     request.cost = cost;
     assert_int_equal(weir_engine_apply_rules(world.engine, d, &request, &reason), 0);
     d->op = (uint8_t)op;

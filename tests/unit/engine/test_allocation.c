@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocations.h"
+#include "core/bytes.h"
 #include "rig.h"
 #include "table/table.h"
 #include "wire/http/ratelimit_headers.h"
@@ -94,7 +95,7 @@ static void queue_request(struct place *place, int number)
     weir_request_clear(&request, weir_rules_attribute_count(place->rules));
     request.fields = WEIR_FIELDS_ALL;
     request.values[WEIR_ATTR_METHOD] = (struct weir_bytes){"GET", 3};
-    request.values[WEIR_ATTR_PATH] = (struct weir_bytes){path, strlen(path)};
+    request.values[WEIR_ATTR_PATH] = weir_bytes_of(path);
     assert_int_equal(weir_address_parse(&request.client, client, strlen(client)), 0);
     int header = weir_rules_header(place->rules, "X-Key", 5);
     assert_true(header >= 0);

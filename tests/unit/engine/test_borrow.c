@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "core/siphash.h"
 #include "draw.h"
 #include "engine/borrow.h"
@@ -299,9 +300,8 @@ static struct weir_decision *ask_once(struct rig *rig, const char *key)
 {
     struct weir_reason reason;
     struct weir_decision *decision = send(rig, 1, (const char *const[]){"user", "ann", NULL});
-    assert_int_equal(weir_engine_apply_idempotency(rig->engine, decision,
-                                                   (struct weir_bytes){key, strlen(key)}, &reason),
-                     0);
+    assert_int_equal(
+        weir_engine_apply_idempotency(rig->engine, decision, weir_bytes_of(key), &reason), 0);
     return run(rig, decision);
 }
 

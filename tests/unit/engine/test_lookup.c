@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "engine/pool.h"
 #include "engine/reservation.h"
 #include "fake_directory.h"
@@ -73,7 +74,7 @@ static int apply(struct scene *scene, struct weir_decision *d, const char *key, 
         copies[i] = values[i] != NULL ? strdup(values[i]) : NULL;
         int attribute = weir_rules_header(rules, names[i], strlen(names[i]));
         if (copies[i] != NULL && attribute >= 0)
-            request.values[attribute] = (struct weir_bytes){copies[i], strlen(copies[i])};
+            request.values[attribute] = weir_bytes_of(copies[i]);
     }
     no_memory = false;
     int err = weir_engine_apply_rules(engine, d, &request, reason);

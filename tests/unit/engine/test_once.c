@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rig.h"
 
 static const char rules_text[] = "version: 1\n"
@@ -23,11 +24,10 @@ static struct weir_decision *apply(struct rig *rig, const char *path, uint64_t c
     struct weir_reason reason = {""};
     struct weir_decision *d = rig_take(rig, 0);
     weir_request_clear(&request, weir_rules_attribute_count(weir_engine_rules(rig->engine)));
-    request.values[WEIR_ATTR_PATH] = (struct weir_bytes){path, strlen(path)};
+    request.values[WEIR_ATTR_PATH] = weir_bytes_of(path);
     request.cost = cost;
     assert_int_equal(weir_engine_apply_rules(rig->engine, d, &request, &reason), 0);
-    int err = weir_engine_apply_idempotency(rig->engine, d, (struct weir_bytes){key, strlen(key)},
-                                            &reason);
+    int err = weir_engine_apply_idempotency(rig->engine, d, weir_bytes_of(key), &reason);
     assert_int_equal(err, 0);
     return d;
 }

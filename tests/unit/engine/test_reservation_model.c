@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "draw.h"
 #include "engine/reservation.h"
 #include "reservation_model.h"
@@ -165,7 +166,7 @@ static struct weir_decision *ask(int key, uint64_t cost)
     struct weir_decision *d = weir_engine_take(world.engine);
     assert_non_null(d);
     weir_request_clear(&request, weir_rules_attribute_count(world.rules[world.generation]));
-    request.values[WEIR_ATTR_USER] = (struct weir_bytes){users[key], strlen(users[key])};
+    request.values[WEIR_ATTR_USER] = weir_bytes_of(users[key]);
     request.cost = cost;
     assert_int_equal(weir_engine_apply_rules(world.engine, d, &request, &reason), 0);
     return d;

@@ -2,6 +2,7 @@
 /* The engine under rules: checks from requests, counters and names, reload while decisions wait. */
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rig.h"
 
 static const char before[] = "version: 1\n"
@@ -36,7 +37,7 @@ static void set(const struct weir_rules *rules, const char *name, const char *va
 {
     int attribute = weir_rules_attribute(rules, name, strlen(name));
     assert_true(attribute >= 0);
-    request.values[attribute] = (struct weir_bytes){value, strlen(value)};
+    request.values[attribute] = weir_bytes_of(value);
 }
 
 static struct weir_decision *queue_request(struct rig *rig, const char *path, const char *client)

@@ -3,6 +3,7 @@
  * reported and counted. */
 #include <string.h>
 
+#include "core/bytes.h"
 #include "engine/reservation.h"
 #include "rig.h"
 #include "rules/match/standing.h"
@@ -17,11 +18,6 @@ static const char rules_text[] =
 static struct weir_standing *map;
 static struct weir_answer answer;
 static char lease[WEIR_LEASE_TOKEN_MAX];
-
-static struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
 
 static void open_rig(struct rig *rig, const char *text)
 {
@@ -49,7 +45,7 @@ static void hold(const char *user, uint8_t level, uint64_t until_ns)
                                               .reason_size = 5,
                                               .reason = "abuse"};
     uint64_t id[2];
-    weir_standing_id(map, bytes("user"), bytes(user), id);
+    weir_standing_id(map, weir_bytes_of("user"), weir_bytes_of(user), id);
     assert_int_equal(weir_standing_set(map, id, &entry), 0);
 }
 
@@ -59,7 +55,7 @@ static struct weir_decision *take(struct rig *rig, enum weir_op op, const char *
     struct weir_reason reason = {""};
     struct weir_decision *d = rig_take(rig, 0);
     weir_request_clear(&request, weir_rules_attribute_count(weir_engine_rules(rig->engine)));
-    request.values[WEIR_ATTR_USER] = bytes(user);
+    request.values[WEIR_ATTR_USER] = weir_bytes_of(user);
     d->op = (uint8_t)op;
     assert_int_equal(weir_engine_apply_rules(rig->engine, d, &request, &reason), 0);
     return d;
@@ -184,8 +180,8 @@ static void refusals_are_counted_and_peeks_are_not(void **state)
     assert_int_equal(counted->revoked, 1);
     const struct weir_engine_counters *limit = weir_engine_counters(rig.engine, 0);
     assert_int_equal(limit->allowed + limit->denied, 0);
-    size_t count =
-        weir_top_denied_collect(weir_engine_top_denied(rig.engine), bytes("standing"), list, 0, 8);
+    size_t count = weir_top_denied_collect(weir_engine_top_denied(rig.engine),
+                                           weir_bytes_of("standing"), list, 0, 8);
     weir_top_denied_sort(list, count);
     assert_int_equal(count, 2);
     assert_int_equal(list[0].count, 2);
@@ -219,7 +215,8 @@ static void an_idempotency_key_changes_nothing(void **state)
     for (int i = 0; i < 2; i++) {
         struct weir_reason reason;
         struct weir_decision *d = take(&rig, WEIR_OP_DECIDE, "eve");
-        assert_int_equal(weir_engine_apply_idempotency(rig.engine, d, bytes("k"), &reason), 0);
+        assert_int_equal(weir_engine_apply_idempotency(rig.engine, d, weir_bytes_of("k"), &reason),
+                         0);
         finish(&rig, d, START);
         assert_refused("suspended", 60 * SECOND);
         assert_false(answer.repeated);

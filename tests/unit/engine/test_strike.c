@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "engine/reservation.h"
 #include "rules/match/standing.h"
 #include "standing/ladder.h"
@@ -251,8 +252,7 @@ static void stand(const char *user, uint8_t level)
                                               .level = level,
                                               .origin = WEIR_STANDING_BY_PENALTY};
     uint64_t id[2];
-    weir_standing_id(world.map, (struct weir_bytes){"user", 4},
-                     (struct weir_bytes){user, strlen(user)}, id);
+    weir_standing_id(world.map, (struct weir_bytes){"user", 4}, weir_bytes_of(user), id);
     assert_int_equal(weir_standing_set(world.map, id, &entry), 0);
 }
 

@@ -12,12 +12,13 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "core/siphash.h"
 #include "engine/top_denied.h"
 
 static struct weir_bytes text(const char *s)
 {
-    return (struct weir_bytes){s, strlen(s)};
+    return weir_bytes_of(s);
 }
 
 static void record(struct weir_top_denied *top_denied, const char *name, const char *key)

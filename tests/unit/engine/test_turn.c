@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "engine/reservation.h"
 #include "rig.h"
 
@@ -114,8 +115,7 @@ static void end_lease(int number, int of)
     static struct weir_answer answer;
     weir_engine_answer(world.decisions[of], &answer, text);
     struct weir_decision *d = take(number);
-    assert_int_equal(
-        weir_engine_apply_lease(world.rig.engine, d, (struct weir_bytes){text, strlen(text)}), 0);
+    assert_int_equal(weir_engine_apply_lease(world.rig.engine, d, weir_bytes_of(text)), 0);
     weir_engine_queue(world.rig.engine, d);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "draw.h"
 #include "rig.h"
 #include "table_rig.h"
@@ -126,7 +127,7 @@ static struct weir_decision *take(struct weir_engine *engine, const char *user, 
     struct weir_decision *d = weir_engine_take(engine);
     assert_non_null(d);
     weir_request_clear(&request, weir_rules_attribute_count(world.rules));
-    request.values[WEIR_ATTR_USER] = (struct weir_bytes){user, strlen(user)};
+    request.values[WEIR_ATTR_USER] = weir_bytes_of(user);
     request.cost = cost;
     assert_int_equal(weir_engine_apply_rules(engine, d, &request, &reason), 0);
     return d;

@@ -13,6 +13,7 @@
 
 #include <weir/weir.h>
 
+#include "core/bytes.h"
 #include "standing/standing.h"
 #include "temporary.h"
 
@@ -67,8 +68,7 @@ static void hold(struct weir_standing *map, const char *user, uint8_t level, uin
                                               .reason_size = 5,
                                               .reason = "abuse"};
     uint64_t id[2];
-    weir_standing_id(map, (struct weir_bytes){"user", 4}, (struct weir_bytes){user, strlen(user)},
-                     id);
+    weir_standing_id(map, (struct weir_bytes){"user", 4}, weir_bytes_of(user), id);
     assert_int_equal(weir_standing_set(map, id, &entry), 0);
 }
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/bytes.h"
 #include "rules/standing_lists.h"
 #include "rules_test.h"
 #include "temporary.h"
@@ -112,7 +113,7 @@ static int level_of_user(const struct weir_standing *map, const char *user)
 {
     struct weir_standing_entry found;
     uint64_t id[2];
-    weir_standing_id(map, users.name, (struct weir_bytes){user, strlen(user)}, id);
+    weir_standing_id(map, users.name, weir_bytes_of(user), id);
     return weir_standing_find(map, id, 1, &found) ? found.level : -1;
 }
 

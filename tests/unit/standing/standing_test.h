@@ -6,14 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "standing/standing.h"
 
 #define S UINT64_C(1000000000)
-
-static inline struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
 
 static inline struct weir_standing_entry entry(uint8_t level, uint8_t origin, uint64_t until_ns,
                                                const char *reason)
@@ -34,7 +30,7 @@ static inline void user_id(const struct weir_standing *map, uint64_t number, uin
     char name[24];
 
     snprintf(name, sizeof name, "%llu", (unsigned long long)number);
-    weir_standing_id(map, bytes("user"), bytes(name), id);
+    weir_standing_id(map, weir_bytes_of("user"), weir_bytes_of(name), id);
 }
 
 static inline int set_user(struct weir_standing *map, uint64_t number,

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/bytes.h"
 #include "standing/history.h"
 #include "standing_test.h"
 #include "temporary.h"
@@ -47,10 +48,10 @@ static struct weir_history *open_history(uint64_t rows_max, uint64_t age_ns)
 static struct weir_history_entry user(const char *name, uint8_t level, uint64_t until_ns)
 {
     return (struct weir_history_entry){
-        .kind = bytes("user"),
-        .value = bytes(name),
+        .kind = weir_bytes_of("user"),
+        .value = weir_bytes_of(name),
         .id = {7, 8},
-        .by = bytes("operator eve"),
+        .by = weir_bytes_of("operator eve"),
         .entry = entry(level, WEIR_STANDING_BY_OPERATOR, until_ns, "a reason"),
     };
 }
@@ -178,9 +179,9 @@ static void test_the_audit_is_bounded_by_rows_and_by_age(void **state)
 static struct weir_history_ladder ladder_of(const char *name, const char *penalty, uint8_t step)
 {
     return (struct weir_history_ladder){
-        .penalty = bytes(penalty),
-        .kind = bytes("user"),
-        .value = bytes(name),
+        .penalty = weir_bytes_of(penalty),
+        .kind = weir_bytes_of("user"),
+        .value = weir_bytes_of(name),
         .id = {7, 8},
         .gone_ns = 100 * S,
         .state = {.until_ns = step * 10 * S, .clean_ns = step * 20 * S, .step = step},
@@ -409,9 +410,9 @@ static void test_a_look_reads_and_makes_nothing(void **state)
     set(writer, 5 * S, user("ann", WEIR_STANDING_SUSPENDED, 100 * S));
     assert_int_equal(entries(look, 6 * S).count, 1);
     assert_true(weir_history_set(look, 6 * S,
-                                 &(struct weir_history_entry){.kind = bytes("user"),
-                                                              .value = bytes("bob"),
-                                                              .by = bytes("x"),
+                                 &(struct weir_history_entry){.kind = weir_bytes_of("user"),
+                                                              .value = weir_bytes_of("bob"),
+                                                              .by = weir_bytes_of("x"),
                                                               .entry = {.level = 1}},
                                  &(int){0}, &reason) < 0);
     weir_history_close(look);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "standing/list.h"
 #include "standing_test.h"
 
@@ -47,7 +48,7 @@ static void expect_values(const char *list, const char *values)
 {
     struct text text = {.used = 0};
 
-    assert_int_equal(weir_list_parse(&users, "x", bytes(list), take_value, &text, NULL), 0);
+    assert_int_equal(weir_list_parse(&users, "x", weir_bytes_of(list), take_value, &text, NULL), 0);
     assert_string_equal(text.data, values);
 }
 
@@ -55,7 +56,8 @@ static void expect_networks(const char *list, const char *networks)
 {
     struct text text = {.used = 0};
 
-    assert_int_equal(weir_list_parse(&addresses, "x", bytes(list), take_network, &text, NULL), 0);
+    assert_int_equal(
+        weir_list_parse(&addresses, "x", weir_bytes_of(list), take_network, &text, NULL), 0);
     assert_string_equal(text.data, networks);
 }
 
@@ -65,7 +67,7 @@ static void expect_error(const char *list, const char *where, const char *what)
     struct text text = {.used = 0};
 
     assert_int_equal(
-        weir_list_parse(&addresses, "bad.txt", bytes(list), take_network, &text, &reason),
+        weir_list_parse(&addresses, "bad.txt", weir_bytes_of(list), take_network, &text, &reason),
         WEIR_ERR_SYNTAX);
     assert_memory_equal(reason.text, where, strlen(where));
     assert_non_null(strstr(reason.text, what));
@@ -118,7 +120,7 @@ static int refuse(void *context, const struct weir_list_item *item, struct weir_
 
 static void test_an_error_of_the_taker_ends_it(void **state)
 {
-    assert_int_equal(weir_list_parse(&users, "x", bytes("a\nb\nc\n"), refuse, NULL, NULL),
+    assert_int_equal(weir_list_parse(&users, "x", weir_bytes_of("a\nb\nc\n"), refuse, NULL, NULL),
                      WEIR_ERR_FULL);
 }
 

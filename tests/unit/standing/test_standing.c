@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "standing/standing.h"
 
 #define S UINT64_C(1000000000)
@@ -33,16 +34,11 @@ static struct weir_standing_entry entry(uint8_t level, uint8_t origin, uint64_t 
     return entry;
 }
 
-static struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
-
 static void set_user(struct weir_standing *map, const char *user, struct weir_standing_entry entry)
 {
     uint64_t id[2];
 
-    weir_standing_id(map, bytes("user"), bytes(user), id);
+    weir_standing_id(map, weir_bytes_of("user"), weir_bytes_of(user), id);
     assert_int_equal(weir_standing_set(map, id, &entry), 0);
 }
 
@@ -52,7 +48,7 @@ static int user_level(struct weir_standing *map, const char *user, uint64_t now_
     struct weir_standing_entry found;
     uint64_t id[2];
 
-    weir_standing_id(map, bytes("user"), bytes(user), id);
+    weir_standing_id(map, weir_bytes_of("user"), weir_bytes_of(user), id);
     return weir_standing_find(map, id, now_ns, &found) ? found.level : -1;
 }
 

@@ -3,6 +3,7 @@
 #ifndef ANSWER_MAKE_H
 #define ANSWER_MAKE_H
 
+#include "core/bytes.h"
 #include "unit_wire.h"
 
 #include "core/answer.h"
@@ -34,7 +35,7 @@ static inline struct weir_answer_limit *answer_add(struct weir_answer *answer,
     limit->spec.rate = rate;
     limit->spec.window_ns = window_ns;
     limit->capacity = rate;
-    entry->name = (struct weir_bytes){name, strlen(name)};
+    entry->name = weir_bytes_of(name);
     entry->limit = limit;
     entry->allowed = true;
     entry->cost = 1;

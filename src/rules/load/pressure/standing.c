@@ -94,7 +94,7 @@ static void load_kind(struct rules_loader *loader, const struct rules_node *node
         return;
     }
     const char *text = rules->attribute_names[part.attribute];
-    kind->name = (struct weir_bytes){text, strlen(text)};
+    kind->name = weir_bytes_of(text);
     for (size_t i = 0; i < standing->kinds_count; i++) {
         if (weir_bytes_equal(standing->kinds[i].name, kind->name)) {
             rules_problem(loader, node, "`%s` is twice in `by`", text);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "store/redis/client/client.h"
 
 static bool begins_with(struct weir_bytes text, const char *word)
@@ -81,7 +82,7 @@ int redis_named_host(struct weir_bytes name, uint64_t port, const struct redis_h
         if ((unsigned char)name.data[i] <= ' ' || (unsigned char)name.data[i] >= 0x7f)
             return WEIR_ERR_SYNTAX;
     if (name.size == 0 || (name.size == 1 && name.data[0] == '?'))
-        name = (struct weir_bytes){asked->name, strlen(asked->name)};
+        name = weir_bytes_of(asked->name);
     memset(host, 0, sizeof *host);
     memcpy(host->name, name.data, name.size);
     host->port = (uint16_t)port;

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "cli/replay/request.h"
+#include "core/bytes.h"
 
 static struct weir_rules *rules;
 static struct replay_request parsed;
@@ -110,19 +111,14 @@ static void a_line_with_nothing_but_its_time_is_a_request(void **state)
     expect_named("color", NULL);
 }
 
-static struct weir_bytes text_of(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
-
 static void a_header_that_stands_twice_is_one_list(void **state)
 {
     static struct weir_check_json check = {.cost = 1, .header_count = 4};
     struct weir_reason reason;
-    check.headers[0] = (struct weir_check_pair){text_of("User-Agent"), text_of("x")};
-    check.headers[1] = (struct weir_check_pair){text_of("Referer"), text_of("r")};
-    check.headers[2] = (struct weir_check_pair){text_of("user-agent"), text_of("y")};
-    check.headers[3] = (struct weir_check_pair){text_of("USER-AGENT"), text_of("")};
+    check.headers[0] = (struct weir_check_pair){weir_bytes_of("User-Agent"), weir_bytes_of("x")};
+    check.headers[1] = (struct weir_check_pair){weir_bytes_of("Referer"), weir_bytes_of("r")};
+    check.headers[2] = (struct weir_check_pair){weir_bytes_of("user-agent"), weir_bytes_of("y")};
+    check.headers[3] = (struct weir_check_pair){weir_bytes_of("USER-AGENT"), weir_bytes_of("")};
     assert_int_equal(replay_request_fill(&parsed, rules, &check, &reason), 0);
     expect_named("header.user-agent", "x, y, ");
     expect_named("header.referer", "r");
@@ -135,8 +131,8 @@ static void repeated_headers_that_are_too_large_are_refused(void **state)
     struct weir_reason reason;
     memset(large, 'x', sizeof large);
     for (size_t size = sizeof large - 3; size <= sizeof large - 2; size++) {
-        check.headers[0] = (struct weir_check_pair){text_of("referer"), {large, size}};
-        check.headers[1] = (struct weir_check_pair){text_of("referer"), text_of("x")};
+        check.headers[0] = (struct weir_check_pair){weir_bytes_of("referer"), {large, size}};
+        check.headers[1] = (struct weir_check_pair){weir_bytes_of("referer"), weir_bytes_of("x")};
         bool fits = size + 3 <= sizeof large;
         assert_int_equal(replay_request_fill(&parsed, rules, &check, &reason),
                          fits ? 0 : WEIR_ERR_TOO_LARGE);
@@ -208,8 +204,7 @@ static void expect_name(const char *before, const char *address, const char *aft
     char key[256], expected[256], out[REPLAY_NAME_MAX(sizeof key)];
     snprintf(key, sizeof key, "%s%s%s", before, address, after);
     snprintf(expected, sizeof expected, "%sone.example.org%s", before, after);
-    struct weir_bytes shown =
-        replay_request_name(&parsed, (struct weir_bytes){key, strlen(key)}, out);
+    struct weir_bytes shown = replay_request_name(&parsed, weir_bytes_of(key), out);
     assert_int_equal(shown.size, strlen(expected));
     assert_memory_equal(shown.data, expected, shown.size);
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "cli/replay/tally.h"
+#include "core/bytes.h"
 #include "failing_memory.h"
 
 #include <weir/error.h>
@@ -21,7 +22,7 @@ static int add(struct replay_tally *tally, uint32_t rule, const char *key, bool 
     for (const char *at = key; *at != '\0'; at++)
         hash[1] = hash[1] * 257 + (unsigned char)*at;
     hash[0] = hash[1] % 3;
-    return replay_tally_add(tally, rule, hash, (struct weir_bytes){key, strlen(key)}, allowed);
+    return replay_tally_add(tally, rule, hash, weir_bytes_of(key), allowed);
 }
 
 static bool is(const struct replay_key *key, const char *text, uint64_t denied, uint64_t requests)

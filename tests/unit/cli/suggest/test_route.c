@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "cli/suggest/route.h"
+#include "core/bytes.h"
 #include "failing_memory.h"
 
 static struct suggest_routes *routes;
@@ -29,8 +30,7 @@ static int close_routes(void **state)
 
 static int find(const char *method, const char *path)
 {
-    return suggest_routes_find(routes, (struct weir_bytes){method, strlen(method)},
-                               (struct weir_bytes){path, strlen(path)});
+    return suggest_routes_find(routes, weir_bytes_of(method), weir_bytes_of(path));
 }
 
 static const char *folded(const char *path)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Schedules: what a rules file may say of them, and when they hold. */
+#include "core/bytes.h"
 #include "rules/calendar/schedule.h"
 #include "rules_test.h"
 
@@ -154,8 +155,7 @@ static void random_hours_hold_while_the_wall_shows_them(void **state)
         random = random * 1664525 + 1013904223;
         struct rules_hours hours = {0x7F, (uint16_t)((random >> 8) % 1440),
                                     (uint16_t)((random >> 20) % 1440)};
-        assert_int_equal(
-            rules_zone_open(&zone, (struct weir_bytes){zones[z], strlen(zones[z])}, &reason), 0);
+        assert_int_equal(rules_zone_open(&zone, weir_bytes_of(zones[z]), &reason), 0);
         assert_int_equal(rules_schedule_make(&schedule, &hours, 1, zone), 0);
         for (int i = 0; i < 20000; i++) {
             random = random * 1664525 + 1013904223;

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "rules/calendar/calendar.h"
 
 #define FROM_S INT64_C(1420070400) /* 2015-01-01 */
@@ -23,7 +24,7 @@ static struct rules_zone *open_zone(const char *name)
 {
     struct rules_zone *zone;
     struct weir_reason reason = {{0}};
-    int err = rules_zone_open(&zone, (struct weir_bytes){name, strlen(name)}, &reason);
+    int err = rules_zone_open(&zone, weir_bytes_of(name), &reason);
     if (err != 0)
         fail_msg("%s: %s", name, reason.text);
     return zone;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens: what is valid, what is not and why, and what claims read as. */
+#include "core/bytes.h"
 #include "rules_test.h"
 
 #include <openssl/bn.h>
@@ -27,7 +28,7 @@ struct fixture {
 
 static struct weir_bytes bytes_of(const char *string)
 {
-    return (struct weir_bytes){string, strlen(string)};
+    return weir_bytes_of(string);
 }
 
 static void open_with(struct fixture *fixture, const char *set)

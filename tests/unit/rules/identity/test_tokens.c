@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of tokens: what it remembers, for how long, and what it takes. */
+#include "core/bytes.h"
 #include "rules_test.h"
 
 #include <jansson.h>
@@ -55,8 +56,7 @@ static struct fixture *open_fixture(void)
     struct rules_jwt *jwt = &fixture.jwt;
     memset(&fixture, 0, sizeof(fixture));
     token_maker_set(&maker, 1, set);
-    int count = rules_jwks_read((struct weir_bytes){set, strlen(set)}, &fixture.arena, jwt->keys,
-                                RULES_JWT_KEYS_MAX);
+    int count = rules_jwks_read(weir_bytes_of(set), &fixture.arena, jwt->keys, RULES_JWT_KEYS_MAX);
     assert_int_equal(count, 3);
     jwt->key_count = (uint8_t)count;
     jwt->require_exp = true;
@@ -80,9 +80,8 @@ static void close_fixture(struct fixture *fixture)
 static const char *seen_at(struct fixture *fixture, const char *text, uint64_t now_ns)
 {
     memset(&fixture->claims, 0xA5, sizeof(fixture->claims));
-    return weir_token_names[rules_tokens_verify(fixture->tokens, &fixture->jwt,
-                                                (struct weir_bytes){text, strlen(text)}, now_ns,
-                                                &fixture->claims)];
+    return weir_token_names[rules_tokens_verify(fixture->tokens, &fixture->jwt, weir_bytes_of(text),
+                                                now_ns, &fixture->claims)];
 }
 
 static const char *seen(struct fixture *fixture, const char *text)
@@ -292,10 +291,9 @@ static void without_a_memory_each_token_is_verified(void **state)
     struct fixture *fixture = open_fixture();
     const char *text = of_user("alice", 7);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(rules_tokens_verify(NULL, &fixture->jwt,
-                                             (struct weir_bytes){text, strlen(text)}, NOW_NS,
-                                             &fixture->claims),
-                         WEIR_TOKEN_VALID);
+        assert_int_equal(
+            rules_tokens_verify(NULL, &fixture->jwt, weir_bytes_of(text), NOW_NS, &fixture->claims),
+            WEIR_TOKEN_VALID);
     }
     close_fixture(fixture);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of tokens as files have them, and what is wrong with a `jwt`. */
+#include "core/bytes.h"
 #include "rules_test.h"
 
 #include <sys/stat.h>
@@ -171,14 +172,12 @@ static void a_key_from_pem_verifies_and_a_secret_is_its_line(void **state)
     static const enum token_algorithm algorithms[] = {TOKEN_RS256, TOKEN_HS256};
     for (int i = 0; i < 2; i++) {
         token_of(&same, algorithms[i], "{\"exp\":9,\"sub\":\"a\"}", token);
-        assert_int_equal(
-            rules_jwt_verify(rules->jwt, (struct weir_bytes){token, strlen(token)}, 0, &claims),
-            WEIR_TOKEN_VALID);
+        assert_int_equal(rules_jwt_verify(rules->jwt, weir_bytes_of(token), 0, &claims),
+                         WEIR_TOKEN_VALID);
     }
     token_of(&maker, TOKEN_HS256, "{\"exp\":9,\"sub\":\"a\"}", token);
-    assert_int_equal(
-        rules_jwt_verify(rules->jwt, (struct weir_bytes){token, strlen(token)}, 0, &claims),
-        WEIR_TOKEN_SIGNATURE);
+    assert_int_equal(rules_jwt_verify(rules->jwt, weir_bytes_of(token), 0, &claims),
+                     WEIR_TOKEN_SIGNATURE);
     weir_rules_unref(rules);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys: different tuples are different keys, in hash and in text; secrets are not shown. */
+#include "core/bytes.h"
 #include "rules/match/key_values.h"
 #include "rules_test.h"
 
@@ -190,7 +191,7 @@ static void a_key_is_found_by_its_values(void **state)
     struct weir_key_values values = {.count = 4};
     static const char *const texts[] = {"ip:2001:db8::1", "7", "2001:db8::/64", "x"};
     for (int i = 0; i < 4; i++)
-        values.values[i] = (struct weir_bytes){texts[i], strlen(texts[i])};
+        values.values[i] = weir_bytes_of(texts[i]);
     assert_int_equal(weir_rules_key_check(rules, 0, &values, test_secret, &test->scratch,
                                           test->checks, &test->reason),
                      1);

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normal form of paths and hosts, patterns, globs. */
+#include "core/bytes.h"
 #include "path_pattern.h"
 #include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules_test.h"
 
-static struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
-
 static void expect_path_as(unsigned options, const char *raw, const char *normal)
 {
     static char out[WEIR_PATH_MAX];
     struct weir_bytes path;
-    assert_int_equal(weir_path_normalise(&path, bytes(raw), options, out, sizeof(out), NULL), 0);
+    assert_int_equal(
+        weir_path_normalise(&path, weir_bytes_of(raw), options, out, sizeof(out), NULL), 0);
     assert_int_equal(path.size, strlen(normal));
     assert_memory_equal(path.data, normal, path.size);
     static char once_more[WEIR_PATH_MAX];
@@ -47,8 +44,9 @@ static bool in_pattern_as(unsigned options, const char *pattern, const char *pat
     struct weir_path_pattern compiled;
     size_t used;
     assert_int_equal(
-        weir_path_pattern_compile(&compiled, bytes(pattern), options, room, &used, NULL), 0);
-    return path_pattern_match(&compiled, bytes(path));
+        weir_path_pattern_compile(&compiled, weir_bytes_of(pattern), options, room, &used, NULL),
+        0);
+    return path_pattern_match(&compiled, weir_bytes_of(path));
 }
 
 static bool in_pattern(const char *pattern, const char *path)
@@ -210,7 +208,7 @@ static void expect_host(const char *raw, const char *normal)
 {
     char out[WEIR_HOST_MAX];
     struct weir_bytes host;
-    assert_int_equal(weir_host_normalise(&host, bytes(raw), out, NULL), 0);
+    assert_int_equal(weir_host_normalise(&host, weir_bytes_of(raw), out, NULL), 0);
     assert_int_equal(host.size, strlen(normal));
     assert_memory_equal(host.data, normal, host.size);
 }
@@ -238,7 +236,7 @@ static void bad_hosts_are_refused(void **state)
     struct weir_reason reason;
     for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
         reason.text[0] = '\0';
-        assert_int_equal(weir_host_normalise(&host, bytes(hosts[i]), out, &reason),
+        assert_int_equal(weir_host_normalise(&host, weir_bytes_of(hosts[i]), out, &reason),
                          WEIR_ERR_SYNTAX);
         assert_memory_equal(reason.text, "host: ", 6);
     }
@@ -299,12 +297,12 @@ static void bad_patterns_are_refused(void **state)
     struct weir_reason reason;
     size_t used;
     for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
-        assert_int_equal(
-            weir_path_pattern_compile(&compiled, bytes(patterns[i]), 0, room, &used, &reason),
-            WEIR_ERR_SYNTAX);
+        assert_int_equal(weir_path_pattern_compile(&compiled, weir_bytes_of(patterns[i]), 0, room,
+                                                   &used, &reason),
+                         WEIR_ERR_SYNTAX);
     }
     assert_int_equal(
-        weir_path_pattern_compile(&compiled, bytes("/login;x"), 0, room, &used, &reason),
+        weir_path_pattern_compile(&compiled, weir_bytes_of("/login;x"), 0, room, &used, &reason),
         WEIR_ERR_SYNTAX);
     assert_string_equal(reason.text,
                         "path pattern `/login;x`: path parameters (`;…`) are cut off before "
@@ -319,25 +317,27 @@ static void a_pattern_has_at_most_32_segments(void **state)
     size_t used;
     for (int i = 0; i < WEIR_PATTERN_SEGMENTS_MAX; i++)
         strcat(text, "/*");
-    assert_int_equal(weir_path_pattern_compile(&compiled, bytes(text), 0, room, &used, NULL), 0);
+    assert_int_equal(
+        weir_path_pattern_compile(&compiled, weir_bytes_of(text), 0, room, &used, NULL), 0);
     strcat(text, "/*");
-    assert_int_equal(weir_path_pattern_compile(&compiled, bytes(text), 0, room, &used, NULL),
-                     WEIR_ERR_SYNTAX);
+    assert_int_equal(
+        weir_path_pattern_compile(&compiled, weir_bytes_of(text), 0, room, &used, NULL),
+        WEIR_ERR_SYNTAX);
 }
 
 static void a_star_is_any_run_of_bytes(void **state)
 {
-    assert_true(weir_glob_match(bytes("*"), bytes("")));
-    assert_true(weir_glob_match(bytes("*.example.com"), bytes("a.b.example.com")));
-    assert_false(weir_glob_match(bytes("*.example.com"), bytes("example.com")));
-    assert_true(weir_glob_match(bytes("a*b*c"), bytes("aXbYbZc")));
-    assert_false(weir_glob_match(bytes("a*b*c"), bytes("aXbYbZ")));
-    assert_true(weir_glob_match(bytes("a\\*"), bytes("a*")));
-    assert_false(weir_glob_match(bytes("a\\*"), bytes("ab")));
-    assert_true(weir_glob_match(bytes("\\\\"), bytes("\\")));
-    assert_true(weir_glob_match(bytes(""), bytes("")));
-    assert_false(weir_glob_match(bytes(""), bytes("a")));
-    assert_false(weir_glob_match(bytes("a"), bytes("")));
+    assert_true(weir_glob_match(weir_bytes_of("*"), weir_bytes_of("")));
+    assert_true(weir_glob_match(weir_bytes_of("*.example.com"), weir_bytes_of("a.b.example.com")));
+    assert_false(weir_glob_match(weir_bytes_of("*.example.com"), weir_bytes_of("example.com")));
+    assert_true(weir_glob_match(weir_bytes_of("a*b*c"), weir_bytes_of("aXbYbZc")));
+    assert_false(weir_glob_match(weir_bytes_of("a*b*c"), weir_bytes_of("aXbYbZ")));
+    assert_true(weir_glob_match(weir_bytes_of("a\\*"), weir_bytes_of("a*")));
+    assert_false(weir_glob_match(weir_bytes_of("a\\*"), weir_bytes_of("ab")));
+    assert_true(weir_glob_match(weir_bytes_of("\\\\"), weir_bytes_of("\\")));
+    assert_true(weir_glob_match(weir_bytes_of(""), weir_bytes_of("")));
+    assert_false(weir_glob_match(weir_bytes_of(""), weir_bytes_of("a")));
+    assert_false(weir_glob_match(weir_bytes_of("a"), weir_bytes_of("")));
 }
 
 /* The obvious rule, which takes exponential time. */
@@ -363,7 +363,7 @@ static void random_globs_equal_the_obvious_rule(void **state)
         glob[glob_size] = text[text_size] = '\0';
         bool expected = is_in(glob, text);
         matched += expected;
-        if (weir_glob_match(bytes(glob), bytes(text)) != expected)
+        if (weir_glob_match(weir_bytes_of(glob), weir_bytes_of(text)) != expected)
             fail_msg("%s %s", glob, text);
     }
     assert_in_range(matched, 5000, 195000);
@@ -380,9 +380,9 @@ static void a_long_text_that_nearly_matches_takes_linear_time(void **state)
     memset(glob + 1, 'a', WEIR_GLOB_PIECE_MAX - 1);
     strcpy(glob + WEIR_GLOB_PIECE_MAX, "b*");
     for (int i = 0; i < 8; i++)
-        assert_false(weir_glob_match(bytes(glob), (struct weir_bytes){text, size}));
+        assert_false(weir_glob_match(weir_bytes_of(glob), (struct weir_bytes){text, size}));
     text[size - 1] = 'b';
-    assert_true(weir_glob_match(bytes(glob), (struct weir_bytes){text, size}));
+    assert_true(weir_glob_match(weir_bytes_of(glob), (struct weir_bytes){text, size}));
     free(text);
 }
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters of queries, and attributes that the rules find in a request's path and cookies. */
+#include "core/bytes.h"
 #include "rules/match/checks.h"
 #include "rules/match/query.h"
 #include "rules_test.h"
-
-static struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
 
 /* The decoded value of a parameter; NULL: there is none. */
 static const char *value_of(const char *target, const char *name)
@@ -15,7 +11,7 @@ static const char *value_of(const char *target, const char *name)
     static char text[WEIR_QUERY_VALUE_MAX + 1];
     char room[WEIR_QUERY_VALUE_MAX];
     struct weir_bytes value;
-    if (!weir_query_find(bytes(target), bytes(name), &value))
+    if (!weir_query_find(weir_bytes_of(target), weir_bytes_of(name), &value))
         return NULL;
     assert_true(weir_query_decode(value, &value, room, sizeof room) >= 0);
     memcpy(text, value.data, value.size);
@@ -99,10 +95,10 @@ static const char *key_of(const char *limit, const char *path, const char *cooki
     assert_int_equal(weir_rules_parse(&rules, "test", ".", file, strlen(file), &problems), 0);
     weir_request_clear(&request, weir_rules_attribute_count(rules));
     request.fields = WEIR_FIELDS_ALL;
-    request.values[WEIR_ATTR_PATH] = bytes(path);
+    request.values[WEIR_ATTR_PATH] = weir_bytes_of(path);
     int field = weir_rules_header(rules, "Cookie", 6);
     if (cookies && field >= 0)
-        request.values[field] = bytes(cookies);
+        request.values[field] = weir_bytes_of(cookies);
     const struct weir_rules_query query = {
         .rules = rules, .request = &request, .secret = secret, .scratch = &scratch};
     int count = weir_rules_checks(&query, checks);

@@ -145,15 +145,7 @@ static int make_list(void **state)
 
 static const char *with_list(const char *text)
 {
-    static char whole[8192];
-    size_t used = 0;
-    for (; *text != '\0'; text++)
-        if (*text == '@')
-            used += (size_t)sprintf(whole + used, "%s", list);
-        else
-            whole[used++] = *text;
-    whole[used] = '\0';
-    return whole;
+    return temporary_in_text(text, list);
 }
 
 #define STANDING                                                                                   \

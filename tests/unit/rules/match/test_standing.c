@@ -3,35 +3,18 @@
  */
 #include <unistd.h>
 
+#include "core/bytes.h"
 #include "fake_directory.h"
 #include "keys_test.h"
 #include "rules/match/key_values.h"
 #include "rules/match/standing.h"
+#include "standing_map.h"
 
 #define NOW UINT64_C(1700000000000000000)
 #define SECOND UINT64_C(1000000000)
 
-static struct weir_standing *map;
 static struct weir_caller_standing found;
 static struct test_request *asked;
-
-static int open_map(void **state)
-{
-    const struct weir_standing_options options = {.entries_max = 1000, .secret = {3, 4}};
-    struct weir_reason reason;
-    return weir_standing_create(&map, &options, &reason);
-}
-
-static int close_map(void **state)
-{
-    weir_standing_close(map);
-    return 0;
-}
-
-static struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
 
 static struct weir_standing_entry entry_of(uint8_t level, uint8_t origin, uint64_t until_ns)
 {
@@ -49,7 +32,7 @@ static void hold(const char *kind, const char *value, uint8_t level, uint8_t ori
 {
     struct weir_standing_entry entry = entry_of(level, origin, until_ns);
     uint64_t id[2];
-    weir_standing_id(map, bytes(kind), bytes(value), id);
+    weir_standing_id(map, weir_bytes_of(kind), weir_bytes_of(value), id);
     assert_int_equal(weir_standing_set(map, id, &entry), 0);
 }
 
@@ -313,13 +296,13 @@ static void a_state_is_found_by_a_level_as_by_any_value(void **state)
     struct weir_rules *rules = test_load(by_all);
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_reason reason;
-    struct weir_key_values values = {.count = 1, .values = {bytes("throttled")}};
+    struct weir_key_values values = {.count = 1, .values = {weir_bytes_of("throttled")}};
     hold("tenant", "t1", WEIR_STANDING_THROTTLED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
     struct test_request *test = MEET(rules, "tenant", "t1");
     assert_int_equal(
         weir_rules_key_check(rules, 1, &values, test_secret, &scratch, checks, &reason), 1);
     assert_memory_equal(checks[0].hash, test->checks[1].hash, sizeof(checks[0].hash));
-    values.values[0] = bytes("bad");
+    values.values[0] = weir_bytes_of("bad");
     assert_int_equal(
         weir_rules_key_check(rules, 1, &values, test_secret, &scratch, checks, &reason),
         WEIR_ERR_SYNTAX);

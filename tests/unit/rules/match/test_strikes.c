@@ -1,33 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The strikes that a request may be: whose they are, and where they are counted. */
+#include "core/bytes.h"
 #include "rules/match/standing.h"
 #include "rules/match/strikes.h"
 #include "rules_test.h"
+#include "standing_map.h"
 
 #define NOW UINT64_C(1700000000000000000)
 #define SECOND UINT64_C(1000000000)
 
-static struct weir_standing *map;
 static struct weir_strikes strikes;
 static struct weir_caller_standing found;
-
-static int open_map(void **state)
-{
-    const struct weir_standing_options options = {.entries_max = 1000, .secret = {3, 4}};
-    struct weir_reason reason;
-    return weir_standing_create(&map, &options, &reason);
-}
-
-static int close_map(void **state)
-{
-    weir_standing_close(map);
-    return 0;
-}
-
-static struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
 
 static struct test_request *meet(struct test_request *test)
 {
@@ -81,7 +64,7 @@ static void each_penalty_has_its_own_value_and_count(void **state)
     assert_int_equal(strikes.strikes[0].network.bits, 24);
     assert_int_equal(strikes.strikes[0].network.address.bytes[3], 0);
     assert_strike(1, 1, "user=ada");
-    weir_standing_id(map, bytes("user"), bytes("ada"), id);
+    weir_standing_id(map, weir_bytes_of("user"), weir_bytes_of("ada"), id);
     assert_memory_equal(strikes.strikes[1].id, id, sizeof(id));
     assert_value(1, "ada");
     assert_value(2, "secret");
@@ -141,7 +124,7 @@ static void a_refused_request_is_a_strike_only_where_the_penalty_says_so(void **
                                         .level = WEIR_STANDING_SUSPENDED,
                                         .origin = WEIR_STANDING_BY_PENALTY};
     uint64_t id[2];
-    weir_standing_id(map, bytes("user"), bytes("eve"), id);
+    weir_standing_id(map, weir_bytes_of("user"), weir_bytes_of("eve"), id);
     assert_int_equal(weir_standing_set(map, id, &entry), 0);
     MEET(rules, "client.ip", "192.0.2.77", "user", "eve");
     assert_true(found.refused);

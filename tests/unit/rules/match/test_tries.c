@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tries of addresses and of paths beside looking at everything, one after the other. */
+#include "core/bytes.h"
 #include "draw.h"
 #include "path_pattern.h"
 #include "rules/match/address_trie.h"
@@ -101,8 +102,7 @@ static void the_path_trie_finds_what_a_scan_finds(void **state)
         for (int i = 0; i < PATTERNS; i++) {
             size_t used;
             random_text(text, true);
-            assert_int_equal(weir_path_pattern_compile(&patterns[i],
-                                                       (struct weir_bytes){text, strlen(text)}, 0,
+            assert_int_equal(weir_path_pattern_compile(&patterns[i], weir_bytes_of(text), 0,
                                                        rooms[i], &used, NULL),
                              0);
             numbers[i] = rules_path_trie_add(&trie, &patterns[i], &atoms);

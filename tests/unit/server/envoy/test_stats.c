@@ -13,13 +13,9 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+#include "core/bytes.h"
 #include "server/envoy/metrics.h"
 #include "server/envoy/stats.h"
-
-static struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
 
 static struct weir_envoy_stats *open_stats(void)
 {
@@ -31,17 +27,17 @@ static struct weir_envoy_stats *open_stats(void)
 static void a_key_is_found_again(void **state)
 {
     struct weir_envoy_stats *stats = open_stats();
-    struct weir_envoy_counters *a = weir_envoy_stats_find(stats, bytes("d.a"), true);
-    struct weir_envoy_counters *b = weir_envoy_stats_find(stats, bytes("d.b"), false);
+    struct weir_envoy_counters *a = weir_envoy_stats_find(stats, weir_bytes_of("d.a"), true);
+    struct weir_envoy_counters *b = weir_envoy_stats_find(stats, weir_bytes_of("d.b"), false);
     (void)state;
     assert_ptr_not_equal(a, b);
     for (int i = 0; i < 2000; i++) { /* and after the registry has grown */
         char key[32];
         snprintf(key, sizeof key, "d.k_%d", i);
-        weir_envoy_stats_find(stats, bytes(key), i % 2 == 0);
+        weir_envoy_stats_find(stats, weir_bytes_of(key), i % 2 == 0);
     }
-    assert_ptr_equal(weir_envoy_stats_find(stats, bytes("d.a"), false), a);
-    assert_ptr_equal(weir_envoy_stats_find(stats, bytes("d.b"), true), b);
+    assert_ptr_equal(weir_envoy_stats_find(stats, weir_bytes_of("d.a"), false), a);
+    assert_ptr_equal(weir_envoy_stats_find(stats, weir_bytes_of("d.b"), true), b);
     weir_envoy_stats_close(stats);
 }
 
@@ -52,12 +48,13 @@ static void keys_of_clients_are_bounded_and_those_of_the_configuration_are_not(v
     (void)state;
     for (int i = 0; i < WEIR_ENVOY_KEYS_MAX; i++) {
         snprintf(key, sizeof key, "k%d", i);
-        weir_envoy_stats_find(stats, bytes(key), false);
+        weir_envoy_stats_find(stats, weir_bytes_of(key), false);
     }
-    struct weir_envoy_counters *other = weir_envoy_stats_find(stats, bytes("one more"), false);
-    assert_ptr_equal(weir_envoy_stats_find(stats, bytes("and more"), false), other);
-    assert_ptr_not_equal(weir_envoy_stats_find(stats, bytes("k0"), false), other);
-    assert_ptr_not_equal(weir_envoy_stats_find(stats, bytes("configured"), true), other);
+    struct weir_envoy_counters *other =
+        weir_envoy_stats_find(stats, weir_bytes_of("one more"), false);
+    assert_ptr_equal(weir_envoy_stats_find(stats, weir_bytes_of("and more"), false), other);
+    assert_ptr_not_equal(weir_envoy_stats_find(stats, weir_bytes_of("k0"), false), other);
+    assert_ptr_not_equal(weir_envoy_stats_find(stats, weir_bytes_of("configured"), true), other);
     weir_envoy_stats_close(stats);
 
     stats = open_stats();
@@ -105,7 +102,8 @@ static void others_may_walk_while_keys_are_added(void **state)
     for (int i = 0; i < 5000; i++) {
         char key[32];
         snprintf(key, sizeof key, "d.k_%d", i);
-        struct weir_envoy_counters *counters = weir_envoy_stats_find(stats, bytes(key), false);
+        struct weir_envoy_counters *counters =
+            weir_envoy_stats_find(stats, weir_bytes_of(key), false);
         atomic_store_explicit(&counters->counts[0], 1, memory_order_relaxed);
     }
     pthread_join(thread, &failed);
@@ -153,7 +151,7 @@ static void names_are_those_of_the_original(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weir_envoy_stats *stats = open_stats();
         struct names names = {.count = 0};
-        weir_envoy_stats_find(stats, bytes(cases[i].key), false);
+        weir_envoy_stats_find(stats, weir_bytes_of(cases[i].key), false);
         weir_envoy_stats_walk(stats, take_name, &names);
         assert_int_equal(names.count, 2);
         weir_envoy_stat_name(names.list[0], WEIR_ENVOY_COUNT_near_limit, name, sizeof name);

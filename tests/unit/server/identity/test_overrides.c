@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+#include "core/bytes.h"
 #include "rules/rules.h"
 #include "server/identity/overrides.h"
 #include "table/table.h"
@@ -66,9 +67,8 @@ static int find(struct scene *s, const char *limit, const char *text,
                 struct weir_override *override)
 {
     struct weir_reason reason = {{0}};
-    return weir_overrides_find(s->overrides, s->store, NULL, s->rules,
-                               (struct weir_bytes){limit, strlen(limit)},
-                               (struct weir_bytes){text, strlen(text)}, override, &reason);
+    return weir_overrides_find(s->overrides, s->store, NULL, s->rules, weir_bytes_of(limit),
+                               weir_bytes_of(text), override, &reason);
 }
 
 static void the_same_override_is_the_same_limits(void **state)

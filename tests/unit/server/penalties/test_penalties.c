@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "core/bytes.h"
 #include "rules/match/standing.h"
 #include "rules_test.h"
 #include "server/penalties/known.h"
@@ -197,8 +198,7 @@ static void close_world(void)
 /* As a worker's engine reports it. */
 static void strike(const char *penalty, const char *user, uint64_t now_ns, bool moves)
 {
-    int number =
-        weir_rules_penalty_find(world.rules, (struct weir_bytes){penalty, strlen(penalty)});
+    int number = weir_rules_penalty_find(world.rules, weir_bytes_of(penalty));
     const struct weir_penalty *of = weir_rules_penalty(world.rules, (uint32_t)number);
     struct weir_strike strike = {.value = {user, strlen(user)}, .penalty = (uint8_t)number};
     const struct weir_standing_kind *kind =
@@ -214,7 +214,7 @@ static void strike(const char *penalty, const char *user, uint64_t now_ns, bool 
 
 static const struct weir_penalty_count *count_of(const char *penalty)
 {
-    return weir_penalties_count(world.penalties, (struct weir_bytes){penalty, strlen(penalty)});
+    return weir_penalties_count(world.penalties, weir_bytes_of(penalty));
 }
 
 /* What is in force: the level, or -1. */
@@ -223,8 +223,7 @@ static int level_of(const char *user, uint64_t now_ns, uint64_t *until_ns)
     struct weir_standing_entry entry;
     uint64_t id[2];
 
-    weir_standing_id(world.standing->map, (struct weir_bytes){"user", 4},
-                     (struct weir_bytes){user, strlen(user)}, id);
+    weir_standing_id(world.standing->map, (struct weir_bytes){"user", 4}, weir_bytes_of(user), id);
     if (!weir_standing_find(world.standing->map, id, now_ns, &entry))
         return -1;
     if (until_ns)

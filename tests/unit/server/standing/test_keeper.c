@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include "core/bytes.h"
 #include "server/standing/keeper.h"
 #include "temporary.h"
 
@@ -25,11 +26,6 @@ struct rig {
     json_t *answer, *moves;
     int err;
 };
-
-static struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
 
 static int open_rig(void **state)
 {
@@ -94,8 +90,8 @@ static void swap_done(struct weir_keeper_job *job)
 
 static bool start(struct rig *rig, enum weir_keeper_op op, const char *value)
 {
-    struct weir_keeper_job *job =
-        weir_keeper_take(rig->keeper, op, bytes("user"), bytes(value), bytes("eve"));
+    struct weir_keeper_job *job = weir_keeper_take(rig->keeper, op, weir_bytes_of("user"),
+                                                   weir_bytes_of(value), weir_bytes_of("eve"));
 
     if (!job)
         return false;
@@ -159,7 +155,7 @@ static void test_a_full_queue_takes_no_more_until_jobs_are_done(void **state)
 static void test_of_two_swaps_from_one_state_one_is_made(void **state)
 {
     struct rig *rig = *state;
-    const struct weir_keeper_swap swap = {.penalty = bytes("brute"),
+    const struct weir_keeper_swap swap = {.penalty = weir_bytes_of("brute"),
                                           .next = {.until_ns = 9 * S, .clean_ns = 9 * S, .step = 1},
                                           .gone_ns = 20 * S,
                                           .sets = true};
@@ -167,9 +163,9 @@ static void test_of_two_swaps_from_one_state_one_is_made(void **state)
     bool swapped[2];
 
     for (int i = 0; i < 2; i++) {
-        struct weir_keeper_job *job =
-            weir_keeper_take(rig->keeper, WEIR_KEEPER_SWAP, bytes("user"), bytes("ada"),
-                             bytes(i == 0 ? "penalty one" : "penalty two"));
+        struct weir_keeper_job *job = weir_keeper_take(
+            rig->keeper, WEIR_KEEPER_SWAP, weir_bytes_of("user"), weir_bytes_of("ada"),
+            weir_bytes_of(i == 0 ? "penalty one" : "penalty two"));
 
         assert_non_null(job);
         job->swap = &swap;
@@ -183,13 +179,17 @@ static void test_of_two_swaps_from_one_state_one_is_made(void **state)
         swap_keeper = rig->keeper;
         weir_keeper_start(rig->keeper, job);
     }
-    struct weir_keeper_job *job = weir_keeper_take(rig->keeper, WEIR_KEEPER_ENTRIES, bytes("user"),
-                                                   bytes("ada"), bytes("eve"));
+    struct weir_keeper_job *job =
+        weir_keeper_take(rig->keeper, WEIR_KEEPER_ENTRIES, weir_bytes_of("user"),
+                         weir_bytes_of("ada"), weir_bytes_of("eve"));
     job->ladders = &ladders;
     job->done = job_done;
     job->context = rig;
-    job->filter = (struct weir_history_filter){
-        .kind = bytes("user"), .value = bytes("ada"), .level = -1, .now_ns = S, .count = 10};
+    job->filter = (struct weir_history_filter){.kind = weir_bytes_of("user"),
+                                               .value = weir_bytes_of("ada"),
+                                               .level = -1,
+                                               .now_ns = S,
+                                               .count = 10};
     weir_keeper_start(rig->keeper, job);
     run_until(rig, 1);
     assert_true(swapped[0]);
@@ -207,7 +207,7 @@ static void test_what_is_queued_is_kept_when_it_stops(void **state)
     struct rig *rig = *state;
     struct weir_history_options options = {.path = rig->path};
     struct weir_history *history = NULL;
-    struct weir_history_entry like = {.kind = bytes("user"), .value = bytes("u99")};
+    struct weir_history_entry like = {.kind = weir_bytes_of("user"), .value = weir_bytes_of("u99")};
     int was;
 
     for (int i = 0; i < 100; i++) {

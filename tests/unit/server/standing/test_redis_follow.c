@@ -10,13 +10,9 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "draw.h"
 #include "server/standing/redis/follow.h"
-
-static struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
 
 static struct standing_news news;
 
@@ -29,10 +25,10 @@ static void note(void *context, const struct standing_change *change)
 static void reply(const char *epoch, uint64_t first, uint64_t last, uint64_t newest,
                   const char *text)
 {
-    news = (struct standing_news){.epoch = bytes(epoch), .last = newest};
+    news = (struct standing_news){.epoch = weir_bytes_of(epoch), .last = newest};
     for (uint64_t number = first; number <= last; number++)
         news.changes[news.count++] = (struct standing_change){
-            .number = number, .field = bytes("o user ada"), .text = bytes(text)};
+            .number = number, .field = weir_bytes_of("o user ada"), .text = weir_bytes_of(text)};
 }
 
 static void expect(struct standing_follow *follow, enum standing_follow_next next, uint64_t result)
@@ -188,12 +184,12 @@ static void ask(const struct redis *redis, const struct standing_follow *follow)
 
     if (strcmp(redis->epoch, follow->epoch) != 0)
         from = redis->seq > redis->first ? redis->seq : redis->first;
-    news = (struct standing_news){.epoch = bytes(redis->epoch), .last = redis->seq};
+    news = (struct standing_news){.epoch = weir_bytes_of(redis->epoch), .last = redis->seq};
     for (; from != 0 && from <= redis->seq && news.count < STANDING_CHANGES_MAX; from++)
         news.changes[news.count++] =
             (struct standing_change){.number = from,
-                                     .field = bytes(redis->changes[from % KEPT].field),
-                                     .text = bytes(redis->changes[from % KEPT].text)};
+                                     .field = weir_bytes_of(redis->changes[from % KEPT].field),
+                                     .text = weir_bytes_of(redis->changes[from % KEPT].text)};
 }
 
 struct node {

@@ -8,19 +8,15 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "server/standing/redis/script.h"
 
 #define S UINT64_C(1000000000)
 
-static struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
-
 static int read_text(const char *text, struct weir_keeper_ladders *ladders)
 {
     const struct weir_resp_node node = {.type = text ? WEIR_RESP_BULK : WEIR_RESP_NULL,
-                                        .text = bytes(text ? text : "")};
+                                        .text = weir_bytes_of(text ? text : "")};
     struct weir_reason reason = {""};
 
     return standing_read_ladders(&node, 1, ladders, &reason);
@@ -72,7 +68,8 @@ static void lines_of_others_are_left_out(void **state)
 static void another_reply_is_an_error(void **state)
 {
     const struct weir_resp_node number = {.type = WEIR_RESP_INTEGER, .integer = 1};
-    const struct weir_resp_node error = {.type = WEIR_RESP_ERROR, .text = bytes("NOPERM no")};
+    const struct weir_resp_node error = {.type = WEIR_RESP_ERROR,
+                                         .text = weir_bytes_of("NOPERM no")};
     struct weir_keeper_ladders ladders;
     struct weir_reason reason = {""};
 
@@ -102,8 +99,9 @@ static void a_swap_names_both_states_and_when_all_is_forgiven(void **state)
     static const char *const second[] = {"swap", "user ada", "brute", "1 2000000000 3000000000",
                                          "",     "+inf"};
     const struct standing_seed seed = {.epoch = "e", .secret = "s"};
-    const struct weir_history_entry entry = {.kind = bytes("user"), .value = bytes("ada")};
-    struct weir_keeper_swap swap = {.penalty = bytes("brute"),
+    const struct weir_history_entry entry = {.kind = weir_bytes_of("user"),
+                                             .value = weir_bytes_of("ada")};
+    struct weir_keeper_swap swap = {.penalty = weir_bytes_of("brute"),
                                     .next = {.until_ns = 2 * S, .clean_ns = 3 * S, .step = 1},
                                     .gone_ns = 4 * S + 1};
     struct standing_command command = {0};

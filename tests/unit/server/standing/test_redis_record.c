@@ -9,22 +9,18 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "server/standing/redis/query.h"
 
 #define S UINT64_C(1000000000)
 
-static struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
-
 static struct weir_history_entry entry_of(const char *kind, const char *value, uint8_t level)
 {
     return (struct weir_history_entry){
-        .kind = bytes(kind),
-        .value = bytes(value),
+        .kind = weir_bytes_of(kind),
+        .value = weir_bytes_of(value),
         .id = {UINT64_C(0x0123456789abcdef), 0xf},
-        .by = bytes("operator ada"),
+        .by = weir_bytes_of("operator ada"),
         .entry = {.since_ns = 3 * S,
                   .until_ns = 9 * S + 1,
                   .level = level,
@@ -89,9 +85,9 @@ static void the_longest_entry_has_room(void **state)
     memset(value, 'v', WEIR_LIST_VALUE_MAX);
     memset(kind, 'k', WEIR_STANDING_KIND_MAX);
     memset(by, 'b', sizeof by - 1);
-    entry.kind = bytes(kind);
-    entry.value = bytes(value);
-    entry.by = bytes(by);
+    entry.kind = weir_bytes_of(kind);
+    entry.value = weir_bytes_of(value);
+    entry.by = weir_bytes_of(by);
     entry.entry.since_ns = entry.entry.until_ns = WEIR_NEVER - 1;
     entry.entry.reason_size = WEIR_STANDING_REASON_MAX;
     memset(entry.entry.reason, 'r', WEIR_STANDING_REASON_MAX);
@@ -124,13 +120,13 @@ static void what_redis_cannot_have_from_weir_is_refused(void **state)
     struct shared_record record;
 
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        assert_false(standing_field_read(bytes(fields[i]), &record.to));
+        assert_false(standing_field_read(weir_bytes_of(fields[i]), &record.to));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        assert_false(standing_text_read(bytes(texts[i]), &record));
-    assert_true(standing_text_read(bytes("17 warned - - - 0 "), &record));
+        assert_false(standing_text_read(weir_bytes_of(texts[i]), &record));
+    assert_true(standing_text_read(weir_bytes_of("17 warned - - - 0 "), &record));
     assert_int_equal(record.to.entry.until_ns, WEIR_NEVER);
     assert_true(record.to.network);
-    assert_true(standing_text_read(bytes("17 - 5 - - 4 weirno room"), &record));
+    assert_true(standing_text_read(weir_bytes_of("17 - 5 - - 4 weirno room"), &record));
     assert_true(record.removed);
 }
 
@@ -189,7 +185,7 @@ static void a_page_is_in_order_whatever_order_redis_has(void **state)
 static void a_page_has_what_its_filter_wants(void **state)
 {
     struct weir_history_filter filter = {
-        .kind = bytes("user"), .level = WEIR_STANDING_WARNED, .now_ns = 9 * S, .count = 5};
+        .kind = weir_bytes_of("user"), .level = WEIR_STANDING_WARNED, .now_ns = 9 * S, .count = 5};
     struct shared_record record = {.to = entry_of("user", "ada", WEIR_STANDING_WARNED)};
 
     assert_true(standing_query_wants(&filter, &record));
@@ -199,10 +195,10 @@ static void a_page_has_what_its_filter_wants(void **state)
     filter.level = WEIR_STANDING_REVOKED;
     assert_false(standing_query_wants(&filter, &record));
     filter.level = -1;
-    filter.value = bytes("bob");
+    filter.value = weir_bytes_of("bob");
     assert_false(standing_query_wants(&filter, &record));
-    filter.value = bytes("ada");
-    filter.kind = bytes("org");
+    filter.value = weir_bytes_of("ada");
+    filter.kind = weir_bytes_of("org");
     assert_false(standing_query_wants(&filter, &record));
 }
 

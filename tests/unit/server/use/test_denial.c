@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "server/use/denial.h"
 
 static struct weir_denial example(void)
@@ -94,9 +95,9 @@ static bool matches(const char *key, const char *limit, uint64_t since_ns, uint6
     struct weir_denial denial = example();
     struct weir_denial_filter filter = {.since_ns = since_ns, .until_ns = until_ns};
     if (key)
-        filter.key = (struct weir_bytes){key, strlen(key)};
+        filter.key = weir_bytes_of(key);
     if (limit)
-        filter.limit = (struct weir_bytes){limit, strlen(limit)};
+        filter.limit = weir_bytes_of(limit);
     return weir_denial_matches(&denial, &filter);
 }
 

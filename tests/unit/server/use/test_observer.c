@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "engine/engine.h"
 #include "rules/counter.h"
 #include "server/use/observer.h"
@@ -96,8 +97,8 @@ static void send(struct rig *rig, const char *path, const char *user, uint64_t c
     struct weir_request request;
     weir_request_clear(&request, weir_rules_attribute_count(rig->rules));
     request.values[WEIR_ATTR_METHOD] = (struct weir_bytes){"GET", 3};
-    request.values[WEIR_ATTR_PATH] = (struct weir_bytes){path, strlen(path)};
-    request.values[WEIR_ATTR_USER] = (struct weir_bytes){user, strlen(user)};
+    request.values[WEIR_ATTR_PATH] = weir_bytes_of(path);
+    request.values[WEIR_ATTR_USER] = weir_bytes_of(user);
     request.trusted = true;
     request.cost = cost;
     struct weir_decision *decision = weir_engine_take(rig->engine);

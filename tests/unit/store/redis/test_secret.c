@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "store/redis/secret.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -37,7 +38,7 @@ static const uint64_t seed[2] = {UINT64_C(0x0123456789abcdef), 7}, other_seed[2]
 
 static enum redis_secret_result tell(struct redis_secret *secret, const char *text, uint64_t now_ns)
 {
-    return redis_secret_take(secret, (struct weir_bytes){text, strlen(text)}, now_ns);
+    return redis_secret_take(secret, weir_bytes_of(text), now_ns);
 }
 
 /* What one proposes is in Redis. */

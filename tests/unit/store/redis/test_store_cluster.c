@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis store over a real Cluster of three masters: decisions whose limits live on several
  * servers, whole or not at all. */
+#include "core/bytes.h"
 #include "store_rig.h"
 
 #include <signal.h>
@@ -112,7 +113,7 @@ static void key_of(int server, const char *text, char key[32])
         struct weir_check check = {.limit = &(const struct weir_limit){.name = "rig"}};
 
         snprintf(key, 32, "%s:%u", text, i);
-        check.key = (struct weir_bytes){key, strlen(key)};
+        check.key = weir_bytes_of(key);
         if (redis_key_cluster_slot(redis_key_tag(&check)) * MASTERS / REDIS_CLUSTER_SLOTS == server)
             return;
     }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "core/bytes.h"
 #include "ratelimit_oracle.h"
 #include "wire/grpc/descriptors.h"
 #include "wire/grpc/grpc.h"
@@ -117,9 +118,9 @@ static void content_types_of_grpc_are_known(void **state)
     static const char *const bad[] = {"", "application/json", "application/grpc+json",
                                       "application/grpc-web", "application/grpcx"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-        assert_true(weir_grpc_content_type((struct weir_bytes){good[i], strlen(good[i])}));
+        assert_true(weir_grpc_content_type(weir_bytes_of(good[i])));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_false(weir_grpc_content_type((struct weir_bytes){bad[i], strlen(bad[i])}));
+        assert_false(weir_grpc_content_type(weir_bytes_of(bad[i])));
 }
 
 /* --- Arenas ----------------------------------------------------------------------------------- */

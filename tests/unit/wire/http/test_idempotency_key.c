@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "wire/http/idempotency_key.h"
 
 static char key[WEIR_IDEMPOTENCY_KEY_MAX];
@@ -14,7 +15,7 @@ static char key[WEIR_IDEMPOTENCY_KEY_MAX];
 static long parse(const char *text)
 {
     memset(key, '?', sizeof key);
-    return weir_idempotency_key_parse((struct weir_bytes){text, strlen(text)}, key);
+    return weir_idempotency_key_parse(weir_bytes_of(text), key);
 }
 
 static void assert_key(const char *text, const char *expected)

@@ -36,18 +36,9 @@ static int make_list(void **state)
     return close(temporary_file(list));
 }
 
-/* The text with the list's path for each @. */
 static const char *with_list(const char *text)
 {
-    static char whole[4096];
-    size_t used = 0;
-    for (; *text != '\0'; text++)
-        if (*text == '@')
-            used += (size_t)sprintf(whole + used, "%s", list);
-        else
-            whole[used++] = *text;
-    whole[used] = '\0';
-    return whole;
+    return temporary_in_text(text, list);
 }
 
 static void everything_is_read(void **state)

@@ -7,12 +7,8 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "store/redis/client/refusal.h"
-
-static struct weir_bytes bytes(const char *text)
-{
-    return (struct weir_bytes){text, strlen(text)};
-}
 
 static const struct redis_host asked = {.name = "10.0.0.9", .port = 7009};
 
@@ -47,7 +43,7 @@ static void refusals_are_known_by_their_first_word(void **state)
         {"", REDIS_REFUSAL_NONE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (redis_refusal_of(bytes(cases[i].text)) != cases[i].refusal)
+        if (redis_refusal_of(weir_bytes_of(cases[i].text)) != cases[i].refusal)
             fail_msg("%s", cases[i].text);
 }
 
@@ -68,7 +64,7 @@ static void missing_rights_are_known(void **state)
         {"", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(redis_lacks_rights(bytes(cases[i].text)), cases[i].lacks);
+        assert_int_equal(redis_lacks_rights(weir_bytes_of(cases[i].text)), cases[i].lacks);
 }
 
 static void redirections_are_read(void **state)
@@ -88,7 +84,8 @@ static void redirections_are_read(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct redis_host host;
         uint16_t slot;
-        assert_int_equal(redis_redirection_read(bytes(cases[i].text), &asked, &slot, &host), 0);
+        assert_int_equal(redis_redirection_read(weir_bytes_of(cases[i].text), &asked, &slot, &host),
+                         0);
         assert_int_equal(slot, cases[i].slot);
         assert_string_equal(host.name, cases[i].name);
         assert_int_equal(host.port, cases[i].port);
@@ -118,7 +115,7 @@ static void nonsense_is_no_redirection(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct redis_host host;
         uint16_t slot;
-        assert_int_equal(redis_redirection_read(bytes(cases[i]), &asked, &slot, &host),
+        assert_int_equal(redis_redirection_read(weir_bytes_of(cases[i]), &asked, &slot, &host),
                          WEIR_ERR_SYNTAX);
     }
 }
@@ -138,8 +135,8 @@ static void hosts_have_a_bound(void **state)
 static void quotes_are_printable_and_short(void **state)
 {
     char out[8];
-    assert_string_equal(redis_quote(out, sizeof out, bytes("a\r\n\x7f\xff")), "a....");
-    assert_string_equal(redis_quote(out, sizeof out, bytes("0123456789")), "0123456");
+    assert_string_equal(redis_quote(out, sizeof out, weir_bytes_of("a\r\n\x7f\xff")), "a....");
+    assert_string_equal(redis_quote(out, sizeof out, weir_bytes_of("0123456789")), "0123456");
     assert_string_equal(redis_quote(out, sizeof out, (struct weir_bytes){NULL, 0}), "");
 }
 

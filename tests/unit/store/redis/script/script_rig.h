@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "draw.h"
 #include "redis_server.h"
 #include "store/redis/script/script.h"
@@ -82,7 +83,7 @@ static inline struct weir_check *add_check(struct one *one, const struct weir_li
 
     snprintf(one->keys[i], sizeof one->keys[i], "key=%u", key);
     *check = (struct weir_check){.limit = limit, .cost = cost, .rule = i};
-    check->key = (struct weir_bytes){one->keys[i], strlen(one->keys[i])};
+    check->key = weir_bytes_of(one->keys[i]);
     check->hash[0] = (key + 1) * UINT64_C(0x9e3779b97f4a7c15);
     check->hash[1] = (key + 1) * UINT64_C(0xd1b54a32d192ed03);
     return check;
