@@ -29,12 +29,12 @@ def phrases():
                 pattern, better = line.rstrip("\n").split(" => ")
                 # A phrase may break over two lines, in a comment with its star.
                 pattern = pattern.replace(" ", r"(?:[ ]|[ ]?\n[ *|#-]*)") if "(?" not in pattern else pattern
-                yield re.compile(rf"(?<![\w-])(?:{pattern})(?![\w'])", re.I | re.M), better
+                yield rf"(?<![\w-])(?:{pattern})(?![\w'])", better
 
 
 def blank(text):
-    """The same number of lines, without a word."""
-    return re.sub(r"[^\n]", " ", text)
+    """The same number of lines, without a word; no phrase has two spaces in it."""
+    return re.sub(r"[^\n]+", "  ", text)
 
 
 def prose(text):
@@ -68,9 +68,11 @@ def readable(path, text):
     return comments_and_strings(text, HASH_TEXT)
 
 
-def findings(path, listed):
+def findings(path, listed, any_of_them):
     with open(path, encoding="utf-8") as file:
         text = readable(path, file.read())
+    if not any_of_them.search(text):
+        return
     for pattern, better in listed:
         for match in pattern.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
@@ -79,13 +81,14 @@ def findings(path, listed):
 
 def main(arguments):
     only_count = "--count" in arguments
-    listed = list(phrases())
+    listed = [(re.compile(pattern, re.I | re.M), better) for pattern, better in phrases()]
+    any_of_them = re.compile("|".join(pattern.pattern for pattern, _ in listed), re.I | re.M)
     counts = collections.Counter()
     found = 0
     for path in arguments:
         if path == "--count":
             continue
-        for line, phrase, better in sorted(findings(path, listed)):
+        for line, phrase, better in sorted(findings(path, listed, any_of_them)):
             found += 1
             counts[os.path.dirname(path)] += 1
             if not only_count:
