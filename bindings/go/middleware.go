@@ -83,7 +83,9 @@ func (g *guard) request(r *http.Request) *Request {
 		given.IP, _, _ = strings.Cut(host, "%")
 	}
 	for _, one := range g.weir.names.Load().headers {
-		if value := joined(r.Header, one.name); value != nil {
+		if one.name == "host" { // net/http takes it out of the header
+			given.Headers[one.name] = r.Host
+		} else if value := joined(r.Header, one.name); value != nil {
 			given.Headers[one.name] = *value
 		}
 	}
@@ -228,11 +230,17 @@ func (g *guard) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writer := &statusWriter{ResponseWriter: rw}
+	panics := true
+	defer func() {
+		if writer.status == 0 && panics {
+			writer.status = http.StatusInternalServerError
+		} else if writer.status == 0 && r.Context().Err() == nil {
+			writer.status = http.StatusOK // net/http's answer of a handler that writes nothing
+		}
+		g.settle(r, answer, writer.status)
+	}()
 	g.next.ServeHTTP(writer, r)
-	if writer.status == 0 && r.Context().Err() == nil {
-		writer.status = http.StatusOK // net/http's answer of a handler that writes nothing
-	}
-	g.settle(r, answer, writer.status)
+	panics = false
 }
 
 // statusWriter notes the status of an answer.

@@ -123,6 +123,9 @@ func Open(rules string, options *Options) (*Weir, error) {
 	if options == nil {
 		options = &Options{}
 	}
+	if options.StatePatience < 0 {
+		return nil, failure(C.WEIR_ERR_RANGE, "StatePatience: is negative")
+	}
 	var given C.struct_weir_options
 	texts := [3]*C.char{C.CString(rules), C.CString(options.State), C.CString(options.StateGroup)}
 	for _, text := range texts {
@@ -342,6 +345,9 @@ func sizeOf(r *Request) int {
 
 func fill(call *C.struct_weir_go_call, r *Request, names *attributes) error {
 	size := sizeOf(r)
+	if call == nil {
+		return failure(C.WEIR_ERR_MEMORY, "")
+	}
 	if size > bytesMax {
 		return failure(C.WEIR_ERR_TOO_LARGE, "")
 	}

@@ -106,11 +106,18 @@ func ask(h http.Handler, path string, headers ...string) *httptest.ResponseRecor
 	return recorder
 }
 
+func asksAndPanics(h http.Handler, path string) (said any) {
+	defer func() { said = recover() }()
+	ask(h, path)
+	return nil
+}
+
 const middlewareRules = `limits:
   - { name: two, match: { path: /two }, key: [client.ip], rate: 2/h, algorithm: sliding_log }
   - { name: queue, match: { path: /queue }, key: [], rate: 1/h, burst: 5, algorithm: leaky_bucket, queue: true }
   - { name: held, match: { path: /held }, key: [], algorithm: concurrency, limit: 1, life: 1h }
   - { name: failed, match: { path: /failed }, key: [], rate: 5/h, refund_on: [5xx], refund_cap: 100% }
+  - { name: host, match: { path: /host }, key: [header.host], rate: 1/h }
 `
 
 func TestMiddleware(t *testing.T) {
@@ -122,6 +129,9 @@ func TestMiddleware(t *testing.T) {
 		case "/held":
 			is(t, ask(inside, "/held").Code, 429)
 		case "/failed":
+			if r.URL.RawQuery == "panic" {
+				panic("in the handler")
+			}
 			rw.WriteHeader(503)
 		}
 	}), nil)
@@ -139,6 +149,11 @@ func TestMiddleware(t *testing.T) {
 	is(t, ask(h, "/held").Code, 200)
 	is(t, ask(h, "/failed").Code, 503)
 	is(t, checked(t, w, Request{Path: "/failed", DryRun: true}).Remaining, uint64(5))
+	is(t, asksAndPanics(h, "/failed?panic"), "in the handler")
+	is(t, checked(t, w, Request{Path: "/failed", DryRun: true}).Remaining, uint64(5))
+	is(t, ask(h, "http://one.example/host").Code, 200)
+	is(t, ask(h, "http://two.example/host").Code, 200)
+	is(t, ask(h, "http://one.example/host").Code, 429)
 	is(t, ask(h, "/%zz"[:1]+"%25zz").Code, 200)
 
 	is(t, ask(h, "/queue").Code, 200)
