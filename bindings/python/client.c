@@ -18,6 +18,7 @@
 struct client {
     PyObject_HEAD struct weir_client *client; /* NULL: closed */
     PyObject *on_try;                         /* or NULL */
+    unsigned long thread; /* of the client, once it has called on_try; 0 before */
     pid_t pid;
 };
 
@@ -56,7 +57,7 @@ static uint64_t as_ns(double value)
 static PyObject *raise(int err, const char *text)
 {
     const char *name = err == WEIR_ERR_IO || err == WEIR_ERR_FORMAT || err == WEIR_ERR_CANCELLED ||
-                               err == WEIR_ERR_FULL
+                               err == WEIR_ERR_FULL || err == WEIR_ERR_UNSUPPORTED
                            ? "StateError"
                            : "RequestError";
     if (err == WEIR_ERR_MEMORY)
@@ -218,6 +219,16 @@ static bool is_open(const struct client *self)
     return false;
 }
 
+/* In on_try, the client's thread would wait for itself. */
+static bool may_wait(const struct client *self)
+{
+    if (self->thread == 0 || self->thread != PyThread_get_thread_ident())
+        return true;
+    raise(WEIR_ERR_UNSUPPORTED,
+          "on_try runs on the session's own thread: make requests and close it on another thread");
+    return false;
+}
+
 /* fetch(method, url, headers, body, idempotency_key, priority, scope, tries, time) */
 static PyObject *client_fetch(PyObject *object, PyObject *args)
 {
@@ -231,7 +242,7 @@ static PyObject *client_fetch(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "ssO!z#pizId:fetch", &request.method, &request.url, &PyTuple_Type,
                           &tuple, &request.body, &body_size, &idempotency_key, &request.priority,
                           &request.scope, &request.tries, &time_s) ||
-        !is_open(self))
+        !is_open(self) || !may_wait(self))
         return NULL;
     Py_ssize_t count = read_headers(tuple, headers);
     if (count < 0)
@@ -274,6 +285,7 @@ static void on_try(void *context, const struct weir_client_try *one)
 {
     struct client *self = context;
     PyGILState_STATE state = PyGILState_Ensure();
+    self->thread = PyThread_get_thread_ident();
     PyObject *done =
         PyObject_CallFunction(self->on_try, "sIizNNNN", one->url, one->number, one->status,
                               one->error, seconds(one->waited_ns), seconds(one->took_ns),
@@ -296,6 +308,8 @@ static void close_client(struct client *self)
 
 static PyObject *client_close(PyObject *self, PyObject *unused)
 {
+    if (!may_wait((struct client *)self))
+        return NULL;
     close_client((struct client *)self);
     return Py_NewRef(Py_None);
 }

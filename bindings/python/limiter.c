@@ -21,7 +21,8 @@ struct limiter {
     PyObject_HEAD struct weir_py_state *state; /* of the module, which the type keeps alive */
     struct weir *weir;                         /* NULL: closed */
     struct room *spare;                        /* for the next call; or NULL */
-    unsigned busy;                             /* calls that have released the GIL */
+    unsigned busy;                             /* calls on `weir` that have released the GIL */
+    unsigned opened;                           /* how often `weir` was opened again */
     bool closing;                              /* the last of them closes */
     bool waits;                                /* checks release the GIL */
     bool refunds;
@@ -72,10 +73,17 @@ static bool is_open(struct limiter *self)
     return false;
 }
 
-/* The end of a call that has released the GIL. */
-static void leave(struct limiter *self)
+/* The beginning and the end of a call that releases the GIL. What has begun on a weir that was
+ * opened again meanwhile is not counted any more. */
+static unsigned enter(struct limiter *self)
 {
-    if (--self->busy == 0 && self->closing)
+    self->busy++;
+    return self->opened;
+}
+
+static void leave(struct limiter *self, unsigned entered)
+{
+    if (entered == self->opened && --self->busy == 0 && self->closing)
         close_now(self);
 }
 
@@ -135,16 +143,19 @@ static int open_weir(struct limiter *self, struct weir **weir)
 static int reopen(struct limiter *self, const struct weir *parents)
 {
     struct weir *weir;
+    if (!is_open(self))
+        return -1;
     if (self->weir != parents)
         return 0;
     if (open_weir(self, &weir) < 0)
         return -1;
-    if (self->weir != parents) {
+    if (self->weir != parents || self->closing) {
         Py_BEGIN_ALLOW_THREADS weir_close(weir);
-        Py_END_ALLOW_THREADS return 0;
+        Py_END_ALLOW_THREADS return is_open(self) ? 0 : -1;
     }
     self->weir = weir; /* the parent's is the parent's */
     self->busy = 0;    /* its threads are not here */
+    self->opened++;
     return learn_rules(self) ? 0 : -1;
 }
 
@@ -183,7 +194,8 @@ static bool read_bytes(struct limiter *self, PyObject *object, const char *what,
 }
 
 /* The handle of a name; -1: the rules do not read it; -2: an exception is set. *field: it is one of
- * a header. */
+ * a header. A subclass of str is taken as its plain text, since its methods might run any code, and
+ * close this limiter. */
 static int handle_of(struct limiter *self, PyObject *name, bool *field)
 {
     Py_ssize_t size;
@@ -194,12 +206,14 @@ static int handle_of(struct limiter *self, PyObject *name, bool *field)
         return -2;
     }
     *field = strncasecmp(text, "header.", strlen("header.")) == 0;
-    PyObject *found = PyDict_GetItemWithError(self->handles, name);
+    PyObject *plain = PyUnicode_FromObject(name);
+    PyObject *found = plain ? PyDict_GetItemWithError(self->handles, plain) : NULL;
     if (!found && *field && !PyErr_Occurred()) {
-        PyObject *lower = PyObject_CallMethod(name, "lower", NULL);
+        PyObject *lower = PyObject_CallMethod(plain, "lower", NULL);
         found = lower ? PyDict_GetItemWithError(self->handles, lower) : NULL;
         Py_XDECREF(lower);
     }
+    Py_XDECREF(plain);
     if (!found)
         return PyErr_Occurred() ? -2 : -1;
     return (int)PyLong_AsLong(found);
@@ -296,9 +310,9 @@ static int check_once(struct limiter *self, const struct weir_call *call,
     int err;
     if (!self->waits)
         return weir_check_full(self->weir, call, answer);
-    self->busy++;
+    unsigned entered = enter(self);
     Py_BEGIN_ALLOW_THREADS err = weir_check_full(self->weir, call, answer);
-    Py_END_ALLOW_THREADS leave(self);
+    Py_END_ALLOW_THREADS leave(self, entered);
     return err;
 }
 
@@ -438,9 +452,9 @@ static int run_once(struct limiter *self, const struct ending *ending)
     int err;
     if (!self->waits)
         return ending->run(self->weir, ending);
-    self->busy++;
+    unsigned entered = enter(self);
     Py_BEGIN_ALLOW_THREADS err = ending->run(self->weir, ending);
-    Py_END_ALLOW_THREADS leave(self);
+    Py_END_ALLOW_THREADS leave(self, entered);
     return err;
 }
 
@@ -489,10 +503,10 @@ static PyObject *limiter_settle(PyObject *self, PyObject *args)
 static PyObject *limiter_report(PyObject *self, PyObject *args)
 {
     PyObject *token;
-    unsigned status;
-    if (!PyArg_ParseTuple(args, "OI:report", &token, &status))
+    int status;
+    if (!PyArg_ParseTuple(args, "Oi:report", &token, &status))
         return NULL;
-    struct ending ending = {.run = run_report, .status = status};
+    struct ending ending = {.run = run_report, .status = status < 0 ? 0 : (unsigned)status};
     return end_reservation((struct limiter *)self, token, &ending, "reservation or status");
 }
 
@@ -551,7 +565,6 @@ static PyObject *limiter_tend(PyObject *object, PyObject *unused)
 static int reload_once(struct limiter *self, struct weir_reason *reason)
 {
     int err;
-    self->busy++;
     Py_BEGIN_ALLOW_THREADS err = weir_reload(self->weir, reason);
     Py_END_ALLOW_THREADS return err;
 }
@@ -563,9 +576,10 @@ static PyObject *limiter_reload(PyObject *object, PyObject *unused)
     const struct weir *before = self->weir;
     if (!is_open(self))
         return NULL;
+    unsigned entered = enter(self);
     int err = reload_once(self, &reason);
     bool done = err == 0 && learn_rules(self);
-    leave(self);
+    leave(self, entered);
     if (err == WEIR_ERR_UNSUPPORTED && reason.text[0] == '\0')
         return reopen(self, before) < 0 ? NULL : Py_NewRef(Py_None);
     if (err < 0)
@@ -627,11 +641,11 @@ static bool read_options(struct limiter *self, PyObject *args, PyObject *named)
                             NULL};
     PyObject *rules, *state = Py_None, *owner = Py_None, *group = Py_None;
     PyObject *patience = Py_None, *open_patience = Py_None;
-    unsigned long long bytes = 0;
-    unsigned mode = 0;
+    long long bytes = 0;
+    int mode = 0;
     int own_leases = true;
     struct weir_options *options = &self->options;
-    if (!PyArg_ParseTupleAndKeywords(args, named, "O|O$KOOIOOp:Limiter", names, &rules, &state,
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O|O$LOOiOOp:Limiter", names, &rules, &state,
                                      &bytes, &owner, &group, &mode, &patience, &open_patience,
                                      &own_leases))
         return false;
@@ -645,11 +659,13 @@ static bool read_options(struct limiter *self, PyObject *args, PyObject *named)
     if (!self->rules_file)
         PyErr_SetString(PyExc_TypeError, "rules: the path of a rules file");
     self->waits = options->state_patience_ns > WEIR_STATE_PATIENCE_DEFAULT_NS;
-    options->state_bytes = bytes;
-    options->state_mode = mode;
+    if (bytes < 0 || mode < 0)
+        PyErr_SetString(PyExc_ValueError, "state_size and state_mode are not negative");
+    options->state_bytes = (uint64_t)bytes;
+    options->state_mode = (unsigned)mode;
     options->leases_end_with_process = own_leases;
     options->threads = self->waits ? 0 : 1; /* the GIL lets one in */
-    return self->rules_file;
+    return !PyErr_Occurred();
 }
 
 static void limiter_dealloc(PyObject *object)

@@ -12,6 +12,7 @@ them share what they know of limits.
 import asyncio
 import atexit
 import json as _json
+import operator
 import os
 import threading
 import weakref
@@ -31,6 +32,13 @@ Try = namedtuple("Try", "url number status error waited took next_wait limit")
 Try.__doc__ = """One try, for on_try. status 0: there was no answer; next_wait None: it was the last."""
 
 _JITTERS = ("full", "equal", "decorrelated")
+_UINT32_MAX, _UINT64_MAX = 2**32 - 1, 2**64 - 1
+
+
+def _whole(name, value, most=_UINT32_MAX):
+    if not 0 <= operator.index(value) <= most:
+        raise ValueError(f"{name}: {value} is not a whole number from 0 to {most}")
+    return value
 
 
 class Response:
@@ -108,7 +116,8 @@ class Session:
     backoff_base, _cap       the first wait (0.1) and the longest (20)
     body_most, queue_most    bytes of a body (16 MiB); requests that wait (100,000)
     follow                   whether redirects are followed
-    on_try                   on_try(Try) is called for each try, on a thread of the client
+    on_try                   on_try(Try) is called for each try, on the session's own thread, which may
+                             neither make requests with it nor close it
     """
 
     def __init__(self, state=None, *, concurrency=0, host_concurrency=0, adaptive=False, tries=0,
@@ -117,10 +126,13 @@ class Session:
                  headers=None):
         hook = None if on_try is None else lambda *values: on_try(
             Try(*values[:-1], KnownLimit(*values[-1])))
-        self._options = (None if state is None else os.path.abspath(state), concurrency,
-                         host_concurrency, adaptive, tries, time, try_time, _JITTERS.index(jitter),
-                         backoff_base, backoff_cap, body_most, queue_most, follow, user_agent, seed,
-                         hook)
+        self._options = (None if state is None else os.path.abspath(state),
+                         _whole("concurrency", concurrency),
+                         _whole("host_concurrency", host_concurrency), adaptive,
+                         _whole("tries", tries), time, try_time, _JITTERS.index(jitter),
+                         backoff_base, backoff_cap, _whole("body_most", body_most, _UINT64_MAX),
+                         _whole("queue_most", queue_most), follow, user_agent,
+                         _whole("seed", seed, _UINT64_MAX), hook)
         self.headers = dict(headers or {})
         self._workers = concurrency or 64
         self._lock = threading.Lock()
@@ -151,7 +163,7 @@ class Session:
             fields.setdefault("Content-Type", "application/json")
         lines = tuple(f"{name}: {value}" for name, value in fields.items())
         outcome, status, made, limit, retry_after, head, body, reason = self._open().fetch(
-            method, url, lines, data, idempotency_key, priority, scope, tries, time)
+            method, url, lines, data, idempotency_key, priority, scope, _whole("tries", tries), time)
         limit = KnownLimit(*limit)
         response = Response(url, status, made, limit, head, body) if status else None
         if outcome == "answered":
@@ -197,12 +209,12 @@ class Session:
     def expect(self, requests):
         """How many requests are still to come: where a limit has room for all of them, they are not
         spread over its window."""
-        self._open().expect(requests)
+        self._open().expect(_whole("requests", requests, _UINT64_MAX))
 
     def close(self):
         """Cancels what is left, and closes."""
-        self._closed = True
         self._client.close()
+        self._closed = True
         if self._executor is not None and self._pid == os.getpid():
             self._executor.shutdown()
 

@@ -92,6 +92,23 @@ def test_retries_and_their_hook(server):
         assert caught.value.tries == 1 and caught.value.response.status == 503
 
 
+def test_a_hook_can_neither_wait_for_its_session_nor_close_it(server):
+    """Both would wait for the thread that runs the hook."""
+    raised = []
+
+    def hook(_):
+        for call in (lambda: session.get(server.url("/")), session.close):
+            try:
+                call()
+            except load("weir").StateError as error:
+                raised.append(str(error))
+
+    with client.Session(on_try=hook) as session:
+        assert session.get(server.url("/")).ok
+        assert len(raised) == 2 and all("another thread" in text for text in raised)
+        assert session.get(server.url("/")).ok  # it is not closed
+
+
 def test_failures_say_what_is_known(server):
     with client.Session() as session:
         with pytest.raises(client.Limited) as caught:
@@ -109,8 +126,12 @@ def test_failures_say_what_is_known(server):
             session.get(server.url("/"), headers={"X-Bad": "a\0b"})
         with pytest.raises(ValueError):
             client.Session(jitter="none")
+        for wrong in ({"concurrency": 1001}, {"concurrency": 2**32 + 1}, {"tries": -1},
+                      {"seed": 2**64}):
+            with pytest.raises(ValueError):
+                client.Session(**wrong)
         with pytest.raises(ValueError):
-            client.Session(concurrency=1001)
+            session.expect(-1)
 
 
 def test_asyncio_awaits_many(server):

@@ -114,6 +114,52 @@ def test_errors_say_what_is_wrong_and_where(limiter, rules, tmp_path):
     assert limiter.closed
 
 
+def test_a_number_that_does_not_fit_is_refused_and_not_cut(limiter, rules, tmp_path):
+    """2**64 bytes are not 0 bytes, which would be the default, and 2**32 + 200 is not 200."""
+    for wrong in ({"state_size": 2**64}, {"state_size": -1}, {"state_mode": 2**32 + 0o600},
+                  {"state_mode": -1}):
+        with pytest.raises((OverflowError, ValueError)):
+            weir.open(rules, tmp_path / "other", **wrong)
+    assert not (tmp_path / "other").exists()
+    token = limiter.reserve({"path": "/paid", "header.x-api-key": "ann"}).reservation
+    for wrong in (2**32 + 200, -1, 99, 600):
+        with pytest.raises((OverflowError, ValueError)):
+            limiter.report(token, wrong)
+
+
+def test_a_check_runs_no_code_of_its_attributes(limiter):
+    """A subclass of str could close the limiter in the midst of a check."""
+    ran = []
+
+    class Text(str):
+        def lower(self):
+            ran.append("lower")
+            return str.lower(self)
+
+        def __hash__(self):
+            ran.append("hash")
+            return str.__hash__(self)
+
+        def __eq__(self, other):
+            ran.append("eq")
+            return str.__eq__(self, other)
+
+    attributes = {Text("path"): Text("/paid"), Text("header.X-Api-Key"): Text("ann")}
+    ran.clear()
+    (limit,) = limiter.check(attributes).limits
+    assert (limit.name, limit.remaining, ran) == ("paid", 99, [])
+
+
+def test_any_bytes_and_sizes_are_values(limiter):
+    """Keys are hashed: no byte and no size of a value is an error, or another key."""
+    values = (b"", b"\0", b"\xff\xfe", b"\xc0\x80", "\u00e4", b"a\0b", "x" * (20 << 20))
+    for remaining in (99, 98):
+        for value in values:
+            answer = limiter.check({"path": "/paid", "header.x-api-key": value})
+            assert answer.remaining == remaining, value[:10]
+    assert limiter.check({f"header.{i}": "x" for i in range(10000)})
+
+
 def test_reservations_are_settled_reported_or_cancelled(limiter):
     request = {"path": "/paid", "header.X-Api-Key": b"ann"}
 
