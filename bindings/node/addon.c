@@ -2,6 +2,7 @@
 /* see addon.h */
 #include "addon.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,8 @@ static int open_weir(napi_env env, const napi_value *args, struct weir **weir,
     for (int i = STATE_BYTES; i <= LEASES_END; i++)
         if (!values_number(env, args[i], &numbers[i]))
             return WEIR_ERR_RANGE;
+    if (numbers[STATE_MODE] > UINT_MAX || numbers[THREADS] > UINT_MAX)
+        return WEIR_ERR_RANGE;
     const struct weir_options options = {
         .state_file = texts[STATE][0] ? texts[STATE] : NULL,
         .state_bytes = numbers[STATE_BYTES],

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define NS_PER_MS UINT64_C(1000000)
+#define NEVER_MS 1e12 /* 30 years: no 64 bits of nanoseconds are passed */
 
 /* --- The request ------------------------------------------------------------------------------ */
 
@@ -212,7 +213,7 @@ int checker_check(struct checker *checker, struct weir *weir, napi_env env, napi
         .reserve = (flags & CHECK_RESERVE) != 0           ? WEIR_RESERVE_ALWAYS
                    : (flags & CHECK_RESERVE_DELAYED) != 0 ? WEIR_RESERVE_DELAYED
                                                           : WEIR_RESERVE_NEVER,
-        .reserve_life_ns = (uint64_t)in[3] * NS_PER_MS,
+        .reserve_life_ns = in[3] < NEVER_MS ? (uint64_t)in[3] * NS_PER_MS : WEIR_NEVER,
         .fields = checker->text,
         .body = checker->body,
     };

@@ -36,6 +36,11 @@ test('an answer has everything that HTTP says', () => {
   weir.close();
 });
 
+test('a number that does not fit is refused, and not cut', () => {
+  for (const options of [{ threads: 2 ** 32 + 1 }, { state: 'cut.state', stateMode: 2 ** 32 + 0o600 }, { stateMode: -1 }])
+    assert.throws(() => open(limit(), options), { code: 'WEIR_ERR_RANGE' });
+});
+
 test('a denial that has no end has an infinite wait', () => {
   const weir = open(limit());
   assert.equal(weir.check({ cost: 3 }).retryAfterMs, Infinity);
@@ -87,6 +92,8 @@ test('a reservation is settled, reported or cancelled', () => {
   weir.settle(weir.reserve({ cost: 5 }).reservation, 2);
   assert.equal(left(), 8);
   weir.settle(weir.reserve({ cost: 1 }, { lifeMs: 5000 }).reservation.token, 0);
+  // 5 s, if it were cut to 64 bits of nanoseconds
+  assert.throws(() => weir.reserve({ cost: 1 }, { lifeMs: 18446744078710 }), { code: 'WEIR_ERR_RANGE' });
   assert.equal(left(), 8);
   const { reservation } = weir.reserve({});
   weir.report(reservation, 200);
