@@ -50,18 +50,28 @@ export const session = {
   end: () => ask("/v1/session", { method: "DELETE" }),
 };
 
-// The live stream: `onSnapshot` for each, `onState` with "live" or "lost". The browser connects again
-// by itself, except where it was refused; then this asks whether a login is needed, and goes on.
+// The live stream: `onSnapshot` for each, `onState` with "live", "lost" or "paused". The browser connects
+// again by itself, except where it was refused; then this asks whether a login is needed, and goes on. A
+// page that is not seen listens to nothing: browsers open six connections to a server for all tabs together.
 export class Live {
   constructor(onSnapshot, onState) {
     this.onSnapshot = onSnapshot;
     this.onState = onState;
     this.source = null;
     this.timer = 0;
+    this.wanted = false;
+    document.addEventListener("visibilitychange", () => {
+      if (this.wanted) this.start();
+    });
   }
 
   start() {
     this.stop();
+    this.wanted = true;
+    if (document.hidden) {
+      this.onState("paused");
+      return;
+    }
     this.source = new EventSource("/v1/events");
     this.source.onmessage = (event) => {
       this.onState("live");
@@ -74,18 +84,20 @@ export class Live {
   }
 
   async again() {
+    const { source } = this;
+    let may = true;
     try {
-      if (!(await session.look()).may_read) {
-        onLoggedOut();
-        return;
-      }
+      may = (await session.look()).may_read;
     } catch {
-      // the server is away: the next try will tell
+      // the server is away: the next try will show it
     }
-    this.start();
+    if (this.source !== source) return; // it was stopped, or has begun anew, meanwhile
+    if (may) this.start();
+    else onLoggedOut();
   }
 
   stop() {
+    this.wanted = false;
     clearTimeout(this.timer);
     this.source?.close();
     this.source = null;

@@ -17,17 +17,19 @@ const live = { snapshot: null, may: {}, problem: showProblem };
 const views = new Map([["overview", new Overview(live)], ["limits", new Limits(live)], ["denials", new Denials(live)], ["key", new Key(live)],
   ["standing", new Standing(live)], ["health", new Health(live)], ["rules", new Rules(live)]]);
 const stream = new Live((snapshot) => {
+  const missed = live.snapshot !== null && snapshot.second > live.snapshot.second + 1;
   live.snapshot = snapshot;
   find("node").textContent = snapshot.node;
   document.title = `weir ${snapshot.node}`;
   current?.onSnapshot?.(snapshot);
+  if (missed) current?.onMissed?.();
   document.documentElement.dataset.second = snapshot.second;
 }, setLive);
 let current = null;
 let leave = new AbortController();
 
 function setLive(state) {
-  find("live").textContent = { live: "live", lost: "no connection" }[state];
+  find("live").textContent = { live: "live", lost: "no connection", paused: "paused" }[state];
   find("live").className = `badge ${state}`;
 }
 

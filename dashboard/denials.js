@@ -76,6 +76,10 @@ export class Denials {
     setRows(this.table.body, this.denials.map(denialRow), "Nothing was denied that these filters let through.", 8);
   }
 
+  onMissed() {
+    if (!this.paused) this.load();
+  }
+
   onSnapshot(snapshot) {
     if (this.paused || (snapshot.denials.length === 0 && snapshot.denials_more === 0)) return;
     const { key, limit } = this.filters();

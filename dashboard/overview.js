@@ -160,6 +160,13 @@ export class Overview {
     this.append(snapshot.second, chosen ? Object.fromEntries(fields.map((field, i) => [field, point?.[i + 1] ?? 0])) : whole);
   }
 
+  // Snapshots are missing between this one and the last: the server has what was in them.
+  onMissed() {
+    this.recent.clear();
+    this.load();
+    this.loadRecent();
+  }
+
   showLimits(snapshot) {
     for (const [name, allowed, denied] of snapshot.limits) {
       if (!this.recent.has(name)) this.recent.set(name, []);

@@ -135,13 +135,16 @@ static bool names_admit(const struct weir_http_call *call, struct wrong_name *wr
 }
 
 /* Whether a page of another site or port asks, by what browsers say (Fetch Metadata, W3C). A person
- * who follows a link may come from anywhere. */
+ * who follows a link may come from anywhere; a frame within another page is none. */
 static bool is_foreign(const struct weir_http_call *call)
 {
     struct weir_bytes site = weir_http1_field(call->request, "sec-fetch-site");
     struct weir_bytes mode = weir_http1_field(call->request, "sec-fetch-mode");
+    struct weir_bytes dest = weir_http1_field(call->request, "sec-fetch-dest");
+    bool link =
+        weir_bytes_are(mode, "navigate") && (!dest.data || weir_bytes_are(dest, "document"));
     return site.data && !weir_bytes_are(site, "same-origin") && !weir_bytes_are(site, "none") &&
-           !weir_bytes_are(mode, "navigate");
+           !link;
 }
 
 /* Whether the Origin is exactly that of the listener's own pages, as the browser names it. */
@@ -185,8 +188,9 @@ static bool is_near(const struct weir_http_call *call,
  * whatever the cookie. */
 static bool has_shown(struct weir_http_call *call, const char *token)
 {
+    unsigned char id[WEIR_SESSION_ID_BYTES];
     return carries_token(call) ? weir_http_has_token(call, token)
-                               : weir_session_is_good(call, token);
+                               : weir_session_find(call, token, id);
 }
 
 bool weir_admin_may_read(struct weir_http_call *call)

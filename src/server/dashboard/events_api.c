@@ -15,6 +15,6 @@ void weir_events_handle(struct weir_http_call *call)
     unsigned char id[WEIR_SESSION_ID_BYTES];
     if (!weir_http_allow(call, "GET", NULL))
         return;
-    bool by_session = weir_session_is_good(call, token) && weir_session_cookie(call, id);
+    bool by_session = weir_session_find(call, token, id);
     weir_stream_join(&daemon->dashboard->stream, call, by_session ? id : NULL);
 }

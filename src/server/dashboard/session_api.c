@@ -61,31 +61,46 @@ static bool id_read(struct weir_bytes text, unsigned char id[WEIR_SESSION_ID_BYT
     return true;
 }
 
-bool weir_session_cookie(const struct weir_http_call *call, unsigned char id[WEIR_SESSION_ID_BYTES])
+/* The next id of a cookie of this listener's name, from *at on. A browser may send several of one
+ * name: another server of this host can set one for a longer path, which then comes first. */
+static bool next_id(const struct weir_http_call *call, size_t *at,
+                    unsigned char id[WEIR_SESSION_ID_BYTES])
 {
     struct weir_bytes field = weir_http1_field(call->request, "cookie");
     char name[COOKIE_NAME_MAX];
     cookie_name(call, name);
     size_t name_size = strlen(name);
-    for (size_t at = 0; at < field.size;) {
-        const char *pair = field.data + at;
-        const char *stop = memchr(pair, ';', field.size - at);
-        size_t size = stop ? (size_t)(stop - pair) : field.size - at;
-        if (size > name_size && !memcmp(pair, name, name_size) && pair[name_size] == '=')
-            return id_read((struct weir_bytes){pair + name_size + 1, size - name_size - 1}, id);
-        at += size + 1;
-        while (at < field.size && field.data[at] == ' ')
-            at++;
+    while (*at < field.size) {
+        const char *pair = field.data + *at;
+        const char *stop = memchr(pair, ';', field.size - *at);
+        size_t size = stop ? (size_t)(stop - pair) : field.size - *at;
+        *at += size + 1;
+        while (*at < field.size && field.data[*at] == ' ')
+            ++*at;
+        if (size > name_size && !memcmp(pair, name, name_size) && pair[name_size] == '=' &&
+            id_read((struct weir_bytes){pair + name_size + 1, size - name_size - 1}, id))
+            return true;
     }
     return false;
 }
 
-bool weir_session_is_good(const struct weir_http_call *call, const char *token)
+bool weir_session_find(const struct weir_http_call *call, const char *token,
+                       unsigned char id[WEIR_SESSION_ID_BYTES])
 {
     const struct weir_dashboard *dashboard = dashboard_of(call);
-    unsigned char id[WEIR_SESSION_ID_BYTES];
-    return dashboard && token && weir_session_cookie(call, id) &&
-           weir_sessions_has(&dashboard->sessions, id, token, weir_clock_boot_ns());
+    uint64_t now_ns = weir_clock_boot_ns();
+    for (size_t at = 0; dashboard && token && next_id(call, &at, id);)
+        if (weir_sessions_has(&dashboard->sessions, id, token, now_ns))
+            return true;
+    return false;
+}
+
+/* Whether the browser has come by TLS: here, or to a proxy in front, as the Origin of its page
+ * shows. */
+static bool is_secure(const struct weir_http_call *call)
+{
+    struct weir_bytes origin = weir_http1_field(call->request, "origin");
+    return call->connection->tls || (origin.size > 8 && !strncasecmp(origin.data, "https://", 8));
 }
 
 /* The line that sets the cookie; `id` NULL: that removes it. */
@@ -97,7 +112,7 @@ static void cookie_line(const struct weir_http_call *call, const unsigned char *
     if (id)
         *weir_hex_write(digits, id, WEIR_SESSION_ID_BYTES) = 0;
     snprintf(line, room, "Set-Cookie: %s=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict%s\r\n",
-             name, digits, id ? WEIR_SESSION_S : 0, call->connection->tls ? "; Secure" : "");
+             name, digits, id ? WEIR_SESSION_S : 0, is_secure(call) ? "; Secure" : "");
 }
 
 /* --- The calls -------------------------------------------------------------------------------- */
@@ -117,10 +132,11 @@ static void show(struct weir_http_call *call)
 {
     const struct weir_daemon *daemon = call->http->server;
     const char *why = NULL;
+    unsigned char id[WEIR_SESSION_ID_BYTES];
     bool may_read = weir_admin_may_read(call);
     bool may_change = may_read && weir_admin_can_change(call, &why);
     json_t *json = json_pack("{s:b, s:b, s:b, s:b}", "token", token_of(call) != NULL, "session",
-                             weir_session_is_good(call, token_of(call)), "may_read", may_read,
+                             weir_session_find(call, token_of(call), id), "may_read", may_read,
                              "may_change", may_change);
     if (json && may_read)
         json_object_set_new(json, "standing", standing_json(daemon));
@@ -178,8 +194,9 @@ static void log_out(struct weir_http_call *call)
     struct weir_dashboard *dashboard = dashboard_of(call);
     unsigned char id[WEIR_SESSION_ID_BYTES];
     char line[160];
-    bool ended =
-        dashboard && weir_session_cookie(call, id) && weir_sessions_end(&dashboard->sessions, id);
+    bool ended = false;
+    for (size_t at = 0; dashboard && next_id(call, &at, id);)
+        ended |= weir_sessions_end(&dashboard->sessions, id);
     if (!ended) {
         weir_http_problem(call, WEIR_HTTP_404, NULL, "there is no such session");
         return;

@@ -6,10 +6,11 @@
  *   POST   /v1/session {"token": "…"}   begins a session; the reply sets its cookie
  *   DELETE /v1/session                  ends it
  *
- * The cookie is HttpOnly and SameSite=Strict, and Secure where the listener has TLS. Its name ends
- * with the port that the browser asked for, because cookies do not keep ports of one host apart
- * (RFC 6265 8.5), and operators forward several nodes to ports of their own machine. A wrong token
- * is a guess like one in a header (net/guesses.h).
+ * The cookie is HttpOnly and SameSite=Strict, and Secure where the browser has come by TLS, to
+ * this listener or to a proxy in front. Its name ends with the port that the browser asked for,
+ * because cookies do not keep ports of one host apart (RFC 6265 8.5), and operators forward several
+ * nodes to ports of their own machine. A wrong token is a guess like one in a header
+ * (net/guesses.h).
  *
  * Threads: the admin worker's.
  */
@@ -21,11 +22,9 @@
 
 void weir_session_handle(struct weir_http_call *call);
 
-/* The id in the cookie of a request. False: it has none. */
-bool weir_session_cookie(const struct weir_http_call *call,
-                         unsigned char id[WEIR_SESSION_ID_BYTES]);
-
-/* Whether the request belongs to a session that was begun with this token. */
-bool weir_session_is_good(const struct weir_http_call *call, const char *token);
+/* The session that a request belongs to and that was begun with this token. False: there is none,
+ * or `token` is NULL. */
+bool weir_session_find(const struct weir_http_call *call, const char *token,
+                       unsigned char id[WEIR_SESSION_ID_BYTES]);
 
 #endif

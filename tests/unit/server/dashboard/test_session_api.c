@@ -141,6 +141,39 @@ static void a_cookie_of_another_port_or_form_is_no_session(void **state)
     close_all(http);
 }
 
+/* Another server of this host can set a cookie of the same name for a longer path, which browsers
+ * send first (RFC 6265 5.4). It must not log people out, and a logout ends what it can. */
+static void a_cookie_that_another_server_has_put_before_hides_no_session(void **state)
+{
+    static const char *const others[] = {"", "zz", "00000000000000000000000000000000"};
+    struct http_harness *http = open_with(token_rules);
+    char cookie[200], both[400];
+    for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_int_equal(log_in(http, "secret"), 200);
+        strcpy(cookie, cookie_line(http));
+        snprintf(both, sizeof both, "Cookie: weir_session_9090=%s; %s", others[i],
+                 cookie + strlen("Cookie: "));
+        assert_int_equal(with_cookie(http, "GET", "/v1/limits", OWN, both), 200);
+        assert_int_equal(with_cookie(http, "DELETE", "/v1/session", OWN, both), 200);
+        assert_int_equal(with_cookie(http, "GET", "/v1/limits", OWN, cookie), 401);
+    }
+    close_all(http);
+}
+
+/* A proxy in front ends TLS: the browser shows it by the Origin of the page. */
+static void behind_a_proxy_with_tls_the_cookie_is_secure(void **state)
+{
+    struct http_harness *http = open_with(token_rules);
+    assert_int_equal(ask(http, "192.0.2.1", "POST", "/v1/session",
+                         "Host: localhost\r\nOrigin: https://localhost\r\n",
+                         "{\"token\": \"secret\"}"),
+                     200);
+    assert_non_null(strstr(http->fields, "; SameSite=Strict; Secure\r\n"));
+    assert_int_equal(log_in(http, "secret"), 200);
+    assert_null(strstr(http->fields, "Secure"));
+    close_all(http);
+}
+
 /* A wrong token beside a good cookie is a guess, and not covered by it. */
 static void a_wrong_token_in_a_field_is_refused_whatever_the_cookie(void **state)
 {
@@ -194,6 +227,8 @@ static void a_page_of_another_site_reads_nothing_and_logs_nobody_in(void **state
     static const char *const pages[] = {
         "Host: localhost:9090\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n",
         "Host: localhost:9090\r\nSec-Fetch-Site: same-site\r\nSec-Fetch-Mode: no-cors\r\n",
+        "Host: localhost:9090\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"
+        "Sec-Fetch-Dest: iframe\r\n",
         "Host: evil.example\r\n",
         "Host: localhost:9090\r\nOrigin: http://evil.example\r\n",
     };
@@ -211,7 +246,7 @@ static void a_page_of_another_site_reads_nothing_and_logs_nobody_in(void **state
     /* A person who follows a link comes from anywhere; so does one who types the address. */
     assert_int_equal(with_cookie(http, "GET", "/v1/limits",
                                  "Host: localhost:9090\r\nSec-Fetch-Site: cross-site\r\n"
-                                 "Sec-Fetch-Mode: navigate\r\n",
+                                 "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n",
                                  cookie),
                      200);
     assert_int_equal(with_cookie(http, "GET", "/v1/limits",
@@ -299,6 +334,8 @@ int main(void)
         cmocka_unit_test(a_wrong_token_begins_none_and_is_a_guess),
         cmocka_unit_test(a_session_ends_when_its_owner_logs_out),
         cmocka_unit_test(a_cookie_of_another_port_or_form_is_no_session),
+        cmocka_unit_test(a_cookie_that_another_server_has_put_before_hides_no_session),
+        cmocka_unit_test(behind_a_proxy_with_tls_the_cookie_is_secure),
         cmocka_unit_test(a_wrong_token_in_a_field_is_refused_whatever_the_cookie),
         cmocka_unit_test(a_change_by_a_session_needs_the_origin_of_the_own_page),
         cmocka_unit_test(a_page_of_another_site_reads_nothing_and_logs_nobody_in),
