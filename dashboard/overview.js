@@ -7,6 +7,7 @@ import { bar, h, setRows, table } from "./dom.js";
 import { bytes, count, micros, percent } from "./format.js";
 
 const SPARK_SECONDS = 60;
+const POINTS = 600; // seconds of a chart
 
 // A number with its name.
 function tile(name, id) {
@@ -75,7 +76,7 @@ export class Overview {
     const resolution = this.range.value;
     const chosen = this.limit.value;
     try {
-      const found = await ask(query("/v1/series", { resolution, limit: chosen, count: resolution === "1s" ? 600 : 1440 }),
+      const found = await ask(query("/v1/series", { resolution, limit: chosen, count: resolution === "1s" ? POINTS : 1440 }),
         { signal: this.signal });
       if (resolution !== this.range.value || chosen !== this.limit.value) return;
       this.data = { from: found.from_s, step: found.resolution_s, values: found.values };
@@ -129,10 +130,14 @@ export class Overview {
     const { data } = this;
     if (!data || data.step !== 1) return;
     const next = data.from + data.values.allowed.length;
+    if (second - next >= POINTS) { // a server that has just begun, or a machine that slept
+      this.load();
+      return;
+    }
     for (let at = next; at <= second; at++)
       for (const [field, list] of Object.entries(data.values)) {
         list.push(at === second ? point[field] ?? 0 : 0);
-        if (list.length > 600) list.shift();
+        if (list.length > POINTS) list.shift();
       }
     if (second >= next) data.from = second - data.values.allowed.length + 1;
     this.draw();

@@ -67,9 +67,9 @@ void weir_series_handle(struct weir_http_call *call)
                           "that is too much of all limits; ask for a smaller count");
         return;
     }
-    /* Up to the newest second that is whole. */
-    uint64_t resolution_s = query.minutes ? 60 : 1;
-    uint64_t last = weir_series_last(use->whole) / resolution_s;
+    /* Up to the newest second that is whole. A server that has just begun has none. */
+    uint64_t resolution_s = query.minutes ? 60 : 1, last_s = weir_series_last(use->whole);
+    uint64_t last = (last_s > 0 ? last_s : now_ns / S - 1) / resolution_s;
     uint64_t from = last >= count ? last - count + 1 : 0;
     json_t *answer =
         json_pack("{s:I, s:I, s:I}", "resolution_s", (json_int_t)resolution_s, "from_s",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The dashboard in a real Chromium: every view, with screenshots in build/screenshots/dashboard."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,14 @@ LIMITS = [
 ]
 
 
-def start(folder, limits=LIMITS, admin=None, options=(), **parts):
+@contextlib.contextmanager
+def start(browser, folder, limits=LIMITS, admin=None, **parts):
+    """A server, which the browser leaves before it stops: else its console would say so."""
     admin = {"address": "127.0.0.1:0"} | (admin or {})
-    return Weir(folder, rules_of(*limits, server={"admin": admin}, **parts), "--workers", "2",
-                *options, admin=None)
+    with Weir(folder, rules_of(*limits, server={"admin": admin}, **parts), "--workers", "2",
+              admin=None) as weir:
+        yield weir
+        browser.get("about:blank")
 
 
 def traffic(weir, times=5):
@@ -66,6 +71,10 @@ class Page:
         return self.run("return [...document.querySelectorAll('#' + arguments[0] + ' tr')]"
                         ".map((row) => [...row.cells].map((cell) => cell.textContent))", name)
 
+    def first(self, name, cells=1):
+        """The beginning of a table's first row; while there is none, of an empty one."""
+        return ([*self.rows(name), []][0] + [""] * cells)[:cells]
+
     def see(self, condition, what):
         wait_until(condition, what=f"{what}; the page has {self.text('main')!r}")
 
@@ -90,7 +99,7 @@ def fixture_clean(browser):
 
 
 def test_the_overview_lives(tmp_path, browser):
-    with start(tmp_path) as weir:
+    with start(browser, tmp_path) as weir:
         set_screen(browser, 1280, 900)
         page = Page(browser, weir).open()
         page.see(lambda: page.text("live") == "live", "a snapshot")
@@ -128,7 +137,7 @@ def log_in(page, token="s3cret"):
 
 
 def test_a_login_opens_and_a_logout_closes(tmp_path, browser):
-    with start(tmp_path, admin={"token": "s3cret"}) as weir:
+    with start(browser, tmp_path, admin={"token": "s3cret"}) as weir:
         page = Page(browser, weir).open()
         log_in(page, "wrong")
         page.see(lambda: "not the admin token" in (page.text("login-problem") or ""), "a refusal")
@@ -146,7 +155,7 @@ def test_a_login_opens_and_a_logout_closes(tmp_path, browser):
 
 def test_a_ban_is_set_and_cleared(tmp_path, browser):
     parts = {"standing": {"by": ["client.ip/64", "user"], "file": str(tmp_path / "standing.db")}}
-    with start(tmp_path, admin={"token": "s3cret"}, **parts) as weir:
+    with start(browser, tmp_path, admin={"token": "s3cret"}, **parts) as weir:
         page = Page(browser, weir).open("#standing/user%3Dann")
         log_in(page)
         page.see(lambda: page.text("standing-set") is not None, "the form")
@@ -154,15 +163,15 @@ def test_a_ban_is_set_and_cleared(tmp_path, browser):
         assert page.run("return document.querySelector('[name=kind]').value") == "user"
         assert page.run("return document.querySelector('[name=value]').value") == "ann"
         press(page, "standing-set")
-        page.see(lambda: page.rows("standing")[0][:4]
+        page.see(lambda: page.first("standing", 4)
                  == ["user=ann", "suspended", "tried passwords", "dashboard"], "the ban")
         assert weir.check(ip="192.0.2.1", attributes={"user": "ann"}).json["denied_by"] == "standing"
         take_screenshot(browser, SHOTS / "standing.png")
         press(page, "log-out")
         log_in(page)
-        page.see(lambda: page.rows("standing")[0][0] == "user=ann", "the ban")
+        page.see(lambda: page.first("standing")[0] == "user=ann", "the ban")
         page.run("document.querySelector('#standing button').click()")
-        page.see(lambda: "No operator or penalty" in page.rows("standing")[0][0], "no ban")
+        page.see(lambda: "No operator or penalty" in page.first("standing")[0], "no ban")
         assert weir.check(ip="192.0.2.1", attributes={"user": "ann"}).status == 200
         page.see(lambda: [row[2] for row in page.rows("standing-history")[:2]]
                  == ["cleared", "suspended"], "both changes")
@@ -170,7 +179,7 @@ def test_a_ban_is_set_and_cleared(tmp_path, browser):
 
 def test_without_a_token_the_page_changes_nothing(tmp_path, browser):
     parts = {"standing": {"by": ["user"], "file": str(tmp_path / "standing.db")}}
-    with start(tmp_path, **parts) as weir:
+    with start(browser, tmp_path, **parts) as weir:
         page = Page(browser, weir).open("#standing")
         page.see(lambda: "read-only" in page.text("main"), "why it is read-only")
         assert page.text("standing-set") is None
@@ -180,7 +189,7 @@ def test_without_a_token_the_page_changes_nothing(tmp_path, browser):
 
 
 def test_denials_are_filtered_and_a_key_says_why(tmp_path, browser):
-    with start(tmp_path) as weir:
+    with start(browser, tmp_path) as weir:
         page = Page(browser, weir).open("#denials")
         page.see(lambda: page.text("live") == "live", "a snapshot")
         traffic(weir)
@@ -188,13 +197,13 @@ def test_denials_are_filtered_and_a_key_says_why(tmp_path, browser):
         assert {tuple(row[1:4]) for row in page.rows("denials")} \
             == {("client.ip=192.0.2.7", "login", "/login")}
         fill(page, "denial-limit", "api" + Keys.ENTER)
-        page.see(lambda: "Nothing was denied" in page.rows("denials")[0][0], "none of that limit")
+        page.see(lambda: "Nothing was denied" in page.first("denials")[0], "none of that limit")
         fill(page, "denial-limit", "")
         fill(page, "denial-key", "192.0.2.7" + Keys.ENTER)
         page.see(lambda: len(page.rows("denials")) == 3, "those of the key")
         take_screenshot(browser, SHOTS / "denials.png")
         page.run("document.querySelector('#denials a').click()")
-        page.see(lambda: [row[0] for row in page.rows("key-limits") or []] == ["login"],
+        page.see(lambda: [row[0] for row in page.rows("key-limits")] == ["login"],
                  "the key's limits")
         assert "3 of 3" in page.rows("key-limits")[0][2]
         assert len(page.rows("key-denials")) == 3
@@ -202,7 +211,7 @@ def test_denials_are_filtered_and_a_key_says_why(tmp_path, browser):
 
 
 def test_a_reload_with_an_error_says_where_it_is(tmp_path, browser):
-    with start(tmp_path, admin={"token": "s3cret"}) as weir:
+    with start(browser, tmp_path, admin={"token": "s3cret"}) as weir:
         page = Page(browser, weir).open("#rules")
         log_in(page)
         page.see(lambda: "file as it was loaded" in (page.text("rules") or ""), "the rules")
@@ -217,22 +226,25 @@ def test_a_reload_with_an_error_says_where_it_is(tmp_path, browser):
         page.see(lambda: page.text("rules-errors") == "", "no error")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_every_view_has_contrast_and_fits_a_phone(tmp_path, browser, dark):
+def test_every_view_has_contrast_and_fits_a_phone(tmp_path, browser):
     parts = {"standing": {"by": ["user"], "file": str(tmp_path / "standing.db")}}
-    with start(tmp_path, **parts) as weir:
+    with start(browser, tmp_path, **parts) as weir:
         traffic(weir)
-        page = Page(browser, weir)
+        page = Page(browser, weir).open()
+        page.see(lambda: page.text("live") == "live", "a snapshot")
         for view in VIEWS:
-            set_screen(browser, 1280, 900, dark=dark)
-            page.open("#" + view)
-            page.see(lambda: page.text("live") == "live", "a snapshot")
-            name = view.replace("/", "-").replace("%3D", "-") + ("-dark" if dark else "")
-            take_screenshot(browser, SHOTS / f"{name}.png")
-            assert not page.run(CONTRAST), view
-            set_screen(browser, 360, 740, dark=dark)
-            assert page.run("return document.documentElement.scrollWidth <= innerWidth"), view
-            take_screenshot(browser, SHOTS / f"{name}-phone.png")
+            page.run("location.hash = arguments[0]", view)
+            page.see(lambda: page.run("return document.querySelector('[aria-current]')?.dataset.view "
+                                      "=== arguments[0].split('/')[0] || arguments[0].startsWith('key')",
+                                      view), view)
+            for dark in (False, True):
+                set_screen(browser, 1280, 900, dark=dark)
+                name = view.replace("/", "-").replace("%3D", "-") + ("-dark" if dark else "")
+                take_screenshot(browser, SHOTS / f"{name}.png")
+                assert not page.run(CONTRAST), name
+                set_screen(browser, 360, 740, dark=dark)
+                assert page.run("return document.documentElement.scrollWidth <= innerWidth"), name
+                take_screenshot(browser, SHOTS / f"{name}-phone.png")
         set_screen(browser, 1280, 900)
 
 
@@ -259,8 +271,29 @@ return [...document.querySelectorAll("body *")].filter((element) =>
 """
 
 
+# What a snapshot does whose second is far behind the series: [series asked for, points].
+APPEND = """
+const done = arguments[arguments.length - 1];
+import("/dashboard/overview.js").then(({ Overview }) => {
+  const view = new Overview({});
+  let loads = 0;
+  Object.assign(view, { load: () => { loads += 1; }, draw: () => {},
+    data: { from: 0, step: 1, values: { allowed: Array(600).fill(0), denied: Array(600).fill(0) } } });
+  view.append(1800000000, { allowed: 1, denied: 0 });
+  done([loads, view.data.values.allowed.length]);
+});
+"""
+
+
+def test_a_series_that_ends_long_ago_does_not_freeze_the_page(tmp_path, browser):
+    """It was filled up second by second: since 1970, where the server had only just begun."""
+    with start(browser, tmp_path) as weir:
+        Page(browser, weir).open()
+        assert browser.execute_async_script(APPEND) == [1, 600]
+
+
 def test_the_keyboard_reaches_every_view_and_reads_charts(tmp_path, browser):
-    with start(tmp_path) as weir:
+    with start(browser, tmp_path) as weir:
         traffic(weir)
         page = Page(browser, weir).open()
         page.see(lambda: page.text("live") == "live", "a snapshot")
@@ -275,7 +308,7 @@ def test_the_keyboard_reaches_every_view_and_reads_charts(tmp_path, browser):
                 ("Overview", "Limits", "Denials", "Key", "Standing", "Health", "Rules")]
         page.run("document.querySelector('nav a[data-view=limits]').focus()")
         press_keys.send_keys(Keys.ENTER).perform()
-        page.see(lambda: len(page.rows("limits") or []) == 3, "the limits")
+        page.see(lambda: len(page.rows("limits")) == 3, "the limits")
         assert page.run("return document.querySelector('nav [aria-current]').textContent") == "Limits"
         page.open()
         page.see(lambda: page.run("return document.querySelector('#chart-traffic .grid')"), "a chart")
@@ -289,7 +322,7 @@ def test_the_keyboard_reaches_every_view_and_reads_charts(tmp_path, browser):
 
 
 def test_the_page_connects_again_after_a_restart(tmp_path, browser):
-    with start(tmp_path) as weir:
+    with start(browser, tmp_path) as weir:
         page = Page(browser, weir).open()
         page.see(lambda: page.text("live") == "live", "a snapshot")
         weir.reload()
@@ -302,19 +335,40 @@ def test_the_page_connects_again_after_a_restart(tmp_path, browser):
     complaints(browser)  # connections that were refused meanwhile
 
 
+def test_more_tabs_than_connections_of_a_browser_stay_live(tmp_path, browser):
+    """A browser opens six connections to a server. Tabs that are not seen need none, and go on where
+    they are when they are seen again."""
+    with start(browser, tmp_path) as weir:
+        page = Page(browser, weir).open()
+        page.see(lambda: page.text("live") == "live", "a snapshot")
+        first = browser.current_window_handle
+        for _ in range(6):
+            browser.switch_to.new_window("tab")
+            page.open()
+        page.see(lambda: page.text("live") == "live", "a snapshot in the seventh tab")
+        wait_until(lambda: weir.metrics()["weir_dashboard_clients"] == 1, what="one stream")
+        traffic(weir)
+        for tab in [tab for tab in browser.window_handles if tab != first]:
+            browser.switch_to.window(tab)
+            browser.close()
+        browser.switch_to.window(first)
+        page.see(lambda: page.text("live") == "live", "a snapshot when it is seen again")
+        page.see(lambda: len(page.rows("busy-limits")) == 3, "what was missed")
+
+
 def test_a_limit_that_follows_health_says_why(tmp_path, browser):
     backend = {"signals": {"queue": "pushed"}, "table": [{"queue": 100, "x": "40%"}],
                "floor": "10%", "hysteresis": "1s"}
     limit = {"name": "api", "key": ["user"], "rate": "100/h", "algorithm": "fixed_window",
              "adaptive": "backend"}
-    with start(tmp_path, [limit], admin={"token": "s3cret"}, adaptive={"backend": backend}) as weir:
+    with start(browser, tmp_path, [limit], admin={"token": "s3cret"}, adaptive={"backend": backend}) as weir:
         page = Page(browser, weir).open("#health")
         log_in(page)
-        page.see(lambda: page.rows("scales") and page.rows("scales")[0][:3]
+        page.see(lambda: page.first("scales", 3)
                  == ["api", "backend", "100 %"], "the whole limit")
         with weir.admin() as client:
             assert client.post("/v1/health", {"signals": {"queue": 500}, "ttl": 3000}).status == 200
-        page.see(lambda: page.rows("scales")[0][2] == "40 %", "a part of it")
+        page.see(lambda: page.first("scales", 3)[2] == "40 %", "a part of it")
         page.see(lambda: page.rows("signals") == [["backend (table)", "queue", "500", "40 %"]],
                  "its cause")
         assert "this node's own table" in page.text("store")
@@ -324,12 +378,12 @@ def test_a_limit_that_follows_health_says_why(tmp_path, browser):
 def test_a_thousand_limits_with_long_names_stay_usable(tmp_path, browser):
     limits = [{"name": f"limit-{i:04}-" + "of-a-customer" * 3, "match": {"path": f"/{i}"},
                "key": ["user"], "rate": "2/hour"} for i in range(1000)]
-    with start(tmp_path, limits) as weir:
+    with start(browser, tmp_path, limits) as weir:
         with weir.client() as client:
             for i in range(0, 1000, 10):
                 client.check(path=f"/{i}", attributes={"user": "ann" * 30})
         page = Page(browser, weir).open("#limits")
-        page.see(lambda: len(page.rows("limits") or []) == 200, "the first limits")
+        page.see(lambda: len(page.rows("limits")) == 200, "the first limits")
         assert "200 of 1000 are shown" in page.text("main")
         fill(page, "limit-filter", "0990-")
         page.see(lambda: len(page.rows("limits")) == 1, "the one that was looked for")
