@@ -6,7 +6,8 @@ const { Session } = require('weir/client');
 
 const [, , address, count] = process.argv;
 const tries = {};
-const session = new Session({ tries: 51, onTry: ({ status }) => { tries[status] = (tries[status] ?? 0) + 1; } });
+const onTry = ({ status }) => { tries[status] = (tries[status] ?? 0) + 1; };
+const session = new Session({ tries: 51, timeMs: Infinity, onTry });
 session.expect(Number(count));
 Promise.all(Array.from({ length: Number(count) }, (_, i) => session.get(`http://${address}/v1/auth/${i}`)))
   .then(() => console.log(JSON.stringify(tries)));
