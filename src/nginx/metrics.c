@@ -10,7 +10,7 @@
 
 enum result { ALLOWED, DENIED, SHADOW_DENIED, RESULTS };
 
-struct place {
+struct weir_ngx_place {
     ngx_atomic_t taken; /* 1: a worker writes its name; 2: it has one */
     ngx_atomic_t counts[RESULTS];
     char name[NAME_BYTES];
@@ -18,7 +18,7 @@ struct place {
 
 struct counters {
     ngx_atomic_t verdicts[WEIR_NGX_VERDICTS], cancelled;
-    struct place places[PLACES];
+    struct weir_ngx_place places[PLACES];
 };
 
 static struct counters *counters_of(const struct weir_ngx_main *conf)
@@ -57,7 +57,7 @@ ngx_int_t weir_ngx_metrics_add(ngx_conf_t *cf, struct weir_ngx_main *conf)
 }
 
 /* Whether the place has this name, or has it now. */
-static bool is_place(struct place *place, const char *name)
+static bool is_place(struct weir_ngx_place *place, const char *name)
 {
     if (place->taken == 0 && ngx_atomic_cmp_set(&place->taken, 0, 1)) {
         ngx_cpystrn((u_char *)place->name, (u_char *)(uintptr_t)name, NAME_BYTES);
@@ -68,13 +68,22 @@ static bool is_place(struct place *place, const char *name)
     return place->taken == 2 && ngx_strcmp(place->name, name) == 0;
 }
 
-static struct place *find_place(struct counters *counters, const char *name)
+static struct weir_ngx_place *find_place(struct counters *counters, const char *name)
 {
     ngx_uint_t start = ngx_crc32_short((u_char *)(uintptr_t)name, ngx_strlen(name)) % PLACES;
     for (ngx_uint_t i = 0; i < PLACES; i++)
         if (is_place(&counters->places[(start + i) % PLACES], name))
             return &counters->places[(start + i) % PLACES];
     return &counters->places[start];
+}
+
+/* The place of a name, which most often is the one of the last request: `*last`. */
+static struct weir_ngx_place *place_of(struct counters *counters, const char *name,
+                                       struct weir_ngx_place **last)
+{
+    if (!*last || ngx_strcmp((*last)->name, name) != 0)
+        *last = find_place(counters, name);
+    return *last;
 }
 
 void weir_ngx_count(const struct weir_ngx_main *conf, unsigned verdict,
@@ -87,7 +96,8 @@ void weir_ngx_count(const struct weir_ngx_main *conf, unsigned verdict,
     for (unsigned i = 0; answer && i < answer->limit_count; i++) {
         const struct weir_limit_answer *limit = &answer->limits[i];
         enum result result = limit->allowed ? ALLOWED : limit->shadow ? SHADOW_DENIED : DENIED;
-        (void)ngx_atomic_fetch_add(&find_place(counters, limit->name)->counts[result], 1);
+        struct weir_ngx_place *place = place_of(counters, limit->name, &conf->worker->places[i]);
+        (void)ngx_atomic_fetch_add(&place->counts[result], 1);
     }
 }
 
@@ -148,7 +158,7 @@ static u_char *write_limits(const struct counters *counters, size_t most, u_char
     at = ngx_sprintf(at, "# HELP weir_decisions_total Verdicts of each limit.\n"
                          "# TYPE weir_decisions_total counter\n");
     for (ngx_uint_t i = 0; i < PLACES && most > 0; i++) {
-        const struct place *place = &counters->places[i];
+        const struct weir_ngx_place *place = &counters->places[i];
         if (place->taken != 2 || is_repeat(counters, i))
             continue;
         most--;

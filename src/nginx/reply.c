@@ -4,7 +4,7 @@
 
 static ngx_int_t add_field(ngx_http_request_t *r, u_char *line, const u_char *end)
 {
-    u_char *colon = ngx_strlchr(line, (u_char *)(uintptr_t)end, ':');
+    u_char *colon = memchr(line, ':', (size_t)(end - line));
     ngx_table_elt_t *field = colon ? ngx_list_push(&r->headers_out.headers) : NULL;
     if (!field)
         return NGX_ERROR;
@@ -28,7 +28,7 @@ ngx_int_t weir_ngx_add_fields(ngx_http_request_t *r, const char *fields, size_t 
         return size > 0 ? NGX_ERROR : NGX_OK;
     ngx_memcpy(at, fields, size);
     for (u_char *end = at + size; at < end;) {
-        u_char *line = at, *stop = ngx_strlchr(at, end, '\r');
+        u_char *line = at, *stop = memchr(at, '\r', (size_t)(end - at));
         if (!stop)
             return NGX_ERROR;
         at = stop + 2; /* "\r\n" */

@@ -36,6 +36,8 @@ struct weir_ngx_unread {
     ngx_uint_t since; /* not logged since then */
 };
 
+struct weir_ngx_place; /* see metrics.c */
+
 struct weir_ngx_worker {
     const struct weir_ngx_main *conf;
     struct weir *weir;                /* NULL: the state cannot be used */
@@ -50,6 +52,8 @@ struct weir_ngx_worker {
     ngx_uint_t held;         /* denials */
     time_t told;             /* when the log last had an error */
     struct weir_ngx_unread costs, settlements;
+    /* Where metrics count the first, second, ... limit of the last answer; NULL: not known. */
+    struct weir_ngx_place *places[WEIR_LIMITS_MAX];
     struct weir_value values[WEIR_NGX_VALUES_MAX];
     struct weir_full_answer answer; /* of the request at hand */
     char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];

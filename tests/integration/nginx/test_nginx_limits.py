@@ -52,6 +52,22 @@ def test_one_limit_in_several_locations_is_one_count(tmp_path):
         assert statuses(nginx, "/c/1", "/c/1") == [200, 429]
 
 
+def test_each_limit_has_its_own_count_in_the_metrics(tmp_path):
+    """One connection, so one worker, which meets another limit with each request."""
+    rules = limits_of("name: a, match: { path: /a }, key: [], rate: 2/30d, algorithm: token_bucket",
+                      "name: ab, match: { path: [/a, /b] }, key: [], rate: 9/s",
+                      "name: b, match: { path: /b }, key: [], rate: 9/s")
+    with Nginx(tmp_path, rules, PAGES) as nginx, nginx.client() as client:
+        for path in ("/a", "/b", "/a", "/b", "/b", "/a"):
+            client.request("GET", path)
+        metrics = nginx.metrics()
+        counts = {(limit, result): metrics[
+            f'weir_decisions_total{{front="nginx",limit="{limit}",result="{result}"}}']
+            for limit in ("a", "ab", "b") for result in ("allowed", "denied")}
+        assert counts == {("a", "allowed"): 2, ("a", "denied"): 1, ("ab", "allowed"): 6,
+                          ("ab", "denied"): 0, ("b", "allowed"): 3, ("b", "denied"): 0}
+
+
 def test_what_one_limit_denies_no_other_counts(tmp_path):
     rules = limits_of("name: each, key: [header.x-key], rate: 1/h",
                       "name: all, key: [], rate: 3/h")
