@@ -134,6 +134,8 @@ static uint32_t divide(struct build *build, uint32_t node, const struct entry *e
         bool may_divide = node == 0 || build->entries < build->entries_max;
         if (count > RULES_POSTINGS_MAX && may_divide)
             part = best_part(build, &entries[i]);
+        if (part && rules_about_caller(part->attribute) && count <= RULES_POSTINGS_MAX_BY_CALLER)
+            part = NULL;
         if (!part) {
             if (!add_posting(index, entries[i].rule))
                 return RULES_NONE;

@@ -86,6 +86,40 @@ static void few_limits_need_no_tree(void **state)
     weir_rules_unref(rules);
 }
 
+/* Loads `count` limits with "{<field>: <value><number>}". */
+static struct weir_rules *load_few(int count, const char *field, const char *value)
+{
+    size_t used = (size_t)sprintf(text, "limits:\n");
+    for (int i = 0; i < count; i++)
+        used +=
+            (size_t)sprintf(text + used, "- {name: l%d, key: [], rate: 1/s, match: {%s: %s%d}}\n",
+                            i, field, value, i);
+    return test_load(text);
+}
+
+static void more_limits_than_a_look_up_is_worth_are_divided(void **state)
+{
+    struct weir_rules *rules = load_few(RULES_POSTINGS_MAX, "path", "/r");
+    expect_postings(rules, RULES_POSTINGS_MAX, 0);
+    weir_rules_unref(rules);
+    rules = load_few(RULES_POSTINGS_MAX + 1, "path", "/r");
+    expect_postings(rules, 0, 1);
+    test_expect(ASK(rules, "path", "/r2"), "l2{}");
+    weir_rules_unref(rules);
+}
+
+static void few_limits_are_not_divided_by_caller(void **state)
+{
+    struct weir_rules *rules = load_few(RULES_POSTINGS_MAX_BY_CALLER, "user", "u");
+    expect_postings(rules, RULES_POSTINGS_MAX_BY_CALLER, 0);
+    test_expect(ASK(rules, "user", "u2"), "l2{}");
+    weir_rules_unref(rules);
+    rules = load_few(RULES_POSTINGS_MAX_BY_CALLER + 1, "user", "u");
+    expect_postings(rules, 0, 1);
+    test_expect(ASK(rules, "user", "u2"), "l2{}");
+    weir_rules_unref(rules);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -94,6 +128,8 @@ int main(void)
         cmocka_unit_test(limits_by_address_stand_alone),
         cmocka_unit_test(the_caller_is_asked_for_last),
         cmocka_unit_test(few_limits_need_no_tree),
+        cmocka_unit_test(more_limits_than_a_look_up_is_worth_are_divided),
+        cmocka_unit_test(few_limits_are_not_divided_by_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
