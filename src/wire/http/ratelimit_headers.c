@@ -222,6 +222,31 @@ static uint64_t reset_ns(const struct weir_answer_limit *entry, uint64_t now_ns)
     return window_ns != WEIR_NEVER ? window_ns : entry->report.reset_after_ns;
 }
 
+/* The dialects that tell one limit. */
+#define SINGLE_DIALECTS                                                                            \
+    (WEIR_HEADERS_DRAFT_03 | WEIR_HEADERS_X_EPOCH | WEIR_HEADERS_X_DELTA | WEIR_HEADERS_COST)
+
+static char *singles_write(char *out, const struct weir_answer *answer,
+                           const struct weir_answer_limit *limit, uint32_t dialects,
+                           uint64_t wall_s)
+{
+    const struct weir_report *report = &limit->report;
+    uint64_t reset_s = seconds_up(reset_ns(limit, answer->now_ns));
+    if (dialects & WEIR_HEADERS_DRAFT_03)
+        out = SINGLE_WRITE(out, "RateLimit-", report, reset_s);
+    if (dialects & (WEIR_HEADERS_X_EPOCH | WEIR_HEADERS_X_DELTA)) {
+        bool epoch = (dialects & WEIR_HEADERS_X_EPOCH) != 0;
+        uint64_t epoch_s = wall_s + reset_s + (reset_s > 0);
+        out = SINGLE_WRITE(out, "X-RateLimit-", report, epoch ? epoch_s : reset_s);
+    }
+    if (dialects & WEIR_HEADERS_COST) {
+        out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Cost: ");
+        out = integer_write(out, limit->cost);
+        out = WEIR_LITERAL_WRITE(out, "\r\n");
+    }
+    return out;
+}
+
 /* An item (RFC 9651 3.3): a token with parameters. */
 static char *standing_write(char *out, const struct weir_answer_standing *standing)
 {
@@ -281,21 +306,8 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
             out = WEIR_LITERAL_WRITE(out, "RateLimit: ");
             out = policies_write(out, answer, shown, quota_write);
         }
-        const struct weir_answer_limit *limit = tightest(answer, shown);
-        const struct weir_report *report = &limit->report;
-        uint64_t reset_s = seconds_up(reset_ns(limit, answer->now_ns));
-        if (dialects & WEIR_HEADERS_DRAFT_03)
-            out = SINGLE_WRITE(out, "RateLimit-", report, reset_s);
-        if (dialects & (WEIR_HEADERS_X_EPOCH | WEIR_HEADERS_X_DELTA)) {
-            bool epoch = (dialects & WEIR_HEADERS_X_EPOCH) != 0;
-            uint64_t epoch_s = wall_s + reset_s + (reset_s > 0);
-            out = SINGLE_WRITE(out, "X-RateLimit-", report, epoch ? epoch_s : reset_s);
-        }
-        if (dialects & WEIR_HEADERS_COST) {
-            out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Cost: ");
-            out = integer_write(out, limit->cost);
-            out = WEIR_LITERAL_WRITE(out, "\r\n");
-        }
+        if (dialects & SINGLE_DIALECTS)
+            out = singles_write(out, answer, tightest(answer, shown), dialects, wall_s);
     }
     if (warned != 0 && dialects != 0) {
         out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Warning: ");
