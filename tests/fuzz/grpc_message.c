@@ -8,6 +8,7 @@
 #include "wire/grpc/grpc.h"
 #include "wire/grpc/health.h"
 #include "wire/grpc/limiter.h"
+#include "wire/grpc/quota.h"
 #include "wire/grpc/ratelimit.h"
 #include "wire/grpc/reflection.h"
 
@@ -114,6 +115,34 @@ static void read_limiter(struct weir_bytes message, struct weir_grpc_arena *aren
         touch(out);
 }
 
+/* What is read, abandoned and assigned, is written. */
+static void read_quota(struct weir_bytes message, struct weir_grpc_arena *arena)
+{
+    struct weir_grpc_quota_reports reports;
+    struct weir_bytes out;
+    if (weir_grpc_quota_read(&reports, message, arena) != 0)
+        return;
+    touch(reports.domain);
+    for (uint32_t i = 0; i < reports.usage_count; i++) {
+        const struct weir_grpc_quota_usage *usage = &reports.usages[i];
+        touch(usage->id);
+        REQUIRE(usage->entry_count >= 1 && usage->entry_count <= WEIR_GRPC_QUOTA_ENTRIES_MAX);
+        REQUIRE(usage->id.size <= WEIR_GRPC_QUOTA_ID_MAX);
+        for (uint32_t j = 0; j < usage->entry_count; j++) {
+            touch(usage->entries[j].key);
+            touch(usage->entries[j].value);
+        }
+        struct weir_grpc_quota_action action = {.id = usage->id,
+                                                .kind =
+                                                    (enum weir_grpc_quota_kind)(usage->denied % 3),
+                                                .max_tokens = (uint32_t)usage->allowed | 1,
+                                                .tokens_per_fill = (uint32_t)usage->denied | 1,
+                                                .ttl_s = 5};
+        if (weir_grpc_quota_write(&action, 1, arena, &out) == 0)
+            touch(out);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
@@ -123,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct blocks blocks = {.count = 0};
     struct weir_grpc_arena arena;
     weir_grpc_arena_init(&arena, ARENA_MAX, blocks_grow, &blocks);
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
     case 0:
         read_ratelimit(message, &arena);
         break;
@@ -137,6 +166,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 3:
         if (weir_grpc_reflection_answer(message, &arena, &out) == 0)
             touch(out);
+        break;
+    case 5:
+        read_quota(message, &arena);
         break;
     default:
         read_limiter(message, &arena);
