@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see quota.h */
+#include "server/envoy/quota/quota.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUP_CHAINS 4096
+/* Reports that follow each other faster count as if this much time had passed: the first has no
+ * time before it. */
+#define REPORT_MIN_MS 1000
+#define DEMAND_MS 5000
+/* What a renewal charges of a bucket for the tokens that a client keeps, in thousandths of a
+ * request and WEIR_QUOTA_FILL_MS: one, or a hundredth of the rate, each WEIR_QUOTA_RENEW_MS. */
+#define RENEWAL_COST UINT64_C(4000)
+#define DEMAND_MAX (WEIR_QUOTA_PER_FILL_MAX * UINT64_C(1000))
+
+struct weir_quota_group {
+    struct weir_quota_group *next; /* of its chain */
+    struct weir_quota_bucket *buckets;
+    uint64_t hash[2];
+};
+
+struct weir_quota_stream {
+    struct weir_quota *quota;
+    struct weir_quota_stream *previous, *next;
+    struct weir_quota_bucket *buckets;
+    struct weir_quota_bucket *turn; /* where the next look for a due bucket begins */
+};
+
+struct weir_quota {
+    uint32_t streams_max, buckets_max, stream_count, bucket_count;
+    struct weir_quota_stream *streams;
+    struct weir_quota_group *chains[GROUP_CHAINS];
+    uint64_t asks[WEIR_QUOTA_STREAMS_MAX]; /* room for weir_quota_want */
+};
+
+/* --- Streams ---------------------------------------------------------------------------------- */
+
+int weir_quota_open(struct weir_quota **quota, uint32_t streams_max, uint32_t buckets_max)
+{
+    *quota = calloc(1, sizeof **quota);
+    if (!*quota)
+        return WEIR_ERR_MEMORY;
+    (*quota)->streams_max =
+        streams_max < WEIR_QUOTA_STREAMS_MAX ? streams_max : WEIR_QUOTA_STREAMS_MAX;
+    (*quota)->buckets_max = buckets_max;
+    return 0;
+}
+
+void weir_quota_close(struct weir_quota *quota)
+{
+    while (quota && quota->streams)
+        weir_quota_stream_close(quota->streams);
+    free(quota);
+}
+
+struct weir_quota_stream *weir_quota_stream_open(struct weir_quota *quota)
+{
+    struct weir_quota_stream *stream =
+        quota->stream_count < quota->streams_max ? calloc(1, sizeof *stream) : NULL;
+    if (!stream)
+        return NULL;
+    stream->quota = quota;
+    stream->next = quota->streams;
+    if (stream->next)
+        stream->next->previous = stream;
+    quota->streams = stream;
+    quota->stream_count++;
+    return stream;
+}
+
+void weir_quota_stream_close(struct weir_quota_stream *stream)
+{
+    struct weir_quota *quota = stream->quota;
+    while (stream->buckets)
+        weir_quota_forget(stream->buckets);
+    if (stream->previous)
+        stream->previous->next = stream->next;
+    else
+        quota->streams = stream->next;
+    if (stream->next)
+        stream->next->previous = stream->previous;
+    quota->stream_count--;
+    free(stream);
+}
+
+uint32_t weir_quota_streams(const struct weir_quota *quota)
+{
+    return quota->stream_count;
+}
+
+uint32_t weir_quota_buckets(const struct weir_quota *quota)
+{
+    return quota->bucket_count;
+}
+
+/* --- Buckets ---------------------------------------------------------------------------------- */
+
+static struct weir_quota_group **group_link(struct weir_quota *quota, const uint64_t hash[2])
+{
+    struct weir_quota_group **link = &quota->chains[hash[0] % GROUP_CHAINS];
+    while (*link && ((*link)->hash[0] != hash[0] || (*link)->hash[1] != hash[1]))
+        link = &(*link)->next;
+    return link;
+}
+
+/* A bucket that is new; NULL: no memory. */
+static struct weir_quota_bucket *bucket_make(struct weir_quota_stream *stream,
+                                             struct weir_quota_group **link, const uint64_t hash[2],
+                                             struct weir_bytes id)
+{
+    struct weir_quota_bucket *bucket = calloc(1, sizeof *bucket + id.size);
+    if (!bucket)
+        return NULL;
+    if (!*link)
+        *link = calloc(1, sizeof **link);
+    if (!*link) {
+        free(bucket);
+        return NULL;
+    }
+    memcpy((*link)->hash, hash, sizeof(*link)->hash);
+    memcpy(bucket + 1, id.data, id.size);
+    bucket->id = (struct weir_bytes){(const char *)(bucket + 1), id.size};
+    bucket->stream = stream;
+    bucket->group = *link;
+    bucket->next_of_group = (*link)->buckets;
+    (*link)->buckets = bucket;
+    bucket->next_of_stream = stream->buckets;
+    stream->buckets = bucket;
+    stream->quota->bucket_count++;
+    return bucket;
+}
+
+void weir_quota_forget(struct weir_quota_bucket *bucket)
+{
+    struct weir_quota *quota = bucket->stream->quota;
+    struct weir_quota_group *group = bucket->group;
+    struct weir_quota_bucket **link = &bucket->stream->buckets;
+    while (*link != bucket)
+        link = &(*link)->next_of_stream;
+    *link = bucket->next_of_stream;
+    if (bucket->stream->turn == bucket)
+        bucket->stream->turn = bucket->next_of_stream;
+    for (link = &group->buckets; *link != bucket; link = &(*link)->next_of_group)
+        ;
+    *link = bucket->next_of_group;
+    if (!group->buckets) {
+        *group_link(quota, group->hash) = group->next;
+        free(group);
+    }
+    quota->bucket_count--;
+    free(bucket);
+}
+
+/* Demand is the mean of the last DEMAND_MS about, so that single requests do not move it. A report
+ * of more than twice as much counts at once. */
+static void bucket_learn(struct weir_quota_bucket *bucket, uint64_t requests, uint64_t now_ms)
+{
+    uint64_t elapsed_ms = bucket->reported_ms ? now_ms - bucket->reported_ms : 0;
+    if (elapsed_ms < REPORT_MIN_MS)
+        elapsed_ms = REPORT_MIN_MS;
+    double seen = (double)requests * WEIR_QUOTA_FILL_MS * 1000 / (double)elapsed_ms;
+    double known = (double)bucket->demand;
+    double expected = known * (double)elapsed_ms / (WEIR_QUOTA_FILL_MS * 1000.0);
+    double weight = (double)elapsed_ms / (double)(elapsed_ms + DEMAND_MS);
+    if (bucket->reported_ms && (double)requests <= 2 * expected + 3)
+        seen = known + (seen - known) * weight;
+    bucket->demand = seen < (double)DEMAND_MAX ? (uint64_t)seen : DEMAND_MAX;
+    bucket->reported_ms = now_ms;
+    if (requests)
+        bucket->asked_ms = now_ms;
+}
+
+int weir_quota_report(struct weir_quota_stream *stream, const uint64_t hash[2],
+                      struct weir_bytes id, uint64_t requests, uint64_t now_ms)
+{
+    struct weir_quota *quota = stream->quota;
+    struct weir_quota_group **link = group_link(quota, hash);
+    struct weir_quota_bucket *bucket = *link ? (*link)->buckets : NULL;
+    while (bucket && bucket->stream != stream)
+        bucket = bucket->next_of_group;
+    if (!bucket) {
+        if (quota->bucket_count >= quota->buckets_max)
+            return WEIR_ERR_FULL;
+        bucket = bucket_make(stream, link, hash, id);
+        if (!bucket)
+            return WEIR_ERR_MEMORY;
+        bucket->due_ms = bucket->asked_ms = now_ms;
+    }
+    bucket_learn(bucket, requests, now_ms);
+    return 0;
+}
+
+struct weir_quota_bucket *weir_quota_due(struct weir_quota_stream *stream, uint64_t now_ms)
+{
+    struct weir_quota_bucket *bucket = stream->turn ? stream->turn : stream->buckets, *first = NULL;
+    while (bucket && bucket != first) {
+        if (!first)
+            first = bucket;
+        struct weir_quota_bucket *next =
+            bucket->next_of_stream ? bucket->next_of_stream : stream->buckets;
+        if (bucket->due_ms <= now_ms && !bucket->charging) {
+            stream->turn = next;
+            return bucket;
+        }
+        bucket = next;
+    }
+    return NULL;
+}
+
+bool weir_quota_is_idle(const struct weir_quota_bucket *bucket, uint64_t now_ms)
+{
+    return now_ms >= bucket->asked_ms + WEIR_QUOTA_IDLE_MS;
+}
+
+void weir_quota_sent(struct weir_quota_bucket *bucket, const struct weir_quota_plan *plan,
+                     uint64_t now_ms)
+{
+    bool waits = plan->move == WEIR_QUOTA_WAIT;
+    if (!waits)
+        bucket->share = plan->share;
+    bool scarce = waits || plan->move == WEIR_QUOTA_DENY;
+    uint64_t half_ms = plan->ttl_s * UINT64_C(500);
+    bucket->due_ms = now_ms + (scarce ? WEIR_QUOTA_RETRY_MS : half_ms);
+}
+
+void weir_quota_again(struct weir_quota_bucket *bucket, uint64_t wait_ms, uint64_t now_ms)
+{
+    bucket->due_ms = now_ms + wait_ms;
+}
+
+/* --- Fairness --------------------------------------------------------------------------------- */
+
+/* What a bucket asks for: an eighth more than its demand, and a request. */
+static uint64_t bucket_ask(const struct weir_quota_bucket *bucket)
+{
+    uint64_t ask = bucket->demand + bucket->demand / 8 + 1000;
+    return ask < DEMAND_MAX ? ask : DEMAND_MAX;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* The level up to which each of asks[0..count), sorted, is granted, so that all together are at
+ * most `supply`. */
+static uint64_t level_of(const uint64_t *asks, uint32_t count, uint64_t supply)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t part = supply / (count - i);
+        if (asks[i] > part)
+            return part;
+        supply -= asks[i];
+    }
+    return UINT64_MAX;
+}
+
+uint64_t weir_quota_want(const struct weir_quota_bucket *bucket,
+                         const struct weir_quota_supply *supplies, uint32_t count, uint64_t now_ms)
+{
+    struct weir_quota *quota = bucket->stream->quota;
+    uint64_t held = 0, supply = UINT64_MAX, ask = bucket_ask(bucket);
+    uint32_t asks = 0;
+    for (const struct weir_quota_bucket *at = bucket->group->buckets; at; at = at->next_of_group) {
+        held += weir_quota_share_rest(&at->share, now_ms);
+        quota->asks[asks++] = bucket_ask(at);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t rate = weir_quota_supply_rate(&supplies[i], held, now_ms);
+        if (supplies[i].bucket)
+            rate = rate > asks * RENEWAL_COST ? (rate - asks * RENEWAL_COST) / 25 * 24 : 0;
+        supply = rate < supply ? rate : supply;
+    }
+    qsort(quota->asks, asks, sizeof *quota->asks, by_size);
+    uint64_t level = level_of(quota->asks, asks, supply);
+    uint64_t want = (ask < level ? ask : level) / 1000;
+    return want ? want : 1;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state machine of Envoy's quota service (RLQS): which clients have which buckets, what they
+ * ask for, and when the next assignment of each is due. Without I/O and without a clock.
+ *
+ * Concept. A client is a stream. A bucket is one id of one client; the buckets of all clients with
+ * one id (and one domain) are a group, and share what the limits of that id give. Reports size the
+ * demand of a bucket and do nothing else: they get lost with streams, so nothing is charged or
+ * given back for them.
+ *
+ *   report ─▶ demand ─▶ due ─▶ want: max-min fair ─▶ plan (share.h) ─▶ charged ─▶ assignment
+ *                        ▲           the caller peeks at and charges the limits        │
+ *                        └──────────────── half of the time to live ◀──────────────────┘
+ *
+ * Fairness. A bucket asks for an eighth more than its demand, because requests do not come evenly.
+ * What a group's limits give in a time is divided max-min fairly among its buckets: who asks for
+ * less than an equal part gets all of it, and the others divide the rest equally.
+ *
+ * A bucket whose reports show no request for WEIR_QUOTA_IDLE_MS is abandoned.
+ *
+ * Memory: about 250 bytes and its id for a bucket, bounded by the options; allocated when a bucket
+ * is new. Threads: none of its own; one caller at a time, who locks.
+ */
+#ifndef WEIR_SERVER_ENVOY_QUOTA_QUOTA_H
+#define WEIR_SERVER_ENVOY_QUOTA_QUOTA_H
+
+#include <weir/bytes.h>
+
+#include "server/envoy/quota/share.h"
+
+/* Streams of one process: an Envoy has one for each filter. */
+#define WEIR_QUOTA_STREAMS_MAX 1024
+/* Buckets of one process, over all streams: 36 MiB with the longest ids. */
+#define WEIR_QUOTA_BUCKETS_MAX 16384
+#define WEIR_QUOTA_IDLE_MS 60000
+#define WEIR_QUOTA_RENEW_MS (WEIR_QUOTA_TTL_S * 1000 / 2)
+/* When nothing could be charged. */
+#define WEIR_QUOTA_RETRY_MS 500
+
+struct weir_quota;
+struct weir_quota_stream;
+
+struct weir_quota_bucket {
+    struct weir_quota_bucket *next_of_stream, *next_of_group;
+    struct weir_quota_stream *stream;
+    struct weir_quota_group *group;
+    struct weir_quota_share share;
+    uint64_t demand;                /* thousandths of a request in WEIR_QUOTA_FILL_MS */
+    uint64_t reported_ms, asked_ms; /* the last report; the last one that had requests */
+    uint64_t due_ms;
+    bool charging;        /* a charge of it is under way */
+    bool unassignable;    /* the caller's: reported once */
+    struct weir_bytes id; /* its own */
+};
+
+/* Errors: WEIR_ERR_MEMORY. */
+int weir_quota_open(struct weir_quota **quota, uint32_t streams_max, uint32_t buckets_max)
+    __attribute__((warn_unused_result));
+/* Closes all streams. NULL is ignored. */
+void weir_quota_close(struct weir_quota *quota);
+
+/* A client is here; NULL: there are too many, or no memory. */
+struct weir_quota_stream *weir_quota_stream_open(struct weir_quota *quota);
+/* It is gone. What it holds stays charged. No charge of it may be under way. */
+void weir_quota_stream_close(struct weir_quota_stream *stream);
+
+/* One report of a client: so many requests of a bucket since its last report. `hash` names the
+ * group (its domain and id); a bucket of a new group is due at once. Errors: WEIR_ERR_FULL (too
+ * many buckets), WEIR_ERR_MEMORY. */
+int weir_quota_report(struct weir_quota_stream *stream, const uint64_t hash[2],
+                      struct weir_bytes id, uint64_t requests, uint64_t now_ms)
+    __attribute__((warn_unused_result));
+
+/* A bucket of the stream that is due and not charging; NULL: none. */
+struct weir_quota_bucket *weir_quota_due(struct weir_quota_stream *stream, uint64_t now_ms);
+
+/* Whether it has had no request for so long that it is to be abandoned. */
+bool weir_quota_is_idle(const struct weir_quota_bucket *bucket, uint64_t now_ms);
+
+/* Forgets a bucket: it was abandoned. */
+void weir_quota_forget(struct weir_quota_bucket *bucket);
+
+/* How many requests in WEIR_QUOTA_FILL_MS (at least 1) a bucket may have, by its demand and those
+ * of its group, of what the supplies (1 at least) give. */
+uint64_t weir_quota_want(const struct weir_quota_bucket *bucket,
+                         const struct weir_quota_supply *supplies, uint32_t count, uint64_t now_ms);
+
+/* The plan of a bucket was carried out: its costs are charged and it is sent, or it has no costs.
+ */
+void weir_quota_sent(struct weir_quota_bucket *bucket, const struct weir_quota_plan *plan,
+                     uint64_t now_ms);
+/* Nothing was sent: it is tried again after `wait_ms`. */
+void weir_quota_again(struct weir_quota_bucket *bucket, uint64_t wait_ms, uint64_t now_ms);
+
+/* How many there are. */
+uint32_t weir_quota_streams(const struct weir_quota *quota);
+uint32_t weir_quota_buckets(const struct weir_quota *quota);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one assignment of Envoy's quota service (RLQS) may admit, and what is charged for it before
+ * it is sent: pure arithmetic.
+ *
+ * Concept. An assignment is a token bucket that a client fills by itself: at most m tokens, r
+ * tokens in WEIR_QUOTA_FILL_MS, until it expires. It is a portion of each limit that its bucket
+ * meets, in the sense of store/redis/share/share.h: given at g, never spent after its end e, and
+ * charged as if all that it can admit were used. A client may apply an assignment late, within
+ * WEIR_QUOTA_LATE_MS after it was sent, so e = sent + time to live + WEIR_QUOTA_LATE_MS.
+ *
+ *   assignment   Envoy                         charged (P: the time from g until the end)
+ *   first        starts with m tokens          floor(m + r P)
+ *   equal        is prolonged, keeps its       windows: what r adds, floor to floor
+ *                tokens                        buckets: floor(m + r (e2 - e1))
+ *   changed      starts with m tokens          ceil(m + r2 (e2 - e1) + max(0, r2 - r1) (e1 - g2))
+ *
+ * Why the sum over all clients stays below the bound of the algorithm. Take an interval [s, t] and
+ * the portions with e >= s and g <= t, the only ones that admit in it. A client's tokens at s are
+ * at most the m of the portion in force, which counts, as its e >= s. Each later start with m
+ * tokens belongs to a portion given in [s, t]. At a time x the client's bucket fills at the rate of
+ * some portion i in force; the portions that count are charged for at least that rate at x: the one
+ * whose (e[j-1], e[j]] holds x with r[j], and each later one up to i with the part by which its
+ * rate is higher. So the charges of the portions that count cover all that is admitted in [s, t],
+ * and share.h shows that charges below the bound are enough. A window's portions are all given and
+ * ended in one segment, so that tokens which an equal assignment keeps are charged in it already.
+ * floor is enough where a portion has a start or an m of its own beside the tokens that it keeps
+ * (m >= 1), because whole requests are admitted. A denying assignment admits nothing and leaves
+ * the portion before it as it is.
+ *
+ * Buckets (token_bucket, gcra, leaky_bucket). The charge has to be made as of e: TAT' = max(TAT, e)
+ * + c T. It is made as an ordinary decision with a higher cost: c + ceil((e - max(TAT, now)) / T),
+ * with the TAT of a peek before. A TAT that grows between the two makes the charge higher than
+ * necessary, never lower.
+ *
+ * Limits. Windows with segments of WEIR_QUOTA_SEGMENT_MIN_MS at least; buckets whose depth is
+ * WEIR_QUOTA_DEPTH_MIN_MS at least. Other limits cannot be assigned: their states have no portions
+ * that outlast a second.
+ *
+ * Threads: pure functions.
+ */
+#ifndef WEIR_SERVER_ENVOY_QUOTA_SHARE_H
+#define WEIR_SERVER_ENVOY_QUOTA_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <weir/limit.h>
+
+#include "wire/grpc/quota.h"
+
+#define WEIR_QUOTA_FILL_MS (WEIR_GRPC_QUOTA_FILL_S * 1000)
+#define WEIR_QUOTA_TTL_S 5
+/* Between the peek and the sending half a second, a second until the PING behind the assignment is
+ * answered, and half a second for the tick that finds it unanswered. */
+#define WEIR_QUOTA_LATE_MS 2000
+/* A charge that takes longer is not sent. */
+#define WEIR_QUOTA_CHARGE_MS 500
+/* Twice the longest portion and more: the end of a segment costs up to 3 s. */
+#define WEIR_QUOTA_SEGMENT_MIN_MS 20000
+#define WEIR_QUOTA_DEPTH_MIN_MS 14000
+/* The highest rate of one assignment, per fill, and the tokens that it keeps at most: a tenth of a
+ * second's, or one. */
+#define WEIR_QUOTA_PER_FILL_MAX 1000000000
+#define WEIR_QUOTA_TOKENS_PART 100
+
+/* What a client holds. All zero: nothing. */
+struct weir_quota_share {
+    uint32_t max_tokens, per_fill;
+    uint64_t started_ms; /* when its tokens were full */
+    uint64_t ends_ms;    /* nothing of it is admitted later */
+    uint64_t expires_ms; /* when the client lets it, or the denial, expire at the earliest */
+    bool denied;         /* a denying assignment came after it */
+};
+
+/* What one limit can give, at one time. */
+struct weir_quota_supply {
+    bool bucket;        /* else a window */
+    uint64_t unit;      /* what one request costs: above 0 */
+    uint64_t remaining; /* the largest cost that would be admitted */
+    uint64_t end_ms;    /* windows: when the segment ends */
+    uint64_t fresh_ms;  /* buckets: when the state will be fresh (TAT) */
+    uint64_t rate;      /* N and W of the limit */
+    uint64_t window_ms;
+};
+
+/* Whether portions of a limit can be assigned. */
+bool weir_quota_assignable(const struct weir_limit *limit);
+
+/* The supply of an assignable limit, as a peek at `now_ns` reports it; `unit` above 0. */
+struct weir_quota_supply weir_quota_supply_of(const struct weir_limit *limit,
+                                              const struct weir_report *report, uint64_t unit,
+                                              uint64_t now_ns);
+
+/* What a supply gives in WEIR_QUOTA_FILL_MS from now on, in thousandths of a request: the rest of a
+ * window over the rest of its segment (at most a minute), a bucket's rate and a part of what it
+ * has saved. `held` is what clients hold of it and have not used: thousandths of a request. */
+uint64_t weir_quota_supply_rate(const struct weir_quota_supply *supply, uint64_t held,
+                                uint64_t now_ms);
+
+/* The rest of a share, in thousandths of a request. */
+uint64_t weir_quota_share_rest(const struct weir_quota_share *share, uint64_t now_ms);
+
+enum weir_quota_move {
+    WEIR_QUOTA_WAIT, /* nothing is sent: what is held lasts, or nothing can be charged yet */
+    WEIR_QUOTA_EQUAL,
+    WEIR_QUOTA_CHANGED, /* the first assignment too */
+    WEIR_QUOTA_DENY,
+};
+
+struct weir_quota_plan {
+    enum weir_quota_move move;
+    struct weir_quota_share share; /* EQUAL, CHANGED: what the client then holds */
+    uint32_t ttl_s;
+};
+
+/* Plans the next assignment of a client that wants `per_fill` requests (at least 1) in
+ * WEIR_QUOTA_FILL_MS: all of them, or as many as the supplies (1 at least) allow. costs[0..count)
+ * are what the supplies are to be charged, by one decision: nothing is sent unless all are.
+ * `now_ms`: of the peek. */
+void weir_quota_plan(struct weir_quota_plan *plan, const struct weir_quota_share *held,
+                     const struct weir_quota_supply *supplies, uint32_t count, uint64_t per_fill,
+                     uint64_t now_ms, uint64_t *costs);
+
+#endif

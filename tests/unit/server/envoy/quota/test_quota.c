@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/envoy/quota: clients that behave as Envoy does, in virtual time, over states of the core.
+ *
+ * The bound is checked by the algorithm itself: fed with what was admitted alone, in its order, it
+ * would have admitted every request. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "draw.h"
+#include "server/envoy/quota/quota.h"
+
+#define MS UINT64_C(1000000)
+#define STEP_MS 10
+#define CLIENTS_MAX 20
+#define IDS 2
+
+/* --- Envoy ------------------------------------------------------------------------------------
+ * One bucket of one Envoy, as its global_client_impl.cc keeps it: an equal assignment prolongs the
+ * token bucket, a changed one replaces it by a full one, an expired one denies (DENY_ALL is
+ * configured). */
+
+struct letter { /* an assignment on its way */
+    uint64_t due_ms;
+    bool deny;
+    uint32_t max_tokens, per_fill, ttl_s;
+};
+#define LETTERS 64
+
+struct envoy {
+    struct weir_quota_stream *stream;
+    bool assigned, deny;
+    uint32_t max_tokens, per_fill;
+    double tokens;
+    uint64_t filled_ms, expires_ms, report_ms;
+    uint64_t allowed, denied; /* since the last report */
+    uint64_t wanted, admitted;
+    struct letter letters[LETTERS];
+    unsigned first, count;
+    uint64_t last_due_ms;
+    double rate; /* requests a second that come */
+    double pending;
+};
+
+static void envoy_apply(struct envoy *envoy, const struct letter *letter, uint64_t now_ms)
+{
+    bool equal = envoy->assigned && !envoy->deny && !letter->deny &&
+                 envoy->max_tokens == letter->max_tokens && envoy->per_fill == letter->per_fill;
+    if (!equal) {
+        envoy->tokens = letter->max_tokens;
+        envoy->filled_ms = now_ms;
+    }
+    envoy->assigned = true;
+    envoy->deny = letter->deny;
+    envoy->max_tokens = letter->max_tokens;
+    envoy->per_fill = letter->per_fill;
+    envoy->expires_ms = now_ms + letter->ttl_s * 1000;
+}
+
+static void envoy_step(struct envoy *envoy, uint64_t now_ms)
+{
+    while (envoy->count && envoy->letters[envoy->first].due_ms <= now_ms) {
+        envoy_apply(envoy, &envoy->letters[envoy->first], now_ms);
+        envoy->first = (envoy->first + 1) % LETTERS;
+        envoy->count--;
+    }
+    if (envoy->assigned && now_ms >= envoy->expires_ms)
+        envoy->assigned = false;
+}
+
+static bool envoy_admits(struct envoy *envoy, uint64_t now_ms)
+{
+    if (!envoy->assigned || envoy->deny)
+        return false;
+    envoy->tokens +=
+        (double)(now_ms - envoy->filled_ms) * envoy->per_fill / (double)WEIR_QUOTA_FILL_MS;
+    envoy->filled_ms = now_ms;
+    if (envoy->tokens > envoy->max_tokens)
+        envoy->tokens = envoy->max_tokens;
+    if (envoy->tokens < 1)
+        return false;
+    envoy->tokens -= 1;
+    return true;
+}
+
+/* --- A world ---------------------------------------------------------------------------------- */
+
+struct state {
+    struct weir_limit limit;
+    uint64_t words[512], oracle[512]; /* what was charged; what was admitted */
+};
+
+struct world {
+    uint64_t random, now_ms, offset_ns;
+    struct weir_quota *quota;
+    struct envoy envoys[CLIENTS_MAX];
+    unsigned clients, report_ms, delay_ms, chaos;
+    struct state states[2];
+    unsigned limits;
+    double direct_rate, direct_pending; /* decisions beside the assignments, a second */
+    uint64_t admitted, direct, sent, lost;
+};
+
+static uint64_t now_ns(const struct world *world)
+{
+    return world->now_ms * MS;
+}
+
+static void state_open(struct state *state, struct weir_limit_spec spec)
+{
+    memset(state, 0, sizeof *state);
+    assert_int_equal(weir_limit_init(&state->limit, &spec, NULL), 0);
+    assert_true(state->limit.span_words <= 512);
+}
+
+/* All limits, or none. */
+static bool states_charge(struct world *world, const uint64_t *costs)
+{
+    struct weir_report report;
+    for (unsigned i = 0; i < world->limits; i++) {
+        uint64_t copy[512];
+        struct weir_use use = {.now_ns = now_ns(world), .cost = costs[i]};
+        memcpy(copy, world->states[i].words, sizeof copy);
+        if (!weir_decide(&world->states[i].limit, copy, &use, &report, NULL))
+            return false;
+    }
+    for (unsigned i = 0; i < world->limits; i++) {
+        struct weir_use use = {.now_ns = now_ns(world), .cost = costs[i]};
+        assert_true(weir_decide(&world->states[i].limit, world->states[i].words, &use, NULL, NULL));
+    }
+    return true;
+}
+
+/* A request was admitted: the algorithms, fed with admissions alone, admit it too. */
+static void world_admit(struct world *world)
+{
+    for (unsigned i = 0; i < world->limits; i++) {
+        struct weir_use use = {.now_ns = now_ns(world), .cost = 1};
+        assert_true(
+            weir_decide(&world->states[i].limit, world->states[i].oracle, &use, NULL, NULL));
+    }
+    world->admitted++;
+}
+
+static void supplies_peek(struct world *world, struct weir_quota_supply *supplies)
+{
+    for (unsigned i = 0; i < world->limits; i++) {
+        uint64_t copy[512];
+        struct weir_use use = {.now_ns = now_ns(world), .cost = 0};
+        struct weir_report report;
+        memcpy(copy, world->states[i].words, sizeof copy);
+        weir_decide(&world->states[i].limit, copy, &use, &report, NULL);
+        supplies[i] = weir_quota_supply_of(&world->states[i].limit, &report, 1, now_ns(world));
+    }
+}
+
+static void world_serve(struct world *world, struct envoy *envoy)
+{
+    struct weir_quota_bucket *bucket;
+    while ((bucket = weir_quota_due(envoy->stream, world->now_ms))) {
+        struct weir_quota_supply supplies[2];
+        struct weir_quota_plan plan;
+        uint64_t costs[2] = {0};
+        if (weir_quota_is_idle(bucket, world->now_ms)) {
+            weir_quota_forget(bucket);
+            continue;
+        }
+        supplies_peek(world, supplies);
+        uint64_t want = weir_quota_want(bucket, supplies, world->limits, world->now_ms);
+        weir_quota_plan(&plan, &bucket->share, supplies, world->limits, want, world->now_ms, costs);
+        bool charges = plan.move == WEIR_QUOTA_EQUAL || plan.move == WEIR_QUOTA_CHANGED;
+        assert_true(!charges || states_charge(world, costs));
+        weir_quota_sent(bucket, &plan, world->now_ms);
+        if (plan.move == WEIR_QUOTA_WAIT)
+            continue;
+        world->sent++;
+        assert_true(envoy->count < LETTERS);
+        uint64_t due_ms = world->now_ms + draw_below(&world->random, world->delay_ms + 1);
+        if (due_ms < envoy->last_due_ms)
+            due_ms = envoy->last_due_ms;
+        envoy->last_due_ms = due_ms;
+        envoy->letters[(envoy->first + envoy->count++) % LETTERS] =
+            (struct letter){due_ms, plan.move == WEIR_QUOTA_DENY, plan.share.max_tokens,
+                            plan.share.per_fill, plan.ttl_s};
+    }
+}
+
+static void world_report(struct world *world, struct envoy *envoy)
+{
+    const uint64_t hash[2] = {7, 8};
+    uint64_t requests = envoy->allowed + envoy->denied;
+    assert_int_equal(weir_quota_report(envoy->stream, hash, (struct weir_bytes){"id", 2}, requests,
+                                       world->now_ms),
+                     0);
+    envoy->allowed = envoy->denied = 0;
+    envoy->report_ms = world->now_ms + world->report_ms;
+}
+
+/* A stream that breaks, with or without the Envoy behind it. */
+static void world_break(struct world *world, struct envoy *envoy)
+{
+    weir_quota_stream_close(envoy->stream);
+    envoy->stream = weir_quota_stream_open(world->quota);
+    assert_non_null(envoy->stream);
+    if (draw_below(&world->random, 2)) {
+        envoy->assigned = false;
+        envoy->count = 0;
+    }
+    envoy->report_ms = world->now_ms;
+    world->lost++;
+}
+
+static void world_step(struct world *world)
+{
+    uint64_t ones[2] = {1, 1};
+    for (unsigned i = 0; i < world->clients; i++) {
+        struct envoy *envoy = &world->envoys[i];
+        if (world->chaos && draw_below(&world->random, world->chaos) == 0)
+            world_break(world, envoy);
+        envoy_step(envoy, world->now_ms);
+        envoy->pending += envoy->rate * STEP_MS / 1000;
+        for (; envoy->pending >= 1; envoy->pending -= 1) {
+            bool admitted = envoy_admits(envoy, world->now_ms);
+            envoy->wanted++;
+            envoy->admitted += admitted;
+            if (admitted) {
+                envoy->allowed++;
+                world_admit(world);
+            } else {
+                envoy->denied++;
+            }
+        }
+        if (world->now_ms >= envoy->report_ms)
+            world_report(world, envoy);
+        if (world->now_ms % 250 == 0)
+            world_serve(world, envoy);
+    }
+    world->direct_pending += world->direct_rate * STEP_MS / 1000;
+    for (; world->direct_pending >= 1; world->direct_pending -= 1)
+        if (states_charge(world, ones)) {
+            world->direct++;
+            world_admit(world);
+        }
+    world->now_ms += STEP_MS;
+}
+
+static struct world world_open(uint64_t seed, unsigned clients)
+{
+    struct world world = {
+        .random = seed, .clients = clients, .report_ms = 1000, .now_ms = 1700000000000};
+    assert_int_equal(weir_quota_open(&world.quota, clients, clients), 0);
+    for (unsigned i = 0; i < clients; i++) {
+        world.envoys[i].stream = weir_quota_stream_open(world.quota);
+        world.envoys[i].report_ms = world.now_ms + i * 50;
+        assert_non_null(world.envoys[i].stream);
+    }
+    return world;
+}
+
+static void world_run(struct world *world, unsigned seconds)
+{
+    for (unsigned i = 0; i < seconds * (1000 / STEP_MS); i++)
+        world_step(world);
+}
+
+static const struct weir_limit_spec window = {
+    .algorithm = WEIR_FIXED_WINDOW, .rate = 6000, .window_ns = 60000 * MS};
+static const struct weir_limit_spec sliding = {
+    .algorithm = WEIR_SLIDING_WINDOW, .rate = 3000, .window_ns = 60000 * MS};
+static const struct weir_limit_spec segments = {
+    .algorithm = WEIR_SLIDING_WINDOW, .rate = 3000, .window_ns = 120000 * MS, .segments = 4};
+static const struct weir_limit_spec bucket = {
+    .algorithm = WEIR_GCRA, .rate = 6000, .window_ns = 60000 * MS, .burst = 3000};
+static const struct weir_limit_spec hour = {
+    .algorithm = WEIR_FIXED_WINDOW, .rate = 360000, .window_ns = 3600000 * MS};
+static const struct weir_limit_spec sliding_hour = {
+    .algorithm = WEIR_SLIDING_WINDOW, .rate = 360000, .window_ns = 3600000 * MS};
+static const struct weir_limit_spec slow = {
+    .algorithm = WEIR_TOKEN_BUCKET, .rate = 20, .window_ns = 60000 * MS, .burst = 20};
+
+/* --- Tests ------------------------------------------------------------------------------------ */
+
+/* Random worlds: delays up to what a PING bounds, streams that break, Envoys that restart, demand
+ * that changes, decisions of other front ends on the same states, two limits at once. world_admit
+ * checks the bound. */
+static void clients_together_never_exceed_the_limit(void **state)
+{
+    const struct weir_limit_spec specs[] = {window, sliding, segments, bucket, slow};
+    uint64_t admitted = 0, direct = 0, lost = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct world world = world_open(seed, 1 + (unsigned)(seed % 8));
+        world.delay_ms = (unsigned)draw_below(&world.random, 1501);
+        world.report_ms = 500 + (unsigned)draw_below(&world.random, 4000);
+        world.chaos = seed % 3 ? 20000 : 0;
+        world.limits = 1 + (seed % 4 == 0);
+        for (unsigned i = 0; i < world.limits; i++)
+            state_open(&world.states[i], specs[draw_below(&world.random, 5)]);
+        for (unsigned part = 0; part < 40; part++) {
+            bool bursts = seed % 2 && draw_below(&world.random, 3) == 0;
+            world.direct_rate = bursts ? 1000 : 0;
+            for (unsigned i = 0; i < world.clients; i++)
+                world.envoys[i].rate =
+                    draw_below(&world.random, 3) ? 0 : (double)draw_below(&world.random, 200);
+            world_run(&world, 1 + (unsigned)draw_below(&world.random, 12));
+        }
+        admitted += world.admitted, direct += world.direct, lost += world.lost;
+        weir_quota_close(world.quota);
+    }
+    assert_true(admitted > 100000 && direct > 1000 && lost > 20);
+}
+
+/* Twenty clients, the first two with nine tenths of a demand of twice the limit. */
+static void skewed(struct weir_limit_spec spec, double limit_rate, unsigned percent)
+{
+    struct world world = world_open(99, CLIENTS_MAX);
+    world.limits = 1;
+    world.delay_ms = 20;
+    state_open(&world.states[0], spec);
+    for (unsigned i = 0; i < world.clients; i++)
+        world.envoys[i].rate = 2 * limit_rate * (i < 2 ? 0.45 : 0.1 / 18);
+    world_run(&world, 60);
+    world.admitted = 0;
+    for (unsigned i = 0; i < world.clients; i++)
+        world.envoys[i].wanted = world.envoys[i].admitted = 0;
+    world_run(&world, 300);
+    for (unsigned i = 2; i < world.clients; i++)
+        if (world.envoys[i].admitted * 100 < world.envoys[i].wanted * percent)
+            fail_msg("client %u: %lu of %lu", i, world.envoys[i].admitted, world.envoys[i].wanted);
+    if ((double)world.admitted < 300 * limit_rate * 0.85)
+        fail_msg("%lu of %.0f admitted", world.admitted, 300 * limit_rate);
+    assert_true(world.envoys[0].admitted * 10 > world.envoys[1].admitted * 9);
+    assert_true(world.envoys[1].admitted * 10 > world.envoys[0].admitted * 9);
+    weir_quota_close(world.quota);
+}
+
+static void small_clients_get_their_demand_and_the_limit_is_used(void **state)
+{
+    (void)state;
+    skewed(bucket, 100, 95);
+    skewed(hour, 100, 95);
+    skewed(sliding_hour, 100, 95);
+    skewed(window, 100, 90); /* the last seconds of each minute are lost */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clients_together_never_exceed_the_limit),
+        cmocka_unit_test(small_clients_get_their_demand_and_the_limit_is_used),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
