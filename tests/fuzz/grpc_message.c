@@ -134,7 +134,7 @@ static void read_quota(struct weir_bytes message, struct weir_grpc_arena *arena)
         }
         struct weir_grpc_quota_action action = {.id = usage->id,
                                                 .kind =
-                                                    (enum weir_grpc_quota_kind)(usage->denied % 3),
+                                                    (enum weir_grpc_quota_kind)(usage->denied % 4),
                                                 .max_tokens = (uint32_t)usage->allowed | 1,
                                                 .tokens_per_fill = (uint32_t)usage->denied | 1,
                                                 .ttl_s = 5};

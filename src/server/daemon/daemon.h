@@ -16,6 +16,7 @@
 #include "server/daemon/supervisor.h"
 #include "server/daemon/worker.h"
 #include "server/dashboard/dashboard.h"
+#include "server/envoy/quota/service.h"
 #include "server/envoy/shared.h"
 #include "server/kernel/service.h"
 #include "server/penalties/penalties.h"
@@ -97,6 +98,7 @@ struct weir_daemon {
     struct weir_resp_shared redis;
     struct weir_envoy_shared *envoy; /* NULL: no such service is configured */
     struct weir_envoy_statsd *statsd;
+    struct weir_quota_service *quota;
     struct weir_endpoint prometheus_endpoint;
     uv_timer_t envoy_watch;
     struct weir_worker *admin;

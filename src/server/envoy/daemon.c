@@ -68,6 +68,11 @@ static void read_first(struct weir_daemon *daemon)
 int weir_daemon_envoy_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     const struct weir_envoy_settings settings = settings_of(daemon, daemon->rules);
+    int err = weir_quota_service_open(&daemon->quota);
+    if (err < 0) {
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+        return err;
+    }
     if (!settings.folder)
         return 0;
     const struct weir_envoy_shared_options options = {
@@ -78,7 +83,7 @@ int weir_daemon_envoy_open(struct weir_daemon *daemon, struct weir_reason *reaso
         .store_reached = daemon->shared ? store_reached : NULL,
         .store_context = daemon,
     };
-    int err = weir_envoy_shared_open(&daemon->envoy, &options);
+    err = weir_envoy_shared_open(&daemon->envoy, &options);
     if (err < 0) {
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
         return err;
@@ -138,6 +143,8 @@ void weir_daemon_envoy_close(struct weir_daemon *daemon)
 {
     weir_envoy_statsd_free(daemon->statsd);
     weir_envoy_shared_close(daemon->envoy);
+    weir_quota_service_close(daemon->quota);
+    daemon->quota = NULL;
     daemon->statsd = NULL;
     daemon->envoy = NULL;
 }

@@ -11,6 +11,7 @@
 #include "server/grpc/frames.h"
 #include "server/grpc/health.h"
 #include "server/grpc/limiter.h"
+#include "server/grpc/quota.h"
 #include "server/grpc/ratelimit.h"
 #include "server/grpc/reflection.h"
 #include "server/grpc/reply.h"
@@ -191,6 +192,7 @@ static void grpc_drain(struct weir_connection *connection)
 static void grpc_tick(void *workspace)
 {
     weir_grpc_health_tell(workspace);
+    weir_grpc_quota_tick(workspace);
 }
 
 /* --- Workspaces ------------------------------------------------------------------------------- */
@@ -207,6 +209,13 @@ const struct weir_grpc_method weir_grpc_methods[] = {
      .begin = weir_grpc_ratelimit_begin,
      .finish = weir_grpc_ratelimit_finish,
      .drop = weir_grpc_ratelimit_drop},
+    {.path = PATH("/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas"),
+     .name = "stream_rate_limit_quotas",
+     .streams = true,
+     .read = weir_grpc_quota_read_reports,
+     .begin = weir_grpc_quota_begin,
+     .drop = weir_grpc_quota_drop,
+     .sent = weir_grpc_quota_sent},
     {.path = PATH("/envoy.service.auth.v3.Authorization/Check"),
      .name = "auth_check",
      .read = weir_grpc_authz_take,

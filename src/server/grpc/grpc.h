@@ -34,6 +34,7 @@
 struct weir_daemon;
 struct weir_grpc_stream;
 struct weir_grpc_watch;
+struct weir_grpc_quota;
 
 struct weir_grpc_method {
     struct weir_bytes path;
@@ -50,6 +51,8 @@ struct weir_grpc_method {
     void (*finish)(struct weir_grpc_stream *stream);
     /* The stream ends without `finish`; NULL: nothing to give back. */
     void (*drop)(struct weir_grpc_stream *stream);
+    /* DATA of the stream is on its way to the socket; NULL: it does not matter. */
+    void (*sent)(struct weir_grpc_stream *stream);
 };
 
 #define WEIR_GRPC_METHODS_MAX 8
@@ -66,6 +69,7 @@ struct weir_grpc {
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *options;
     struct weir_grpc_watch *watches; /* streams of Health/Watch */
+    struct weir_grpc_quota *quotas;  /* streams of StreamRateLimitQuotas */
     uint64_t ages;                   /* draws how old a connection may become */
     struct weir_request attributes;  /* of the call that is at work */
     struct weir_answer answer;
@@ -124,7 +128,8 @@ struct weir_grpc_stream {
     const char *out; /* what is to be sent: out[sent..size) */
     size_t out_size, out_sent;
     struct weir_buffer *streamed; /* behind `out`, where the method streams */
-    const char *status_text;      /* encoded, in the arena; NULL: none */
+    uint64_t stale_ns;       /* when `out` may no longer be sent, by the boot clock; 0: never */
+    const char *status_text; /* encoded, in the arena; NULL: none */
     size_t status_text_size;
     uint32_t header_bytes, held; /* bytes that keep the connection's window closed */
     int32_t id;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/daemon/clock.h"
 #include "server/grpc/front.h"
 
 /* A field whose texts outlive the stream: nghttp2 copies neither. */
@@ -51,6 +52,8 @@ static ssize_t on_send_data(nghttp2_session *http2, int32_t id, uint8_t *out, si
     struct weir_grpc_stream *stream = source->ptr;
     size_t left = stream->out_size - stream->out_sent, n = left < room ? left : room;
     (void)connection;
+    if (n && stream->stale_ns && weir_clock_boot_ns() > stream->stale_ns)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* the stream is reset */
     if (n)
         memcpy(out, stream->out + stream->out_sent, n);
     stream->out_sent += n;

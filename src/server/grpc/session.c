@@ -8,6 +8,7 @@
 #include "core/bytes.h"
 #include "server/grpc/frames.h"
 #include "server/grpc/front.h"
+#include "server/grpc/quota.h"
 #include "server/grpc/stream.h"
 #include "server/net/secret.h"
 
@@ -134,6 +135,8 @@ static int on_frame_recv(nghttp2_session *http2, const nghttp2_frame *frame, voi
     bool end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     if (frame->hd.type == NGHTTP2_SETTINGS)
         weir_grpc_session(context)->greeted = true;
+    if (frame->hd.type == NGHTTP2_PING && frame->hd.flags & NGHTTP2_FLAG_ACK)
+        weir_grpc_quota_answered(http2, frame->ping.opaque_data);
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
         return 0;
     struct weir_grpc_stream *stream =
@@ -174,6 +177,13 @@ static int on_data_chunk(nghttp2_session *http2, uint8_t flags, int32_t id, cons
 static int on_frame_send(nghttp2_session *http2, const nghttp2_frame *frame, void *context)
 {
     (void)context;
+    if (frame->hd.type == NGHTTP2_DATA) {
+        struct weir_grpc_stream *sender =
+            nghttp2_session_get_stream_user_data(http2, frame->hd.stream_id);
+        if (sender && sender->method && sender->method->sent)
+            sender->method->sent(sender);
+        return 0;
+    }
     if (frame->hd.type != NGHTTP2_HEADERS || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         return 0;
     const struct weir_grpc_stream *stream =

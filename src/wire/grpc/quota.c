@@ -133,6 +133,18 @@ int weir_grpc_quota_read(struct weir_grpc_quota_reports *reports, struct weir_by
     return good ? 0 : WEIR_ERR_SYNTAX;
 }
 
+uint32_t weir_grpc_quota_entries(struct weir_bytes id,
+                                 struct weir_envoy_entry entries[WEIR_GRPC_QUOTA_ENTRIES_MAX])
+{
+    struct weir_pb_reader reader = weir_pb_read(id);
+    uint32_t count = 0;
+    while (weir_pb_next(&reader))
+        if (weir_pb_is(&reader, ID_ENTRY, WEIR_PB_BYTES) && count < WEIR_GRPC_QUOTA_ENTRIES_MAX &&
+            entry_read(&entries[count], reader.bytes))
+            count++;
+    return count;
+}
+
 /* --- Responses -------------------------------------------------------------------------------- */
 
 enum response_field { RESPONSE_ACTION = 1 };
@@ -140,7 +152,7 @@ enum action_field { ACTION_ID = 1, ACTION_ASSIGN = 2, ACTION_ABANDON = 3 };
 enum assign_field { ASSIGN_TTL = 2, ASSIGN_STRATEGY = 3 };
 enum strategy_field { STRATEGY_BLANKET = 1, STRATEGY_TOKENS = 3 };
 enum tokens_field { TOKENS_MAX = 1, TOKENS_PER_FILL = 2, TOKENS_INTERVAL = 3 };
-enum blanket { BLANKET_DENY_ALL = 1 };
+enum blanket { BLANKET_ALLOW_ALL = 0, BLANKET_DENY_ALL = 1 };
 
 /* What the messages of one action hold, in bytes. */
 struct sizes {
@@ -162,7 +174,7 @@ static struct sizes sizes_of(const struct weir_grpc_quota_action *action)
                        weir_pb_bytes_size(sizes.per_fill) + weir_pb_bytes_size(sizes.interval);
         sizes.strategy = weir_pb_bytes_size(sizes.tokens);
     } else {
-        sizes.strategy = weir_pb_number_size(BLANKET_DENY_ALL);
+        sizes.strategy = 2; /* of a oneof also 0 is written */
     }
     sizes.assign = weir_pb_bytes_size(sizes.ttl) + weir_pb_bytes_size(sizes.strategy);
     sizes.action += weir_pb_bytes_size(sizes.assign);
@@ -194,7 +206,10 @@ static char *put_action(char *out, const struct weir_grpc_quota_action *action)
     out = weir_pb_put_head(out, ASSIGN_STRATEGY, sizes.strategy);
     if (action->kind == WEIR_GRPC_QUOTA_TOKENS)
         return put_tokens(out, action, &sizes);
-    return weir_pb_put_number(out, STRATEGY_BLANKET, BLANKET_DENY_ALL);
+    *out++ = (char)(STRATEGY_BLANKET << 3 | WEIR_PB_VARINT);
+    *out++ =
+        (char)(action->kind == WEIR_GRPC_QUOTA_DENY_ALL ? BLANKET_DENY_ALL : BLANKET_ALLOW_ALL);
+    return out;
 }
 
 int weir_grpc_quota_write(const struct weir_grpc_quota_action *actions, uint32_t count,

@@ -54,9 +54,10 @@ int weir_grpc_quota_read(struct weir_grpc_quota_reports *reports, struct weir_by
                          struct weir_grpc_arena *arena) __attribute__((warn_unused_result));
 
 enum weir_grpc_quota_kind {
-    WEIR_GRPC_QUOTA_ABANDON,  /* Envoy forgets the bucket */
-    WEIR_GRPC_QUOTA_DENY_ALL, /* until the time to live ends */
-    WEIR_GRPC_QUOTA_TOKENS,   /* a token bucket, until the time to live ends */
+    WEIR_GRPC_QUOTA_ABANDON,   /* Envoy forgets the bucket */
+    WEIR_GRPC_QUOTA_DENY_ALL,  /* until the time to live ends */
+    WEIR_GRPC_QUOTA_ALLOW_ALL, /* likewise */
+    WEIR_GRPC_QUOTA_TOKENS,    /* a token bucket, until the time to live ends */
 };
 
 /* What Envoy does with one bucket. */
@@ -64,8 +65,12 @@ struct weir_grpc_quota_action {
     struct weir_bytes id;
     enum weir_grpc_quota_kind kind;
     uint32_t max_tokens, tokens_per_fill; /* of TOKENS: above 0 */
-    uint32_t ttl_s;                       /* of DENY_ALL and TOKENS: above 0 */
+    uint32_t ttl_s;                       /* of all but ABANDON: above 0 */
 };
+
+/* The entries of an id that was read: entries[0..return value), which point into it. */
+uint32_t weir_grpc_quota_entries(struct weir_bytes id,
+                                 struct weir_envoy_entry entries[WEIR_GRPC_QUOTA_ENTRIES_MAX]);
 
 /* Writes a RateLimitQuotaResponse, with gRPC's prefix before it; the bytes are in the arena.
  * Errors: WEIR_ERR_TOO_LARGE. */

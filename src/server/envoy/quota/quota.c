@@ -200,7 +200,7 @@ struct weir_quota_bucket *weir_quota_due(struct weir_quota_stream *stream, uint6
             first = bucket;
         struct weir_quota_bucket *next =
             bucket->next_of_stream ? bucket->next_of_stream : stream->buckets;
-        if (bucket->due_ms <= now_ms && !bucket->charging) {
+        if (bucket->due_ms <= now_ms) {
             stream->turn = next;
             return bucket;
         }

@@ -47,8 +47,6 @@ struct weir_quota_bucket {
     uint64_t demand;                /* thousandths of a request in WEIR_QUOTA_FILL_MS */
     uint64_t reported_ms, asked_ms; /* the last report; the last one that had requests */
     uint64_t due_ms;
-    bool charging;        /* a charge of it is under way */
-    bool unassignable;    /* the caller's: reported once */
     struct weir_bytes id; /* its own */
 };
 
@@ -60,7 +58,7 @@ void weir_quota_close(struct weir_quota *quota);
 
 /* A client is here; NULL: there are too many, or no memory. */
 struct weir_quota_stream *weir_quota_stream_open(struct weir_quota *quota);
-/* It is gone. What it holds stays charged. No charge of it may be under way. */
+/* It is gone. What it holds stays charged. */
 void weir_quota_stream_close(struct weir_quota_stream *stream);
 
 /* One report of a client: so many requests of a bucket since its last report. `hash` names the
@@ -70,7 +68,6 @@ int weir_quota_report(struct weir_quota_stream *stream, const uint64_t hash[2],
                       struct weir_bytes id, uint64_t requests, uint64_t now_ms)
     __attribute__((warn_unused_result));
 
-/* A bucket of the stream that is due and not charging; NULL: none. */
 struct weir_quota_bucket *weir_quota_due(struct weir_quota_stream *stream, uint64_t now_ms);
 
 /* Whether it has had no request for so long that it is to be abandoned. */

@@ -207,9 +207,10 @@ static void buckets_are_denied_and_abandoned(void **state)
 {
     const struct weir_grpc_quota_action actions[] = {
         {.id = web, .kind = WEIR_GRPC_QUOTA_ABANDON},
-        {.id = web, .kind = WEIR_GRPC_QUOTA_DENY_ALL, .ttl_s = 300}};
+        {.id = web, .kind = WEIR_GRPC_QUOTA_DENY_ALL, .ttl_s = 300},
+        {.id = web, .kind = WEIR_GRPC_QUOTA_ALLOW_ALL, .ttl_s = 5}};
     (void)state;
-    pb_response *response = written(actions, 2);
+    pb_response *response = written(actions, 3);
     const pb_action *abandon = response->bucket_action[0], *deny = response->bucket_action[1];
     assert_int_equal(abandon->bucket_action_case, 3);
     assert_int_equal(deny->bucket_action_case, 2);
@@ -220,7 +221,23 @@ static void buckets_are_denied_and_abandoned(void **state)
     assert_int_equal(
         deny->quota_assignment_action->rate_limit_strategy->strategy_case,
         ENVOY__SERVICE__RATE_LIMIT_QUOTA__V3__RATE_LIMIT_STRATEGY__STRATEGY_BLANKET_RULE);
+    const pb_action *allow = response->bucket_action[2];
+    assert_int_equal(
+        allow->quota_assignment_action->rate_limit_strategy->blanket_rule,
+        ENVOY__SERVICE__RATE_LIMIT_QUOTA__V3__RATE_LIMIT_STRATEGY__BLANKET_RULE__ALLOW_ALL);
+    assert_int_equal(
+        allow->quota_assignment_action->rate_limit_strategy->strategy_case,
+        ENVOY__SERVICE__RATE_LIMIT_QUOTA__V3__RATE_LIMIT_STRATEGY__STRATEGY_BLANKET_RULE);
     envoy__service__rate_limit_quota__v3__rate_limit_quota_response__free_unpacked(response, NULL);
+}
+
+static void the_entries_of_an_id_are_read_again(void **state)
+{
+    struct weir_envoy_entry entries[WEIR_GRPC_QUOTA_ENTRIES_MAX];
+    (void)state;
+    assert_int_equal(weir_grpc_quota_entries(web, entries), 1);
+    assert_true(weir_bytes_are(entries[0].key, "n"));
+    assert_true(weir_bytes_are(entries[0].value, "web"));
 }
 
 static void a_response_without_room_is_refused(void **state)
@@ -242,6 +259,7 @@ int main(void)
         cmocka_unit_test(reports_beyond_the_bounds_are_refused),
         cmocka_unit_test(a_token_bucket_has_its_interval_and_its_life),
         cmocka_unit_test(buckets_are_denied_and_abandoned),
+        cmocka_unit_test(the_entries_of_an_id_are_read_again),
         cmocka_unit_test(a_response_without_room_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* envoy.service.rate_limit_quota.v3.RateLimitQuotaService: streams of reports and assignments, over
+ * the state machine of envoy/quota. See grpc.h.
+ *
+ *   reports ─▶ demand, at once
+ *   tick    ─▶ each bucket that is due: peek, plan, charge (two decisions of the engine, made at
+ *              once by the table) ─▶ one message of assignments ─▶ PING behind its last DATA
+ *
+ * A stream is reset (CANCEL) when the PING is not answered in a second, and when a message of
+ * assignments could not be written within WEIR_QUOTA_CHARGE_MS.
+ *
+ * With a store that nodes share, streams end with UNIMPLEMENTED: two decisions have to be made in
+ * one tick, by one clock.
+ */
+#ifndef WEIR_SERVER_GRPC_QUOTA_H
+#define WEIR_SERVER_GRPC_QUOTA_H
+
+#include "server/grpc/grpc.h"
+
+void weir_grpc_quota_read_reports(struct weir_grpc_stream *stream, struct weir_bytes message);
+void weir_grpc_quota_begin(struct weir_grpc_stream *stream);
+void weir_grpc_quota_drop(struct weir_grpc_stream *stream);
+void weir_grpc_quota_sent(struct weir_grpc_stream *stream);
+
+/* A PING was answered, perhaps one behind an assignment. */
+void weir_grpc_quota_answered(nghttp2_session *http2, const uint8_t opaque[8]);
+
+/* Serves all buckets that are due. */
+void weir_grpc_quota_tick(struct weir_grpc *grpc);
+
+#endif
