@@ -197,6 +197,31 @@ static void put_calls(struct weir_metrics *metrics)
     }
 }
 
+/* The quota service: see server/envoy/quota/service.h. */
+static void put_quotas(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    struct weir_quota_service *service = daemon->quota;
+    if (daemon->grpc_endpoint.kind == WEIR_ENDPOINT_OFF || !service)
+        return;
+    pthread_mutex_lock(&service->lock);
+    uint32_t streams = weir_quota_streams(service->quota);
+    uint32_t buckets = weir_quota_buckets(service->quota);
+    pthread_mutex_unlock(&service->lock);
+    weir_metrics_number(metrics, "weir_quota_streams", "gauge", "Streams of Envoy's quota service.",
+                        streams);
+    weir_metrics_number(metrics, "weir_quota_buckets", "gauge", "Buckets of these streams.",
+                        buckets);
+    weir_metrics_number(metrics, "weir_quota_charged_total", "counter",
+                        "Cost charged for assignments, over all limits.",
+                        weir_counted(&service->charged));
+    weir_metrics_head(metrics, "weir_quota_assignments_total", "counter",
+                      "What buckets of the quota service were given.");
+    for (unsigned i = 0; i < WEIR_QUOTA_COUNTS; i++)
+        weir_metrics_put(metrics, "weir_quota_assignments_total{kind=\"%s\"} %" PRIu64 "\n",
+                         weir_quota_count_names[i], weir_counted(&service->counts[i]));
+}
+
 /* The listeners, each once: the workers' are those of the first. NULL: no more. */
 static const struct weir_listener *listener_at(const struct weir_daemon *daemon, unsigned i)
 {
@@ -598,6 +623,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_of_challenge(&metrics);
     put_requests(&metrics);
     put_calls(&metrics);
+    put_quotas(&metrics);
     put_commands(&metrics);
     put_connections(&metrics);
     put_turns(&metrics);

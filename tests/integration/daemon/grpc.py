@@ -2,19 +2,22 @@
 """A real gRPC client of weir's services (Debian's python3-grpcio), over the .proto files that weir is
 built from."""
 
+import queue
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from daemon.frames import HEALTH
-from daemon.waiting import SECONDS_MAX
+from daemon.waiting import SECONDS_MAX, wait_until
 
 PROTOS = Path(__file__).parents[3] / "src/wire/grpc/proto"
 RATE_LIMIT = "envoy.service.ratelimit.v3"
 AUTH = "envoy.service.auth.v3"
+QUOTA = "envoy.service.rate_limit_quota.v3"
 
 
 def _load():
@@ -49,6 +52,8 @@ CheckRequest = message(f"{AUTH}.CheckRequest")
 CheckResponse = message(f"{AUTH}.CheckResponse")
 LimitRequest = message("weir.v1.LimitRequest")
 LimitResponse = message("weir.v1.LimitResponse")
+QuotaReports = message(f"{QUOTA}.RateLimitQuotaUsageReports")
+QuotaResponse = message(f"{QUOTA}.RateLimitQuotaResponse")
 HealthCheckRequest = message(f"{HEALTH}.HealthCheckRequest")
 HealthCheckResponse = message(f"{HEALTH}.HealthCheckResponse")
 
@@ -97,6 +102,10 @@ class Stub:
             f"/{HEALTH}.Health/Watch", HealthCheckRequest.SerializeToString,
             HealthCheckResponse.FromString)(HealthCheckRequest(service=service))
 
+    def quotas(self, domain="shop"):
+        """A stream of reports and assignments."""
+        return Quotas(self.channel, domain)
+
     def reflect(self, requests, version="v1"):
         package = f"grpc.reflection.{version}"
         return self.channel.stream_stream(
@@ -120,3 +129,54 @@ class Stub:
                 one.hits_addend.value = fields["hits_addend"]
             one.is_negative_hits = fields.get("is_negative_hits", False)
         return self.call("ShouldRateLimit", request, **more)
+
+
+class Quotas:
+    """A stream of Envoy's quota service: reports go out, the newest assignment of each bucket is
+    kept. A bucket is a mapping."""
+
+    def __init__(self, channel, domain):
+        self.domain, self.actions, self.seen, self.error = domain, {}, [], None
+        self.out = queue.SimpleQueue()
+        self.call = channel.stream_stream(
+            f"/{QUOTA}.RateLimitQuotaService/StreamRateLimitQuotas",
+            lambda one: one.SerializeToString(), QuotaResponse.FromString)(iter(self.out.get, None))
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.call.cancel()
+        self.out.put(None)
+        self.reader.join(SECONDS_MAX)
+
+    def _read(self):
+        try:
+            for response in self.call:
+                for action in response.bucket_action:
+                    key = tuple(sorted(action.bucket_id.bucket.items()))
+                    self.actions[key] = action
+                    self.seen.append((key, action))
+        except grpc.RpcError as error:
+            self.error = error
+
+    def report(self, *buckets, allowed=1, denied=0, domain=None):
+        reports = QuotaReports(domain=self.domain if domain is None else domain)
+        for bucket in buckets:
+            usage = reports.bucket_quota_usages.add(num_requests_allowed=allowed,
+                                                    num_requests_denied=denied)
+            usage.time_elapsed.seconds = 0
+            usage.bucket_id.bucket.update(bucket)
+        self.out.put(reports)
+
+    def action(self, bucket):
+        """The newest action of a bucket, once there is one."""
+        key = tuple(sorted(bucket.items()))
+        return wait_until(lambda: self.actions.get(key), what=f"an assignment of {bucket}")
+
+    def ended(self):
+        """How the stream ended: a status and its text."""
+        self.reader.join(SECONDS_MAX)
+        return self.error.code(), self.error.details()
