@@ -2,6 +2,8 @@
 """A real Envoy in front, with examples/envoy/envoy.yaml and the snippets of docs/deploy/envoy.md, limits a
 real application by weir: its rate limit service, ext_authz over HTTP and over gRPC."""
 
+import time
+
 import pytest
 
 from daemon.envoy import Service, begin_window, configuration, rule
@@ -129,3 +131,47 @@ def test_headers_reach_the_rules_and_a_client_cannot_say_who_it_is(site):
                    "X-Original-URI": "/free"}
             statuses.append(client.request("GET", "/spoof", lie).status)
         assert statuses == [200, 429, 429, 429]
+
+
+# --- Quotas --------------------------------------------------------------------------------------
+
+QUOTA = "2000/day"  # a window that does not end during the test, except at midnight
+
+
+def quota_block():
+    (block,) = (one for one in blocks("envoy.md") if "envoy.filters.http.rate_limit_quota\n" in one)
+    return block
+
+
+def admitted(client, key, seconds):
+    """How many requests of a key Envoy admits in so many seconds."""
+    end, count = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        count += client.request("GET", "/", {"X-API-Key": key}).status == 200
+    return count
+
+
+def test_envoys_quotas_and_other_callers_never_exceed_a_limit_together(tmp_path, wheel, app):
+    limits = [{"name": "per-key", "match": {"domain": "shop", "service": "web"}, "key": ["api_key"],
+               "rate": QUOTA, "algorithm": "fixed_window"}]
+    attributes = {"domain": "shop", "service": "web", "api_key": "k"}
+    with Weir(tmp_path, rules_of(*limits), "--grpc", "127.0.0.1:0") as weir, \
+            envoy(wheel, tmp_path, weir.grpc_address, app.address, quota_block()) as proxy, \
+            Client(proxy.address) as client:
+        ask = lambda: client.request("GET", "/", {"X-API-Key": "k"}).status
+        assert ask() == 429  # DENY_ALL, and the bucket is new
+        wait_until(lambda: ask() == 200)
+        count, direct = 1, 0
+        count += admitted(client, "k", 6)  # longer than an assignment lives: it was renewed
+        assert count > 10
+        while weir.check(attributes=attributes).status == 200:
+            direct += 1  # another front end takes the rest
+        count += admitted(client, "k", 8)
+        assert count + direct <= 2000
+        assert ask() == 429
+        # Another key has its own budget, and Envoy what it holds when weir is gone; then DENY_ALL.
+        wait_until(lambda: client.request("GET", "/", {"X-API-Key": "other"}).status == 200)
+        weir.kill()
+        wait_until(lambda: client.request("GET", "/", {"X-API-Key": "other"}).status == 429)
+        assert admitted(client, "other", 7) <= 2000
+        assert client.request("GET", "/", {"X-API-Key": "other"}).status == 429

@@ -10,6 +10,8 @@
  * time before it. */
 #define REPORT_MIN_MS 1000
 #define DEMAND_MS 5000
+/* After an assignment, the next one comes this soon where demand has doubled. */
+#define SOON_MS 1000
 /* What a renewal charges of a bucket for the tokens that a client keeps, in thousandths of a
  * request and WEIR_QUOTA_FILL_MS: one, or a hundredth of the rate, each WEIR_QUOTA_RENEW_MS. */
 #define RENEWAL_COST UINT64_C(4000)
@@ -166,6 +168,8 @@ static void bucket_learn(struct weir_quota_bucket *bucket, uint64_t requests, ui
     double weight = (double)elapsed_ms / (double)(elapsed_ms + DEMAND_MS);
     if (bucket->reported_ms && (double)requests <= 2 * expected + 3)
         seen = known + (seen - known) * weight;
+    else if (bucket->due_ms > bucket->sent_ms + SOON_MS) /* its assignment is far too small */
+        bucket->due_ms = bucket->sent_ms + SOON_MS;
     bucket->demand = seen < (double)DEMAND_MAX ? (uint64_t)seen : DEMAND_MAX;
     bucket->reported_ms = now_ms;
     if (requests)
@@ -222,6 +226,7 @@ void weir_quota_sent(struct weir_quota_bucket *bucket, const struct weir_quota_p
         bucket->share = plan->share;
     bool scarce = waits || plan->move == WEIR_QUOTA_DENY;
     uint64_t half_ms = plan->ttl_s * UINT64_C(500);
+    bucket->sent_ms = waits ? bucket->sent_ms : now_ms;
     bucket->due_ms = now_ms + (scarce ? WEIR_QUOTA_RETRY_MS : half_ms);
 }
 

@@ -46,8 +46,8 @@ struct weir_quota_bucket {
     struct weir_quota_share share;
     uint64_t demand;                /* thousandths of a request in WEIR_QUOTA_FILL_MS */
     uint64_t reported_ms, asked_ms; /* the last report; the last one that had requests */
-    uint64_t due_ms;
-    struct weir_bytes id; /* its own */
+    uint64_t due_ms, sent_ms;       /* the next assignment; the last one */
+    struct weir_bytes id;           /* its own */
 };
 
 /* Errors: WEIR_ERR_MEMORY. */

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/envoy/quota/share: what an assignment costs, number by number, and when there is none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "server/envoy/quota/share.h"
+
+#define NOW UINT64_C(1700000000000)
+#define LIFE (WEIR_QUOTA_TTL_S * 1000 + WEIR_QUOTA_LATE_MS)
+
+/* A window that has much left; a bucket of 10 requests a second, fresh. */
+static const struct weir_quota_supply window = {
+    .unit = 1, .remaining = 1000000, .end_ms = NOW + 1000000, .rate = 1, .window_ms = 1000};
+static const struct weir_quota_supply bucket = {
+    .bucket = true, .unit = 1, .remaining = 1000000, .rate = 10, .window_ms = 1000};
+
+/* The cost of the next assignment of one supply. */
+static uint64_t cost_of(struct weir_quota_plan *plan, const struct weir_quota_share *held,
+                        const struct weir_quota_supply *supply, uint64_t per_fill, uint64_t now_ms)
+{
+    uint64_t cost = 0;
+    weir_quota_plan(plan, held, supply, 1, per_fill, now_ms, &cost);
+    return cost;
+}
+
+static void a_first_assignment_costs_all_that_it_admits(void **state)
+{
+    struct weir_quota_share none = {0};
+    struct weir_quota_plan plan;
+    (void)state;
+    assert_int_equal(cost_of(&plan, &none, &window, 100, NOW), 1 + 70);
+    assert_int_equal(plan.move, WEIR_QUOTA_CHANGED);
+    assert_int_equal(plan.ttl_s, 5);
+    assert_true(plan.share.ends_ms == NOW + LIFE && plan.share.expires_ms == NOW + 5000);
+    assert_int_equal(cost_of(&plan, &none, &window, 1, NOW), 1);      /* 1 + 0.7 */
+    assert_int_equal(cost_of(&plan, &none, &window, 1000, NOW), 710); /* 10 tokens are kept */
+    /* A bucket's state becomes that of the end: 7 s of 10 requests. */
+    assert_int_equal(cost_of(&plan, &none, &bucket, 100, NOW), 1 + 70 + 70);
+    struct weir_quota_supply used = bucket;
+    used.fresh_ms = NOW + 4000;
+    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 1 + 70 + 30);
+    used.fresh_ms = NOW + 9000;
+    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 1 + 70);
+    used.unit = 3;
+    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 3 * 71);
+}
+
+static void an_equal_one_costs_what_it_adds(void **state)
+{
+    struct weir_quota_share none = {0};
+    struct weir_quota_plan first, plan;
+    (void)state;
+    cost_of(&first, &none, &window, 100, NOW);
+    assert_int_equal(cost_of(&plan, &first.share, &window, 100, NOW + 2500), 25);
+    assert_int_equal(plan.move, WEIR_QUOTA_EQUAL);
+    assert_true(plan.share.ends_ms == NOW + 2500 + LIFE && plan.share.started_ms == NOW);
+    struct weir_quota_supply used = bucket; /* and, of a bucket, the token that Envoy keeps */
+    used.fresh_ms = NOW + 20000;
+    assert_int_equal(cost_of(&plan, &first.share, &used, 100, NOW + 2500), 1 + 25);
+}
+
+static void a_changed_one_uses_what_is_charged_already(void **state)
+{
+    struct weir_quota_share none = {0};
+    struct weir_quota_plan first, plan;
+    (void)state;
+    cost_of(&first, &none, &window, 100, NOW);
+    /* Up: 2.5 s more of 200, and 100 more in the 4.5 s that both live; 2 tokens. */
+    assert_int_equal(cost_of(&plan, &first.share, &window, 200, NOW + 2500), 2 + 50 + 45);
+    assert_int_equal(plan.move, WEIR_QUOTA_CHANGED);
+    /* Down: 2.5 s of 40. What 100 would have had more is lost. */
+    assert_int_equal(cost_of(&plan, &first.share, &window, 40, NOW + 2500), 1 + 10);
+    /* After its end nothing of it counts. */
+    assert_int_equal(cost_of(&plan, &first.share, &window, 200, NOW + LIFE), 2 + 140);
+    /* After a denial Envoy begins with full tokens also where the rate is the same. */
+    struct weir_quota_share denied = first.share;
+    denied.denied = true;
+    assert_int_equal(cost_of(&plan, &denied, &window, 100, NOW + 2500), 1 + 25);
+    assert_int_equal(plan.move, WEIR_QUOTA_CHANGED);
+}
+
+static void what_cannot_be_charged_is_less_or_denied(void **state)
+{
+    struct weir_quota_share none = {0};
+    struct weir_quota_plan plan, next;
+    struct weir_quota_supply scarce = window;
+    (void)state;
+    scarce.remaining = 50;
+    assert_true(cost_of(&plan, &none, &scarce, 1000, NOW) <= 50);
+    assert_int_equal(plan.move, WEIR_QUOTA_CHANGED);
+    assert_int_equal(plan.share.per_fill, 71); /* 1 + 49.7; 72 would be 51 */
+    scarce.remaining = 0;
+    cost_of(&next, &plan.share, &scarce, 1000, NOW + 2500);
+    assert_int_equal(next.move, WEIR_QUOTA_WAIT); /* it lasts for a while */
+    cost_of(&next, &plan.share, &scarce, 1000, NOW + 4000);
+    assert_int_equal(next.move, WEIR_QUOTA_DENY);
+    cost_of(&plan, &none, &scarce, 1000, NOW);
+    assert_int_equal(plan.move, WEIR_QUOTA_DENY);
+    cost_of(&next, &plan.share, &scarce, 1000, NOW + 500);
+    assert_int_equal(next.move, WEIR_QUOTA_WAIT); /* the denial lasts */
+    assert_int_equal(cost_of(&next, &plan.share, &window, 100, NOW + 500), 71);
+}
+
+static void no_assignment_outlasts_a_segment(void **state)
+{
+    struct weir_quota_share none = {0};
+    (void)state;
+    for (uint64_t left_ms = 1; left_ms < 9000; left_ms += 7) {
+        struct weir_quota_plan plan;
+        struct weir_quota_supply ending = window;
+        ending.end_ms = NOW + left_ms;
+        cost_of(&plan, &none, &ending, 100, NOW);
+        if (left_ms < 1000 + WEIR_QUOTA_LATE_MS)
+            assert_int_equal(plan.move, WEIR_QUOTA_DENY);
+        else
+            assert_true(plan.move == WEIR_QUOTA_CHANGED && plan.share.ends_ms <= ending.end_ms &&
+                        plan.ttl_s * 1000 + WEIR_QUOTA_LATE_MS <= left_ms);
+    }
+}
+
+static void limits_that_are_too_short_cannot_be_assigned(void **state)
+{
+    static const struct {
+        struct weir_limit_spec spec;
+        bool assignable;
+    } cases[] = {
+        {{.algorithm = WEIR_FIXED_WINDOW, .rate = 9, .window_ns = 20000000000}, true},
+        {{.algorithm = WEIR_FIXED_WINDOW, .rate = 9, .window_ns = 19999000000}, false},
+        {{.algorithm = WEIR_SLIDING_WINDOW, .rate = 9, .window_ns = 60000000000}, true},
+        {{.algorithm = WEIR_SLIDING_WINDOW, .rate = 9, .window_ns = 60000000000, .segments = 6},
+         false},
+        {{.algorithm = WEIR_GCRA, .rate = 10, .window_ns = 1000000000, .burst = 140}, true},
+        {{.algorithm = WEIR_TOKEN_BUCKET, .rate = 10, .window_ns = 1000000000, .burst = 139},
+         false},
+        {{.algorithm = WEIR_LEAKY_QUEUE, .rate = 10, .window_ns = 1000000000, .burst = 999}, false},
+        {{.algorithm = WEIR_SLIDING_LOG, .rate = 10, .window_ns = 60000000000}, false},
+        {{.algorithm = WEIR_CONCURRENCY, .rate = 10, .window_ns = 60000000000}, false},
+        {{.algorithm = WEIR_GCRA, .rate = 0, .window_ns = 60000000000, .burst = 9}, false},
+    };
+    struct weir_limit limit;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(weir_limit_init(&limit, &cases[i].spec, NULL), 0);
+        assert_int_equal(weir_quota_assignable(&limit), cases[i].assignable);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_first_assignment_costs_all_that_it_admits),
+        cmocka_unit_test(an_equal_one_costs_what_it_adds),
+        cmocka_unit_test(a_changed_one_uses_what_is_charged_already),
+        cmocka_unit_test(what_cannot_be_charged_is_less_or_denied),
+        cmocka_unit_test(no_assignment_outlasts_a_segment),
+        cmocka_unit_test(limits_that_are_too_short_cannot_be_assigned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
