@@ -12,8 +12,8 @@
  *                        └──────────────── half of the time to live ◀──────────────────┘
  *
  * Fairness. A bucket asks for an eighth more than its demand, because requests do not come evenly.
- * What a group's limits give in a time is divided max-min fairly among its buckets: who asks for
- * less than an equal part gets all of it, and the others divide the rest equally.
+ * What a group's limits give in a time is divided max-min fairly among its buckets: a
+ * bucket that asks for less than an equal part gets all of it, and the others divide the rest.
  *
  * A bucket whose reports show no request for WEIR_QUOTA_IDLE_MS is abandoned.
  *

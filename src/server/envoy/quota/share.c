@@ -187,8 +187,8 @@ static bool plan_most(struct weir_quota_plan *plan, const struct weir_quota_shar
     return plan_costs(plan, held, supplies, count, now_ms, costs);
 }
 
-/* Whether what is held is near enough to what is wanted. After a day it is begun anew: share_total
- * counts from its beginning, in 64 bits. */
+/* Whether what is held is near enough to the rate that is required. After a day it is begun anew:
+ * share_total counts from its beginning, in 64 bits. */
 static bool still_fits(const struct weir_quota_share *held, uint64_t per_fill, uint64_t now_ms)
 {
     return !held->denied && held->ends_ms > now_ms && held->expires_ms > now_ms + 1000 &&
