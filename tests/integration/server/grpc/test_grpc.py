@@ -152,7 +152,7 @@ def test_reflection_lists_services_and_gives_their_files(stub):
         assert f"{wire.RATE_LIMIT}.RateLimitService" in services
         assert f"{wire.HEALTH}.Health" in services
         assert "weir.v1.Limiter" in services
-        assert len(services) == 6
+        assert len(services) == 7
         file = answers[1].file_descriptor_response.file_descriptor_proto[0]
         assert b"ShouldRateLimit" in file and b"envoy_config_core_v3.proto" in file
         assert len(answers[2].file_descriptor_response.file_descriptor_proto) == 1
