@@ -52,8 +52,11 @@ int weir_quota_open(struct weir_quota **quota, uint32_t streams_max, uint32_t bu
 
 void weir_quota_close(struct weir_quota *quota)
 {
-    while (quota && quota->streams)
-        weir_quota_stream_close(quota->streams);
+    struct weir_quota_stream *next;
+    for (struct weir_quota_stream *at = quota ? quota->streams : NULL; at; at = next) {
+        next = at->next;
+        weir_quota_stream_close(at);
+    }
     free(quota);
 }
 
@@ -75,8 +78,11 @@ struct weir_quota_stream *weir_quota_stream_open(struct weir_quota *quota)
 void weir_quota_stream_close(struct weir_quota_stream *stream)
 {
     struct weir_quota *quota = stream->quota;
-    while (stream->buckets)
-        weir_quota_forget(stream->buckets);
+    struct weir_quota_bucket *next;
+    for (struct weir_quota_bucket *at = stream->buckets; at; at = next) {
+        next = at->next_of_stream;
+        weir_quota_forget(at);
+    }
     if (stream->previous)
         stream->previous->next = stream->next;
     else
