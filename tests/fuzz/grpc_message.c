@@ -127,7 +127,7 @@ static void read_quota(struct weir_bytes message, struct weir_grpc_arena *arena)
         const struct weir_grpc_quota_usage *usage = &reports.usages[i];
         touch(usage->id);
         REQUIRE(usage->entry_count >= 1 && usage->entry_count <= WEIR_GRPC_QUOTA_ENTRIES_MAX);
-        REQUIRE(usage->id.size <= WEIR_GRPC_QUOTA_ID_MAX);
+        REQUIRE(usage->id.size <= WEIR_GRPC_QUOTA_ID_MAX && usage->elapsed_s <= INT64_MAX);
         for (uint32_t j = 0; j < usage->entry_count; j++) {
             touch(usage->entries[j].key);
             touch(usage->entries[j].value);

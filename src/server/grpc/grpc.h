@@ -55,7 +55,8 @@ struct weir_grpc_method {
     void (*sent)(struct weir_grpc_stream *stream);
 };
 
-#define WEIR_GRPC_METHODS_MAX 8
+/* Eight are served; counters of the others stay 0 and are not shown. */
+#define WEIR_GRPC_METHODS_MAX 16
 #define WEIR_GRPC_STATUSES 17
 
 /* What the gRPC listener of one worker works with. */

@@ -14,7 +14,6 @@
 
 #define MS UINT64_C(1000000)
 #define DOMAIN_MAX 256
-#define PING_MS 1000
 /* Bytes of ids in one message of assignments, and how many: far below WEIR_GRPC_STREAMED_MAX. The
  * rest follows with the next tick. */
 #define MESSAGE_IDS_MAX (64u << 10)
@@ -25,8 +24,9 @@ struct weir_grpc_quota {
     struct weir_grpc_stream *stream;
     struct weir_grpc_quota *previous, *next; /* of the worker */
     struct weir_quota_stream *client;
-    uint64_t ping_ms; /* when the assignment was sent whose PING is on its way; 0: none is */
-    uint64_t more_ms; /* when one was sent since; 0: none */
+    uint64_t begun_ms; /* when the charges of the newest assignment began */
+    uint64_t ping_ms;  /* begun_ms of the assignment whose PING is on its way; 0: none is */
+    uint64_t more_ms;  /* of the first one that was sent since; 0: none */
     size_t domain_size;
     char domain[DOMAIN_MAX];
 };
@@ -165,12 +165,12 @@ static void take_reports(struct weir_grpc_quota *quota,
     int err = 0;
     for (uint32_t i = 0; i < reports->usage_count && err == 0; i++) {
         const struct weir_grpc_quota_usage *usage = &reports->usages[i];
-        uint64_t requests = usage->allowed + usage->denied;
-        if (requests < usage->allowed)
-            requests = UINT64_MAX;
+        struct weir_quota_use use = {usage->allowed + usage->denied, usage->elapsed_s};
+        if (use.requests < usage->allowed)
+            use.requests = UINT64_MAX;
         group_hash(quota, usage, hash);
         pthread_mutex_lock(&service->lock);
-        err = weir_quota_report(quota->client, hash, usage->id, requests, now_ms);
+        err = weir_quota_report(quota->client, hash, usage->id, &use, now_ms);
         pthread_mutex_unlock(&service->lock);
     }
     if (err < 0)
@@ -443,8 +443,10 @@ static void message_send(struct weir_grpc_quota *quota, const struct message *me
         quota_reset(quota);
         return;
     }
-    if (stream->out_sent == stream->out_size) /* else what is not sent yet is older */
+    if (stream->out_sent == stream->out_size) { /* else what is not sent yet is older */
         stream->stale_ns = message->begun_ns + WEIR_QUOTA_CHARGE_MS * MS;
+        quota->begun_ms = message->begun_ns / MS;
+    }
     weir_grpc_push(stream, out);
 }
 
@@ -477,6 +479,11 @@ static void quota_serve(struct weir_grpc_quota *quota)
 
 /* --- PINGs ------------------------------------------------------------------------------------ */
 
+static bool ping_is_late(const struct weir_grpc_quota *quota, uint64_t now_ms)
+{
+    return quota->ping_ms && now_ms >= quota->ping_ms + WEIR_QUOTA_LATE_MS;
+}
+
 static void ping(struct weir_grpc_quota *quota)
 {
     uint8_t opaque[8] = {'q', 'u', 'o', 't'};
@@ -491,12 +498,11 @@ void weir_grpc_quota_sent(struct weir_grpc_stream *stream)
     struct weir_grpc_quota *quota = stream->call;
     if (!quota || stream->out_sent < stream->out_size)
         return;
-    uint64_t now_ms = weir_clock_boot_ns() / MS;
     if (quota->ping_ms) {
-        quota->more_ms = quota->more_ms ? quota->more_ms : now_ms;
+        quota->more_ms = quota->more_ms ? quota->more_ms : quota->begun_ms;
         return;
     }
-    quota->ping_ms = now_ms;
+    quota->ping_ms = quota->begun_ms;
     ping(quota);
 }
 
@@ -509,6 +515,8 @@ void weir_grpc_quota_answered(nghttp2_session *http2, const uint8_t opaque[8])
     if (!stream || !stream->method || stream->method->sent != weir_grpc_quota_sent || !stream->call)
         return;
     struct weir_grpc_quota *quota = stream->call;
+    if (ping_is_late(quota, weir_clock_boot_ns() / MS))
+        return; /* the tick resets the stream */
     quota->ping_ms = quota->more_ms;
     quota->more_ms = 0;
     if (quota->ping_ms)
@@ -521,7 +529,7 @@ void weir_grpc_quota_tick(struct weir_grpc *grpc)
     uint64_t now_ms = weir_clock_boot_ns() / MS;
     for (struct weir_grpc_quota *at = grpc->quotas; at; at = next) {
         next = at->next;
-        bool unanswered = (at->ping_ms && now_ms > at->ping_ms + PING_MS);
+        bool unanswered = ping_is_late(at, now_ms);
         bool unsent = at->stream->out_sent < at->stream->out_size && at->stream->stale_ns &&
                       now_ms * MS > at->stream->stale_ns;
         if (unanswered || unsent) {

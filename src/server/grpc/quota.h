@@ -6,8 +6,8 @@
  *   tick    ─▶ each bucket that is due: peek, plan, charge (two decisions of the engine, made at
  *              once by the table) ─▶ one message of assignments ─▶ PING behind its last DATA
  *
- * A stream is reset (CANCEL) when the PING is not answered in a second, and when a message of
- * assignments could not be written within WEIR_QUOTA_CHARGE_MS.
+ * A stream is reset (CANCEL) when the PING is not answered within WEIR_QUOTA_LATE_MS after the
+ * charge, and when a message of assignments could not be written within WEIR_QUOTA_CHARGE_MS.
  *
  * With a store that nodes share, streams end with UNIMPLEMENTED: two decisions have to be made in
  * one tick, by one clock.

@@ -11,7 +11,8 @@
  * In two walks, as in ratelimit.c: one counts, the other fills. */
 
 enum reports_field { REPORTS_DOMAIN = 1, REPORTS_USAGES = 2 };
-enum usage_field { USAGE_ID = 1, USAGE_ALLOWED = 3, USAGE_DENIED = 4 };
+enum usage_field { USAGE_ID = 1, USAGE_ELAPSED = 2, USAGE_ALLOWED = 3, USAGE_DENIED = 4 };
+enum duration_field { DURATION_SECONDS = 1 };
 enum id_field { ID_ENTRY = 1 };
 enum entry_field { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 
@@ -72,6 +73,16 @@ static bool entry_read(struct weir_envoy_entry *entry, struct weir_bytes message
            weir_utf8_valid(entry->value.data, entry->value.size);
 }
 
+/* The whole seconds of a Duration; 0 where it is negative. False: it is malformed. */
+static bool seconds_read(uint64_t *seconds, struct weir_bytes message)
+{
+    struct weir_pb_reader reader = weir_pb_read(message);
+    while (weir_pb_next(&reader))
+        if (weir_pb_is(&reader, DURATION_SECONDS, WEIR_PB_VARINT))
+            *seconds = reader.value <= INT64_MAX ? reader.value : 0;
+    return !reader.bad;
+}
+
 /* Takes its entries from the front of what is left of them. */
 static bool usage_read(struct weir_grpc_quota_usage *usage, struct weir_bytes message,
                        struct weir_envoy_entry **entries)
@@ -85,6 +96,9 @@ static bool usage_read(struct weir_grpc_quota_usage *usage, struct weir_bytes me
             usage->allowed = reader.value;
         else if (weir_pb_is(&reader, USAGE_DENIED, WEIR_PB_VARINT))
             usage->denied = reader.value;
+        else if (weir_pb_is(&reader, USAGE_ELAPSED, WEIR_PB_BYTES) &&
+                 !seconds_read(&usage->elapsed_s, reader.bytes))
+            return false;
     reader = weir_pb_read(usage->id);
     while (weir_pb_next(&reader))
         if (weir_pb_is(&reader, ID_ENTRY, WEIR_PB_BYTES)) {

@@ -37,6 +37,7 @@ struct weir_grpc_quota_usage {
     const struct weir_envoy_entry *entries;
     uint32_t entry_count;
     uint64_t allowed, denied; /* requests since the last report */
+    uint64_t elapsed_s;       /* whole seconds since then; 0: less than one, or a new bucket */
 };
 
 struct weir_grpc_quota_reports {
@@ -46,7 +47,7 @@ struct weir_grpc_quota_reports {
 };
 
 /* Reads a RateLimitQuotaUsageReports. What `reports` points at is in the arena. Unknown fields are
- * ignored; so is time_elapsed, which is 0 in first reports and has whole seconds. Errors:
+ * ignored; a negative time_elapsed counts as 0. Errors:
  * WEIR_ERR_SYNTAX (no such message, a text that is not UTF-8, a bucket without an id, an entry
  * without a key), WEIR_ERR_RANGE (more buckets, entries or bytes of an id than the bounds above),
  * WEIR_ERR_TOO_LARGE (the arena's bound). */

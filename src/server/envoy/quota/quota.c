@@ -6,14 +6,19 @@
 #include <string.h>
 
 #define GROUP_CHAINS 4096
-/* Reports that follow each other faster count as if this much time had passed: the first has no
- * time before it. */
+/* Reports that follow each other faster count as if this much time had passed: the first of a new
+ * bucket has no time before it. */
 #define REPORT_MIN_MS 1000
 #define DEMAND_MS 5000
+/* Longer times of a report count as this: an hour. */
+#define ELAPSED_S_MAX 3600
+/* The part of what its limits give steadily that a bucket asks for while its demand is not known.
+ */
+#define NEW_PART 4
 /* After an assignment, the next one comes this soon where demand has doubled. */
 #define SOON_MS 1000
 /* What a renewal charges of a bucket for the tokens that a client keeps, in thousandths of a
- * request and WEIR_QUOTA_FILL_MS: one, or a hundredth of the rate, each WEIR_QUOTA_RENEW_MS. */
+ * request and WEIR_QUOTA_FILL_MS: one, each WEIR_QUOTA_RENEW_MS; and a hundredth of the rate. */
 #define RENEWAL_COST UINT64_C(4000)
 #define DEMAND_MAX (WEIR_QUOTA_PER_FILL_MAX * UINT64_C(1000))
 
@@ -161,13 +166,22 @@ void weir_quota_forget(struct weir_quota_bucket *bucket)
     free(bucket);
 }
 
+/* Over what time a report counts. The first one on a stream brings its own time where the client
+ * had the bucket before the stream. */
+static uint64_t report_time(const struct weir_quota_bucket *bucket,
+                            const struct weir_quota_use *use, uint64_t now_ms)
+{
+    uint64_t elapsed_s = use->elapsed_s < ELAPSED_S_MAX ? use->elapsed_s : ELAPSED_S_MAX;
+    uint64_t elapsed_ms = bucket->reported_ms ? now_ms - bucket->reported_ms : elapsed_s * 1000;
+    return elapsed_ms > REPORT_MIN_MS ? elapsed_ms : REPORT_MIN_MS;
+}
+
 /* Demand is the mean of the last DEMAND_MS about, so that single requests do not move it. A report
  * of more than twice as much counts at once. */
-static void bucket_learn(struct weir_quota_bucket *bucket, uint64_t requests, uint64_t now_ms)
+static void bucket_learn(struct weir_quota_bucket *bucket, const struct weir_quota_use *use,
+                         uint64_t now_ms)
 {
-    uint64_t elapsed_ms = bucket->reported_ms ? now_ms - bucket->reported_ms : 0;
-    if (elapsed_ms < REPORT_MIN_MS)
-        elapsed_ms = REPORT_MIN_MS;
+    uint64_t elapsed_ms = report_time(bucket, use, now_ms), requests = use->requests;
     double seen = (double)requests * WEIR_QUOTA_FILL_MS * 1000 / (double)elapsed_ms;
     double known = (double)bucket->demand;
     double expected = known * (double)elapsed_ms / (WEIR_QUOTA_FILL_MS * 1000.0);
@@ -177,13 +191,15 @@ static void bucket_learn(struct weir_quota_bucket *bucket, uint64_t requests, ui
     else if (bucket->due_ms > bucket->sent_ms + SOON_MS) /* its assignment is far too small */
         bucket->due_ms = bucket->sent_ms + SOON_MS;
     bucket->demand = seen < (double)DEMAND_MAX ? (uint64_t)seen : DEMAND_MAX;
+    bucket->known |=
+        now_ms >= bucket->born_ms + WEIR_QUOTA_LEARN_MS || (!bucket->reported_ms && use->elapsed_s);
     bucket->reported_ms = now_ms;
     if (requests)
         bucket->asked_ms = now_ms;
 }
 
 int weir_quota_report(struct weir_quota_stream *stream, const uint64_t hash[2],
-                      struct weir_bytes id, uint64_t requests, uint64_t now_ms)
+                      struct weir_bytes id, const struct weir_quota_use *use, uint64_t now_ms)
 {
     struct weir_quota *quota = stream->quota;
     struct weir_quota_group **link = group_link(quota, hash);
@@ -196,9 +212,9 @@ int weir_quota_report(struct weir_quota_stream *stream, const uint64_t hash[2],
         bucket = bucket_make(stream, link, hash, id);
         if (!bucket)
             return WEIR_ERR_MEMORY;
-        bucket->due_ms = bucket->asked_ms = now_ms;
+        bucket->due_ms = bucket->asked_ms = bucket->born_ms = now_ms;
     }
-    bucket_learn(bucket, requests, now_ms);
+    bucket_learn(bucket, use, now_ms);
     return 0;
 }
 
@@ -234,6 +250,8 @@ void weir_quota_sent(struct weir_quota_bucket *bucket, const struct weir_quota_p
     uint64_t half_ms = plan->ttl_s * UINT64_C(500);
     bucket->sent_ms = waits ? bucket->sent_ms : now_ms;
     bucket->due_ms = now_ms + (scarce ? WEIR_QUOTA_RETRY_MS : half_ms);
+    if (scarce && plan->again_ms)
+        bucket->due_ms = plan->again_ms;
 }
 
 void weir_quota_again(struct weir_quota_bucket *bucket, uint64_t wait_ms, uint64_t now_ms)
@@ -243,10 +261,13 @@ void weir_quota_again(struct weir_quota_bucket *bucket, uint64_t wait_ms, uint64
 
 /* --- Fairness --------------------------------------------------------------------------------- */
 
-/* What a bucket asks for: an eighth more than its demand, and a request. */
-static uint64_t bucket_ask(const struct weir_quota_bucket *bucket)
+/* What a bucket asks for: an eighth more than its demand, and a request; while that is not known,
+ * at least a part of what its limits give steadily. */
+static uint64_t bucket_ask(const struct weir_quota_bucket *bucket, uint64_t steady)
 {
     uint64_t ask = bucket->demand + bucket->demand / 8 + 1000;
+    if (!bucket->known && ask < steady / NEW_PART)
+        ask = steady / NEW_PART;
     return ask < DEMAND_MAX ? ask : DEMAND_MAX;
 }
 
@@ -269,24 +290,45 @@ static uint64_t level_of(const uint64_t *asks, uint32_t count, uint64_t supply)
     return UINT64_MAX;
 }
 
-uint64_t weir_quota_want(const struct weir_quota_bucket *bucket,
-                         const struct weir_quota_supply *supplies, uint32_t count, uint64_t now_ms)
+/* Takes from the supplies what the buckets that ask for no more than `level` renew next: of
+ * asks[0..count), sorted. */
+static void supplies_keep(struct weir_quota_supply *supplies, uint32_t supply_count,
+                          const uint64_t *asks, uint32_t count, uint64_t level)
+{
+    uint64_t keep = 0;
+    for (uint32_t i = 0; i < count && asks[i] <= level; i++)
+        keep += asks[i] * WEIR_QUOTA_RENEW_MS / WEIR_QUOTA_FILL_MS + 1000;
+    for (uint32_t i = 0; i < supply_count; i++) {
+        uint64_t requests = keep / 1000, rest = supplies[i].remaining;
+        bool has = requests <= rest / supplies[i].unit;
+        supplies[i].remaining = has ? rest - requests * supplies[i].unit : 0;
+    }
+}
+
+uint64_t weir_quota_want(const struct weir_quota_bucket *bucket, struct weir_quota_supply *supplies,
+                         uint32_t count, uint64_t now_ms)
 {
     struct weir_quota *quota = bucket->stream->quota;
-    uint64_t held = 0, supply = UINT64_MAX, ask = bucket_ask(bucket);
-    uint32_t asks = 0;
-    for (const struct weir_quota_bucket *at = bucket->group->buckets; at; at = at->next_of_group) {
+    const struct weir_quota_bucket *first = bucket->group->buckets;
+    uint64_t held = 0, supply = UINT64_MAX, steady = UINT64_MAX;
+    uint32_t buckets = 0, asks = 0;
+    for (const struct weir_quota_bucket *at = first; at; at = at->next_of_group, buckets++)
         held += weir_quota_share_rest(&at->share, now_ms);
-        quota->asks[asks++] = bucket_ask(at);
-    }
     for (uint32_t i = 0; i < count; i++) {
         uint64_t rate = weir_quota_supply_rate(&supplies[i], held, now_ms);
         if (supplies[i].bucket)
-            rate = rate > asks * RENEWAL_COST ? (rate - asks * RENEWAL_COST) / 25 * 24 : 0;
+            rate = rate > buckets * RENEWAL_COST ? (rate - buckets * RENEWAL_COST) / 25 * 24 : 0;
         supply = rate < supply ? rate : supply;
+        rate = weir_quota_supply_steady(&supplies[i]);
+        steady = rate < steady ? rate : steady;
     }
+    for (const struct weir_quota_bucket *at = first; at; at = at->next_of_group)
+        quota->asks[asks++] = bucket_ask(at, steady);
+    uint64_t ask = bucket_ask(bucket, steady);
     qsort(quota->asks, asks, sizeof *quota->asks, by_size);
     uint64_t level = level_of(quota->asks, asks, supply);
+    if (ask > level)
+        supplies_keep(supplies, count, quota->asks, asks, level);
     uint64_t want = (ask < level ? ask : level) / 1000;
     return want ? want : 1;
 }

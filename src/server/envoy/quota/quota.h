@@ -11,6 +11,11 @@
  *                        ▲           the caller peeks at and charges the limits        │
  *                        └──────────────── half of the time to live ◀──────────────────┘
  *
+ * Demand. Envoy reports a new bucket with its first request, and then with all others every 5 s
+ * (its `reporting_interval` has no effect). So the demand of a new bucket is not known for up to
+ * 5 s. Meanwhile it asks for a quarter of its limits' rate: more would waste
+ * what lasts for hours.
+ *
  * Fairness. A bucket asks for an eighth more than its demand, because requests do not come evenly.
  * What a group's limits give in a time is divided max-min fairly among its buckets: a
  * bucket that asks for less than an equal part gets all of it, and the others divide the rest.
@@ -33,6 +38,9 @@
 #define WEIR_QUOTA_BUCKETS_MAX 16384
 #define WEIR_QUOTA_IDLE_MS 60000
 #define WEIR_QUOTA_RENEW_MS (WEIR_QUOTA_TTL_S * 1000 / 2)
+/* Reports of a new bucket say too little before it is this old: its second report may follow the
+ * first at once. */
+#define WEIR_QUOTA_LEARN_MS 2500
 /* When nothing could be charged. */
 #define WEIR_QUOTA_RETRY_MS 500
 
@@ -44,10 +52,18 @@ struct weir_quota_bucket {
     struct weir_quota_stream *stream;
     struct weir_quota_group *group;
     struct weir_quota_share share;
-    uint64_t demand;                /* thousandths of a request in WEIR_QUOTA_FILL_MS */
+    uint64_t demand; /* thousandths of a request in WEIR_QUOTA_FILL_MS */
+    uint64_t born_ms;
     uint64_t reported_ms, asked_ms; /* the last report; the last one that had requests */
     uint64_t due_ms, sent_ms;       /* the next assignment; the last one */
+    bool known;                     /* its demand is */
     struct weir_bytes id;           /* its own */
+};
+
+/* What a report says of one bucket. */
+struct weir_quota_use {
+    uint64_t requests;  /* allowed and denied, since the last report of this client */
+    uint64_t elapsed_s; /* since then; 0: less than a second, or unknown */
 };
 
 /* Errors: WEIR_ERR_MEMORY. */
@@ -61,11 +77,10 @@ struct weir_quota_stream *weir_quota_stream_open(struct weir_quota *quota);
 /* It is gone. What it holds stays charged. */
 void weir_quota_stream_close(struct weir_quota_stream *stream);
 
-/* One report of a client: so many requests of a bucket since its last report. `hash` names the
- * group (its domain and id); a bucket of a new group is due at once. Errors: WEIR_ERR_FULL (too
- * many buckets), WEIR_ERR_MEMORY. */
+/* One report of a client on a bucket. `hash` names the group (its domain and id); a bucket that is
+ * new to the stream is due at once. Errors: WEIR_ERR_FULL (too many buckets), WEIR_ERR_MEMORY. */
 int weir_quota_report(struct weir_quota_stream *stream, const uint64_t hash[2],
-                      struct weir_bytes id, uint64_t requests, uint64_t now_ms)
+                      struct weir_bytes id, const struct weir_quota_use *use, uint64_t now_ms)
     __attribute__((warn_unused_result));
 
 struct weir_quota_bucket *weir_quota_due(struct weir_quota_stream *stream, uint64_t now_ms);
@@ -77,9 +92,10 @@ bool weir_quota_is_idle(const struct weir_quota_bucket *bucket, uint64_t now_ms)
 void weir_quota_forget(struct weir_quota_bucket *bucket);
 
 /* How many requests in WEIR_QUOTA_FILL_MS (at least 1) a bucket may have, by its demand and those
- * of its group, of what the supplies (1 at least) give. */
-uint64_t weir_quota_want(const struct weir_quota_bucket *bucket,
-                         const struct weir_quota_supply *supplies, uint32_t count, uint64_t now_ms);
+ * of its group, of what the supplies (1 at least) give. Where it asks for more than it may have,
+ * what the others need until their next renewals is taken off the supplies. */
+uint64_t weir_quota_want(const struct weir_quota_bucket *bucket, struct weir_quota_supply *supplies,
+                         uint32_t count, uint64_t now_ms);
 
 /* The plan of a bucket was carried out: its costs are charged and it is sent, or it has no costs.
  */

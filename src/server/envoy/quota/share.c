@@ -3,8 +3,10 @@
 #include "server/envoy/quota/share.h"
 
 #define MS UINT64_C(1000000)
-/* Over what time a window's rest, and a bucket's savings, may be used up. */
-#define WINDOW_HORIZON_MS UINT64_C(60000)
+/* Over what time a window's rest may be used up: a minute at most. That of a sliding window grows
+ * all the time, and what is kept back for later is lost: so it has an eighth of the window. */
+#define SPREAD_MAX_MS UINT64_C(60000)
+#define SLIDING_SPREAD_PART 8
 /* Between two renewals: what a bucket must be able to give each time. */
 #define RENEW_MS UINT64_C(2500)
 /* Before its client lets it expire, a share that cannot be prolonged is replaced by a denial. */
@@ -56,6 +58,9 @@ struct weir_quota_supply weir_quota_supply_of(const struct weir_limit *limit,
         supply.fresh_ms = (now_ns + report->reset_after_ns) / MS;
     else
         supply.end_ms = (now_ns / limit->segment_ns + 1) * limit->segment_ns / MS;
+    supply.spread_ms = SPREAD_MAX_MS;
+    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW)
+        supply.spread_ms = smaller(SPREAD_MAX_MS, supply.window_ms / SLIDING_SPREAD_PART);
     return supply;
 }
 
@@ -72,7 +77,7 @@ static uint64_t supply_pad(const struct weir_quota_supply *supply, uint64_t ends
 uint64_t weir_quota_supply_rate(const struct weir_quota_supply *supply, uint64_t held,
                                 uint64_t now_ms)
 {
-    uint64_t rest = supply->remaining, left_ms = WINDOW_HORIZON_MS;
+    uint64_t rest = supply->remaining, left_ms = supply->spread_ms;
     double per_fill;
     if (supply->bucket) {
         uint64_t ends_ms = now_ms + WEIR_QUOTA_TTL_S * 1000 + WEIR_QUOTA_LATE_MS;
@@ -88,6 +93,13 @@ uint64_t weir_quota_supply_rate(const struct weir_quota_supply *supply, uint64_t
     per_fill = per_fill * 1000 / (double)supply->unit;
     return per_fill < WEIR_QUOTA_PER_FILL_MAX * 1000.0 ? (uint64_t)per_fill
                                                        : WEIR_QUOTA_PER_FILL_MAX * UINT64_C(1000);
+}
+
+uint64_t weir_quota_supply_steady(const struct weir_quota_supply *supply)
+{
+    double per_ms = (double)supply->rate / (double)supply->window_ms / (double)supply->unit;
+    double most = WEIR_QUOTA_PER_FILL_MAX * 1000.0, rate = per_ms * WEIR_QUOTA_FILL_MS * 1000;
+    return (uint64_t)(rate < most ? rate : most);
 }
 
 uint64_t weir_quota_share_rest(const struct weir_quota_share *share, uint64_t now_ms)
@@ -151,6 +163,7 @@ static void plan_deny(struct weir_quota_plan *plan, const struct weir_quota_shar
     plan->share.denied = true;
     plan->share.expires_ms = now_ms + WEIR_QUOTA_TTL_S * 1000;
     plan->ttl_s = WEIR_QUOTA_TTL_S;
+    plan->again_ms = 0;
 }
 
 /* A share of a rate that starts now. */
@@ -159,12 +172,12 @@ static void plan_change(struct weir_quota_plan *plan, const struct weir_quota_sh
 {
     bool same = held->ends_ms > now_ms && !held->denied && held->per_fill == per_fill;
     uint64_t rate = same && per_fill > 1 ? per_fill - 1 : same ? 2 : per_fill;
-    uint64_t tokens = rate / WEIR_QUOTA_TOKENS_PART;
     plan->move = WEIR_QUOTA_CHANGED;
-    plan->share = (struct weir_quota_share){.max_tokens = (uint32_t)(tokens ? tokens : 1),
-                                            .per_fill = (uint32_t)rate,
-                                            .started_ms = now_ms,
-                                            .ends_ms = ends_ms};
+    plan->share =
+        (struct weir_quota_share){.max_tokens = (uint32_t)(rate / WEIR_QUOTA_TOKENS_PART) + 1,
+                                  .per_fill = (uint32_t)rate,
+                                  .started_ms = now_ms,
+                                  .ends_ms = ends_ms};
 }
 
 /* The highest rate, up to `per_fill`, that the supplies allow. */
@@ -209,6 +222,7 @@ void weir_quota_plan(struct weir_quota_plan *plan, const struct weir_quota_share
     uint64_t ends_ms = now_ms + ttl_s * 1000 + WEIR_QUOTA_LATE_MS;
     if (!ttl_s) {
         plan_deny(plan, held, now_ms);
+        plan->again_ms = now_ms + life_ms;
         return;
     }
     per_fill = smaller(per_fill, WEIR_QUOTA_PER_FILL_MAX);

@@ -5,8 +5,9 @@
  * Concept. An assignment is a token bucket that a client fills by itself: at most m tokens, r
  * tokens in WEIR_QUOTA_FILL_MS, until it expires. It is a portion of each limit that its bucket
  * meets, in the sense of store/redis/share/share.h: given at g, never spent after its end e, and
- * charged as if all that it can admit were used. A client may apply an assignment late, within
- * WEIR_QUOTA_LATE_MS after it was sent, so e = sent + time to live + WEIR_QUOTA_LATE_MS.
+ * charged as if all that it can admit were used. It is sent at once; a client may apply it late,
+ * but within WEIR_QUOTA_LATE_MS after g, so e = g + time to live + WEIR_QUOTA_LATE_MS. A PING
+ * behind the assignment that is not answered by g + WEIR_QUOTA_LATE_MS ends the stream.
  *
  *   assignment   Envoy                         charged (P: the time from g until the end)
  *   first        starts with m tokens          floor(m + r P)
@@ -49,16 +50,16 @@
 
 #define WEIR_QUOTA_FILL_MS (WEIR_GRPC_QUOTA_FILL_S * 1000)
 #define WEIR_QUOTA_TTL_S 5
-/* Between the peek and the sending half a second, a second until the PING behind the assignment is
- * answered, and half a second for the tick that finds it unanswered. */
-#define WEIR_QUOTA_LATE_MS 2000
-/* A charge that takes longer is not sent. */
+/* From the charge until the PING behind the assignment is answered. */
+#define WEIR_QUOTA_LATE_MS 1000
+/* An assignment that is not written so long after its charge is not sent. */
 #define WEIR_QUOTA_CHARGE_MS 500
-/* Twice the longest portion and more: the end of a segment costs up to 3 s. */
+/* Three of the longest portions and more: the end of a segment costs up to 2 s. */
 #define WEIR_QUOTA_SEGMENT_MIN_MS 20000
-#define WEIR_QUOTA_DEPTH_MIN_MS 14000
+/* Two of the longest portions. */
+#define WEIR_QUOTA_DEPTH_MIN_MS 12000
 /* The highest rate of one assignment, per fill, and the tokens that it keeps at most: a tenth of a
- * second's, or one. */
+ * second's, and one. With a single one, what fills while a request is awaited would be lost. */
 #define WEIR_QUOTA_PER_FILL_MAX 1000000000
 #define WEIR_QUOTA_TOKENS_PART 100
 
@@ -77,6 +78,7 @@ struct weir_quota_supply {
     uint64_t unit;      /* what one request costs: above 0 */
     uint64_t remaining; /* the largest cost that would be admitted */
     uint64_t end_ms;    /* windows: when the segment ends */
+    uint64_t spread_ms; /* windows: over what time the rest may be used up; above 0 */
     uint64_t fresh_ms;  /* buckets: when the state will be fresh (TAT) */
     uint64_t rate;      /* N and W of the limit */
     uint64_t window_ms;
@@ -91,10 +93,14 @@ struct weir_quota_supply weir_quota_supply_of(const struct weir_limit *limit,
                                               uint64_t now_ns);
 
 /* What a supply gives in WEIR_QUOTA_FILL_MS from now on, in thousandths of a request: the rest of a
- * window over the rest of its segment (at most a minute), a bucket's rate and a part of what it
+ * window over the rest of its segment (at most spread_ms), a bucket's rate and a part of what it
  * has saved. `held` is what clients hold of it and have not used: thousandths of a request. */
 uint64_t weir_quota_supply_rate(const struct weir_quota_supply *supply, uint64_t held,
                                 uint64_t now_ms);
+
+/* What a supply gives in WEIR_QUOTA_FILL_MS for as long as you like, in thousandths of a request.
+ */
+uint64_t weir_quota_supply_steady(const struct weir_quota_supply *supply);
 
 /* The rest of a share, in thousandths of a request. */
 uint64_t weir_quota_share_rest(const struct weir_quota_share *share, uint64_t now_ms);
@@ -110,6 +116,7 @@ struct weir_quota_plan {
     enum weir_quota_move move;
     struct weir_quota_share share; /* EQUAL, CHANGED: what the client then holds */
     uint32_t ttl_s;
+    uint64_t again_ms; /* WAIT, DENY: when there may be more; 0: unknown */
 };
 
 /* Plans the next assignment of a client that wants `per_fill` requests (at least 1) in

@@ -77,6 +77,7 @@ static void reports_have_a_domain_and_the_use_of_buckets(void **state)
     assert_true(reports.usages[0].allowed == UINT64_MAX);
     assert_int_equal(reports.usages[0].denied, 3);
     assert_int_equal(reports.usages[1].allowed, 0);
+    assert_true(reports.usages[0].elapsed_s == 5 && reports.usages[1].elapsed_s == 0);
     for (int i = 0; i < 2; i++) {
         const struct weir_grpc_quota_usage *read = &reports.usages[i];
         assert_int_equal(read->id.size, id_size);
@@ -98,12 +99,13 @@ static void reports_that_are_malformed_are_refused(void **state)
         const char *bytes;
         size_t size;
     } bad[] = {
-        {"\x12\x02\x18\x01", 4},                              /* a bucket without an id */
-        {"\x12\x02\x0a\x00", 4},                              /* an id without an entry */
-        {"\x12\x06\x0a\x04\x0a\x02\x12\x00", 8},              /* an entry without a key */
-        {"\x12\x09\x0a\x07\x0a\x05\x0a\x01\xff\x12\x00", 11}, /* a key that is no UTF-8 */
-        {"\x0a\x01\xff", 3},                                  /* a domain that is no UTF-8 */
-        {"\x12\x05\x0a", 3},                                  /* cut off */
+        {"\x12\x02\x18\x01", 4},                                   /* a bucket without an id */
+        {"\x12\x02\x0a\x00", 4},                                   /* an id without an entry */
+        {"\x12\x06\x0a\x04\x0a\x02\x12\x00", 8},                   /* an entry without a key */
+        {"\x12\x09\x0a\x07\x0a\x05\x0a\x01\xff\x12\x00", 11},      /* a key that is no UTF-8 */
+        {"\x0a\x01\xff", 3},                                       /* a domain that is no UTF-8 */
+        {"\x12\x05\x0a", 3},                                       /* cut off */
+        {"\x12\x0b\x0a\x05\x0a\x03\x0a\x01k\x12\x02\x08\x80", 13}, /* a time cut off */
     };
     struct weir_grpc_quota_reports reports;
     (void)state;

@@ -18,6 +18,8 @@
 
 #define MS UINT64_C(1000000)
 #define STEP_MS 10
+/* A letter is applied with the next step. */
+#define DELAY_MAX_MS (WEIR_QUOTA_LATE_MS - STEP_MS)
 #define CLIENTS_MAX 20
 #define IDS 2
 
@@ -38,7 +40,7 @@ struct envoy {
     bool assigned, deny;
     uint32_t max_tokens, per_fill;
     double tokens;
-    uint64_t filled_ms, expires_ms, report_ms;
+    uint64_t filled_ms, expires_ms, report_ms, reported_ms;
     uint64_t allowed, denied; /* since the last report */
     uint64_t wanted, admitted;
     struct letter letters[LETTERS];
@@ -100,11 +102,11 @@ struct world {
     uint64_t random, now_ms, offset_ns;
     struct weir_quota *quota;
     struct envoy envoys[CLIENTS_MAX];
-    unsigned clients, report_ms, delay_ms, chaos;
+    unsigned clients, report_ms, delay_least_ms, delay_ms, chaos;
     struct state states[2];
     unsigned limits;
     double direct_rate, direct_pending; /* decisions beside the assignments, a second */
-    uint64_t admitted, direct, sent, lost;
+    uint64_t admitted, direct, sent, lost, restarts;
 };
 
 static uint64_t now_ns(const struct world *world)
@@ -181,7 +183,8 @@ static void world_serve(struct world *world, struct envoy *envoy)
             continue;
         world->sent++;
         assert_true(envoy->count < LETTERS);
-        uint64_t due_ms = world->now_ms + draw_below(&world->random, world->delay_ms + 1);
+        uint64_t due_ms = world->now_ms + world->delay_least_ms;
+        due_ms += draw_below(&world->random, world->delay_ms - world->delay_least_ms + 1);
         if (due_ms < envoy->last_due_ms)
             due_ms = envoy->last_due_ms;
         envoy->last_due_ms = due_ms;
@@ -194,11 +197,12 @@ static void world_serve(struct world *world, struct envoy *envoy)
 static void world_report(struct world *world, struct envoy *envoy)
 {
     const uint64_t hash[2] = {7, 8};
-    uint64_t requests = envoy->allowed + envoy->denied;
-    assert_int_equal(weir_quota_report(envoy->stream, hash, (struct weir_bytes){"id", 2}, requests,
-                                       world->now_ms),
-                     0);
+    uint64_t elapsed_s = envoy->reported_ms ? (world->now_ms - envoy->reported_ms) / 1000 : 0;
+    const struct weir_quota_use use = {envoy->allowed + envoy->denied, elapsed_s};
+    const struct weir_bytes id = {"id", 2};
+    assert_int_equal(weir_quota_report(envoy->stream, hash, id, &use, world->now_ms), 0);
     envoy->allowed = envoy->denied = 0;
+    envoy->reported_ms = world->now_ms;
     envoy->report_ms = world->now_ms + world->report_ms;
 }
 
@@ -216,9 +220,35 @@ static void world_break(struct world *world, struct envoy *envoy)
     world->lost++;
 }
 
-static void world_step(struct world *world)
+/* weir restarts, and its states are kept, as in a handover: it knows no stream and no assignment,
+ * and the Envoys go on with theirs. */
+static void world_restart(struct world *world)
+{
+    weir_quota_close(world->quota);
+    assert_int_equal(weir_quota_open(&world->quota, world->clients, world->clients), 0);
+    for (unsigned i = 0; i < world->clients; i++) {
+        world->envoys[i].stream = weir_quota_stream_open(world->quota);
+        assert_non_null(world->envoys[i].stream);
+    }
+    world->restarts++;
+}
+
+/* Decisions of other front ends. */
+static void world_direct(struct world *world)
 {
     uint64_t ones[2] = {1, 1};
+    world->direct_pending += world->direct_rate * STEP_MS / 1000;
+    for (; world->direct_pending >= 1 && states_charge(world, ones); world->direct_pending -= 1) {
+        world->direct++;
+        world_admit(world);
+    }
+    if (world->direct_pending >= 1) /* what is denied is not tried again */
+        world->direct_pending = 0;
+}
+
+static void world_step(struct world *world)
+{
+    world_direct(world);
     for (unsigned i = 0; i < world->clients; i++) {
         struct envoy *envoy = &world->envoys[i];
         if (world->chaos && draw_below(&world->random, world->chaos) == 0)
@@ -241,12 +271,6 @@ static void world_step(struct world *world)
         if (world->now_ms % 250 == 0)
             world_serve(world, envoy);
     }
-    world->direct_pending += world->direct_rate * STEP_MS / 1000;
-    for (; world->direct_pending >= 1; world->direct_pending -= 1)
-        if (states_charge(world, ones)) {
-            world->direct++;
-            world_admit(world);
-        }
     world->now_ms += STEP_MS;
 }
 
@@ -277,8 +301,6 @@ static const struct weir_limit_spec segments = {
     .algorithm = WEIR_SLIDING_WINDOW, .rate = 3000, .window_ns = 120000 * MS, .segments = 4};
 static const struct weir_limit_spec bucket = {
     .algorithm = WEIR_GCRA, .rate = 6000, .window_ns = 60000 * MS, .burst = 3000};
-static const struct weir_limit_spec hour = {
-    .algorithm = WEIR_FIXED_WINDOW, .rate = 360000, .window_ns = 3600000 * MS};
 static const struct weir_limit_spec sliding_hour = {
     .algorithm = WEIR_SLIDING_WINDOW, .rate = 360000, .window_ns = 3600000 * MS};
 static const struct weir_limit_spec slow = {
@@ -286,45 +308,76 @@ static const struct weir_limit_spec slow = {
 
 /* --- Tests ------------------------------------------------------------------------------------ */
 
-/* Random worlds: delays up to what a PING bounds, streams that break, Envoys that restart, demand
- * that changes, decisions of other front ends on the same states, two limits at once. world_admit
- * checks the bound. */
+/* Random worlds: delays up to what a PING bounds, streams that break, Envoys and weir that restart,
+ * reports that come late or not at all, demand that changes, decisions of other front ends on the
+ * same states, two limits at once. world_admit checks the bound. */
 static void clients_together_never_exceed_the_limit(void **state)
 {
     const struct weir_limit_spec specs[] = {window, sliding, segments, bucket, slow};
-    uint64_t admitted = 0, direct = 0, lost = 0;
+    uint64_t admitted = 0, direct = 0, lost = 0, restarts = 0;
     (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct world world = world_open(seed, 1 + (unsigned)(seed % 8));
-        world.delay_ms = (unsigned)draw_below(&world.random, 1501);
-        world.report_ms = 500 + (unsigned)draw_below(&world.random, 4000);
+        world.delay_ms =
+            seed % 2 ? DELAY_MAX_MS : (unsigned)draw_below(&world.random, DELAY_MAX_MS);
+        world.report_ms = 500 + (unsigned)draw_below(&world.random, 7000);
         world.chaos = seed % 3 ? 20000 : 0;
         world.limits = 1 + (seed % 4 == 0);
         for (unsigned i = 0; i < world.limits; i++)
             state_open(&world.states[i], specs[draw_below(&world.random, 5)]);
         for (unsigned part = 0; part < 40; part++) {
+            if (seed % 3 == 0 && draw_below(&world.random, 6) == 0)
+                world_restart(&world);
             bool bursts = seed % 2 && draw_below(&world.random, 3) == 0;
-            world.direct_rate = bursts ? 1000 : 0;
+            world.direct_rate = bursts ? 100000 : 0; /* all that is left, at once */
             for (unsigned i = 0; i < world.clients; i++)
                 world.envoys[i].rate =
                     draw_below(&world.random, 3) ? 0 : (double)draw_below(&world.random, 200);
             world_run(&world, 1 + (unsigned)draw_below(&world.random, 12));
         }
-        admitted += world.admitted, direct += world.direct, lost += world.lost;
+        admitted += world.admitted, direct += world.direct;
+        lost += world.lost, restarts += world.restarts;
         weir_quota_close(world.quota);
     }
-    assert_true(admitted > 100000 && direct > 1000 && lost > 20);
+    assert_true(admitted > 100000 && direct > 1000 && lost > 20 && restarts > 20);
 }
 
-/* Twenty clients, the first two with nine tenths of a demand of twice the limit. */
-static void skewed(struct weir_limit_spec spec, double limit_rate, unsigned percent)
+/* All assignments are applied as late as can be; others take the whole of every second window in its
+ * first moment, and weir restarts before it could deny what it has assigned. */
+static void late_assignments_end_with_their_window(void **state)
 {
-    struct world world = world_open(99, CLIENTS_MAX);
+    struct world world = world_open(1, 3);
+    (void)state;
+    world.limits = 1;
+    world.delay_least_ms = world.delay_ms = DELAY_MAX_MS;
+    state_open(&world.states[0], window);
+    for (unsigned i = 0; i < world.clients; i++)
+        world.envoys[i].rate = 25;
+    for (unsigned i = 0; i < 20 * 60000 / STEP_MS; i++) {
+        uint64_t at_ms = world.now_ms % 120000;
+        world.direct_rate = at_ms < 2 * STEP_MS ? 1000000 : 0;
+        if (at_ms == 118100)
+            world_restart(&world);
+        world_step(&world);
+    }
+    assert_true(world.direct > 8 * 5000 && world.admitted > world.direct + 8 * 3000);
+    weir_quota_close(world.quota);
+}
+
+/* Twenty clients, the first two with nine tenths of a demand of twice the limit, as Envoys report
+ * it. The small ones get `percent` of what they ask for, and `use` percent of the limit is used. */
+static void skewed(struct weir_limit_spec spec, unsigned percent, unsigned use, uint64_t seed)
+{
+    const double limit_rate = (double)spec.rate * 1e9 / (double)spec.window_ns;
+    struct world world = world_open(seed, CLIENTS_MAX);
     world.limits = 1;
     world.delay_ms = 20;
+    world.report_ms = 5000;
     state_open(&world.states[0], spec);
-    for (unsigned i = 0; i < world.clients; i++)
+    for (unsigned i = 0; i < world.clients; i++) {
         world.envoys[i].rate = 2 * limit_rate * (i < 2 ? 0.45 : 0.1 / 18);
+        world.envoys[i].report_ms = world.now_ms + draw_below(&world.random, 5000);
+    }
     world_run(&world, 60);
     world.admitted = 0;
     for (unsigned i = 0; i < world.clients; i++)
@@ -333,7 +386,7 @@ static void skewed(struct weir_limit_spec spec, double limit_rate, unsigned perc
     for (unsigned i = 2; i < world.clients; i++)
         if (world.envoys[i].admitted * 100 < world.envoys[i].wanted * percent)
             fail_msg("client %u: %lu of %lu", i, world.envoys[i].admitted, world.envoys[i].wanted);
-    if ((double)world.admitted < 300 * limit_rate * 0.85)
+    if ((double)world.admitted < 300 * limit_rate * use / 100)
         fail_msg("%lu of %.0f admitted", world.admitted, 300 * limit_rate);
     assert_true(world.envoys[0].admitted * 10 > world.envoys[1].admitted * 9);
     assert_true(world.envoys[1].admitted * 10 > world.envoys[0].admitted * 9);
@@ -343,17 +396,122 @@ static void skewed(struct weir_limit_spec spec, double limit_rate, unsigned perc
 static void small_clients_get_their_demand_and_the_limit_is_used(void **state)
 {
     (void)state;
-    skewed(bucket, 100, 95);
-    skewed(hour, 100, 95);
-    skewed(sliding_hour, 100, 95);
-    skewed(window, 100, 90); /* the last seconds of each minute are lost */
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        skewed(bucket, 95, 85, seed);
+        skewed(window, 95, 85, seed);
+        skewed(sliding, 95, 80, seed); /* what is charged and not used counts in the next, too */
+    }
+}
+
+/* Twenty clients of a limit that is not scarce. */
+static void plenty_is_not_kept_back(void **state)
+{
+    struct world world = world_open(5, CLIENTS_MAX);
+    (void)state;
+    world.limits = 1;
+    world.report_ms = 5000;
+    state_open(&world.states[0], sliding_hour);
+    for (unsigned i = 0; i < world.clients; i++)
+        world.envoys[i].rate = 10;
+    world_run(&world, 20);
+    for (unsigned i = 0; i < world.clients; i++)
+        world.envoys[i].wanted = world.envoys[i].admitted = 0;
+    world_run(&world, 100);
+    for (unsigned i = 0; i < world.clients; i++)
+        assert_true(world.envoys[i].admitted * 100 >= world.envoys[i].wanted * 99);
+    weir_quota_close(world.quota);
+}
+
+/* --- Demand ----------------------------------------------------------------------------------- */
+
+/* A bucket of 100 requests a second that is fresh, and what a client wants of it. */
+static const struct weir_quota_supply plenty = {
+    .bucket = true, .unit = 1, .remaining = 100000, .rate = 100, .window_ms = 1000};
+
+static struct weir_quota_bucket *report(struct weir_quota_stream *stream, uint64_t requests,
+                                        uint64_t elapsed_s, uint64_t now_ms)
+{
+    const uint64_t hash[2] = {7, 8};
+    const struct weir_quota_use use = {requests, elapsed_s};
+    const struct weir_bytes id = {"id", 2};
+    assert_int_equal(weir_quota_report(stream, hash, id, &use, now_ms), 0);
+    return weir_quota_due(stream, UINT64_MAX);
+}
+
+static uint64_t wants(const struct weir_quota_bucket *of, uint64_t now_ms)
+{
+    struct weir_quota_supply supply = plenty;
+    return weir_quota_want(of, &supply, 1, now_ms);
+}
+
+static void a_new_bucket_asks_for_a_quarter_until_its_demand_is_known(void **state)
+{
+    struct weir_quota *quota;
+    (void)state;
+    assert_int_equal(weir_quota_open(&quota, 1, 1), 0);
+    struct weir_quota_stream *stream = weir_quota_stream_open(quota);
+    struct weir_quota_bucket *of = report(stream, 1, 0, 1000);
+    assert_int_equal(wants(of, 1000), 250);
+    report(stream, 0, 0, 1000 + WEIR_QUOTA_LEARN_MS - 1); /* too early to say much */
+    assert_int_equal(wants(of, 3500), 250);
+    report(stream, 40, 0, 1000 + WEIR_QUOTA_LEARN_MS - 1); /* more than that counts at once */
+    assert_int_equal(wants(of, 3500), 451);
+    weir_quota_stream_close(stream);
+    stream = weir_quota_stream_open(quota);
+    of = report(stream, 1, 0, 1000);
+    report(stream, 4, 5, 6000); /* in 5 s: with the 10 a second of the first, 9 in 10 s */
+    assert_int_equal(wants(of, 6000), 11);
+    weir_quota_close(quota);
+}
+
+static void an_old_bucket_on_a_new_stream_brings_its_time(void **state)
+{
+    struct weir_quota *quota;
+    (void)state;
+    assert_int_equal(weir_quota_open(&quota, 1, 1), 0);
+    struct weir_quota_stream *stream = weir_quota_stream_open(quota);
+    struct weir_quota_bucket *of = report(stream, 20, 5, 1000);
+    assert_int_equal(wants(of, 1000), 46); /* 40 in 10 s, an eighth more, and one */
+    weir_quota_stream_close(stream);
+    stream = weir_quota_stream_open(quota);
+    of = report(stream, 20, UINT64_MAX, 1000); /* an hour at most */
+    assert_int_equal(wants(of, 1000), 1);
+    weir_quota_close(quota);
+}
+
+static void large_clients_leave_what_small_ones_renew(void **state)
+{
+    struct weir_quota *quota;
+    (void)state;
+    assert_int_equal(weir_quota_open(&quota, 2, 2), 0);
+    struct weir_quota_stream *streams[2];
+    struct weir_quota_bucket *of[2];
+    for (int i = 0; i < 2; i++) {
+        streams[i] = weir_quota_stream_open(quota);
+        of[i] = report(streams[i], i ? 100000 : 20, 1, 1000);
+    }
+    struct weir_quota_supply scarce = plenty;
+    scarce.remaining = 1000;
+    assert_int_equal(weir_quota_want(of[0], &scarce, 1, 1000), 226);
+    assert_int_equal(scarce.remaining, 1000);
+    assert_true(weir_quota_want(of[1], &scarce, 1, 1000) > 226);
+    assert_int_equal(scarce.remaining, 1000 - 57); /* 226 x 2.5 s / 10 s, and a token */
+    scarce.remaining = 56;
+    weir_quota_want(of[1], &scarce, 1, 1000);
+    assert_int_equal(scarce.remaining, 0);
+    weir_quota_close(quota);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clients_together_never_exceed_the_limit),
+        cmocka_unit_test(late_assignments_end_with_their_window),
         cmocka_unit_test(small_clients_get_their_demand_and_the_limit_is_used),
+        cmocka_unit_test(plenty_is_not_kept_back),
+        cmocka_unit_test(a_new_bucket_asks_for_a_quarter_until_its_demand_is_known),
+        cmocka_unit_test(an_old_bucket_on_a_new_stream_brings_its_time),
+        cmocka_unit_test(large_clients_leave_what_small_ones_renew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,21 +33,21 @@ static void a_first_assignment_costs_all_that_it_admits(void **state)
     struct weir_quota_share none = {0};
     struct weir_quota_plan plan;
     (void)state;
-    assert_int_equal(cost_of(&plan, &none, &window, 100, NOW), 1 + 70);
+    assert_int_equal(cost_of(&plan, &none, &window, 100, NOW), 2 + 60);
     assert_int_equal(plan.move, WEIR_QUOTA_CHANGED);
     assert_int_equal(plan.ttl_s, 5);
     assert_true(plan.share.ends_ms == NOW + LIFE && plan.share.expires_ms == NOW + 5000);
-    assert_int_equal(cost_of(&plan, &none, &window, 1, NOW), 1);      /* 1 + 0.7 */
-    assert_int_equal(cost_of(&plan, &none, &window, 1000, NOW), 710); /* 10 tokens are kept */
-    /* A bucket's state becomes that of the end: 7 s of 10 requests. */
-    assert_int_equal(cost_of(&plan, &none, &bucket, 100, NOW), 1 + 70 + 70);
+    assert_int_equal(cost_of(&plan, &none, &window, 1, NOW), 1);      /* 1 + 0.6 */
+    assert_int_equal(cost_of(&plan, &none, &window, 1000, NOW), 611); /* 11 tokens are kept */
+    /* A bucket's state becomes that of the end: 6 s of 10 requests. */
+    assert_int_equal(cost_of(&plan, &none, &bucket, 100, NOW), 2 + 60 + 60);
     struct weir_quota_supply used = bucket;
     used.fresh_ms = NOW + 4000;
-    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 1 + 70 + 30);
+    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 2 + 60 + 20);
     used.fresh_ms = NOW + 9000;
-    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 1 + 70);
+    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 2 + 60);
     used.unit = 3;
-    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 3 * 71);
+    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 3 * 62);
 }
 
 static void an_equal_one_costs_what_it_adds(void **state)
@@ -59,9 +59,9 @@ static void an_equal_one_costs_what_it_adds(void **state)
     assert_int_equal(cost_of(&plan, &first.share, &window, 100, NOW + 2500), 25);
     assert_int_equal(plan.move, WEIR_QUOTA_EQUAL);
     assert_true(plan.share.ends_ms == NOW + 2500 + LIFE && plan.share.started_ms == NOW);
-    struct weir_quota_supply used = bucket; /* and, of a bucket, the token that Envoy keeps */
+    struct weir_quota_supply used = bucket; /* and, of a bucket, the tokens that Envoy keeps */
     used.fresh_ms = NOW + 20000;
-    assert_int_equal(cost_of(&plan, &first.share, &used, 100, NOW + 2500), 1 + 25);
+    assert_int_equal(cost_of(&plan, &first.share, &used, 100, NOW + 2500), 2 + 25);
 }
 
 static void a_changed_one_uses_what_is_charged_already(void **state)
@@ -70,17 +70,17 @@ static void a_changed_one_uses_what_is_charged_already(void **state)
     struct weir_quota_plan first, plan;
     (void)state;
     cost_of(&first, &none, &window, 100, NOW);
-    /* Up: 2.5 s more of 200, and 100 more in the 4.5 s that both live; 2 tokens. */
-    assert_int_equal(cost_of(&plan, &first.share, &window, 200, NOW + 2500), 2 + 50 + 45);
+    /* Up: 2.5 s more of 200, and 100 more in the 3.5 s that both live; 3 tokens. */
+    assert_int_equal(cost_of(&plan, &first.share, &window, 200, NOW + 2500), 3 + 50 + 35);
     assert_int_equal(plan.move, WEIR_QUOTA_CHANGED);
     /* Down: 2.5 s of 40. What 100 would have had more is lost. */
     assert_int_equal(cost_of(&plan, &first.share, &window, 40, NOW + 2500), 1 + 10);
     /* After its end nothing of it counts. */
-    assert_int_equal(cost_of(&plan, &first.share, &window, 200, NOW + LIFE), 2 + 140);
+    assert_int_equal(cost_of(&plan, &first.share, &window, 200, NOW + LIFE), 3 + 120);
     /* After a denial Envoy begins with full tokens also where the rate is the same. */
     struct weir_quota_share denied = first.share;
     denied.denied = true;
-    assert_int_equal(cost_of(&plan, &denied, &window, 100, NOW + 2500), 1 + 25);
+    assert_int_equal(cost_of(&plan, &denied, &window, 100, NOW + 2500), 2 + 25);
     assert_int_equal(plan.move, WEIR_QUOTA_CHANGED);
 }
 
@@ -93,7 +93,7 @@ static void what_cannot_be_charged_is_less_or_denied(void **state)
     scarce.remaining = 50;
     assert_true(cost_of(&plan, &none, &scarce, 1000, NOW) <= 50);
     assert_int_equal(plan.move, WEIR_QUOTA_CHANGED);
-    assert_int_equal(plan.share.per_fill, 71); /* 1 + 49.7; 72 would be 51 */
+    assert_int_equal(plan.share.per_fill, 83); /* 1 + 49.8; 84 would be 51 */
     scarce.remaining = 0;
     cost_of(&next, &plan.share, &scarce, 1000, NOW + 2500);
     assert_int_equal(next.move, WEIR_QUOTA_WAIT); /* it lasts for a while */
@@ -103,7 +103,7 @@ static void what_cannot_be_charged_is_less_or_denied(void **state)
     assert_int_equal(plan.move, WEIR_QUOTA_DENY);
     cost_of(&next, &plan.share, &scarce, 1000, NOW + 500);
     assert_int_equal(next.move, WEIR_QUOTA_WAIT); /* the denial lasts */
-    assert_int_equal(cost_of(&next, &plan.share, &window, 100, NOW + 500), 71);
+    assert_int_equal(cost_of(&next, &plan.share, &window, 100, NOW + 500), 62);
 }
 
 static void no_assignment_outlasts_a_segment(void **state)
@@ -116,7 +116,7 @@ static void no_assignment_outlasts_a_segment(void **state)
         ending.end_ms = NOW + left_ms;
         cost_of(&plan, &none, &ending, 100, NOW);
         if (left_ms < 1000 + WEIR_QUOTA_LATE_MS)
-            assert_int_equal(plan.move, WEIR_QUOTA_DENY);
+            assert_true(plan.move == WEIR_QUOTA_DENY && plan.again_ms == ending.end_ms);
         else
             assert_true(plan.move == WEIR_QUOTA_CHANGED && plan.share.ends_ms <= ending.end_ms &&
                         plan.ttl_s * 1000 + WEIR_QUOTA_LATE_MS <= left_ms);
@@ -134,8 +134,8 @@ static void limits_that_are_too_short_cannot_be_assigned(void **state)
         {{.algorithm = WEIR_SLIDING_WINDOW, .rate = 9, .window_ns = 60000000000}, true},
         {{.algorithm = WEIR_SLIDING_WINDOW, .rate = 9, .window_ns = 60000000000, .segments = 6},
          false},
-        {{.algorithm = WEIR_GCRA, .rate = 10, .window_ns = 1000000000, .burst = 140}, true},
-        {{.algorithm = WEIR_TOKEN_BUCKET, .rate = 10, .window_ns = 1000000000, .burst = 139},
+        {{.algorithm = WEIR_GCRA, .rate = 10, .window_ns = 1000000000, .burst = 120}, true},
+        {{.algorithm = WEIR_TOKEN_BUCKET, .rate = 10, .window_ns = 1000000000, .burst = 119},
          false},
         {{.algorithm = WEIR_LEAKY_QUEUE, .rate = 10, .window_ns = 1000000000, .burst = 999}, false},
         {{.algorithm = WEIR_SLIDING_LOG, .rate = 10, .window_ns = 60000000000}, false},
