@@ -162,12 +162,12 @@ class Quotas:
         except grpc.RpcError as error:
             self.error = error
 
-    def report(self, *buckets, allowed=1, denied=0, domain=None):
+    def report(self, *buckets, allowed=1, denied=0, elapsed=0, domain=None):
         reports = QuotaReports(domain=self.domain if domain is None else domain)
         for bucket in buckets:
             usage = reports.bucket_quota_usages.add(num_requests_allowed=allowed,
                                                     num_requests_denied=denied)
-            usage.time_elapsed.seconds = 0
+            usage.time_elapsed.seconds = elapsed
             usage.bucket_id.bucket.update(bucket)
         self.out.put(reports)
 

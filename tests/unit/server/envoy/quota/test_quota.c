@@ -342,8 +342,8 @@ static void clients_together_never_exceed_the_limit(void **state)
     assert_true(admitted > 100000 && direct > 1000 && lost > 20 && restarts > 20);
 }
 
-/* All assignments are applied as late as can be; others take the whole of every second window in its
- * first moment, and weir restarts before it could deny what it has assigned. */
+/* All assignments are applied as late as can be; others take the whole of every second window in
+ * its first moment, and weir restarts before it could deny what it has assigned. */
 static void late_assignments_end_with_their_window(void **state)
 {
     struct world world = world_open(1, 3);
