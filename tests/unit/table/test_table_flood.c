@@ -16,9 +16,9 @@
 #define FLOOD_KEYS (100 * 1000)
 #define FLOOD_STEPS 6000
 #else
-#define FLOOD_BYTES (UINT64_C(16) << 20)
-#define FLOOD_KEYS (2 * 1000 * 1000)
-#define FLOOD_STEPS 60000
+#define FLOOD_BYTES (UINT64_C(8) << 20)
+#define FLOOD_KEYS (1000 * 1000)
+#define FLOOD_STEPS 30000
 #endif
 
 static const struct weir_limit_spec two_a_day = {
