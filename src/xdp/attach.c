@@ -148,8 +148,9 @@ static int read_link(struct weir_xdp_running *running, int link, struct weir_rea
     if (bpf_obj_get_info_by_fd(link, &info, &size) < 0)
         return weir_xdp_failed(reason, "cannot read about the pinned link", errno);
     running->program_id = info.prog_id;
-    running->orphaned = info.xdp.ifindex == 0;
-    running->native = !running->orphaned && is_native((int)info.xdp.ifindex);
+    running->interface = info.xdp.ifindex;
+    running->orphaned = running->interface == 0;
+    running->native = !running->orphaned && is_native((int)running->interface);
     int program = bpf_prog_get_fd_by_id(info.prog_id);
 
     if (program < 0)
@@ -312,6 +313,46 @@ static int attach_new(const struct weir_xdp_place *place, const struct weir_xdp_
     return error;
 }
 
+static int detach_locked(const struct weir_xdp_place *place, struct weir_reason *reason)
+{
+    char path[PATH_MAX_BYTES];
+    int error = path_of(place, path, reason);
+
+    if (error < 0)
+        return error;
+    int link = bpf_obj_get(path);
+
+    if (link >= 0) {
+        /* Else the kernel would detach it some time after the pin is gone. */
+        (void)bpf_link_detach(link);
+        close(link);
+    }
+    if (unlink(path) == 0)
+        return 0;
+    if (errno == ENOENT || errno == ENOTDIR)
+        return no_filter(place, reason);
+    return weir_xdp_failed(reason, "cannot remove the pinned link", errno);
+}
+
+/* Whether the filter that is there can become what is asked for. */
+static int check_update(const struct weir_xdp_place *place, const struct weir_xdp_running *running,
+                        int interface, uint8_t mode, struct weir_reason *reason)
+{
+    if (running->interface != (uint32_t)interface)
+        snprintf(reason->text, sizeof reason->text,
+                 "the filter pinned as %.20s is on another interface, which had that name: run "
+                 "`weir xdp detach --interface=%.20s` first",
+                 place->interface, place->interface);
+    else if (mode == (running->native ? WEIR_XDP_GENERIC : WEIR_XDP_NATIVE))
+        snprintf(reason->text, sizeof reason->text,
+                 "the filter is attached in %s mode, which an update cannot change: run `weir xdp "
+                 "detach --interface=%.20s` first",
+                 running->native ? "native" : "generic", place->interface);
+    else
+        return 0;
+    return WEIR_ERR_BUSY;
+}
+
 static int attach_locked(const struct weir_xdp_place *place,
                          const struct weir_xdp_settings *settings, const uint64_t secret[2],
                          enum weir_xdp_change *change, struct weir_reason *reason)
@@ -325,7 +366,7 @@ static int attach_locked(const struct weir_xdp_place *place,
 
     if (error == 0 && running.orphaned) {
         weir_xdp_running_close(&running);
-        error = weir_xdp_detach(place, reason);
+        error = detach_locked(place, reason);
         if (error == 0)
             error = WEIR_ERR_NOT_FOUND;
     }
@@ -337,7 +378,9 @@ static int attach_locked(const struct weir_xdp_place *place,
         return error;
     bool known = error == 0;
 
-    error = update(place, settings, secret, &running, known, change, reason);
+    error = check_update(place, &running, interface, settings->mode, reason);
+    if (error == 0)
+        error = update(place, settings, secret, &running, known, change, reason);
     if (known)
         weir_xdp_running_close(&running);
     return error;
@@ -359,14 +402,19 @@ int weir_xdp_attach(const struct weir_xdp_place *place, const struct weir_xdp_se
 
 int weir_xdp_detach(const struct weir_xdp_place *place, struct weir_reason *reason)
 {
-    char path[PATH_MAX_BYTES];
-    int error = path_of(place, path, reason);
+    int folder = open(place->pins, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (error < 0)
-        return error;
-    if (unlink(path) == 0)
-        return 0;
-    if (errno == ENOENT || errno == ENOTDIR)
+    if (folder < 0 && (errno == ENOENT || errno == ENOTDIR))
         return no_filter(place, reason);
-    return weir_xdp_failed(reason, "cannot remove the pinned link", errno);
+    if (folder < 0 || flock(folder, LOCK_EX) < 0) {
+        int error = fail_folder(place->pins, reason);
+
+        if (folder >= 0)
+            close(folder);
+        return error;
+    }
+    int error = detach_locked(place, reason);
+
+    close(folder);
+    return error;
 }

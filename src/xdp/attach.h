@@ -3,12 +3,14 @@
  *
  * A link holds the program on the interface, and the program holds its maps. The link is pinned as
  * PINS/INTERFACE on a bpf file system, so that the filter outlives the process. The pin is all that
- * there is on disk: removing it detaches the filter, and traffic flows.
+ * there is on disk: removing it detaches the filter, soon, and traffic flows; weir_xdp_detach does
+ * so at once.
  *
  * An update loads a new program and replaces the old one on the link in one step. It keeps states
  * and counters, if as many states are asked for as there were.
  *
- * Threads: none of its own. Two processes that attach at one time: the second one waits.
+ * Threads: none of its own. Of two processes that attach or detach at one time, the second one
+ * waits.
  */
 #ifndef WEIR_XDP_ATTACH_H
 #define WEIR_XDP_ATTACH_H
@@ -29,8 +31,9 @@ struct weir_xdp_running {
     struct xdp_filter filter;
     struct weir_xdp_maps maps;
     uint32_t program_id, states;
+    uint32_t interface; /* its index; 0: it is gone */
     bool native;
-    bool orphaned; /* the interface that it was attached to is gone */
+    bool orphaned; /* the interface that it was attached to is gone, or it was detached */
 };
 
 enum weir_xdp_change {
@@ -41,8 +44,8 @@ enum weir_xdp_change {
 
 /* Attaches the filter, or updates it. `secret`: random, used where no filter runs yet.
  * Errors: WEIR_ERR_NOT_FOUND no such interface; WEIR_ERR_UNSUPPORTED no Ethernet, or no native
- * mode; WEIR_ERR_BUSY another program is attached; WEIR_ERR_IO; WEIR_ERR_MEMORY. All with a reason.
- */
+ * mode; WEIR_ERR_BUSY another program is attached, or the filter that is there has another mode or
+ * is on an interface that was renamed; WEIR_ERR_IO; WEIR_ERR_MEMORY. All with a reason. */
 int weir_xdp_attach(const struct weir_xdp_place *place, const struct weir_xdp_settings *settings,
                     const uint64_t secret[2], enum weir_xdp_change *change,
                     struct weir_reason *reason) __attribute__((warn_unused_result));

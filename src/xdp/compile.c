@@ -134,6 +134,18 @@ static void compile_limits(struct xdp_filter *filter, const struct weir_xdp_sett
     }
 }
 
+/* States of a slot whose limit was replaced or left out count no more. */
+static void number_slots(struct xdp_filter *filter, const struct xdp_filter *before)
+{
+    for (int slot = 0; slot < XDP_LIMITS_MAX; slot++) {
+        const struct xdp_limit *old = &before->limits[slot];
+        struct xdp_limit *now = &filter->limits[slot];
+        bool same = now->used == old->used && now->id == old->id;
+
+        now->generation = (uint8_t)(old->generation + (same ? 0 : 1));
+    }
+}
+
 void weir_xdp_compile(struct xdp_filter *filter, const struct weir_xdp_settings *settings,
                       const uint64_t secret[2], const struct xdp_filter *before)
 {
@@ -148,7 +160,10 @@ void weir_xdp_compile(struct xdp_filter *filter, const struct weir_xdp_settings 
     filter->transport = settings->drop_fragments;
     filter->drop_fragments = settings->drop_fragments;
     filter->no_room_passes = settings->no_room_passes;
+    filter->format = XDP_FORMAT;
     compile_limits(filter, settings, before);
+    if (before)
+        number_slots(filter, before);
 }
 
 uint32_t weir_xdp_slot(const struct xdp_filter *filter, const struct weir_xdp_settings *settings,

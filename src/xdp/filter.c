@@ -166,6 +166,8 @@ XDP_INLINE int drop(const struct frame *frame, uint32_t reason)
 
 XDP_INLINE bool limit_meets(const struct xdp_limit *limit, const struct xdp_packet *packet)
 {
+    if (packet->transport == XDP_TRANSPORT_UNKNOWN)
+        return true;
     if (limit->transport != 0 && packet->transport != limit->transport &&
         !(limit->transport == XDP_ICMP && packet->transport == XDP_ICMP6))
         return false;
@@ -198,7 +200,7 @@ XDP_INLINE uint32_t limit_prepare(const struct xdp_filter *filter, uint32_t slot
     siphash128(filter->secret, &key, sizeof key, hash);
     *take = (struct xdp_take){.limits = filter->limits,
                               .limit = limit,
-                              .key = (hash[0] & ~(uint64_t)XDP_WAY_SLOT) | slot,
+                              .key = way_key(hash[0], limit, slot),
                               .now_ns = frame->now_ns};
     if (limit->bytes)
         take->time = bucket_cost_small(&limit->limit, frame->size_bytes & 0xffffff);

@@ -7,7 +7,9 @@
  * they rule out, and an update replaces program and settings in one step.
  *
  * A state is a bucket (core/bucket.h) of one limit and one source. A set holds XDP_WAYS of them and
- * a lock. The hash of (limit, source) under a secret names the set and, in 62 bits, the state.
+ * a lock. The hash of (limit, source) under a secret names the set and, in 54 bits, the state.
+ * Beside them its key has the limit's slot and generation: those of another generation are as good
+ * as none.
  */
 #ifndef WEIR_XDP_FILTER_H
 #define WEIR_XDP_FILTER_H
@@ -19,6 +21,7 @@
 #include "core/bucket.h"
 #include "xdp/settings.h"
 
+#define XDP_FORMAT 1     /* another layout or meaning of what is shared has another number */
 #define XDP_LIMITS_MAX 4 /* each is inlined into the program; a power of two */
 #define XDP_WAYS 4
 
@@ -61,7 +64,8 @@ struct xdp_limit {
     uint8_t transport;   /* 0: any; XDP_ICMP stands for ICMPv6 as well */
     uint8_t syn;         /* only packets that open a TCP connection */
     uint8_t score_shift; /* owed_ns >> this is the part used, in 1/65536 */
-    uint8_t unused[6];
+    uint8_t generation;  /* of the slot: another limit, or none, has another one */
+    uint8_t unused[5];
     char name[64]; /* for `weir xdp status` */
 };
 
@@ -77,7 +81,8 @@ struct xdp_filter {
     uint8_t drop_fragments;
     uint8_t no_room_passes;
     uint8_t virtual_clock; /* tests: time is what the map of the clock says */
-    uint8_t unused[2];
+    uint8_t format;        /* XDP_FORMAT */
+    uint8_t unused;
     uint32_t spread; /* benchmarks: a random number up to this changes the source; 0: none */
 };
 
@@ -85,9 +90,11 @@ struct xdp_filter {
  */
 
 #define XDP_WAY_SLOT (XDP_LIMITS_MAX - 1)
+#define XDP_WAY_GENERATION_SHIFT 2
+#define XDP_WAY_GENERATION (0xffULL << XDP_WAY_GENERATION_SHIFT)
 
 struct xdp_way {
-    uint64_t key; /* 62 bits of the hash, and the limit's place in the lowest bits; 0: empty */
+    uint64_t key; /* 54 bits of the hash, 8 of the generation, 2 of the limit's slot; 0: empty */
     struct weir_cell cell;
 };
 

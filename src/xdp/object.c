@@ -40,7 +40,7 @@ int weir_xdp_failed(struct weir_reason *reason, const char *cannot, int error)
     else if (error == EACCES)
         hint = "; the kernel's verifier refuses it";
     else if (error == ENOSYS || error == EINVAL)
-        hint = "; weir needs a kernel of version 5.10 or newer with CONFIG_BPF_SYSCALL";
+        hint = "; weir needs a kernel of version 5.12 or newer with CONFIG_BPF_SYSCALL";
     snprintf(reason->text, sizeof reason->text, "%s: %s%s", cannot, strerror(error), hint);
     return WEIR_ERR_IO;
 }
@@ -232,5 +232,7 @@ int weir_xdp_maps_filter(const struct weir_xdp_maps *maps, struct xdp_filter *fi
         return WEIR_ERR_IO;
     if (info.value_size != sizeof *filter)
         return WEIR_ERR_FORMAT;
-    return bpf_map_lookup_elem(fd, &first, filter) < 0 ? WEIR_ERR_IO : 0;
+    if (bpf_map_lookup_elem(fd, &first, filter) < 0)
+        return WEIR_ERR_IO;
+    return filter->format == XDP_FORMAT ? 0 : WEIR_ERR_FORMAT;
 }

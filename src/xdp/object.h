@@ -2,7 +2,8 @@
 /* The filter's program and maps in the kernel, through libbpf.
  *
  * The object is a part of weir's own program. Loading needs root, or CAP_BPF, CAP_NET_ADMIN and
- * CAP_PERFMON (the verifier admits its pointer comparisons without). Kernel 5.8 or newer.
+ * CAP_PERFMON (the verifier admits its pointer comparisons without). Kernel 5.12
+ * or newer (pointers as arguments of functions that it verifies once).
  *
  * Threads: none of its own; an object has one user at a time. Memory: of libbpf, and of the kernel
  * for the maps: 104 bytes for XDP_WAYS states.

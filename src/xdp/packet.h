@@ -14,6 +14,9 @@
  *   - Every other packet has a source. What comes after the fixed header may be cut off, or may be
  *     too long a chain of headers: then the transport is XDP_TRANSPORT_UNKNOWN, or the port is 0.
  *   - A fragment has the protocol of its header and, unless it is the first, no port and no flags.
+ *   - TCP whose flags are cut off, by the frame or by IPv4's length, counts as opening a
+ * connection: the next fragment may have them (RFC 1858).
+ *   - An IPv6 source of ::ffff:0:0/96 is XDP_MALFORMED: the kernel's stack drops it.
  *
  * Memory: none. Threads: pure. Limits: reads at most the first 2,200 bytes of a frame.
  */
@@ -41,7 +44,7 @@ struct xdp_packet {
     uint8_t family;     /* 4 or 6 */
     uint8_t transport;  /* an IANA protocol number, or XDP_TRANSPORT_UNKNOWN */
     bool fragment;      /* one of several, the first included */
-    bool syn;           /* TCP: opens a connection (SYN without ACK) */
+    bool syn;           /* TCP: opens a connection (SYN without ACK), or may do so */
 };
 
 /* --- What differs between the kernel and user space ----------------------------------------- */
@@ -81,15 +84,18 @@ XDP_INLINE uint16_t packet_number(const uint8_t *at)
 #define XDP_IPV6_HEADER 40
 #define XDP_ETHERNET_HEADER 14
 
-/* Ports and flags behind the network headers. */
-XDP_INLINE void packet_transport(struct xdp_packet *packet, const uint8_t *at, const uint8_t *end)
+/* Ports and flags behind the network headers, of which `size` bytes belong to the packet: what
+ * follows them pads the frame. */
+XDP_INLINE void packet_transport(struct xdp_packet *packet, const uint8_t *at, const uint8_t *end,
+                                 uint32_t size)
 {
     if (packet->transport != XDP_TCP && packet->transport != XDP_UDP)
         return;
-    if (!packet_has(at, 4, end))
+    packet->syn = packet->transport == XDP_TCP;
+    if (size < 4 || !packet_has(at, 4, end))
         return;
     packet->port = packet_number(at + 2);
-    if (packet->transport == XDP_TCP && packet_has(at, 14, end))
+    if (packet->transport == XDP_TCP && size >= 14 && packet_has(at, 14, end))
         packet->syn = (at[13] & 0x12) == 0x02;
 }
 
@@ -99,10 +105,10 @@ XDP_INLINE enum xdp_parsed packet_ipv4(struct xdp_packet *packet, const uint8_t 
     if (!packet_has(at, XDP_IPV4_HEADER, end))
         return XDP_MALFORMED;
 
-    uint32_t header = (uint32_t)(at[0] & 0x0f) * 4;
+    uint32_t header = (uint32_t)(at[0] & 0x0f) * 4, size = packet_number(at + 2);
     uint16_t place = packet_number(at + 6);
 
-    if (at[0] >> 4 != 4 || header < XDP_IPV4_HEADER || packet_number(at + 2) < header)
+    if (at[0] >> 4 != 4 || header < XDP_IPV4_HEADER || size < header)
         return XDP_MALFORMED;
     static const uint8_t mapped[4] = {0, 0, 0xff, 0xff};
 
@@ -113,7 +119,7 @@ XDP_INLINE enum xdp_parsed packet_ipv4(struct xdp_packet *packet, const uint8_t 
     packet->transport = at[9];
     packet->fragment = (place & 0x3fff) != 0; /* more fragments, or an offset */
     if (transport && (place & 0x1fff) == 0)
-        packet_transport(packet, at + header, end);
+        packet_transport(packet, at + header, end, size - header);
     return XDP_IP;
 }
 
@@ -166,7 +172,9 @@ XDP_INLINE void packet_extensions(struct xdp_packet *packet, uint64_t next, cons
     if (packet_is_extension(next))
         return;
     packet->transport = (uint8_t)next;
-    packet_transport(packet, at, end);
+    packet_transport(
+        packet, at, end,
+        UINT32_MAX); /* a fragment of IPv6 is never so short that its frame is padded */
 }
 
 XDP_INLINE enum xdp_parsed packet_ipv6(struct xdp_packet *packet, const uint8_t *at,
@@ -174,8 +182,14 @@ XDP_INLINE enum xdp_parsed packet_ipv6(struct xdp_packet *packet, const uint8_t 
 {
     if (!packet_has(at, XDP_IPV6_HEADER, end) || at[0] >> 4 != 6)
         return XDP_MALFORMED;
+    static const uint8_t mapped[4] = {0, 0, 0xff, 0xff};
+    uint32_t middle;
+
+    __builtin_memcpy(&middle, mapped, sizeof mapped);
     for (int i = 0; i < 4; i++)
         packet->source[i] = packet_word(at + 8 + 4 * i);
+    if ((packet->source[0] | packet->source[1] | (packet->source[2] ^ middle)) == 0)
+        return XDP_MALFORMED;
     packet->family = 6;
     if (transport)
         packet_extensions(packet, at[6], at + XDP_IPV6_HEADER, end);

@@ -26,6 +26,13 @@ struct xdp_take {
     uint64_t key, now_ns;
 };
 
+/* The key of a state, from its hash. */
+XDP_INLINE uint64_t way_key(uint64_t hash, const struct xdp_limit *limit, uint32_t slot)
+{
+    return (hash & ~(XDP_WAY_GENERATION | XDP_WAY_SLOT)) |
+           (uint64_t)limit->generation << XDP_WAY_GENERATION_SHIFT | slot;
+}
+
 /* Scores order the states of a set: 0 fresh, then by the part used; those that deny have the
  * highest bit. Computed without branches, which the kernel's verifier would multiply over the ways.
  * All times are below 2^63, so that the highest bit of a difference is its sign. */
@@ -34,7 +41,11 @@ struct xdp_take {
 XDP_INLINE uint64_t way_score(const struct xdp_take *take, const struct xdp_way *way)
 {
     const struct xdp_limit *limit = &take->limits[way->key & XDP_WAY_SLOT];
-    uint64_t late = 1 - ((way->cell.a - take->now_ns) >> 63); /* 0: the bucket owes nothing */
+    uint64_t counts = packet_is_zero(/* else it is of a limit that was replaced */
+                                     ((way->key & XDP_WAY_GENERATION) >> XDP_WAY_GENERATION_SHIFT) ^
+                                     limit->generation);
+    /* 0: the bucket owes nothing */
+    uint64_t late = (1 - ((way->cell.a - take->now_ns) >> 63)) & counts;
     uint64_t owed_ns = (way->cell.a - take->now_ns) & (0 - late);
     uint64_t owed_rem = way->cell.b & (0 - late);
     /* owed > slack, as a subtraction with borrow. */

@@ -19,13 +19,19 @@ from daemon.waiting import wait_until
 from model.program import weir_path
 
 SENDER = r"""
-import json, socket, sys
+import errno, json, os, socket, sys
 cable = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
 cable.bind(("far", 0))
 for frame, count in json.load(sys.stdin):
     frame = bytes.fromhex(frame)
-    for _ in range(count):
-        cable.send(frame)
+    while count:
+        try:
+            cable.send(frame)
+            count -= 1
+        except OSError as failure:  # the ring of the other end is full: it drops the frame
+            if failure.errno != errno.ENOBUFS:
+                raise
+            os.sched_yield()
 """
 
 
@@ -85,10 +91,20 @@ class Cable:
             self.run("sh", "-c", f"echo 1 > /proc/sys/net/ipv6/conf/{name}/disable_ipv6", process=process)
             self.run("ip", "link", "set", name, "up", process=process)
 
+    def inside(self, command, process=None):
+        """The words that run a command on the near side, or in the network namespace of `process`."""
+        return ["nsenter", "-t", str(process or self.near), "-n", *([] if process else ["-m"]), *map(str, command)]
+
+    def start(self, *command, process=None, **more):
+        """Starts a command there; it ends with the test."""
+        started = subprocess.Popen(self.inside(command, process), text=True, **more)
+        self.stack.callback(started.wait)
+        self.stack.callback(started.kill)
+        return started
+
     def run(self, *command, process=None, check=True, **more):
         """Runs a command on the near side, or in the namespaces of `process`."""
-        enter = ["nsenter", "-t", str(process or self.near), "-n"] + ([] if process else ["-m"])
-        done = subprocess.run([*enter, *map(str, command)], capture_output=True, text=True, timeout=300, check=False,
+        done = subprocess.run(self.inside(command, process), capture_output=True, text=True, timeout=300, check=False,
                               **more)
         assert not check or done.returncode == 0, (command, done.stderr)
         return done
@@ -96,12 +112,16 @@ class Cable:
     def weir(self, *arguments, check=True):
         return self.run(weir_path(), "xdp", *arguments, f"--pins={self.pins}/weir", check=check)
 
-    def attach(self, section, *options, check=True):
-        """Attaches the filter with this section `kernel.xdp`; JSON is YAML."""
+    def rules(self, section):
+        """The path of a rules file with this section `kernel.xdp`; JSON is YAML."""
         rules = self.pins.parent / "weir.yaml"
         xdp = {"interface": "near", "sample": 1, **section}
         rules.write_text(json.dumps({"version": 1, "limits": [], "kernel": {"xdp": xdp}}), encoding="utf-8")
-        done = self.weir("attach", f"--config={rules}", *options, check=check)
+        return rules
+
+    def attach(self, section, *options, check=True):
+        """Attaches the filter with this section."""
+        done = self.weir("attach", f"--config={self.rules(section)}", *options, check=check)
         if done.returncode and "not permitted" in done.stderr:
             pytest.skip(f"the kernel admits no BPF programs here: {done.stderr.strip()}")
         return done

@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir xdp` on a real interface: a pair of veth in namespaces of their own."""
 
+import subprocess
+import sys
+import time
+
 import pytest
 
+from daemon.waiting import wait_until
+from model.program import weir_path
 from packets.frames import ethernet, ipv4, ipv6
 from packets.cable import Cable
 
+HOLDER = """
+import ctypes, sys
+print(ctypes.CDLL("libbpf.so.1").bpf_obj_get(sys.argv[1].encode()) >= 0, flush=True)
+sys.stdin.read()
+"""
 LIMIT = {"name": "packets", "packets": "100/d"}
 
 
@@ -23,9 +34,69 @@ def test_packets_beyond_the_limit_are_dropped_and_detaching_ends_it(cable):
     assert status["attached"] and status["mode"] == "native"
     assert [(limit["name"], limit["denied"]["packets"]) for limit in status["limits"]] == [("packets", 150)]
 
-    assert "detached" in cable.weir("detach", "--interface=near").stdout
+    for _ in range(10):  # each takes effect at once
+        assert "detached" in cable.weir("detach", "--interface=near").stdout
+        assert "xdp" not in cable.run("ip", "link", "show", "near").stdout
+        assert "no filter" in cable.weir("status", "--interface=near", check=False).stderr
+        assert "attached" in cable.attach({"limits": [LIMIT]}).stdout
+    assert "no filter" in cable.weir("detach", "--interface=far", check=False).stderr
+
+    # Also where another process, such as a `status` at that moment, has the link open.
+    holder = cable.start(sys.executable, "-c", HOLDER, cable.pins / "weir/near", stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE)
+    assert holder.stdout.readline() == "True\n"
+    cable.weir("detach", "--interface=near")
     assert "xdp" not in cable.run("ip", "link", "show", "near").stdout
-    assert "no filter" in cable.weir("status", "--interface=near", check=False).stderr
+    assert "attached" in cable.attach({"limits": [LIMIT]}).stdout
+
+
+def test_an_update_changes_neither_the_mode_nor_another_interface(cable):
+    cable.attach({"limits": [LIMIT], "mode": "generic"})
+    refused = cable.attach({"limits": [LIMIT], "mode": "native"}, check=False)
+    assert refused.returncode == 1 and "attached in generic mode, which an update cannot change" in refused.stderr
+    assert "kept" in cable.attach({"limits": [LIMIT]}).stdout  # auto: as it is
+
+    for change in (["down"], ["name", "before"], ["up"]):
+        cable.run("ip", "link", "set", "before" if change == ["up"] else "near", *change)
+    cable.run("ip", "link", "add", "near", "type", "veth", "peer", "name", "more")
+    refused = cable.attach({"limits": [LIMIT]}, check=False)
+    assert refused.returncode == 1 and "is on another interface, which had that name" in refused.stderr
+    assert "xdp" in cable.run("ip", "link", "show", "before").stdout
+    cable.weir("detach", "--interface=near")
+    assert "xdp" not in cable.run("ip", "link", "show").stdout
+    assert "attached" in cable.attach({"limits": [LIMIT]}).stdout
+    # What is made anew under the same name is another interface.
+    cable.run("ip", "link", "del", "near")
+    assert not cable.status()["attached"]
+    cable.run("ip", "link", "add", "near", "type", "veth", "peer", "name", "more")
+    assert "attached" in cable.attach({"limits": [LIMIT]}).stdout
+    assert cable.status()["attached"]
+
+
+def test_what_kills_attach_leaves_a_filter_with_its_pin_or_none(cable):
+    """Strewn over the time that it takes, so that most steps are met."""
+    config = cable.rules({"limits": [LIMIT]})
+    begun = time.monotonic()
+    cable.weir("attach", f"--config={config}")
+    took = time.monotonic() - begun
+    cable.weir("detach", "--interface=near")
+    attached = 0
+    for i in range(24):
+        process = cable.start(weir_path(), "xdp", "attach", f"--config={config}", f"--pins={cable.pins}/weir")
+        time.sleep(took * i / 20)
+        process.kill()
+        process.wait()
+        pinned = (cable.run("test", "-e", cable.pins / "weir/near", check=False).returncode == 0)
+        # A link without a pin ends with the process, a moment later.
+        wait_until(lambda pinned=pinned: ("xdp" in cable.run("ip", "link", "show", "near").stdout) == pinned)
+        if pinned:
+            attached += 1
+            assert cable.status()["attached"]
+            if i % 2:
+                cable.weir("detach", "--interface=near")
+    assert attached
+    cable.weir("attach", f"--config={config}")
+    assert cable.status()["attached"]
 
 
 def test_an_update_keeps_what_sources_have_used(cable):

@@ -272,6 +272,36 @@ static void a_limit_meets_only_its_protocol_and_ports(void **state)
     weir_xdp_object_free(object);
 }
 
+/* Nothing that a sender may write keeps a packet from a limit of its protocol or ports. */
+static void a_packet_that_hides_its_transport_meets_every_limit(void **state)
+{
+    static const uint8_t site[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = 1};
+
+    for (int kind = 0; kind < 3; kind++) {
+        for (int headers = XDP_HEADERS_MAX; headers <= XDP_HEADERS_MAX + 1; headers++) {
+            struct weir_xdp_limit limit =
+                limit_of("none", (struct weir_limit_spec){.rate = 0, .window_ns = S});
+            struct weir_xdp_settings settings = settings_of(&limit, 1);
+            struct xdp_filter filter;
+            struct frame frame;
+
+            limit.protocol = kind == 0 ? WEIR_XDP_TCP : WEIR_XDP_ANY;
+            limit.ports_count = kind == 1;
+            limit.ports[0] = (struct weir_xdp_ports){443, 443};
+            limit.syn = kind == 2;
+            struct weir_xdp_object *object = load(&settings, false, &filter);
+
+            frame_begin(&frame);
+            frame_ipv6(&frame, site, 60);
+            for (int i = 1; i <= headers; i++)
+                frame_put(&frame, (uint8_t[8]){i < headers ? 60 : XDP_UDP}, 8);
+            frame_ports(&frame, 53, 0);
+            assert_int_equal(passes(object, &frame, frame.size), headers <= XDP_HEADERS_MAX);
+            weir_xdp_object_free(object);
+        }
+    }
+}
+
 static void neighbours_and_other_protocols_pass(void **state)
 {
     static const uint8_t local[16] = {0xfe, 0x80, [15] = 1}, none[16] = {0};
@@ -402,6 +432,7 @@ int main(void)
         cmocka_unit_test(two_cpus_get_exactly_the_burst_of_200000_packets),
         cmocka_unit_test(lists_come_before_limits_and_allow_wins),
         cmocka_unit_test(a_limit_meets_only_its_protocol_and_ports),
+        cmocka_unit_test(a_packet_that_hides_its_transport_meets_every_limit),
         cmocka_unit_test(neighbours_and_other_protocols_pass),
         cmocka_unit_test(a_dry_run_counts_and_drops_nothing),
         cmocka_unit_test(the_share_of_sources_grows_and_keeps_those_it_had),

@@ -35,6 +35,11 @@ static int make_filter(void **state)
     return 0;
 }
 
+static uint64_t key_of(uint32_t slot, uint64_t source)
+{
+    return way_key(source << 32, &filter.limits[slot], slot);
+}
+
 static struct xdp_take take_of(uint32_t slot, uint64_t source, uint64_t now_ns, uint64_t cost)
 {
     const struct xdp_limit *limit = &filter.limits[slot];
@@ -42,7 +47,7 @@ static struct xdp_take take_of(uint32_t slot, uint64_t source, uint64_t now_ns, 
     return (struct xdp_take){.limits = filter.limits,
                              .limit = limit,
                              .time = bucket_cost(&limit->limit, cost),
-                             .key = source * XDP_LIMITS_MAX + slot,
+                             .key = key_of(slot, source),
                              .now_ns = now_ns};
 }
 
@@ -57,7 +62,7 @@ static enum xdp_taken take(struct xdp_way *ways, uint32_t slot, uint64_t source,
 static bool holds(const struct xdp_way *ways, uint32_t slot, uint64_t source)
 {
     for (int i = 0; i < XDP_WAYS; i++)
-        if (ways[i].key == source * XDP_LIMITS_MAX + slot)
+        if (ways[i].key == key_of(slot, source))
             return true;
     return false;
 }
@@ -117,6 +122,39 @@ static void a_new_source_among_states_that_all_deny_has_no_room(void **state)
     assert_int_equal(take(ways, 0, 1, START, 1), XDP_DENIED);
     /* One packet's time later none of them denies a packet any more. */
     assert_int_equal(take(ways, 0, 9, START + S / 10, 1), XDP_ADMITTED);
+}
+
+/* Else what an old limit has denied for a day would keep new sources out as long. */
+static void states_of_a_limit_that_was_replaced_hold_no_place(void **state)
+{
+    struct weir_limit_spec spec = {.algorithm = WEIR_GCRA, .rate = 1, .window_ns = 86400 * S};
+    struct weir_xdp_limit limits[2] = {{.name = "packets", .bits4 = 32, .bits6 = 64},
+                                       {.name = "more", .bits4 = 32, .bits6 = 64}};
+    struct weir_xdp_settings settings = {
+        .limits = limits, .limits_count = 1, .states = 1024, .sample = 1, .percent = 100};
+    struct xdp_filter kept = filter, before;
+
+    /* The slot gets another limit, no limit, and the same one again. */
+    for (int i = 0; i < 3; i++) {
+        struct xdp_way ways[XDP_WAYS] = {{0}};
+        uint32_t slot = i == 1 ? 1 : 0;
+
+        spec.rate = 1;
+        assert_int_equal(weir_limit_init(&limits[0].limit, &spec, NULL), 0);
+        limits[1].limit = limits[0].limit;
+        settings.limits_count = slot + 1;
+        weir_xdp_compile(&filter, &settings, kept.secret, NULL);
+        for (uint64_t source = 1; source <= XDP_WAYS; source++)
+            assert_int_equal(take(ways, slot, source, START, 1), XDP_ADMITTED);
+        assert_int_equal(take(ways, slot, 9, START, 1), XDP_NO_ROOM);
+        before = filter;
+        spec.rate = i == 0 ? 1000 : 1;
+        assert_int_equal(weir_limit_init(&limits[0].limit, &spec, NULL), 0);
+        settings.limits_count = 1;
+        weir_xdp_compile(&filter, &settings, kept.secret, &before);
+        assert_int_equal(take(ways, 0, 9, START, 1), i < 2 ? XDP_ADMITTED : XDP_NO_ROOM);
+    }
+    filter = kept;
 }
 
 static void a_denied_source_takes_no_place(void **state)
@@ -195,6 +233,7 @@ int main(void)
         cmocka_unit_test(of_states_that_do_not_deny_the_one_least_used_is_evicted),
         cmocka_unit_test(a_state_that_denies_is_never_evicted),
         cmocka_unit_test(a_new_source_among_states_that_all_deny_has_no_room),
+        cmocka_unit_test(states_of_a_limit_that_was_replaced_hold_no_place),
         cmocka_unit_test(a_denied_source_takes_no_place),
         cmocka_unit_test(a_refund_gives_back_what_was_charged),
         cmocka_unit_test(a_cost_in_bytes_is_that_of_any_cost),
