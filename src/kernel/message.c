@@ -69,6 +69,20 @@ static bool set_valid(uint8_t family, uint8_t bits, uint8_t set)
            set <= WEIR_KERNEL_ALLOW;
 }
 
+static uint8_t ban_bits_min(uint8_t family)
+{
+    return family == 4 ? WEIR_KERNEL_BITS4_MIN : WEIR_KERNEL_BITS6_MIN;
+}
+
+bool weir_kernel_is_mark(const uint8_t address[16], uint8_t family, uint8_t bits)
+{
+    struct weir_address last = {.family = family};
+
+    memset(last.bytes, 0xff, family == 4 ? 4 : 16);
+    weir_address_mask(&last, bits);
+    return bits >= ban_bits_min(family) && memcmp(last.bytes, address, family == 4 ? 4 : 16) == 0;
+}
+
 static bool element_valid(const struct weir_kernel_element *element)
 {
     struct weir_address masked = {.family = element->family};
@@ -76,8 +90,8 @@ static bool element_valid(const struct weir_kernel_element *element)
     if (!set_valid(element->family, element->bits, element->set) || element->removed > 1 ||
         element->timeout_ms > WEIR_KERNEL_TIMEOUT_MAX_MS)
         return false;
-    if (element->set == WEIR_KERNEL_BAN &&
-        element->bits < (element->family == 4 ? WEIR_KERNEL_BITS4_MIN : WEIR_KERNEL_BITS6_MIN))
+    if ((element->set == WEIR_KERNEL_BAN && element->bits < ban_bits_min(element->family)) ||
+        weir_kernel_is_mark(element->address, element->family, element->bits))
         return false;
     memcpy(masked.bytes, element->address, sizeof masked.bytes);
     weir_address_mask(&masked, element->bits);

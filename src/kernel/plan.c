@@ -46,6 +46,7 @@ struct weir_plan {
     size_t changed_count;
     uint64_t not_before_ns, retry_ns;
     struct weir_plan_stats stats;
+    uint32_t bans; /* entries of them */
     uint32_t flying[WEIR_KERNEL_BATCH_MAX];
     size_t flying_count;
     uint64_t secret[2];         /* of the index */
@@ -133,14 +134,18 @@ static void forget_place(struct weir_plan *plan, uint32_t place)
     plan->index[gap] = 0;
 }
 
-static uint32_t take_entry(struct weir_plan *plan)
+/* An entry for a network of that set; 0: there is none. */
+static uint32_t take_entry(struct weir_plan *plan, uint8_t set)
 {
     uint32_t number = plan->free_first;
 
+    if (set == WEIR_KERNEL_BAN && plan->bans == WEIR_PLAN_BANS_MAX)
+        return 0;
     if (number != 0)
         plan->free_first = at(plan, number)->next;
     else if (plan->used_end < WEIR_PLAN_MAX)
         number = ++plan->used_end;
+    plan->bans += number != 0 && set == WEIR_KERNEL_BAN;
     return number;
 }
 
@@ -149,6 +154,7 @@ static void free_entry(struct weir_plan *plan, uint32_t number)
     struct entry *entry = at(plan, number);
     struct name name = name_of(entry);
 
+    plan->bans -= entry->set == WEIR_KERNEL_BAN;
     forget_place(plan, place_of(plan, &name));
     *entry = (struct entry){.next = plan->free_first};
     plan->free_first = number;
@@ -217,6 +223,8 @@ static bool name_network(struct name *name, enum weir_kernel_set set,
         (set == WEIR_KERNEL_BAN && network->bits < least))
         return false;
     weir_address_mask(&masked, network->bits);
+    if (weir_kernel_is_mark(masked.bytes, family, network->bits))
+        return false;
     *name = (struct name){.family = family, .bits = network->bits, .set = (uint8_t)set};
     memcpy(name->address, masked.bytes, family == 4 ? 4 : 16);
     return true;
@@ -236,7 +244,7 @@ bool weir_plan_want(struct weir_plan *plan, enum weir_kernel_set set,
     if (number == 0 && until_ns == 0)
         return true;
     if (number == 0) {
-        number = take_entry(plan);
+        number = take_entry(plan, name.set);
         if (number == 0) {
             plan->stats.refused++;
             return false;

@@ -19,8 +19,8 @@
  * term from the moment when it takes the element, so an element stays longer than its ban by what
  * its transaction waits: some milliseconds, and half a second when 60,000 are sent anew.
  *
- * Memory: 64 bytes for each of WEIR_PLAN_MAX networks, and 8 of an index: 5 MB. A network that
- * finds no room is left to weir itself, and counted. Threads: one owner.
+ * Memory: 64 bytes for each of WEIR_PLAN_MAX networks, and 8 of an index: 5 MB. A ban that finds no
+ * room is left to weir itself, and counted. Threads: one owner.
  */
 #ifndef WEIR_KERNEL_PLAN_H
 #define WEIR_KERNEL_PLAN_H
@@ -28,6 +28,9 @@
 #include "kernel/message.h"
 
 #define WEIR_PLAN_MAX 65536
+/* Bans leave room for what is allowed: without it, the kernel would drop packets of a trusted
+ * caller within a banned network. */
+#define WEIR_PLAN_BANS_MAX (WEIR_PLAN_MAX - 4096)
 /* Between the beginnings of two transactions that are not full. */
 #define WEIR_PLAN_PACE_NS UINT64_C(100000000)
 /* After an error: the first wait, which doubles up to the last. */
@@ -44,8 +47,8 @@ int weir_plan_open(struct weir_plan **plan, const uint64_t secret[2])
 void weir_plan_close(struct weir_plan *plan);
 
 /* A network should be in a set until `until_ns` (0: not at all; WEIR_NEVER: without an end). False:
- * it cannot be: there is no room, it is a ban of fewer bits than WEIR_KERNEL_BITS4_MIN or 6, or no
- * network. */
+ * it cannot be: there is no room, it is a ban of fewer bits than WEIR_KERNEL_BITS4_MIN or 6, a mark
+ * (weir_kernel_is_mark), or no network. */
 bool weir_plan_want(struct weir_plan *plan, enum weir_kernel_set set,
                     const struct weir_cidr *network, uint64_t until_ns);
 

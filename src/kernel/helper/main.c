@@ -3,7 +3,8 @@
  * itself needs no right to. See kernel/message.h for what the two say to each other.
  *
  *   weir-kernel --fd N          the socket of the server that started it
- *   weir-kernel --listen        the listening socket that systemd gives it
+ *   weir-kernel --listen        the listening socket that systemd gives it: it serves root and the
+ *                               owner of the socket's file
  *   weir-kernel --remove TABLE  removes weir's table, and ends
  *
  * When the server is gone, it ends, or waits for the next one. The table stays: its bans end by
@@ -16,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -121,8 +124,43 @@ static void serve(int fd, struct netlink *netlink)
     }
 }
 
-static int listen_for_servers(int listener, struct netlink *netlink)
+/* Finds the user whose servers are served beside root's: the one that the socket's file belongs to,
+ * also where its mode lets others in. */
+static int read_owner(int listener, uid_t *owner)
 {
+    struct sockaddr_un address;
+    socklen_t size = sizeof address;
+    struct stat file;
+    int listens = 0;
+    socklen_t listens_size = sizeof listens;
+
+    *owner = 0;
+    if (getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_size) < 0)
+        return -errno;
+    if (!listens)
+        return -EINVAL;
+    memset(&address, 0, sizeof address);
+    if (getsockname(listener, (struct sockaddr *)&address, &size) < 0)
+        return -errno;
+    if (address.sun_family == AF_UNIX && size < sizeof address && address.sun_path[0] == '/' &&
+        stat(address.sun_path, &file) == 0)
+        *owner = file.st_uid;
+    return 0;
+}
+
+static bool may_serve(int fd, uid_t owner)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == 0 || peer.uid == owner);
+}
+
+static int listen_for_servers(int listener, uid_t owner, struct netlink *netlink)
+{
+    bool warned = false;
+
     for (;;) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 
@@ -130,7 +168,14 @@ static int listen_for_servers(int listener, struct netlink *netlink)
             continue;
         if (fd < 0)
             return -errno;
-        serve(fd, netlink);
+        if (may_serve(fd, owner)) {
+            serve(fd, netlink);
+        } else if (!warned) {
+            fputs("weir-kernel: refused a user who is neither root nor the socket's owner: set "
+                  "SocketUser= to the user of weir serve\n",
+                  stderr);
+            warned = true;
+        }
         close(fd);
     }
 }
@@ -159,6 +204,7 @@ int main(int argc, char **argv)
     bool listens = argc == 2 && !strcmp(argv[1], "--listen");
     bool removes = argc == 3 && !strcmp(argv[1], "--remove");
     bool serves = argc == 3 && !strcmp(argv[1], "--fd");
+    uid_t owner = 0;
     int err;
 
     if (!listens && !removes && !serves) {
@@ -171,6 +217,11 @@ int main(int argc, char **argv)
     if (serves && dup2((int)strtol(argv[2], NULL, 10), SERVER_FD) < 0)
         return fail("--fd", -errno);
     (void)close_range(SERVER_FD + 1, ~0U, 0); /* what the one that started it has left open */
+    err = listens ? read_owner(SERVER_FD, &owner) : 0;
+    if (err < 0)
+        return fail("--listen needs a socket that listens as descriptor 3: let systemd start it "
+                    "(docs/kernel.md)",
+                    err);
     err = netlink_open(&netlink);
     if (err < 0)
         return fail("cannot open netlink", err);
@@ -180,8 +231,13 @@ int main(int argc, char **argv)
     if (removes)
         err = remove_table(&netlink, argv[2]);
     else if (listens)
-        err = listen_for_servers(SERVER_FD, &netlink);
+        err = listen_for_servers(SERVER_FD, owner, &netlink);
     else
         serve(SERVER_FD, &netlink);
+    if (removes && err == -EEXIST) {
+        fprintf(stderr, "weir-kernel: another program made the table %s: nothing is removed\n",
+                argv[2]);
+        return 1;
+    }
     return err < 0 ? fail(removes ? "cannot remove the table" : "cannot accept", err) : 0;
 }

@@ -79,6 +79,7 @@ static int filter_calls(void)
 #endif
         ALLOW(accept4),
         ALLOW(setsockopt),
+        ALLOW(getsockopt),
         ALLOW(close),
         ALLOW(read),
         ALLOW(write),

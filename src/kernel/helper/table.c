@@ -65,17 +65,27 @@ void kernel_table_open(struct kernel_table *table, struct netlink *netlink,
 
 /* --- The table and its chain ------------------------------------------------------------------ */
 
+/* The comment as a table has it: a type, a size, and the text with its NUL. */
+#define USERDATA_SIZE (2 + sizeof COMMENT)
+
+static void make_userdata(uint8_t userdata[USERDATA_SIZE])
+{
+    userdata[0] = COMMENT_TYPE;
+    userdata[1] = sizeof COMMENT;
+    memcpy(userdata + 2, COMMENT, sizeof COMMENT);
+}
+
 static void put_table(struct kernel_table *table, uint8_t type, uint8_t family, uint16_t flags,
                       bool comment)
 {
     struct netlink *netlink = table->netlink;
-    uint8_t text[2 + sizeof COMMENT] = {COMMENT_TYPE, sizeof COMMENT};
+    uint8_t userdata[USERDATA_SIZE];
 
     netlink_message(netlink, type, family, flags);
     netlink_put_text(netlink, NFTA_TABLE_NAME, table->open.table);
     if (comment) {
-        memcpy(text + 2, COMMENT, sizeof COMMENT);
-        netlink_put(netlink, NFTA_TABLE_USERDATA, text, sizeof text);
+        make_userdata(userdata);
+        netlink_put(netlink, NFTA_TABLE_USERDATA, userdata, sizeof userdata);
     }
     netlink_end(netlink);
 }
@@ -448,6 +458,40 @@ bool kernel_table_holds(struct kernel_table *table)
     return true;
 }
 
+static void take_owner(void *context, const uint8_t *at, const uint8_t *end)
+{
+    bool *ours = context;
+    struct netlink_attribute attribute;
+    uint8_t userdata[USERDATA_SIZE];
+
+    make_userdata(userdata);
+    *ours = netlink_find(at, end, NFTA_TABLE_USERDATA, &attribute) &&
+            attribute.size == sizeof userdata &&
+            memcmp(attribute.data, userdata, sizeof userdata) == 0;
+}
+
+/* Returns 0 when what a transaction would replace or remove is weir's or is not there, or -EEXIST,
+ * or another -errno. */
+static int check_owner(struct kernel_table *table)
+{
+    static const uint8_t families[] = {NFPROTO_NETDEV, NFPROTO_INET};
+
+    for (unsigned i = 0; i < sizeof families; i++) {
+        bool ours = true;
+        uint32_t failed;
+        int err;
+
+        netlink_begin(table->netlink);
+        put_table(table, NFT_MSG_GETTABLE, families[i], NLM_F_ACK, false);
+        err = netlink_talk(table->netlink, take_owner, &ours, &failed);
+        if (err < 0 && err != -ENOENT)
+            return err;
+        if (err == 0 && !ours)
+            return -EEXIST;
+    }
+    return 0;
+}
+
 /* Remembers what the table is known by. */
 static int learn(struct kernel_table *table)
 {
@@ -493,12 +537,22 @@ static int commit(struct kernel_table *table, bool replaced, char *text)
     return err;
 }
 
-static int begin(struct kernel_table *table, bool replace)
+static int begin(struct kernel_table *table, bool replace, char *text)
 {
+    int err = 0;
+
+    snprintf(text, WEIR_KERNEL_TEXT_MAX + 1, "the table is not known");
     if (table->building)
         return replace ? 0 : -EPROTO;
     if (!table->opened || (!replace && !table->known))
         return -ENOENT; /* what is there is unknown, so the sets that a change needs are, too */
+    if (replace)
+        err = check_owner(table);
+    if (err == -EEXIST)
+        snprintf(text, WEIR_KERNEL_TEXT_MAX + 1,
+                 "the table: another program made %.31s; name another `table`", table->open.table);
+    if (err < 0)
+        return err;
     netlink_begin_batch(table->netlink);
     if (replace) {
         memset(table->sets, 0, sizeof table->sets);
@@ -519,11 +573,9 @@ int kernel_table_apply(struct kernel_table *table, const struct weir_kernel_mess
     if (table->building && table->number != message->head.number)
         table->building = false; /* the server has given that transaction up */
     table->number = message->head.number;
-    err = begin(table, replace);
-
+    err = begin(table, replace, text);
     if (err < 0) {
         table->building = false;
-        snprintf(text, WEIR_KERNEL_TEXT_MAX + 1, "the table is not known");
         return err;
     }
     for (uint16_t i = 0, end; i < count; i = end) {
@@ -541,8 +593,11 @@ int kernel_table_apply(struct kernel_table *table, const struct weir_kernel_mess
 int kernel_table_remove(struct kernel_table *table)
 {
     uint32_t failed;
+    int err = check_owner(table);
 
     table->known = table->building = false;
+    if (err < 0)
+        return err;
     netlink_begin_batch(table->netlink);
     put_no_table(table);
     netlink_end_batch(table->netlink);

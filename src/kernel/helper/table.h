@@ -21,6 +21,9 @@
  * before 6.12 keep the old end of an element that is added again, and deleting an absent one is an
  * error.
  *
+ * A table without the comment that weir's have is another program's: it is neither replaced nor
+ * removed (Linux 5.10 and newer keep comments).
+ *
  * Threads: one owner.
  */
 #ifndef WEIR_KERNEL_HELPER_TABLE_H
@@ -49,7 +52,8 @@ void kernel_table_open(struct kernel_table *table, struct netlink *netlink,
 int kernel_table_apply(struct kernel_table *table, const struct weir_kernel_message *message,
                        char text[WEIR_KERNEL_TEXT_MAX + 1]);
 
-/* Removes the table; none is no error. Returns 0 or -errno. */
+/* Removes the table; none is no error. Returns 0 or -errno: -EEXIST when another program made it.
+ */
 int kernel_table_remove(struct kernel_table *table);
 
 /* Whether the table is as it was made, as far as it is known. */

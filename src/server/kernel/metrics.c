@@ -64,7 +64,7 @@ void weir_metrics_of_kernel(struct weir_metrics *metrics)
         return;
     weir_metrics_number(metrics, "weir_kernel_up", "gauge",
                         "1: the kernel's sets hold what they should, except what is in flight.",
-                        stats.connected && !stats.failed);
+                        stats.works);
     put_elements(metrics, &stats.plan);
     put_tallies(metrics, &stats);
     weir_metrics_number(metrics, "weir_kernel_refused_total", "counter",

@@ -208,6 +208,8 @@ static void take_done(struct weir_kernel_service *service,
         return; /* of a transaction that was given up */
     weir_plan_done(service->plan, now_ns, message->done.result);
     if (message->done.result != 0) {
+        /* The next transaction makes the table anew. */
+        memset(service->before, 0, sizeof service->before);
         snprintf(reason, sizeof reason, "the kernel refused %.119s: %s", message->done.text,
                  strerror(message->done.result));
         log_failure(service, reason);
@@ -455,6 +457,7 @@ void weir_kernel_service_stats(const struct weir_kernel_service *service,
         return;
     stats->on = true;
     stats->connected = service->link.fd >= 0;
+    stats->works = stats->connected && service->worked && !service->failed[0];
     weir_plan_stats(service->plan, &stats->plan);
     stats->helpers = service->helpers;
     stats->lost = service->lost;

@@ -52,6 +52,7 @@ struct weir_kernel_tally {
 
 struct weir_kernel_stats {
     bool on, connected;
+    bool works; /* the helper that is connected has done a transaction, and the last one */
     struct weir_plan_stats plan;
     uint64_t helpers;   /* that were started, or connected to */
     uint64_t lost;      /* times that the table was not as it was made */

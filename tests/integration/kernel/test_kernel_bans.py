@@ -6,7 +6,11 @@ import json
 import os
 import re
 import signal
+import socket
+import struct
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -89,6 +93,11 @@ def table(family="inet", name="weir"):
                           for element in one.get("elem", [])] for one in sets}
 
 
+def silent(network, source, address):
+    """Whether packets of a source are dropped: what is not dropped is answered in microseconds."""
+    return not network.reaches(source, address, 0.2)
+
+
 def has(element, name="ban4_32", family="inet"):
     return element in (table(family) or {}).get(name, [])
 
@@ -101,10 +110,10 @@ def test_a_ban_is_dropped_and_an_unban_lets_pass(network, tmp_path, nftables, fa
         weir.call("ban", PEER, "1h")
         weir.agrees(1)
         assert has(PEER, family=family)
-        assert not network.reaches(PEER, weir.address)
+        assert silent(network, PEER, weir.address)
         assert network.reaches(OTHER, weir.address, 60)
         assert "(in the kernel)" in weir.call("standing", "list")
-        dropped = wait_until(lambda: weir.metrics()['weir_kernel_packets_total{set="ban4_32"}'])
+        dropped = wait_until(lambda: weir.metrics().get('weir_kernel_packets_total{set="ban4_32"}', 0))
         assert dropped >= 1
         assert {"name": "ban4_32", "packets": dropped}.items() <= [
             one for one in weir.kernel()["sets"] if one["name"] == "ban4_32"][0].items()
@@ -121,27 +130,32 @@ def test_ipv6_networks_are_dropped(network, tmp_path):
         weir.call("ban", peer)  # its /64, for ever
         weir.agrees(1)
         assert "2001:db8:1:7::" in table("netdev")["ban6_64"]
-        assert not network.reaches(peer, weir.address)
+        assert silent(network, peer, weir.address)
         weir.call("unban", peer)
         weir.agrees(0)
         assert network.reaches(peer, weir.address, 60)
 
 
 def test_a_login_brute_force_is_dropped_and_free_again_after_its_term(network, tmp_path):
-    """Six denials suspend for 20 s; the packets of the address are dropped until then."""
+    """Six denials suspend for a time; the packets of the address are dropped until then."""
+    terms = [3, 30, 300]  # one in which even a slow machine looks at all
     penalty = {"name": "brute-force", "key": ["client.ip/64"], "strikes": "2/h", "for": ["login"],
-               "ladder": ["suspend 20s"]}
+               "ladder": [f"suspend {term}s" for term in terms]}
     with Server(tmp_path, {"penalties": True}, penalties=[penalty]) as weir:
         weir.agrees(0)
-        # Through a connection from here, as a proxy's is: its own would be cut.
-        while "penalty_moved" not in weir.text():
-            weir.check(ip=PEER, path="/login")
-        wait_until(lambda: weir.kernel()["present"]["ban"] == 1)
-        assert has(PEER)
-        assert not network.reaches(PEER, weir.address)
-        assert network.reaches(OTHER, weir.address, 60)
-        wait_until(lambda: network.reaches(PEER, weir.address))
-        wait_until(lambda: weir.kernel()["present"]["ban"] == 0)
+        for rung, term in enumerate(terms):
+            begun = time.monotonic()
+            # Through a connection from here, as a proxy's is: its own would be cut.
+            while weir.text().count("penalty_moved") <= rung:
+                weir.check(ip=PEER, path="/login")
+            seen = wait_until(lambda: weir.kernel()["present"]["ban"] == 1 or time.monotonic() - begun > term) and (
+                has(PEER), silent(network, PEER, weir.address), network.reaches(OTHER, weir.address, 60))
+            in_time = time.monotonic() - begun < term
+            wait_until(lambda: weir.kernel()["present"]["ban"] == 0)
+            if in_time:
+                break
+        assert in_time and seen == (True, True, True)
+        wait_until(lambda: not silent(network, PEER, weir.address))
         assert not has(PEER)
 
 
@@ -166,13 +180,13 @@ def test_what_is_trusted_passes_within_a_banned_network(network, tmp_path):
         weir.agrees(1)
         assert table()["ban4_24"] == ["198.51.100.0", "255.255.255.0"] or \
             set(table()["ban4_24"]) == {"198.51.100.0", "255.255.255.0"}
-        assert not network.reaches("198.51.100.8", weir.address)
+        assert silent(network, "198.51.100.8", weir.address)
         assert network.reaches("198.51.100.9", weir.address, 60)
         assert network.reaches(PEER, weir.address, 60)  # a network of its own is left to weir
         assert {"127.0.0.0"} <= set(table()["allow4_8"]) and HERE4 in table()["allow4_32"]
         weir.call("unban", "198.51.100.9")
         wait_until(lambda: not has("198.51.100.9", "allow4_32"))
-        assert not network.reaches("198.51.100.9", weir.address)
+        assert silent(network, "198.51.100.9", weir.address)
 
 
 def test_a_term_may_be_changed_and_nested_networks_have_their_own(network, tmp_path):
@@ -194,7 +208,7 @@ def test_a_term_may_be_changed_and_nested_networks_have_their_own(network, tmp_p
         weir.agrees(2)
         weir.call("unban", "198.51.100.8")
         weir.agrees(1)
-        assert not network.reaches("198.51.100.8", weir.address)
+        assert silent(network, "198.51.100.8", weir.address)
         weir.call("unban", "198.51.100.0/24")
         weir.agrees(0)
         assert network.reaches("198.51.100.8", weir.address, 60)
@@ -209,11 +223,13 @@ def test_a_helper_that_is_killed_a_hundred_times_leaves_no_gap(network, tmp_path
             pid = wait_until(lambda: weir.helper() not in killed and weir.helper())
             os.kill(pid, signal.SIGKILL)
             killed.add(pid)
+            if len(killed) % 3 == 0:  # else another one is killed before it has done anything
+                weir.agrees(1)
             assert has(PEER)  # at every moment: the old table counts until the new one does
         weir.call("ban", OTHER)
         wait_until(lambda: has(OTHER))
         weir.agrees(2)
-        assert not network.reaches(PEER, weir.address)
+        assert silent(network, PEER, weir.address)
         # A child that nobody waits for would stay as a zombie.
         wait_until(lambda: len(weir.children()) == 1)
 
@@ -228,7 +244,7 @@ def test_a_server_that_is_killed_leaves_the_table_and_the_next_agrees(network, t
         assert has(PEER)
         weir.start()
         weir.agrees(1)
-        assert has(PEER) and not network.reaches(PEER, weir.address)
+        assert has(PEER) and silent(network, PEER, weir.address)
         weir.stop()
         assert has(PEER)
 
@@ -236,20 +252,20 @@ def test_a_server_that_is_killed_leaves_the_table_and_the_next_agrees(network, t
 def test_rules_that_others_flush_under_load_are_made_anew(network, tmp_path):
     with Server(tmp_path, {}) as weir:
         run("nft", "add", "table", "inet", "other")
-        for i in range(100):
+        for i in range(50):
             weir.call("ban", f"203.0.113.{i}", "1h")
-            if i % 20 == 10:
+            if i % 10 == 5:
                 run("nft", "flush", "ruleset")
-            elif i % 20 == 0:
+            elif i % 10 == 0:
                 run("nft", "delete", "table", "inet", "weir", check=False)
-        weir.agrees(100)
+        weir.agrees(50)
         for damage in (["flush", "ruleset"], ["flush", "set", "inet", "weir", "ban4_32"],
                        ["flush", "chain", "inet", "weir", "bans"]):
             lost = weir.kernel()["lost"]
             run("nft", *damage)
             wait_until(lambda lost=lost: weir.kernel()["lost"] > lost)
-            weir.agrees(100)
-            assert len(table()["ban4_32"]) == 101  # and the one that no packet comes from
+            weir.agrees(50)
+            assert len(table()["ban4_32"]) == 51  # and the one that no packet comes from
             assert "@ban4_32" in run("nft", "list", "chain", "inet", "weir", "bans").stdout
 
 
@@ -281,7 +297,8 @@ def test_60000_bans_of_a_list_come_and_go(network, tmp_path):
     lists = [{"file": str(listed), "by": "client.ip", "level": "suspended"}]
     with Server(tmp_path, {}, {"lists": lists}) as weir:
         weir.agrees(60000)
-        assert len(table()["ban4_32"]) == 60001
+        for listed_one in ("10.0.0.1", "10.100.50.1", "10.234.95.1"):  # nft lists all of them in seconds
+            run("nft", "get", "element", "inet", "weir", "ban4_32", f"{{ {listed_one} }}")
         listed.write_text("10.0.0.1\n", encoding="utf-8")
         assert "event=reloaded" in weir.reload()
         weir.agrees(1)
@@ -325,23 +342,114 @@ def test_remove_ends_what_a_stopped_server_has_left(network, tmp_path):
     assert refused.returncode == 1 and "Invalid argument" in refused.stderr
 
 
-def test_a_helper_of_systemd_serves_over_its_socket(network, tmp_path):
-    """The socket is open before the helper is started, and stays between servers."""
-    import socket  # pylint: disable=import-outside-toplevel
-    path = tmp_path / "kernel.sock"
+def test_a_table_of_another_program_is_neither_replaced_nor_removed(network, tmp_path):
     helper = Path(weir_path()).parent / "weir-kernel"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(str(path))
-        listener.listen()
+    run("nft", "add table inet filter; add chain inet filter input; add table netdev filter")
+    before = run("nft", "list", "ruleset").stdout
+    with Server(tmp_path, {"table": "filter"}) as weir:
+        weir.call("ban", PEER)
+        wait_until(lambda: "another program made filter" in weir.text())
+        assert weir.metrics()["weir_kernel_up"] == 0 and not weir.kernel()["agrees"]
+        refused = subprocess.run([helper, "--remove", "filter"], capture_output=True, text=True, timeout=60,
+                                 check=False)
+        assert refused.returncode == 1 and "another program made the table filter" in refused.stderr
+        run("nft", "delete", "table", "inet", "filter")
+        refused = subprocess.run([helper, "--remove", "filter"], capture_output=True, text=True, timeout=60,
+                                 check=False)  # that of the other family is there still
+        assert refused.returncode == 1
+        assert before.replace("table inet filter {\n\tchain input {\n\t}\n}\n", "") == \
+            run("nft", "list", "ruleset").stdout
+        run("nft", "delete", "table", "netdev", "filter")
+        weir.agrees(1)
+        assert "255.255.255.255" in table("inet", "filter")["ban4_32"]
+        assert weir.metrics()["weir_kernel_up"] == 1
+        # One that takes the place of weir's own stays, too.
+        run("nft", "delete table inet filter; add table inet filter; add chain inet filter input")
+        wait_until(lambda: not weir.kernel()["agrees"] and weir.metrics()["weir_kernel_up"] == 0)
+        assert "chain input" in run("nft", "list", "ruleset").stdout
+        weir.write_rules(rules(tmp_path, {}))
+        assert "event=reloaded" in weir.reload()
+        weir.agrees(1)
+        assert "chain input" in run("nft", "list", "table", "inet", "filter").stdout
+
+
+def test_the_last_address_of_a_family_is_left_to_weir(network, tmp_path):
+    """By it the helper finds a set that others have emptied."""
+    with Server(tmp_path, {}) as weir:
+        weir.call("ban", "255.255.255.255", "1h")
+        weir.call("ban", PEER)
+        weir.agrees(1)
+        weir.call("unban", "255.255.255.255")
+        weir.call("unban", PEER)
+        weir.agrees(0)
+        assert table()["ban4_32"] == ["255.255.255.255"] and weir.kernel()["lost"] == 0
+
+
+COUNT = struct.pack("=IHHII", 0x316b7277, 3, 0, 0, 0)  # as kernel/message.h has it
+
+CLIENT = """
+import socket, sys
+one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+one.settimeout(60)
+one.connect("kernel.sock")
+try:
+    one.send(bytes.fromhex(sys.argv[1]))
+    print(len(one.recv(65536)))
+except (ConnectionResetError, BrokenPipeError):
+    print(0)
+"""
+
+
+class Helper:
+    """weir-kernel as systemd starts it: its socket is open before, and stays."""
+
+    def __init__(self, folder, owner=0):
+        self.path = folder / "kernel.sock"
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(str(self.path))
+        self.listener.listen()
+        os.chmod(folder, 0o755)
+        os.chmod(self.path, 0o666)  # the default of systemd
+        os.chown(self.path, owner, -1)
+        self.process = None
+
+    def __enter__(self):
         start = "import os,sys; os.dup2(int(sys.argv[1]), 3); os.execv(sys.argv[2], [sys.argv[2], '--listen'])"
-        process = subprocess.Popen(["/usr/bin/python3", "-c", start, str(listener.fileno()), str(helper)],
-                                   pass_fds=[listener.fileno()])
-        try:
-            for _ in range(2):
-                with Server(tmp_path, {"helper": str(path)}) as weir:
-                    weir.call("ban", PEER)
-                    weir.agrees(1)
-                    assert weir.helper() is None and not network.reaches(PEER, weir.address)
-        finally:
-            process.kill()
-            process.wait()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", start, str(self.listener.fileno()), Path(weir_path()).parent / "weir-kernel"],
+            pass_fds=[self.listener.fileno()], stderr=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.said = self.process.communicate()[1]
+        self.listener.close()
+
+    def answer(self, user):
+        """The size of what it answers a user; 0: it closes the connection."""
+        return int(subprocess.run([sys.executable, "-c", CLIENT, COUNT.hex()], cwd=self.path.parent, user=user,
+                                  capture_output=True, text=True, timeout=120, check=True).stdout)
+
+
+def test_a_helper_of_systemd_serves_over_its_socket(network, tmp_path):
+    with Helper(tmp_path) as helper:
+        for _ in range(2):  # the socket stays between servers
+            with Server(tmp_path, {"helper": str(helper.path)}) as weir:
+                weir.call("ban", PEER)
+                weir.agrees(1)
+                assert weir.helper() is None and silent(network, PEER, weir.address)
+
+
+def test_a_helper_of_systemd_serves_root_and_the_owner_of_its_socket(network, tmp_path):
+    with Helper(tmp_path, owner=65533) as helper:
+        assert [helper.answer(user) for user in (65534, 0, 65533, 65534)] == [0, 16, 16, 0]
+    assert helper.said.count("neither root nor the socket's owner") == 1
+
+
+def test_a_helper_without_a_socket_says_what_it_needs(tmp_path):
+    helper = Path(weir_path()).parent / "weir-kernel"
+    with open(tmp_path / "none", "wb") as none:
+        start = "import os,sys; os.dup2(int(sys.argv[1]), 3); os.execv(sys.argv[2], [sys.argv[2], '--listen'])"
+        done = subprocess.run([sys.executable, "-c", start, str(none.fileno()), helper], pass_fds=[none.fileno()],
+                              capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and "needs a socket that listens as descriptor 3" in done.stderr

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir xdp` on a real interface: a pair of veth in namespaces of their own."""
 
+import json
 import subprocess
 import sys
 import time
@@ -132,3 +133,91 @@ def test_tags_fragments_and_both_families_count_for_their_source(cable):
                (ipv6("2001:db8:1::1", tags=[inner]), 6), (ipv6("2001:db8:1:ffff::2"), 6))
     assert cable.wait_for(24) == {"passed": 20, "limit": 4}
     assert cable.status()["mode"] == "generic"
+
+
+RECEIVER = """
+import json, socket, sys
+one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+one.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE: what is not dropped before has room
+one.bind(("10.9.0.1", 9))
+print("ready", flush=True)
+counts = {}
+while True:
+    data, (source, _) = one.recvfrom(16)
+    if data == b"end":
+        break
+    counts[source] = counts.get(source, 0) + 1
+print(json.dumps(counts), flush=True)
+"""
+
+FLOOD = """
+import errno, os, socket, sys
+one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+one.bind((sys.argv[1], 0))
+left = int(sys.argv[2])
+while left:
+    try:
+        one.sendto(sys.argv[3].encode(), ("10.9.0.1", 9))
+        left -= 1
+    except OSError as failure:
+        if failure.errno != errno.ENOBUFS:
+            raise
+        os.sched_yield()
+"""
+
+
+@pytest.mark.parametrize("mode", ["native", "generic"])
+def test_of_two_senders_the_one_that_floods_is_limited_and_the_other_untouched(cable, mode):
+    """Sockets at both ends, and both senders at one time."""
+    cable.run("ip", "address", "add", "10.9.0.1/24", "dev", "near")
+    for source in ("10.9.0.2", "10.9.0.3", "10.9.0.4"):
+        cable.run("ip", "address", "add", f"{source}/24", "dev", "far", process=cable.far)
+    cable.attach({"limits": [{"name": "packets", "packets": "1000/d"}], "mode": mode})
+    receiver = cable.start(sys.executable, "-c", RECEIVER, stdout=subprocess.PIPE)
+    assert receiver.stdout.readline() == "ready\n"
+    senders = [cable.start(sys.executable, "-c", FLOOD, source, count, "x", process=cable.far)
+               for source, count in (("10.9.0.2", 4000), ("10.9.0.3", 600))]
+    assert [sender.wait(timeout=300) for sender in senders] == [0, 0]
+    wait_until(lambda: cable.counts().get("limit", 0) == 3000)
+    wait_until(lambda: cable.counts()["passed"] == 1600)
+    cable.run(sys.executable, "-c", FLOOD, "10.9.0.4", 1, "end", process=cable.far)
+    assert json.loads(receiver.stdout.readline()) == {"10.9.0.2": 1000, "10.9.0.3": 600}
+
+
+def test_allow_comes_before_ban_and_a_dry_run_before_both(cable):
+    lists = {"limits": [LIMIT], "ban": ["192.0.2.0/24", "2001:db8::/32"], "allow": ["192.0.2.128/25"]}
+    frames = [(ipv4("192.0.2.1"), 10), (ipv4("192.0.2.129"), 150), (ipv4("198.51.100.1"), 130),
+              (ipv6("2001:db8::1"), 10), (ipv6("::ffff:192.0.2.129"), 5)]
+    cable.attach(lists, "--dry-run")
+    assert cable.status()["dry_run"]
+    cable.send(*frames)
+    dry = {"dry_run_banned": 20, "allowed": 150, "passed": 130, "dry_run_limit": 30, "malformed": 5}
+    wait_until(lambda: cable.counts() == dry)
+    # In earnest: the state of the source that was over its limit is kept.
+    assert "kept" in cable.attach(lists).stdout
+    cable.send(*frames)
+    wait_until(lambda: cable.counts() == {**dry, "banned": 20, "allowed": 300, "limit": 130, "malformed": 10})
+
+
+def test_the_filter_applies_to_a_share_of_sources(cable):
+    """The filter bans all; `outside` are the sources that it does not apply to."""
+    frames = [(ipv4(f"198.51.{third}.{last}"), 1) for third in (100, 101) for last in range(1, 101)]
+    banned = outside = 0
+    for share, low, high in (("0%", 0, 0), ("10%", 1, 60), ("50%", 40, 160), ("100%", 200, 200)):
+        cable.attach({"limits": [], "ban": ["198.51.0.0/16"], "share": share})
+        before = sum(cable.counts().values())
+        cable.send(*frames)
+        counts = cable.wait_for(before + 200)
+        now = counts.get("banned", 0) - banned
+        assert low <= now <= high and now + counts.get("outside", 0) - outside == 200
+        banned, outside = counts.get("banned", 0), counts.get("outside", 0)
+
+
+def test_without_the_capabilities_the_error_names_them(cable):
+    """As root of nothing: no capability at all."""
+    config = cable.rules({"limits": [LIMIT]})
+    done = cable.run("setpriv", "--bounding-set=-all", "--inh-caps=-all", weir_path(), "xdp", "attach",
+                     f"--config={config}", f"--pins={cable.pins}/weir", check=False)
+    assert done.returncode == 1
+    assert "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON" in done.stderr
+    assert "xdp" not in cable.run("ip", "link", "show", "near").stdout

@@ -106,6 +106,19 @@ static void a_ban_of_a_large_part_of_the_internet_is_refused_but_may_be_allowed(
     assert_true(valid(true));
 }
 
+static void the_mark_of_a_set_is_no_element(void **state)
+{
+    make_element(4, 24, "\xff\xff\xff\x00", 4);
+    assert_false(valid(true));
+    message.elements[0].removed = 1;
+    assert_false(valid(true));
+    make_element(4, 24, "\xff\xff\xfe\x00", 4);
+    assert_true(valid(true));
+    make_element(6, 16, "\xff\xff", 2);
+    message.elements[0].set = WEIR_KERNEL_ALLOW;
+    assert_false(valid(true));
+}
+
 static void each_field_has_its_range(void **state)
 {
     make_element(4, 8, "\x0a", 1);
@@ -177,6 +190,7 @@ int main(void)
         cmocka_unit_test(a_netdev_hook_needs_an_interface),
         cmocka_unit_test(a_network_has_no_bits_behind_its_prefix),
         cmocka_unit_test(a_ban_of_a_large_part_of_the_internet_is_refused_but_may_be_allowed),
+        cmocka_unit_test(the_mark_of_a_set_is_no_element),
         cmocka_unit_test(each_field_has_its_range),
         cmocka_unit_test(a_size_that_is_not_that_of_its_items_is_refused),
         cmocka_unit_test(the_helper_says_only_what_is_its_to_say),

@@ -263,21 +263,63 @@ static void a_change_while_a_transaction_is_under_way_comes_after_it(void **stat
 static void an_end_leaves_nothing_behind(void **state)
 {
     open_plan();
-    for (uint32_t i = 0; i < WEIR_PLAN_MAX; i++)
+    for (uint32_t i = 0; i < WEIR_PLAN_BANS_MAX; i++)
         assert_true(want((1 << 24) + i, 32, START + S));
     assert_false(want(9 << 24, 32, START + S));
     assert_int_equal(stats().refused, 1);
     while (weir_plan_next(plan, now_ns, &message))
         if (take(false))
             weir_plan_done(plan, now_ns, 0);
-    assert_int_equal(stats().present[WEIR_KERNEL_BAN], WEIR_PLAN_MAX);
+    assert_int_equal(stats().present[WEIR_KERNEL_BAN], WEIR_PLAN_BANS_MAX);
     now_ns += S;
     for (int i = 0; i < 200; i++)
         assert_false(weir_plan_next(plan, now_ns, &message));
     assert_int_equal(stats().present[WEIR_KERNEL_BAN], 0);
     assert_int_equal(stats().wanted[WEIR_KERNEL_BAN], 0);
-    for (uint32_t i = 0; i < WEIR_PLAN_MAX; i++)
+    for (uint32_t i = 0; i < WEIR_PLAN_BANS_MAX; i++)
         assert_true(want((9 << 24) + i, 32, now_ns + S));
+    weir_plan_close(plan);
+}
+
+/* Else the kernel would drop packets of a trusted caller within a banned network. */
+static void what_is_allowed_finds_room_among_all_bans(void **state)
+{
+    struct weir_cidr allowed;
+
+    open_plan();
+    for (uint32_t i = 0; i < WEIR_PLAN_MAX; i++)
+        (void)want((1 << 24) + i, 32, WEIR_NEVER);
+    assert_int_equal(stats().wanted[WEIR_KERNEL_BAN], WEIR_PLAN_BANS_MAX);
+    for (uint32_t i = 0; i < WEIR_PLAN_MAX - WEIR_PLAN_BANS_MAX; i++) {
+        allowed = network((1 << 24) + i, 32);
+        assert_true(weir_plan_want(plan, WEIR_KERNEL_ALLOW, &allowed, WEIR_NEVER));
+    }
+    allowed = network(9 << 24, 32);
+    assert_false(weir_plan_want(plan, WEIR_KERNEL_ALLOW, &allowed, WEIR_NEVER));
+    /* What leaves makes room for its kind. */
+    assert_true(want(1 << 24, 32, 0));
+    while (weir_plan_next(plan, now_ns, &message))
+        if (take(false))
+            weir_plan_done(plan, now_ns, 0);
+    assert_true(want(9 << 24, 32, WEIR_NEVER));
+    assert_false(want((9 << 24) + 1, 32, WEIR_NEVER));
+    weir_plan_close(plan);
+}
+
+static void the_mark_of_a_set_is_neither_banned_nor_allowed(void **state)
+{
+    struct weir_cidr last6 = {.address = {.family = 6}, .bits = 64}, all = network(UINT32_MAX, 32);
+
+    memset(last6.address.bytes, 0xff, 16);
+    open_plan();
+    for (uint8_t bits = WEIR_KERNEL_BITS4_MIN; bits <= 32; bits++) {
+        assert_false(want(UINT32_MAX, bits, WEIR_NEVER));
+        assert_true(want(UINT32_MAX - (UINT32_C(1) << (32 - bits)), bits, WEIR_NEVER));
+    }
+    assert_false(weir_plan_want(plan, WEIR_KERNEL_BAN, &last6, WEIR_NEVER));
+    assert_false(weir_plan_want(plan, WEIR_KERNEL_ALLOW, &all, WEIR_NEVER));
+    all.bits = 0; /* has no mark, as no set of bans has so few bits */
+    assert_true(weir_plan_want(plan, WEIR_KERNEL_ALLOW, &all, WEIR_NEVER));
     weir_plan_close(plan);
 }
 
@@ -512,6 +554,8 @@ int main(void)
         cmocka_unit_test(a_change_and_its_opposite_cost_nothing),
         cmocka_unit_test(a_change_while_a_transaction_is_under_way_comes_after_it),
         cmocka_unit_test(an_end_leaves_nothing_behind),
+        cmocka_unit_test(what_is_allowed_finds_room_among_all_bans),
+        cmocka_unit_test(the_mark_of_a_set_is_neither_banned_nor_allowed),
         cmocka_unit_test(a_term_of_less_than_a_millisecond_is_not_sent),
         cmocka_unit_test(networks_that_are_too_wide_are_left_to_weir),
         cmocka_unit_test(an_error_makes_all_anew_later_and_later),
