@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/bench/bench.h"
+#include "cli/capacity.h"
 #include "cli/denials.h"
 #include "cli/doctor/doctor.h"
 #include "cli/envoy/check.h"
@@ -50,6 +51,7 @@ static const struct weir_command commands[] = {
     {"envoy", "run the server in place of envoyproxy/ratelimit", weir_command_envoy},
     {"validate", "check rules files", weir_command_validate},
     {"doctor", "find what is wrong with a set-up, and how to fix it", weir_command_doctor},
+    {"capacity", "show for how many keys a state has room", weir_command_capacity},
     {"replay", "run a recorded trace through the rules", weir_command_replay},
     {"explain", "show which limits a request meets, and why", weir_command_explain},
     {"fetch", "fetch URLs and keep to the limits of their servers", weir_command_fetch},

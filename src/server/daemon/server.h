@@ -49,6 +49,12 @@ int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
 int weir_server_few_keys(const struct weir_rules *rules, struct weir_few_keys *few)
     __attribute__((warn_unused_result));
 
+/* What the state of a server with these rules has room for: with `bytes` 0 that of the file that is
+ * there, or of a new one; else that of a new one of so many bytes. Errors: those of
+ * weir_table_plan_capacity. */
+int weir_server_capacity(const struct weir_rules *rules, uint64_t bytes,
+                         struct weir_table_capacity *capacity) __attribute__((warn_unused_result));
+
 /* Runs until SIGTERM or SIGINT. Returns the exit status. */
 int weir_server_run(const struct weir_server_options *options);
 

@@ -64,6 +64,17 @@ int weir_server_few_keys(const struct weir_rules *rules, struct weir_few_keys *f
     return err;
 }
 
+int weir_server_capacity(const struct weir_rules *rules, uint64_t bytes,
+                         struct weir_table_capacity *capacity)
+{
+    struct weir_table_options options = table_options(rules, false);
+    if (bytes > 0) {
+        options.path = NULL;
+        options.bytes = bytes;
+    }
+    return weir_table_plan_capacity(&options, capacity, NULL);
+}
+
 void weir_daemon_log_few_keys(struct weir_daemon *daemon)
 {
     struct weir_table_capacity capacity;

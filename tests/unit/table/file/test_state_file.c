@@ -287,6 +287,65 @@ static void about_as_many_keys_find_room_as_is_said(void **state)
     }
 }
 
+/* Keys of a new table of `size` that use up their limits, every second one another limit, if there
+ * are two. Returns those that were evicted or found no room. */
+static uint64_t lose_keys(uint64_t keys, uint64_t size, uint32_t span_percent,
+                          const struct weir_limit_spec *specs, uint32_t count)
+{
+    struct weir_table *table = open_table(&(struct weir_table_options){
+        .bytes = size, .span_percent_new = span_percent, .secret = {1, 2}});
+    struct weir_table_owner *owner = attach(table);
+    struct weir_table_limit_stats stats;
+    struct weir_limit limits[2];
+
+    for (uint32_t i = 0; i < count; i++)
+        limits[i] = make_limit(table, specs[i]);
+    for (uint64_t key = 0; key < keys; key++)
+        for (uint64_t i = 0; i < specs[key % count].rate; i++)
+            decide_key(table, owner, &limits[key % count], key, 1, START + i);
+    weir_table_limit_stats(table, NULL, &stats);
+    weir_table_detach(owner);
+    weir_table_close(table);
+    return stats.evictions + stats.overflows;
+}
+
+/* What `weir capacity --keys` prints is full to nine tenths, from the limits' parts. */
+static void nine_tenths_of_these_keys_find_room(void **state)
+{
+    const struct weir_limit_spec specs[] = {
+        {.algorithm = WEIR_GCRA, .rate = 3, .window_ns = 60 * MINUTE},
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 5, .window_ns = 60 * MINUTE},
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 100, .window_ns = 60 * MINUTE},
+        {.algorithm = WEIR_CONCURRENCY, .rate = 10, .window_ns = 60 * MINUTE},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 9, .window_ns = 60 * MINUTE, .segments = 10},
+    };
+
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        for (size_t j = i; j <= i + 1 && j < sizeof specs / sizeof *specs; j++) {
+            const struct weir_limit_spec both[2] = {specs[i], specs[j]};
+            /* As weir_rules_span_percent chooses it. */
+            const uint32_t percent = j == 0 ? 2 : i == 0 ? 26 : 50;
+            const struct weir_table_options options = {.bytes = 4 * SIZE,
+                                                       .span_percent_new = percent};
+            struct weir_table_capacity capacity;
+            struct weir_limit limit;
+            double part = 0;
+
+            assert_int_equal(weir_table_plan_capacity(&options, &capacity, NULL), 0);
+            for (int one = 0; one < 2; one++) {
+                assert_int_equal(weir_limit_init(&limit, &both[one], NULL), 0);
+                part += 0.5 / (double)weir_table_keys_of(&capacity, &limit, 1);
+            }
+
+            uint64_t keys = (uint64_t)(0.9 / part);
+
+            assert_in_range(lose_keys(keys, 4 * SIZE, percent, both, 2), 0, keys / 1000 + 1);
+            if (i == j)
+                assert_true(lose_keys(2 * keys, 4 * SIZE, percent, both, 1) > keys / 4);
+        }
+    }
+}
+
 /* Of a file that is there, its size and share of spans count, as far as they stay. */
 static void the_capacity_is_that_of_the_region_that_would_be_opened(void **state)
 {
@@ -331,6 +390,7 @@ int main(void)
         CASE(room_is_that_of_the_region_that_would_be_opened),
         CASE(a_file_that_cannot_be_opened_has_no_room),
         CASE(about_as_many_keys_find_room_as_is_said),
+        CASE(nine_tenths_of_these_keys_find_room),
         CASE(the_capacity_is_that_of_the_region_that_would_be_opened),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
