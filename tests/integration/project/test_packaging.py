@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is not run by weir itself: the systemd unit, packages, and the alerts of docs/metrics.md."""
 
-import grp
 import os
 import re
 import shutil
@@ -17,11 +16,13 @@ from daemon.weir import Weir, rules_of
 from model.program import ROOT, weir_path
 
 NGINX = "www-data"
+UID, GID = 64999, 64998  # as if they were those of the user and the group weir
 CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+UNITS = ("weir.service", "weir-kernel.service", "weir-kernel.socket")
 
 
-def unit():
-    text = (ROOT / "packaging" / "weir.service").read_text(encoding="utf-8")
+def unit(name="weir.service"):
+    text = (ROOT / "packaging" / name).read_text(encoding="utf-8")
     return dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
 
 
@@ -34,34 +35,65 @@ def fixture_folder():
         yield Path(folder)
 
 
-def group_of(settings):
-    try:
-        return grp.getgrnam(settings.get("Group", settings["User"])).gr_gid
-    except KeyError:  # systemd makes one
-        return 64999
-
-
-def connects(user, socket):
-    command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", sys.executable,
-               "-c", CONNECT, str(socket)]
+def connects(socket, *groups):
+    """Whether a process of nginx's user with such groups reaches the socket."""
+    given = [f"--groups={','.join(map(str, groups))}"] if groups else ["--clear-groups"]
+    command = ["setpriv", f"--reuid={NGINX}", f"--regid={NGINX}", *given, sys.executable, "-c",
+               CONNECT, str(socket)]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be other users")
-def test_nginx_reaches_the_socket_of_the_unit_and_others_do_not(folder):
+def test_members_of_the_units_group_reach_the_socket_and_others_do_not(folder):
     settings = unit()
+    assert settings["User"] == settings["Group"] == "weir"
     runtime = folder / "run"
     runtime.mkdir()
-    uid, gid = 64999, group_of(settings)
-    os.chown(runtime, uid, gid)
-    prefix = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", "sh", "-c",
+    os.chown(runtime, UID, GID)
+    prefix = ["setpriv", f"--reuid={UID}", f"--regid={GID}", "--clear-groups", "sh", "-c",
               f'umask {settings["UMask"]} && shift && exec "{folder}/weir" "$@"', "sh"]
     (folder / "home").mkdir()
     socket = runtime / "http.sock"
     rules = rules_of({"name": "api", "key": [], "rate": "1/s"})
     with Weir(folder / "home", rules, http=f"unix:{socket}", prefix=prefix):
-        assert connects(NGINX, socket)
-        assert not connects("daemon", socket)
+        assert connects(socket, GID)
+        assert not connects(socket)
+
+
+def test_user_group_and_folders_are_made_by_systemd_as_the_units_name_them():
+    sysusers = (ROOT / "packaging" / "weir.sysusers").read_text(encoding="utf-8")
+    assert re.search(r"^g weir -$", sysusers, re.M) and re.search(r"^u weir - ", sysusers, re.M)
+    folders = (ROOT / "packaging" / "weir.tmpfiles").read_text(encoding="utf-8")
+    settings = unit()
+    wanted = {f"/run/{settings['RuntimeDirectory']} 0755 weir weir",
+              f"/var/lib/{settings['StateDirectory']} {settings['StateDirectoryMode']} weir weir"}
+    assert set(re.findall(r"^d (.*)$", folders, re.M)) == wanted
+    assert unit("weir-kernel.socket")["SocketUser"] == settings["User"]
+
+
+def exposure_in_docs(name):
+    """What docs/operations/security.md says of a unit, of 10."""
+    text = (ROOT / "docs" / "operations" / "security.md").read_text(encoding="utf-8")
+    return float(re.search(rf"^\| `{re.escape(name)}` \|.*\| (\d\.\d) \|$", text, re.M)[1])
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze (Debian: systemd)")
+def test_systemd_reads_the_units_and_rates_them_as_the_docs_say(tmp_path):
+    for name in UNITS:
+        text = (ROOT / "packaging" / name).read_text(encoding="utf-8")
+        text = re.sub(r"^(Exec\w+=)/\S+", r"\1/bin/true", text, flags=re.M)  # what is installed here
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no",
+                           *(str(tmp_path / name) for name in UNITS)],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stderr == ""
+    for name in UNITS:
+        if name.endswith(".service"):
+            # Newer versions of systemd weigh a little differently from that of Debian 12.
+            threshold = round(10 * exposure_in_docs(name)) + 2
+            subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager",
+                            f"--threshold={threshold}", str(tmp_path / name)], check=True,
+                           capture_output=True)
 
 
 def packaged():
@@ -105,11 +137,14 @@ def test_an_installation_has_every_file_of_the_packages(installed):
             continue  # no nginx-dev here
         assert list(installed.glob("**/" + pattern.removeprefix("usr/").replace("lib/*/", "lib/**/"))), \
             pattern
+    [helper_unit] = installed.glob("**/lib/systemd/system/weir-kernel.service")
+    [helper] = installed.glob("**/libexec/weir-kernel")
+    below = len(str(installed))
+    assert f"ExecStart={str(helper)[below:]} --listen\n" in helper_unit.read_text(encoding="utf-8")
     [unit_file] = installed.glob("**/lib/systemd/system/weir.service")
     [program] = installed.glob("**/bin/weir")
     [rules] = installed.glob("**/etc/weir/weir.yaml")
     text = unit_file.read_text(encoding="utf-8")
-    below = len(str(installed))
     assert f"ExecStart={str(program)[below:]} serve --config {str(rules)[below:]}\n" in text
 
 
