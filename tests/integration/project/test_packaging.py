@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is not run by weir itself: the systemd unit, packages, and the alerts of docs/metrics.md."""
 
+import json
 import os
 import re
 import shutil
@@ -11,9 +12,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+import yaml
 
 from daemon.weir import Weir, rules_of
-from model.program import ROOT, weir_path
+from model.program import ROOT, run_weir, weir_path
 
 NGINX = "www-data"
 UID, GID = 64999, 64998  # as if they were those of the user and the group weir
@@ -168,6 +170,26 @@ def test_an_installation_keeps_rules_that_are_there(installed):
 def test_the_rules_of_the_package_are_valid():
     subprocess.run([weir_path(), "validate", str(ROOT / "packaging" / "weir.yaml")], check=True,
                    capture_output=True)
+
+
+def test_the_files_of_the_container_agree():
+    """script/container-test does what the Containerfile says."""
+    folder = ROOT / "packaging" / "container"
+    image = (folder / "Containerfile").read_text(encoding="utf-8")
+    rules = yaml.safe_load((folder / "weir.yaml").read_text(encoding="utf-8"))
+    service = yaml.safe_load((folder / "compose.yaml").read_text(encoding="utf-8"))["services"]["weir"]
+    assert (folder / service["build"]["context"] / service["build"]["dockerfile"]).resolve() == \
+        folder / "Containerfile"
+    assert re.search(r"--uid 850 ", image) and re.search(r"^USER 850:850$", image, re.M)
+    [volume] = re.findall(r"^VOLUME (.*)$", image, re.M)
+    assert rules["state"]["file"].startswith(f"{volume}/")
+    assert service["volumes"][0].endswith(f":{volume}")
+    [port] = re.findall(r"^EXPOSE (.*)$", image, re.M)
+    assert rules["server"]["http"]["address"].endswith(f":{port}")
+    assert service["ports"][0].endswith(f":{port}")
+    health = json.loads(re.search(r"^HEALTHCHECK .* CMD (\[.*\])$", image, re.M)[1])
+    assert health[:2] == ["weir", "top"] and rules["server"]["admin"] == "127.0.0.1:9090"
+    assert run_weir("validate", folder / "weir.yaml").returncode == 0
 
 
 @pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool (Debian: prometheus)")

@@ -1,0 +1,62 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# Bare Debian systems for tests, as root: sourced by script/package-test and script/container-test,
+# which set `release` and `base`, the path that the systems' names follow: $base-NAME.
+
+# shellcheck disable=SC2016 # apt expands it
+mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
+    grep -m 1 '/debian/*$' || true)}
+mirror=${mirror:-http://deb.debian.org/debian}
+
+step() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# What was mounted last goes first. A chroot is removed only when nothing is mounted below it: what is mounted is another system's.
+unmount() {
+    local points
+    points=$(awk -v base="$base" 'index($2, base) == 1 { print $2 }' /proc/mounts | tac)
+    for point in $points; do umount "$point"; done
+    if grep -qF " $base" /proc/mounts; then
+        echo "$0: something is still mounted under $base; it stays" >&2
+        return 1
+    fi
+}
+remove() { unmount && rm -rf --one-file-system "$base"-*; }
+
+# make_system NAME: a minimal Debian, with this machine's settings of apt's proxy.
+make_system() {
+    local root=$base-$1
+    debootstrap --variant=minbase "$release" "$root" "$mirror" >"$base-$1.log" 2>&1 || {
+        tail -n 20 "$base-$1.log" >&2
+        return 1
+    }
+    apt-config dump | grep -i '^Acquire::.*Proxy' >"$root/etc/apt/apt.conf.d/90proxy" || true
+    cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
+    printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" # nothing starts by itself
+    chmod 755 "$root/usr/sbin/policy-rc.d"
+    mount -t proc proc "$root/proc"
+}
+
+# inside SYSTEM COMMAND...: in that system. inside_run takes the place of this shell, so that a job's
+# number is the command's own.
+inside() { (inside_run "$@"); }
+inside_run() {
+    local system=$1
+    shift
+    exec chroot "$base-$system" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+        DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+# install_in SYSTEM PACKAGE...
+install_in() {
+    local system=$1
+    shift
+    inside "$system" apt-get install -y -q --no-install-recommends -o Dpkg::Use-Pty=0 "$@" \
+        >>"$base-$system.log" 2>&1 || {
+        tail -n 30 "$base-$system.log" >&2
+        return 1
+    }
+}
