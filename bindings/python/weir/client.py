@@ -49,7 +49,7 @@ class Response:
         self.status = status
         self.tries = tries
         self.limit = limit  # a KnownLimit
-        self.fields = [tuple(line.split(": ", 1)) for line in headers.splitlines() if ": " in line]
+        self.fields = [tuple(line.split(": ", 1)) for line in headers.split("\n") if ": " in line]
         self.headers = dict(self.fields)  # names in lower case; of the same name the last
         self.content = content
 

@@ -31,7 +31,7 @@ class Server(Application):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 seen.append((self.command, self.path, dict(self.headers), body))
                 status, fields = 200, {"RateLimit-Policy": '"a";q=1000;w=60',
-                                       "RateLimit": '"a";r=999;t=60'}
+                                       "RateLimit": '"a";r=999;t=60', "X-Odd": "a\x85b: c\x1cd"}
                 if self.path == "/failing" and len(seen) < 3:
                     status = 503
                 elif self.path == "/limited":
@@ -66,6 +66,7 @@ def test_an_answer_and_what_it_says_of_the_limit(server):
         assert answer.ok and answer.status == 200 and answer.tries == 1
         assert answer.content == b'{"a": "b"' and answer.text == '{"a": "b"'
         assert answer.headers["ratelimit"] == '"a";r=999;t=60'
+        assert answer.headers["x-odd"] == "a\x85b: c\x1cd"  # line ends of Unicode, not of HTTP
         assert (answer.limit.limit, answer.limit.remaining) == (1000, 999)
         method, _, fields, body = server.seen[0]
         assert (method, body) == ("PUT", b'{"k": 1}')

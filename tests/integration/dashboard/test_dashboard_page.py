@@ -237,14 +237,14 @@ def test_every_view_has_contrast_and_fits_a_phone(tmp_path, browser):
             page.see(lambda: page.run("return document.querySelector('[aria-current]')?.dataset.view "
                                       "=== arguments[0].split('/')[0] || arguments[0].startsWith('key')",
                                       view), view)
-            for dark in (False, True):
+            name = view.replace("/", "-").replace("%3D", "-")
+            for dark in (True, False):
                 set_screen(browser, 1280, 900, dark=dark)
-                name = view.replace("/", "-").replace("%3D", "-") + ("-dark" if dark else "")
-                take_screenshot(browser, SHOTS / f"{name}.png")
-                assert not page.run(CONTRAST), name
-                set_screen(browser, 360, 740, dark=dark)
-                assert page.run("return document.documentElement.scrollWidth <= innerWidth"), name
-                take_screenshot(browser, SHOTS / f"{name}-phone.png")
+                take_screenshot(browser, SHOTS / f"{name}{'-dark' if dark else ''}.png")
+                assert not page.run(CONTRAST), (name, dark)
+            set_screen(browser, 360, 740)
+            assert page.run("return document.documentElement.scrollWidth <= innerWidth"), name
+            take_screenshot(browser, SHOTS / f"{name}-phone.png")
         set_screen(browser, 1280, 900)
 
 
