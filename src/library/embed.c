@@ -68,8 +68,7 @@ bool weir_attribute_read(const struct weir *weir, int attribute)
     struct weir *shared = (struct weir *)(uintptr_t)weir; /* a lane is internally locked */
     struct weir_lane *lane = weir_engine_slots_enter(&shared->lanes);
     const struct weir_rules *rules = weir_engine_rules(lane->engine);
-    int found = weir_attributes_find(rules, weir->attributes.names[attribute]);
-    bool read = found >= 0 && (found != WEIR_ATTR_HOST || weir_rules_reads_host(rules));
+    bool read = weir_attributes_find(rules, weir->attributes.names[attribute]) >= 0;
     weir_engine_slots_leave(lane);
     return read;
 }

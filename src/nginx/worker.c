@@ -117,7 +117,7 @@ static ngx_int_t find_attributes(struct weir_ngx_worker *worker)
         } else if (ngx_strcmp(name, "path") == 0) {
             worker->path = handle;
         } else if (ngx_strcmp(name, "host") == 0) {
-            worker->host = weir_attribute_read(worker->weir, handle) ? handle : -1;
+            worker->host = handle;
         } else if (ngx_strcmp(name, "connection.requests") == 0) {
             worker->requests = handle;
         } else if (ngx_strncmp(name, header_prefix, HEADER_PREFIX) == 0) {

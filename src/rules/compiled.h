@@ -243,7 +243,6 @@ struct weir_rules {
     bool lends;                             /* some limit has a pool */
     bool tries;                             /* some limit has a candidate */
     bool acts;                              /* some limit has steps, or shapes its denials */
-    bool reads_host;                        /* some section names the attribute `host` */
     bool shared; /* other nodes know the same states, by the texts of keys: see match/key.c */
 
     struct rules_rule *rules;

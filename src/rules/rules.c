@@ -323,11 +323,6 @@ const char *weir_rules_attribute_name(const struct weir_rules *rules, uint16_t a
     return rules->attribute_names[attribute];
 }
 
-bool weir_rules_reads_host(const struct weir_rules *rules)
-{
-    return rules->reads_host;
-}
-
 bool weir_rules_refunds(const struct weir_rules *rules)
 {
     for (uint32_t i = 0; i < rules->rule_count; i++)

@@ -201,10 +201,6 @@ uint16_t weir_rules_attribute_count(const struct weir_rules *rules);
 /* The name of attribute `attribute` < weir_rules_attribute_count. */
 const char *weir_rules_attribute_name(const struct weir_rules *rules, uint16_t attribute);
 
-/* Whether a match, a key or another section reads the attribute `host`: else no request needs it.
- */
-bool weir_rules_reads_host(const struct weir_rules *rules);
-
 /* Whether some limit gives back by outcome (`refund_on`). */
 bool weir_rules_refunds(const struct weir_rules *rules);
 

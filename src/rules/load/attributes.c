@@ -215,7 +215,6 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
     uint32_t known = rules_string_map_find(
         &rules->attributes, 0, rules_text_hash(name.data, name.size), name.data, name.size);
     if (known != RULES_NONE) {
-        rules->reads_host = rules->reads_host || known == WEIR_ATTR_HOST;
         bool may = rules_check_challenge(loader, node, (uint16_t)known) &&
                    rules_check_score(loader, node, (uint16_t)known);
         return may ? (int)known : -1;

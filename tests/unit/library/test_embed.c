@@ -173,33 +173,6 @@ static void rules_that_need_a_server_are_refused_with_the_reason(void **state)
 
 /* --- Attributes ------------------------------------------------------------------------------- */
 
-static void the_host_is_read_where_the_rules_name_it(void **state)
-{
-    static const struct {
-        const char *rules;
-        bool reads;
-    } cases[] = {
-        {"limits: [ { name: a, match: { path: /a }, key: [client.ip], rate: 1/h } ]\n", false},
-        {"limits: [ { name: a, match: { host: a.example }, key: [], rate: 1/h } ]\n", true},
-        {"limits: [ { name: a, match: { host: { not: a.example } }, key: [], rate: 1/h } ]\n",
-         true},
-        {"limits: [ { name: a, key: [host], rate: 1/h } ]\n", true},
-        {"limits: [ { name: a, key: [path], rate: 1/h } ]\n", false},
-    };
-    struct place *place = *state;
-    struct weir_reason reason;
-    write_rules(place, cases[0].rules);
-    struct weir *weir = open_weir(place, NULL);
-    int host = weir_attribute(weir, "host");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        write_rules(place, cases[i].rules);
-        assert_int_equal(weir_reload(weir, &reason), 0);
-        assert_int_equal(weir_attribute_read(weir, host), cases[i].reads);
-        assert_true(weir_attribute_read(weir, weir_attribute(weir, "path")));
-    }
-    weir_close(weir);
-}
-
 static void handles_keep_their_meaning_when_the_rules_change(void **state)
 {
     struct place *place = *state;
@@ -707,7 +680,6 @@ int main(void)
 #define EMBED_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         EMBED_TEST(a_file_is_checked_without_making_a_state),
         EMBED_TEST(rules_that_need_a_server_are_refused_with_the_reason),
-        EMBED_TEST(the_host_is_read_where_the_rules_name_it),
         EMBED_TEST(handles_keep_their_meaning_when_the_rules_change),
         EMBED_TEST(an_address_may_come_as_the_socket_has_it),
         EMBED_TEST(trusted_proxies_say_who_the_client_is),
