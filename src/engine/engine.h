@@ -245,10 +245,11 @@ uint32_t weir_engine_pending(const struct weir_engine *engine);
  * by the worker alone; reading while it runs gives values that are each some moment's. */
 struct weir_engine_counters {
     _Atomic uint64_t allowed, denied, shadow_denied;
-    _Atomic uint64_t cost;     /* of requests that were admitted */
-    _Atomic uint64_t delayed;  /* of `allowed`: with a delay */
-    _Atomic uint8_t distinct;  /* 1 + its number among the counters of keys; 0: none. Written by
-                                  weir_engine_count_keys */
+    _Atomic uint64_t floor_denied; /* those of `denied` by a region's floor (weir_rules_is_floor) */
+    _Atomic uint64_t cost;         /* of requests that were admitted */
+    _Atomic uint64_t delayed;      /* of `allowed`: with a delay */
+    _Atomic uint8_t distinct;      /* 1 + its number among the counters of keys; 0: none. Written by
+                                      weir_engine_count_keys */
     _Atomic uint64_t borrowed; /* denied, but its pool admitted the request: not among `denied` */
     _Atomic uint64_t trials[WEIR_TRIAL_OUTCOMES]; /* of its candidate */
     _Atomic uint64_t warnings[WEIR_WARN_MAX];     /* reported, by threshold (weir_rules_warn_at) */

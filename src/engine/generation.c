@@ -64,6 +64,7 @@ static struct weir_tally *tally_take(struct weir_tallies *tallies)
     atomic_store_explicit(&tally->counters.allowed, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.denied, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.shadow_denied, 0, memory_order_relaxed);
+    atomic_store_explicit(&tally->counters.floor_denied, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.borrowed, 0, memory_order_relaxed);
     for (int i = 0; i < WEIR_TRIAL_OUTCOMES; i++)
         atomic_store_explicit(&tally->counters.trials[i], 0, memory_order_relaxed);

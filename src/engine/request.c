@@ -6,6 +6,7 @@
 #include "engine/borrow.h"
 #include "engine/failure.h"
 #include "engine/state.h"
+#include "rules/region/region.h"
 
 static void account_borrowed(const struct weir_entry *entry)
 {
@@ -61,6 +62,8 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
             weir_count(&c->class_denied[entry->class - 1], 1);
         if (denied)
             record_denial(engine, entry, check, view->name);
+        if (denied && !shadow && weir_rules_is_floor(generation->rules, check->rule, check->limit))
+            weir_count(&c->floor_denied, 1);
     }
     if (__builtin_expect(entry->borrow != NULL, 0))
         account_borrowed(entry);

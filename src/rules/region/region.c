@@ -51,9 +51,29 @@ const struct rules_rates *rules_rates_here(const struct weir_rules *rules,
     return own;
 }
 
+bool weir_rules_is_floor(const struct weir_rules *rules, uint32_t rule,
+                         const struct weir_limit *limit)
+{
+    const struct rules_rule *of = &rules->rules[rule];
+    uint32_t sets = !of->global ? 0 : of->plans ? rules->plan_count : 1;
+    for (uint32_t set = 0; set < sets; set++) {
+        const struct rules_rates *rates = of->plans ? &of->plans[set] : &of->rates;
+        for (uint8_t i = 0; rates->abroad && i < rates->count; i++)
+            if (limit == &rates->abroad[i])
+                return true;
+    }
+    return false;
+}
+
 bool weir_rules_has_regions(const struct weir_rules *rules)
 {
     return rules->regions;
+}
+
+struct weir_bytes weir_rules_region_self(const struct weir_rules *rules)
+{
+    const struct rules_regions *regions = rules->regions;
+    return regions ? regions->list[regions->self].name : (struct weir_bytes){"", 0};
 }
 
 bool weir_rules_region(const struct weir_rules *rules, uint32_t rule, struct weir_bytes key,

@@ -44,8 +44,16 @@ const struct rules_rates *rules_rates_here(const struct weir_rules *rules,
                                            const struct rules_rates *rates,
                                            struct rules_rates *own);
 
+/* Whether a limit is the floor of a rule, or one of its floors: what counts for keys from abroad
+ * where the parts differ. */
+bool weir_rules_is_floor(const struct weir_rules *rules, uint32_t rule,
+                         const struct weir_limit *limit);
+
 /* Whether the file has the section `regions`. */
 bool weir_rules_has_regions(const struct weir_rules *rules);
+
+/* The name of this node's region; empty: the file has no such section. */
+struct weir_bytes weir_rules_region_self(const struct weir_rules *rules);
 
 /* What a limit is for a key in this region, for people. */
 struct weir_region_info {

@@ -7,6 +7,7 @@
 
 #include "rules/actions/reject.h"
 #include "rules/actions/steps.h"
+#include "rules/region/region.h"
 
 void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
                         struct weir_limit_totals *totals)
@@ -20,6 +21,7 @@ void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
         totals->allowed += weir_counted(&counters->allowed);
         totals->denied += weir_counted(&counters->denied);
         totals->shadow_denied += weir_counted(&counters->shadow_denied);
+        totals->floor_denied += weir_counted(&counters->floor_denied);
         totals->borrowed += weir_counted(&counters->borrowed);
         for (int outcome = 0; outcome < WEIR_TRIAL_OUTCOMES; outcome++)
             totals->trials[outcome] += weir_counted(&counters->trials[outcome]);
@@ -79,6 +81,7 @@ struct counted {
     struct weir_limit_totals totals;
     const struct weir_warn_at *warn_at;
     unsigned actions;                     /* weir_limit_actions */
+    bool has_floor;                       /* of this region, for keys from abroad */
     const uint8_t *shed;                  /* NULL: none */
     const struct rules_priority *classes; /* NULL: the rules have none */
     struct weir_table_limit_stats table;
@@ -138,6 +141,17 @@ static void put_borrowed(struct weir_metrics *metrics, const struct counted *lim
 {
     weir_metrics_put(metrics, "weir_borrowed_total{limit=\"%s\",pool=\"%s\"} %" PRIu64 "\n",
                      limit->info.name, limit->info.pool, limit->totals.borrowed);
+}
+
+static bool has_floor(const struct counted *limit)
+{
+    return limit->has_floor;
+}
+
+static void put_floor(struct weir_metrics *metrics, const struct counted *limit)
+{
+    weir_metrics_put(metrics, "weir_region_floor_denials_total{limit=\"%s\"} %" PRIu64 "\n",
+                     limit->info.name, limit->totals.floor_denied);
 }
 
 static bool has_candidate(const struct counted *limit)
@@ -218,6 +232,8 @@ static const struct family families[] = {
      put_decisions},
     {"weir_borrowed_total", "Requests that a limit denied and its pool admitted.", borrows,
      put_borrowed},
+    {"weir_region_floor_denials_total",
+     "Denials by the floor of this region: the key's home is another one.", has_floor, put_floor},
     {"weir_candidate_total", "Verdicts of a limit's candidate beside its own.", has_candidate,
      put_candidates},
     {"weir_warnings_total", "Times that a key has reached a threshold, once a period.", warns,
@@ -232,6 +248,12 @@ static const struct family families[] = {
      put_overflows},
 };
 
+static bool rule_has_floor(const struct weir_rules *rules, uint32_t rule)
+{
+    struct weir_region_info info;
+    return weir_rules_region(rules, rule, (struct weir_bytes){"", 0}, &info) && !info.equal;
+}
+
 static void put_family(struct weir_metrics *metrics, const struct family *family)
 {
     struct weir_daemon *daemon = metrics->daemon;
@@ -244,6 +266,7 @@ static void put_family(struct weir_metrics *metrics, const struct family *family
         limit.warn_at = weir_rules_warn_at(daemon->rules, rule);
         limit.actions = weir_limit_actions(daemon->rules, rule);
         limit.shed = weir_rules_shed(daemon->rules, rule);
+        limit.has_floor = rule_has_floor(daemon->rules, rule);
         limit.classes = weir_rules_priority(daemon->rules);
         if (family->concerns && !family->concerns(&limit))
             continue;

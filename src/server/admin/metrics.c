@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/region/region.h"
 #include "server/admin/health_api.h"
 #include "server/admin/limit_metrics.h"
 #include "server/challenge/metrics.h"
@@ -485,6 +486,13 @@ static void put_store(struct weir_metrics *metrics)
     struct weir_shared_totals totals;
     weir_shared_store_totals(metrics->daemon->shared, &totals);
     const struct weir_store_redis_stats *stats = &totals.stats;
+    const struct weir_bytes region = weir_rules_region_self(metrics->daemon->rules);
+    if (region.size) {
+        weir_metrics_head(metrics, "weir_region_up", "gauge",
+                          "1: weir_store_up, of the region of this node.");
+        weir_metrics_put(metrics, "weir_region_up{region=\"%.*s\"} %d\n", (int)region.size,
+                         region.data, totals.workers > 0 && totals.up == totals.workers);
+    }
     const struct {
         const char *name, *type, *help;
         uint64_t value;

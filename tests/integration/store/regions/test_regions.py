@@ -110,6 +110,20 @@ def test_explain_names_region_home_and_part(tmp_path):
         assert world.explained("eu", "u0") == "    region eu, home us, floor 10%"
 
 
+def test_metrics_name_the_region_and_count_what_floors_deny(tmp_path):
+    named = limit(**{"global": {"floor": "10%", "home": "us"}})
+    denials = 'weir_region_floor_denials_total{limit="a"}'
+    with World(tmp_path, named) as world:
+        assert world.admitted("eu", "u0", FLOOR + 7) == FLOOR
+        assert world.admitted("us", "u0", HOME + 5) == HOME
+        assert world.nodes["eu"].metrics()[denials] == 7
+        assert world.nodes["us"].metrics()[denials] == 0  # the home's part denied
+        for name in REGIONS:
+            assert world.nodes[name].metrics()[f'weir_region_up{{region="{name}"}}'] == 1
+        world.redis["eu"].kill()
+        wait_until(lambda: world.nodes["eu"].metrics()['weir_region_up{region="eu"}'] == 0)
+
+
 @pytest.mark.parametrize("fault", ["hold", "refuse"])
 def test_a_region_cut_off_from_its_redis(tmp_path, fault):
     """`closed`: never above the limit, whatever is cut off; it continues where it was. The others

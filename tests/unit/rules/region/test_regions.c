@@ -37,6 +37,28 @@ static void the_region_has_its_own_redis(void **state)
     weir_rules_unref(rules);
 }
 
+static void a_floor_is_known_from_the_homes_part(void **state)
+{
+    (void)state;
+    struct weir_rules *rules =
+        test_load(HEAD("us") LIMIT("[1000/min, 9000/hour]", "{floor: 5%, home: us}"));
+    struct test_request *test = ASK(rules, "user", "alice");
+    assert_int_equal(test->count, 2);
+    assert_false(weir_rules_is_floor(rules, 0, test->checks[0].limit));
+    assert_false(weir_rules_is_floor(rules, 0, test->checks[1].limit));
+    assert_memory_equal(weir_rules_region_self(rules).data, "us", 2);
+    weir_rules_unref(rules);
+    rules = test_load(HEAD("eu") LIMIT("[1000/min, 9000/hour]", "{floor: 5%, home: us}"));
+    test = ASK(rules, "user", "alice");
+    assert_true(weir_rules_is_floor(rules, 0, test->checks[0].limit));
+    assert_true(weir_rules_is_floor(rules, 0, test->checks[1].limit));
+    weir_rules_unref(rules);
+    rules = test_load("limits: [{name: a, key: [user], rate: 5/min}]\n");
+    assert_false(weir_rules_is_floor(rules, 0, ASK(rules, "user", "alice")->checks[0].limit));
+    assert_int_equal(weir_rules_region_self(rules).size, 0);
+    weir_rules_unref(rules);
+}
+
 static void a_named_home_has_the_rest(void **state)
 {
     (void)state;
@@ -225,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_region_has_its_own_redis),
         cmocka_unit_test(a_named_home_has_the_rest),
+        cmocka_unit_test(a_floor_is_known_from_the_homes_part),
         cmocka_unit_test(an_attribute_of_the_key_names_the_home),
         cmocka_unit_test(a_home_is_found_in_any_place_of_the_key),
         cmocka_unit_test(equal_parts_need_no_home),
