@@ -24,7 +24,7 @@ BELOW = {
     "library": {"core", "adaptive", "table", "challenge", "score", "standing", "rules", "store", "engine", "use", "wire"},
     "client": {"core", "adaptive"},
     "wire": {"core"},
-    "server": {"core", "adaptive", "table", "challenge", "kernel", "score", "standing", "rules", "store", "engine", "use", "wire"},
+    "server": {"core", "adaptive", "table", "challenge", "kernel", "score", "standing", "rules", "store", "engine", "use", "wire", "xdp"},
 }
 BELOW["cli"] = set(BELOW) | {"cli"}
 BELOW["nginx"] = set()  # a program of its own around the public headers

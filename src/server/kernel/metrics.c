@@ -10,7 +10,9 @@
 #include "server/admin/api.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
+#include "server/kernel/filter.h"
 #include "server/kernel/service.h"
+#include "xdp/settings.h"
 
 #define SET_NAME_MAX 16
 
@@ -55,10 +57,37 @@ static void put_tallies(struct weir_metrics *metrics, const struct weir_kernel_s
     }
 }
 
+/* Of the filter for packets, where the rules have one. */
+static void put_filter(struct weir_metrics *metrics)
+{
+    const struct weir_xdp_settings *xdp = weir_rules_settings(metrics->daemon->rules)->xdp;
+    struct weir_kernel_filter_count counts[WEIR_KERNEL_FILTER_REASONS_MAX];
+    size_t count;
+
+    if (!xdp)
+        return;
+    weir_metrics_head(metrics, "weir_xdp_up", "gauge",
+                      "1: the filter for packets is attached, and its counters can be read.");
+    weir_metrics_put(metrics, "weir_xdp_up{interface=\"%s\"} %d\n", xdp->interface,
+                     weir_kernel_filter_read(xdp->interface, counts, &count));
+    weir_metrics_head(metrics, "weir_xdp_packets_total", "counter",
+                      "Packets that the filter has passed or dropped, by reason.");
+    for (size_t i = 0; i < count; i++)
+        weir_metrics_put(metrics,
+                         "weir_xdp_packets_total{interface=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
+                         xdp->interface, counts[i].reason, counts[i].packets);
+    weir_metrics_head(metrics, "weir_xdp_bytes_total", "counter", "Their bytes.");
+    for (size_t i = 0; i < count; i++)
+        weir_metrics_put(metrics,
+                         "weir_xdp_bytes_total{interface=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
+                         xdp->interface, counts[i].reason, counts[i].bytes);
+}
+
 void weir_metrics_of_kernel(struct weir_metrics *metrics)
 {
     struct weir_kernel_stats stats;
 
+    put_filter(metrics);
     weir_kernel_service_stats(metrics->daemon->kernel, &stats);
     if (!stats.on)
         return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /metrics and /v1/kernel show of bans in the kernel. Threads: the admin worker's. */
+/* What /metrics and /v1/kernel show of bans in the kernel, and of the filter for packets. Threads:
+ * the admin worker's. */
 #ifndef WEIR_SERVER_KERNEL_METRICS_H
 #define WEIR_SERVER_KERNEL_METRICS_H
 
