@@ -35,6 +35,7 @@ class Network:
             pytest.skip(f"network namespaces need root{', '.join([''] + missing)}")
         self.home = os.open(THREAD, os.O_RDONLY)
         self.peer = self.own = None
+        self.away = False
         try:
             self.peer, self.own = self._make(), self._make()
             if run("nft", "list", "tables", check=False).returncode:
@@ -46,16 +47,17 @@ class Network:
         return self
 
     def __exit__(self, *_):
-        self._set(self.home)
+        if self.away:
+            self._set(self.home)
         for fd in (self.home, self.own, self.peer):
             if fd is not None:
                 os.close(fd)
 
-    @staticmethod
-    def _make():
+    def _make(self):
         """Enters a new namespace."""
         if LIBC.unshare(CLONE_NEWNET):
             pytest.skip(f"no network namespace: {os.strerror(ctypes.get_errno())}")
+        self.away = True
         run("ip", "link", "set", "lo", "up")
         return os.open(THREAD, os.O_RDONLY)
 
