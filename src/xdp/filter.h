@@ -7,9 +7,9 @@
  * they rule out, and an update replaces program and settings in one step.
  *
  * A state is a bucket (core/bucket.h) of one limit and one source. A set holds XDP_WAYS of them and
- * a lock. The hash of (limit, source) under a secret names the set and, in 54 bits, the state.
- * Beside them its key has the limit's slot and generation: those of another generation are as good
- * as none.
+ * a lock. 64 bits of the hash of (limit, source) under a secret name both: the lowest ones the set,
+ * the highest 54 the state, so that at least 42 tell sources of one set apart. Beside them a
+ * state's key has the limit's slot and generation: those of another generation are as good as none.
  */
 #ifndef WEIR_XDP_FILTER_H
 #define WEIR_XDP_FILTER_H
