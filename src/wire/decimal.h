@@ -22,13 +22,17 @@ static inline char *weir_decimal_write(char *out, uint64_t value)
         *out = (char)('0' + value);
         return out + 1;
     }
-    while (value >= 10) {
+    for (; value > UINT32_MAX; value /= 100) {
         at -= 2;
         memcpy(at, weir_decimal_pairs + value % 100 * 2, 2);
-        value /= 100;
     }
-    if (value > 0)
-        *--at = (char)('0' + value);
+    uint32_t rest = (uint32_t)value; /* whose division takes half as many instructions */
+    for (; rest >= 10; rest /= 100) {
+        at -= 2;
+        memcpy(at, weir_decimal_pairs + rest % 100 * 2, 2);
+    }
+    if (rest > 0)
+        *--at = (char)('0' + rest);
     size_t size = (size_t)(digits + sizeof digits - at);
     memcpy(out, at, size);
     return out + size;

@@ -2,6 +2,8 @@
 /* See ratelimit_headers.h. */
 #include "wire/http/ratelimit_headers.h"
 
+#include <assert.h>
+
 #include "core/period.h"
 #include "core/scale.h"
 #include "core/wide.h"
@@ -73,10 +75,9 @@ static char *name_write(char *out, struct weir_bytes name, unsigned number)
     return out;
 }
 
-static char *policy_write(char *out, const struct policy *policy, uint64_t now_ns)
+static char *policy_write(char *out, const struct policy *policy)
 {
     const struct weir_limit_spec *spec = &policy->limit->spec;
-    (void)now_ns;
     out = name_write(out, policy->name, policy->number);
     out = WEIR_LITERAL_WRITE(out, ";q=");
     out = integer_write(out, policy->quota);
@@ -135,26 +136,45 @@ static char *quota_write(char *out, const struct policy *policy, uint64_t now_ns
     return out;
 }
 
-/* Writes a list (RFC 9651 4.1.1) of all policies of the reported limits. */
-static char *policies_write(char *out, const struct weir_answer *answer, uint32_t shown,
-                            char *(*member_write)(char *, const struct policy *, uint64_t))
+/* One for each limit, or for each of its rates: an answer has room for as many of either. */
+#define POLICIES_MAX (2 * WEIR_CHECKS_MAX)
+
+/* All policies of the reported limits. Returns how many. */
+static unsigned policies_of(const struct weir_answer *answer, uint32_t shown,
+                            struct policy policies[POLICIES_MAX])
 {
+    unsigned count = 0;
     for (uint32_t left = shown; left != 0; left &= left - 1) {
         const struct weir_answer_limit *limit = &answer->limits[__builtin_ctz(left)];
-        struct policy policy = policy_of(limit);
-        if (left != shown)
-            out = WEIR_LITERAL_WRITE(out, ", ");
+        assert(count + limit->rate_count < POLICIES_MAX);
         if (limit->rate_count == 0)
-            out = member_write(out, &policy, answer->now_ns);
+            policies[count++] = policy_of(limit);
         for (unsigned i = 0; i < limit->rate_count; i++) {
             const struct weir_answer_rate *rate = &answer->rates[limit->first_rate + i];
-            policy =
+            policies[count++] =
                 (struct policy){limit->name,   i + 1,         rate->limit,
                                 &rate->report, rate->next_ns, quota_of(rate->limit, rate->scale)};
-            if (i > 0)
-                out = WEIR_LITERAL_WRITE(out, ", ");
-            out = member_write(out, &policy, answer->now_ns);
         }
+    }
+    return count;
+}
+
+/* Writes RateLimit-Policy and RateLimit: lists (RFC 9651 4.1.1). */
+static char *draft_write(char *out, const struct weir_answer *answer, uint32_t shown)
+{
+    struct policy policies[POLICIES_MAX];
+    unsigned count = policies_of(answer, shown, policies);
+    out = WEIR_LITERAL_WRITE(out, "RateLimit-Policy: ");
+    for (unsigned i = 0; i < count; i++) {
+        if (i > 0)
+            out = WEIR_LITERAL_WRITE(out, ", ");
+        out = policy_write(out, &policies[i]);
+    }
+    out = WEIR_LITERAL_WRITE(out, "\r\nRateLimit: ");
+    for (unsigned i = 0; i < count; i++) {
+        if (i > 0)
+            out = WEIR_LITERAL_WRITE(out, ", ");
+        out = quota_write(out, &policies[i], answer->now_ns);
     }
     return WEIR_LITERAL_WRITE(out, "\r\n");
 }
@@ -300,12 +320,8 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
         warned |= answer->limits[i].warning.percent != 0 ? bit : 0;
     }
     if (shown != 0) {
-        if (dialects & WEIR_HEADERS_DRAFT) {
-            out = WEIR_LITERAL_WRITE(out, "RateLimit-Policy: ");
-            out = policies_write(out, answer, shown, policy_write);
-            out = WEIR_LITERAL_WRITE(out, "RateLimit: ");
-            out = policies_write(out, answer, shown, quota_write);
-        }
+        if (dialects & WEIR_HEADERS_DRAFT)
+            out = draft_write(out, answer, shown);
         if (dialects & SINGLE_DIALECTS)
             out = singles_write(out, answer, tightest(answer, shown), dialects, wall_s);
     }
