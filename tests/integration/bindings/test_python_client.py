@@ -186,7 +186,10 @@ def program(server, text):
 
 
 def test_an_interrupt_ends_a_wait(server):
-    process = program(server, "import sys; weir.client.Session().get(sys.argv[1])")
+    # Where the tests run in the background of a shell, programs begin with the signal ignored.
+    process = program(server, "import signal, sys\n"
+                      "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+                      "weir.client.Session().get(sys.argv[1])\n")
     wait_until(lambda: server.held, what="the request")
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=SECONDS_MAX)
