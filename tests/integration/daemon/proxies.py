@@ -18,10 +18,18 @@ from model.program import ROOT
 DEPLOY = ROOT / "examples" / "deploy"
 
 
+given = set()
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that is free now, and that no call before has returned."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        if port not in given:
+            given.add(port)
+            return port
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
