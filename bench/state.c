@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "table/submit.h"
 #include "table/table.h"
 

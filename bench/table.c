@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "table/submit.h"
 #include "table/table.h"
 

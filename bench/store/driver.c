@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 
 #include "cli/bench/histogram.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "store/redis/redis.h"
 #include "store/redis/script/script.h"
 

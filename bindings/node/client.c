@@ -16,6 +16,7 @@
 
 #include <weir/client.h>
 
+#include "client_copy.h"
 #include "values.h"
 
 #define HEADERS_MAX 64
@@ -101,20 +102,6 @@ static bool ns_of(napi_env env, napi_value value, uint64_t *ns)
 /* --- Events, from the client's thread to Node's ------------------------------------------------
  */
 
-static void *copied(const void *from, size_t size, bool *no_memory)
-{
-    if (!from)
-        return NULL;
-    char *to = malloc(size + 1);
-    if (to) {
-        memcpy(to, from, size);
-        to[size] = '\0';
-    } else {
-        *no_memory = true;
-    }
-    return to;
-}
-
 static void free_event(struct event *event)
 {
     free(event->answer.headers);
@@ -136,10 +123,7 @@ static void send(struct event *event)
 static void on_done(void *context, const struct weir_client_answer *answer)
 {
     struct event *event = context;
-    event->answer = *answer;
-    event->answer.headers =
-        copied(answer->headers, answer->headers ? strlen(answer->headers) : 0, &event->no_memory);
-    event->answer.body = copied(answer->body, answer->body_size, &event->no_memory);
+    event->answer = client_copy_answer(answer, &event->no_memory);
     send(event);
 }
 
@@ -151,8 +135,9 @@ static void on_try(void *context, const struct weir_client_try *one)
         return;
     event->client = context;
     event->try = *one;
-    event->try.url = copied(one->url, strlen(one->url), &event->no_memory);
-    event->try.error = copied(one->error, one->error ? strlen(one->error) : 0, &event->no_memory);
+    event->try.url = client_copy(one->url, strlen(one->url), &event->no_memory);
+    event->try.error =
+        client_copy(one->error, one->error ? strlen(one->error) : 0, &event->no_memory);
     if (event->no_memory)
         free_event(event);
     else

@@ -12,6 +12,8 @@
 
 #include <weir/client.h>
 
+#include "client_copy.h"
+
 #define HEADERS_MAX 64
 #define LOOK_NS 50000000 /* how often a waiting thread looks for signals */
 
@@ -85,29 +87,12 @@ struct waiting {
     struct weir_client_answer answer; /* copies */
 };
 
-static void *copied(const void *from, size_t size, bool *no_memory)
-{
-    if (!from)
-        return NULL;
-    char *to = malloc(size + 1);
-    if (to) {
-        memcpy(to, from, size);
-        to[size] = '\0';
-    } else {
-        *no_memory = true;
-    }
-    return to;
-}
-
 /* On the client's thread, without the GIL. */
 static void on_done(void *context, const struct weir_client_answer *answer)
 {
     struct waiting *waiting = context;
     pthread_mutex_lock(&waiting->mutex);
-    waiting->answer = *answer;
-    waiting->answer.headers =
-        copied(answer->headers, answer->headers ? strlen(answer->headers) : 0, &waiting->no_memory);
-    waiting->answer.body = copied(answer->body, answer->body_size, &waiting->no_memory);
+    waiting->answer = client_copy_answer(answer, &waiting->no_memory);
     waiting->done = true;
     pthread_cond_signal(&waiting->changed);
     pthread_mutex_unlock(&waiting->mutex);

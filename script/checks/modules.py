@@ -2,7 +2,7 @@
 """Checks the shape of modules: modules.py FILE... (of src/, include/ and tests/)
 
   - every .c of src/ has a .h beside it, defines main, or is the source of a public header
-  - no folder holds more than 35 files (.c, .h and .py); core and the tests' library 45, the
+  - no folder holds more than 35 files (.c, .h and .py); core 40, the tests' library 45, the
     integration tests 20
   - in src/ and include/, no struct and no function with external linkage has two definitions
     (universal-ctags)
@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 FILES_MAX = 35
-FLAT = {"src/core": 45, "tests/lib": 45}
+FLAT = {"src/core": 40, "tests/lib": 45}
 INTEGRATION_MAX = 20
 MAIN = re.compile(r"^int main\(", re.M)
 

@@ -25,7 +25,7 @@
 #include <weir/bytes.h>
 #include <weir/error.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 #define WEIR_CHALLENGE_KEYS_MAX 8     /* one that signs, one that is next, and those that expire */
 #define WEIR_CHALLENGE_SECRET_MIN 32  /* bytes: as many as the signature has */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "core/base64url.h"
+#include "core/text/base64url.h"
 
 #define VERSION 1
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "core/scale.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 uint64_t weir_check_tag(const struct weir_check *check)
 {

@@ -20,9 +20,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "core/hex.h"
 #include "core/reason.h"
-#include "core/siphash.h"
+#include "core/text/hex.h"
+#include "core/text/siphash.h"
 #include "engine/lease.h"
 #include "engine/lookup.h"
 #include "engine/request.h"

@@ -68,7 +68,7 @@
 #ifndef WEIR_ENGINE_RESERVATION_H
 #define WEIR_ENGINE_RESERVATION_H
 
-#include "core/base64url.h"
+#include "core/text/base64url.h"
 #include "engine/engine.h"
 #include "engine/token/strike_token.h"
 #include "rules/charge/settle.h"

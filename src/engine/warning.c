@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/period.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "engine/request.h"
 #include "engine/state.h"
 

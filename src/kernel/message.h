@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 #include "kernel/settings.h"
 
 #define WEIR_KERNEL_MAGIC UINT32_C(0x316b7277) /* "wrk1"; another format has another one */

@@ -14,7 +14,7 @@
 #include <weir/error.h>
 #include <weir/limit.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 #define INDEX_SIZE (2 * WEIR_PLAN_MAX)
 #define SWEEP 512 /* entries that one weir_plan_next looks at for their end */

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 #include "kernel/settings.h"
 
 /* Behind the name of the table of bans, or "weir". */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hex.h"
-#include "core/siphash.h"
+#include "core/text/hex.h"
+#include "core/text/siphash.h"
 #include "library/library.h"
 #include "rules/identity/keys.h"
 

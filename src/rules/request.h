@@ -14,7 +14,7 @@
 
 #include <weir/bytes.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 /* Attributes that one rules file may name, the fixed ones included. */
 #define WEIR_ATTRIBUTES_MAX 256

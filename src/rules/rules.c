@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "rules/compiled.h"
 #include "rules/file.h"
 #include "rules/identity/jwt.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/bucket.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 /* Numbers of states beside the reference's have it, and the others don't. */
 #define STATE_BESIDE UINT32_C(0x80000000)

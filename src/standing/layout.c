@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 _Static_assert(sizeof(struct standing_record) == 48, "a record has 48 bytes");
 _Static_assert(sizeof(struct standing_reason) == 128, "a reason has 128 bytes");

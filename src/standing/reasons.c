@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 static uint32_t *bucket_of(const struct weir_standing *map, struct standing_reasons *reasons,
                            const char *text, uint8_t size)

@@ -8,7 +8,7 @@
 
 #include "core/bytes.h"
 #include "core/reason.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "standing/file.h"
 #include "standing/index.h"
 #include "standing/layout.h"

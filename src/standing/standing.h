@@ -32,7 +32,7 @@
 #include <weir/error.h>
 #include <weir/limit.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 /* In the order of strictness, except TRUSTED. GOOD is what a caller without an entry is. */
 enum weir_standing_level {

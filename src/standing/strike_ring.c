@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 #define MAGIC UINT64_C(0x736b697274736577) /* "westriks" */
 #define VERSION 1

@@ -32,7 +32,7 @@
 #include <weir/error.h>
 #include <weir/limit.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 #define WEIR_STRIKE_SLOTS 1024
 #define WEIR_STRIKE_TEXT_MAX 1024 /* the longest value that a standing may be set for */

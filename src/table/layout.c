@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/reason.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 #define BYTES_DEFAULT (UINT64_C(64) << 20)
 #define SPAN_PERCENT_DEFAULT 2

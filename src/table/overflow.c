@@ -6,7 +6,7 @@
 
 #include "core/cell.h"
 #include "core/debit.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "table/owner.h"
 #include "table/undo.h"
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "core/cell.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "table/owner.h"
 #include "table/sweep.h"
 #include "table/undo.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 
 #define NO_ENTRY UINT16_MAX
 #define SUFFIX_SIZE 17 /* '~' and 64 bits of the hash in hexadecimal */

@@ -5,7 +5,7 @@
 
 #include <sys/socket.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 /* The address of a struct sockaddr_in or sockaddr_in6, folded; of any other family: family 0. */
 void weir_socket_address_read(struct weir_address *address, const struct sockaddr *from);

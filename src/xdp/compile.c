@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "xdp/packet.h"
 
 _Static_assert(WEIR_XDP_LIMITS_MAX == XDP_LIMITS_MAX, "every limit has a slot");

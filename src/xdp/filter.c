@@ -4,7 +4,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "xdp/filter.h"
 #include "xdp/packet.h"
 #include "xdp/take.h"

@@ -11,7 +11,7 @@
 
 #include <weir/limit.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 #define WEIR_XDP_LIMITS_MAX 4   /* each costs every packet that it meets some 50 ns */
 #define WEIR_XDP_ALLOW_MAX 1000 /* entries of `allow`: each entry of `ban` is compared with all */

@@ -7,8 +7,8 @@
 #include <openssl/hmac.h>
 #include <string.h>
 
-#include "core/base64url.h"
 #include "core/bytes.h"
+#include "core/text/base64url.h"
 #include "fuzz.h"
 #include "rules/identity/jwks.h"
 #include "rules/identity/jwt.h"

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "engine/reservation.h"
 
 static const uint64_t secret[2] = {1, 2};

@@ -16,7 +16,7 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 
-#include "core/base64url.h"
+#include "core/text/base64url.h"
 
 static const char *const headers[] = {
     [TOKEN_RS256] = "{\"alg\":\"RS256\",\"kid\":\"rsa\"}",

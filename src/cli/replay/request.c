@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "wire/log/access_log.h"
 
 /* The core's range of times: below 2^62 ns. */

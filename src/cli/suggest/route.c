@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "core/bytes.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "rules/match/path.h"
 #include "rules/match/pattern.h"
 

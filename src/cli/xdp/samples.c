@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 /* The entry of a sample's source, reason and limit; a new one takes the first that is free. NULL:
  * the table is full. */

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "core/base64url.h"
-#include "core/siphash.h"
+#include "core/text/base64url.h"
+#include "core/text/siphash.h"
 
 #define HEAD_BYTES 9
 #define HASH_BYTES 16

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "core/base64url.h"
-#include "core/hex.h"
-#include "core/siphash.h"
+#include "core/text/base64url.h"
+#include "core/text/hex.h"
+#include "core/text/siphash.h"
 #include "rules/identity/keys.h"
 
 #define STATE_BYTES 34 /* mark, hash, tag and the size of the key */

@@ -2,8 +2,8 @@
 /* see solution.h */
 #include "rules/challenge/solution.h"
 
-#include "core/hex.h"
-#include "core/siphash.h"
+#include "core/text/hex.h"
+#include "core/text/siphash.h"
 #include "rules/compiled.h"
 
 #define NS_PER_S UINT64_C(1000000000)

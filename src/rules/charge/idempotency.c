@@ -9,9 +9,9 @@
 #include <openssl/sha.h>
 #include <string.h>
 
-#include "core/base64url.h"
-#include "core/hex.h"
-#include "core/siphash.h"
+#include "core/text/base64url.h"
+#include "core/text/hex.h"
+#include "core/text/siphash.h"
 #include "rules/compiled.h"
 
 /* Hex digits of the record's name: 128 bits. */

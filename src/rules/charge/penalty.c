@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "rules/compiled.h"
 
 uint32_t weir_rules_penalty_count(const struct weir_rules *rules)

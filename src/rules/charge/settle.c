@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "rules/compiled.h"
 #include "rules/states.h"
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "rules/file.h"
 
 #define PATH_SIZE 4096

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/hex.h"
-#include "core/siphash.h"
+#include "core/text/hex.h"
+#include "core/text/siphash.h"
 #include "rules/envoy/compiled.h"
 #include "rules/identity/keys.h"
 #include "rules/match/key_writer.h"

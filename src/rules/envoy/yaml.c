@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 
 #define LONG_TAG "tag:yaml.org,2002:"
 #define LONG_TAG_SIZE (sizeof(LONG_TAG) - 1)

@@ -7,7 +7,7 @@
 
 #include <openssl/crypto.h>
 
-#include "core/base64url.h"
+#include "core/text/base64url.h"
 #include "rules/identity/json.h"
 #include "rules/string_map.h"
 

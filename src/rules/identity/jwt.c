@@ -8,8 +8,8 @@
 
 #include <openssl/sha.h>
 
-#include "core/base64url.h"
 #include "core/bytes.h"
+#include "core/text/base64url.h"
 #include "rules/identity/json.h"
 #include "rules/identity/jwt_claims.h"
 

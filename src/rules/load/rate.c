@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/bucket.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "rules/calendar/calendar.h"
 #include "rules/load/fields.h"
 #include "rules/load/limit_fields.h"

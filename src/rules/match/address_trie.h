@@ -8,7 +8,7 @@
 #ifndef WEIR_RULES_MATCH_ADDRESS_TRIE_H
 #define WEIR_RULES_MATCH_ADDRESS_TRIE_H
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 struct rules_address_node {
     uint64_t bits[2]; /* the prefix, first bit on top; the rest zero */

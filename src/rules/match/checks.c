@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "rules/actions/challenge.h"
 #include "rules/actions/steps.h"
 #include "rules/charge/borrow.h"

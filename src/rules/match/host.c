@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 static int refuse(struct weir_reason *reason, int err, const char *what)
 {

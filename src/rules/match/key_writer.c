@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 
 /* One bit for each byte that is written as it is: graphic ASCII without the syntax. */
 static const uint64_t plain[][4] = {

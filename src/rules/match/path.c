@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "rules/problems.h"
 
 /* What each byte of a path is (RFC 3986 pchar): p stands for itself, e has to be encoded, ; begins

@@ -14,8 +14,8 @@
 #ifndef WEIR_RULES_MATCH_STRIKES_H
 #define WEIR_RULES_MATCH_STRIKES_H
 
-#include "core/address.h"
 #include "core/check.h"
+#include "core/text/address.h"
 #include "rules/charge/penalty.h"
 #include "rules/match/checks.h"
 

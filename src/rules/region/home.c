@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "core/wide.h"
 
 #define FRACTION_BITS 40

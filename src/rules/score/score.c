@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "rules/match/evaluate.h"
 #include "rules/match/key.h"
 

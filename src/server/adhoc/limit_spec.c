@@ -8,7 +8,7 @@
 
 #include "core/bucket.h"
 #include "core/bytes.h"
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "rules/load/numbers.h"
 #include "rules/problems.h"
 #include "wire/decimal.h"

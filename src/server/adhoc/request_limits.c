@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "server/adhoc/limit_spec.h"
 #include "server/daemon/worker.h"
 

@@ -17,8 +17,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/address.h"
 #include "core/bytes.h"
+#include "core/text/address.h"
 #include "rules/match/host.h"
 #include "server/dashboard/session_api.h"
 #include "server/http/reply.h"

@@ -7,7 +7,7 @@
 #include <strings.h>
 #include <sys/random.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "server/admin/access.h"
 #include "server/admin/api.h"
 #include "server/daemon/clock.h"

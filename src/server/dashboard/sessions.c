@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 void weir_sessions_init(struct weir_sessions *sessions, const uint64_t secret[2])
 {

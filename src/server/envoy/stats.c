@@ -8,7 +8,7 @@
 
 #include <weir/error.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 #define SLOTS_FIRST 256
 

@@ -146,16 +146,13 @@ void weir_grpc_authz_begin(struct weir_grpc_stream *stream)
     struct weir_reason reason = {{0}};
     if (!request_fill(stream, stream->request))
         return;
-    struct weir_decision *decision = weir_worker_take(worker);
-    if (!decision) { /* not after weir_connection_pause */
-        weir_grpc_fail(stream, WEIR_GRPC_UNAVAILABLE, "overloaded");
+    struct weir_decision *decision = weir_grpc_take(stream);
+    if (!decision)
         return;
-    }
     int err = weir_engine_apply_rules(worker->engine, decision, &weir_grpc_of(stream)->attributes,
                                       &reason);
-    if (err == 0 && weir_grpc_expect(stream)) {
-        stream->call = decision;
-        weir_grpc_wait(stream, decision);
+    if (err == 0) {
+        weir_grpc_wait_one(stream, decision);
         return;
     }
     weir_worker_give(worker, decision);

@@ -37,23 +37,18 @@ static void refuse(struct weir_grpc_stream *stream, int err, const struct weir_r
 
 void weir_grpc_limiter_begin(struct weir_grpc_stream *stream)
 {
-    struct weir_worker *worker = stream->connection->worker;
     struct weir_reason reason = {{0}};
-    struct weir_decision *decision = weir_worker_take(worker);
-    if (!decision) { /* not after weir_connection_pause */
-        weir_grpc_fail(stream, WEIR_GRPC_UNAVAILABLE, "overloaded");
+    struct weir_decision *decision = weir_grpc_take(stream);
+    if (!decision)
         return;
-    }
     int err = weir_request_limits_decide(&weir_grpc_of(stream)->limits, stream->request, decision,
                                          &reason);
-    if (err == 0 && weir_grpc_expect(stream)) {
-        stream->call = decision;
-        weir_grpc_wait(stream, decision);
+    if (err == 0) {
+        weir_grpc_wait_one(stream, decision);
         return;
     }
-    weir_worker_give(worker, decision);
-    if (err < 0)
-        refuse(stream, err, &reason);
+    weir_worker_give(stream->connection->worker, decision);
+    refuse(stream, err, &reason);
 }
 
 void weir_grpc_limiter_finish(struct weir_grpc_stream *stream)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
 #include "server/grpc/reply.h"

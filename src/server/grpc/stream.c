@@ -308,6 +308,24 @@ void weir_grpc_wait(struct weir_grpc_stream *stream, struct weir_decision *decis
     weir_slot_wait(stream->slot, decision);
 }
 
+struct weir_decision *weir_grpc_take(struct weir_grpc_stream *stream)
+{
+    struct weir_decision *decision = weir_worker_take(stream->connection->worker);
+    if (!decision) /* not after weir_connection_pause */
+        weir_grpc_fail(stream, WEIR_GRPC_UNAVAILABLE, "overloaded");
+    return decision;
+}
+
+void weir_grpc_wait_one(struct weir_grpc_stream *stream, struct weir_decision *decision)
+{
+    if (!weir_grpc_expect(stream)) {
+        weir_worker_give(stream->connection->worker, decision);
+        return;
+    }
+    stream->call = decision;
+    weir_grpc_wait(stream, decision);
+}
+
 void weir_grpc_stream_check(struct weir_grpc_stream *stream, uint64_t now_ms)
 {
     nghttp2_session *http2 = weir_grpc_session(stream->connection)->http2;

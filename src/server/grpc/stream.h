@@ -32,4 +32,10 @@ bool weir_grpc_expect(struct weir_grpc_stream *stream);
  * is in time where the store is not. */
 void weir_grpc_wait(struct weir_grpc_stream *stream, struct weir_decision *decision);
 
+/* For methods that take one decision. NULL: none is free, it was answered. */
+struct weir_decision *weir_grpc_take(struct weir_grpc_stream *stream);
+/* Queues what weir_grpc_take gave, as the stream's `call`; or gives it back, and it was answered.
+ */
+void weir_grpc_wait_one(struct weir_grpc_stream *stream, struct weir_decision *decision);
+
 #endif

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "core/bytes.h"
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "server/admin/access.h"
 #include "server/admin/api.h"
 #include "server/daemon/daemon.h"

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "core/bytes.h"
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "server/http/reply.h"
 #include "server/net/secret.h"
 #include "wire/http/forwarded.h"

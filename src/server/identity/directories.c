@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "server/daemon/connectivity.h"
 #include "server/daemon/redis_access.h"
 #include "server/net/seed.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define HEX_BYTES (2 * WEIR_DIGEST_BYTES)

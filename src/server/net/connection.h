@@ -28,7 +28,7 @@
 
 #include <uv.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 #include "rules/request.h"
 #include "server/daemon/limits.h"
 #include "server/net/front.h"

@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 #include "server/daemon/limits.h"
 
 struct weir_guesses;

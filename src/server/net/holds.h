@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 #include "server/daemon/limits.h"
 
 struct weir_slot;

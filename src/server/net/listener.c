@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 #include "server/daemon/worker.h"
 #include "wire/socket_address.h"
 

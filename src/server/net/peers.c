@@ -9,7 +9,7 @@
 #include <weir/error.h>
 
 #include "core/bucket.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 /* An address or a prefix. Indexes are into weir_peers.list; 0 is none. */
 struct peer {

@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 #include "rules/rules.h"
 #include "server/daemon/limits.h"
 

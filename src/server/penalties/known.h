@@ -15,7 +15,7 @@
 
 #include <stdatomic.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 #include <weir/bytes.h>
 
 #define WEIR_KNOWN_BITS (UINT64_C(1) << 22)

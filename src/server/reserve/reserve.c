@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "server/net/front.h"
 
 /* Releases of one tick (250 ms) of one worker: 16,384 that end together take some seconds at most,

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/hex.h"
-#include "core/siphash.h"
+#include "core/text/hex.h"
+#include "core/text/siphash.h"
 #include "server/resp/reply.h"
 
 /* --- Arguments and keys ----------------------------------------------------------------------- */

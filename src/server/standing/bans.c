@@ -9,7 +9,7 @@
 
 #include <weir/error.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "wire/socket_address.h"
 
 /* 127.0.0.0/8 and ::1. */

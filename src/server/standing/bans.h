@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 #define WEIR_BANS_MAX 4096
 

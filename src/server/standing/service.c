@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/hex.h"
 #include "core/reason.h"
+#include "core/text/hex.h"
 #include "rules/identity/keys.h"
 #include "server/daemon/state_guard.h"
 #include "server/standing/sharing.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "server/daemon/clock.h"
 
 #define MAC_SIZE 32

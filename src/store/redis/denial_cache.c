@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 #define RECORD_BYTES 160 /* what the ring is sized for: two checks */
 #define CHECK_WORDS 10   /* what of a check is hashed */

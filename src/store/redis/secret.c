@@ -5,7 +5,7 @@
 #include <openssl/sha.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 
 void redis_secret_init(struct redis_secret *secret, const uint64_t seed[2])
 {

@@ -8,8 +8,8 @@
 
 #include "core/cell.h"
 #include "core/reason.h"
-#include "core/siphash.h"
 #include "core/span.h"
+#include "core/text/siphash.h"
 #include "table/file/copy.h"
 
 #define V1_MAGIC UINT64_C(0x6c62617472696577)

@@ -6,7 +6,7 @@
 
 #include <weir/error.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "wire/http/chars.h"
 
 enum state {

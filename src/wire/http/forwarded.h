@@ -18,7 +18,7 @@
 
 #include <weir/bytes.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 #include "wire/http/proxy_protocol.h"
 
 #define WEIR_FORWARDED_HOPS_MAX 64 /* more proxies in a row than that is an attack */

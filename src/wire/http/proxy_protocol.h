@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 #define WEIR_PROXY_V1_MAX 107
 #define WEIR_PROXY_HEADER_MAX (16 + 65535) /* version 2: its fixed part and a 16-bit length */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "wire/utf8.h"
 
 #define NS_PER_S UINT64_C(1000000000)

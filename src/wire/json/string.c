@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "wire/utf8.h"
 
 static bool is_plain(char c)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define SECONDS_PER_DAY 86400

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "wire/resp/line.h"
 
 static long refuse(struct weir_resp_parser *parser, const char *what)

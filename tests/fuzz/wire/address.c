@@ -6,7 +6,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

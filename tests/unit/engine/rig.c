@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 static const uint64_t secret[2] = {1, 2};
 

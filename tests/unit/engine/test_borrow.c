@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "draw.h"
 #include "engine/borrow.h"
 #include "engine/reservation.h"

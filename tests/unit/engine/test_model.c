@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "draw.h"
 #include "rig.h"
 #include "table/table.h"

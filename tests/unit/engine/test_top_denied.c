@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "core/bytes.h"
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "engine/top_denied.h"
 
 static struct weir_bytes text(const char *s)

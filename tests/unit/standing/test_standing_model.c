@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "draw.h"
 #include "standing/standing.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "store/store.h"
 #include "table/table.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "table/operate.h"
 #include "table/submit.h"
 #include "table/table.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "server/resp/decide.h"
 #include "server/resp/reply.h"
 #include "server/resp/script/counting.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "wire/decimal.h"
 
 #define ID_DIGITS 32

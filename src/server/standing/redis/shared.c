@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/hex.h"
 #include "core/reason.h"
+#include "core/text/hex.h"
 #include "server/net/seed.h"
 #include "server/standing/redis/query.h"
 #include "store/redis/script/texts.h"

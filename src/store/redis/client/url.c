@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 
 #define PORT_REDIS 6379
 #define PORT_SENTINEL 26379

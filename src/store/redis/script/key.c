@@ -9,7 +9,7 @@
 #include <openssl/sha.h>
 #include <string.h>
 
-#include "core/hex.h"
+#include "core/text/hex.h"
 #include "store/redis/client/client.h"
 
 #define TAG_DIGITS 16

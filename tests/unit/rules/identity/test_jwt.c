@@ -7,7 +7,7 @@
 #include <openssl/ec.h>
 #include <openssl/obj_mac.h>
 
-#include "core/base64url.h"
+#include "core/text/base64url.h"
 #include "rules/identity/json.h"
 #include "rules/identity/jwks.h"
 #include "rules/identity/jwt.h"

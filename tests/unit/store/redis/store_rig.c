@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 static void on_guard(uv_timer_t *timer)
 {

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 #include "share_server.h"
 
 #define TICK_NS UINT64_C(10000000)

@@ -3,8 +3,8 @@
  *
  * Reading is strict: one text for given bytes, so no padding, no other alphabet, no bits left over.
  */
-#ifndef WEIR_CORE_BASE64URL_H
-#define WEIR_CORE_BASE64URL_H
+#ifndef WEIR_CORE_TEXT_BASE64URL_H
+#define WEIR_CORE_TEXT_BASE64URL_H
 
 #include <stddef.h>
 #include <weir/bytes.h>

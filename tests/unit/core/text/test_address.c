@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core/address: text to bits and back, prefixes, CIDR membership. */
-#include "../wire/unit_wire.h"
+#include "../../wire/unit_wire.h"
 
 #include <arpa/inet.h>
 
-#include "core/address.h"
+#include "core/text/address.h"
 
 static int parse(struct weir_address *address, const char *text)
 {

@@ -6,8 +6,8 @@
  * word and three at the end is the variant that Rust and Ruby use for hash tables.
  * The secret belongs to a region; who doesn't know it cannot aim keys at one bucket.
  */
-#ifndef WEIR_CORE_SIPHASH_H
-#define WEIR_CORE_SIPHASH_H
+#ifndef WEIR_CORE_TEXT_SIPHASH_H
+#define WEIR_CORE_TEXT_SIPHASH_H
 
 #include <stddef.h>
 #include <stdint.h>

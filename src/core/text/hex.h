@@ -3,8 +3,8 @@
  *
  * Pure functions, inline: keys' texts are written with them on the path of a request.
  */
-#ifndef WEIR_CORE_HEX_H
-#define WEIR_CORE_HEX_H
+#ifndef WEIR_CORE_TEXT_HEX_H
+#define WEIR_CORE_TEXT_HEX_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * Addresses are compared as bits, never as text. IPv4-mapped IPv6 (::ffff:0:0/96, RFC 4291 2.5.5.2)
  * folds to IPv4 however it is written; 2001:db8::1.2.3.4 does not. Zone ids are refused.
  */
-#ifndef WEIR_CORE_ADDRESS_H
-#define WEIR_CORE_ADDRESS_H
+#ifndef WEIR_CORE_TEXT_ADDRESS_H
+#define WEIR_CORE_TEXT_ADDRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

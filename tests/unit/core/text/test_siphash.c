@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/siphash.h"
+#include "core/text/siphash.h"
 
 static uint64_t rotate(uint64_t x, int bits)
 {

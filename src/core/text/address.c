@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See address.h. */
-#include "core/address.h"
+#include "core/text/address.h"
 
 #include <weir/error.h>
 
-#include "core/hex.h"
 #include "core/memory.h"
+#include "core/text/hex.h"
 
 #define GROUPS 8         /* 16-bit groups of an IPv6 address */
 #define MAPPED_BITS 96   /* of ::ffff:0:0/96 */
