@@ -27,6 +27,7 @@ BELOW = {
     "server": {"core", "adaptive", "table", "challenge", "kernel", "score", "standing", "rules", "store", "engine", "use", "wire", "xdp"},
 }
 BELOW["cli"] = set(BELOW) | {"cli"}
+BELOW["common"] = set()  # bindings/common, around the public headers
 BELOW["nginx"] = set()  # a program of its own around the public headers
 BELOW["node"] = set()  # bindings/node, likewise
 BELOW["python"] = set()  # bindings/python, likewise
