@@ -25,5 +25,7 @@ bool weir_kernel_table_valid(const char *name, size_t size)
 
 bool weir_kernel_interface_valid(const char *name, size_t size)
 {
-    return size <= WEIR_KERNEL_INTERFACE_MAX && of_letters(name, size, LETTERS DIGITS ".-@");
+    bool folder = name[0] == '.' && (size == 1 || (size == 2 && name[1] == '.'));
+    return size <= WEIR_KERNEL_INTERFACE_MAX && of_letters(name, size, LETTERS DIGITS ".-@") &&
+           !folder;
 }

@@ -9,7 +9,8 @@
 /* A name of a table: a letter or `_`, then letters, digits and `_`; WEIR_KERNEL_TABLE_MAX bytes at
  * most. */
 bool weir_kernel_table_valid(const char *name, size_t size);
-/* A name of an interface: letters, digits and `_.-@`; WEIR_KERNEL_INTERFACE_MAX bytes at most. */
+/* A name of an interface: letters, digits and `_.-@`; WEIR_KERNEL_INTERFACE_MAX bytes at most;
+ * not `.` or `..`. */
 bool weir_kernel_interface_valid(const char *name, size_t size);
 
 #endif

@@ -25,6 +25,9 @@
 
 #define PATH_MAX_BYTES 4096
 
+#define XDP_REASON_TEXT(name, text) text,
+const char *const weir_xdp_reason_names[XDP_REASON_COUNT] = {XDP_REASONS(XDP_REASON_TEXT)};
+
 static int path_of(const struct weir_xdp_place *place, char path[PATH_MAX_BYTES],
                    struct weir_reason *reason)
 {
@@ -320,17 +323,15 @@ static int detach_locked(const struct weir_xdp_place *place, struct weir_reason 
 
     if (error < 0)
         return error;
-    int link = bpf_obj_get(path);
+    int link = open_link(place, reason);
 
-    if (link >= 0) {
-        /* Else the kernel would detach it some time after the pin is gone. */
-        (void)bpf_link_detach(link);
-        close(link);
-    }
+    if (link < 0)
+        return link;
+    /* Else the kernel would detach it some time after the pin is gone. */
+    (void)bpf_link_detach(link);
+    close(link);
     if (unlink(path) == 0)
         return 0;
-    if (errno == ENOENT || errno == ENOTDIR)
-        return no_filter(place, reason);
     return weir_xdp_failed(reason, "cannot remove the pinned link", errno);
 }
 

@@ -21,6 +21,9 @@
 
 #define WEIR_XDP_PINS "/sys/fs/bpf/weir"
 
+/* What people call the reasons: "passed". */
+extern const char *const weir_xdp_reason_names[XDP_REASON_COUNT];
+
 struct weir_xdp_place {
     const char *pins; /* a folder on a bpf file system, made where it is missing */
     const char *interface;

@@ -14,11 +14,9 @@
 #include "cli/options.h"
 #include "cli/rules_file.h"
 #include "cli/xdp/samples.h"
+#include "kernel/names.h"
 #include "xdp/attach.h"
 #include "xdp/samples.h"
-
-#define XDP_REASON_TEXT(name, text) text,
-static const char *const reason_names[XDP_REASON_COUNT] = {XDP_REASONS(XDP_REASON_TEXT)};
 
 static int fail(int error, const struct weir_reason *reason)
 {
@@ -77,25 +75,22 @@ int xdp_attach(const struct xdp_options *options)
     return error < 0 ? fail(error, &reason) : cli_finish(EXIT_SUCCESS);
 }
 
-/* The interface that the command is about, copied to `name`. False after an error. */
-static bool read_interface(const struct xdp_options *options, char name[WEIR_XDP_INTERFACE_MAX + 1])
+/* The interface that the command is about, copied to `name`. Returns 0, or the exit status. */
+static int read_interface(const struct xdp_options *options, char name[WEIR_XDP_INTERFACE_MAX + 1])
 {
+    const char *given = options->interface;
     struct weir_rules *rules = NULL;
-    const char *interface = options->interface;
 
-    if (!interface && !options->config) {
-        cli_usage_error("xdp", "name the interface by --interface or --config");
-        return false;
-    }
-    if (!interface) {
-        const struct weir_xdp_settings *xdp = load_section(options->config, &rules);
+    if (!given && !options->config)
+        return cli_usage_error("xdp", "name the interface by --interface or --config");
+    if (given && !weir_kernel_interface_valid(given, strlen(given)))
+        return cli_usage_error("xdp", "--interface is no name of an interface");
+    const struct weir_xdp_settings *xdp = given ? NULL : load_section(options->config, &rules);
 
-        interface = xdp ? xdp->interface : NULL;
-    }
-    if (interface)
-        snprintf(name, WEIR_XDP_INTERFACE_MAX + 1, "%s", interface);
+    if (given || xdp)
+        snprintf(name, WEIR_XDP_INTERFACE_MAX + 1, "%s", given ? given : xdp->interface);
     weir_rules_unref(rules);
-    return interface;
+    return given || xdp ? 0 : EXIT_FAILURE;
 }
 
 int xdp_detach(const struct xdp_options *options)
@@ -104,8 +99,10 @@ int xdp_detach(const struct xdp_options *options)
     struct weir_reason reason = {{0}};
     struct weir_xdp_place place = {options->pins, name};
 
-    if (!read_interface(options, name))
-        return WEIR_EXIT_USAGE;
+    int status = read_interface(options, name);
+
+    if (status != 0)
+        return status;
     int error = weir_xdp_detach(&place, &reason);
 
     if (error < 0)
@@ -146,7 +143,7 @@ static json_t *status_json(const char *interface, const struct weir_xdp_running 
     json_t *reasons = json_object();
 
     for (int i = 0; i < XDP_REASON_COUNT; i++)
-        json_object_set_new(reasons, reason_names[i], count_json(&counts[i]));
+        json_object_set_new(reasons, weir_xdp_reason_names[i], count_json(&counts[i]));
     return json_pack("{s:s,s:b,s:s,s:I,s:b,s:f,s:I,s:o,s:o}", "interface", interface, "attached",
                      !running->orphaned, "mode", running->native ? "native" : "generic", "program",
                      (json_int_t)running->program_id, "dry_run", running->filter.dry_run, "share",
@@ -168,7 +165,7 @@ static void print_status(const char *interface, const struct weir_xdp_running *r
         printf("applies to %" PRIu32 " %% of sources\n", filter->share / 100);
     for (int i = 0; i < XDP_REASON_COUNT; i++)
         if (counts[i].packets > 0)
-            printf("  %-20s %14" PRIu64 " packets %18" PRIu64 " bytes\n", reason_names[i],
+            printf("  %-20s %14" PRIu64 " packets %18" PRIu64 " bytes\n", weir_xdp_reason_names[i],
                    counts[i].packets, counts[i].bytes);
     for (int slot = 0; slot < XDP_LIMITS_MAX; slot++)
         if (filter->limits[slot].used)
@@ -184,8 +181,10 @@ int xdp_status(const struct xdp_options *options)
     struct weir_xdp_running running;
     struct xdp_count counts[XDP_COUNTS];
 
-    if (!read_interface(options, name))
-        return WEIR_EXIT_USAGE;
+    int status = read_interface(options, name);
+
+    if (status != 0)
+        return status;
     int error = weir_xdp_running_open(&running, &place, &reason);
 
     if (error < 0)
@@ -224,7 +223,7 @@ static int watch(const struct weir_xdp_running *running, const struct xdp_option
 
         if (error < 0)
             return fail(error, &reason);
-        xdp_top_print(top, &running->filter, reason_names, options->count);
+        xdp_top_print(top, &running->filter, weir_xdp_reason_names, options->count);
         fflush(stdout);
     } while (!options->once && !ferror(stdout));
     return cli_finish(EXIT_SUCCESS);
@@ -238,14 +237,16 @@ int xdp_top(const struct xdp_options *options)
     struct weir_xdp_running running;
     struct xdp_top *top;
 
-    if (!read_interface(options, name))
-        return WEIR_EXIT_USAGE;
+    int status = read_interface(options, name);
+
+    if (status != 0)
+        return status;
     int error = weir_xdp_running_open(&running, &place, &reason);
 
     if (error < 0)
         return fail(error, &reason);
     top = calloc(1, sizeof *top);
-    int status = top ? watch(&running, options, top) : fail(WEIR_ERR_MEMORY, &reason);
+    status = top ? watch(&running, options, top) : fail(WEIR_ERR_MEMORY, &reason);
 
     free(top);
     weir_xdp_running_close(&running);

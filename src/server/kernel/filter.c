@@ -8,9 +8,6 @@
 
 _Static_assert(XDP_REASON_COUNT <= WEIR_KERNEL_FILTER_REASONS_MAX, "every reason has a place");
 
-#define XDP_REASON_TEXT(name, text) text,
-static const char *const reasons[XDP_REASON_COUNT] = {XDP_REASONS(XDP_REASON_TEXT)};
-
 bool weir_kernel_filter_read(const char *interface,
                              struct weir_kernel_filter_count counts[WEIR_KERNEL_FILTER_REASONS_MAX],
                              size_t *count)
@@ -27,8 +24,8 @@ bool weir_kernel_filter_read(const char *interface,
         *count = XDP_REASON_COUNT;
     weir_xdp_running_close(&running);
     for (size_t i = 0; i < *count; i++)
-        counts[i] = (struct weir_kernel_filter_count){reasons[i], of_reasons[i].packets,
-                                                      of_reasons[i].bytes};
+        counts[i] = (struct weir_kernel_filter_count){weir_xdp_reason_names[i],
+                                                      of_reasons[i].packets, of_reasons[i].bytes};
     return *count > 0;
 }
 

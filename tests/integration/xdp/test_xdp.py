@@ -114,6 +114,18 @@ def test_what_kills_attach_leaves_a_filter_with_its_pin_or_none(cable):
         assert cable.status()["attached"]
 
 
+def test_a_name_that_is_no_interface_is_refused(cable):
+    cable.attach({"limits": [LIMIT]})
+    for name in ("../near", "near/x", "a-name-of-16-byte", "..", ""):
+        refused = cable.weir("detach", f"--interface={name}", check=False)
+        assert refused.returncode == 2 and "--interface is no name of an interface" in refused.stderr
+    (cable.pins.parent / "weir.yaml").write_text("version: 1\nlimits: []\n", encoding="utf-8")
+    for command in ("detach", "status", "top"):
+        refused = cable.weir(command, f"--config={cable.pins.parent}/weir.yaml", check=False)
+        assert refused.returncode == 1 and "kernel.xdp" in refused.stderr
+    assert cable.status()["attached"]
+
+
 def test_an_update_keeps_what_sources_have_used(cable):
     cable.attach({"limits": [LIMIT]})
     cable.send((ipv4("192.0.2.1"), 60))

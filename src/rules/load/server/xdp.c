@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "kernel/names.h"
 #include "rules/load/numbers.h"
 #include "xdp/settings.h"
 
@@ -229,16 +230,13 @@ static void load_interface(struct rules_loader *loader, const struct rules_node 
     struct rules_quote quote;
     if (!rules_read_text(loader, node, "interface", &text))
         return;
-    bool right = text.size > 0 && text.size <= WEIR_XDP_INTERFACE_MAX &&
-                 !weir_bytes_are(text, ".") && !weir_bytes_are(text, "..");
-    for (size_t i = 0; i < text.size; i++)
-        right = right && text.data[i] > ' ' && text.data[i] != '/' && text.data[i] != 0x7f;
-    if (right)
+    if (weir_kernel_interface_valid(text.data, text.size))
         xdp->interface = rules_keep_text(loader, text.data, text.size);
     else
-        rules_problem(loader, node,
-                      "`interface` must be an interface's name of 1 to %d bytes, not %s",
-                      WEIR_XDP_INTERFACE_MAX, rules_quote(&quote, text.data, text.size));
+        rules_problem(
+            loader, node,
+            "`interface` must be an interface's name of 1 to %d letters, digits and `_.-@`, not %s",
+            WEIR_XDP_INTERFACE_MAX, rules_quote(&quote, text.data, text.size));
 }
 
 static void load_power(struct rules_loader *loader, const struct rules_field *field, uint32_t least,

@@ -70,8 +70,10 @@ static void problems_are_reported_where_they_are(void **state)
         const char *section, *wanted;
     } cases[] = {
         {"    mode: native\n", "`xdp` needs `interface`"},
-        {"    interface: a/b\n", "`interface` must be an interface's name of 1 to 15 bytes"},
-        {"    interface: a234567890123456\n", "1 to 15 bytes"},
+        {"    interface: a/b\n", "`interface` must be an interface's name of 1 to 15 letters"},
+        {"    interface: 'a\"b'\n", "1 to 15 letters"},
+        {"    interface: ..\n", "1 to 15 letters"},
+        {"    interface: a234567890123456\n", "1 to 15 letters"},
         {"    interface: a\n    states: 1000\n", "`states`"},
         {"    interface: a\n    states: 1025\n", "`states` must be a power of two"},
         {"    interface: a\n    ban: [10.0.0.1/8]\n", "is no address or network"},
