@@ -19,6 +19,7 @@
 #include "server/daemon/clock.h"
 #include "server/dashboard/metrics.h"
 #include "server/envoy/metrics.h"
+#include "server/envoy/quota/metrics.h"
 #include "server/grpc/front.h"
 #include "server/http/http.h"
 #include "server/kernel/metrics.h"
@@ -196,31 +197,6 @@ static void put_calls(struct weir_metrics *metrics)
                                  method, s, totals[m][s]);
         }
     }
-}
-
-/* The quota service: see server/envoy/quota/service.h. */
-static void put_quotas(struct weir_metrics *metrics)
-{
-    struct weir_daemon *daemon = metrics->daemon;
-    struct weir_quota_service *service = daemon->quota;
-    if (daemon->grpc_endpoint.kind == WEIR_ENDPOINT_OFF || !service)
-        return;
-    pthread_mutex_lock(&service->lock);
-    uint32_t streams = weir_quota_streams(service->quota);
-    uint32_t buckets = weir_quota_buckets(service->quota);
-    pthread_mutex_unlock(&service->lock);
-    weir_metrics_number(metrics, "weir_quota_streams", "gauge", "Streams of Envoy's quota service.",
-                        streams);
-    weir_metrics_number(metrics, "weir_quota_buckets", "gauge", "Buckets of these streams.",
-                        buckets);
-    weir_metrics_number(metrics, "weir_quota_charged_total", "counter",
-                        "Cost charged for assignments, over all limits.",
-                        weir_counted(&service->charged));
-    weir_metrics_head(metrics, "weir_quota_assignments_total", "counter",
-                      "What buckets of the quota service were given.");
-    for (unsigned i = 0; i < WEIR_QUOTA_COUNTS; i++)
-        weir_metrics_put(metrics, "weir_quota_assignments_total{kind=\"%s\"} %" PRIu64 "\n",
-                         weir_quota_count_names[i], weir_counted(&service->counts[i]));
 }
 
 /* The listeners, each once: the workers' are those of the first. NULL: no more. */
@@ -631,7 +607,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_of_challenge(&metrics);
     put_requests(&metrics);
     put_calls(&metrics);
-    put_quotas(&metrics);
+    weir_metrics_of_quotas(&metrics);
     put_commands(&metrics);
     put_connections(&metrics);
     put_turns(&metrics);

@@ -140,6 +140,8 @@ static struct weir_quota_bucket *bucket_make(struct weir_quota_stream *stream,
     bucket->next_of_group = (*link)->buckets;
     (*link)->buckets = bucket;
     bucket->next_of_stream = stream->buckets;
+    if (stream->buckets)
+        stream->buckets->previous_of_stream = bucket;
     stream->buckets = bucket;
     stream->quota->bucket_count++;
     return bucket;
@@ -149,12 +151,15 @@ void weir_quota_forget(struct weir_quota_bucket *bucket)
 {
     struct weir_quota *quota = bucket->stream->quota;
     struct weir_quota_group *group = bucket->group;
-    struct weir_quota_bucket **link = &bucket->stream->buckets;
-    while (*link != bucket)
-        link = &(*link)->next_of_stream;
-    *link = bucket->next_of_stream;
+    struct weir_quota_bucket *next = bucket->next_of_stream, **link;
+    if (bucket->previous_of_stream)
+        bucket->previous_of_stream->next_of_stream = next;
+    else
+        bucket->stream->buckets = next;
+    if (next)
+        next->previous_of_stream = bucket->previous_of_stream;
     if (bucket->stream->turn == bucket)
-        bucket->stream->turn = bucket->next_of_stream;
+        bucket->stream->turn = next;
     for (link = &group->buckets; *link != bucket; link = &(*link)->next_of_group)
         ;
     *link = bucket->next_of_group;

@@ -37,7 +37,6 @@
 /* Buckets of one process, over all streams: 36 MiB with the longest ids. */
 #define WEIR_QUOTA_BUCKETS_MAX 16384
 #define WEIR_QUOTA_IDLE_MS 60000
-#define WEIR_QUOTA_RENEW_MS (WEIR_QUOTA_TTL_S * 1000 / 2)
 /* Reports of a new bucket say too little before it is this old: its second report may follow the
  * first at once. */
 #define WEIR_QUOTA_LEARN_MS 2500
@@ -48,7 +47,7 @@ struct weir_quota;
 struct weir_quota_stream;
 
 struct weir_quota_bucket {
-    struct weir_quota_bucket *next_of_stream, *next_of_group;
+    struct weir_quota_bucket *next_of_stream, *previous_of_stream, *next_of_group;
     struct weir_quota_stream *stream;
     struct weir_quota_group *group;
     struct weir_quota_share share;

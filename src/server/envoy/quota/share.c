@@ -7,8 +7,6 @@
  * all the time, and what is kept back for later is lost: so it has an eighth of the window. */
 #define SPREAD_MAX_MS UINT64_C(60000)
 #define SLIDING_SPREAD_PART 8
-/* Between two renewals: what a bucket must be able to give each time. */
-#define RENEW_MS UINT64_C(2500)
 /* Before its client lets it expire, a share that cannot be prolonged is replaced by a denial. */
 #define DENY_BEFORE_MS 1500
 #define SHARE_AGE_MAX_MS UINT64_C(86400000)
@@ -83,7 +81,7 @@ uint64_t weir_quota_supply_rate(const struct weir_quota_supply *supply, uint64_t
         uint64_t ends_ms = now_ms + WEIR_QUOTA_TTL_S * 1000 + WEIR_QUOTA_LATE_MS;
         double rate = (double)supply->rate / (double)supply->window_ms;
         rest = later_by(rest, supply_pad(supply, ends_ms, now_ms));
-        double saved = (double)rest - rate * (double)RENEW_MS;
+        double saved = (double)rest - rate * (double)WEIR_QUOTA_RENEW_MS;
         per_fill = rate * WEIR_QUOTA_FILL_MS + (saved > 0 ? saved : 0);
     } else {
         left_ms = smaller(left_ms, later_by(supply->end_ms, now_ms) + 1);
