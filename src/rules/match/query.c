@@ -4,13 +4,7 @@
 
 #include <string.h>
 
-static int hex_digit(char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    char lower = (char)(byte | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
+#include "core/text/hex.h"
 
 /* Takes one decoded byte off a text that is not empty. */
 static char take_byte(struct weir_bytes *text)
@@ -20,7 +14,7 @@ static char take_byte(struct weir_bytes *text)
     if (byte == '+') {
         byte = ' ';
     } else if (byte == '%' && text->size >= 3) {
-        int high = hex_digit(text->data[1]), low = hex_digit(text->data[2]);
+        int high = weir_hex_value(text->data[1]), low = weir_hex_value(text->data[2]);
         if (high >= 0 && low >= 0) {
             byte = (char)(high * 16 + low);
             taken = 3;

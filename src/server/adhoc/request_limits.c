@@ -152,6 +152,8 @@ static int name_alone(const struct reading *reading)
     struct weir_bytes name = name_of(given, reading->number, room);
     for (uint16_t i = 0; i < reading->number; i++) {
         char text[160];
+        if (!given->limits[reading->number].name.data && !given->limits[i].name.data)
+            continue; /* their numbers differ */
         if (!weir_bytes_equal(name, name_of(given, i, other_room)))
             continue;
         snprintf(text, sizeof text, "number %u is called %.*s, too", i, (int)name.size, name.data);

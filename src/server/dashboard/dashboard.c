@@ -41,7 +41,8 @@ static bool session_is_good(void *context, const unsigned char *session)
     return token && weir_sessions_has(&dashboard->sessions, session, token, weir_clock_boot_ns());
 }
 
-void weir_dashboard_tick(struct weir_dashboard *dashboard)
+/* Makes a snapshot and sends it, if anybody listens. */
+static void tick(struct weir_dashboard *dashboard)
 {
     struct weir_stream *stream = &dashboard->stream;
     const struct weir_daemon *daemon = dashboard->daemon;
@@ -56,7 +57,6 @@ void weir_dashboard_tick(struct weir_dashboard *dashboard)
     if (text)
         weir_stream_send(stream, text, strlen(text));
     free(text);
-    dashboard->snapshots++;
     dashboard->snapshot_ns += weir_clock_boot_ns() - began_ns;
 }
 
@@ -67,7 +67,7 @@ static void on_timer(uv_timer_t *timer)
     if (second == dashboard->second)
         return;
     dashboard->second = second;
-    weir_dashboard_tick(dashboard);
+    tick(dashboard);
 }
 
 void weir_dashboard_start(struct weir_dashboard *dashboard, uv_loop_t *loop)

@@ -28,7 +28,7 @@ struct weir_dashboard {
     uint64_t second;      /* of the last snapshot */
     uint64_t denial_last; /* the newest denial that it had */
     uint64_t reloads;     /* at the last look */
-    uint64_t snapshots, snapshot_ns;
+    uint64_t snapshot_ns;
 };
 
 /* Opens it; start: on the loop of the admin worker, which closes the timer. Errors:
@@ -42,8 +42,5 @@ void weir_dashboard_stop(struct weir_dashboard *dashboard);
 
 /* After the admin worker. NULL is allowed. */
 void weir_dashboard_close(struct weir_dashboard *dashboard);
-
-/* Makes a snapshot and sends it, where anybody listens. */
-void weir_dashboard_tick(struct weir_dashboard *dashboard);
 
 #endif

@@ -7,6 +7,8 @@
 #include <strings.h>
 #include <sys/random.h>
 
+#include "challenge/cookie.h"
+#include "core/bytes.h"
 #include "core/text/hex.h"
 #include "server/admin/access.h"
 #include "server/admin/api.h"
@@ -61,26 +63,16 @@ static bool id_read(struct weir_bytes text, unsigned char id[WEIR_SESSION_ID_BYT
     return true;
 }
 
-/* The next id of a cookie of this listener's name, from *at on. A browser may send several of one
- * name: another server of this host can set one for a longer path, which then comes first. */
-static bool next_id(const struct weir_http_call *call, size_t *at,
+/* The next id of a cookie of this listener's name, which it takes off *field. A browser may send
+ * several of one name: another server of this host can set one for a longer path, which then comes
+ * first. */
+static bool next_id(struct weir_bytes *field, const char *name,
                     unsigned char id[WEIR_SESSION_ID_BYTES])
 {
-    struct weir_bytes field = weir_http1_field(call->request, "cookie");
-    char name[COOKIE_NAME_MAX];
-    cookie_name(call, name);
-    size_t name_size = strlen(name);
-    while (*at < field.size) {
-        const char *pair = field.data + *at;
-        const char *stop = memchr(pair, ';', field.size - *at);
-        size_t size = stop ? (size_t)(stop - pair) : field.size - *at;
-        *at += size + 1;
-        while (*at < field.size && field.data[*at] == ' ')
-            ++*at;
-        if (size > name_size && !memcmp(pair, name, name_size) && pair[name_size] == '=' &&
-            id_read((struct weir_bytes){pair + name_size + 1, size - name_size - 1}, id))
+    struct weir_bytes value;
+    while (weir_cookie_next(field, weir_bytes_of(name), &value))
+        if (id_read(value, id))
             return true;
-    }
     return false;
 }
 
@@ -88,8 +80,11 @@ bool weir_session_find(const struct weir_http_call *call, const char *token,
                        unsigned char id[WEIR_SESSION_ID_BYTES])
 {
     const struct weir_dashboard *dashboard = dashboard_of(call);
+    struct weir_bytes field = weir_http1_field(call->request, "cookie");
     uint64_t now_ns = weir_clock_boot_ns();
-    for (size_t at = 0; dashboard && token && next_id(call, &at, id);)
+    char name[COOKIE_NAME_MAX];
+    cookie_name(call, name);
+    while (dashboard && token && next_id(&field, name, id))
         if (weir_sessions_has(&dashboard->sessions, id, token, now_ns))
             return true;
     return false;
@@ -193,9 +188,11 @@ static void log_out(struct weir_http_call *call)
 {
     struct weir_dashboard *dashboard = dashboard_of(call);
     unsigned char id[WEIR_SESSION_ID_BYTES];
-    char line[160];
+    struct weir_bytes field = weir_http1_field(call->request, "cookie");
+    char line[160], name[COOKIE_NAME_MAX];
     bool ended = false;
-    for (size_t at = 0; dashboard && next_id(call, &at, id);)
+    cookie_name(call, name);
+    while (dashboard && next_id(&field, name, id))
         ended |= weir_sessions_end(&dashboard->sessions, id);
     if (!ended) {
         weir_http_problem(call, WEIR_HTTP_404, NULL, "there is no such session");

@@ -43,7 +43,6 @@ void weir_sessions_begin(struct weir_sessions *sessions,
     memcpy(place->id, id, WEIR_SESSION_ID_BYTES);
     place->until_ns = now_ns + WEIR_SESSION_NS;
     weir_siphash128(sessions->secret, token, strlen(token), place->token);
-    sessions->begun++;
 }
 
 bool weir_sessions_has(const struct weir_sessions *sessions,
@@ -65,7 +64,6 @@ bool weir_sessions_end(struct weir_sessions *sessions,
     if (!session)
         return false;
     memset(&sessions->list[session - sessions->list], 0, sizeof *session);
-    sessions->ended++;
     return true;
 }
 

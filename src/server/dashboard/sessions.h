@@ -31,7 +31,6 @@ struct weir_session {
 
 struct weir_sessions {
     uint64_t secret[2]; /* of the hashes */
-    uint64_t begun, ended;
     struct weir_session list[WEIR_SESSIONS_MAX];
 };
 
