@@ -95,7 +95,7 @@ def table(family="inet", name="weir"):
 
 def silent(network, source, address):
     """Whether packets of a source are dropped: what is not dropped is answered in microseconds."""
-    return not network.reaches(source, address, 0.2)
+    return not network.reaches(source, address, 2)
 
 
 def has(element, name="ban4_32", family="inet"):
