@@ -50,7 +50,7 @@
 
 #define WEIR_QUOTA_FILL_MS (WEIR_GRPC_QUOTA_FILL_S * 1000)
 #define WEIR_QUOTA_TTL_S 5
-#define WEIR_QUOTA_RENEW_MS (WEIR_QUOTA_TTL_S * 1000 / 2) /* between two assignments */
+#define WEIR_QUOTA_RENEW_MS (WEIR_QUOTA_TTL_S * 500) /* between two assignments: half of one */
 /* From the charge until the PING behind the assignment is answered. */
 #define WEIR_QUOTA_LATE_MS 1000
 /* An assignment that is not written so long after its charge is not sent. */
