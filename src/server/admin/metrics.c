@@ -503,6 +503,9 @@ static void put_store(struct weir_metrics *metrics)
          weir_counted(&stats->share_returns)},
         {"weir_store_lease_decisions_total", "counter", "Decisions made from shares.",
          weir_counted(&stats->share_decisions)},
+        {"weir_store_lease_forfeited_total", "counter",
+         "Units of shares that were charged, but neither used nor given back in time.",
+         weir_counted(&stats->share_forfeited)},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         weir_metrics_number(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);

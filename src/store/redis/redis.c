@@ -105,6 +105,7 @@ static void copy_counters(struct store *store)
     redis_stats_set(&to->share_refills, from->refills);
     redis_stats_set(&to->share_returns, from->returns);
     redis_stats_set(&to->share_decisions, from->decisions);
+    redis_stats_set(&to->share_forfeited, from->forfeited);
 }
 
 static void store_flush(struct store *store)

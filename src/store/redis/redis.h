@@ -54,7 +54,7 @@ struct weir_store_redis_stats {
     _Atomic uint64_t calls, errors, timeouts, redirects, rollbacks, unknown;
     _Atomic uint64_t latency_ns, latency_buckets[REDIS_LATENCY_BUCKETS + 1];
     _Atomic uint64_t remembered; /* denials answered from memory */
-    _Atomic uint64_t shares, share_refills, share_returns, share_decisions;
+    _Atomic uint64_t shares, share_refills, share_returns, share_decisions, share_forfeited;
     _Atomic uint64_t breaker_opened;
 };
 

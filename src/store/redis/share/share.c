@@ -320,6 +320,7 @@ bool share_give_back(struct share *share, const struct share_terms *terms, uint6
             settle(portion, &call->settled[i]);
             worth = true;
         } else {
+            call->forfeited += portion->id != 0 ? portion->left : 0;
             portion->id = 0;
         }
     }

@@ -144,6 +144,7 @@ struct share_call {
     uint64_t demand; /* units a second: what this holder's part of the budget goes by */
     uint64_t life_ns, life_long_ns;
     struct share_settlement settled[SHARE_PORTIONS];
+    uint64_t forfeited; /* not sent: units of closed portions that are not worth giving back */
 };
 
 /* Redis' reply to a call. */

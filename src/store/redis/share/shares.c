@@ -585,7 +585,10 @@ static bool fill(struct redis_shares *shares, struct share_entry *entry, uint64_
         share_ask(&entry->share, &entry->terms, id, entry->waited_cost, now_ns, &entry->call);
     } else {
         entry->gives_back = !entry->slot;
-        if (!share_give_back(&entry->share, &entry->terms, id, now_ns, &entry->call))
+        bool worth = share_give_back(&entry->share, &entry->terms, id, now_ns, &entry->call);
+
+        shares->counters.forfeited += entry->call.forfeited;
+        if (!worth)
             return false;
     }
     shares->last_id = id;

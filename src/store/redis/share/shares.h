@@ -62,8 +62,7 @@ struct redis_shares_counters {
     uint64_t returns;   /* calls that only gave back */
     uint64_t decisions; /* made here, allowed or denied */
     uint64_t denied;    /* of those, denied */
-    uint64_t
-        forfeited; /* units of portions whose grant was lost, or that could not be given back */
+    uint64_t forfeited; /* units of portions that were neither admitted nor given back */
 };
 
 /* Errors: WEIR_ERR_MEMORY; WEIR_ERR_RANGE (holder is 0 or too large, keys_max over 2^24). */

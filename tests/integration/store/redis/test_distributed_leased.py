@@ -7,6 +7,7 @@ program, so that what else the machine does falls on both. The clocks of the thr
 apart."""
 
 import json
+import signal
 import time
 
 import pytest
@@ -100,14 +101,38 @@ def test_a_flow_is_never_above_its_burst_and_rate_and_nearly_all_of_it(nodes):
     assert 0.9 * admitted(exact) <= admitted(leased) <= 400 + 400 * longest
 
 
+def used_up(nodes, clients):
+    """Whether nearly all of 3,000 is admitted and every client is denied. What a node took and could
+    not use, since it stood still for a share's life, is charged; such nodes are counted as well."""
+    before = nodes.metric("weir_store_lease_forfeited_total")
+
+    def enough(answers):
+        forfeited = nodes.metric("weir_store_lease_forfeited_total") - before
+        refused = {answer.client for answer in answers[-500:] if answer.status == 429}
+        assert admitted(answers) <= 3000
+        return admitted(answers) + forfeited >= 0.95 * 3000 and len(refused) == clients
+
+    return enough
+
+
 @pytest.mark.parametrize("kind", ["fixed", "sliding", "segments", "log", "bucket"])
 def test_a_budget_is_never_passed_and_nearly_used_up(nodes, kind):
     with nodes.load(16, {"kind": kind, "user": "steady"}) as load:
-        answers = load.until(lambda answers: admitted(answers) >= 0.95 * 3000 and
-                             len({answer.client for answer in answers[-500:]
-                                  if answer.status == 429}) == 16, "the end of the budget")
+        answers = load.until(used_up(nodes, 16), "the end of the budget")
     print(f"leased {kind}: {admitted(answers)} of 3000 admitted")
-    assert admitted(answers) <= 3000
+
+
+def test_what_a_node_that_stands_still_forfeits_is_counted(nodes):
+    before, enough = nodes.metric("weir_store_lease_forfeited_total"), used_up(nodes, 15)
+    with nodes.load(15, {"kind": "bucket", "user": "still"}, pace=0.01) as load:
+        with load.running():
+            wait_until(lambda: admitted(load.answers) > 300, what="some load")
+            nodes[0].signal(signal.SIGSTOP)
+            time.sleep(2 * LEASE)
+            nodes[0].signal(signal.SIGCONT)
+        first = load.answers[:]
+        load.until(lambda answers: enough(first + answers), "the end of the budget")
+    assert nodes.metric("weir_store_lease_forfeited_total") > before
 
 
 def test_a_hot_key_needs_few_calls(redis, nodes):

@@ -132,6 +132,20 @@ static void what_was_not_executed_is_settled_again(void **state)
     assert_false(share_give_back(&share, &terms, 4, NOW, &call));
 }
 
+static void what_cannot_go_back_is_forfeited(void **state)
+{
+    struct share_terms early = terms;
+    struct share share = with_portion(64, 100 * MS);
+    struct share_call call;
+
+    early.late_returns = false;
+    share_spend(&share, 20, NOW);
+    assert_false(share_give_back(&share, &early, 2, NOW + 200 * MS, &call));
+    assert_int_equal(call.forfeited, 44);
+    assert_false(share_give_back(&share, &early, 3, NOW + 200 * MS, &call));
+    assert_int_equal(call.forfeited, 0); /* counted once */
+}
+
 static void the_portion_that_ends_first_is_spent_first(void **state)
 {
     struct share share = with_portion(64, SECOND);
@@ -300,6 +314,7 @@ int main(void)
         cmocka_unit_test(life_counts_from_when_the_call_was_sent),
         cmocka_unit_test(the_reply_to_an_earlier_call_changes_nothing),
         cmocka_unit_test(what_was_not_executed_is_settled_again),
+        cmocka_unit_test(what_cannot_go_back_is_forfeited),
         cmocka_unit_test(the_portion_that_ends_first_is_spent_first),
         cmocka_unit_test(a_cost_above_both_portions_closes_the_smaller_one),
         cmocka_unit_test(more_is_asked_for_at_half_or_before_the_end),
