@@ -310,21 +310,37 @@ void redis_link_close(struct redis_link *link)
     free(link->buffer);
 }
 
-static void send_all(const struct redis_link *link, const char *bytes, size_t size)
+static bool is_closed(int err)
+{
+    return err == EPIPE || err == ECONNRESET;
+}
+
+/* False: the server has closed the connection. */
+static bool try_send(const struct redis_link *link, const char *bytes, size_t size)
 {
     while (size > 0) {
         ssize_t sent = send(link->fd, bytes, size, MSG_NOSIGNAL);
 
         if (sent < 0 && errno == EINTR) /* this process was stopped for a moment */
             continue;
+        if (sent < 0 && is_closed(errno))
+            return false;
         if (sent < 0)
             give_up(NULL, "send: %s", strerror(errno));
         bytes += sent;
         size -= (size_t)sent;
     }
+    return true;
 }
 
-const struct weir_resp_node *redis_link_read(struct redis_link *link)
+static void send_all(const struct redis_link *link, const char *bytes, size_t size)
+{
+    if (!try_send(link, bytes, size))
+        give_up(NULL, "send: connection closed");
+}
+
+/* NULL: the server has closed the connection. */
+static const struct weir_resp_node *try_read(struct redis_link *link)
 {
     struct weir_resp_reader reader = {0};
 
@@ -340,8 +356,10 @@ const struct weir_resp_node *redis_link_read(struct redis_link *link)
 
         if (got < 0 && errno == EINTR)
             continue;
-        if (got <= 0)
-            give_up(NULL, "no reply: %s", got == 0 ? "connection closed" : strerror(errno));
+        if (got == 0 || (got < 0 && is_closed(errno)))
+            return NULL;
+        if (got < 0)
+            give_up(NULL, "no reply: %s", strerror(errno));
         link->size += (size_t)got;
 
         long taken = weir_resp_reply_parse(&reader, link->buffer, link->size, link->nodes,
@@ -354,6 +372,15 @@ const struct weir_resp_node *redis_link_read(struct redis_link *link)
         if (taken > 0)
             return &link->nodes[0];
     }
+}
+
+const struct weir_resp_node *redis_link_read(struct redis_link *link)
+{
+    const struct weir_resp_node *reply = try_read(link);
+
+    if (reply == NULL)
+        give_up(NULL, "no reply: connection closed");
+    return reply;
 }
 
 const struct weir_resp_node *redis_link_exchange(struct redis_link *link, const char *bytes,
@@ -379,12 +406,21 @@ const struct weir_resp_node *redis_link_ask(struct redis_link *link, const char 
     return redis_link_read(link);
 }
 
-const struct weir_resp_node *redis_link_say(struct redis_link *link, const char *command)
+const struct weir_resp_node *redis_link_try(struct redis_link *link, const char *command)
 {
     char line[1024];
     int size = snprintf(line, sizeof line, "%s\r\n", command);
 
     if (size < 0 || (size_t)size >= sizeof line)
         give_up(NULL, "the command is too long");
-    return redis_link_exchange(link, line, (size_t)size);
+    return try_send(link, line, (size_t)size) ? try_read(link) : NULL;
+}
+
+const struct weir_resp_node *redis_link_say(struct redis_link *link, const char *command)
+{
+    const struct weir_resp_node *reply = redis_link_try(link, command);
+
+    if (reply == NULL)
+        give_up(NULL, "%s: connection closed", command);
+    return reply;
 }

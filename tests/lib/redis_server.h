@@ -70,6 +70,8 @@ const struct weir_resp_node *redis_link_ask(struct redis_link *link, const char 
                                             const size_t *sizes, uint32_t count);
 /* The same for text without blanks in its words: redis_link_say(link, "PTTL key"). */
 const struct weir_resp_node *redis_link_say(struct redis_link *link, const char *command);
+/* The same of a server that may close connections, as one does whose role changes. NULL: it did. */
+const struct weir_resp_node *redis_link_try(struct redis_link *link, const char *command);
 /* Reads the next reply, after bytes that were written to link->fd. */
 const struct weir_resp_node *redis_link_read(struct redis_link *link);
 

@@ -26,12 +26,15 @@ static const struct weir_resp_node *say(struct redis_link *link, const struct re
     return redis_link_say(link, command);
 }
 
+/* Whether a reply has that text. A server whose role changes closes connections without one. */
 static bool says(const struct redis_server *server, const char *command, const char *text)
 {
     static struct redis_link link;
-    bool found = false;
-    say(&link, server, command);
-    for (uint32_t i = 0; i < link.count && !found; i++) {
+    bool found = false, replied;
+
+    redis_link_open(&link, server);
+    replied = redis_link_try(&link, command) != NULL;
+    for (uint32_t i = 0; replied && i < link.count && !found; i++) {
         found =
             link.nodes[i].text.size > 0 &&
             memmem(link.nodes[i].text.data, link.nodes[i].text.size, text, strlen(text)) != NULL;
@@ -53,7 +56,7 @@ static void sentinel_start(struct redis_server *sentinel)
     assert_non_null(file);
     fprintf(file,
             "unixsocket %s\nsentinel monitor limits 127.0.0.1 %u 2\n"
-            "sentinel down-after-milliseconds limits 500\nsentinel failover-timeout limits 3000\n",
+            "sentinel down-after-milliseconds limits 2000\nsentinel failover-timeout limits 3000\n",
             sentinel->socket, servers[0].port);
     fclose(file);
     arguments[i][0] = paths[i];
