@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds up test results: tally.py FILE...
+"""Adds up test results: tally.py FILE..., or names what is worth a second run: tally.py --again FILE
 
 Each file is meson's log of one run (one JSON object a line) or pytest's JUnit XML. A cmocka program
-counts with its cases, any other test of meson's as one. Beside FILE.xml, FILE-alone.xml has the failed tests
-that were run once more, alone: one that passes there has passed, and is listed. A file that is missing, empty or unreadable
-is one failure: a run that left no results is never a success. The last line printed reads
-"N passed, N failed[, N skipped]"; exit status 1 when anything failed or nothing passed.
+counts with its cases, any other test of meson's as one. Beside NAME.xml or NAME.json, NAME-alone has
+the failed tests that were run once more, alone: one that passes there has passed, and is listed. A
+file that is missing, empty or unreadable is one failure: a run that left no results is never a
+success. The last line printed reads "N passed, N failed[, N skipped]"; exit status 1 when anything
+failed or nothing passed.
+
+A test that fails beside others and passes alone takes a state for granted on a busy machine. More
+than three of them are no accident, and what a sanitizer found is a fault however seldom it is seen:
+--again names none then.
 """
 import json
 import os
@@ -15,6 +20,8 @@ import xml.etree.ElementTree as ElementTree
 
 CMOCKA_PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.M)
 CMOCKA_FAILED = re.compile(r"^\[  FAILED  \] [^\n]*?(\d+) test\(s\), listed below", re.M)
+SANITIZER = re.compile(r"Sanitizer|runtime error:")
+AGAIN_MAX = 3
 CMOCKA_SKIPPED = re.compile(r"^\[  SKIPPED \] [^\n]*?(\d+) test\(s\), listed below", re.M)
 
 
@@ -22,24 +29,54 @@ def total(pattern, text):
     return sum(int(number) for number in pattern.findall(text))
 
 
-def meson_log(path):
-    passed = failed = skipped = 0
+def beside(path):
+    """Where the results of the second run are."""
+    stem, suffix = os.path.splitext(path)
+    return f"{stem}-alone{suffix}"
+
+
+def meson_tests(path):
+    """The tests of a log by their names."""
     with open(path, encoding="utf-8") as log:
-        for line in log:
-            test = json.loads(line)
-            output = (test.get("stdout") or "") + (test.get("stderr") or "")
-            if test["result"] in ("OK", "EXPECTEDFAIL"):
-                cases = total(CMOCKA_PASSED, output)
-                skips = total(CMOCKA_SKIPPED, output)
-                passed += cases if cases or skips else 1
-                skipped += skips
-            elif test["result"] == "SKIP":
-                skipped += 1
-            else:
-                passed += total(CMOCKA_PASSED, output)
-                failed += max(1, total(CMOCKA_FAILED, output))
-                print(f"   {test['result']}: {test['name']}")
-    return passed, failed, skipped
+        tests = [json.loads(line) for line in log]
+    return {test["name"]: test for test in tests}
+
+
+def has_failed(test):
+    return test["result"] not in ("OK", "EXPECTEDFAIL", "SKIP")
+
+
+def output_of(test):
+    return (test.get("stdout") or "") + (test.get("stderr") or "")
+
+
+def again(path):
+    """The failed tests of meson's log, as `meson test` takes them."""
+    failed = [test for test in meson_tests(path).values() if has_failed(test)]
+    if len(failed) > AGAIN_MAX or any(SANITIZER.search(output_of(test)) for test in failed):
+        return []
+    return [test["name"].rpartition(" / ")[2] for test in failed]
+
+
+def count_meson_test(test):
+    output = output_of(test)
+    if has_failed(test):
+        print(f"   {test['result']}: {test['name']}")
+        return total(CMOCKA_PASSED, output), max(1, total(CMOCKA_FAILED, output)), 0
+    if test["result"] == "SKIP":
+        return 0, 0, 1
+    passed, skipped = total(CMOCKA_PASSED, output), total(CMOCKA_SKIPPED, output)
+    return passed if passed or skipped else 1, 0, skipped
+
+
+def meson_log(path):
+    tests = meson_tests(path)
+    if os.path.exists(beside(path)):
+        for name, test in meson_tests(beside(path)).items():
+            if not has_failed(test) and has_failed(tests.get(name, test)):
+                tests[name] = test
+                print(f"   passed only when it ran alone: {name}")
+    return tuple(map(sum, zip((0, 0, 0), *map(count_meson_test, tests.values()))))
 
 
 def junit_cases(path):
@@ -60,9 +97,8 @@ def junit_cases(path):
 
 def junit_xml(path):
     cases = junit_cases(path)
-    alone = path.removesuffix(".xml") + "-alone.xml"
-    if os.path.exists(alone):
-        for name, result in junit_cases(alone).items():
+    if os.path.exists(beside(path)):
+        for name, result in junit_cases(beside(path)).items():
             if result == "passed" and cases.get(name) == "failed":
                 cases[name] = "passed"
                 print(f"   passed only when it ran alone: {name}")
@@ -88,4 +124,7 @@ def main(paths):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if sys.argv[1:2] == ["--again"]:
+        print("\n".join(again(sys.argv[2])))
+    else:
+        sys.exit(main(sys.argv[1:]))
