@@ -339,18 +339,18 @@ static void a_network_of_many_keys_denies_no_newcomer_of_other_networks(void **s
     weir_table_close(table);
 }
 
-/* Each of 128 networks has more keys than it needs to fill its cell. */
+/* Each of 64 networks has more keys than it needs to fill its cell. */
 static void newcomers_are_denied_only_where_they_share_a_cell_with_a_flooding_network(void **state)
 {
-    struct weir_table *table = open_private_table(UINT64_C(16) << 20);
+    struct weir_table *table = open_private_table(UINT64_C(8) << 20);
     struct weir_table_owner *owner = attach(table);
     struct weir_limit limit = make_named(table, "login", two_an_hour);
     uint64_t denied = 0, next = 0;
 
     fill(table, owner, "login");
-    for (uint32_t i = 0; i < 128 * 10; i++)
+    for (uint32_t i = 0; i < 64 * 10; i++)
         decide_in_network(table, owner, &limit, next_without_room(table, owner, &limit, &next), 1,
-                          0x40000000 + i % 128, NULL);
+                          0x40000000 + i % 64, NULL);
     for (uint32_t i = 0; i < 2000; i++)
         denied +=
             !decide_in_network(table, owner, &limit, next_without_room(table, owner, &limit, &next),
