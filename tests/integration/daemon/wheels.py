@@ -64,9 +64,9 @@ def indented(text, columns):
     return "".join(" " * columns + line for line in text.splitlines(keepends=True))
 
 
-def envoy(wheel, folder, weir_address, app_address, filters=None, http2=True):
+def envoy(wheel, folder, weir_address, app_address, filters=None, http2=True, extend=str):
     """Envoy by examples/envoy/envoy.yaml; `filters`: another block of `http_filters`, before its
-    router."""
+    router; `extend` changes its text, at last."""
     port = free_port()
     text = (ROOT / "examples/envoy/envoy.yaml").read_text(encoding="utf-8")
     if filters is not None:
@@ -79,7 +79,7 @@ def envoy(wheel, folder, weir_address, app_address, filters=None, http2=True):
     for name, address in ("8081", weir_address), ("9000", app_address), ("10000", f":{port}"):
         text = replaced(text, (f"port_value: {name} ", f"port_value: {address.rpartition(':')[2]} "))
     conf = folder / "envoy.yaml"
-    conf.write_text(text, encoding="utf-8")
+    conf.write_text(extend(text), encoding="utf-8")
     program = wheel.path("lib/python3*/site-packages/envoy/_bin/envoy")
     program.chmod(0o755)
     command = [str(program), "-c", str(conf), "--concurrency", "1", "--disable-hot-restart",
