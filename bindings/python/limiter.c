@@ -2,11 +2,10 @@
 /* see limiter.h */
 #include "limiter.h"
 
-#include <arpa/inet.h>
 #include <math.h>
-#include <netinet/in.h>
 #include <string.h>
-#include <structmember.h>
+
+#include "attributes.h"
 
 #define NS_PER_S 1e9
 
@@ -25,10 +24,7 @@ struct limiter {
     unsigned opened;                           /* how often `weir` was opened again */
     bool closing;                              /* the last of them closes */
     bool waits;                                /* checks release the GIL */
-    bool refunds;
-    int field;         /* the handle of a header field that the rules read; -1: none */
-    PyObject *handles; /* dict: the attributes that the rules read, and their handles */
-    PyObject *reads;   /* tuple: their names */
+    struct weir_py_reads reads;
     PyObject *kept[5]; /* the objects that have the texts of `options` and the rules' path */
     const char *rules_file;
     struct weir_options options;
@@ -87,47 +83,6 @@ static void leave(struct limiter *self, unsigned entered)
         close_now(self);
 }
 
-/* Adds a name that the rules read. */
-static bool learn(struct limiter *self, PyObject *handles, PyObject *reads, int handle)
-{
-    const char *name = weir_attribute_name(self->weir, handle);
-    PyObject *key = PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "replace");
-    PyObject *number = PyLong_FromLong(handle);
-    if (key)
-        PyUnicode_InternInPlace(&key);
-    bool done = key && number && PyDict_SetItem(handles, key, number) == 0 &&
-                PyList_Append(reads, key) == 0;
-    Py_XDECREF(key);
-    Py_XDECREF(number);
-    if (strncmp(name, "header.", strlen("header.")) == 0)
-        self->field = handle;
-    return done;
-}
-
-/* Learns what the rules read, after they have been opened or read again. */
-static bool learn_rules(struct limiter *self)
-{
-    PyObject *handles = PyDict_New(), *reads = PyList_New(0), *tuple = NULL;
-    bool done = handles && reads;
-    self->field = -1;
-    self->refunds = weir_rules_refund(self->weir);
-    for (int i = 0; done && weir_attribute_name(self->weir, i); i++)
-        if (weir_attribute_read(self->weir, i))
-            done = learn(self, handles, reads, i);
-    if (done)
-        tuple = PyList_AsTuple(reads);
-    Py_XDECREF(reads);
-    if (!tuple) {
-        Py_XDECREF(handles);
-        return false;
-    }
-    Py_XDECREF(self->handles);
-    Py_XDECREF(self->reads);
-    self->handles = handles;
-    self->reads = tuple;
-    return true;
-}
-
 static int open_weir(struct limiter *self, struct weir **weir)
 {
     int err;
@@ -156,67 +111,10 @@ static int reopen(struct limiter *self, const struct weir *parents)
     self->weir = weir; /* the parent's is the parent's */
     self->busy = 0;    /* its threads are not here */
     self->opened++;
-    return learn_rules(self) ? 0 : -1;
-}
-
-/* --- Attributes of a request ------------------------------------------------------------------ */
-
-struct call {
-    struct weir_call weir;
-    struct weir_value values[WEIR_HANDLES_MAX + 1];
-    struct sockaddr_in6 client; /* or a sockaddr_in */
-};
-
-/* Text as UTF-8, or bytes as they are; None is absent. */
-static bool read_bytes(struct limiter *self, PyObject *object, const char *what, const char **data,
-                       size_t *size)
-{
-    char *bytes;
-    Py_ssize_t length = 0;
-    *data = NULL;
-    *size = 0;
-    if (object == Py_None)
-        return true;
-    if (PyUnicode_Check(object)) {
-        *data = PyUnicode_AsUTF8AndSize(object, &length);
-        if (!*data && PyErr_ExceptionMatches(PyExc_UnicodeError)) {
-            PyErr_Clear();
-            weir_py_raise(&self->state->errors, WEIR_ERR_SYNTAX, what);
-        }
-    } else if (PyBytes_AsStringAndSize(object, &bytes, &length) == 0) {
-        *data = bytes;
-    } else {
-        PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s: a str, bytes or None", what);
-    }
-    *size = (size_t)length;
-    return *data;
-}
-
-/* The handle of a name; -1: the rules do not read it; -2: an exception is set. *field: it is one of
- * a header. A subclass of str is taken as its plain text, since its methods might run any code, and
- * close this limiter. */
-static int handle_of(struct limiter *self, PyObject *name, bool *field)
-{
-    Py_ssize_t size;
-    const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, &size) : NULL;
-    if (!text) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "the name of an attribute is a str");
-        return -2;
-    }
-    *field = strncasecmp(text, "header.", strlen("header.")) == 0;
-    PyObject *plain = PyUnicode_FromObject(name);
-    PyObject *found = plain ? PyDict_GetItemWithError(self->handles, plain) : NULL;
-    if (!found && *field && !PyErr_Occurred()) {
-        PyObject *lower = PyObject_CallMethod(plain, "lower", NULL);
-        found = lower ? PyDict_GetItemWithError(self->handles, lower) : NULL;
-        Py_XDECREF(lower);
-    }
-    Py_XDECREF(plain);
-    if (!found)
-        return PyErr_Occurred() ? -2 : -1;
-    return (int)PyLong_AsLong(found);
+    unsigned entered = enter(self); /* the collector may run code that closes it */
+    bool done = weir_py_reads_learn(&self->reads, self->weir);
+    leave(self, entered);
+    return done && is_open(self) ? 0 : -1;
 }
 
 /* What a call reads: where it releases the GIL, a copy, for another thread may change the dict. */
@@ -231,58 +129,6 @@ static bool keep_attributes(struct limiter *self, PyObject *given, PyObject **at
     }
     *attributes = self->waits ? PyDict_Copy(given) : Py_NewRef(given);
     return *attributes;
-}
-
-static bool read_attributes(struct limiter *self, PyObject *attributes, struct call *call)
-{
-    PyObject *name, *value;
-    Py_ssize_t position = 0;
-    size_t count = 1; /* the first place is for a field that is absent */
-    bool fields = false, field;
-    while (attributes && PyDict_Next(attributes, &position, &name, &value)) {
-        int handle = handle_of(self, name, &field);
-        if (handle == -2)
-            return false;
-        fields |= field;
-        if (handle < 0)
-            continue;
-        if (count > WEIR_HANDLES_MAX) {
-            weir_py_raise(&self->state->errors, WEIR_ERR_TOO_LARGE, "attributes");
-            return false;
-        }
-        struct weir_value *to = &call->values[count++];
-        to->attribute = handle;
-        if (!read_bytes(self, value, PyUnicode_AsUTF8AndSize(name, NULL), &to->data, &to->size))
-            return false;
-    }
-    call->values[0] = (struct weir_value){.attribute = fields ? self->field : -1};
-    call->weir.values = call->values;
-    call->weir.count = count;
-    return true;
-}
-
-/* The peer's address, without the zone of an IPv6 one. */
-static bool read_client(struct limiter *self, const char *text, struct call *call)
-{
-    char address[INET6_ADDRSTRLEN];
-    struct sockaddr_in *in4 = (struct sockaddr_in *)&call->client;
-    if (!text)
-        return true;
-    size_t size = strcspn(text, "%");
-    memset(&call->client, 0, sizeof call->client);
-    if (size < sizeof address) {
-        memcpy(address, text, size);
-        address[size] = '\0';
-        call->weir.client = (const struct sockaddr *)&call->client;
-        in4->sin_family = AF_INET;
-        if (inet_pton(AF_INET, address, &in4->sin_addr) == 1)
-            return true;
-        call->client.sin6_family = AF_INET6;
-        if (inet_pton(AF_INET6, address, &call->client.sin6_addr) == 1)
-            return true;
-    }
-    weir_py_raise(&self->state->errors, WEIR_ERR_SYNTAX, "client: not an address");
-    return false;
 }
 
 /* --- Checking --------------------------------------------------------------------------------- */
@@ -304,39 +150,61 @@ static void give_room(struct limiter *self, struct room *room)
     self->spare = room;
 }
 
-static int check_once(struct limiter *self, const struct weir_call *call,
-                      struct weir_full_answer *answer)
+/* What a call is for. */
+struct purpose {
+    unsigned status;      /* the outcome that is reported; 0: the request is decided */
+    PyObject *attributes; /* that were read; NULL: none */
+    struct room *room;    /* for what a decision writes */
+};
+
+static int ask(struct weir *weir, const struct weir_call *call, const struct purpose *purpose)
+{
+    return purpose->status ? weir_outcome(weir, call, purpose->status)
+                           : weir_check_full(weir, call, &purpose->room->answer);
+}
+
+static int ask_once(struct limiter *self, const struct weir_call *call,
+                    const struct purpose *purpose)
 {
     int err;
     if (!self->waits)
-        return weir_check_full(self->weir, call, answer);
+        return ask(self->weir, call, purpose);
     unsigned entered = enter(self);
-    Py_BEGIN_ALLOW_THREADS err = weir_check_full(self->weir, call, answer);
+    Py_BEGIN_ALLOW_THREADS err = ask(self->weir, call, purpose);
     Py_END_ALLOW_THREADS leave(self, entered);
     return err;
 }
 
-/* Decides, if need be in a limiter that is opened again. */
-static PyObject *decide(struct limiter *self, PyObject *attributes, struct call *call)
+/* Asks, if need be a limiter that is opened again. False: an exception is set. */
+static bool ask_again(struct limiter *self, struct weir_py_call *call,
+                      const struct purpose *purpose)
 {
     const struct weir *before = self->weir;
+    if (!is_open(self)) /* the collector may have run code that closes it */
+        return false;
+    int err = ask_once(self, &call->weir, purpose);
+    if (err == WEIR_ERR_UNSUPPORTED) {
+        if (reopen(self, before) < 0 ||
+            !weir_py_attributes(&self->state->errors, &self->reads, purpose->attributes, call) ||
+            !is_open(self))
+            return false;
+        err = ask_once(self, &call->weir, purpose);
+    }
+    if (err < 0)
+        weir_py_raise(&self->state->errors, err, NULL);
+    return err >= 0;
+}
+
+static PyObject *decide(struct limiter *self, PyObject *attributes, struct weir_py_call *call)
+{
     struct room *room = take_room(self);
     PyObject *answer = NULL;
     if (!room)
         return NULL;
     call->weir.fields = room->fields;
     call->weir.body = room->body;
-    int err = check_once(self, &call->weir, &room->answer);
-    if (err == WEIR_ERR_UNSUPPORTED) {
-        if (reopen(self, before) < 0 || !read_attributes(self, attributes, call))
-            goto give;
-        err = check_once(self, &call->weir, &room->answer);
-    }
-    if (err < 0)
-        weir_py_raise(&self->state->errors, err, NULL);
-    else
+    if (ask_again(self, call, &(struct purpose){.attributes = attributes, .room = room}))
         answer = weir_py_answer(&self->state->answers, &room->answer, room->fields, room->body);
-give:
     give_room(self, room);
     return answer;
 }
@@ -349,11 +217,13 @@ struct arguments {
     int peek, trusted;
 };
 
-static PyObject *check(struct limiter *self, const struct arguments *given,
-                       enum weir_reserve_when reserve, uint64_t life_ns)
+/* Reads a request; *attributes keeps its values, and is the caller's. */
+static bool read_request(struct limiter *self, const struct arguments *given,
+                         struct weir_py_call *call, PyObject **attributes)
 {
-    struct call call;
-    call.weir = (struct weir_call){
+    const struct weir_py_errors *errors = &self->state->errors;
+    *attributes = NULL;
+    call->weir = (struct weir_call){
         .forwarded_for = given->forwarded_for,
         .forwarded_for_size = (size_t)given->forwarded_for_size,
         .forwarded = given->forwarded,
@@ -363,16 +233,25 @@ static PyObject *check(struct limiter *self, const struct arguments *given,
         .untrusted = !given->trusted,
         .idempotency_key = given->key,
         .idempotency_size = (size_t)given->key_size,
-        .reserve = given->cost > 0 ? reserve : WEIR_RESERVE_NEVER,
-        .reserve_life_ns = life_ns,
     };
     if (given->cost < 0)
-        return weir_py_raise(&self->state->errors, WEIR_ERR_RANGE, "cost");
-    PyObject *attributes = NULL, *answer = NULL;
-    if (!is_open(self) || !keep_attributes(self, given->attributes, &attributes))
-        return NULL;
-    if (read_attributes(self, attributes, &call) && read_client(self, given->client, &call))
+        weir_py_raise(errors, WEIR_ERR_RANGE, "cost");
+    return given->cost >= 0 && is_open(self) &&
+           keep_attributes(self, given->attributes, attributes) &&
+           weir_py_attributes(errors, &self->reads, *attributes, call) &&
+           weir_py_client(errors, given->client, call);
+}
+
+static PyObject *check(struct limiter *self, const struct arguments *given,
+                       enum weir_reserve_when reserve, uint64_t life_ns)
+{
+    struct weir_py_call call;
+    PyObject *attributes, *answer = NULL;
+    if (read_request(self, given, &call, &attributes)) {
+        call.weir.reserve = given->cost > 0 ? reserve : WEIR_RESERVE_NEVER;
+        call.weir.reserve_life_ns = life_ns;
         answer = decide(self, attributes, &call);
+    }
     Py_XDECREF(attributes);
     return answer;
 }
@@ -412,6 +291,28 @@ static PyObject *limiter_reserve(PyObject *object, PyObject *args, PyObject *nam
 }
 
 /* --- After a request -------------------------------------------------------------------------- */
+
+static PyObject *limiter_outcome(PyObject *object, PyObject *args, PyObject *named)
+{
+    static char *names[] = {"", "", "client", "forwarded_for", "forwarded", "trusted", NULL};
+    struct limiter *self = (struct limiter *)object;
+    struct arguments given = {.cost = 1, .trusted = true};
+    struct weir_py_call call;
+    PyObject *attributes;
+    int status;
+    if (!PyArg_ParseTupleAndKeywords(args, named, "i|O$zz#z#p:outcome", names, &status,
+                                     &given.attributes, &given.client, &given.forwarded_for,
+                                     &given.forwarded_for_size, &given.forwarded,
+                                     &given.forwarded_size, &given.trusted))
+        return NULL;
+    if (status <= 0) /* other statuses that are none are libweir's to refuse */
+        return weir_py_raise(&self->state->errors, WEIR_ERR_RANGE, "status");
+    bool done = read_request(self, &given, &call, &attributes) &&
+                ask_again(self, &call,
+                          &(struct purpose){.status = (unsigned)status, .attributes = attributes});
+    Py_XDECREF(attributes);
+    return done ? Py_NewRef(Py_None) : NULL;
+}
 
 /* What a call after a request does with its token. */
 struct ending {
@@ -578,7 +479,7 @@ static PyObject *limiter_reload(PyObject *object, PyObject *unused)
         return NULL;
     unsigned entered = enter(self);
     int err = reload_once(self, &reason);
-    bool done = err == 0 && learn_rules(self);
+    bool done = err == 0 && weir_py_reads_learn(&self->reads, self->weir);
     leave(self, entered);
     if (err == WEIR_ERR_UNSUPPORTED && reason.text[0] == '\0')
         return reopen(self, before) < 0 ? NULL : Py_NewRef(Py_None);
@@ -676,8 +577,7 @@ static void limiter_dealloc(PyObject *object)
     if (self->weir)
         close_now(self);
     PyMem_Free(self->spare);
-    Py_CLEAR(self->handles);
-    Py_CLEAR(self->reads);
+    weir_py_reads_clear(&self->reads);
     for (size_t i = 0; i < sizeof self->kept / sizeof self->kept[0]; i++)
         Py_CLEAR(self->kept[i]);
     PyObject_GC_Del(object);
@@ -692,7 +592,7 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *named
         return NULL;
     self->state = PyType_GetModuleState(type);
     if (!read_options(self, args, named) || open_weir(self, &self->weir) < 0 ||
-        !learn_rules(self)) {
+        !weir_py_reads_learn(&self->reads, self->weir)) {
         Py_DECREF(self);
         return NULL;
     }
@@ -707,12 +607,17 @@ static int limiter_traverse(PyObject *object, visitproc visit, void *arg)
 
 static PyObject *get_reads(PyObject *self, void *unused)
 {
-    return Py_NewRef(((struct limiter *)self)->reads);
+    return Py_NewRef(((struct limiter *)self)->reads.names);
+}
+
+static PyObject *get_outcomes(PyObject *self, void *unused)
+{
+    return Py_NewRef(((struct limiter *)self)->reads.outcomes);
 }
 
 static PyObject *get_refunds(PyObject *self, void *unused)
 {
-    return PyBool_FromLong(((struct limiter *)self)->refunds);
+    return PyBool_FromLong(((struct limiter *)self)->reads.refunds);
 }
 
 static PyObject *get_closed(PyObject *self, void *unused)
@@ -723,6 +628,7 @@ static PyObject *get_closed(PyObject *self, void *unused)
 
 static PyGetSetDef getters[] = {
     {"reads", get_reads, NULL, "the names of the attributes that the rules read", NULL},
+    {"outcomes", get_outcomes, NULL, "the statuses that are strikes of a penalty", NULL},
     {"refunds", get_refunds, NULL, "whether some limit has refund_on", NULL},
     {"closed", get_closed, NULL, "whether it has been closed", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
@@ -732,6 +638,8 @@ static PyMethodDef methods[] = {
     {"check", NAMED(limiter_check), METH_VARARGS | METH_KEYWORDS, "Decides one request."},
     {"reserve", NAMED(limiter_reserve), METH_VARARGS | METH_KEYWORDS,
      "Decides one request that is settled, reported or cancelled later."},
+    {"outcome", NAMED(limiter_outcome), METH_VARARGS | METH_KEYWORDS,
+     "A request ended with this status of HTTP: a strike of penalties that have it in outcomes."},
     {"settle", limiter_settle, METH_VARARGS, "The request has cost this much."},
     {"report", limiter_report, METH_VARARGS, "The request ended with this status of HTTP."},
     {"cancel", limiter_cancel, METH_O, "The request did not happen."},

@@ -3,6 +3,7 @@
 
 import logging
 import math
+import operator
 import time
 
 from weir._weir import Error, RequestError
@@ -22,19 +23,28 @@ class Guard:
     cost         what a request takes: a number, or cost(request)
     on_limited   on_limited(request, answer) is called for each denial. What it returns, unless
                  None, is sent in place of the denial
+    skip         skip(request): true lets a request pass without a decision
+    settle       settle(request, status) returns the true cost of a request that has ended with this
+                 status; None: it stays as charged
+    skip_successful, skip_failed
+                 give back what requests with a status below 400, or from 400 on, were charged
     on_error     "open": where weir cannot decide, the request passes; "closed": it gets 503
     max_delay    seconds that a request may be held; one that would wait for longer gets 503, and
                  is not charged
     """
 
-    def __init__(self, limiter, *, attributes=None, cost=1, on_limited=None, on_error="open",
-                 max_delay=30.0):
+    def __init__(self, limiter, *, attributes=None, cost=1, on_limited=None, skip=None, settle=None,
+                 skip_successful=False, skip_failed=False, on_error="open", max_delay=30.0):
         if on_error not in ("open", "closed"):
             raise ValueError(f'on_error is "open" or "closed", not {on_error!r}')
         self.limiter = limiter
         self.attributes = attributes
         self.cost = cost
         self.on_limited = on_limited
+        self.skip = skip
+        self.settle = settle
+        self.skip_successful, self.skip_failed = skip_successful, skip_failed
+        self.settles = bool(settle or skip_successful or skip_failed)
         self.open = on_error == "open"
         self.max_delay = max_delay
         self.tended = time.monotonic()
@@ -51,10 +61,12 @@ class Guard:
 
     def decide(self, request, values, client, forwarded_for, forwarded):
         """The Verdict on a request with these attributes."""
+        limiter = self.limiter
+        if self.skip is not None and self.skip(request):
+            return Verdict(self, None, 200)
         if self.attributes is not None:
             values.update(self.attributes(request) or {})
         cost = self.cost(request) if callable(self.cost) else self.cost
-        limiter = self.limiter
         try:
             now = time.monotonic()
             if now - self.tended >= TEND_EVERY:
@@ -63,15 +75,15 @@ class Guard:
             answer = limiter.reserve(values, cost=cost, client=client or None,
                                      forwarded_for=forwarded_for, forwarded=forwarded,
                                      trusted=False, life=SETTLE_LIFE,
-                                     only_delayed=not limiter.refunds)
+                                     only_delayed=not (self.settles or limiter.refunds))
         except (RequestError, UnicodeError) as error:
             log.info("refused a request: %s", error)
-            return Verdict(limiter, None, 400)
+            return Verdict(self, None, 400)
         except Error as error:
             log.warning("cannot decide, so the request %s: %s",
                         "passes" if self.open else "gets 503", error)
-            return Verdict(limiter, None, 200 if self.open else 503)
-        verdict = Verdict(limiter, answer, answer.status)
+            return Verdict(self, None, 200 if self.open else 503)
+        verdict = Verdict(self, answer, answer.status)
         if not answer.allowed:
             verdict.delay = min(answer.delay, self.max_delay)
         elif answer.delay > self.max_delay:
@@ -80,16 +92,30 @@ class Guard:
             verdict.headers = (*answer.headers, ("Retry-After", str(math.ceil(answer.delay))))
         else:
             verdict.delay = answer.delay
+            verdict.request = request
+            if limiter.outcomes:
+                verdict.asked = values, client or None, forwarded_for, forwarded
         return verdict
+
+    def cost_of(self, request, status):
+        """The true cost of a request that has ended with this status; None: as charged."""
+        cost = self.settle(request, status) if self.settle is not None else None
+        if cost is not None:
+            cost = operator.index(cost)
+        elif self.skip_successful if status < 400 else self.skip_failed:
+            cost = 0
+        return cost
 
 
 class Verdict:
     """What becomes of one request; finish or cancel it once."""
 
-    __slots__ = ("limiter", "answer", "status", "headers", "delay", "lease", "reservation", "renewed")
+    __slots__ = ("guard", "limiter", "answer", "status", "headers", "delay", "lease", "reservation",
+                 "renewed", "request", "asked")
 
-    def __init__(self, limiter, answer, status):
-        self.limiter = limiter
+    def __init__(self, guard, answer, status):
+        self.guard = guard
+        self.limiter = guard.limiter
         self.answer = answer  # None: weir could not decide
         self.status = status  # 200: the request passes
         self.headers = answer.headers if answer is not None else ()
@@ -97,6 +123,8 @@ class Verdict:
         self.lease = answer.lease if answer is not None else None
         self.reservation = answer.reservation if answer is not None else None
         self.renewed = time.monotonic() if self.lease else 0.0
+        self.request = None  # what the guard's functions are called with
+        self.asked = None  # what was decided, where its outcome may be a strike
 
     @property
     def passes(self):
@@ -110,7 +138,7 @@ class Verdict:
     @property
     def open(self):
         """Whether something is left to do at the request's end."""
-        return self.lease is not None or self.reservation is not None
+        return self.lease is not None or self.reservation is not None or self.asked is not None
 
     @property
     def denial(self):
@@ -141,12 +169,32 @@ class Verdict:
     def finish(self, status):
         """The request has ended with this status."""
         reservation, self.reservation = self.reservation, None
-        if reservation is not None and self.limiter.refunds and 100 <= status <= 599:
+        asked, self.asked = self.asked, None
+        limiter = self.limiter
+        try:
+            if asked is not None and status in limiter.outcomes:
+                values, client, forwarded_for, forwarded = asked
+                self._do(limiter.outcome, status, values, client=client,
+                         forwarded_for=forwarded_for, forwarded=forwarded, trusted=False)
+            if reservation is not None and 100 <= status <= 599:
+                self._settle(reservation, status)
+        finally:
+            self._release()
+
+    def _settle(self, reservation, status):
+        try:
+            cost = self.guard.cost_of(self.request, status)
+        except Exception:  # the answer has been sent: the program's mistake must not break it
+            log.exception("settle has failed, so the request keeps its charge")
+            return
+        if cost is not None:
+            self._do(self.limiter.settle, reservation, cost)
+        elif self.limiter.refunds:
             self._do(self.limiter.report, reservation, status)
-        self._release()
 
     def cancel(self):
         """The request did not happen."""
+        self.asked = None
         reservation, self.reservation = self.reservation, None
         if reservation is not None:
             self._do(self.limiter.cancel, reservation)
@@ -158,10 +206,10 @@ class Verdict:
             self._do(self.limiter.release, lease)
 
     @staticmethod
-    def _do(call, *arguments):
+    def _do(call, *arguments, **named):
         try:
-            call(*arguments)
-        except Error as error:
+            call(*arguments, **named)
+        except (Error, OverflowError) as error:
             log.info("cannot settle a request: %s", error)
 
 
