@@ -9,6 +9,9 @@
 
 #include "values.h"
 
+#define STATUS_MIN 100u
+#define STATUS_MAX 599u
+
 /* --- Between C and JavaScript ----------------------------------------------------------------- */
 
 /* The object that a method is called on, and its arguments; NULL: an exception is pending. The
@@ -191,6 +194,21 @@ static napi_value refunds(napi_env env, napi_callback_info info)
     return result;
 }
 
+/* [status, …] of outcomes that are strikes. */
+static napi_value outcomes(napi_env env, napi_callback_info info)
+{
+    napi_value list;
+    uint32_t count = 0;
+    struct handle *handle = enter(env, info, 0, NULL);
+    if (!handle || napi_create_array(env, &list) != napi_ok)
+        return NULL;
+    for (unsigned status = STATUS_MIN; status <= STATUS_MAX; status++)
+        if (weir_rules_outcome(handle->weir, status) &&
+            napi_set_element(env, list, count++, number(env, status)) != napi_ok)
+            return NULL;
+    return list;
+}
+
 /* --- Requests --------------------------------------------------------------------------------- */
 
 static napi_value check(napi_env env, napi_callback_info info)
@@ -201,6 +219,20 @@ static napi_value check(napi_env env, napi_callback_info info)
         return NULL;
     int err = checker_check(&handle->checker, handle->weir, env, values, &text);
     return err < 0 ? values_fail(env, err, NULL) : text;
+}
+
+/* outcome(values, status): the numbers are those of a check. */
+static napi_value outcome(napi_env env, napi_callback_info info)
+{
+    napi_value args[2];
+    uint64_t status;
+    struct handle *handle = enter(env, info, 2, args);
+    if (!handle)
+        return NULL;
+    if (!values_number(env, args[1], &status) || status > STATUS_MAX)
+        return values_fail(env, WEIR_ERR_RANGE, NULL);
+    int err = checker_outcome(&handle->checker, handle->weir, env, args[0], (unsigned)status);
+    return err < 0 ? values_fail(env, err, NULL) : NULL;
 }
 
 /* The places in queues of the last answer's reservation, for cancel. */
@@ -250,7 +282,7 @@ static napi_value end(napi_env env, napi_callback_info info)
         return values_fail(env, WEIR_ERR_SYNTAX, not_a_token);
     int err = how == SETTLE ? weir_settle(handle->weir, &token, value)
               : how == REPORT
-                  ? weir_report(handle->weir, &token, value <= 599 ? (unsigned)value : 0)
+                  ? weir_report(handle->weir, &token, value <= STATUS_MAX ? (unsigned)value : 0)
                   : weir_cancel(handle->weir, &token);
     return err < 0 ? values_fail(env, err, err == WEIR_ERR_SYNTAX ? not_a_token : NULL) : NULL;
 }
@@ -296,6 +328,8 @@ NAPI_MODULE_INIT()
         METHOD("close", close_method),
         METHOD("end", end),
         METHOD("lease", lease),
+        METHOD("outcome", outcome),
+        METHOD("outcomes", outcomes),
         METHOD("places", places),
         METHOD("refunds", refunds),
         METHOD("reload", reload),

@@ -198,15 +198,16 @@ _Static_assert(sizeof(struct weir_answer_summary) +
 
 /* --- Checking --------------------------------------------------------------------------------- */
 
-int checker_check(struct checker *checker, struct weir *weir, napi_env env, napi_value values,
-                  napi_value *text)
+/* Reads a request; its values are the checker's until the next one is read. */
+static int read_request(struct checker *checker, napi_env env, napi_value values,
+                        struct weir_call *call)
 {
     const double *in = checker->numbers;
     size_t count = (size_t)in[0];
     unsigned flags = (unsigned)in[2];
     if (count > CHECK_VALUES_MAX)
         return WEIR_ERR_TOO_LARGE;
-    struct weir_call call = {
+    *call = (struct weir_call){
         .cost = (uint64_t)in[1],
         .peek = (flags & CHECK_PEEK) != 0,
         .untrusted = (flags & CHECK_UNTRUSTED) != 0,
@@ -218,9 +219,18 @@ int checker_check(struct checker *checker, struct weir *weir, napi_env env, napi
         .body = checker->body,
     };
     int err = gather(checker, env, values, count);
+    if (err == 0)
+        place(checker, call, count);
+    return err;
+}
+
+int checker_check(struct checker *checker, struct weir *weir, napi_env env, napi_value values,
+                  napi_value *text)
+{
+    struct weir_call call;
+    int err = read_request(checker, env, values, &call);
     if (err < 0)
         return err;
-    place(checker, &call, count);
     err = weir_check_full(weir, &call, &checker->answer);
     if (err < 0)
         return err;
@@ -228,4 +238,12 @@ int checker_check(struct checker *checker, struct weir *weir, napi_env env, napi
     return napi_create_string_utf8(env, checker->text, write_text(checker), text) == napi_ok
                ? 0
                : WEIR_ERR_MEMORY;
+}
+
+int checker_outcome(struct checker *checker, struct weir *weir, napi_env env, napi_value values,
+                    unsigned status)
+{
+    struct weir_call call;
+    int err = read_request(checker, env, values, &call);
+    return err < 0 ? err : weir_outcome(weir, &call, status);
 }

@@ -82,4 +82,9 @@ struct checker {
 int checker_check(struct checker *checker, struct weir *weir, napi_env env, napi_value values,
                   napi_value *text);
 
+/* Reports that the request of `values` and the numbers has ended with this status: weir_outcome.
+ * Returns 0, or its error, or WEIR_ERR_TOO_LARGE as above. */
+int checker_outcome(struct checker *checker, struct weir *weir, napi_env env, napi_value values,
+                    unsigned status);
+
 #endif

@@ -104,6 +104,8 @@ export interface WeirError extends Error { code: string; }
 export interface Weir {
   /** Whether some limit has `refund_on`. */
   readonly refunds: boolean;
+  /** The statuses that are strikes of some penalty (`outcomes`). */
+  readonly outcomes: ReadonlySet<number>;
   /** Decides a request now, within about a microsecond. A denial is an answer, not an error. */
   check(request: CheckRequest): Answer;
   /** The same, to be settled within `lifeMs` (1 s to 1 h; default 60 s). */
@@ -112,6 +114,8 @@ export interface Weir {
   settle(reservation: Reservation | string, cost: number): void;
   /** The request ended with this status: limits with `refund_on` give back. */
   report(reservation: Reservation | string, status: number): void;
+  /** A request, given as to check(), ended with this status: a strike of penalties with it in `outcomes`. */
+  outcome(request: CheckRequest, status: number): void;
   /** The request did not happen. */
   cancel(reservation: Reservation | string): void;
   release(lease: string): void;

@@ -56,6 +56,8 @@ class Weir {
   #names; // attributes that the rules read: name => handle
   #fields; // header fields that the rules read: [name, handle]
   #refunds;
+  #outcomes; // statuses that are strikes of a penalty
+  #kept = null; // of a request whose outcome may be one
 
   constructor(rules, options) {
     this.#native = new native.Weir(rules, options.state ?? null, options.stateOwner ?? null,
@@ -81,10 +83,14 @@ class Weir {
         this.#fields.push([name.slice(7), handle]);
     });
     this.#refunds = this.#native.refunds();
+    this.#outcomes = new Set(this.#native.outcomes());
   }
 
   // Whether some limit gives back by outcome, so that reserving for report() is worth it.
   get refunds() { return this.#refunds; }
+
+  // The statuses that are strikes of some penalty, so that outcome() is worth it.
+  get outcomes() { return this.#outcomes; }
 
   #put(role, value) {
     this.#native.numbers[VALUES_AT + this.#count] = role;
@@ -111,17 +117,20 @@ class Weir {
       this.#putAttribute(name, attributes[name]);
   }
 
-  #decide(cost, flags, lifeMs) {
+  #putHead(cost, flags, lifeMs) {
     const numbers = this.#native.numbers;
     numbers[0] = this.#count;
     numbers[1] = cost;
     numbers[2] = flags;
     numbers[3] = lifeMs;
+  }
+
+  #decide(cost, flags, lifeMs) {
+    this.#putHead(cost, flags, lifeMs);
     return new Answer(this.#native, this.#native.check(this.#values));
   }
 
-  #ask(request, flags, lifeMs) {
-    const cost = wholeNumber(request.cost ?? 1, 'cost');
+  #putRequest(request) {
     this.#count = 0;
     if (request.method != null)
       this.#put(this.#method, String(request.method));
@@ -143,6 +152,11 @@ class Weir {
       this.#put(FORWARDED, String(request.forwarded));
     if (request.idempotencyKey != null)
       this.#put(IDEMPOTENCY_KEY, String(request.idempotencyKey));
+  }
+
+  #ask(request, flags, lifeMs) {
+    const cost = wholeNumber(request.cost ?? 1, 'cost');
+    this.#putRequest(request);
     return this.#decide(cost, flags | (request.dryRun ? PEEK : 0) | (request.untrusted ? UNTRUSTED : 0),
       lifeMs);
   }
@@ -151,6 +165,27 @@ class Weir {
 
   reserve(request, { lifeMs = 60000 } = {}) {
     return this.#ask(request, RESERVE, wholeNumber(lifeMs, 'lifeMs', 1000));
+  }
+
+  outcome(request, status) {
+    wholeNumber(status, 'status', 100);
+    this.#putRequest(request);
+    this.#putHead(1, request.untrusted ? UNTRUSTED : 0, 0);
+    this.#native.outcome(this.#values, status);
+  }
+
+  // Of handlers: the request of the last checkIncoming(), for outcomeOf(); null: no outcome is a strike.
+  takeKept() {
+    const kept = this.#kept;
+    this.#kept = null;
+    return kept;
+  }
+
+  outcomeOf({ roles, values, untrusted }, status) {
+    this.#native.numbers.set(roles, VALUES_AT);
+    this.#count = roles.length;
+    this.#putHead(1, untrusted, 0);
+    this.#native.outcome(values, status);
   }
 
   // Of handlers: what Node's parser has of a request. `settles`: its reservation is needed.
@@ -181,8 +216,13 @@ class Weir {
     if (attributes)
       this.#putAttributes(attributes);
     wholeNumber(cost, 'cost');
-    return this.#decide(cost, (trusted ? 0 : UNTRUSTED) | (cost === 0 ? 0 : settles ? RESERVE : RESERVE_DELAYED),
-      lifeMs);
+    const untrusted = trusted ? 0 : UNTRUSTED;
+    this.#kept = this.#outcomes.size === 0 ? null : {
+      roles: this.#native.numbers.slice(VALUES_AT, VALUES_AT + this.#count),
+      values: this.#values.slice(0, this.#count),
+      untrusted,
+    };
+    return this.#decide(cost, untrusted | (cost === 0 ? 0 : settles ? RESERVE : RESERVE_DELAYED), lifeMs);
   }
 
   #end(reservation, how, number) {

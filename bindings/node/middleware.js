@@ -79,13 +79,25 @@ function holdLease(weir, answer, response) {
   });
 }
 
-// What the outcome gives back. A client that left before there was an answer keeps its charge.
-function end(guard, answer, given, response) {
+// What the outcome gives back, and whether it is a strike. A client that left before there was an
+// answer keeps its charge.
+function end(guard, answer, kept, given, response) {
   const { weir, settle, skipSuccessful, skipFailed } = guard;
   const status = response.statusCode;
   if (!response.headersSent)
     return;
-  const cost = settle?.(given, response);
+  if (kept !== null && weir.outcomes.has(status))
+    attempt(() => weir.outcomeOf(kept, status));
+  if (answer.reservation === null || !(guard.settles || weir.refunds))
+    return;
+  let cost;
+  try {
+    cost = settle?.(given, response);
+  } catch (error) {
+    // The answer has been sent: the program's mistake must not end the process.
+    process.emitWarning(`settle has failed, so the request keeps its charge: ${error?.stack ?? error}`, 'weir');
+    return;
+  }
   if (cost !== undefined && cost !== null)
     attempt(() => weir.settle(answer.reservation, cost));
   else if (status < 400 ? skipSuccessful : skipFailed)
@@ -94,15 +106,15 @@ function end(guard, answer, given, response) {
     attempt(() => weir.report(answer.reservation, status));
 }
 
-function pass(guard, answer, given, { response }) {
-  if (answer.reservation !== null && (guard.settles || guard.weir.refunds))
-    response.once('close', () => end(guard, answer, given, response));
+function pass(guard, answer, kept, given, { response }) {
+  if (kept !== null || (answer.reservation !== null && (guard.settles || guard.weir.refunds)))
+    response.once('close', () => end(guard, answer, kept, given, response));
   return true;
 }
 
-async function passLater(guard, answer, given, side) {
+async function passLater(guard, answer, kept, given, side) {
   if (await wait(answer.delayMs, side.response))
-    return pass(guard, answer, given, side);
+    return pass(guard, answer, kept, given, side);
   if (answer.reservation !== null)
     attempt(() => guard.weir.cancel(answer.reservation));
   return side.gone();
@@ -173,6 +185,7 @@ function admit(guard, req, given, side) {
   } catch (error) {
     return failed(guard, error, given, side);
   }
+  const kept = weir.takeKept();
   req.weir = answer;
   if (guard.headers !== false)
     setHeaders(answer, side);
@@ -180,7 +193,24 @@ function admit(guard, req, given, side) {
     return limited(guard, answer, given, side);
   if (answer.lease !== null)
     holdLease(weir, answer, side.response);
-  return answer.delayMs > 0 ? passLater(guard, answer, given, side) : pass(guard, answer, given, side);
+  return answer.delayMs > 0 ? passLater(guard, answer, kept, given, side)
+    : pass(guard, answer, kept, given, side);
+}
+
+// Calls next() for a request that continues, and next(error) where a function of the program has
+// thrown; what next itself throws is not caught.
+function proceed(decide, next) {
+  let passed;
+  try {
+    passed = decide();
+  } catch (error) {
+    next(error);
+    return;
+  }
+  if (passed === true)
+    next();
+  else if (passed !== false)
+    passed.then((later) => { if (later) next(); }, next);
 }
 
 // --- http, Express ----------------------------------------------------------------------------------
@@ -219,11 +249,7 @@ class NodeSide {
 function http(weir, options = {}) {
   const guard = optionsOf(weir, options);
   return function weirLimit(req, res, next) {
-    const passed = admit(guard, req, req, new NodeSide(res));
-    if (passed === true)
-      next();
-    else if (passed !== false)
-      passed.then((later) => { if (later) next(); }, next);
+    proceed(() => admit(guard, req, req, new NodeSide(res)), next);
   };
 }
 
@@ -258,11 +284,7 @@ class FastifySide {
 function fastify(weir, options = {}) {
   const guard = optionsOf(weir, options);
   return function weirLimit(request, reply, done) {
-    const passed = admit(guard, request.raw, request, new FastifySide(reply));
-    if (passed === true)
-      done();
-    else if (passed !== false)
-      passed.then((later) => { if (later) done(); }, done);
+    proceed(() => admit(guard, request.raw, request, new FastifySide(reply)), done);
   };
 }
 

@@ -18,7 +18,8 @@ from daemon.proxies import LIES, REFUSALS_MAX, App, Counting, free_port
 from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir, rules_of
 from model.program import ROOT, weir_path
-from registry import NOBODY, Folder, needed
+from penalties import guessing_rules
+from registry import NOBODY, RUN_SECONDS_MAX, Folder, needed
 
 BUILT = Path(weir_path()).resolve().parent / "bindings/node"
 SOURCES = ROOT / "tests/integration/bindings/node"
@@ -66,6 +67,16 @@ def fixture_packages():
 def test_the_module(folder, program):
     done = folder.run("node", "--expose-gc", program)
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_outcomes_are_strikes(folder, tmp_path):
+    """As the user of the test, who shares the state file with the server."""
+    with Weir(tmp_path, guessing_rules(tmp_path), "--workers", "1") as server:
+        done = subprocess.run(["node", "outcomes.js", server.config], cwd=folder.path / "work",
+                              env=folder.environment, capture_output=True, text=True, check=False,
+                              timeout=RUN_SECONDS_MAX)
+        assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
+        assert server.text().count("event=penalty_moved") == 2
 
 
 def test_the_frameworks(packages):

@@ -144,6 +144,23 @@ test('outcomes give back: skipSuccessful, skipFailed, settle, refund_on', async 
   }
 });
 
+test('a function that throws breaks no answer, and ends no process', async () => {
+  const warnings = [];
+  process.on('warning', (warning) => warnings.push(warning.message));
+  const fails = () => { throw new Error('of the program'); };
+  for (const name of ['attributes', 'cost', 'skip', 'onLimited']) {
+    const app = await serve({ ...one, rate: name === 'onLimited' ? '0/h' : '9/h' }, { [name]: fails });
+    const answer = await app.get();
+    assert.deepEqual([answer.status, answer.body], [500, 'Error: of the program'], name);
+    app.close();
+  }
+  const app = await serve({ ...one, rate: '9/h' }, { settle: fails });
+  assert.equal((await app.get()).status, 200);
+  await until(() => warnings.some((warning) => warning.includes('of the program')), 'the warning');
+  assert.equal(app.limits.check({ dryRun: true }).remaining, 8);
+  app.close();
+});
+
 test('a lease lives as long as its request, however that ends', async () => {
   const held = [];
   const app = await serve({ name: 'one', key: [], algorithm: 'concurrency', limit: 1, life: '1h' }, {},
