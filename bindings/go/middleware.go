@@ -26,6 +26,9 @@ type Middleware struct {
 	Cost func(*http.Request) uint64
 	// Settle says the true cost after the response; false: it stays as charged.
 	Settle func(r *http.Request, status int) (uint64, bool)
+	// SkipSuccessful and SkipFailed give back what requests with a status below 400, or from 400 on, were charged,
+	// unless Settle says their cost.
+	SkipSuccessful, SkipFailed bool
 	// Skip lets a request pass unlimited.
 	Skip func(*http.Request) bool
 	// OnLimited is called for each denial; true: it has answered.
@@ -96,7 +99,7 @@ func (g *guard) request(r *http.Request) *Request {
 		given.Cost = g.Cost(r)
 		given.Free = given.Cost == 0
 	}
-	given.Reserve = !given.Free && (g.Settle != nil || g.weir.Refunds())
+	given.Reserve = !given.Free && (g.Settle != nil || g.SkipSuccessful || g.SkipFailed || g.weir.Refunds())
 	given.ReserveDelayed = true
 	return given
 }
@@ -176,9 +179,16 @@ func (g *guard) hold(answer *Answer) func() {
 	}
 }
 
-func (g *guard) settle(r *http.Request, answer *Answer, status int) {
+// What the outcome gives back, and whether it is a strike.
+func (g *guard) end(r *http.Request, given *Request, answer *Answer, status int) {
 	if status == 0 {
 		return // no answer was begun
+	}
+	if g.weir.IsStrike(status) {
+		_ = g.weir.Outcome(given, status)
+	}
+	if answer.Reservation == nil || !given.Reserve {
+		return
 	}
 	if g.Settle != nil {
 		if cost, known := g.Settle(r, status); known {
@@ -186,7 +196,9 @@ func (g *guard) settle(r *http.Request, answer *Answer, status int) {
 			return
 		}
 	}
-	if g.weir.Refunds() {
+	if status < 400 && g.SkipSuccessful || status >= 400 && g.SkipFailed {
+		_ = g.weir.Settle(answer.Reservation, 0)
+	} else if g.weir.Refunds() {
 		_ = g.weir.Report(answer.Reservation, status)
 	}
 }
@@ -225,7 +237,7 @@ func (g *guard) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), answerKey{}, answer))
-	if answer.Reservation == nil || !given.Reserve {
+	if (answer.Reservation == nil || !given.Reserve) && !g.weir.names.Load().anyStrike {
 		g.next.ServeHTTP(rw, r)
 		return
 	}
@@ -237,7 +249,7 @@ func (g *guard) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		} else if writer.status == 0 && r.Context().Err() == nil {
 			writer.status = http.StatusOK // net/http's answer of a handler that writes nothing
 		}
-		g.settle(r, answer, writer.status)
+		g.end(r, given, answer, writer.status)
 	}()
 	g.next.ServeHTTP(writer, r)
 	panics = false

@@ -30,6 +30,12 @@ static int weir_go_check(struct weir *weir, struct weir_go_call *c)
     return weir_check_full(weir, &c->call, &c->answer);
 }
 
+static int weir_go_outcome(struct weir *weir, struct weir_go_call *c, unsigned status)
+{
+    c->call.values = c->values;
+    return weir_outcome(weir, &c->call, status);
+}
+
 static void weir_go_free(struct weir_go_call *c)
 {
     free(c->bytes);
@@ -53,7 +59,10 @@ import (
 // Never is the wait of a request that no wait would admit.
 const Never = time.Duration(math.MaxInt64)
 
-const bytesMax = 16 << 20 // of all values of a request
+const (
+	bytesMax             = 16 << 20 // of all values of a request
+	statusMin, statusMax = 100, 599
+)
 
 // Error is an error of libweir: a code (Syntax, …) and what is wrong.
 type Error struct {
@@ -109,6 +118,8 @@ type attributes struct {
 	headers                    []header
 	method, path, host, client C.int
 	refunds                    bool
+	strikes                    [statusMax + 1]bool // by status: an outcome that is a strike of a penalty
+	anyStrike                  bool
 }
 
 type header struct {
@@ -188,6 +199,11 @@ func (w *Weir) learn() error {
 			names.headers = append(names.headers, header{name[len("header."):], i})
 		}
 	}
+	for status := statusMin; status <= statusMax; status++ {
+		if C.weir_rules_outcome(w.weir, C.uint(status)) {
+			names.strikes[status], names.anyStrike = true, true
+		}
+	}
 	w.names.Store(names)
 	return nil
 }
@@ -243,6 +259,12 @@ func (w *Weir) Reload() error {
 
 // Refunds is whether some limit gives back by outcome (`refund_on`).
 func (w *Weir) Refunds() bool { return w.names.Load().refunds }
+
+// IsStrike is whether an outcome with this status is a strike of some penalty (`outcomes`), so that Outcome is
+// worth it.
+func (w *Weir) IsStrike(status int) bool {
+	return status >= statusMin && status <= statusMax && w.names.Load().strikes[status]
+}
 
 // Request is what a check is about; a nil pointer is an absent value.
 type Request struct {
@@ -456,6 +478,31 @@ func (w *Weir) Check(r *Request) (*Answer, error) {
 	return answer, nil
 }
 
+// Outcome: a request, given as to Check, ended with this status. It is a strike of each penalty that has the status
+// in `outcomes`. Charges nothing. Errors: as Check; Range (the status).
+func (w *Weir) Outcome(r *Request, status int) error {
+	if status < statusMin || status > statusMax {
+		return statusOutOfRange(status)
+	}
+	w.lock.RLock()
+	defer w.lock.RUnlock()
+	if w.weir == nil {
+		return errClosed
+	}
+	holder := w.calls.Get().(*callHolder)
+	defer w.calls.Put(holder)
+	if err := fill(holder.call, r, w.names.Load()); err != nil {
+		return err
+	}
+	err := C.weir_go_outcome(w.weir, holder.call, C.uint(status))
+	runtime.KeepAlive(holder)
+	return failure(err, "")
+}
+
+func statusOutOfRange(status int) error {
+	return failure(C.WEIR_ERR_RANGE, fmt.Sprintf("status %d: not from %d to %d", status, statusMin, statusMax))
+}
+
 // Settle: the request has cost `cost` in truth.
 func (w *Weir) Settle(r *Reservation, cost uint64) error {
 	return w.with(func() C.int { return C.weir_settle(w.weir, &r.token, C.uint64_t(cost)) })
@@ -463,8 +510,8 @@ func (w *Weir) Settle(r *Reservation, cost uint64) error {
 
 // Report: the request ended with this status; limits with `refund_on` give back.
 func (w *Weir) Report(r *Reservation, status int) error {
-	if status < 100 || status > 599 {
-		return failure(C.WEIR_ERR_RANGE, fmt.Sprintf("status %d: not from 100 to 599", status))
+	if status < statusMin || status > statusMax {
+		return statusOutOfRange(status)
 	}
 	return w.with(func() C.int { return C.weir_report(w.weir, &r.token, C.uint(status)) })
 }

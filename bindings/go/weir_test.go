@@ -166,3 +166,74 @@ func TestMiddleware(t *testing.T) {
 	is(t, ask(h, "/two").Code, 503)
 	is(t, ask(w.Handler(http.NotFoundHandler(), &Middleware{FailOpen: true}), "/two").Code, 404)
 }
+
+func TestOutcomesGiveBack(t *testing.T) {
+	for _, one := range []struct {
+		options Middleware
+		status  int
+		cost    uint64
+	}{{Middleware{}, 200, 1}, {Middleware{SkipSuccessful: true}, 200, 0}, {Middleware{SkipSuccessful: true}, 404, 1},
+		{Middleware{SkipFailed: true}, 200, 1}, {Middleware{SkipFailed: true}, 404, 0},
+		{Middleware{Settle: func(*http.Request, int) (uint64, bool) { return 3, true }, SkipFailed: true}, 404, 3},
+		{Middleware{Settle: func(*http.Request, int) (uint64, bool) { return 3, false }, SkipFailed: true}, 404, 0}} {
+		w := opened(t, "limits: [ { name: paid, key: [], rate: 10/h, algorithm: sliding_log } ]\n", nil)
+		options := one.options
+		h := w.Handler(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { rw.WriteHeader(one.status) }), &options)
+		is(t, ask(h, "/").Code, one.status)
+		is(t, checked(t, w, Request{DryRun: true}).Remaining, 10-one.cost)
+	}
+}
+
+// Beside a `weir serve` on the same rules, WEIR_TEST_RULES: a third 401 within an hour suspends a user, a third 403
+// its network.
+func TestOutcomesAreStrikes(t *testing.T) {
+	rules := os.Getenv("WEIR_TEST_RULES")
+	if rules == "" {
+		t.Skip("no server with penalties: test_languages.py starts one")
+	}
+	w, err := Open(rules, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	forwarded := "192.0.2.1"
+	request := Request{Path: "/", IP: "10.0.0.1", ForwardedFor: &forwarded}
+	suspended := func(r Request) bool {
+		r.DryRun = true
+		return checked(t, w, r).DeniedBy == "standing"
+	}
+	until := func(what string, holds func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal(what + " did not come")
+			}
+		}
+	}
+	for _, status := range []int{403, 403, 200} {
+		is(t, w.Outcome(&request, status), nil)
+	}
+	is(t, w.IsStrike(403), true)
+	is(t, w.IsStrike(200) || w.IsStrike(-1) || w.IsStrike(600), false)
+	is(t, suspended(request), false)
+	for _, status := range []int{0, -1, 99, 600} {
+		is(t, w.Outcome(&request, status).(*Error).Code, Range)
+	}
+	is(t, w.Outcome(&request, 403), nil)
+	until("the suspension", func() bool { return suspended(request) })
+	is(t, suspended(Request{Path: "/", IP: "10.0.0.1"}), false)
+
+	h := w.Handler(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		r.Header.Del("X-User") // what was decided counts
+		if r.URL.Path == "/401" {
+			rw.WriteHeader(401)
+		}
+	}), nil)
+	for _, path := range []string{"/401", "/401", "/200"} {
+		is(t, ask(h, path, "X-User", "ann").Code == 403, false)
+	}
+	is(t, ask(h, "/401", "X-User", "ann").Code, 401)
+	until("the suspension of the user", func() bool { return ask(h, "/200", "X-User", "ann").Code == 403 })
+	is(t, ask(h, "/401", "X-User", "bob").Code, 401)
+	is(t, ask(h, "/200", "X-User", "bob").Code, 200)
+}

@@ -16,6 +16,7 @@ from daemon.proxies import free_port
 from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir
 from model.program import ROOT, weir_path
+from penalties import guessing_rules
 from registry import needed
 
 LIBRARY = Path(weir_path()).resolve().parent
@@ -75,8 +76,10 @@ def run_go(go, folder, *arguments):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_package_for_go(go):
-    run_go(go, GO, "test", "-count=1", "-vet=off", ".")
+def test_the_package_for_go(go, tmp_path):
+    with Weir(tmp_path, guessing_rules(tmp_path), "--workers", "1") as server:
+        run_go({**go, "WEIR_TEST_RULES": str(server.config)}, GO, "test", "-count=1", "-vet=off", ".")
+        assert server.text().count("event=penalty_moved") == 2
 
 
 def first_status(port):
