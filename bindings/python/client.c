@@ -20,7 +20,7 @@
 struct client {
     PyObject_HEAD struct weir_client *client; /* NULL: closed */
     PyObject *on_try;                         /* or NULL */
-    unsigned long thread; /* of the client, once it has called on_try; 0 before */
+    unsigned long thread; /* of the client, once it has run Python code; 0 before */
     pid_t pid;
 };
 
@@ -133,12 +133,9 @@ static int wait_for(struct client *self, struct waiting *waiting, uint64_t id)
 }
 
 /* (outcome, status, tries, limit, retry_after, headers, body, reason) */
-static PyObject *as_answer(const struct waiting *waiting)
+static PyObject *as_answer(const struct weir_client_answer *answer)
 {
-    const struct weir_client_answer *answer = &waiting->answer;
     const char *headers = answer->headers ? answer->headers : "";
-    if (waiting->no_memory)
-        return PyErr_NoMemory();
     return Py_BuildValue(
         "(siINNNNN)", weir_client_outcome_text(answer->outcome), answer->status, answer->tries,
         as_limit(&answer->limit),
@@ -148,6 +145,12 @@ static PyObject *as_answer(const struct waiting *waiting)
         PyBytes_FromStringAndSize(answer->body, answer->body ? (Py_ssize_t)answer->body_size : 0),
         PyUnicode_DecodeUTF8(answer->reason.text, (Py_ssize_t)strlen(answer->reason.text),
                              "replace"));
+}
+
+static PyObject *raise_submit(int err)
+{
+    return raise(err, err == WEIR_ERR_SYNTAX ? "the URL, the method or a header field is invalid"
+                                             : weir_error_text(err));
 }
 
 static PyObject *submit(struct client *self, struct weir_client_request *request)
@@ -164,15 +167,58 @@ static PyObject *submit(struct client *self, struct weir_client_request *request
     request->context = &waiting;
     int err = weir_client_submit(self->client, request, &id);
     if (err < 0)
-        raise(err, err == WEIR_ERR_SYNTAX ? "the URL, the method or a header field is invalid"
-                                          : weir_error_text(err));
+        raise_submit(err);
     else if (wait_for(self, &waiting, id) == 0)
-        answer = as_answer(&waiting);
+        answer = waiting.no_memory ? PyErr_NoMemory() : as_answer(&waiting.answer);
     free(waiting.answer.headers);
     free(waiting.answer.body);
     pthread_cond_destroy(&waiting.changed);
     pthread_mutex_destroy(&waiting.mutex);
     return answer;
+}
+
+/* --- One request that nobody waits for -------------------------------------------------------- */
+
+/* Until it has ended, it keeps the client. */
+struct started {
+    struct client *client; /* owned */
+    PyObject *callback;    /* owned */
+};
+
+/* On the client's thread. */
+static void on_done_started(void *context, const struct weir_client_answer *answer)
+{
+    struct started *started = context;
+    PyGILState_STATE state = PyGILState_Ensure();
+    started->client->thread = PyThread_get_thread_ident();
+    PyObject *text = as_answer(answer);
+    PyObject *done = text ? PyObject_CallFunctionObjArgs(started->callback, text, NULL) : NULL;
+    if (!done)
+        PyErr_WriteUnraisable(started->callback);
+    Py_XDECREF(done);
+    Py_XDECREF(text);
+    Py_DECREF(started->callback);
+    Py_DECREF(started->client);
+    PyGILState_Release(state);
+    free(started);
+}
+
+static PyObject *start(struct client *self, struct weir_client_request *request, PyObject *callback)
+{
+    uint64_t id;
+    struct started *started = malloc(sizeof *started);
+    if (!started)
+        return PyErr_NoMemory();
+    *started = (struct started){(struct client *)Py_NewRef((PyObject *)self), Py_NewRef(callback)};
+    request->on_done = on_done_started;
+    request->context = started;
+    int err = weir_client_submit(self->client, request, &id); /* without a wait for the GIL */
+    if (err == 0)
+        return PyLong_FromUnsignedLongLong(id);
+    Py_DECREF(started->callback);
+    Py_DECREF(started->client);
+    free(started);
+    return raise_submit(err);
 }
 
 /* The texts of a tuple of str. Returns how many, or -1 with an exception set. */
@@ -204,30 +250,33 @@ static bool is_open(const struct client *self)
     return false;
 }
 
-/* In on_try, the client's thread would wait for itself. */
+/* In a callback, the client's thread would wait for itself. */
 static bool may_wait(const struct client *self)
 {
     if (self->thread == 0 || self->thread != PyThread_get_thread_ident())
         return true;
-    raise(WEIR_ERR_UNSUPPORTED,
-          "on_try runs on the session's own thread: make requests and close it on another thread");
+    raise(
+        WEIR_ERR_UNSUPPORTED,
+        "callbacks run on the session's own thread: make requests and close it on another thread");
     return false;
 }
 
-/* fetch(method, url, headers, body, idempotency_key, priority, scope, tries, time) */
-static PyObject *client_fetch(PyObject *object, PyObject *args)
+/* fetch(method, url, headers, body, idempotency_key, priority, scope, tries, time), or with a
+ * callback: start(…, callback), which returns the request's number, for cancel. The callback is
+ * called once with what fetch returns, on the client's thread. */
+static PyObject *run(struct client *self, PyObject *args, bool waits)
 {
-    struct client *self = (struct client *)object;
     struct weir_client_request request = {0};
     const char *headers[HEADERS_MAX];
-    PyObject *tuple;
+    PyObject *tuple, *callback = NULL;
     Py_ssize_t body_size;
     int idempotency_key;
     double time_s;
-    if (!PyArg_ParseTuple(args, "ssO!z#pizId:fetch", &request.method, &request.url, &PyTuple_Type,
-                          &tuple, &request.body, &body_size, &idempotency_key, &request.priority,
-                          &request.scope, &request.tries, &time_s) ||
-        !is_open(self) || !may_wait(self))
+    if (!PyArg_ParseTuple(args, waits ? "ssO!z#pizId:fetch" : "ssO!z#pizIdO:start", &request.method,
+                          &request.url, &PyTuple_Type, &tuple, &request.body, &body_size,
+                          &idempotency_key, &request.priority, &request.scope, &request.tries,
+                          &time_s, &callback) ||
+        !is_open(self) || (waits && !may_wait(self)))
         return NULL;
     Py_ssize_t count = read_headers(tuple, headers);
     if (count < 0)
@@ -237,7 +286,28 @@ static PyObject *client_fetch(PyObject *object, PyObject *args)
     request.body_size = (size_t)body_size;
     request.idempotency_key = idempotency_key;
     request.time_ns = as_ns(time_s);
-    return submit(self, &request);
+    return waits ? submit(self, &request) : start(self, &request, callback);
+}
+
+static PyObject *client_fetch(PyObject *self, PyObject *args)
+{
+    return run((struct client *)self, args, true);
+}
+
+static PyObject *client_start(PyObject *self, PyObject *args)
+{
+    return run((struct client *)self, args, false);
+}
+
+static PyObject *client_cancel(PyObject *object, PyObject *args)
+{
+    struct client *self = (struct client *)object;
+    unsigned long long id;
+    if (!PyArg_ParseTuple(args, "K:cancel", &id))
+        return NULL;
+    if (self->client && self->pid == getpid()) /* else it has ended, or is the parent's */
+        weir_client_cancel(self->client, id);
+    return Py_NewRef(Py_None);
 }
 
 static PyObject *client_known(PyObject *object, PyObject *args)
@@ -281,12 +351,31 @@ static void on_try(void *context, const struct weir_client_try *one)
     PyGILState_Release(state);
 }
 
+static void *close_later(void *client)
+{
+    weir_client_close(client);
+    return NULL;
+}
+
+/* The last reference may go on the client's own thread, with the last request that was started. It
+ * cannot wait for itself: another thread does. */
+static void close_elsewhere(struct weir_client *client)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, close_later, client) == 0)
+        pthread_detach(thread);
+}
+
 static void close_client(struct client *self)
 {
     struct weir_client *client = self->client;
     self->client = NULL;
     if (!client || self->pid != getpid())
         return;
+    if (self->thread == PyThread_get_thread_ident()) {
+        close_elsewhere(client);
+        return;
+    }
     Py_BEGIN_ALLOW_THREADS weir_client_close(client);
     Py_END_ALLOW_THREADS
 }
@@ -362,6 +451,8 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *named)
 
 static PyMethodDef methods[] = {
     {"fetch", client_fetch, METH_VARARGS, "Makes a request and waits for its outcome."},
+    {"start", client_start, METH_VARARGS, "Begins a request; a callback gets its outcome."},
+    {"cancel", client_cancel, METH_VARARGS, "Ends a request that has begun."},
     {"known", client_known, METH_VARARGS, "What is known of the tightest limit of a URL's host."},
     {"expect", client_expect, METH_VARARGS, "How many requests are still to come."},
     {"close", client_close, METH_NOARGS, "Cancels what is left, and closes."},

@@ -315,6 +315,10 @@ static bool take_cancelled(struct weir_client *client)
         if (id == 0)
             return !closing;
         struct weir_client_job *job = bucket_find(client, id);
+        if (!job) { /* it has ended, or was submitted a moment ago */
+            take_submitted(client, now());
+            job = bucket_find(client, id);
+        }
         if (job)
             cancel_job(client, job);
     }

@@ -14,10 +14,8 @@ import atexit
 import json as _json
 import operator
 import os
-import threading
 import weakref
 from collections import namedtuple
-from concurrent.futures import ThreadPoolExecutor
 
 from weir import _client
 from weir._weir import Error
@@ -134,9 +132,7 @@ class Session:
                          _whole("queue_most", queue_most), follow, user_agent,
                          _whole("seed", seed, _UINT64_MAX), hook)
         self.headers = dict(headers or {})
-        self._workers = concurrency or 64
-        self._lock = threading.Lock()
-        self._pid = self._client = self._executor = None
+        self._pid = self._client = None
         self._closed = False
         self._open()
         _sessions.add(self)
@@ -146,8 +142,7 @@ class Session:
         if self._pid == os.getpid():
             return self._client
         if not self._closed:
-            client, self._lock = _client.Client(*self._options), threading.Lock()
-            self._client, self._executor, self._pid = client, None, os.getpid()
+            self._client, self._pid = _client.Client(*self._options), os.getpid()
         return self._client
 
     def request(self, method, url, *, headers=None, data=None, json=None, idempotency_key=False,
@@ -157,13 +152,25 @@ class Session:
         data: the body, a str or bytes; json: what becomes one. idempotency_key: sends one, the same
         in all tries, so that any method is retried. scope: what the server counts by when it is not
         the client's address, such as an API key. tries, time: as in Session."""
+        given = self._prepare(method, url, headers, data, json, idempotency_key, priority, scope,
+                              tries, time)
+        return self._finish(url, self._open().fetch(*given))
+
+    def _prepare(self, method, url, headers=None, data=None, json=None, idempotency_key=False,
+                 priority=0, scope=None, tries=0, time=0.0):
+        """What the extension takes for a request."""
         fields = {**self.headers, **(headers or {})}
         if json is not None:
             data = _json.dumps(json)
             fields.setdefault("Content-Type", "application/json")
         lines = tuple(f"{name}: {value}" for name, value in fields.items())
-        outcome, status, made, limit, retry_after, head, body, reason = self._open().fetch(
-            method, url, lines, data, idempotency_key, priority, scope, _whole("tries", tries), time)
+        return (method, url, lines, data, idempotency_key, priority, scope, _whole("tries", tries),
+                time)
+
+    @staticmethod
+    def _finish(url, given):
+        """The Response, or a Failed that is raised."""
+        outcome, status, made, limit, retry_after, head, body, reason = given
         limit = KnownLimit(*limit)
         response = Response(url, status, made, limit, head, body) if status else None
         if outcome == "answered":
@@ -190,13 +197,28 @@ class Session:
         return self.request("DELETE", url, **options)
 
     async def arequest(self, method, url, **options):
-        """request(), awaited: it waits on a thread of this session."""
-        self._open()
-        with self._lock:
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(self._workers, "weir-client")
-        return await asyncio.get_running_loop().run_in_executor(
-            self._executor, lambda: self.request(method, url, **options))
+        """request(), awaited. Where its task is cancelled, so is the request."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+
+        def deliver(given):
+            if not future.done():
+                future.set_result(given)
+
+        def done(given):  # on the session's own thread
+            try:
+                loop.call_soon_threadsafe(deliver, given)
+            except RuntimeError:
+                pass  # the loop is closed: nothing waits any more
+
+        client = self._open()
+        number = client.start(*self._prepare(method, url, **options), done)
+        try:
+            given = await future
+        except BaseException:
+            client.cancel(number)
+            raise
+        return self._finish(url, given)
 
     async def aget(self, url, **options):
         return await self.arequest("GET", url, **options)
@@ -215,8 +237,6 @@ class Session:
         """Cancels what is left, and closes."""
         self._client.close()
         self._closed = True
-        if self._executor is not None and self._pid == os.getpid():
-            self._executor.shutdown()
 
     def __enter__(self):
         return self

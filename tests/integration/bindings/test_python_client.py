@@ -144,6 +144,87 @@ def test_asyncio_awaits_many(server):
         assert [answer.status for answer in asyncio.run(many(session))] == [200] * 20
 
 
+async def cancelled(task):
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_a_task_that_is_cancelled_cancels_its_request(server):
+    """The only place in flight is free again, though the server has not answered."""
+    tries = []
+
+    async def run(session):
+        first = asyncio.create_task(session.aget(server.url("/held")))
+        while not server.held:
+            await asyncio.sleep(0.001)
+        await cancelled(first)
+        assert (await session.aget(server.url("/"))).ok
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await session.aget(server.url("/held"))
+        return (await session.arequest("POST", server.url("/"), data="x")).status
+
+    with client.Session(concurrency=1, on_try=tries.append) as session:
+        assert asyncio.run(asyncio.wait_for(run(session), SECONDS_MAX)) == 200
+    assert [one.status for one in tries] == [200, 200]
+
+
+def test_a_request_that_is_cancelled_at_once_is_cancelled(server):
+    async def run(session):
+        async with asyncio.timeout(SECONDS_MAX):
+            for _ in range(300):
+                task = asyncio.create_task(session.aget(server.url("/held")))
+                await asyncio.sleep(0)  # it has begun
+                await cancelled(task)
+            return (await session.aget(server.url("/"))).status
+
+    with client.Session(concurrency=1) as session:
+        assert asyncio.run(run(session)) == 200
+
+
+def test_failures_and_closing_reach_what_is_awaited(server):
+    async def run(session):
+        with pytest.raises(client.GaveUp):
+            await session.aget(f"http://127.0.0.1:{free_port()}/", tries=1)
+        with pytest.raises(ValueError, match="URL"):
+            await session.aget("no url")
+        task = asyncio.create_task(session.aget(server.url("/held")))
+        while not server.held:
+            await asyncio.sleep(0.001)
+        session.close()
+        with pytest.raises(client.Cancelled):
+            await task
+        with pytest.raises(load("weir").StateError, match="closed"):
+            await session.aget(server.url("/"))
+
+    asyncio.run(run(client.Session()))
+
+
+def test_a_loop_that_ends_before_its_requests(server):
+    """The last reference to the session is dropped on its own thread, with the answer."""
+    program = (
+        "import asyncio, gc, sys, time, weakref, weir.client\n"
+        "def forget():\n"
+        "    session = weir.client.Session()\n"
+        "    loop = asyncio.new_event_loop()\n"
+        "    task = loop.create_task(session.aget(sys.argv[1]))\n"
+        "    task._log_destroy_pending = False\n"
+        "    loop.run_until_complete(asyncio.sleep(0))\n"
+        "    loop.close()\n"
+        "    return weakref.ref(session)\n"
+        "for _ in range(30):\n"
+        "    reference = forget()\n"
+        "    while reference() is not None:\n"
+        "        gc.collect()\n"
+        "        time.sleep(0.001)\n"
+        "print('ended')\n")
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", program, server.url("/")],
+                          env=environment(), capture_output=True, text=True, check=False,
+                          timeout=2 * SECONDS_MAX)
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+
+
 def test_closing_cancels_requests_of_other_threads(server):
     session, raised = client.Session(), []
 
