@@ -111,7 +111,7 @@ class Verdict:
     """What becomes of one request; finish or cancel it once."""
 
     __slots__ = ("guard", "limiter", "answer", "status", "headers", "delay", "lease", "reservation",
-                 "renewed", "request", "asked")
+                 "renewed", "request", "asked", "timer")
 
     def __init__(self, guard, answer, status):
         self.guard = guard
@@ -125,6 +125,7 @@ class Verdict:
         self.renewed = time.monotonic() if self.lease else 0.0
         self.request = None  # what the guard's functions are called with
         self.asked = None  # what was decided, where its outcome may be a strike
+        self.timer = None  # of an event loop, which renews the lease
 
     @property
     def passes(self):
@@ -201,6 +202,8 @@ class Verdict:
         self._release()
 
     def _release(self):
+        if self.timer is not None:
+            self.timer.cancel()
         lease, self.lease = self.lease, None
         if lease is not None:
             self._do(self.limiter.release, lease)

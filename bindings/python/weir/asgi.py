@@ -46,8 +46,57 @@ def decide(guard, scope, request):
     return guard.decide(request, values, client, forwarded_for, forwarded)
 
 
+async def wait(verdict):
+    """Holds a request; it is cancelled where its task is."""
+    if verdict.delay > 0:
+        try:
+            await asyncio.sleep(verdict.delay)
+        except BaseException:
+            verdict.cancel()
+            raise
+
+
 def _encoded(headers):
     return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+def keep(verdict):
+    """Renews the lease of a request until it has ended."""
+    def renew():
+        verdict.renew()
+        keep(verdict)
+
+    if verdict.lease is not None:
+        verdict.timer = asyncio.get_running_loop().call_later(verdict.life / 3, renew)
+
+
+async def run(app, scope, receive, send, verdict):
+    """Runs an application for a request that passes: adds the fields, and ends with the answer what
+    the verdict has begun."""
+    headers = _encoded(verdict.headers)
+    status = 500
+
+    async def sending(message):
+        nonlocal status
+        kind = message["type"]
+        if kind in ("http.response.start", "websocket.accept"):
+            status = message.get("status", 101)
+            message = {**message, "headers": [*message.get("headers", ()), *headers]}
+        elif kind == "websocket.close" and status == 500:
+            status = 403
+        await send(message)
+        if kind == "http.response.body" and not message.get("more_body", False):
+            verdict.finish(status)  # work in the background is no part of the request
+
+    if verdict.timer is None:
+        keep(verdict)
+    try:
+        await app(scope, receive, sending)
+    except asyncio.CancelledError:
+        status = LEFT if status == 500 else status
+        raise
+    finally:
+        verdict.finish(status)
 
 
 class Middleware:
@@ -67,53 +116,11 @@ class Middleware:
             return
         verdict = decide(self.guard, scope, scope)
         scope["weir.answer"] = verdict.answer
-        try:
-            if verdict.delay > 0:
-                await asyncio.sleep(verdict.delay)
-        except BaseException:
-            verdict.cancel()
-            raise
+        await wait(verdict)
         if not verdict.passes:
             await self.deny(scope, receive, send, verdict)
         else:
-            await self.run(scope, receive, send, verdict)
-
-    async def run(self, scope, receive, send, verdict):
-        headers = _encoded(verdict.headers)
-        status = 500
-        timer = None
-
-        def renew():
-            nonlocal timer
-            verdict.renew()
-            timer = asyncio.get_running_loop().call_later(verdict.life / 3, renew)
-
-        def finish():
-            if timer is not None:
-                timer.cancel()
-            verdict.finish(status)
-
-        async def sending(message):
-            nonlocal status
-            kind = message["type"]
-            if kind in ("http.response.start", "websocket.accept"):
-                status = message.get("status", 101)
-                message = {**message, "headers": [*message.get("headers", ()), *headers]}
-            elif kind == "websocket.close" and status == 500:
-                status = 403
-            await send(message)
-            if kind == "http.response.body" and not message.get("more_body", False):
-                finish()  # work in the background is no part of the request
-
-        if verdict.lease is not None:
-            timer = asyncio.get_running_loop().call_later(verdict.life / 3, renew)
-        try:
-            await self.app(scope, receive, sending)
-        except asyncio.CancelledError:
-            status = LEFT if status == 500 else status
-            raise
-        finally:
-            finish()
+            await run(self.app, scope, receive, send, verdict)
 
     async def deny(self, scope, receive, send, verdict):
         if verdict.limited and self.guard.on_limited is not None:

@@ -1,110 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Django: a middleware, for WSGI and ASGI.
+"""Django: a middleware, for WSGI and ASGI, and a decorator for single views.
 
-    MIDDLEWARE = ["weir.django.Middleware", ...]
+    MIDDLEWARE = ["weir.django.Middleware", ...]            # every request
     WEIR = {"rules": BASE_DIR / "weir.yaml", "state": "/run/app/weir.state"}
 
-WEIR may have what weir.open takes, and the options of Guard. attributes, cost and on_limited are
-called with the HttpRequest (a text is imported as "module.function"); on_limited may return an
-HttpResponse. request.weir_answer is the weir.Answer.
+    @weir.django.limit(cost=2)                              # or this view only
+    def login(request): ...
+
+WEIR may have what weir.open takes, and the options of Guard. attributes, cost, skip, settle and
+on_limited are called with the HttpRequest (a text is imported as "module.function"); on_limited may
+return an HttpResponse. request.weir_answer is the weir.Answer.
 """
 
-import asyncio
 import functools
+import threading
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
-from django.http import HttpResponse
+from django.core.exceptions import BadRequest, PermissionDenied, SuspiciousOperation
+from django.http import Http404, HttpResponse
 from django.utils.module_loading import import_string
 
 import weir
-from weir import wsgi
+from weir import asgi, wsgi
 from weir._guard import Guard
 
-__all__ = ["Middleware"]
+__all__ = ["Middleware", "limit"]
 
-GUARD = ("attributes", "cost", "on_limited", "on_error", "max_delay")
+FUNCTIONS = ("attributes", "cost", "on_limited", "settle", "skip")
+GUARD = (*FUNCTIONS, "on_error", "max_delay", "skip_successful", "skip_failed")
+
+_lock = threading.Lock()
+_opened = (None, None)  # settings.WEIR, and its limiter
 
 
-def _guard():
+def _limiter(options):
+    """One for the whole process, of the present settings."""
+    global _opened
+    with _lock:
+        if _opened[0] is not settings.WEIR:
+            _opened = settings.WEIR, options.pop("limiter", None) or weir.open(**options)
+        return _opened[1]
+
+
+def _guard(more):
     options = dict(settings.WEIR)
     own = {name: options.pop(name) for name in GUARD if name in options}
-    for name in ("attributes", "cost", "on_limited"):
+    own.update(more)
+    for name in FUNCTIONS:
         if isinstance(own.get(name), str):
             own[name] = import_string(own[name])
     own.setdefault("max_delay", 10.0)
-    limiter = options.pop("limiter", None) or weir.open(**options)
-    return Guard(limiter, **own)
+    return Guard(_limiter(options), **own)
 
 
-class Middleware:
-    """One for each application of the process; it opens the rules when it is made."""
-
-    sync_capable = True
-    async_capable = True
-
-    def __init__(self, get_response):
-        self.get_response = get_response
-        self.guard = _guard()
-        self.is_async = iscoroutinefunction(get_response)
-        if self.is_async:
-            markcoroutinefunction(self)
-
-    def __call__(self, request):
-        if self.is_async:
-            return self.acall(request)
-        verdict = wsgi.decide(self.guard, request.META, request)
-        wsgi.wait(verdict)
-        response = self.before(request, verdict)
-        if response is not None:
-            return response
-        try:
-            return self.after(self.get_response(request), verdict)
-        except BaseException:
-            verdict.finish(500)
-            raise
-
-    async def acall(self, request):
-        verdict = wsgi.decide(self.guard, request.META, request)
-        try:
-            if verdict.delay > 0:
-                await asyncio.sleep(verdict.delay)
-        except BaseException:
-            verdict.cancel()
-            raise
-        response = self.before(request, verdict)
-        if response is not None:
-            return response
-        try:
-            return self.after(await self.get_response(request), verdict)
-        except BaseException:
-            verdict.finish(500)
-            raise
-
-    def before(self, request, verdict):
-        """None, or the response to a request that does not pass."""
-        request.weir_answer = verdict.answer
-        if verdict.passes:
-            return None
-        if verdict.limited and self.guard.on_limited is not None:
-            response = self.guard.on_limited(request, verdict.answer)
-            if response is not None:
-                return self.after(response, verdict)
-        headers, body = verdict.denial
-        response = HttpResponse(body, status=verdict.status)
-        if not body:
-            del response["Content-Type"]
-        for name, value in headers:
-            response[name] = value
+def _handle(guard, request, get_response):
+    verdict = wsgi.decide(guard, request.META, request)
+    wsgi.wait(verdict)
+    response = _before(guard, request, verdict)
+    if response is not None:
         return response
+    try:
+        return _after(get_response(request), verdict)
+    except BaseException as error:
+        verdict.finish(_status_of(error))
+        raise
 
-    @staticmethod
-    def after(response, verdict):
-        for name, value in verdict.headers:
-            response[name] = value
-        if verdict.open:
-            response.close = functools.partial(_close, response.close, verdict, response)
+
+async def _ahandle(guard, request, get_response):
+    verdict = wsgi.decide(guard, request.META, request)
+    await asgi.wait(verdict)
+    response = _before(guard, request, verdict)
+    if response is not None:
         return response
+    try:
+        return _after(await get_response(request), verdict)
+    except BaseException as error:
+        verdict.finish(_status_of(error))
+        raise
+
+
+def _status_of(error):
+    """That of the answer which Django makes of an exception."""
+    for kind, status in ((Http404, 404), (PermissionDenied, 403), (BadRequest, 400),
+                         (SuspiciousOperation, 400)):
+        if isinstance(error, kind):
+            return status
+    return 500
+
+
+def _before(guard, request, verdict):
+    """None, or the response to a request that does not pass."""
+    request.weir_answer = verdict.answer
+    if verdict.passes:
+        return None
+    if verdict.limited and guard.on_limited is not None:
+        response = guard.on_limited(request, verdict.answer)
+        if response is not None:
+            return _after(response, verdict)
+    headers, body = verdict.denial
+    response = HttpResponse(body, status=verdict.status)
+    if not body:
+        del response["Content-Type"]
+    for name, value in headers:
+        response[name] = value
+    return response
+
+
+def _after(response, verdict):
+    for name, value in verdict.headers:
+        response[name] = value
+    if verdict.open:
+        response.close = functools.partial(_close, response.close, verdict, response)
+    return response
 
 
 def _close(close, verdict, response):
@@ -112,3 +120,52 @@ def _close(close, verdict, response):
         close()
     finally:
         verdict.finish(response.status_code)
+
+
+class Middleware:
+    """The rules are opened when the first one is made, once for the process."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response):
+        self.get_response = get_response
+        self.guard = _guard({})
+        self.is_async = iscoroutinefunction(get_response)
+        if self.is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request):
+        handle = _ahandle if self.is_async else _handle
+        return handle(self.guard, request, self.get_response)
+
+
+class _Views:
+    """The guard of decorated views; made with their first request, when the settings are there."""
+
+    def __init__(self, options):
+        self.options = options
+        self.of, self.guard = None, None
+
+    def get(self):
+        if self.of is not settings.WEIR:
+            self.guard, self.of = _guard(self.options), settings.WEIR
+        return self.guard
+
+
+def limit(view=None, **options):
+    """Decides the requests of one view, a function or a coroutine function; of a class by
+    method_decorator(limit, name="dispatch"). The options are added to those of settings.WEIR."""
+    if view is None:
+        return functools.partial(limit, **options)
+    views = _Views(options)
+    if iscoroutinefunction(view):
+        @functools.wraps(view)
+        async def limited(request, *arguments, **named):
+            return await _ahandle(views.get(), request,
+                                  lambda given: view(given, *arguments, **named))
+    else:
+        @functools.wraps(view)
+        def limited(request, *arguments, **named):
+            return _handle(views.get(), request, lambda given: view(given, *arguments, **named))
+    return limited

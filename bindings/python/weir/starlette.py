@@ -1,23 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starlette and FastAPI: the middleware of weir.asgi, and a dependency for single routes.
+"""Starlette and FastAPI: the middleware of weir.asgi, a decorator for single endpoints, and a
+dependency for single routes of FastAPI.
 
     app.add_middleware(weir.starlette.Middleware, limiter=limiter)         # every request
 
+    guard = weir.starlette.Weir(limiter)
+
+    @guard.limit(cost=2)                                                   # or this endpoint only
+    async def login(request): ...
+
     @app.post("/login", dependencies=[Depends(weir.starlette.Limit(limiter, cost=2))])
-    async def login(): ...                                                 # or this route only
+    async def login(): ...                                                 # or this route of FastAPI
 """
 
 import asyncio
+import functools
+import inspect
 
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
+from starlette.websockets import WebSocket
 
 from weir import asgi
 from weir._guard import Guard
 from weir.asgi import Middleware
 
-__all__ = ["Limit", "Limited", "Middleware"]
+__all__ = ["Limit", "Limited", "Middleware", "Weir"]
 
 
 class Limited(HTTPException):
@@ -32,22 +42,21 @@ class Limited(HTTPException):
 
 class Limit:
     """A dependency of FastAPI. The options are those of Guard, without on_limited: catch Limited.
-    attributes and cost are called with the Request.
+    attributes, cost and skip are called with the Request.
 
-    Its lease ends with the dependency; limits with `refund_on` need the middleware, which sees the
-    status of every answer."""
+    Its lease ends with the dependency. A dependency does not see the status of the answer: what needs
+    it (`refund_on`, penalties with `outcomes`, settle, skip_successful, skip_failed) needs the
+    middleware."""
 
     def __init__(self, limiter, **options):
         self.guard = Guard(limiter, **options)
+        if self.guard.settles:
+            raise ValueError("a dependency does not see the status of the answer: use the middleware "
+                             "for settle, skip_successful and skip_failed")
 
     async def __call__(self, request: Request, response: Response):
         verdict = asgi.decide(self.guard, request.scope, request)
-        try:
-            if verdict.delay > 0:
-                await asyncio.sleep(verdict.delay)
-        except BaseException:
-            verdict.cancel()
-            raise
+        await asgi.wait(verdict)
         if not verdict.passes:
             raise Limited(verdict)
         for name, value in verdict.headers:
@@ -56,3 +65,121 @@ class Limit:
             yield verdict.answer
         finally:
             verdict._release()
+
+
+class _Answered(Response):
+    """The response of an endpoint: its fields are added as it is sent, and its end is the request's.
+    All else is the response's own."""
+
+    def __init__(self, response, verdict):
+        vars(self).update(response=response, verdict=verdict)
+
+    def __getattr__(self, name):
+        return getattr(self.response, name)
+
+    def __setattr__(self, name, value):
+        setattr(self.response, name, value)
+
+    async def __call__(self, scope, receive, send):
+        await asgi.run(self.response, scope, receive, send, self.verdict)
+
+    def __del__(self):
+        self.verdict.finish(self.response.status_code)  # where another response was sent instead
+
+
+class Weir:
+    """Limits for single endpoints of Starlette: functions of a request or a WebSocket, and methods of
+    an HTTPEndpoint. The options are those of Guard; attributes, cost, skip, settle and on_limited are
+    called with the Request or WebSocket, and on_limited may return a Response.
+
+    request.scope["weir.answer"] is the weir.Answer."""
+
+    def __init__(self, limiter, **options):
+        self.limiter = limiter
+        self.options = options
+        self.guard = Guard(limiter, **options)
+
+    def limit(self, endpoint=None, **options):
+        """Decides the requests of one endpoint. The options are added to those of this object."""
+        if endpoint is not None:
+            return self._wrap(endpoint, self.guard)
+        guard = Guard(self.limiter, **{**self.options, **options})
+        return lambda function: self._wrap(function, guard)
+
+    @staticmethod
+    def _wrap(endpoint, guard):
+        is_async = iscoroutinefunction(endpoint)
+
+        @functools.wraps(endpoint)
+        async def limited(*arguments, **named):
+            given = next(one for one in (*arguments, *named.values())
+                         if isinstance(one, HTTPConnection))
+            verdict = asgi.decide(guard, given.scope, given)
+            given.scope["weir.answer"] = verdict.answer
+            await asgi.wait(verdict)
+            if isinstance(given, WebSocket):
+                return await _talk(guard, verdict, given, endpoint, arguments, named)
+            if not verdict.passes:
+                return await _denial(guard, verdict, given)
+            asgi.keep(verdict)
+            try:
+                if is_async:
+                    response = await endpoint(*arguments, **named)
+                else:
+                    response = await run_in_threadpool(endpoint, *arguments, **named)
+            except BaseException as error:
+                _fail(verdict, error)
+                raise
+            return _Answered(response, verdict)
+
+        return limited
+
+
+def iscoroutinefunction(function):
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function)
+
+
+def _fail(verdict, error):
+    """An exception leaves an endpoint: what handles it answers."""
+    if isinstance(error, HTTPException):
+        error.headers = {**(error.headers or {}), **dict(verdict.headers)}
+        verdict.finish(error.status_code)
+    else:
+        verdict.finish(asgi.LEFT if isinstance(error, asyncio.CancelledError) else 500)
+
+
+async def _denial(guard, verdict, given):
+    """The response to a request that does not pass."""
+    if verdict.limited and guard.on_limited is not None:
+        response = guard.on_limited(given, verdict.answer)
+        if inspect.isawaitable(response):
+            response = await response
+        if response is not None:
+            for name, value in verdict.headers:
+                response.headers.append(name, value)
+            return response
+    headers, body = verdict.denial
+    response = Response(body, verdict.status)
+    del response.headers["Content-Length"]
+    for name, value in headers:
+        response.headers.append(name, value)
+    return response
+
+
+async def _talk(guard, verdict, websocket, endpoint, arguments, named):
+    """A WebSocket: its handshake has been decided."""
+    if not verdict.passes:
+        if (hasattr(websocket, "send_denial_response")
+                and "websocket.http.response" in websocket.scope.get("extensions", ())):
+            await websocket.send_denial_response(await _denial(guard, verdict, websocket))
+        else:
+            await websocket.close(1008)  # before it is accepted: a 403
+        return
+
+    async def app(scope, receive, send):
+        websocket.send = send  # its accept and its close go through it
+        await endpoint(*arguments, **named)
+
+    await asgi.run(app, websocket.scope, None, websocket.send, verdict)

@@ -48,7 +48,7 @@ def run(block):
 
 
 def test_the_blocks_are_those_that_the_tests_know():
-    assert len(PYTHON) == 9 and len(YAML) == 2 and len(SHELL) == 2
+    assert len(PYTHON) == 11 and len(YAML) == 2 and len(SHELL) == 2
     assert SHELL[0].splitlines()[1:] == ["meson setup build && ninja -C build",
                                          "export PYTHONPATH=$PWD/build/bindings/python"]
 
@@ -74,8 +74,8 @@ def test_flask(folder):
     assert client.post("/import", json={"rows": [1, 2]}).text == "done\n"
 
 
-@pytest.mark.parametrize("block", [2, 3])
-def test_fastapi(folder, block):
+@pytest.mark.parametrize("block", [2, 3, 4])
+def test_fastapi_and_starlette(folder, block):
     needed("fastapi", "httpx")
     client = load("fastapi.testclient").TestClient(run(block)["app"])
     # The test client is no address; so that it counts, a proxy says one.
@@ -90,14 +90,21 @@ def test_fastapi(folder, block):
     assert statuses == [200] * 5 + [429]
 
 
-def test_django(folder):
+@pytest.mark.parametrize("by", ["middleware", "decorator"])
+def test_django(folder, by):
     needed("django")
+    settings = PYTHON[5]
+    if by == "decorator":
+        settings = settings.replace('"weir.django.Middleware", ', "")
+        assert settings != PYTHON[5]
     (folder / "settings.py").write_text(
-        PYTHON[4] + "ROOT_URLCONF = 'urls'\nALLOWED_HOSTS = ['*']\nSECRET_KEY = 'test'\n",
+        settings + "ROOT_URLCONF = 'urls'\nALLOWED_HOSTS = ['*']\nSECRET_KEY = 'test'\n",
         encoding="utf-8")
     (folder / "urls.py").write_text(
         "from django.http import HttpResponse\nfrom django.urls import path\n"
-        "urlpatterns = [path('login', lambda r: HttpResponse(r.weir_answer.remaining))]\n",
+        + (PYTHON[6] if by == "decorator" else
+           "login = lambda r: HttpResponse(r.weir_answer.remaining)\n")
+        + "urlpatterns = [path('login', login)]\n",
         encoding="utf-8")
     program = ("import django; django.setup()\nfrom django.test import Client\n"
                "print([Client().post('/login').status_code for _ in range(6)])")
@@ -108,7 +115,7 @@ def test_django(folder):
 
 
 def test_wsgi(folder):
-    app, seen = run(5)["app"], []
+    app, seen = run(7)["app"], []
     for _ in range(6):
         app({"REQUEST_METHOD": "POST", "PATH_INFO": "/login", "REMOTE_ADDR": "192.0.2.1"},
             lambda status, headers: seen.append(status[:3]))
@@ -118,7 +125,7 @@ def test_wsgi(folder):
 def test_plans(folder):
     needed("flask")
     (folder / "weir.yaml").write_text(YAML[1], encoding="utf-8")
-    app = run(6)["app"]
+    app = run(8)["app"]
     app.get("/")(lambda: "hello")
     left = {}
     for user in None, "ann", "bob":
@@ -132,7 +139,7 @@ def test_plans(folder):
 
 def test_the_api(folder, capsys):
     for _ in range(6):
-        run(7)
+        run(9)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "allowed, 4 left" and lines[5].startswith("denied by login for ")
 
@@ -140,7 +147,7 @@ def test_the_api(folder, capsys):
 def test_the_client(folder, monkeypatch, capsys):
     with App() as server:
         monkeypatch.setattr(sys, "argv", ["client.py", f"http://{server.address}/"])
-        run(8)
+        run(10)
     assert capsys.readouterr().out == "200 None\n"
 
 

@@ -4,8 +4,10 @@ test clients of Flask, Starlette, FastAPI and Django."""
 
 import asyncio
 import io
+import sys
 import threading
 import time
+from types import ModuleType
 
 import pytest
 
@@ -486,21 +488,146 @@ def test_fastapi_limits_an_application_or_a_route(limiter):
     wait_until(lambda: left(limiter, "/slow") == 1, what="the end of the lease")
 
 
+def test_starlette_limits_an_endpoint(limiter):
+    pytest.importorskip("starlette")
+    testclient = pytest.importorskip("starlette.testclient")
+    pytest.importorskip("httpx")
+    from starlette.applications import Starlette
+    from starlette.endpoints import HTTPEndpoint
+    from starlette.exceptions import HTTPException
+    from starlette.responses import PlainTextResponse, StreamingResponse
+    from starlette.routing import Route, WebSocketRoute
+    from starlette.websockets import WebSocketDisconnect
+    guard = load("weir.starlette").Weir(limiter, on_limited=lambda request, answer: (
+        PlainTextResponse("own", 420) if "x-own" in request.headers else None),
+        attributes=lambda request: {"user": "ann", "plan": "free"})
+
+    @guard.limit
+    async def plan(request):
+        return PlainTextResponse(f"{request.scope['weir.answer'].remaining}")
+
+    @guard.limit(skip_failed=True, cost=2)
+    def paid(request):
+        status = int(request.query_params.get("status", 200))
+        if "raise" in request.query_params:
+            raise HTTPException(status)
+        if "fail" in request.query_params:
+            raise RuntimeError("the endpoint fails")
+        response = PlainTextResponse("paid", status)
+        response.set_cookie("a", "b")
+        return response
+
+    class Slow(HTTPEndpoint):
+        @guard.limit
+        async def get(self, request):
+            return StreamingResponse(iter([str(left(limiter, "/slow")), "end"]))
+
+        @guard.limit
+        async def post(self, request):
+            raise HTTPException(404)
+
+    @guard.limit
+    async def unsent(request):
+        return PlainTextResponse("unsent")
+
+    async def replaced(request):
+        await unsent(request)
+        return PlainTextResponse(f"{left(limiter, '/slow')}")
+
+    @guard.limit
+    async def talk(websocket):
+        await websocket.accept()
+        await websocket.send_text(f"{left(limiter, '/slow')}")
+
+    app = Starlette(routes=[Route("/plan", plan), Route("/paid", paid),
+                            Route("/slow", replaced, methods=["PUT"]), Route("/slow", Slow),
+                            WebSocketRoute("/slow", talk),
+                            WebSocketRoute("/plan", talk)])
+    client = testclient.TestClient(app, raise_server_exceptions=False)
+    first, second = client.get("/plan"), client.get("/plan")
+    assert (first.status_code, first.text) == (200, "0") and first.headers["ratelimit"]
+    assert second.status_code == 429 and second.json()["violated-policies"] == ["plan"]
+    assert int(second.headers["retry-after"]) > 0
+    assert second.headers["content-length"] == str(len(second.content))
+    own = client.get("/plan", headers={"X-Own": "1"})
+    assert (own.status_code, own.text) == (420, "own") and own.headers["ratelimit"]
+
+    def remaining():
+        return left(limiter, "/paid", **{"x-api-key": "k"})
+
+    key = {"X-Api-Key": "k"}
+    answer = client.get("/paid", headers=key)
+    assert answer.headers["set-cookie"] and answer.headers["ratelimit"] and remaining() == 8
+    assert client.get("/paid?status=404", headers=key).status_code == 404 and remaining() == 8
+    answer = client.get("/paid?status=404&raise", headers=key)
+    assert answer.status_code == 404 and answer.headers["ratelimit"] and remaining() == 8
+    assert client.get("/paid?fail", headers=key).status_code == 500 and remaining() == 8
+    assert client.get("/slow").text == "0end" and left(limiter, "/slow") == 1
+    assert client.post("/slow").status_code == 404 and left(limiter, "/slow") == 1
+    assert client.put("/slow").text == "1"  # a response that is not sent holds no lease
+    with client.websocket_connect("/slow") as socket:
+        assert socket.receive_text() == "0"
+    wait_until(lambda: left(limiter, "/slow") == 1, what="the end of the lease")
+    with pytest.raises(WebSocketDisconnect) as caught:
+        with client.websocket_connect("/plan"):
+            pass
+    assert caught.value.code == 1008
+
+
+def test_starlette_renews_the_lease_while_an_endpoint_runs(limiter):
+    pytest.importorskip("starlette")
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
+    delays, renewed = [], asyncio.Event()
+    watched = Watched(limiter, "renew", lambda count: count == 2 and renewed.set())
+
+    @load("weir.starlette").Weir(watched).limit
+    async def slow(request):
+        await asyncio.wait_for(renewed.wait(), SECONDS_MAX)
+        return PlainTextResponse("slow")
+
+    async def run():
+        loop = asyncio.get_running_loop()
+        real = loop.call_later
+
+        def call_later(delay, *arguments):
+            if delay == SECONDS_MAX:
+                return real(delay, *arguments)
+            delays.append(delay)
+            return real(0, *arguments)
+
+        loop.call_later = call_later
+        return await Asgi(Route("/slow", slow).app, "/slow").run()
+
+    assert asyncio.run(run()).status == 200
+    assert len(watched.seen) >= 2 and set(delays) == {200}
+    assert left(limiter, "/slow") == 1
+
+
 # --- Django --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("client_name", ["Client", "AsyncClient"])
-def test_django_limits_by_a_middleware(limiter, client_name):
+def set_up_django(monkeypatch, patterns, middleware, **weir_options):
+    """Django's settings are those of a process; its URLs are those of the test."""
     pytest.importorskip("django")
     from django.conf import settings
     if not settings.configured:
         settings.configure(ROOT_URLCONF="django_urls", ALLOWED_HOSTS=["*"], SECRET_KEY="test",
-                           MIDDLEWARE=["weir.django.Middleware"], WEIR={})
+                           MIDDLEWARE=[], WEIR={})
         import django
         django.setup()
-    import sys
-    from types import ModuleType
+    urls = ModuleType("django_urls")
+    urls.urlpatterns = patterns
+    monkeypatch.setitem(sys.modules, "django_urls", urls)
+    from django.urls import clear_url_caches
+    clear_url_caches()
+    settings.MIDDLEWARE = middleware
+    settings.WEIR = weir_options
 
+
+@pytest.mark.parametrize("client_name", ["Client", "AsyncClient"])
+def test_django_limits_by_a_middleware(limiter, client_name, monkeypatch):
+    pytest.importorskip("django")
     from django.http import HttpResponse, StreamingHttpResponse
     from django.test import client as clients
     from django.urls import path
@@ -511,13 +638,10 @@ def test_django_limits_by_a_middleware(limiter, client_name):
     def stream(request):
         return StreamingHttpResponse(iter([str(left(limiter, "/slow"))]))
 
-    urls = ModuleType("django_urls")
-    urls.urlpatterns = [path("login", lambda request: HttpResponse(request.weir_answer.remaining)),
-                        path("paid", paid), path("slow", stream)]
-    sys.modules["django_urls"] = urls
-    from django.urls import clear_url_caches
-    clear_url_caches()
-    settings.WEIR = {"limiter": limiter, "on_limited": own_django}
+    set_up_django(monkeypatch,
+                  [path("login", lambda request: HttpResponse(request.weir_answer.remaining)),
+                   path("paid", paid), path("slow", stream)],
+                  ["weir.django.Middleware"], limiter=limiter, on_limited=own_django)
     client = getattr(clients, client_name)(raise_request_exception=False)
 
     def get(where, **fields):
@@ -546,6 +670,70 @@ def test_django_limits_by_a_middleware(limiter, client_name):
 def own_django(request, answer):
     from django.http import HttpResponse
     return HttpResponse("own", status=420) if request.META.get("HTTP_X_OWN") else None
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_django_limits_a_view(limiter, kind, monkeypatch):
+    pytest.importorskip("django")
+    django = load("weir.django")
+    from django.core.exceptions import PermissionDenied
+    from django.http import Http404, HttpResponse, StreamingHttpResponse
+    from django.test import client as clients
+    from django.urls import path
+    from django.utils.decorators import method_decorator
+    from django.views import View
+
+    def view(function, **options):
+        """The function itself or a coroutine function of it, with a limit."""
+        async def awaited(request, *arguments):
+            return function(request, *arguments)
+
+        limited = awaited if kind == "async" else function
+        return django.limit(**options)(limited) if options else django.limit(limited)
+
+    def paid(request):
+        status = int(request.GET.get("status", 200))
+        for number, error in ((404, Http404), (403, PermissionDenied), (500, RuntimeError)):
+            if status == number and "raise" in request.GET:
+                raise error("of the view")
+        return HttpResponse("paid", status=status)
+
+    class Slow(View):
+        def get(self, request):
+            return StreamingHttpResponse(iter([str(left(limiter, "/slow"))]))
+
+    set_up_django(monkeypatch, [
+        path("login", view(lambda request: HttpResponse(request.weir_answer.remaining))),
+        path("paid", view(paid, cost=2, skip_failed=True)),
+        path("slow", method_decorator(django.limit, name="dispatch")(Slow).as_view()),
+        path("free", lambda request: HttpResponse("free"))], [], limiter=limiter,
+        on_limited="test_python_middleware.own_django")
+    client = (clients.Client if kind == "sync" else clients.AsyncClient)(raise_request_exception=False)
+
+    def get(where, **fields):
+        if kind == "async":
+            return asyncio.run(client.get(where, **{
+                name.replace("_", "-"): value for name, value in fields.items()}))
+        return client.get(where, REMOTE_ADDR="192.0.2.1",
+                          **{f"HTTP_{name.upper()}": value for name, value in fields.items()})
+
+    assert [get("/login").content for _ in range(2)] == [b"1", b"0"]
+    denied = get("/login")
+    assert denied.status_code == 429 and b"violated-policies" in denied.content
+    assert denied["Retry-After"] and denied["RateLimit"]
+    assert "RateLimit" not in get("/free")
+    assert get("/login", x_own="1").status_code == 420
+
+    def remaining():
+        return left(limiter, "/paid", **{"x-api-key": "k"})
+
+    for where, status, charged in (("/paid", 200, 2), ("/paid?status=404", 404, 2),
+                                   ("/paid?status=404&raise", 404, 2),
+                                   ("/paid?status=403&raise", 403, 2),
+                                   ("/paid?status=500&raise", 500, 2)):
+        assert get(where, x_api_key="k").status_code == status
+        wait_until(lambda: remaining() == 10 - charged, what=where)
+    assert b"".join(get("/slow").streaming_content) == b"0"
 
 
 def test_a_thread_per_request_shares_one_limiter(limiter):
