@@ -49,7 +49,7 @@ struct weir_listener_tls {
 struct weir_listener_settings {
     const char *address; /* "127.0.0.1:8080", "[::1]:8080", "unix:/path", "off", NULL when absent */
     bool open, trusted, trusted_set, proxy_protocol;
-    const char *token; /* password or token that a caller must give */
+    const char *token; /* password or token that a caller must give; token_file is read at load */
     struct weir_listener_tls tls;
     const char *const *hosts; /* admin: names that it goes by, normal; host_count of them */
     uint32_t host_count;
@@ -62,7 +62,7 @@ struct weir_listener_settings {
 struct weir_redis_access {
     const char *url;             /* NULL: none */
     const char *user, *password; /* outside the URL; password_file is read at load */
-    const char *sentinel_user, *sentinel_password;
+    const char *sentinel_user, *sentinel_password; /* likewise */
     const char *ca_file, *cert_file, *key_file, *server_name;
     bool insecure;
 };
@@ -101,6 +101,7 @@ struct weir_webhook_settings {
     const char *ca_file;
     struct weir_webhook_secret secrets[WEIR_WEBHOOK_SECRETS_MAX];
     uint32_t secret_count; /* every message is signed with each */
+    bool secret_inline;    /* they are in the rules file itself */
     uint64_t timeout_ns;   /* of one attempt; default 5 s */
 };
 /* `challenge:`, proof of work; see docs/challenge.md. */
@@ -131,6 +132,12 @@ struct weir_denials_settings {
     uint32_t sample;     /* of each key and limit in a second, by each worker; default 5; 0: none */
 };
 struct weir_xdp_settings;
+/* A file that a secret was read from. */
+struct weir_secret_file {
+    const char *key;  /* that names it in the rules, such as "token_file" */
+    const char *path; /* relative ones from the folder of the rules file */
+    const struct weir_secret_file *next;
+};
 struct weir_settings {
     struct weir_denials_settings denials;
     struct weir_store_settings store;
@@ -154,6 +161,7 @@ struct weir_settings {
     uint32_t state_mode;                   /* of a new state file; 0: 0600 */
     uint32_t state_spans; /* percent of the state for spans; 0: see weir_rules_span_percent */
     uint32_t headers; /* enum weir_header_dialect bits (core/answer.h); default DRAFT | X_DELTA */
+    const struct weir_secret_file *secret_files; /* all of them, the last first; NULL: none */
 };
 
 /* Loads a file. On error returns WEIR_ERR_RULES with `problems` filled (the caller frees them), or

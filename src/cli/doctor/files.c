@@ -172,6 +172,14 @@ static bool is_inline(const char *rules, size_t size, const char *secret)
     return secret && secret[0] && memmem(rules, size, secret, strlen(secret));
 }
 
+/* Of a URL of Redis: scheme://user:password@host. */
+static bool has_password(const char *url)
+{
+    const char *user = url ? strstr(url, "://") : NULL;
+    const char *at = user ? strchr(user + 3, '@') : NULL;
+    return at && memchr(user + 3, ':', (size_t)(at - user - 3));
+}
+
 static void judge_rules_file(struct findings *findings, const char *path,
                              const struct weir_settings *settings)
 {
@@ -186,17 +194,20 @@ static void judge_rules_file(struct findings *findings, const char *path,
     char *text = malloc(RULES_BYTES_MAX);
     int fd = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     ssize_t size = fd >= 0 && fstat(fd, &status) == 0 ? read(fd, text, RULES_BYTES_MAX) : -1;
-    bool found = false;
+    bool found = settings->webhook.secret_inline;
+    const char *const urls[] = {settings->store.redis.url, settings->identities.redis.url};
+    for (size_t i = 0; size > 0 && i < sizeof urls / sizeof *urls; i++)
+        found = found || (has_password(urls[i]) && is_inline(text, (size_t)size, urls[i]));
     for (size_t i = 0; size > 0 && i < sizeof secrets / sizeof *secrets; i++)
         found = found || is_inline(text, (size_t)size, secrets[i]);
     if (fd >= 0)
         close(fd);
     free(text);
-    if (found && (status.st_mode & (S_IROTH | S_IWOTH)))
+    if (found && size >= 0 && (status.st_mode & (S_IROTH | S_IWOTH)))
         findings_add(
             findings, FINDING_WARNING, "secret_public",
-            "chmod 0640 the rules file, with a group that weir is in; a password of Redis can "
-            "also be in a `password_file`",
+            "move each secret to a file of its own (token_file, password_file, secret_file), or "
+            "chmod 0640 the rules file, with a group that weir is in",
             "every user may read %s, which has a token or a password", path);
 }
 
@@ -217,5 +228,7 @@ void files_judge(struct findings *findings, const char *config, const struct wei
     }
     judge_secret(findings, "store.redis", settings->store.redis.key_file);
     judge_secret(findings, "identities.redis", settings->identities.redis.key_file);
+    for (const struct weir_secret_file *file = settings->secret_files; file; file = file->next)
+        judge_secret(findings, file->key, file->path);
     judge_rules_file(findings, config, settings);
 }

@@ -53,6 +53,8 @@ static void load_secret_file(struct rules_loader *loader, const struct rules_nod
             rules_problem(loader, node, "%s: %s", path, reason.text);
     else
         settings->keys = keys;
+    if (size >= 0)
+        rules_note_secret_file(loader, what, path);
     OPENSSL_cleanse(text, sizeof(text));
 }
 

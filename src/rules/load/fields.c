@@ -314,6 +314,16 @@ const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name)
     return path;
 }
 
+void rules_note_secret_file(struct rules_loader *loader, const char *key, const char *path)
+{
+    struct weir_settings *settings = &loader->rules->settings;
+    struct weir_secret_file *file = rules_keep(loader, sizeof(*file));
+    if (!file)
+        return;
+    *file = (struct weir_secret_file){key, path, settings->secret_files};
+    settings->secret_files = file;
+}
+
 const char *rules_read_secret_file(struct rules_loader *loader, const struct rules_node *node,
                                    const char *what, const char *kind)
 {
@@ -339,6 +349,7 @@ const char *rules_read_secret_file(struct rules_loader *loader, const struct rul
                       RULES_SECRET_MAX);
         return NULL;
     }
+    rules_note_secret_file(loader, what, path);
     const char *kept = rules_keep_text(loader, secret, size);
     memset(secret, 0, sizeof(secret));
     return kept;

@@ -137,4 +137,7 @@ const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name);
 const char *rules_read_secret_file(struct rules_loader *loader, const struct rules_node *node,
                                    const char *what, const char *kind);
 
+/* Adds a file that a secret was read from to the settings' `secret_files`; both texts stay. */
+void rules_note_secret_file(struct rules_loader *loader, const char *key, const char *path);
+
 #endif

@@ -154,6 +154,7 @@ static void load_file(struct rules_loader *loader, const struct rules_node *node
     } else if (size == KEY_FILE_MAX) {
         rules_problem(loader, node, "%s is larger than %d KiB", path, KEY_FILE_MAX / 1024 - 1);
     } else if (secret) {
+        rules_note_secret_file(loader, "secret_file", path);
         load_secret(loader, node, path, (struct weir_bytes){bytes, (size_t)size}, id);
         OPENSSL_cleanse(bytes, (size_t)size);
     } else {

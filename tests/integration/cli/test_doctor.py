@@ -2,6 +2,7 @@
 """`weir doctor` finds planted faults by name, and nothing where all is well."""
 
 import asyncio
+import base64
 import json
 import os
 import re
@@ -125,6 +126,30 @@ def test_who_can_reach_a_listener(tmp_path, sound):
     found = examine(config, 3)
     assert set(found) == {"token_in_clear", "admin_exposed"}
     os.chmod(config, 0o644)
+    assert "weir.yaml" in examine(config, 3)["secret_public"]
+
+
+def test_secrets_that_every_user_may_read(tmp_path, sound):
+    token, secret = tmp_path / "token", tmp_path / "secret"
+    token.write_text("0123456789abcdef\n", encoding="ascii")
+    secret.write_text(base64.b64encode(bytes(32)).decode(), encoding="ascii")
+    for file in (token, secret):
+        file.chmod(0o640)
+    sound["server"]["admin"] = {"address": sound["server"]["admin"], "token_file": "token"}
+    sound["webhook"] = {"url": "https://hooks.example/weir", "secret_file": "secret"}
+    config = written(tmp_path, sound)
+    config.chmod(0o644)
+    assert examine(config, 0) == {}
+    token.chmod(0o644)
+    assert examine(config, 3) == {"secret_public": f"token_file: every user may read {token}"}
+    token.chmod(0o640)
+    secret.chmod(0o644)
+    assert examine(config, 3) == {"secret_public": f"secret_file: every user may read {secret}"}
+    secret.chmod(0o640)
+    sound["webhook"] = {"url": "https://hooks.example/weir",
+                        "secret": secret.read_text(encoding="ascii")}
+    config = written(tmp_path, sound)
+    config.chmod(0o644)
     assert "weir.yaml" in examine(config, 3)["secret_public"]
 
 

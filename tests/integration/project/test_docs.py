@@ -42,6 +42,7 @@ def fixture_folder(tmp_path_factory):
     issuer = Issuer(folder)
     (folder / "jwks.json").write_text(json.dumps({"keys": [issuer.jwk()]}), encoding="utf-8")
     (folder / "challenge.key").write_text("0123456789abcdef" * 4 + "\n")
+    (folder / "token").write_text("0123456789abcdef" * 4 + "\n")
     (folder / "webhook.secret").write_text("whsec_" + "A" * 32 + "\n")
     authority = Authority(folder)
     cert, key = authority.sign("server")

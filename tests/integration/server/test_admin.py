@@ -223,6 +223,18 @@ def test_with_a_token_everything_but_health_needs_it(tmp_path, address):
         assert get(weir, READS[3], "DELETE").status == 200
 
 
+def test_a_token_in_a_file_is_read_again_by_a_reload(tmp_path):
+    (tmp_path / "token").write_text("s3cret\n", encoding="ascii")
+    with start(tmp_path, admin={"address": "127.0.0.1:0", "token_file": "token"}) as weir:
+        assert get(weir, "/v1/limits").status == 200
+        assert get(weir, "/v1/limits", token=None).status == 401
+        (tmp_path / "token").write_text("other\n", encoding="ascii")
+        assert get(weir, "/v1/limits").status == 200
+        weir.reload()
+        assert get(weir, "/v1/limits", token="other").status == 200
+        assert get(weir, "/v1/limits").status == 401
+
+
 def test_metrics_may_be_open_beside_a_token(tmp_path):
     admin = {"address": "127.0.0.1:0", "token": "s3cret", "metrics_open": True}
     with start(tmp_path, admin=admin) as weir:

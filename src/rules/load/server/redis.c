@@ -77,23 +77,32 @@ static const char *read_secret(struct rules_loader *loader, const struct rules_f
     return rules_keep_text(loader, text.data, text.size);
 }
 
+/* In the rules, or in a file. */
+static const char *read_password(struct rules_loader *loader, const struct rules_field *field,
+                                 const struct rules_field *file)
+{
+    if (!file->value)
+        return read_secret(loader, field);
+    if (field->value) {
+        rules_problem(loader, file->key, "`%s` and `%s` are the same; give one", field->name,
+                      file->name);
+        return NULL;
+    }
+    return rules_read_secret_file(loader, file->value, file->name, "a password");
+}
+
 static void load_access(struct rules_loader *loader, const struct rules_field *fields,
                         const struct scheme *scheme, struct weir_bytes url,
                         struct weir_redis_access *access)
 {
-    const struct rules_field *file = &fields[RULES_REDIS_PASSWORD_FILE];
     access->user = read_secret(loader, &fields[RULES_REDIS_USER]);
-    access->password = read_secret(loader, &fields[RULES_REDIS_PASSWORD]);
-    if (file->value && fields[RULES_REDIS_PASSWORD].value) {
-        rules_problem(loader, file->key, "`password` and `password_file` are the same; give one");
-    } else if (file->value) {
-        access->password =
-            rules_read_secret_file(loader, file->value, "password_file", "a password");
-    }
+    access->password =
+        read_password(loader, &fields[RULES_REDIS_PASSWORD], &fields[RULES_REDIS_PASSWORD_FILE]);
     access->sentinel_user = read_secret(loader, &fields[RULES_REDIS_SENTINEL_USER]);
-    access->sentinel_password = read_secret(loader, &fields[RULES_REDIS_SENTINEL_PASSWORD]);
+    access->sentinel_password = read_password(loader, &fields[RULES_REDIS_SENTINEL_PASSWORD],
+                                              &fields[RULES_REDIS_SENTINEL_PASSWORD_FILE]);
     bool in_url = memchr(url.data, '@', url.size);
-    for (int i = RULES_REDIS_USER; i <= RULES_REDIS_SENTINEL_PASSWORD; i++) {
+    for (int i = RULES_REDIS_USER; i <= RULES_REDIS_SENTINEL_PASSWORD_FILE; i++) {
         if (!fields[i].value)
             continue;
         if (i <= RULES_REDIS_PASSWORD_FILE && in_url) {
@@ -155,7 +164,14 @@ static void load_tls(struct rules_loader *loader, const struct rules_field *tls,
 void rules_name_redis(struct rules_field fields[RULES_REDIS_FIELDS], const char *url)
 {
     static const char *const names[RULES_REDIS_FIELDS] = {
-        "", "user", "password", "password_file", "sentinel_user", "sentinel_password", "tls",
+        "",
+        "user",
+        "password",
+        "password_file",
+        "sentinel_user",
+        "sentinel_password",
+        "sentinel_password_file",
+        "tls",
     };
     for (int i = 0; i < RULES_REDIS_FIELDS; i++)
         fields[i] = (struct rules_field){i == RULES_REDIS_URL ? url : names[i], NULL, NULL};

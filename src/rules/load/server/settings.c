@@ -219,6 +219,22 @@ static void load_own(struct rules_loader *loader, const struct rules_field *fiel
         rules_read_bool(loader, fields[1].value, "metrics_open", &listener->metrics_open);
 }
 
+/* A secret in the rules, or in a file. */
+static void load_token(struct rules_loader *loader, const struct rules_field *inline_,
+                       const struct rules_field *file, struct weir_listener_settings *listener)
+{
+    struct weir_bytes token;
+    if (inline_->value && file->value) {
+        rules_problem(loader, file->key, "`token` and `token_file` are the same; give one");
+    } else if (file->value) {
+        listener->token = rules_read_secret_file(loader, file->value, "token_file", "a token");
+    } else if (inline_->value && rules_read_text(loader, inline_->value, "token", &token)) {
+        if (token.size == 0)
+            rules_problem(loader, inline_->value, "`token` is empty");
+        listener->token = rules_keep_text(loader, token.data, token.size);
+    }
+}
+
 static void load_listener(struct rules_loader *loader, const struct rules_field *field,
                           struct weir_listener_settings *listener)
 {
@@ -226,11 +242,24 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
     bool admin = listener == &loader->rules->settings.admin;
     bool http = listener == &loader->rules->settings.http;
     /* The last two are of one listener alone; of http there is one. */
-    enum { ADDRESS, LISTEN, TOKEN, OPEN, TRUSTED, PROXY_PROTOCOL, TLS, OWN, OWN_TOO, COUNT };
+    enum {
+        ADDRESS,
+        LISTEN,
+        TOKEN,
+        TOKEN_FILE,
+        OPEN,
+        TRUSTED,
+        PROXY_PROTOCOL,
+        TLS,
+        OWN,
+        OWN_TOO,
+        COUNT
+    };
     struct rules_field fields[COUNT] = {
         {"address", NULL, NULL},
         {"listen", NULL, NULL},
         {"token", NULL, NULL},
+        {"token_file", NULL, NULL},
         {"open", NULL, NULL},
         {"trusted", NULL, NULL},
         {"proxy_protocol", NULL, NULL},
@@ -241,7 +270,6 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
          NULL, NULL},
         {grpc ? "max_connection_age_grace" : "metrics_open", NULL, NULL}};
     const struct rules_node *address = field->value;
-    struct weir_bytes token;
     bool far = false;
     if (field->value->kind == RULES_MAP) {
         rules_fields(loader, field->value, "a listener", fields,
@@ -254,11 +282,7 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
         if (fields[TLS].value)
             load_tls(loader, fields[TLS].value, &listener->tls);
     }
-    if (fields[TOKEN].value && rules_read_text(loader, fields[TOKEN].value, "token", &token)) {
-        if (token.size == 0)
-            rules_problem(loader, fields[TOKEN].value, "`token` is empty");
-        listener->token = rules_keep_text(loader, token.data, token.size);
-    }
+    load_token(loader, &fields[TOKEN], &fields[TOKEN_FILE], listener);
     if (fields[OPEN].value)
         rules_read_bool(loader, fields[OPEN].value, "open", &listener->open);
     if (fields[TRUSTED].value) {
@@ -274,7 +298,8 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
     if (!http)
         load_own(loader, &fields[OWN], grpc, listener);
     if (address && rules_read_listen(loader, address, &listener->address, &far) && far &&
-        !listener->open && !fields[TOKEN].value && !listener->tls.client_ca_file) {
+        !listener->open && !fields[TOKEN].value && !fields[TOKEN_FILE].value &&
+        !listener->tls.client_ca_file) {
         rules_problem(loader, address,
                       "`%s` is open to other machines: give it a `token` or a `tls.client_ca`, or "
                       "set `open: true`",
@@ -742,6 +767,7 @@ void rules_load_webhook(struct rules_loader *loader, const struct rules_node *no
                       "`webhook` needs `secret` or `secret_file`: receivers verify the signature "
                       "of a message");
     } else {
+        webhook->secret_inline = secret->value;
         load_secrets(loader, file->value ? file : secret, file->value, webhook);
     }
     if (fields[WEBHOOK_TIMEOUT].value) {

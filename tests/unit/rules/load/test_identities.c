@@ -105,7 +105,8 @@ static void every_problem_is_reported_with_its_place(void **state)
         {"identities: {redis: [a]}\n", "1:21: `redis` must be a text, not a list\n"},
         {"identities: {redis: 'redis://h', url: x}\n",
          "1:34: identities has no key `url`; its keys are redis, user, password, "
-         "password_file, sentinel_user, sentinel_password, tls, prefix, life, unknown_life, stale, "
+         "password_file, sentinel_user, sentinel_password, sentinel_password_file, tls, prefix, "
+         "life, unknown_life, stale, "
          "deadline, max_keys, on_error\n"},
         {"identities: {redis: 'redis://h', lif: 1s}\n",
          "1:34: identities has no key `lif`; did you mean `life`?\n"},

@@ -96,11 +96,15 @@ static const struct test_problem_case settings[] = {
      "1:33: `` is not a host; use a name such as `weir.example.com`, or an address\n"
      "1:56: `metrics_open` must be true or false, not `yes`\n"},
     {"server: {http: {hosts: a}}\nlimits: []\n",
-     "1:17: a listener has no key `hosts`; its keys are address, listen, token, open, trusted, "
-     "proxy_protocol, tls, hold\n"},
+     "1:17: a listener has no key `hosts`; its keys are address, listen, token, token_file, open, "
+     "trusted, proxy_protocol, tls, hold\n"},
     {"server: {http: {adress: '127.0.0.1:1'}}\n"
      "limits: []\n",
      "1:17: a listener has no key `adress`; did you mean `address`?\n"},
+    {"server: {admin: {token: a, token_file: b}}\nlimits: []\n",
+     "1:28: `token` and `token_file` are the same; give one\n"},
+    {"server: {admin: {token_file: /nonexistent/token}}\nlimits: []\n",
+     "1:30: cannot read /nonexistent/token: No such file or directory\n"},
     {"server: {http: {address: off, listen: off}}\n"
      "limits: []\n",
      "1:31: `listen` and `address` are the same; give one\n"},
@@ -124,7 +128,7 @@ static const struct test_problem_case settings[] = {
     {"server: {http: {max_connection_age: 1h}, grpc: {max_connection_age: 1ms}}\n"
      "limits: []\n",
      "1:17: a listener has no key `max_connection_age`; its keys are address, listen, token, "
-     "open, trusted, proxy_protocol, tls, hold\n"
+     "token_file, open, trusted, proxy_protocol, tls, hold\n"
      "1:69: `max_connection_age` must be 1s to 366d, not `1ms`\n"},
     {"server: {http: {open: 1, trusted: 2, proxy_protocol: 3, token: ''}}\n"
      "limits: []\n",

@@ -110,11 +110,10 @@ static void every_scheme_is_taken(void **state)
     }
 }
 
-/* Loads a store whose password is in a file of these bytes, beside the rules. */
-static struct weir_rules *load_with_file(const char *bytes, size_t size, char *message)
+/* Loads rules that name the file "secret", which has these bytes and is beside them. */
+static struct weir_rules *load_beside(const char *text, const char *bytes, size_t size,
+                                      char *message)
 {
-    static const char text[] =
-        "store: {redis: {url: 'redis://h', password_file: secret}, nodes: 2}\nlimits: []\n";
     char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 8];
     temporary_folder(folder);
     snprintf(path, sizeof(path), "%s/secret", folder);
@@ -135,6 +134,45 @@ static struct weir_rules *load_with_file(const char *bytes, size_t size, char *m
     weir_problems_free(&problems);
     temporary_remove(folder);
     return rules;
+}
+
+/* Loads a store whose password is in a file of these bytes, beside the rules. */
+static struct weir_rules *load_with_file(const char *bytes, size_t size, char *message)
+{
+    return load_beside("store: {redis: {url: 'redis://h', password_file: secret}, nodes: 2}\n"
+                       "limits: []\n",
+                       bytes, size, message);
+}
+
+static void every_secret_may_be_in_a_file_that_the_settings_list(void **state)
+{
+    static const char text[] =
+        "server: {http: {address: '0.0.0.0:1', token_file: secret}}\n"
+        "store: {redis: {url: 'redis-sentinel://h/m', sentinel_password_file: secret}, nodes: 2}\n"
+        "webhook: {url: 'https://h/', secret_file: secret}\n"
+        "jwt: {keys: [{secret_file: secret}], audience: a}\n"
+        "challenge: {secret_file: secret}\n"
+        "limits: []\n";
+    static const char secret[] = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+    static const char *const keys[] = {"secret_file", "sentinel_password_file", "token_file"};
+    char message[256];
+    struct weir_rules *rules = load_beside(text, secret, strlen(secret), message);
+    assert_non_null(rules);
+    const struct weir_settings *settings = weir_rules_settings(rules);
+    assert_string_equal(settings->http.token, secret);
+    assert_string_equal(settings->store.redis.sentinel_password, secret);
+    assert_false(settings->webhook.secret_inline);
+    size_t seen[3] = {0};
+    const struct weir_secret_file *file = settings->secret_files;
+    for (; file; file = file->next) {
+        assert_string_equal(file->path + strlen(file->path) - strlen("/secret"), "/secret");
+        for (size_t i = 0; i < 3; i++)
+            seen[i] += strcmp(file->key, keys[i]) == 0;
+    }
+    assert_int_equal(seen[0], 3);
+    assert_int_equal(seen[1], 1);
+    assert_int_equal(seen[2], 1);
+    weir_rules_unref(rules);
 }
 
 static void a_password_may_stand_in_a_file(void **state)
@@ -225,6 +263,9 @@ static const struct test_problem_case cases[] = {
      "1:55: `password` must be a text, not a list\n"},
     {"store: {redis: {url: 'redis://h', password: a, password_file: b}, nodes: 3}\n",
      "1:48: `password` and `password_file` are the same; give one\n"},
+    {"store: {redis: {url: 'redis-sentinel://h/m', sentinel_password: a,\n"
+     "  sentinel_password_file: b}, nodes: 3}\n",
+     "2:3: `sentinel_password` and `sentinel_password_file` are the same; give one\n"},
     {"store: {redis: {url: 'redis://h', password_file: /nonexistent/b}, nodes: 3}\n",
      "1:50: cannot read /nonexistent/b: No such file or directory\n"},
     {"store: {redis: {url: 'redis://h', password_file: /}, nodes: 3}\n",
@@ -277,6 +318,7 @@ int main(void)
         cmocka_unit_test(every_setting_of_the_store_is_read),
         cmocka_unit_test(denials_need_not_be_remembered),
         cmocka_unit_test(every_scheme_is_taken),
+        cmocka_unit_test(every_secret_may_be_in_a_file_that_the_settings_list),
         cmocka_unit_test(a_password_may_stand_in_a_file),
         cmocka_unit_test(a_file_without_a_password_is_a_problem),
         cmocka_unit_test(every_problem_of_the_store_is_reported),
