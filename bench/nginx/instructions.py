@@ -23,8 +23,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
+import configured  # noqa: E402
 from processes import free_port, listens, wait_for  # noqa: E402
-from run import CONF, RULES  # noqa: E402
+from run import HTTP, RULES, SERVER  # noqa: E402
 
 LOCATIONS = ("/plain", "/limit_req", "/weir1", "/weir3")
 END = b";"  # of the GIF
@@ -50,16 +51,12 @@ def instructions(module, path, count):
     """Of an nginx that starts, answers `count` requests and ends."""
     with tempfile.TemporaryDirectory() as name:
         folder, port = Path(name), free_port()
-        (folder / "rules.yaml").write_text(RULES.replace("@HEADERS@", "draft"), encoding="ascii")
-        conf = CONF
-        for old, new in (("@MODULE@", module), ("@DIR@", name), ("@PORT@", str(port)),
-                         ("@USER@", "user root; master_process off;")):
-            conf = conf.replace(old, new)
-        (folder / "nginx.conf").write_text(conf, encoding="ascii")
+        command = configured.write(folder, module, port, RULES.replace("@HEADERS@", "draft"), HTTP, SERVER,
+                                   main="master_process off;")
         with open(folder / "valgrind.log", "wb") as log:
             nginx = subprocess.Popen(
                 ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/counts",
-                 "nginx", "-p", name, "-c", f"{name}/nginx.conf"], stderr=log)
+                 *command], stderr=log)
             try:
                 wait_for(nginx, lambda: listens(port))
                 ask(port, path, count)
@@ -72,15 +69,13 @@ def instructions(module, path, count):
 
 def main():
     parser = argparse.ArgumentParser(description="instructions of limits inside nginx")
-    parser.add_argument("--module", default=str(HERE.parents[1] / "build" / "src" / "nginx" /
-                                                "ngx_http_weir_module.so"))
+    configured.add_module(parser)
     parser.add_argument("--requests", type=int, default=2000)
     options = parser.parse_args()
-    if not Path(options.module).exists():
-        sys.exit(f"bench/nginx: no {options.module}; build it where nginx-dev is installed")
+    module = configured.module_of(options)
     if not shutil.which("valgrind"):
         sys.exit("bench/nginx: no valgrind; install it with script/bootstrap bench")
-    module, plain = str(Path(options.module).resolve()), None
+    plain = None
     print(f"{'':12} {'a request':>10} {'above plain':>12}")
     for path in LOCATIONS:
         once, twice = (instructions(module, path, times * options.requests)

@@ -24,6 +24,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import configured  # noqa: E402
 from processes import cpu_seconds, free_port, listens, pinned, wait_for  # noqa: E402
 
 RULES = """version: 1
@@ -37,27 +38,15 @@ limits:
       algorithm: fixed_window }
 """
 
-CONF = """load_module @MODULE@;
-daemon off; worker_processes 1; pid @DIR@/nginx.pid; error_log @DIR@/error.log crit;
-@USER@
-events { worker_connections 1024; }
-http {
-    access_log off; keepalive_requests 100000000;
-    client_body_temp_path @DIR@/a; proxy_temp_path @DIR@/b; fastcgi_temp_path @DIR@/c;
-    uwsgi_temp_path @DIR@/d; scgi_temp_path @DIR@/e;
+HTTP = """keepalive_requests 100000000;
     limit_req_zone $arg_k zone=z:200m rate=1000000000r/s;
-    weir_rules @DIR@/rules.yaml; weir_state @DIR@/run/state size=128m;
-    weir_attribute k $arg_k;
-    server {
-        listen 127.0.0.1:@PORT@;
-        location = /plain { empty_gif; }
+    weir_state @DIR@/run/state size=128m;"""
+
+SERVER = """location = /plain { empty_gif; }
         location = /limit_req { limit_req zone=z burst=1000000 nodelay; empty_gif; }
         location = /weir1 { weir on; empty_gif; }
         location = /weir3 { weir on; empty_gif; }
-        location = /return { return 200; }
-    }
-}
-"""
+        location = /return { return 200; }"""
 
 SCRIPT = """
 local keys = %d
@@ -112,8 +101,7 @@ def run(options, folder, port, worker):
 
 def main():
     parser = argparse.ArgumentParser(description="limits inside nginx")
-    parser.add_argument("--module", default=str(HERE.parents[1] / "build" / "src" / "nginx" /
-                                                "ngx_http_weir_module.so"))
+    configured.add_module(parser)
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--connections", type=int, default=64)
@@ -121,19 +109,12 @@ def main():
     parser.add_argument("--pin", action="store_true")
     options = parser.parse_args()
     options.seconds = int(options.seconds)
-    if not Path(options.module).exists():
-        sys.exit(f"bench/nginx: no {options.module}; build it where nginx-dev is installed")
+    module = configured.module_of(options)
     with tempfile.TemporaryDirectory() as name:
         folder, port = Path(name), free_port()
-        (folder / "rules.yaml").write_text(RULES.replace("@HEADERS@", options.headers),
-                                           encoding="ascii")
-        conf = CONF
-        for old, new in (("@MODULE@", options.module), ("@DIR@", name), ("@PORT@", str(port)),
-                         ("@USER@", "user root;")):
-            conf = conf.replace(old, new)
-        (folder / "nginx.conf").write_text(conf, encoding="utf-8")
-        master = subprocess.Popen(pinned(["nginx", "-p", name, "-c", f"{name}/nginx.conf"], 0,
-                                         options.pin))
+        command = configured.write(folder, module, port, RULES.replace("@HEADERS@", options.headers),
+                                   HTTP, SERVER)
+        master = subprocess.Popen(pinned(command, 0, options.pin))
         try:
             wait_for(master, lambda: listens(port) and worker_of(master.pid))
             run(options, folder, port, worker_of(master.pid))

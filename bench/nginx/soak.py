@@ -23,6 +23,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import configured  # noqa: E402
 from processes import free_port, listens, wait_for  # noqa: E402
 
 WARM_ROUNDS = 3  # buffers and the allocator's pools have their size then
@@ -41,38 +42,20 @@ limits:
   - { name: open, match: { path: /open }, key: [k], algorithm: concurrency, limit: 2, life: 1min }
 """
 
-CONF = """load_module @MODULE@;
-daemon off; worker_processes @WORKERS@; pid @DIR@/nginx.pid; error_log @DIR@/error.log crit;
-@USER@
-events { worker_connections 1024; }
-http {
-    access_log off; keepalive_requests 1000;
-    client_body_temp_path @DIR@/a; proxy_temp_path @DIR@/b; fastcgi_temp_path @DIR@/c;
-    uwsgi_temp_path @DIR@/d; scgi_temp_path @DIR@/e;
-    weir_rules @DIR@/rules.yaml; weir_state @DIR@/run/state size=4m;
-    weir_attribute k $arg_k;
-    server {
-        listen 127.0.0.1:@PORT@;
-        location / { weir on; empty_gif; }
-    }
-}
-"""
+HTTP = """keepalive_requests 1000;
+    weir_state @DIR@/run/state size=4m;"""
+
+SERVER = "location / { weir on; empty_gif; }"
 
 PATHS = ("/free", "/log", "/few", "/queue", "/open")
 
 
 class Soak:
-    def __init__(self, folder, options):
+    def __init__(self, folder, module, options):
         self.folder, self.options, self.port = folder, options, free_port()
-        (folder / "rules.yaml").write_text(RULES, encoding="ascii")
-        conf = CONF
-        for old, new in (("@MODULE@", options.module), ("@DIR@", str(folder)),
-                         ("@PORT@", str(self.port)), ("@WORKERS@", str(options.workers)),
-                         ("@USER@", "user root;")):
-            conf = conf.replace(old, new)
-        (folder / "nginx.conf").write_text(conf, encoding="ascii")
+        command = configured.write(folder, module, self.port, RULES, HTTP, SERVER, workers=options.workers)
         self.requests = 0
-        self.master = subprocess.Popen(["nginx", "-p", str(folder), "-c", f"{folder}/nginx.conf"])
+        self.master = subprocess.Popen(command)
 
     def workers(self):
         children = Path(f"/proc/{self.master.pid}/task/{self.master.pid}/children")
@@ -162,16 +145,14 @@ def run(soak, options):
 
 def main():
     parser = argparse.ArgumentParser(description="a soak of limits inside nginx")
-    parser.add_argument("--module", default=str(HERE.parents[1] / "build" / "src" / "nginx" /
-                                                "ngx_http_weir_module.so"))
+    configured.add_module(parser)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--rounds", type=int, default=0, help="instead of --seconds")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    if not Path(options.module).exists():
-        sys.exit(f"bench/nginx: no {options.module}; build it where nginx-dev is installed")
+    module = configured.module_of(options)
     with tempfile.TemporaryDirectory() as name:
-        soak = Soak(Path(name), options)
+        soak = Soak(Path(name), module, options)
         try:
             wait_for(soak.master, lambda: listens(soak.port))
             return run(soak, options)
