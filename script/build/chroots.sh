@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # Bare Debian systems for tests, as root: sourced by script/package-test and script/container-test,
-# which set `release` and `base`, the path that the systems' names follow: $base-NAME.
+# which set `release` and `base`, the path that the systems' names follow: $base-NAME. A script calls
+# finish when it exits: it ends a weir that still runs, and removes the systems.
 
 # shellcheck disable=SC2016 # apt expands it
 mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
@@ -59,4 +60,50 @@ install_in() {
         tail -n 30 "$base-$system.log" >&2
         return 1
     }
+}
+
+# The weir that was started, by its process id; its log is $base.weir.log.
+server=
+finish() {
+    if [ -n "$server" ]; then
+        kill "$server" 2>/dev/null || true
+        wait "$server" || true
+    fi
+    remove
+}
+
+# start_weir HEALTHY COMMAND...: starts COMMAND, and waits until HEALTHY succeeds.
+start_weir() {
+    local healthy=$1
+    shift
+    "$@" >"$base.weir.log" 2>&1 &
+    server=$!
+    for _ in $(seq 600); do
+        if ("$healthy") >/dev/null 2>&1; then return; fi
+        kill -0 "$server" 2>/dev/null || break
+        sleep 0.1
+    done
+    cat "$base.weir.log" >&2
+    fail "weir does not become healthy"
+}
+stop_weir() {
+    kill "$server"
+    wait "$server" || fail "weir ended with $?"
+    server=
+}
+
+# A port that is free: the systems share this machine's network.
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# logins PORT STATUS...: asks weir for a login for each STATUS, which must be the answer.
+logins() {
+    local port=$1 wanted got
+    shift
+    for wanted; do
+        got=$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$port/v1/check" \
+            --json '{"method": "POST", "path": "/login", "ip": "192.0.2.1"}')
+        [ "$got" = "$wanted" ] || fail "a login is answered $got, not $wanted"
+    done
 }
