@@ -101,14 +101,16 @@ def weir_package(version, files):
 
 
 def links(files):
-    """Pairs of packages, of which the first is linked with the second; weir is None."""
-    pairs = set()
+    """Pairs of packages, of which the first is linked with the second; weir is None, as are libraries
+    that are among the files."""
+    pairs, own = set(), {os.path.realpath(file) for file in files}
     for file in files:
         libraries = resolved(file)
-        owner = {name: package_of(path) for name, path in libraries.items()}
+        owner = {name: None if os.path.realpath(path) in own else package_of(path)
+                 for name, path in libraries.items()}
         for source, path in [(None, file), *((owner[name], libraries[name]) for name in libraries)]:
             for name in needed(path):
-                if name in owner and owner[name] != source:
+                if owner.get(name) not in (None, source):
                     pairs.add((source, owner[name]))
     return pairs
 

@@ -3,6 +3,7 @@
 version, which one place says."""
 
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -115,6 +116,20 @@ def test_the_sbom_names_the_packages_that_programs_are_linked_with(tmp_path):
                      ("SPDXRef-weir", "DYNAMIC_LINK", "SPDXRef-libc6")]
 
 
+def test_the_sbom_takes_libraries_of_weir_for_weir(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "script" / "build"))
+    sbom = importlib.import_module("sbom")
+    addon, library = str(tmp_path / "weir.node"), str(tmp_path / "libweir.so.0")
+    names = {addon: ["libweir.so.0", "libc.so.6"], library: ["libyaml-0.so.2"], "/libyaml": ["libc.so.6"],
+             "/libc": []}
+    paths = {"libweir.so.0": library, "libc.so.6": "/libc", "libyaml-0.so.2": "/libyaml"}
+    monkeypatch.setattr(sbom, "needed", names.get)
+    monkeypatch.setattr(sbom, "resolved", lambda _: paths)
+    monkeypatch.setattr(sbom, "package_of", {"/libc": "libc6", "/libyaml": "libyaml-0-2"}.__getitem__)
+    assert sbom.links([addon, library]) == {(None, "libc6"), (None, "libyaml-0-2"),
+                                            ("libyaml-0-2", "libc6")}
+
+
 @needs_dpkg
 @pytest.mark.skipif(not shutil.which("gpg"), reason="needs gpg (Debian: gnupg)")
 def test_checksums_are_signed_by_the_key_that_is_given(repository, packages, tmp_path):
@@ -140,7 +155,8 @@ def test_a_dry_run_names_the_steps_and_makes_nothing(repository, tmp_path):
     out = tmp_path / "out"
     done = release(repository, "--dry-run", out)
     assert done.returncode == 0, done.stderr
-    for step in ("script/lint and script/test", "script/package", "SBOM", "checksums"):
+    for step in ("script/lint and script/test", "script/package", "script/package-test", "SBOM",
+                 "checksums"):
         assert step in done.stdout
     assert not out.exists() and not (repository / "build-package").exists()
 
