@@ -55,8 +55,8 @@ inside_run() {
 install_in() {
     local system=$1
     shift
-    inside "$system" apt-get install -y -q --no-install-recommends -o Dpkg::Use-Pty=0 "$@" \
-        >>"$base-$system.log" 2>&1 || {
+    inside "$system" apt-get install -y -q --no-install-recommends -o Dpkg::Use-Pty=0 \
+        -o Dpkg::Options::=--force-confold "$@" >>"$base-$system.log" 2>&1 || {
         tail -n 30 "$base-$system.log" >&2
         return 1
     }
