@@ -99,7 +99,7 @@ export class Chart {
     const base = new Array(length).fill(0);
     this.parts.forEach((part, which) => {
       const values = thinned[which];
-      if (this.stacked && !values.some((value) => value > 0) && which > 0) return;
+      if (which > 0 && !values.some((value) => value > 0)) return;
       const upper = values.map((value, i) => base[i] + value);
       const line = upper.map((value, i) => `${x(i).toFixed(1)},${y(value).toFixed(1)}`);
       if (this.stacked) {

@@ -71,9 +71,10 @@ export class Limits {
       ask(query("/v1/use/top", { limit: one, window: this.window.value, by: this.by.value, count: 50 }), { signal })]);
     const limit = all.limits.find((known) => known.name === one);
     this.facts.replaceChildren(...facts(limit ?? {}).flatMap(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
-    const data = { from: series.from_s, step: series.resolution_s, values: series.values };
-    this.traffic.set(data);
-    this.distinct.set(data);
+    const { from_s: from, resolution_s: step, values } = series;
+    const both = (field) => values[field].map((value, i) => value + values[`edge_${field}`][i]);
+    this.traffic.set({ from, step, values: { allowed: both("allowed"), denied: both("denied") } });
+    this.distinct.set({ from, step, values });
     setRows(this.keys.body, top.keys.map((key) => ({
       id: key.key, left: [0],
       cells: [keyLink(key.key), count(key.requests), count(key.cost), count(key.denied),

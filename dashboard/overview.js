@@ -8,6 +8,9 @@ import { bytes, count, micros, percent } from "./format.js";
 
 const SPARK_SECONDS = 60;
 const POINTS = 600; // seconds of a chart
+const FRONTS = ["http", "grpc", "redis", "nginx", "library"];
+// Of each limit of a snapshot, after its name.
+const FIELDS = ["allowed", "denied", "delayed", "cost", "distinct_keys", "edge_allowed", "edge_denied"];
 
 // A number with its name.
 function tile(name, id) {
@@ -39,14 +42,16 @@ export class Overview {
     this.traffic = new Chart("Requests a second", [
       { field: "denied", name: "denied", kind: "bad" }, { field: "allowed", name: "allowed", kind: "good" }],
       { stacked: true, show: count, id: "chart-traffic" });
-    this.share = new Chart("Share of 429", [{ field: "share", name: "denied", kind: "bad" }],
+    this.share = new Chart("Share of 429", [
+      { field: "share", name: "of weir serve", kind: "bad" }, { field: "edge", name: "at the edge", kind: "other" }],
       { show: (value) => `${Math.round(value * 10) / 10} %`, id: "chart-share" });
     this.latency = new Chart("Latency", [
       { field: "latency_p99_us", name: "weir p99", kind: "good" }, { field: "latency_p50_us", name: "weir p50", kind: "other" }],
       { show: micros, id: "chart-latency" });
-    this.fronts = new Chart("Requests a second by front", [
+    this.fronts = new Chart("Where requests are decided, a second", [
       { field: "http", name: "HTTP", kind: "good" }, { field: "grpc", name: "gRPC", kind: "other" },
-      { field: "redis", name: "Redis protocol", kind: "third" }], { stacked: true, show: count, id: "chart-fronts" });
+      { field: "redis", name: "Redis protocol", kind: "third" }, { field: "nginx", name: "edge: nginx", kind: "fourth" },
+      { field: "library", name: "edge: libweir", kind: "fifth" }], { stacked: true, show: count, id: "chart-fronts" });
     this.range = h("select", { id: "range", onchange: () => this.load() },
       h("option", { value: "1s" }, "10 minutes"), h("option", { value: "1min" }, "24 hours"));
     this.limit = h("select", { id: "of-limit", onchange: () => this.load() }, h("option", { value: "" }, "the whole server"));
@@ -91,8 +96,9 @@ export class Overview {
   async loadRecent() {
     try {
       const found = await ask(query("/v1/series", { limit: "*", count: SPARK_SECONDS }), { signal: this.signal });
-      for (const [name, { allowed, denied }] of Object.entries(found.limits)) {
-        const before = allowed.map((passed, i) => ({ second: found.from_s + i, checks: passed + denied[i], denied: denied[i] }))
+      for (const [name, { allowed, denied, edge_allowed: edgeAllowed, edge_denied: edgeDenied }] of Object.entries(found.limits)) {
+        const before = allowed.map((passed, i) => ({ second: found.from_s + i, checks: passed + denied[i] + edgeAllowed[i] + edgeDenied[i],
+          denied: denied[i] + edgeDenied[i] }))
           .filter((one) => one.checks > 0);
         const known = this.recent.get(name) ?? [];
         const first = known[0]?.second ?? Infinity;
@@ -113,15 +119,15 @@ export class Overview {
 
   draw() {
     const { from, step, values } = this.data;
-    const share = values.denied.map((denied, i) => {
-      const all = denied + values.allowed[i];
-      return all > 0 ? (denied / all) * 100 : 0;
+    const share = (denied, allowed) => values[denied].map((value, i) => {
+      const all = value + values[allowed][i];
+      return all > 0 ? (value / all) * 100 : 0;
     });
-    const rate = (field) => values[field].map((value) => value / step);
-    this.traffic.set({ from, step, values: { allowed: rate("allowed"), denied: rate("denied") } });
-    this.share.set({ from, step, values: { share } });
+    const rate = (...fields) => values[fields[0]].map((_, i) => fields.reduce((sum, field) => sum + values[field][i], 0) / step);
+    this.traffic.set({ from, step, values: { allowed: rate("allowed", "edge_allowed"), denied: rate("denied", "edge_denied") } });
+    this.share.set({ from, step, values: { share: share("denied", "allowed"), edge: share("edge_denied", "edge_allowed") } });
     if (!values.requests) return;
-    this.fronts.set({ from, step, values: { http: rate("http"), grpc: rate("grpc"), redis: rate("redis") } });
+    this.fronts.set({ from, step, values: Object.fromEntries(FRONTS.map((front) => [front, rate(front)])) });
     this.latency.set({ from, step, values });
   }
 
@@ -145,9 +151,13 @@ export class Overview {
 
   onSnapshot(snapshot) {
     const { whole } = snapshot;
-    this.tiles.requests.value.textContent = count(whole.requests);
-    this.tiles.denied.value.textContent = percent(whole.denied, whole.requests);
-    this.tiles.denied.note.textContent = `${count(whole.denied)} a second`;
+    const edge = whole.nginx + whole.library;
+    const requests = whole.requests + edge;
+    const denied = whole.denied + whole.edge_denied;
+    this.tiles.requests.value.textContent = count(requests);
+    this.tiles.requests.note.textContent = edge > 0 ? `${percent(edge, requests)} of them at the edge` : "";
+    this.tiles.denied.value.textContent = percent(denied, requests);
+    this.tiles.denied.note.textContent = `${count(denied)} a second`;
     this.tiles.latency.value.textContent = micros(whole.latency_p99_us);
     this.tiles.latency.note.textContent = `p50 ${micros(whole.latency_p50_us)}`;
     this.tiles.keys.value.textContent = count(snapshot.table.slots_used);
@@ -161,8 +171,7 @@ export class Overview {
     this.showKeys(snapshot);
     const chosen = this.limit.value;
     const point = chosen ? snapshot.limits.find(([name]) => name === chosen) : null;
-    const fields = ["allowed", "denied", "delayed", "cost", "distinct_keys"];
-    this.append(snapshot.second, chosen ? Object.fromEntries(fields.map((field, i) => [field, point?.[i + 1] ?? 0])) : whole);
+    this.append(snapshot.second, chosen ? Object.fromEntries(FIELDS.map((field, i) => [field, point?.[i + 1] ?? 0])) : whole);
   }
 
   // Snapshots are missing between this one and the last: the server has what was in them.
@@ -173,9 +182,11 @@ export class Overview {
   }
 
   showLimits(snapshot) {
-    for (const [name, allowed, denied] of snapshot.limits) {
+    for (const [name, ...values] of snapshot.limits) {
+      const of = Object.fromEntries(FIELDS.map((field, i) => [field, values[i]]));
+      const denied = of.denied + of.edge_denied;
       if (!this.recent.has(name)) this.recent.set(name, []);
-      this.recent.get(name).push({ second: snapshot.second, checks: allowed + denied, denied });
+      this.recent.get(name).push({ second: snapshot.second, checks: of.allowed + of.edge_allowed + denied, denied });
     }
     const chosen = this.limit.value;
     const rows = [];

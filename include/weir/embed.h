@@ -12,6 +12,7 @@
  *   weir_outcome                the outcome of any request, for penalties
  *   weir_cancel                 the request did not happen: what it took is given back
  *   weir_renew, weir_tend       leases that live as long as the process that holds them
+ *   weir_front                  as what `weir serve` counts the decisions that are made here
  *
  *     int path = weir_attribute(weir, "path"), ip = weir_attribute(weir, "client.ip");
  *     struct weir_value values[] = {{path, "/login", 6}, {ip, "192.0.2.1", 9}};
@@ -206,6 +207,11 @@ int weir_cancel(struct weir *weir, const struct weir_reservation_token *reservat
 /* With weir_options.leases_end_with_process: the lease expires a whole `life` from now. Call it
  * before `life` has passed, for work that outlives it. Errors: as weir_release. */
 int weir_renew(struct weir *weir, const struct weir_lease_token *lease);
+
+/* Says what the program is: "nginx", or "library", which it is if it does not say. `weir serve` on
+ * the same state file shows by this where decisions were made. Errors: WEIR_ERR_RANGE (another
+ * name), WEIR_ERR_UNSUPPORTED (in a child). */
+int weir_front(struct weir *weir, const char *name);
 
 /* Call it about once a second, on one thread at a time: ends the leases of processes that have
  * died, after a death in a part of the state with each call (65,536 buckets, 8 MiB). Returns how

@@ -48,7 +48,8 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
         err = weir_strikes_open(engine, options->rules);
     if (err < 0)
         return err;
-    return weir_generation_open(&engine->generation, options->rules, NULL, &engine->tallies);
+    return weir_generation_open(&engine->generation, options->rules, NULL, &engine->tallies,
+                                &engine->counts_place);
 }
 
 static void close_parts(struct weir_engine *engine)
@@ -95,6 +96,8 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->observe_context = options->observe_context;
     e->observe_wait = 1;
     e->distinct = options->distinct;
+    e->counts_place =
+        (struct weir_counts_place){.find = options->counts, .context = options->counts_context};
     e->clock = options->clock;
     e->clock_context = options->clock_context;
     e->keep_tuples = !options->text_keys && !options->store->ops->name_of;
@@ -168,7 +171,7 @@ int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules)
     if (err == 0)
         err = weir_strikes_open(engine, rules);
     if (err == 0)
-        err = weir_generation_open(&after, rules, before, &engine->tallies);
+        err = weir_generation_open(&after, rules, before, &engine->tallies, &engine->counts_place);
     if (err == 0) {
         engine->generation = after;
         engine->moment.until_ns = 0;
@@ -478,6 +481,12 @@ const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine 
         counters = &generation->views[rule].tally->counters;
     pthread_mutex_unlock(&engine->readers);
     return counters;
+}
+
+void weir_engine_renew_counts(struct weir_engine *engine)
+{
+    if (engine->generation)
+        weir_generation_place(engine->generation, &engine->counts_place);
 }
 
 void weir_engine_count_keys(struct weir_engine *engine, const char *name, size_t size,

@@ -54,6 +54,7 @@
 #include "rules/rules.h"
 #include "rules/score/score.h"
 #include "store/store.h"
+#include "use/counts.h"
 
 struct weir_engine;
 
@@ -61,6 +62,10 @@ struct weir_engine;
  * store's own callback (weir_engine then has filled verdict, denied_by, source). decision->owner is
  * the front end's. */
 typedef void (*weir_engine_done)(void *context, struct weir_decision *decision);
+
+/* Where the counts of the limit of a name are to be written, from weir_engine_open, _set_rules or
+ * _renew_counts; valid until the engine is closed or asks again. NULL: in the engine. */
+typedef struct weir_counts *(*weir_engine_counts)(void *context, struct weir_bytes name);
 
 #define WEIR_ENGINE_DECISIONS_MAX 65536 /* 1.3 GiB of address space a worker */
 
@@ -89,6 +94,8 @@ struct weir_engine_options {
     void *strike_context;
     weir_engine_observe observe; /* see observe.h; NULL: nobody does */
     void *observe_context;
+    weir_engine_counts counts; /* where counts of limits are; NULL: in the engine */
+    void *counts_context;
     _Atomic(struct weir_distinct_set *) *distinct; /* where keys are counted: borrowed, and looked
                                                       at for each decision; NULL: nowhere */
     uint64_t (*clock)(void *context); /* the time at which a request would be decided: asked for
@@ -244,10 +251,8 @@ uint32_t weir_engine_pending(const struct weir_engine *engine);
 /* Per limit of the rules file, this worker's: the limit's own verdicts on WEIR_OP_DECIDE. Written
  * by the worker alone; reading while it runs gives values that are each some moment's. */
 struct weir_engine_counters {
-    _Atomic uint64_t allowed, denied, shadow_denied;
+    struct weir_counts counts;     /* all zero where weir_engine_options.counts has another place */
     _Atomic uint64_t floor_denied; /* those of `denied` by a region's floor (weir_rules_is_floor) */
-    _Atomic uint64_t cost;         /* of requests that were admitted */
-    _Atomic uint64_t delayed;      /* of `allowed`: with a delay */
     _Atomic uint8_t distinct;      /* 1 + its number among the counters of keys; 0: none. Written by
                                       weir_engine_count_keys */
     _Atomic uint64_t borrowed; /* denied, but its pool admitted the request: not among `denied` */
@@ -266,6 +271,10 @@ const struct weir_engine_counters *weir_engine_counters(const struct weir_engine
                                                         uint32_t rule);
 const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine *engine,
                                                              const char *name, size_t size);
+
+/* Asks weir_engine_options.counts again, for each limit of the current rules. On the worker's
+ * thread, while no decision is taken. */
+void weir_engine_renew_counts(struct weir_engine *engine);
 
 /* Has the keys of a limit counted under a number below WEIR_DISTINCT_LIMITS, or no longer
  * (WEIR_DISTINCT_LIMITS). From any thread. */

@@ -61,9 +61,11 @@ static struct weir_tally *tally_take(struct weir_tallies *tallies)
 {
     struct weir_tally *tally = tallies->free;
     tallies->free = tally->next_free;
-    atomic_store_explicit(&tally->counters.allowed, 0, memory_order_relaxed);
-    atomic_store_explicit(&tally->counters.denied, 0, memory_order_relaxed);
-    atomic_store_explicit(&tally->counters.shadow_denied, 0, memory_order_relaxed);
+    atomic_store_explicit(&tally->counters.counts.allowed, 0, memory_order_relaxed);
+    atomic_store_explicit(&tally->counters.counts.denied, 0, memory_order_relaxed);
+    atomic_store_explicit(&tally->counters.counts.shadow_denied, 0, memory_order_relaxed);
+    atomic_store_explicit(&tally->counters.counts.cost, 0, memory_order_relaxed);
+    atomic_store_explicit(&tally->counters.counts.delayed, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.floor_denied, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.borrowed, 0, memory_order_relaxed);
     for (int i = 0; i < WEIR_TRIAL_OUTCOMES; i++)
@@ -96,7 +98,8 @@ static void compare_thresholds(struct weir_tally *tally, const struct weir_warn_
 }
 
 int weir_generation_open(struct weir_generation **generation, struct weir_rules *rules,
-                         const struct weir_generation *before, struct weir_tallies *tallies)
+                         const struct weir_generation *before, struct weir_tallies *tallies,
+                         const struct weir_counts_place *place)
 {
     uint32_t count = weir_rules_count(rules);
     struct weir_generation *g = malloc(sizeof *g + count * sizeof *g->views);
@@ -130,8 +133,20 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
             compare_thresholds(g->views[i].tally, weir_rules_warn_at(before->rules, (uint32_t)old),
                                weir_rules_warn_at(rules, i));
     }
+    weir_generation_place(g, place);
     *generation = g;
     return 0;
+}
+
+void weir_generation_place(struct weir_generation *generation,
+                           const struct weir_counts_place *place)
+{
+    for (uint32_t i = 0; i < generation->count; i++) {
+        struct weir_rule_view *view = &generation->views[i];
+        view->counts = place->find ? place->find(place->context, view->name) : NULL;
+        if (!view->counts)
+            view->counts = &view->tally->counters.counts;
+    }
 }
 
 void weir_generation_unpin(struct weir_generation *generation, struct weir_tallies *tallies)

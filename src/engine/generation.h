@@ -42,14 +42,25 @@ struct weir_generation {
     struct weir_rule_view {
         struct weir_bytes name;
         struct weir_tally *tally;
-    } views[]; /* index = rule */
+        struct weir_counts *counts; /* the tally's, or where the engine's user has them */
+    } views[];                      /* index = rule */
+};
+
+/* Where the counts of limits are, if not in tallies. */
+struct weir_counts_place {
+    weir_engine_counts find; /* NULL: in tallies */
+    void *context;
 };
 
 /* Makes the generation of `rules` (a reference is taken), with one pin. `before` (may be NULL) is
  * where counters continue. Errors: WEIR_ERR_MEMORY. */
 int weir_generation_open(struct weir_generation **generation, struct weir_rules *rules,
-                         const struct weir_generation *before, struct weir_tallies *tallies)
-    __attribute__((warn_unused_result));
+                         const struct weir_generation *before, struct weir_tallies *tallies,
+                         const struct weir_counts_place *place) __attribute__((warn_unused_result));
+
+/* Looks for the place of each limit's counts. */
+void weir_generation_place(struct weir_generation *generation,
+                           const struct weir_counts_place *place);
 
 /* Gives one pin back; the last one frees it. */
 void weir_generation_unpin(struct weir_generation *generation, struct weir_tallies *tallies);

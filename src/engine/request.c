@@ -48,11 +48,15 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
         const struct weir_rule_view *view = &generation->views[check->rule];
         struct weir_engine_counters *c = &view->tally->counters;
         bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
-        weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied, 1);
+        struct weir_counts *counts = view->counts;
+        weir_count(!denied  ? &counts->allowed
+                   : shadow ? &counts->shadow_denied
+                            : &counts->denied,
+                   1);
         if (admitted)
-            weir_count(&c->cost, check->cost);
+            weir_count(&counts->cost, check->cost);
         if (__builtin_expect(entry->outcomes[i].delay_ns > 0, 0) && !denied)
-            weir_count(&c->delayed, 1);
+            weir_count(&counts->delayed, 1);
         if (distinct) {
             uint8_t number = atomic_load_explicit(&c->distinct, memory_order_relaxed);
             if (number > 0)

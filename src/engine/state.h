@@ -69,6 +69,7 @@ struct weir_engine {
     struct weir_engine_failures failures;
     struct weir_engine_retries retries;
     struct weir_tallies tallies;
+    struct weir_counts_place counts_place;
     pthread_mutex_t readers; /* generation against weir_engine_find_counters, never on a decision */
 };
 

@@ -51,6 +51,17 @@ int weir_attribute(struct weir *weir, const char *name)
     return weir_attributes_add(&weir->attributes, name);
 }
 
+int weir_front(struct weir *weir, const char *name)
+{
+    if (!library_is_ours(weir))
+        return WEIR_ERR_UNSUPPORTED;
+    bool nginx = strcmp(name, "nginx") == 0;
+    if (!nginx && strcmp(name, "library") != 0)
+        return WEIR_ERR_RANGE;
+    weir_engine_slots_set_front(&weir->lanes, nginx ? WEIR_EDGE_NGINX : WEIR_EDGE_LIBRARY);
+    return 0;
+}
+
 static bool is_handle(const struct weir *weir, int attribute)
 {
     return attribute >= 0 && (unsigned)attribute < weir->attributes.count;
@@ -301,6 +312,8 @@ int weir_check_full(struct weir *weir, const struct weir_call *call,
         if (err == 0) {
             decide(weir, lane, decision);
             tell(lane, decision, call, answer);
+            if (!call->peek)
+                library_count(lane, &answer->summary);
         }
         weir_engine_release(lane->engine, decision);
     }
@@ -491,6 +504,7 @@ long weir_tend(struct weir *weir)
 {
     if (!library_is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
+    weir_engine_slots_renew_edge(&weir->lanes);
     bool lost = has_lost_owner(weir);
     if (!lost && weir->tended == 0)
         return 0;

@@ -53,6 +53,72 @@ static void close_stores(struct weir_lane *lane)
     lane->store->ops->close(lane->store);
 }
 
+/* --- Counting --------------------------------------------------------------------------------- */
+
+static struct weir_counts *find_counts(void *context, struct weir_bytes name)
+{
+    const struct weir_lane *lane = context;
+    return lane->edge ? weir_edge_limit(lane->edge, name.data, name.size) : NULL;
+}
+
+/* Under `opening`. A lane that finds no slot counts nowhere. */
+static void lane_take_slot(struct weir_lane *lane, const struct weir_engine_slots *lanes)
+{
+    lane->edge = lanes->edge ? weir_edge_take(lanes->edge) : NULL;
+    lane->results = lane->edge ? weir_edge_results(lane->edge, lanes->front) : NULL;
+}
+
+static struct weir_edge *open_edge(const struct weir_engine_slots *lanes)
+{
+    struct weir_edge *edge;
+    struct weir_reason reason;
+    if (!lanes->state_file)
+        return NULL;
+    return weir_edge_open(&edge, lanes->state_file, false, &reason) == 0 ? edge : NULL;
+}
+
+static void take_lane(struct weir_lane *lane);
+
+void weir_engine_slots_renew_edge(struct weir_engine_slots *lanes)
+{
+    pthread_mutex_lock(&lanes->opening);
+    bool same = lanes->edge && weir_edge_is_current(lanes->edge);
+    struct weir_edge *edge = same ? NULL : open_edge(lanes);
+    if (edge) {
+        struct weir_edge *before = lanes->edge;
+        lanes->edge = edge;
+        for (uint32_t i = 0; i < lanes->count; i++) {
+            struct weir_lane *lane = &lanes->lanes[i];
+            if (atomic_load_explicit(&lane->state, memory_order_relaxed) < LANE_FREE)
+                continue;
+            take_lane(lane);
+            lane_take_slot(lane, lanes);
+            weir_engine_renew_counts(lane->engine);
+            weir_engine_slots_leave(lane);
+        }
+        weir_edge_close(before); /* no lane counts in it any more */
+    }
+    pthread_mutex_unlock(&lanes->opening);
+}
+
+void weir_engine_slots_set_front(struct weir_engine_slots *lanes, enum weir_edge_front front)
+{
+    pthread_mutex_lock(&lanes->opening);
+    lanes->front = front;
+    for (uint32_t i = 0; i < lanes->count; i++) {
+        struct weir_lane *lane = &lanes->lanes[i];
+        if (atomic_load_explicit(&lane->state, memory_order_relaxed) < LANE_FREE)
+            continue;
+        take_lane(lane);
+        if (lane->edge)
+            lane->results = weir_edge_results(lane->edge, front);
+        weir_engine_slots_leave(lane);
+    }
+    pthread_mutex_unlock(&lanes->opening);
+}
+
+/* --- Lanes ------------------------------------------------------------------------------------ */
+
 /* Which rules keep standing is known to the engine, so this may fail without harm: there is no map
  * then, until it is there. */
 static void lane_open_standing(struct weir_lane *lane, const struct weir_engine_slots *lanes)
@@ -84,6 +150,7 @@ static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
         close_stores(lane);
         return err;
     }
+    lane_take_slot(lane, lanes);
     struct weir_engine_options options = {
         .store = lane->store,
         .local = lane->local,
@@ -96,6 +163,8 @@ static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
         .done = ignore_done,
         .strike = weir_library_struck,
         .strike_context = lanes->strikes,
+        .counts = find_counts,
+        .counts_context = lane,
         .clock = table_clock,
         .clock_context = lanes->table,
     };
@@ -124,11 +193,15 @@ int weir_engine_slots_open(struct weir_engine_slots *lanes,
     lanes->table = options->table;
     lanes->spare = options->spare;
     lanes->strikes = options->strikes;
+    lanes->state_file = options->state_file;
+    lanes->edge = open_edge(lanes);
     lanes->rules = options->rules;
     lanes->lists = options->lists;
     int err = lane_open(lanes, &lanes->lanes[0]);
-    if (err < 0)
+    if (err < 0) {
+        weir_edge_close(lanes->edge);
         return err;
+    }
     weir_engine_slots_leave(&lanes->lanes[0]);
     pthread_mutex_init(&lanes->opening, NULL);
     weir_rules_ref(lanes->rules);
@@ -144,6 +217,7 @@ void weir_engine_slots_close(struct weir_engine_slots *lanes)
         weir_standing_reader_close(&lanes->lanes[i].standing);
         close_stores(&lanes->lanes[i]);
     }
+    weir_edge_close(lanes->edge);
     weir_rules_unref(lanes->rules);
     weir_standing_close(lanes->lists);
     pthread_mutex_destroy(&lanes->opening);
@@ -155,6 +229,13 @@ static bool take_free(struct weir_lane *lane)
     return atomic_load_explicit(&lane->state, memory_order_relaxed) == LANE_FREE &&
            atomic_compare_exchange_strong_explicit(&lane->state, &expected, LANE_TAKEN,
                                                    memory_order_acquire, memory_order_relaxed);
+}
+
+/* Waits for the call that has it. */
+static void take_lane(struct weir_lane *lane)
+{
+    while (!take_free(lane))
+        sched_yield();
 }
 
 static bool take_absent(struct weir_engine_slots *lanes, struct weir_lane *lane)
@@ -205,8 +286,7 @@ int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rul
         struct weir_lane *lane = &lanes->lanes[i];
         if (atomic_load_explicit(&lane->state, memory_order_relaxed) < LANE_FREE)
             continue;
-        while (!take_free(lane))
-            sched_yield();
+        take_lane(lane);
         if (weir_engine_set_rules(lane->engine, rules) < 0)
             result = WEIR_ERR_MEMORY;
         lane->generation++;

@@ -22,6 +22,7 @@
 #include "library/standing_reader.h"
 #include "library/strikes.h"
 #include "table/table.h"
+#include "use/edge.h"
 
 #define WEIR_LANES_MAX 64
 
@@ -33,8 +34,10 @@ struct weir_lane {
     struct weir_store *local; /* where on_store_error: local decides; NULL: no state file */
     struct weir_engine *engine;
     struct weir_standing_reader standing;
-    struct weir_attribute_map *map; /* of handles; owned */
-    char line[128 - 64];            /* two lines: processors fetch them in pairs */
+    struct weir_attribute_map *map;    /* of handles; owned */
+    struct weir_edge_slot *edge;       /* where it counts, see use/edge.h; NULL: nowhere */
+    struct weir_edge_results *results; /* in that slot, of this program's front; or NULL */
+    char line[128 - 80];               /* two lines: processors fetch them in pairs */
 };
 
 struct weir_engine_slots {
@@ -44,6 +47,9 @@ struct weir_engine_slots {
     pthread_mutex_t opening;
     struct weir_table *table, *spare;
     struct weir_library_strikes *strikes;
+    const char *state_file;      /* borrowed; NULL: private memory */
+    struct weir_edge *edge;      /* under `opening`; NULL: there is none, or not now */
+    enum weir_edge_front front;  /* what the program is */
     struct weir_rules *rules;    /* under `opening`: what a new lane starts with, as the next one */
     struct weir_standing *lists; /* of these rules, see weir_standing_lists_open; or NULL */
 };
@@ -51,6 +57,7 @@ struct weir_engine_slots {
 struct weir_engine_slots_options {
     struct weir_table *table, *spare;     /* spare: the table's, or NULL */
     struct weir_library_strikes *strikes; /* borrowed */
+    const char *state_file;               /* borrowed; NULL: private memory */
     struct weir_rules *rules;             /* prepared for the table; one reference is taken */
     struct weir_standing *lists;          /* owned on success; NULL: none */
     uint32_t count;  /* the most lanes; 0: as many as the machine has processors */
@@ -63,6 +70,13 @@ int weir_engine_slots_open(struct weir_engine_slots *lanes,
                            const struct weir_engine_slots_options *options)
     __attribute__((warn_unused_result));
 void weir_engine_slots_close(struct weir_engine_slots *lanes);
+
+/* Begins to count in the file beside the state, where that was not there before, or is another
+ * one. For weir_tend. */
+void weir_engine_slots_renew_edge(struct weir_engine_slots *lanes);
+
+/* Counts as this front from now on. */
+void weir_engine_slots_set_front(struct weir_engine_slots *lanes, enum weir_edge_front front);
 
 struct weir_lane *weir_engine_slots_enter(struct weir_engine_slots *lanes);
 void weir_engine_slots_leave(struct weir_lane *lane);

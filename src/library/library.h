@@ -10,6 +10,7 @@
 #include "library/attributes.h"
 #include "library/engine_slots.h"
 #include "library/strikes.h"
+#include "rules/counter.h"
 #include "table/operate.h"
 
 struct weir {
@@ -50,6 +51,17 @@ void library_renew_standing(struct weir_lane *lane);
 /* Fills the summary of a finished decision; `lease` of `answer` is in summary->lease. */
 void library_summarise(const struct weir_decision *decision, struct weir_answer *answer,
                        struct weir_answer_summary *summary);
+
+/* Counts a request that was decided. */
+static inline void library_count(const struct weir_lane *lane,
+                                 const struct weir_answer_summary *summary)
+{
+    if (lane->results)
+        weir_count(&lane->results->counts[!summary->allowed        ? WEIR_EDGE_DENIED
+                                          : summary->delay_ns != 0 ? WEIR_EDGE_DELAYED
+                                                                   : WEIR_EDGE_ALLOWED],
+                   1);
+}
 
 /* Loads a rules file and refuses what libweir cannot do. Errors: WEIR_ERR_RULES,
  * WEIR_ERR_UNSUPPORTED, WEIR_ERR_MEMORY; `problems` are the caller's to free. */

@@ -148,6 +148,7 @@ static int open_state(struct weir *weir, struct weir_rules *rules,
         .table = weir->table,
         .spare = weir->spare,
         .strikes = &weir->strikes,
+        .state_file = weir->strikes.state_file,
         .rules = rules,
         .lists = lists,
         .count = options->threads,
@@ -321,6 +322,7 @@ static int check_in(struct weir *weir, struct weir_lane *lane,
         weir_engine_queue(lane->engine, decision);
         weir_engine_run(lane->engine, library_now(weir, lane));
         library_summarise(decision, &told, answer);
+        library_count(lane, answer);
     }
     weir_engine_release(lane->engine, decision);
     return err;

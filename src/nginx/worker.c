@@ -159,6 +159,7 @@ static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log, uint64_t 
         weir_ngx_worker_tell(worker, log, reason.text);
         return;
     }
+    (void)weir_front(worker->weir, "nginx"); /* a name that it knows, and no child */
     if (find_attributes(worker) != NGX_OK) {
         weir_close(worker->weir);
         worker->weir = NULL;

@@ -108,7 +108,7 @@ static void print_effects(FILE *out, const struct weir_rules *rules,
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);
         const struct weir_engine_counters *counters = weir_engine_counters(engine, i);
-        uint64_t denied = counters->denied, without = counters->shadow_denied;
+        uint64_t denied = counters->counts.denied, without = counters->counts.shadow_denied;
         if (!info.shadow && info.enforce < 100)
             fprintf(out,
                     "%% %s is enforced on %u%% of its keys: %" PRIu64 " of %" PRIu64

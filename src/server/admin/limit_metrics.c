@@ -18,9 +18,9 @@ void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
             weir_engine_find_counters(daemon->workers[i]->engine, name, strlen(name));
         if (!counters)
             continue; /* this worker has not taken the newest rules yet */
-        totals->allowed += weir_counted(&counters->allowed);
-        totals->denied += weir_counted(&counters->denied);
-        totals->shadow_denied += weir_counted(&counters->shadow_denied);
+        totals->allowed += weir_counted(&counters->counts.allowed);
+        totals->denied += weir_counted(&counters->counts.denied);
+        totals->shadow_denied += weir_counted(&counters->counts.shadow_denied);
         totals->floor_denied += weir_counted(&counters->floor_denied);
         totals->borrowed += weir_counted(&counters->borrowed);
         for (int outcome = 0; outcome < WEIR_TRIAL_OUTCOMES; outcome++)

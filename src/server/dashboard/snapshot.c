@@ -40,18 +40,19 @@ static int by_checks(const void *left, const void *right)
     return (a->checks < b->checks) - (a->checks > b->checks);
 }
 
-/* [name, allowed, denied, delayed, cost, distinct keys] of the limits that were used, the busiest
- * first. */
+/* [name, its fields of the series] of the limits that were used, the busiest first. */
 static json_t *limits_json(const struct weir_use_service *use, uint64_t second)
 {
+    static const unsigned verdicts[] = {WEIR_USE_ALLOWED, WEIR_USE_DENIED, WEIR_USE_EDGE_ALLOWED,
+                                        WEIR_USE_EDGE_DENIED};
     struct busy *list = malloc((use->limit_count + 1) * sizeof *list);
     json_t *limits = json_array();
     uint32_t count = 0;
     for (uint32_t i = 0; list && i < use->limit_count; i++) {
         const struct weir_series *series = use->limits[i].series;
-        float checks = series ? weir_series_get(series, false, second, WEIR_USE_ALLOWED) +
-                                    weir_series_get(series, false, second, WEIR_USE_DENIED)
-                              : 0;
+        float checks = 0;
+        for (unsigned field = 0; series && field < sizeof verdicts / sizeof *verdicts; field++)
+            checks += weir_series_get(series, false, second, verdicts[field]);
         if (checks > 0)
             list[count++] = (struct busy){&use->limits[i], checks};
     }

@@ -7,15 +7,17 @@
 
 #include "rules/counter.h"
 #include "server/daemon/daemon.h"
+#include "server/use/edge_sums.h"
 #include "store/redis/redis.h"
 
 #define S UINT64_C(1000000000)
 #define DAY_S 86400
 
 const char *const weir_use_field_names[WEIR_USE_WHOLE_FIELDS] = {
-    "allowed",        "denied",       "delayed",      "cost",  "distinct_keys",
-    "requests",       "http",         "grpc",         "redis", "latency_p50_us",
-    "latency_p99_us", "store_p50_us", "store_p99_us",
+    "allowed",      "denied",       "delayed",  "cost",           "distinct_keys",
+    "edge_allowed", "edge_denied",  "requests", "http",           "grpc",
+    "redis",        "nginx",        "library",  "latency_p50_us", "latency_p99_us",
+    "store_p50_us", "store_p99_us",
 };
 
 #define LIMIT_LEVELS (1u << WEIR_USE_DISTINCT)
@@ -55,8 +57,8 @@ void weir_use_history_close(struct weir_use_service *use)
 
 struct weir_use_limit *weir_use_find(struct weir_use_service *use, struct weir_bytes name)
 {
-    uint32_t i = rules_string_map_find(&use->names, 0, rules_text_hash(name.data, name.size),
-                                       name.data, name.size);
+    uint32_t i = rules_string_map_find(&use->names, WEIR_USE_NAMES,
+                                       rules_text_hash(name.data, name.size), name.data, name.size);
     return i == RULES_NONE ? NULL : &use->limits[i];
 }
 
@@ -84,7 +86,11 @@ static bool limits_renew(struct weir_use_service *use, const struct weir_rules *
         if (old)
             limits[i] = *old;
         memcpy(limits[i].name, name.data, name.size);
-        fine = rules_string_map_add(&names, 0, limits[i].name, name.size, i);
+        limits[i].edge_name = weir_edge_name(info.name, strlen(info.name));
+        fine =
+            rules_string_map_add(&names, WEIR_USE_NAMES, limits[i].name, name.size, i) &&
+            rules_string_map_add(&names, WEIR_USE_NAMES_OF_EDGE, (const char *)&limits[i].edge_name,
+                                 sizeof limits[i].edge_name, i);
     }
     if (!fine) {
         rules_string_map_free(&names);
@@ -93,8 +99,9 @@ static bool limits_renew(struct weir_use_service *use, const struct weir_rules *
     }
     for (uint32_t i = 0; use->limits && i < use->limit_count; i++) {
         struct weir_use_limit *old = &use->limits[i];
-        if (rules_string_map_find(&names, 0, rules_text_hash(old->name, strlen(old->name)),
-                                  old->name, strlen(old->name)) != RULES_NONE)
+        if (rules_string_map_find(&names, WEIR_USE_NAMES,
+                                  rules_text_hash(old->name, strlen(old->name)), old->name,
+                                  strlen(old->name)) != RULES_NONE)
             continue;
         use->series_count -= old->series != NULL;
         weir_series_close(old->series);
@@ -198,10 +205,11 @@ static void sum_counters(const struct weir_use_service *use, const char *name,
             weir_engine_find_counters(use->daemon->workers[i]->engine, name, strlen(name));
         if (!c)
             continue;
-        counts[WEIR_USE_ALLOWED] += weir_counted(&c->allowed);
-        counts[WEIR_USE_DENIED] += weir_counted(&c->denied) + weir_counted(&c->shadow_denied);
-        counts[WEIR_USE_DELAYED] += weir_counted(&c->delayed);
-        counts[WEIR_USE_COST] += weir_counted(&c->cost);
+        counts[WEIR_USE_ALLOWED] += weir_counted(&c->counts.allowed);
+        counts[WEIR_USE_DENIED] +=
+            weir_counted(&c->counts.denied) + weir_counted(&c->counts.shadow_denied);
+        counts[WEIR_USE_DELAYED] += weir_counted(&c->counts.delayed);
+        counts[WEIR_USE_COST] += weir_counted(&c->counts.cost);
     }
 }
 
@@ -215,7 +223,9 @@ static void tick_limit(struct weir_use_service *use, struct weir_use_limit *limi
         values[i] = growth(&limit->counts[i], counts[i]);
     for (unsigned i = 0; i < WEIR_USE_DISTINCT; i++)
         whole[i] += values[i];
+    weir_use_edge_tick_limit(use, limit, values);
     uint64_t requests = (uint64_t)(values[WEIR_USE_ALLOWED] + values[WEIR_USE_DENIED]);
+    uint64_t edge = (uint64_t)(values[WEIR_USE_EDGE_ALLOWED] + values[WEIR_USE_EDGE_DENIED]);
     limit->minute += requests;
     if (limit->distinct < WEIR_DISTINCT_LIMITS) {
         const struct weir_distinct *of_second = &keys->limits[limit->distinct];
@@ -223,9 +233,9 @@ static void tick_limit(struct weir_use_service *use, struct weir_use_limit *limi
             values[WEIR_USE_DISTINCT] = (float)weir_distinct_count(of_second);
         weir_distinct_merge(&use->minutes[limit->distinct], of_second);
     }
-    if (requests > 0)
+    if (requests + edge > 0)
         limit->used_at_s = now_s;
-    struct weir_series *series = requests > 0 ? series_of(use, limit, now_s) : limit->series;
+    struct weir_series *series = requests + edge > 0 ? series_of(use, limit, now_s) : limit->series;
     if (!series)
         return;
     weir_series_put(series, now_s, values);
@@ -327,6 +337,7 @@ void weir_use_history_tick(struct weir_use_service *use, uint64_t now_ns)
             weir_distinct_clear(&use->minutes[i]);
     }
     const struct weir_distinct_set *keys = swap_sets(use);
+    weir_use_edge_tick(use, whole);
     for (uint32_t i = 0; i < use->limit_count; i++) {
         struct weir_use_limit *limit = &use->limits[i];
         if (minute)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "rules/counter.h"
+#include "server/use/edge_sums.h"
 
 /* Limits with series of their keys' use: those that are used now, at most so many. */
 #define LIMITS_MAX 200
@@ -90,6 +91,50 @@ static void put_fronts(struct weir_metrics *metrics)
         weir_metrics_put(metrics, "weir_front_decisions_total{front=\"%s\"} %" PRIu64 "\n",
                          fronts[f].name, decisions);
     }
+}
+
+/* --- The edge --------------------------------------------------------------------------------- */
+
+static void put_edge_limits(struct weir_metrics *metrics)
+{
+    static const char name[] = "weir_edge_limit_decisions_total";
+    const struct weir_use_service *use = metrics->daemon->use;
+    weir_metrics_head(metrics, name, "counter",
+                      "Verdicts of each limit on what other processes on the state file decided.");
+    for (uint32_t i = 0; i < use->limit_count; i++) {
+        const struct weir_edge_sum *sum = &use->limits[i].edge;
+        const struct {
+            const char *name;
+            uint64_t count;
+        } results[] = {{"allowed", sum->allowed},
+                       {"denied", sum->denied},
+                       {"shadow_denied", sum->shadow_denied}};
+        for (unsigned r = 0; r < 3; r++)
+            if (results[r].count > 0)
+                weir_metrics_put(metrics, "%s{limit=\"%s\",result=\"%s\"} %" PRIu64 "\n", name,
+                                 use->limits[i].name, results[r].name, results[r].count);
+    }
+}
+
+static void put_edge(struct weir_metrics *metrics)
+{
+    static const char name[] = "weir_edge_decisions_total";
+    static const char *const edge_fronts[WEIR_EDGE_FRONTS] = {
+        [WEIR_EDGE_LIBRARY] = "library", [WEIR_EDGE_NGINX] = "nginx"};
+    static const char *const results[WEIR_EDGE_RESULTS] = {[WEIR_EDGE_ALLOWED] = "allowed",
+                                                           [WEIR_EDGE_DELAYED] = "delayed",
+                                                           [WEIR_EDGE_DENIED] = "denied"};
+    struct weir_use_service *use = metrics->daemon->use;
+    weir_use_edge_read(use);
+    if (!use->edge.file)
+        return;
+    weir_metrics_head(metrics, name, "counter",
+                      "Requests that other processes on the state file decided.");
+    for (unsigned f = 0; f < WEIR_EDGE_FRONTS; f++)
+        for (unsigned r = 0; r < WEIR_EDGE_RESULTS; r++)
+            weir_metrics_put(metrics, "%s{front=\"%s\",result=\"%s\"} %" PRIu64 "\n", name,
+                             edge_fronts[f], results[r], use->edge.results[f][r]);
+    put_edge_limits(metrics);
 }
 
 /* --- Policies when the store fails ------------------------------------------------------------ */
@@ -255,6 +300,7 @@ void weir_metrics_of_use(struct weir_metrics *metrics)
     put_fronts(metrics);
     put_policies(metrics);
     if (metrics->daemon->use) { /* a test's daemon has none */
+        put_edge(metrics);
         put_keys(metrics);
         put_kept(metrics);
     }

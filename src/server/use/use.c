@@ -9,6 +9,7 @@
 
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
+#include "server/use/edge_sums.h"
 #include "server/use/history.h"
 
 #define S UINT64_C(1000000000)
@@ -241,6 +242,7 @@ int weir_use_start(struct weir_use_service *use, uv_loop_t *loop, struct weir_re
     if (err < 0)
         return err;
     read_file(use);
+    weir_use_edge_start(use);
     uv_timer_init(loop, &use->timer);
     use->timer.data = use;
     uv_timer_start(&use->timer, on_timer, TICK_MS, TICK_MS);
@@ -283,6 +285,7 @@ void weir_use_close(struct weir_use_service *use)
     weir_heavy_close(use->read_keys);
     weir_heavy_close(use->read_places);
     weir_use_history_close(use);
+    weir_use_edge_close(use);
     free(use->file_path);
     free(use->observers);
     free(use->denials);

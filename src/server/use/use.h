@@ -10,7 +10,7 @@
  * nobody.
  *
  * Bounds: observers (900 KiB a worker), windows (20 MiB, touched as they fill), WEIR_DENIALS_KEPT
- * denials (5 MiB), WEIR_USE_SERIES limits with series of their own (25 MiB) and those of the whole,
+ * denials (5 MiB), WEIR_USE_SERIES limits with series of their own (28 MiB) and those of the whole,
  * WEIR_DISTINCT_LIMITS counters of keys, WEIR_FOLLOWERS_MAX calls that wait for the next denial.
  * Limits beyond WEIR_USE_SERIES count in the series of the whole only, until one that has not been
  * used for a day makes room.
@@ -26,6 +26,7 @@
 #include "server/daemon/log.h"
 #include "server/use/denial_file.h"
 #include "server/use/observer.h"
+#include "use/edge.h"
 #include "use/series.h"
 #include "use/windows.h"
 
@@ -40,6 +41,8 @@ enum weir_use_field {
     WEIR_USE_DELAYED,
     WEIR_USE_COST,
     WEIR_USE_DISTINCT,
+    WEIR_USE_EDGE_ALLOWED, /* by other processes on the state file; denied also by shadow limits */
+    WEIR_USE_EDGE_DENIED,
     WEIR_USE_FIELDS
 };
 /* Of the whole, after those of a limit. */
@@ -48,6 +51,8 @@ enum weir_use_whole_field {
     WEIR_USE_HTTP,
     WEIR_USE_GRPC,
     WEIR_USE_REDIS,
+    WEIR_USE_NGINX, /* decided there, on the same state file */
+    WEIR_USE_LIBRARY,
     WEIR_USE_TURN_P50_US, /* of a turn of a worker: what weir adds to a request */
     WEIR_USE_TURN_P99_US,
     WEIR_USE_STORE_P50_US, /* of a call of the store that nodes share */
@@ -66,7 +71,24 @@ struct weir_use_limit {
     uint8_t distinct;                   /* its number among counters of keys; or
                                            WEIR_DISTINCT_LIMITS: none */
     bool kept;                          /* the rules have it */
+    uint64_t edge_name;                 /* weir_edge_name */
+    struct weir_edge_sum edge;          /* decided by other processes, of all times */
+    struct weir_edge_sum edge_read;     /* the same, while it is read */
+    uint64_t edge_before[2];            /* admitted, denied: at the last tick */
+    bool edge_known;                    /* those are known */
 };
+
+/* What other processes decide, see server/use/edge_sums.h. */
+struct weir_use_edge {
+    struct weir_edge *file; /* NULL: no state file, or it cannot be read now */
+    uint64_t results[WEIR_EDGE_FRONTS][WEIR_EDGE_RESULTS];
+    uint64_t before[WEIR_EDGE_FRONTS][WEIR_EDGE_RESULTS]; /* at the last tick */
+    bool known;                                           /* those are known */
+    bool failed;                                          /* to open it: logged */
+};
+
+/* What numbers of limits are found by in weir_use_service.names. */
+enum { WEIR_USE_NAMES, WEIR_USE_NAMES_OF_EDGE };
 
 /* A call that waits for the next denial. */
 struct weir_follower {
@@ -100,6 +122,7 @@ struct weir_use_service {
     uint32_t limit_count;
     struct rules_string_map names;
     unsigned series_count;
+    struct weir_use_edge edge;
     struct weir_series *whole;
     uint64_t whole_counts[WEIR_USE_WHOLE_FIELDS];
     uint64_t *turn_buckets, *store_buckets; /* at the last tick */

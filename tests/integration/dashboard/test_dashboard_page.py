@@ -278,7 +278,8 @@ import("/dashboard/overview.js").then(({ Overview }) => {
   const view = new Overview({});
   let loads = 0;
   Object.assign(view, { load: () => { loads += 1; }, draw: () => {},
-    data: { from: 0, step: 1, values: { allowed: Array(600).fill(0), denied: Array(600).fill(0) } } });
+    data: { from: 0, step: 1, values: Object.fromEntries(["allowed", "denied", "edge_allowed", "edge_denied"]
+      .map((field) => [field, Array(600).fill(0)])) } });
   view.append(1800000000, { allowed: 1, denied: 0 });
   done([loads, view.data.values.allowed.length]);
 });

@@ -44,7 +44,7 @@ static struct counts counts_of(const struct rig *rig, const char *name)
 {
     const struct weir_engine_counters *counters =
         weir_engine_find_counters(rig->engine, name, strlen(name));
-    return (struct counts){counters->allowed, counters->denied, counters->borrowed};
+    return (struct counts){counters->counts.allowed, counters->counts.denied, counters->borrowed};
 }
 
 /* Expects "name:remaining name:remaining ..." of the answer. */

@@ -28,10 +28,10 @@ static void *read_always(void *context)
         const struct weir_engine_counters *a = weir_engine_find_counters(reader->engine, "a", 1);
         const struct weir_engine_counters *b = weir_engine_find_counters(reader->engine, "b", 1);
         const struct weir_engine_counters *c = weir_engine_find_counters(reader->engine, "c", 1);
-        uint64_t verdicts = a != NULL ? a->allowed + a->denied : 0;
+        uint64_t verdicts = a != NULL ? a->counts.allowed + a->counts.denied : 0;
         reader->wrong += a == NULL || verdicts < reader->last;
         reader->last = verdicts;
-        reader->others += (b != NULL ? b->allowed : 0) + (c != NULL ? c->allowed : 0);
+        reader->others += (b != NULL ? b->counts.allowed : 0) + (c != NULL ? c->counts.allowed : 0);
     }
     return NULL;
 }
@@ -60,7 +60,7 @@ static void a_reader_never_sees_a_counter_go_back_while_rules_change(void **stat
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(reader.wrong, 0);
     const struct weir_engine_counters *a = weir_engine_find_counters(rig.engine, "a", 1);
-    assert_int_equal(a->allowed + a->denied, TURNS);
+    assert_int_equal(a->counts.allowed + a->counts.denied, TURNS);
     rig_close(&rig);
     weir_rules_unref(rules[0]);
     weir_rules_unref(rules[1]);

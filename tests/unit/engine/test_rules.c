@@ -66,9 +66,9 @@ static void assert_counts(struct rig *rig, const char *name, uint64_t allowed, u
     const struct weir_engine_counters *c =
         weir_engine_find_counters(rig->engine, name, strlen(name));
     assert_non_null(c);
-    assert_int_equal(c->allowed, allowed);
-    assert_int_equal(c->denied, denied);
-    assert_int_equal(c->shadow_denied, shadow_denied);
+    assert_int_equal(c->counts.allowed, allowed);
+    assert_int_equal(c->counts.denied, denied);
+    assert_int_equal(c->counts.shadow_denied, shadow_denied);
 }
 
 static bool is(struct weir_bytes bytes, const char *text)

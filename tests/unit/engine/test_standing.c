@@ -179,7 +179,7 @@ static void refusals_are_counted_and_peeks_are_not(void **state)
     assert_int_equal(counted->suspended, 2);
     assert_int_equal(counted->revoked, 1);
     const struct weir_engine_counters *limit = weir_engine_counters(rig.engine, 0);
-    assert_int_equal(limit->allowed + limit->denied, 0);
+    assert_int_equal(limit->counts.allowed + limit->counts.denied, 0);
     size_t count = weir_top_denied_collect(weir_engine_top_denied(rig.engine),
                                            weir_bytes_of("standing"), list, 0, 8);
     weir_top_denied_sort(list, count);

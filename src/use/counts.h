@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The counts of one limit that every request changes: the limit's own verdicts on the requests of
+ * one thread. All of them are in one cache line, and may be in memory that processes share
+ * (use/edge.h).
+ *
+ * Threads: one writes (rules/counter.h), any may read.
+ */
+#ifndef WEIR_USE_COUNTS_H
+#define WEIR_USE_COUNTS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct weir_counts {
+    _Atomic uint64_t allowed, denied, shadow_denied;
+    _Atomic uint64_t cost;    /* of requests that were admitted */
+    _Atomic uint64_t delayed; /* of `allowed`: with a delay */
+};
+
+#endif

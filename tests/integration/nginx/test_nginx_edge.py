@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Edge and origin: `weir serve` shows what nginx decides on the same state file, of workers that
+live, end and are killed, and over its own restarts."""
+
+import os
+import signal
+
+from daemon.nginx_module import Nginx, needs_module
+from daemon.waiting import wait_until
+from daemon.weir import Weir
+
+pytestmark = needs_module
+
+RULES = """version: 1
+state: {{ file: {folder}/run/state, size: 4MiB }}
+limits:
+  - {{ name: two, match: {{ path: /a.txt }}, key: [header.x-key], rate: 2/30d,
+       algorithm: fixed_window }}
+  - {{ name: all, key: [header.x-key], rate: 1000000/30d, algorithm: fixed_window }}
+"""
+SERVER = """
+    location / { weir on; }
+"""
+
+
+def start_weir(folder):
+    (folder / "run").mkdir(exist_ok=True)
+    (folder / "weir").mkdir(exist_ok=True)
+    return Weir(folder / "weir", RULES.format(folder=folder), "--workers", "2")
+
+
+def start_nginx(folder):
+    return Nginx(folder, RULES.format(folder=folder), SERVER)
+
+
+def decided(weir, front="nginx"):
+    """Requests that a front has allowed and denied."""
+    metrics = weir.metrics()
+    return tuple(int(metrics[f'weir_edge_decisions_total{{front="{front}",result="{result}"}}'])
+                 for result in ("allowed", "denied"))
+
+
+def of_limit(weir, name):
+    metrics = weir.metrics()
+    return tuple(int(metrics.get(
+        f'weir_edge_limit_decisions_total{{limit="{name}",result="{result}"}}', 0))
+        for result in ("allowed", "denied"))
+
+
+def series(weir, **query):
+    with weir.admin() as client:
+        text = "&".join(f"{name}={value}" for name, value in query.items())
+        return client.request("GET", f"/v1/series?count=600&{text}").json["values"]
+
+
+def ask(nginx, key, count):
+    return [nginx.get("/a.txt", X_KEY=key).status for _ in range(count)]
+
+
+def test_the_server_shows_what_nginx_decides_beside_what_it_decides(tmp_path):
+    with start_weir(tmp_path) as weir, start_nginx(tmp_path) as nginx:
+        assert decided(weir) == (0, 0)
+        assert ask(nginx, "a", 5) == [200, 200, 429, 429, 429]
+        with weir.client() as client:
+            assert not client.check(path="/a.txt", attributes={"header.x-key": "a"}).json["allowed"]
+            assert client.check(path="/b.txt", attributes={"header.x-key": "a"}).json["allowed"]
+        assert decided(weir) == (2, 3)
+        assert decided(weir, "library") == (0, 0)
+        assert of_limit(weir, "two") == (2, 3)
+        assert of_limit(weir, "all") == (5, 0)
+        metrics = weir.metrics()
+        assert metrics['weir_decisions_total{limit="two",result="denied"}'] == 1  # its own
+
+        wait_until(lambda: sum(series(weir)["nginx"]) == 5, what="the series of nginx")
+        whole = series(weir)
+        assert (sum(whole["edge_allowed"]), sum(whole["edge_denied"])) == (2, 3)
+        assert (sum(whole["http"]), sum(whole["library"])) == (2, 0)
+        of_two = series(weir, limit="two")
+        assert (sum(of_two["edge_allowed"]), sum(of_two["edge_denied"])) == (2, 3)
+        assert (sum(of_two["allowed"]), sum(of_two["denied"])) == (0, 1)
+
+
+def test_counts_of_killed_workers_are_neither_lost_nor_counted_twice(tmp_path):
+    with start_weir(tmp_path) as weir, start_nginx(tmp_path) as nginx:
+        asked = 0
+        for _ in range(3):
+            ask(nginx, "a", 20)
+            asked += 20
+            pids = set(nginx.pids())
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+            wait_until(lambda gone=pids: len(nginx.pids()) == nginx.workers
+                       and not gone & set(nginx.pids()), what="new workers")
+        nginx.reload()
+        ask(nginx, "a", 20)
+        asked += 20
+        assert decided(weir) == (2, asked - 2)
+        assert of_limit(weir, "two") == (2, asked - 2)
+    assert (tmp_path / "run" / "state.edge").stat().st_size == 4096 + (4 << 20)
+
+
+def test_counts_go_on_over_restarts_of_the_server_and_begin_no_series(tmp_path):
+    with start_nginx(tmp_path) as nginx:
+        assert ask(nginx, "a", 4) == [200, 200, 429, 429]  # no server has run yet
+        with start_weir(tmp_path) as weir:
+            assert decided(weir) == (2, 2)
+            ask(nginx, "a", 1)
+            wait_until(lambda: sum(series(weir)["nginx"]) == 1, what="what it decided since")
+        ask(nginx, "a", 2)
+        with start_weir(tmp_path) as weir:
+            assert decided(weir) == (2, 5)
+            assert sum(series(weir)["nginx"]) == 0
+
+
+def test_a_file_that_was_removed_is_made_again(tmp_path):
+    with start_weir(tmp_path) as weir, start_nginx(tmp_path) as nginx:
+        ask(nginx, "a", 3)
+        assert decided(weir) == (2, 1)
+        (tmp_path / "run" / "state.edge").unlink()
+
+        def counts_again():
+            ask(nginx, "b", 1)
+            return sum(decided(weir)) > 0
+        wait_until(counts_again, what="nginx to count in the new file")

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The counts of the edge: what a reader sees of living, killed and later writers, and files that
+ * are of others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rules/counter.h"
+#include "temporary.h"
+#include "use/edge.h"
+
+struct place {
+    char folder[TEMPORARY_MAX], state[TEMPORARY_MAX + 16], file[TEMPORARY_MAX + 32];
+};
+
+static int make_place(void **state)
+{
+    struct place *place = calloc(1, sizeof *place);
+    assert_non_null(place);
+    temporary_folder(place->folder);
+    snprintf(place->state, sizeof place->state, "%s/state", place->folder);
+    snprintf(place->file, sizeof place->file, "%s.edge", place->state);
+    int fd = open(place->state, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    assert_true(fd >= 0 && fchmod(fd, 0640) == 0);
+    close(fd);
+    *state = place;
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    struct place *place = *state;
+    temporary_remove(place->folder);
+    free(place);
+    return 0;
+}
+
+static struct weir_edge *open_edge(const struct place *place)
+{
+    struct weir_edge *edge;
+    struct weir_reason reason = {{0}};
+    int err = weir_edge_open(&edge, place->state, false, &reason);
+    if (err < 0)
+        fail_msg("%d: %s", err, reason.text);
+    return edge;
+}
+
+/* --- What a reader sees ----------------------------------------------------------------------- */
+
+struct seen {
+    uint64_t results[WEIR_EDGE_FRONTS][WEIR_EDGE_RESULTS];
+    struct weir_edge_sum api, login;
+    unsigned others;
+};
+
+static void see_limit(void *context, uint64_t name, const struct weir_edge_sum *counts)
+{
+    struct seen *seen = context;
+    struct weir_edge_sum *sum = name == weir_edge_name("api", 3)     ? &seen->api
+                                : name == weir_edge_name("login", 5) ? &seen->login
+                                                                     : NULL;
+    if (!sum) {
+        seen->others++;
+        return;
+    }
+    sum->allowed += counts->allowed;
+    sum->denied += counts->denied;
+    sum->shadow_denied += counts->shadow_denied;
+    sum->cost += counts->cost;
+    sum->delayed += counts->delayed;
+}
+
+static struct seen see(const struct place *place)
+{
+    struct seen seen;
+    memset(&seen, 0, sizeof seen);
+    struct weir_edge *edge = open_edge(place);
+    assert_int_equal(weir_edge_read(edge, seen.results, see_limit, &seen), 0);
+    weir_edge_close(edge);
+    return seen;
+}
+
+static void count_some(struct weir_edge_slot *slot, enum weir_edge_front front, unsigned requests)
+{
+    for (unsigned i = 0; i < requests; i++) {
+        weir_count(&weir_edge_results(slot, front)->counts[WEIR_EDGE_ALLOWED], 1);
+        weir_count(&weir_edge_limit(slot, "api", 3)->allowed, 1);
+        weir_count(&weir_edge_limit(slot, "login", 5)->denied, 2);
+    }
+}
+
+static void counts_of_all_slots_add_up(void **state)
+{
+    const struct place *place = *state;
+    struct weir_edge *one = open_edge(place), *other = open_edge(place);
+    count_some(weir_edge_take(one), WEIR_EDGE_NGINX, 3);
+    count_some(weir_edge_take(one), WEIR_EDGE_NGINX, 4);
+    count_some(weir_edge_take(other), WEIR_EDGE_LIBRARY, 5);
+    struct seen seen = see(place);
+    assert_int_equal(seen.results[WEIR_EDGE_NGINX][WEIR_EDGE_ALLOWED], 7);
+    assert_int_equal(seen.results[WEIR_EDGE_LIBRARY][WEIR_EDGE_ALLOWED], 5);
+    assert_int_equal(seen.results[WEIR_EDGE_NGINX][WEIR_EDGE_DENIED], 0);
+    assert_int_equal(seen.api.allowed, 12);
+    assert_int_equal(seen.login.denied, 24);
+    assert_int_equal(seen.others, 0);
+    weir_edge_close(one);
+    weir_edge_close(other);
+}
+
+static void a_killed_writers_counts_stay_and_its_slot_is_taken_again(void **state)
+{
+    const struct place *place = *state;
+    for (unsigned round = 1; round <= 2; round++) {
+        int ready[2];
+        char byte;
+        assert_int_equal(pipe(ready), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            struct weir_edge *edge;
+            struct weir_reason reason;
+            if (weir_edge_open(&edge, place->state, false, &reason) < 0)
+                _exit(1);
+            count_some(weir_edge_take(edge), WEIR_EDGE_NGINX, 10);
+            if (write(ready[1], "x", 1) == 1)
+                pause();
+            _exit(1);
+        }
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        close(ready[0]);
+        close(ready[1]);
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        struct seen seen = see(place);
+        assert_int_equal(seen.results[WEIR_EDGE_NGINX][WEIR_EDGE_ALLOWED], 10 * round);
+        assert_int_equal(seen.api.allowed, 10 * round);
+    }
+    struct weir_edge *edge = open_edge(place);
+    const struct weir_edge_results *results =
+        weir_edge_results(weir_edge_take(edge), WEIR_EDGE_NGINX);
+    assert_int_equal(results->counts[WEIR_EDGE_ALLOWED], 20); /* the slot of both */
+    weir_edge_close(edge);
+}
+
+static void no_two_writers_have_one_slot(void **state)
+{
+    const struct place *place = *state;
+    struct weir_edge *one = open_edge(place), *other = open_edge(place);
+    for (unsigned i = 0; i < WEIR_EDGE_SLOTS / 2; i++) {
+        count_some(weir_edge_take(one), WEIR_EDGE_LIBRARY, 1);
+        struct weir_edge_slot *slot = weir_edge_take(other);
+        assert_int_equal(weir_edge_results(slot, WEIR_EDGE_LIBRARY)->counts[WEIR_EDGE_ALLOWED], 0);
+        count_some(slot, WEIR_EDGE_LIBRARY, 1);
+    }
+    assert_null(weir_edge_take(one));
+    assert_null(weir_edge_take(other));
+    assert_int_equal(see(place).api.allowed, WEIR_EDGE_SLOTS);
+    weir_edge_close(one);
+    weir_edge_close(other);
+}
+
+static void a_name_beyond_the_last_place_has_no_counts(void **state)
+{
+    const struct place *place = *state;
+    struct weir_edge *edge = open_edge(place);
+    struct weir_edge_slot *slot = weir_edge_take(edge);
+    char name[16];
+    for (unsigned i = 0; i < WEIR_EDGE_LIMITS; i++) {
+        snprintf(name, sizeof name, "limit%u", i);
+        assert_non_null(weir_edge_limit(slot, name, strlen(name)));
+    }
+    assert_null(weir_edge_limit(slot, "one more", 8));
+    assert_non_null(weir_edge_limit(slot, "limit0", 6));
+    assert_int_equal(see(place).others, WEIR_EDGE_LIMITS);
+    weir_edge_close(edge);
+}
+
+/* --- Files ------------------------------------------------------------------------------------ */
+
+static void the_file_has_the_access_of_the_state(void **state)
+{
+    const struct place *place = *state;
+    struct stat status;
+    weir_edge_close(open_edge(place));
+    assert_int_equal(stat(place->file, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0640);
+}
+
+static void write_file(const struct place *place, const char *text)
+{
+    FILE *file = fopen(place->file, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    fclose(file);
+}
+
+static void a_foreign_file_is_refused_or_replaced(void **state)
+{
+    const struct place *place = *state;
+    struct weir_edge *edge;
+    struct weir_reason reason = {{0}};
+    write_file(place, "someone's diary");
+    assert_int_equal(weir_edge_open(&edge, place->state, false, &reason), WEIR_ERR_FORMAT);
+    assert_non_null(strstr(reason.text, place->file));
+    assert_null(edge);
+    assert_int_equal(weir_edge_open(&edge, place->state, true, &reason), 0);
+    assert_non_null(weir_edge_take(edge));
+    weir_edge_close(edge);
+    assert_int_equal(unlink(place->file), 0);
+    assert_int_equal(symlink("/dev/null", place->file), 0);
+    assert_int_equal(weir_edge_open(&edge, place->state, true, &reason), WEIR_ERR_IO);
+}
+
+/* The process that made it ended before it wrote the header. */
+static void a_half_made_file_is_made_anew(void **state)
+{
+    const struct place *place = *state;
+    write_file(place, "");
+    assert_int_equal(truncate(place->file, 12345), 0);
+    struct weir_edge *edge = open_edge(place);
+    count_some(weir_edge_take(edge), WEIR_EDGE_LIBRARY, 1);
+    assert_int_equal(see(place).api.allowed, 1);
+    weir_edge_close(edge);
+}
+
+static void another_file_in_its_place_is_noticed(void **state)
+{
+    const struct place *place = *state;
+    struct weir_edge *edge = open_edge(place);
+    assert_true(weir_edge_is_current(edge));
+    assert_int_equal(unlink(place->file), 0);
+    assert_false(weir_edge_is_current(edge));
+    struct weir_edge *next = open_edge(place);
+    assert_false(weir_edge_is_current(edge));
+    assert_true(weir_edge_is_current(next));
+    assert_int_equal(truncate(place->file, 4096), 0);
+    struct seen seen;
+    assert_false(weir_edge_is_current(next));
+    struct weir_edge_slot *slot = weir_edge_take(edge); /* of the file that is gone */
+    assert_non_null(slot);
+    weir_edge_close(edge);
+    assert_int_equal(weir_edge_read(next, seen.results, see_limit, &seen), 0); /* no slot is used */
+    weir_edge_close(next);
+}
+
+static void a_file_that_is_cut_short_is_an_error_for_readers(void **state)
+{
+    const struct place *place = *state;
+    struct weir_edge *edge = open_edge(place);
+    struct seen seen;
+    count_some(weir_edge_take(edge), WEIR_EDGE_LIBRARY, 1);
+    assert_int_equal(truncate(place->file, 5000), 0);
+    assert_int_equal(weir_edge_read(edge, seen.results, see_limit, &seen), WEIR_ERR_IO);
+    weir_edge_close(edge);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, make_place, remove_place)
+    const struct CMUnitTest tests[] = {
+        CASE(counts_of_all_slots_add_up),
+        CASE(a_killed_writers_counts_stay_and_its_slot_is_taken_again),
+        CASE(no_two_writers_have_one_slot),
+        CASE(a_name_beyond_the_last_place_has_no_counts),
+        CASE(the_file_has_the_access_of_the_state),
+        CASE(a_foreign_file_is_refused_or_replaced),
+        CASE(a_half_made_file_is_made_anew),
+        CASE(another_file_in_its_place_is_noticed),
+        CASE(a_file_that_is_cut_short_is_an_error_for_readers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
