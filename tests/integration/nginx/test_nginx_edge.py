@@ -71,13 +71,13 @@ def test_the_server_shows_what_nginx_decides_beside_what_it_decides(tmp_path):
         metrics = weir.metrics()
         assert metrics['weir_decisions_total{limit="two",result="denied"}'] == 1  # its own
 
-        wait_until(lambda: sum(series(weir)["nginx"]) == 5, what="the series of nginx")
-        whole = series(weir)
-        assert (sum(whole["edge_allowed"]), sum(whole["edge_denied"])) == (2, 3)
-        assert (sum(whole["http"]), sum(whole["library"])) == (2, 0)
-        of_two = series(weir, limit="two")
-        assert (sum(of_two["edge_allowed"]), sum(of_two["edge_denied"])) == (2, 3)
-        assert (sum(of_two["allowed"]), sum(of_two["denied"])) == (0, 1)
+        def sums(*fields, **query):
+            values = series(weir, **query)
+            return [sum(values[field]) for field in fields]
+        wait_until(lambda: sums("nginx", "library", "http") == [5, 0, 2], what="the series by front")
+        wait_until(lambda: sums("edge_allowed", "edge_denied") == [2, 3], what="those of requests")
+        wait_until(lambda: sums("edge_allowed", "edge_denied", "allowed", "denied", limit="two")
+                   == [2, 3, 0, 1], what="those of the limit")
 
 
 def test_counts_of_killed_workers_are_neither_lost_nor_counted_twice(tmp_path):
