@@ -2,8 +2,8 @@
 /* What a packet costs: xdp-driver CASE INTERFACE
  *
  * Prints nanoseconds a packet, of one core; run.py sets up namespaces, nftables and iptables.
- *   empty, one, many        the program alone (BPF_PROG_TEST_RUN): one that drops at once; weir's,
- *                           which admits, with one source and with 32,768
+ *   empty, one, many, four  the program alone (BPF_PROG_TEST_RUN): one that drops at once; weir's,
+ *                           which admits, with one source and with 32,768, and by four limits
  *   live-drop, live-weir    frames from a driver's page pool (BPF_F_TEST_XDP_LIVE_FRAMES), dropped
  * by a program that does nothing else, and by weir's, at its limit live-pass               the same
  * frames, passed up to what the kernel does with them
@@ -52,21 +52,28 @@ static int constant(int verdict)
     return bpf_prog_load(BPF_PROG_TYPE_XDP, "constant", "Apache-2.0", code, 2, NULL);
 }
 
-/* weir's program: 1 limit of `rate` packets a second. */
-static int weir(uint64_t rate, uint32_t spread)
+/* weir's program: `count` limits of `rate` packets a second. */
+static int weir(uint32_t count, uint64_t rate, uint32_t spread)
 {
+    static const char *const names[WEIR_XDP_LIMITS_MAX] = {"a", "b", "c", "d"};
     static struct weir_xdp_object *object;
     const struct weir_limit_spec spec = {
         .algorithm = WEIR_GCRA, .rate = rate, .window_ns = 1000000000, .burst = rate};
-    struct weir_xdp_limit limit = {.name = "packets", .bits4 = 32, .bits6 = 64};
-    const struct weir_xdp_settings settings = {
-        .limits = &limit, .limits_count = 1, .states = 65536, .sample = 1 << 20, .percent = 100};
+    struct weir_xdp_limit limits[WEIR_XDP_LIMITS_MAX];
+    const struct weir_xdp_settings settings = {.limits = limits,
+                                               .limits_count = count,
+                                               .states = 65536,
+                                               .sample = 1 << 20,
+                                               .percent = 100};
     const uint64_t secret[2] = {1, 2};
     struct weir_reason reason = {{0}};
     struct xdp_filter filter;
 
-    if (weir_limit_init(&limit.limit, &spec, &reason) < 0)
-        return -1;
+    for (uint32_t i = 0; i < count; i++) {
+        limits[i] = (struct weir_xdp_limit){.name = names[i], .bits4 = 32, .bits6 = 64};
+        if (weir_limit_init(&limits[i].limit, &spec, &reason) < 0)
+            return -1;
+    }
     weir_xdp_compile(&filter, &settings, secret, NULL);
     filter.spread = spread;
     if (weir_xdp_object_load(&object, &filter, &settings, NULL, &reason) < 0) {
@@ -140,11 +147,13 @@ int main(int argc, char **argv)
     else if (!strcmp(name, "live-pass"))
         program = constant(XDP_PASS);
     else if (!strcmp(name, "live-weir"))
-        program = weir(1, 0);
+        program = weir(1, 1, 0);
     else if (!strcmp(name, "one"))
-        program = weir(all, 0);
+        program = weir(1, all, 0);
     else if (!strcmp(name, "many"))
-        program = weir(all, htobe32(SOURCES - 1));
+        program = weir(1, all, htobe32(SOURCES - 1));
+    else if (!strcmp(name, "four"))
+        program = weir(WEIR_XDP_LIMITS_MAX, all, 0);
     if (program < 0) {
         fprintf(stderr, "usage: xdp-driver CASE INTERFACE, as root\n");
         return EXIT_FAILURE;

@@ -49,14 +49,13 @@ def inside():
     for name in "near", "far":
         run("ip", "link", "set", name, "up")
     run("ip", "address", "add", "10.9.0.1/24", "dev", "near")
-
-
     run("ip", "route", "add", "default", "dev", "near")
     print("| the program alone | ns a packet |\n|---|---|")
     empty = cost("empty")
     show("returns at once", empty)
     show("weir, one source", cost("one"))
     show("weir, 32,768 sources", cost("many"))
+    show("weir, four limits, one source", cost("four"))
     print("\n| a frame is dropped by | ns a packet |\n|---|---|")
     show("XDP_DROP and nothing else", cost("live-drop", "near"))
     show("weir xdp, at its limit", cost("live-weir", "near"))

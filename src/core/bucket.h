@@ -172,6 +172,18 @@ WIDE_INLINE bool bucket_take_plain(const struct weir_limit *limit, uint64_t *tat
     return true;
 }
 
+/* bucket_take_time of a plain limit and of whole nanoseconds. */
+WIDE_INLINE bool bucket_take_plain_time(const struct weir_limit *limit, uint64_t *tat_ns,
+                                        uint64_t now_ns, uint64_t time_ns)
+{
+    uint64_t owed_ns = *tat_ns > now_ns ? *tat_ns - now_ns : 0;
+
+    if (owed_ns + time_ns > limit->depth_ns)
+        return false;
+    *tat_ns = now_ns + owed_ns + time_ns;
+    return true;
+}
+
 void bucket_charge_denied(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                           uint64_t cost);
 void bucket_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,

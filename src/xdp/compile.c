@@ -73,7 +73,8 @@ static uint8_t score_shift(const struct weir_limit *limit)
     return shift;
 }
 
-static void compile_limit(struct xdp_limit *out, const struct weir_xdp_limit *limit)
+static void compile_limit(struct xdp_limit *out, const struct weir_xdp_limit *limit,
+                          const uint64_t secret[2])
 {
     struct bucket_time depth = {limit->limit.depth_ns, limit->limit.depth_rem};
     struct bucket_time least = bucket_cost(&limit->limit, limit->bytes ? FRAME_BYTES : 1);
@@ -85,7 +86,9 @@ static void compile_limit(struct xdp_limit *out, const struct weir_xdp_limit *li
                               .dry_run = limit->dry_run,
                               .transport = transport_of(limit),
                               .syn = limit->syn,
-                              .score_shift = score_shift(&limit->limit)};
+                              .score_shift = score_shift(&limit->limit),
+                              .long6 = limit->bits6 > 64};
+    weir_siphash128(secret, &out->id, sizeof out->id, out->secret);
     strncpy(out->name, limit->name, sizeof out->name - 1);
     memcpy(out->ports, limit->ports, limit->ports_count * sizeof *limit->ports);
     out->limit.name = NULL;
@@ -127,7 +130,9 @@ static void compile_limits(struct xdp_filter *filter, const struct weir_xdp_sett
                 continue;
             if (slot < 0)
                 slot = slot_unused(filter);
-            compile_limit(&filter->limits[slot], limit);
+            compile_limit(&filter->limits[slot], limit, filter->secret);
+            filter->only = settings->limits_count == 1 ? (uint8_t)slot : XDP_LIMITS_MAX;
+            filter->remainders |= !limit->limit.plain;
             filter->transport |=
                 limit->protocol != WEIR_XDP_ANY || limit->syn || limit->ports_count > 0;
         }
@@ -154,13 +159,15 @@ void weir_xdp_compile(struct xdp_filter *filter, const struct weir_xdp_settings 
     memcpy(filter->secret, before ? before->secret : secret, sizeof filter->secret);
     filter->sets_mask = weir_xdp_sets(settings) - 1;
     filter->share = settings->percent * (XDP_SHARE_ALL / 100);
-    filter->sample_mask = settings->sample - 1;
+    filter->sample = settings->sample;
+    filter->sample_last = UINT32_MAX / settings->sample;
     filter->dry_run = settings->dry_run;
     filter->lists = settings->allow_count > 0 || settings->ban_count > 0;
     filter->transport = settings->drop_fragments;
     filter->drop_fragments = settings->drop_fragments;
     filter->no_room_passes = settings->no_room_passes;
     filter->format = XDP_FORMAT;
+    filter->only = XDP_LIMITS_MAX;
     compile_limits(filter, settings, before);
     if (before)
         number_slots(filter, before);

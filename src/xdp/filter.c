@@ -13,15 +13,9 @@ char LICENSE[] SEC("license") = "Apache-2.0";
 
 const volatile struct xdp_filter settings;
 
-/* A set of states; the kernel finds the lock by its type. */
-struct xdp_set {
-    struct bpf_spin_lock lock;
-    uint32_t unused;
-    struct xdp_way ways[XDP_WAYS];
-};
-
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE); /* which begins at a page */
     __uint(max_entries, 1);
     __type(key, uint32_t);
     __type(value, struct xdp_set);
@@ -54,6 +48,9 @@ struct {
     __type(key, uint32_t);
     __type(value, uint64_t);
 } weir_clock SEC(".maps");
+
+/* 2^64 divided by the golden ratio. */
+#define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
 
 /* A frame under decision. */
 struct frame {
@@ -91,21 +88,27 @@ XDP_INLINE uint64_t filter_now(const struct xdp_filter *filter)
     return now_ns ? *now_ns : 0;
 }
 
-XDP_INLINE void count(uint32_t index, const struct frame *frame)
+/* Returns how many packets of this CPU the counter has now. */
+XDP_INLINE uint64_t count(uint32_t index, const struct frame *frame)
 {
     struct xdp_count *counter = bpf_map_lookup_elem(&weir_counts, &index);
 
-    if (counter) {
-        counter->packets++;
-        counter->bytes += frame->size_bytes;
-    }
+    if (!counter)
+        return 0;
+    counter->bytes += frame->size_bytes;
+    return ++counter->packets;
 }
 
-XDP_INLINE void sample(const struct xdp_filter *filter, const struct frame *frame, uint32_t reason,
-                       uint32_t slot)
+/* Whether the drop of this number is sampled: one in filter->sample. Multiples of the golden ratio
+ * spread evenly whatever order the sources of a flood come in, and cost less than a random number.
+ */
+XDP_INLINE bool is_sampled(const struct xdp_filter *filter, uint64_t number)
 {
-    if (filter->sample_mask != 0 && (bpf_get_prandom_u32() & filter->sample_mask) != 0)
-        return;
+    return (uint32_t)(number * GOLDEN >> 32) <= filter->sample_last;
+}
+
+XDP_INLINE void sample(const struct frame *frame, uint32_t reason, uint32_t slot)
+{
     struct xdp_sample *sample = bpf_ringbuf_reserve(&weir_drops, sizeof *sample, 0);
 
     if (!sample)
@@ -134,8 +137,7 @@ XDP_INLINE int pass(const struct frame *frame, uint32_t reason)
 #define XDP_GLOBAL __attribute__((noinline))
 
 int weir_record(uint32_t reason, uint32_t slot, const struct frame *frame);
-int weir_limit_take(uint32_t slot, const struct frame *frame);
-int weir_limit_refund(uint32_t slot, const struct frame *frame);
+int weir_limit_run(uint32_t slot, bool refund, const struct frame *frame);
 int weir_parse(struct xdp_md *context, struct frame *frame);
 
 /* Records a drop. Returns whether it is only a dry one. */
@@ -151,14 +153,68 @@ XDP_GLOBAL int weir_record(uint32_t reason, uint32_t slot, const struct frame *f
         dry = dry || filter_limit(filter, slot)->dry_run;
     }
     reason += dry ? XDP_DRY_OFFSET : 0;
-    count(reason, frame);
-    sample(filter, frame, reason, slot);
+    if (is_sampled(filter, count(reason, frame)))
+        sample(frame, reason, slot);
     return dry;
 }
 
 XDP_INLINE int drop(const struct frame *frame, uint32_t reason)
 {
     return weir_record(reason, 0, frame) ? XDP_PASS : XDP_DROP;
+}
+
+/* --- A set's lock ------------------------------------------------------------------------------
+ */
+
+XDP_INLINE uint64_t set_exchange(struct xdp_set *set, uint64_t key)
+{
+    return __sync_lock_test_and_set(&set->keys[0], key);
+}
+
+XDP_INLINE uint64_t set_try(struct xdp_set *set)
+{
+    return set_exchange(set, XDP_LOCKED);
+}
+
+/* A function that calls `try` up to XDP_LOCK_TURNS times, until it has locked the set. It returns
+ * the first key, or XDP_LOCKED. The verifier looks at each round of a function's loop, but only
+ * once at the function: so the rounds are spread over nested ones. */
+#define XDP_LOCK_LOOP(name, try)                                                                   \
+    uint64_t name(struct xdp_set *set);                                                            \
+    XDP_GLOBAL uint64_t name(struct xdp_set *set)                                                  \
+    {                                                                                              \
+        uint64_t first = XDP_LOCKED;                                                               \
+                                                                                                   \
+        if (!set)                                                                                  \
+            return XDP_LOCKED;                                                                     \
+        _Pragma("clang loop unroll(disable)") for (int i = 0;                                      \
+                                                   i < XDP_LOCK_TURNS && first == XDP_LOCKED; i++) \
+            first = try(set);                                                                      \
+        return first;                                                                              \
+    }
+
+XDP_LOCK_LOOP(weir_lock_1, set_try)
+XDP_LOCK_LOOP(weir_lock_2, weir_lock_1)
+XDP_LOCK_LOOP(weir_lock_3, weir_lock_2)
+XDP_LOCK_LOOP(weir_lock_4, weir_lock_3)
+
+/* Returns the set's first key, or XDP_LOCKED if it stayed locked. */
+XDP_INLINE uint64_t set_lock(struct xdp_set *set)
+{
+    uint64_t first = set_try(set);
+
+    return first == XDP_LOCKED ? weir_lock_4(set) : first;
+}
+
+/* No earlier access to the set may come after the write. */
+XDP_INLINE void set_unlock(struct xdp_set *set, uint64_t first)
+{
+#ifdef XDP_ORDERED_WRITES
+    __asm__ volatile("" : : : "memory");
+    *(volatile uint64_t *)&set->keys[0] = first;
+#else
+    set_exchange(set, first);
+#endif
 }
 
 /* --- Limits ------------------------------------------------------------------------------------
@@ -181,73 +237,75 @@ XDP_INLINE bool limit_meets(const struct xdp_limit *limit, const struct xdp_pack
     return false;
 }
 
-/* What a decision of one limit needs, computed outside the lock. Returns the set. */
-XDP_INLINE uint32_t limit_prepare(const struct xdp_filter *filter, uint32_t slot,
-                                  const struct frame *frame, struct xdp_take *take)
+/* What a decision of one limit needs, computed before the set is locked. Returns the set. */
+XDP_INLINE struct xdp_set *limit_prepare(const struct xdp_filter *filter, uint32_t slot,
+                                         const struct frame *frame, struct xdp_take *take)
 {
     const struct xdp_limit *limit = filter_limit(filter, slot);
-    const struct xdp_packet *packet = &frame->packet;
-    struct {
-        uint64_t id;
-        uint32_t source[4];
-    } key = {.id = limit->id};
-    uint64_t hash[2];
+    uint64_t hash = source_hash(limit, &frame->packet);
+    uint32_t index = (uint32_t)hash & filter->sets_mask;
+    uint32_t behind = filter->sets_mask + 1 + index / 2;
 
-    const uint32_t *mask = limit->mask[packet->family >> 1 & 1]; /* 4 or 6 */
-
-    for (int i = 0; i < 4; i++)
-        key.source[i] = packet->source[i] & mask[i];
-    siphash128(filter->secret, &key, sizeof key, hash);
     *take = (struct xdp_take){.limits = filter->limits,
                               .limit = limit,
-                              .key = way_key(hash[0], limit, slot),
+                              .key = way_key(hash, limit, slot),
                               .now_ns = frame->now_ns};
+    if (filter->remainders) {
+        struct xdp_rems *rems = bpf_map_lookup_elem(&weir_sets, &behind);
+
+        if (!rems)
+            return NULL; /* not reached, as below */
+        take->rems = rems->of[index & 1];
+    }
     if (limit->bytes)
         take->time = bucket_cost_small(&limit->limit, frame->size_bytes & 0xffffff);
     else
         take->time = (struct bucket_time){limit->limit.period_ns, limit->limit.period_rem};
-    /* The half of the hash alone: the compiler leaves out the rounds of the other one. */
-    return (uint32_t)hash[0] & filter->sets_mask;
+    return bpf_map_lookup_elem(&weir_sets, &index);
 }
 
-/* Decides by one limit, if the packet meets it. Returns enum xdp_taken. */
-XDP_GLOBAL int weir_limit_take(uint32_t slot, const struct frame *frame)
+/* Decides by one limit, if the packet meets it; or gives back what it has charged. */
+XDP_INLINE enum xdp_taken limit_run(const struct xdp_filter *filter, uint32_t slot, bool refund,
+                                    const struct frame *frame)
 {
-    const struct xdp_filter *filter = filter_settings();
+    enum xdp_taken taken = XDP_NOT_MET;
     struct xdp_take take;
 
-    if (!frame || slot >= XDP_LIMITS_MAX)
-        return XDP_NOT_MET;
-    if (!limit_meets(filter_limit(filter, slot), &frame->packet))
+    if (!refund && !limit_meets(filter_limit(filter, slot), &frame->packet))
         return XDP_NOT_MET;
 
-    uint32_t index = limit_prepare(filter, slot, frame, &take);
-    struct xdp_set *set = bpf_map_lookup_elem(&weir_sets, &index);
+    struct xdp_set *set = limit_prepare(filter, slot, frame, &take);
 
     if (!set)
         return XDP_NO_ROOM; /* not reached: the mask is below the number of sets */
-    bpf_spin_lock(&set->lock);
-    enum xdp_taken taken = ways_take(&take, set->ways);
-    bpf_spin_unlock(&set->lock);
-    return (int)taken;
+    uint64_t first = set_lock(set);
+
+    if (first == XDP_LOCKED)
+        return XDP_NO_ROOM;
+    if (refund)
+        set_refund(&take, set, first);
+    else
+        taken = set_take(&take, set, &first);
+    set_unlock(set, first);
+    return taken;
 }
 
-/* Gives back what a limit has charged. */
-XDP_GLOBAL int weir_limit_refund(uint32_t slot, const struct frame *frame)
+/* The same. Returns enum xdp_taken. */
+XDP_GLOBAL int weir_limit_run(uint32_t slot, bool refund, const struct frame *frame)
 {
-    struct xdp_take take;
-
     if (!frame || slot >= XDP_LIMITS_MAX)
-        return 0;
-    uint32_t index = limit_prepare(filter_settings(), slot, frame, &take);
-    struct xdp_set *set = bpf_map_lookup_elem(&weir_sets, &index);
+        return XDP_NOT_MET;
+    return (int)limit_run(filter_settings(), slot, refund, frame);
+}
 
-    if (!set)
-        return 0;
-    bpf_spin_lock(&set->lock);
-    ways_refund(&take, set->ways);
-    bpf_spin_unlock(&set->lock);
-    return 0;
+/* Whether a packet is dropped for what a limit returned. */
+XDP_INLINE bool limit_drops(const struct xdp_filter *filter, uint32_t slot, uint32_t taken,
+                            const struct frame *frame)
+{
+    if ((taken & (XDP_DENIED | XDP_NO_ROOM)) == 0 ||
+        ((taken & XDP_NO_ROOM) && filter->no_room_passes))
+        return false;
+    return !weir_record(taken & XDP_DENIED ? XDP_DROP_LIMIT : XDP_DROP_NO_ROOM, slot, frame);
 }
 
 /* All limits that the packet meets: charged to all, or to none. */
@@ -255,22 +313,26 @@ XDP_INLINE int limits_take(const struct xdp_filter *filter, const struct frame *
 {
     uint32_t charged = 0; /* a bit for each limit */
 
+    /* The verifier knows the slot, and removes what the limit's constants rule out. */
+    if (filter->only < XDP_LIMITS_MAX) {
+        uint32_t taken = limit_run(filter, filter->only, false, frame);
+
+        return limit_drops(filter, filter->only, taken, frame) ? XDP_DROP
+                                                               : pass(frame, XDP_PASS_LIMITS);
+    }
 #pragma clang loop unroll(disable)
     for (uint32_t slot = 0; slot < XDP_LIMITS_MAX; slot++) {
         if (!filter->limits[slot].used)
             continue;
-        uint32_t taken = (uint32_t)weir_limit_take(slot, frame);
+        uint32_t taken = (uint32_t)weir_limit_run(slot, false, frame);
 
         charged |= (taken & XDP_ADMITTED) << slot;
-        if ((taken & (XDP_DENIED | XDP_NO_ROOM)) == 0 ||
-            ((taken & XDP_NO_ROOM) && filter->no_room_passes))
-            continue;
-        if (weir_record(taken & XDP_DENIED ? XDP_DROP_LIMIT : XDP_DROP_NO_ROOM, slot, frame))
+        if (!limit_drops(filter, slot, taken, frame))
             continue;
 #pragma clang loop unroll(disable)
         for (uint32_t other = 0; other < slot; other++)
             if (charged >> other & 1)
-                weir_limit_refund(other, frame);
+                weir_limit_run(other, true, frame);
         return XDP_DROP;
     }
     return pass(frame, XDP_PASS_LIMITS);
@@ -315,7 +377,7 @@ XDP_INLINE bool is_inside(const struct xdp_filter *filter, const struct xdp_pack
     return (uint32_t)hash[0] % XDP_SHARE_ALL < filter->share;
 }
 
-/* Fills the frame's packet and size. Returns enum xdp_parsed. */
+/* Fills the frame's packet. Returns enum xdp_parsed. */
 XDP_GLOBAL int weir_parse(struct xdp_md *context, struct frame *frame)
 {
     const uint8_t *begin = (const uint8_t *)(long)context->data;
@@ -323,8 +385,7 @@ XDP_GLOBAL int weir_parse(struct xdp_md *context, struct frame *frame)
 
     if (!frame)
         return XDP_MALFORMED;
-    frame->size_bytes = (uint32_t)(context->data_end - context->data);
-    return (int)packet_parse(&frame->packet, begin, end, filter_settings()->transport);
+    return (int)packet_parse(&frame->packet, begin, end, true);
 }
 
 SEC("xdp")
@@ -334,14 +395,19 @@ int weir_filter(struct xdp_md *context)
     struct frame frame;
 
     __builtin_memset(&frame, 0, sizeof frame);
-    int parsed = weir_parse(context, &frame);
+    frame.size_bytes = (uint32_t)(context->data_end - context->data);
+    int parsed;
+
+    if (filter->transport)
+        parsed = weir_parse(context, &frame);
+    else
+        parsed = (int)packet_parse(&frame.packet, (const uint8_t *)(long)context->data,
+                                   (const uint8_t *)(long)context->data_end, false);
 
     if (parsed == XDP_NO_IP)
         return pass(&frame, XDP_PASS_NO_IP);
     if (parsed != XDP_IP)
         return pass(&frame, XDP_PASS_MALFORMED);
-    if (filter->spread != 0)
-        frame.packet.source[3] ^= bpf_get_prandom_u32() & filter->spread;
     if (is_link_local(&frame.packet))
         return pass(&frame, XDP_PASS_LINK);
     if (!is_inside(filter, &frame.packet))
@@ -357,5 +423,7 @@ int weir_filter(struct xdp_md *context)
     if (filter->drop_fragments && frame.packet.fragment)
         return drop(&frame, XDP_DROP_FRAGMENT);
     frame.now_ns = filter_now(filter);
+    if (filter->spread != 0)
+        frame.packet.source[3] ^= (uint32_t)(frame.now_ns * GOLDEN >> 32) & filter->spread;
     return limits_take(filter, &frame);
 }

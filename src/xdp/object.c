@@ -78,7 +78,8 @@ static int prepare(struct weir_xdp_object *object, const struct xdp_filter *filt
     struct bpf_map *const *maps = object->maps;
     /* One more: see fill_lists. */
     uint32_t entries = settings->allow_count + settings->ban_count + 1;
-    int error = bpf_map__set_max_entries(maps[WEIR_XDP_MAP_SETS], filter->sets_mask + 1);
+    uint32_t sets = filter->sets_mask + 1;
+    int error = bpf_map__set_max_entries(maps[WEIR_XDP_MAP_SETS], sets + sets / 2);
 
     if (error == 0)
         error = bpf_map__set_max_entries(maps[WEIR_XDP_MAP_LISTS], entries);

@@ -68,7 +68,7 @@ void xdp_top_print(struct xdp_top *top, const struct xdp_filter *filter, const c
 
         print_source(sample);
         printf(" %12" PRIu64 "  %-16s %-16s protocol %u, port %u, %" PRIu32 " bytes\n",
-               top->entries[i].samples * ((uint64_t)filter->sample_mask + 1),
+               top->entries[i].samples * (uint64_t)filter->sample,
                sample->reason < XDP_REASON_COUNT ? reasons[sample->reason] : "?",
                of_limit ? filter->limits[sample->slot & (XDP_LIMITS_MAX - 1)].name : "-",
                sample->transport, sample->port, sample->size_bytes);

@@ -68,38 +68,54 @@ SIPHASH_INLINE uint64_t siphash_load_tail(const uint8_t *bytes, size_t left, siz
     return word;
 }
 
-/* The same as weir_siphash128, inlined: for BPF, which passes no pointers to functions that the
- * verifier checks on their own, and for data of constant size. */
-SIPHASH_INLINE void siphash128(const uint64_t secret[2], const void *data, size_t size,
-                               uint64_t hash[2])
+/* --- In steps: begin, absorb each whole word and then the last one, finish. For BPF, and for data
+ * whose words are at hand. */
+SIPHASH_INLINE struct siphash siphash_begin(const uint64_t secret[2])
 {
-    const uint8_t *bytes = data;
-    struct siphash s = {
+    return (struct siphash){
         /* "somepseudorandomlygeneratedbytes" */
         secret[0] ^ UINT64_C(0x736f6d6570736575),
         secret[1] ^ UINT64_C(0x646f72616e646f6d) ^ 0xee,
         secret[0] ^ UINT64_C(0x6c7967656e657261),
         secret[1] ^ UINT64_C(0x7465646279746573),
     };
+}
+
+SIPHASH_INLINE void siphash_absorb(struct siphash *s, uint64_t word)
+{
+    s->v3 ^= word;
+    siphash_round(s);
+    s->v0 ^= word;
+}
+
+/* The last word: the bytes behind the whole words, and the size of all. */
+SIPHASH_INLINE uint64_t siphash_last(uint64_t tail, size_t size)
+{
+    return (uint64_t)size << 56 | tail;
+}
+
+/* The first half of the result. */
+SIPHASH_INLINE uint64_t siphash_finish(struct siphash *s)
+{
+    s->v2 ^= 0xee;
+    for (int i = 0; i < 3; i++)
+        siphash_round(s);
+    return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
+}
+
+/* The same as weir_siphash128, inlined: for BPF, which passes no pointers to functions that the
+ * verifier checks on their own, and for data of constant size. */
+SIPHASH_INLINE void siphash128(const uint64_t secret[2], const void *data, size_t size,
+                               uint64_t hash[2])
+{
+    const uint8_t *bytes = data;
+    struct siphash s = siphash_begin(secret);
     size_t left = size;
 
-    for (; left >= 8; left -= 8, bytes += 8) {
-        uint64_t word = siphash_load(bytes);
-
-        s.v3 ^= word;
-        siphash_round(&s);
-        s.v0 ^= word;
-    }
-    uint64_t last = (uint64_t)size << 56 | siphash_load_tail(bytes, left, size);
-
-    s.v3 ^= last;
-    siphash_round(&s);
-    s.v0 ^= last;
-
-    s.v2 ^= 0xee;
-    for (int i = 0; i < 3; i++)
-        siphash_round(&s);
-    hash[0] = s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+    for (; left >= 8; left -= 8, bytes += 8)
+        siphash_absorb(&s, siphash_load(bytes));
+    siphash_absorb(&s, siphash_last(siphash_load_tail(bytes, left, size), size));
+    hash[0] = siphash_finish(&s);
     s.v1 ^= 0xdd;
     for (int i = 0; i < 3; i++)
         siphash_round(&s);

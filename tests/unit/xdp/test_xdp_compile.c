@@ -46,7 +46,9 @@ static void settings_become_constants(void **state)
     settings.percent = 5;
     weir_xdp_compile(&filter, &settings, secret, NULL);
     assert_int_equal(filter.sets_mask, 255);
-    assert_int_equal(filter.sample_mask, 63);
+    assert_int_equal(filter.sample_last, (1 << 26) - 1);
+    assert_int_equal(filter.only, 0);
+    assert_false(filter.remainders);
     assert_int_equal(filter.share, 500);
     assert_false(filter.lists || filter.transport || filter.drop_fragments || filter.dry_run);
     assert_memory_equal(filter.secret, secret, sizeof secret);

@@ -12,6 +12,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <endian.h>
 #include <linux/bpf.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,6 +23,8 @@
 #include "xdp/attach.h"
 #include "xdp/compile.h"
 #include "xdp/packet.h"
+#include "xdp/samples.h"
+#include "xdp/take.h"
 
 #define S UINT64_C(1000000000)
 #define START (UINT64_C(1700000000) * S)
@@ -197,6 +200,44 @@ static void two_cpus_get_exactly_the_burst_of_200000_packets(void **state)
     assert_int_equal(count_of(object, XDP_DROP_LIMIT).packets, 2 * EACH - BURST);
     assert_int_equal(count_of(object, XDP_REASON_COUNT).packets, 2 * EACH - BURST);
     weir_xdp_object_free(object);
+}
+
+/* As where a CPU of a guest stops in a set. */
+static void a_set_that_stays_locked_is_one_without_room(void **state)
+{
+    struct weir_xdp_limit limit =
+        limit_of("packets", (struct weir_limit_spec){.rate = 3, .window_ns = WEIR_WINDOW_MAX_NS});
+    struct weir_xdp_settings settings = settings_of(&limit, 1);
+
+    for (int passing = 0; passing < 2; passing++) {
+        struct xdp_packet packet = {.family = 4};
+        struct xdp_filter filter;
+        struct xdp_set set;
+        struct frame frame;
+
+        settings.no_room_passes = passing == 1;
+        struct weir_xdp_object *object = load(&settings, false, &filter);
+        int map = weir_xdp_object_map(object, WEIR_XDP_MAP_SETS);
+
+        ipv4_frame(&frame, 0xc0000201);
+        memcpy(&packet.source[3], (uint8_t[4]){192, 0, 2, 1}, 4);
+        uint32_t index = (uint32_t)source_hash(&filter.limits[0], &packet) & filter.sets_mask;
+
+        assert_true(passes(object, &frame, 60));
+        assert_int_equal(bpf_map_lookup_elem(map, &index, &set), 0);
+        uint64_t first = set.keys[0];
+
+        assert_true(first & XDP_WAY_USED);
+        set.keys[0] = XDP_LOCKED;
+        assert_int_equal(bpf_map_update_elem(map, &index, &set, BPF_ANY), 0);
+        assert_int_equal(passes(object, &frame, 60), passing);
+        assert_int_equal(count_of(object, XDP_DROP_NO_ROOM).packets, !passing);
+        set.keys[0] = first;
+        assert_int_equal(bpf_map_update_elem(map, &index, &set, BPF_ANY), 0);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(passes(object, &frame, 60), i < 2);
+        weir_xdp_object_free(object);
+    }
 }
 
 /* --- Which packets -------------------------------------------------------------------------------
@@ -392,6 +433,52 @@ static void the_share_of_sources_grows_and_keeps_those_it_had(void **state)
     }
 }
 
+static void count_source(void *context, const struct xdp_sample *sample)
+{
+    int *counts = context;
+
+    counts[be32toh(sample->source[3]) & 63]++;
+}
+
+/* A flood that takes its sources in turn hides none of them. */
+static void one_drop_in_64_is_sampled_of_every_source(void **state)
+{
+    struct weir_xdp_limit limit =
+        limit_of("none", (struct weir_limit_spec){.rate = 0, .window_ns = S});
+    struct weir_xdp_settings settings = settings_of(&limit, 1);
+    struct weir_xdp_running running = {.maps.fds = {0}};
+    struct weir_reason reason;
+    struct xdp_filter filter;
+    int counts[64] = {0}, sum = 0;
+    cpu_set_t cpus, first;
+
+    settings.sample = 64;
+    struct weir_xdp_object *object = load(&settings, false, &filter);
+
+    /* The counters are those of a CPU. */
+    assert_int_equal(sched_getaffinity(0, sizeof cpus, &cpus), 0);
+    CPU_ZERO(&first);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&first) == 0; cpu++)
+        if (CPU_ISSET(cpu, &cpus))
+            CPU_SET(cpu, &first);
+    assert_int_equal(sched_setaffinity(0, sizeof first, &first), 0);
+    for (uint32_t i = 0; i < 64 * 64 * 4; i++) {
+        struct frame frame;
+
+        ipv4_frame(&frame, 0xc0000200 + i % 64);
+        assert_false(passes(object, &frame, 60));
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof cpus, &cpus), 0);
+    running.maps.fds[WEIR_XDP_MAP_DROPS] = weir_xdp_object_map(object, WEIR_XDP_MAP_DROPS);
+    assert_int_equal(weir_xdp_samples(&running, 0, count_source, counts, &reason), 0);
+    for (int i = 0; i < 64; i++) {
+        assert_in_range(counts[i], 1, 8);
+        sum += counts[i];
+    }
+    assert_in_range(sum, 250, 262); /* 256, less or more by the ends of the row */
+    weir_xdp_object_free(object);
+}
+
 /* --- The verifier --------------------------------------------------------------------------------
  */
 
@@ -415,14 +502,19 @@ static void the_verifier_looks_at_few_instructions(void **state)
     settings.allow = &allow;
     settings.allow_count = 1;
     settings.percent = 50;
-    settings.drop_fragments = true;
-    struct weir_xdp_object *object = load(&settings, false, &filter);
+    /* One limit alone is inlined into the program. */
+    for (int i = 0; i < 4; i++) {
+        settings.limits_count = i % 2 == 0 ? XDP_LIMITS_MAX : 1;
+        settings.drop_fragments = i < 2;
+        limits[0].bytes = i < 2;
+        struct weir_xdp_object *object = load(&settings, false, &filter);
 
-    memset(&info, 0, sizeof info);
-    assert_int_equal(bpf_obj_get_info_by_fd(weir_xdp_object_program(object), &info, &size), 0);
-    print_message("%u verified instructions\n", info.verified_insns);
-    assert_in_range(info.verified_insns, 1, INSTRUCTIONS_MAX);
-    weir_xdp_object_free(object);
+        memset(&info, 0, sizeof info);
+        assert_int_equal(bpf_obj_get_info_by_fd(weir_xdp_object_program(object), &info, &size), 0);
+        print_message("%u verified instructions\n", info.verified_insns);
+        assert_in_range(info.verified_insns, 1, INSTRUCTIONS_MAX);
+        weir_xdp_object_free(object);
+    }
 }
 
 int main(void)
@@ -430,12 +522,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decisions_are_those_of_the_exact_model),
         cmocka_unit_test(two_cpus_get_exactly_the_burst_of_200000_packets),
+        cmocka_unit_test(a_set_that_stays_locked_is_one_without_room),
         cmocka_unit_test(lists_come_before_limits_and_allow_wins),
         cmocka_unit_test(a_limit_meets_only_its_protocol_and_ports),
         cmocka_unit_test(a_packet_that_hides_its_transport_meets_every_limit),
         cmocka_unit_test(neighbours_and_other_protocols_pass),
         cmocka_unit_test(a_dry_run_counts_and_drops_nothing),
         cmocka_unit_test(the_share_of_sources_grows_and_keeps_those_it_had),
+        cmocka_unit_test(one_drop_in_64_is_sampled_of_every_source),
         cmocka_unit_test(the_verifier_looks_at_few_instructions),
     };
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -51,77 +52,96 @@ static struct xdp_take take_of(uint32_t slot, uint64_t source, uint64_t now_ns, 
                              .now_ns = now_ns};
 }
 
-static enum xdp_taken take(struct xdp_way *ways, uint32_t slot, uint64_t source, uint64_t now_ns,
+/* A set and its remainders. */
+struct states {
+    struct xdp_set set;
+    uint64_t rems[XDP_WAYS];
+    bool plain; /* decide without remainders, as where no limit has any */
+};
+
+static enum xdp_taken decide(struct states *states, struct xdp_take *take)
+{
+    uint64_t first = states->set.keys[0];
+
+    states->set.keys[0] = XDP_LOCKED;
+    take->rems = states->plain ? NULL : states->rems;
+    enum xdp_taken taken = set_take(take, &states->set, &first);
+
+    states->set.keys[0] = first;
+    return taken;
+}
+
+static enum xdp_taken take(struct states *states, uint32_t slot, uint64_t source, uint64_t now_ns,
                            uint64_t cost)
 {
     struct xdp_take one = take_of(slot, source, now_ns, cost);
 
-    return ways_take(&one, ways);
+    return decide(states, &one);
 }
 
-static bool holds(const struct xdp_way *ways, uint32_t slot, uint64_t source)
+static bool holds(const struct states *states, uint32_t slot, uint64_t source)
 {
     for (int i = 0; i < XDP_WAYS; i++)
-        if (ways[i].key == key_of(slot, source))
+        if (states->set.keys[i] == key_of(slot, source))
             return true;
     return false;
 }
 
-static void use(struct xdp_way *ways, uint64_t source, int packets)
+static void use(struct states *states, uint64_t source, int packets)
 {
     for (int i = 0; i < packets; i++)
-        assert_int_equal(take(ways, 0, source, START, 1), XDP_ADMITTED);
+        assert_int_equal(take(states, 0, source, START, 1), XDP_ADMITTED);
 }
 
 static void a_source_gets_its_burst_and_then_its_rate(void **state)
 {
-    struct xdp_way ways[XDP_WAYS] = {{0}};
+    struct states states = {.plain = false};
 
-    use(ways, 1, 10);
-    assert_int_equal(take(ways, 0, 1, START, 1), XDP_DENIED);
-    assert_int_equal(take(ways, 0, 1, START + S / 10 - 1, 1), XDP_DENIED);
-    assert_int_equal(take(ways, 0, 1, START + S / 10, 1), XDP_ADMITTED);
-    assert_int_equal(take(ways, 0, 1, START + S / 10, 1), XDP_DENIED);
+    use(&states, 1, 10);
+    assert_int_equal(take(&states, 0, 1, START, 1), XDP_DENIED);
+    assert_int_equal(take(&states, 0, 1, START + S / 10 - 1, 1), XDP_DENIED);
+    assert_int_equal(take(&states, 0, 1, START + S / 10, 1), XDP_ADMITTED);
+    assert_int_equal(take(&states, 0, 1, START + S / 10, 1), XDP_DENIED);
 }
 
 static void of_states_that_do_not_deny_the_one_least_used_is_evicted(void **state)
 {
-    struct xdp_way ways[XDP_WAYS] = {{0}};
+    struct states states = {.plain = false};
 
-    use(ways, 1, 9);
-    use(ways, 2, 5);
-    use(ways, 3, 2);
-    use(ways, 4, 7);
-    use(ways, 5, 1);
-    assert_false(holds(ways, 0, 3));
+    use(&states, 1, 9);
+    use(&states, 2, 5);
+    use(&states, 3, 2);
+    use(&states, 4, 7);
+    use(&states, 5, 1);
+    assert_false(holds(&states, 0, 3));
     for (uint64_t source = 1; source <= 5; source++)
-        assert_true(source == 3 || holds(ways, 0, source));
+        assert_true(source == 3 || holds(&states, 0, source));
 }
 
 static void a_state_that_denies_is_never_evicted(void **state)
 {
-    struct xdp_way ways[XDP_WAYS] = {{0}};
+    struct states states = {.plain = false};
 
     for (uint64_t source = 1; source <= 3; source++)
-        use(ways, source, 10);
+        use(&states, source, 10);
     for (uint64_t source = 100; source < 1000; source++)
-        assert_int_equal(take(ways, 0, source, START, 1), XDP_ADMITTED);
+        assert_int_equal(take(&states, 0, source, START, 1), XDP_ADMITTED);
     for (uint64_t source = 1; source <= 3; source++) {
-        assert_true(holds(ways, 0, source));
-        assert_int_equal(take(ways, 0, source, START, 1), XDP_DENIED);
+        assert_true(holds(&states, 0, source));
+        assert_int_equal(take(&states, 0, source, START, 1), XDP_DENIED);
     }
 }
 
 static void a_new_source_among_states_that_all_deny_has_no_room(void **state)
 {
-    struct xdp_way ways[XDP_WAYS] = {{0}};
+    struct states states = {.plain = false};
 
     for (uint64_t source = 1; source <= XDP_WAYS; source++)
-        use(ways, source, 10);
-    assert_int_equal(take(ways, 0, 9, START, 1), XDP_NO_ROOM);
-    assert_int_equal(take(ways, 0, 1, START, 1), XDP_DENIED);
+        use(&states, source, 10);
+    assert_int_equal(take(&states, 0, 9, START, 1), XDP_NO_ROOM);
+    assert_int_equal(take(&states, 0, 1, START, 1), XDP_DENIED);
     /* One packet's time later none of them denies a packet any more. */
-    assert_int_equal(take(ways, 0, 9, START + S / 10, 1), XDP_ADMITTED);
+    assert_int_equal(take(&states, 0, 9, START + S / 10, 1), XDP_ADMITTED);
 }
 
 /* Else what an old limit has denied for a day would keep new sources out as long. */
@@ -136,7 +156,7 @@ static void states_of_a_limit_that_was_replaced_hold_no_place(void **state)
 
     /* The slot gets another limit, no limit, and the same one again. */
     for (int i = 0; i < 3; i++) {
-        struct xdp_way ways[XDP_WAYS] = {{0}};
+        struct states states = {.plain = false};
         uint32_t slot = i == 1 ? 1 : 0;
 
         spec.rate = 1;
@@ -145,41 +165,41 @@ static void states_of_a_limit_that_was_replaced_hold_no_place(void **state)
         settings.limits_count = slot + 1;
         weir_xdp_compile(&filter, &settings, kept.secret, NULL);
         for (uint64_t source = 1; source <= XDP_WAYS; source++)
-            assert_int_equal(take(ways, slot, source, START, 1), XDP_ADMITTED);
-        assert_int_equal(take(ways, slot, 9, START, 1), XDP_NO_ROOM);
+            assert_int_equal(take(&states, slot, source, START, 1), XDP_ADMITTED);
+        assert_int_equal(take(&states, slot, 9, START, 1), XDP_NO_ROOM);
         before = filter;
         spec.rate = i == 0 ? 1000 : 1;
         assert_int_equal(weir_limit_init(&limits[0].limit, &spec, NULL), 0);
         settings.limits_count = 1;
         weir_xdp_compile(&filter, &settings, kept.secret, &before);
-        assert_int_equal(take(ways, 0, 9, START, 1), i < 2 ? XDP_ADMITTED : XDP_NO_ROOM);
+        assert_int_equal(take(&states, 0, 9, START, 1), i < 2 ? XDP_ADMITTED : XDP_NO_ROOM);
     }
     filter = kept;
 }
 
 static void a_denied_source_takes_no_place(void **state)
 {
-    struct xdp_way ways[XDP_WAYS] = {{0}};
+    struct states states = {.plain = false};
 
     for (uint64_t source = 1; source <= XDP_WAYS; source++)
-        use(ways, source, 1);
-    assert_int_equal(take(ways, 1, 9, START, 9001), XDP_DENIED);
+        use(&states, source, 1);
+    assert_int_equal(take(&states, 1, 9, START, 9001), XDP_DENIED);
     for (uint64_t source = 1; source <= XDP_WAYS; source++)
-        assert_true(holds(ways, 0, source));
+        assert_true(holds(&states, 0, source));
 }
 
 static void a_refund_gives_back_what_was_charged(void **state)
 {
-    struct xdp_way ways[XDP_WAYS] = {{0}};
+    struct states states = {.plain = false};
 
     for (int i = 0; i < 100; i++) {
         struct xdp_take one = take_of(1, 1, START, 9000);
 
-        assert_int_equal(ways_take(&one, ways), XDP_ADMITTED);
-        ways_refund(&one, ways);
+        assert_int_equal(decide(&states, &one), XDP_ADMITTED);
+        set_refund(&one, &states.set, states.set.keys[0]);
     }
-    assert_int_equal(take(ways, 1, 1, START, 9000), XDP_ADMITTED);
-    assert_int_equal(take(ways, 1, 1, START, 1), XDP_DENIED);
+    assert_int_equal(take(&states, 1, 1, START, 9000), XDP_ADMITTED);
+    assert_int_equal(take(&states, 1, 1, START, 1), XDP_DENIED);
 }
 
 static void a_cost_in_bytes_is_that_of_any_cost(void **state)
@@ -205,30 +225,84 @@ static void a_cost_in_bytes_is_that_of_any_cost(void **state)
 /* Four sources in four ways, so that none is ever evicted: each decision is the model's. */
 static void decisions_are_those_of_the_exact_model(void **state)
 {
-    struct xdp_way ways[XDP_WAYS] = {{0}};
-    struct model models[XDP_WAYS];
-    uint64_t random = 1, now_ns = START;
+    for (int plain = 0; plain < 2; plain++) {
+        struct states states = {.plain = plain == 1};
+        struct model models[XDP_WAYS];
+        uint64_t random = 1, now_ns = START;
 
-    for (int i = 0; i < XDP_WAYS; i++)
-        model_init(&models[i], &filter.limits[i % 2].limit.spec);
-    for (int i = 0; i < 200000; i++) {
-        uint32_t source = (uint32_t)draw_below(&random, XDP_WAYS), slot = source % 2;
-        uint64_t cost = slot == 1 ? draw_below(&random, 1515) : 1;
-        bool admitted = model_admits(&models[source], now_ns, cost);
+        for (int i = 0; i < XDP_WAYS; i++)
+            model_init(&models[i], &filter.limits[plain ? 0 : i % 2].limit.spec);
+        for (int i = 0; i < 200000; i++) {
+            uint32_t source = (uint32_t)draw_below(&random, XDP_WAYS),
+                     slot = plain ? 0 : source % 2;
+            uint64_t cost = draw_below(&random, slot == 1 ? 1515 : 4);
+            bool admitted = model_admits(&models[source], now_ns, cost);
 
-        assert_int_equal(take(ways, slot, source + 1, now_ns, cost),
-                         admitted ? XDP_ADMITTED : XDP_DENIED);
-        if (admitted)
-            model_charge(&models[source], &(struct weir_use){.now_ns = now_ns, .cost = cost});
-        now_ns += draw_below(&random, S / 10);
+            assert_int_equal(take(&states, slot, source + 1, now_ns, cost),
+                             admitted ? XDP_ADMITTED : XDP_DENIED);
+            if (admitted)
+                model_charge(&models[source], &(struct weir_use){.now_ns = now_ns, .cost = cost});
+            now_ns += draw_below(&random, S / 10);
+        }
+        for (int i = 0; i < XDP_WAYS; i++)
+            model_free(&models[i]);
     }
+}
+
+/* Where all limits were plain for a while, the remainders are those of states from before. */
+static void a_plain_limit_ignores_the_remainder_of_an_older_state(void **state)
+{
+    struct states states = {.rems = {6, 6, 6, 6}};
+
+    use(&states, 1, 10);
+    assert_int_equal(take(&states, 0, 1, START + S / 10 - 1, 1), XDP_DENIED);
+    assert_int_equal(take(&states, 0, 1, START + S / 10, 1), XDP_ADMITTED);
+
+    struct states full = {.plain = true};
+
+    for (uint64_t source = 1; source <= XDP_WAYS; source++)
+        use(&full, source, 10);
+    full.plain = false;
     for (int i = 0; i < XDP_WAYS; i++)
-        model_free(&models[i]);
+        full.rems[i] = 6;
+    assert_int_equal(take(&full, 0, 1, START + S / 10, 1), XDP_ADMITTED);
+    assert_int_equal(take(&full, 0, 9, START + S / 10, 1), XDP_ADMITTED);
+}
+
+/* Nothing but the bytes that count: so one word of SipHash for IPv4, and two for a /64. */
+static void a_source_hashes_as_the_bytes_of_its_prefix(void **state)
+{
+    static const uint8_t bits6[] = {40, 64, 65, 128};
+
+    for (int i = 0; i < 4; i++) {
+        struct weir_xdp_limit limit = {.name = "a", .bits4 = 20, .bits6 = bits6[i]};
+        struct weir_limit_spec spec = {.algorithm = WEIR_GCRA, .rate = 10, .window_ns = S};
+        struct weir_xdp_settings settings = {
+            .limits = &limit, .limits_count = 1, .states = 1024, .sample = 1, .percent = 100};
+        uint8_t bytes[16] = {192, 0, 0xf2 & 0xf0};
+        struct xdp_packet packet = {.family = 4};
+        struct xdp_filter compiled;
+        uint64_t hash[2];
+
+        assert_int_equal(weir_limit_init(&limit.limit, &spec, NULL), 0);
+        weir_xdp_compile(&compiled, &settings, filter.secret, NULL);
+        memcpy(&packet.source[3], (uint8_t[4]){192, 0, 0xf2, 7}, 4);
+        weir_siphash128(compiled.limits[0].secret, bytes, 4, hash);
+        assert_true(source_hash(&compiled.limits[0], &packet) == hash[0]);
+
+        packet.family = 6;
+        memset(packet.source, 0xff, sizeof packet.source);
+        for (int bit = 0; bit < 128; bit++)
+            bytes[bit / 8] = (uint8_t)(bytes[bit / 8] << 1 | (bit < bits6[i]));
+        weir_siphash128(compiled.limits[0].secret, bytes, bits6[i] > 64 ? 16 : 8, hash);
+        assert_true(source_hash(&compiled.limits[0], &packet) == hash[0]);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_source_hashes_as_the_bytes_of_its_prefix),
         cmocka_unit_test(a_source_gets_its_burst_and_then_its_rate),
         cmocka_unit_test(of_states_that_do_not_deny_the_one_least_used_is_evicted),
         cmocka_unit_test(a_state_that_denies_is_never_evicted),
@@ -238,6 +312,7 @@ int main(void)
         cmocka_unit_test(a_refund_gives_back_what_was_charged),
         cmocka_unit_test(a_cost_in_bytes_is_that_of_any_cost),
         cmocka_unit_test(decisions_are_those_of_the_exact_model),
+        cmocka_unit_test(a_plain_limit_ignores_the_remainder_of_an_older_state),
     };
 
     return cmocka_run_group_tests(tests, make_filter, NULL);
