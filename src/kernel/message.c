@@ -69,18 +69,25 @@ static bool set_valid(uint8_t family, uint8_t bits, uint8_t set)
            set <= WEIR_KERNEL_ALLOW;
 }
 
-static uint8_t ban_bits_min(uint8_t family)
+uint8_t weir_kernel_ban_bits_min(uint8_t family)
 {
     return family == 4 ? WEIR_KERNEL_BITS4_MIN : WEIR_KERNEL_BITS6_MIN;
 }
 
+bool weir_kernel_mark(uint8_t address[16], uint8_t family, uint8_t bits)
+{
+    struct weir_address last;
+
+    weir_address_ones(&last, family, bits);
+    memcpy(address, last.bytes, sizeof last.bytes);
+    return bits >= weir_kernel_ban_bits_min(family);
+}
+
 bool weir_kernel_is_mark(const uint8_t address[16], uint8_t family, uint8_t bits)
 {
-    struct weir_address last = {.family = family};
+    uint8_t mark[16];
 
-    memset(last.bytes, 0xff, family == 4 ? 4 : 16);
-    weir_address_mask(&last, bits);
-    return bits >= ban_bits_min(family) && memcmp(last.bytes, address, family == 4 ? 4 : 16) == 0;
+    return weir_kernel_mark(mark, family, bits) && memcmp(mark, address, family == 4 ? 4 : 16) == 0;
 }
 
 static bool element_valid(const struct weir_kernel_element *element)
@@ -90,7 +97,8 @@ static bool element_valid(const struct weir_kernel_element *element)
     if (!set_valid(element->family, element->bits, element->set) || element->removed > 1 ||
         element->timeout_ms > WEIR_KERNEL_TIMEOUT_MAX_MS)
         return false;
-    if ((element->set == WEIR_KERNEL_BAN && element->bits < ban_bits_min(element->family)) ||
+    if ((element->set == WEIR_KERNEL_BAN &&
+         element->bits < weir_kernel_ban_bits_min(element->family)) ||
         weir_kernel_is_mark(element->address, element->family, element->bits))
         return false;
     memcpy(masked.bytes, element->address, sizeof masked.bytes);

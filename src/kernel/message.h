@@ -118,8 +118,13 @@ void weir_kernel_message_begin(struct weir_kernel_message *message, enum weir_ke
 /* Its size in bytes, by type and count. */
 size_t weir_kernel_message_size(const struct weir_kernel_message *message);
 
-/* Whether a network is the one by which the helper finds a set that was emptied: the last of its
- * family with so many bits, which no packet comes from. It can be neither banned nor allowed. */
+/* The fewest bits of a network that may be banned. */
+uint8_t weir_kernel_ban_bits_min(uint8_t family);
+
+/* The network by which the helper finds a set that was emptied: the last of its family with so many
+ * bits, which no packet comes from. False: sets of so few bits have none. */
+bool weir_kernel_mark(uint8_t address[16], uint8_t family, uint8_t bits);
+/* Whether a network is that: it can be neither banned nor allowed. */
 bool weir_kernel_is_mark(const uint8_t address[16], uint8_t family, uint8_t bits);
 
 /* Whether `size` bytes in *message are one whole message that a server (or a helper) may send. */

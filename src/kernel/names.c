@@ -2,8 +2,10 @@
 /* see names.h */
 #include "kernel/names.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "kernel/message.h"
 #include "kernel/settings.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
@@ -28,4 +30,11 @@ bool weir_kernel_interface_valid(const char *name, size_t size)
     bool folder = name[0] == '.' && (size == 1 || (size == 2 && name[1] == '.'));
     return size <= WEIR_KERNEL_INTERFACE_MAX && of_letters(name, size, LETTERS DIGITS ".-@") &&
            !folder;
+}
+
+void weir_kernel_set_name(char name[WEIR_KERNEL_SET_NAME_MAX], uint8_t set, uint8_t family,
+                          uint8_t bits)
+{
+    snprintf(name, WEIR_KERNEL_SET_NAME_MAX, "%s%u_%u", set == WEIR_KERNEL_BAN ? "ban" : "allow",
+             (unsigned)family, (unsigned)bits);
 }

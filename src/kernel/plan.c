@@ -217,10 +217,9 @@ static bool name_network(struct name *name, enum weir_kernel_set set,
 {
     struct weir_address masked = network->address;
     uint8_t family = network->address.family;
-    uint8_t least = family == 4 ? WEIR_KERNEL_BITS4_MIN : WEIR_KERNEL_BITS6_MIN;
 
     if ((family != 4 && family != 6) || network->bits > (family == 4 ? 32 : 128) ||
-        (set == WEIR_KERNEL_BAN && network->bits < least))
+        (set == WEIR_KERNEL_BAN && network->bits < weir_kernel_ban_bits_min(family)))
         return false;
     weir_address_mask(&masked, network->bits);
     if (weir_kernel_is_mark(masked.bytes, family, network->bits))

@@ -17,11 +17,10 @@ static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
 static void put_mask(uint32_t mask[4], uint32_t bits)
 {
-    uint8_t bytes[16] = {0};
+    struct weir_address ones;
 
-    for (uint32_t i = 0; i < bits; i++)
-        bytes[i / 8] |= (uint8_t)(0x80 >> i % 8);
-    memcpy(mask, bytes, sizeof bytes);
+    weir_address_ones(&ones, 6, (uint8_t)bits);
+    memcpy(mask, ones.bytes, sizeof ones.bytes);
 }
 
 /* What makes two limits the same: states of one mean the same to the other. */

@@ -192,6 +192,13 @@ bool weir_cidr_contains(const struct weir_cidr *cidr, const struct weir_address 
     return rest == 0 || (cidr->address.bytes[whole] ^ address->bytes[whole]) >> (8 - rest) == 0;
 }
 
+void weir_address_ones(struct weir_address *ones, uint8_t family, uint8_t bits)
+{
+    *ones = (struct weir_address){.family = family};
+    memset(ones->bytes, 0xff, family == 4 ? 4 : 16);
+    weir_address_mask(ones, bits);
+}
+
 void weir_address_mask(struct weir_address *address, uint8_t bits)
 {
     size_t whole = bits / 8;

@@ -42,6 +42,10 @@ int weir_cidr_parse(struct weir_cidr *cidr, const char *text, size_t size)
 /* An address of the other family (or of none) is never contained: "::/0" holds no IPv4. */
 bool weir_cidr_contains(const struct weir_cidr *cidr, const struct weir_address *address);
 
+/* Fills *ones: an address of a family, 4 or 6, whose first `bits` bits are ones and the others
+ * zeros. */
+void weir_address_ones(struct weir_address *ones, uint8_t family, uint8_t bits);
+
 /* Keeps the first `bits` bits and zeroes the rest. */
 void weir_address_mask(struct weir_address *address, uint8_t bits);
 

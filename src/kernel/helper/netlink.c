@@ -31,7 +31,8 @@ int netlink_open(struct netlink *netlink)
     if (bind(netlink->fd, (struct sockaddr *)&local, sizeof local) < 0) {
         int err = -errno;
 
-        netlink_close(netlink);
+        close(netlink->fd);
+        netlink->fd = -1;
         return err;
     }
     /* A transaction is one message of the socket. Without the right, what the system allows. */
@@ -40,14 +41,6 @@ int netlink_open(struct netlink *netlink)
     /* An error's answer does not repeat the message. */
     (void)setsockopt(netlink->fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof on);
     return 0;
-}
-
-void netlink_close(struct netlink *netlink)
-{
-    if (netlink->fd >= 0)
-        close(netlink->fd);
-    free(netlink->bytes);
-    *netlink = (struct netlink){.fd = -1};
 }
 
 /* --- Writing ---------------------------------------------------------------------------------- */

@@ -31,7 +31,6 @@ struct netlink {
 
 /* Opens the socket. Returns 0 or -errno. */
 int netlink_open(struct netlink *netlink);
-void netlink_close(struct netlink *netlink);
 
 /* Begins the buffer anew, for one request or for a transaction. */
 void netlink_begin(struct netlink *netlink);

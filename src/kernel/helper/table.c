@@ -13,6 +13,8 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netlink.h>
 
+#include "kernel/names.h"
+
 /* How nft shows a set: its numbers of types (nftables: include/datatype.h). */
 #define TYPE_IPV4_ADDR 7
 #define TYPE_IPV6_ADDR 8
@@ -29,32 +31,14 @@
 #define COMMENT "bans of weir, which undoes changes by others"
 #define COMMENT_TYPE 0 /* libnftnl: NFTNL_UDATA_TABLE_COMMENT */
 
-#define NAME_MAX_BYTES 16 /* "allow6_128" */
-
 static uint8_t nf_family(const struct kernel_table *table)
 {
     return table->open.hook == WEIR_KERNEL_NETDEV ? NFPROTO_NETDEV : NFPROTO_INET;
 }
 
-static void set_name(char name[NAME_MAX_BYTES], uint8_t set, uint8_t family, uint8_t bits)
-{
-    snprintf(name, NAME_MAX_BYTES, "%s%u_%u", set == WEIR_KERNEL_BAN ? "ban" : "allow",
-             (unsigned)family, (unsigned)bits);
-}
-
 static size_t address_size(uint8_t family)
 {
     return family == 4 ? 4 : 16;
-}
-
-/* The first `bits` bits, of an IPv4 or IPv6 address. */
-static void make_mask(uint8_t mask[16], uint8_t family, uint8_t bits)
-{
-    struct weir_address address = {.family = family};
-
-    memset(address.bytes, 0xff, address_size(family));
-    weir_address_mask(&address, bits);
-    memcpy(mask, address.bytes, 16);
 }
 
 void kernel_table_open(struct kernel_table *table, struct netlink *netlink,
@@ -195,7 +179,7 @@ static void put_source(struct netlink *netlink, uint8_t family, uint8_t bits)
     static const uint8_t none[16] = {0};
     uint32_t size = (uint32_t)address_size(family);
     struct expression load = begin_expression(netlink, "payload"), mask;
-    uint8_t ones[16];
+    struct weir_address ones;
 
     netlink_put_u32(netlink, NFTA_PAYLOAD_DREG, NFT_REG_1);
     netlink_put_u32(netlink, NFTA_PAYLOAD_BASE, NFT_PAYLOAD_NETWORK_HEADER);
@@ -204,12 +188,12 @@ static void put_source(struct netlink *netlink, uint8_t family, uint8_t bits)
     end_expression(netlink, &load);
     if (bits == 8 * size)
         return;
-    make_mask(ones, family, bits);
+    weir_address_ones(&ones, family, bits);
     mask = begin_expression(netlink, "bitwise");
     netlink_put_u32(netlink, NFTA_BITWISE_SREG, NFT_REG_1);
     netlink_put_u32(netlink, NFTA_BITWISE_DREG, NFT_REG_1);
     netlink_put_u32(netlink, NFTA_BITWISE_LEN, size);
-    put_value(netlink, NFTA_BITWISE_MASK, ones, size);
+    put_value(netlink, NFTA_BITWISE_MASK, ones.bytes, size);
     put_value(netlink, NFTA_BITWISE_XOR, none, size);
     end_expression(netlink, &mask);
 }
@@ -258,14 +242,6 @@ static void put_rule(struct kernel_table *table, uint8_t set, uint8_t family, ui
 }
 
 /* --- Sets and elements ------------------------------------------------------------------------ */
-
-/* The address by which an emptied set is found: the last of its family, which no packet comes from.
- * False: a network of so few bits that others are in it, too. */
-static bool mark_of(uint8_t address[16], uint8_t family, uint8_t bits)
-{
-    make_mask(address, family, bits);
-    return bits >= (family == 4 ? WEIR_KERNEL_BITS4_MIN : WEIR_KERNEL_BITS6_MIN);
-}
 
 static void put_element(struct netlink *netlink, const uint8_t *address, size_t size,
                         uint64_t timeout_ms)
@@ -326,17 +302,17 @@ static void put_counter(struct kernel_table *table, const char *name)
 static void need_set(struct kernel_table *table, uint8_t set, uint8_t family, uint8_t bits)
 {
     uint8_t *there = &table->sets[set][family == 6][bits];
-    char name[NAME_MAX_BYTES];
+    char name[WEIR_KERNEL_SET_NAME_MAX];
     uint8_t mark[16];
     size_t list;
 
     if (*there)
         return;
     *there = 1;
-    set_name(name, set, family, bits);
+    weir_kernel_set_name(name, set, family, bits);
     put_counter(table, name);
     put_set(table, family, name);
-    if (mark_of(mark, family, bits)) {
+    if (weir_kernel_mark(mark, family, bits)) {
         list = begin_elements(table, NFT_MSG_NEWSETELEM, NLM_F_CREATE, name);
         put_element(table->netlink, mark, address_size(family), 0);
         end_elements(table, list);
@@ -353,10 +329,10 @@ static bool together(const struct weir_kernel_element *one, const struct weir_ke
 static void put_elements(struct kernel_table *table, const struct weir_kernel_element *elements,
                          uint16_t count, uint8_t type, bool timeouts)
 {
-    char name[NAME_MAX_BYTES];
+    char name[WEIR_KERNEL_SET_NAME_MAX];
     size_t list;
 
-    set_name(name, elements->set, elements->family, elements->bits);
+    weir_kernel_set_name(name, elements->set, elements->family, elements->bits);
     list = begin_elements(table, type, type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : 0, name);
     for (uint16_t i = 0; i < count; i++)
         put_element(table->netlink, elements[i].address, address_size(elements[i].family),
@@ -421,14 +397,14 @@ static int read_chain(struct kernel_table *table, struct handles *handles)
 
 static bool set_holds_mark(struct kernel_table *table, uint8_t set, uint8_t family, uint8_t bits)
 {
-    char name[NAME_MAX_BYTES];
+    char name[WEIR_KERNEL_SET_NAME_MAX];
     uint8_t mark[16];
     uint32_t failed;
     size_t list;
 
-    if (!mark_of(mark, family, bits))
+    if (!weir_kernel_mark(mark, family, bits))
         return true;
-    set_name(name, set, family, bits);
+    weir_kernel_set_name(name, set, family, bits);
     netlink_begin(table->netlink);
     list = begin_elements(table, NFT_MSG_GETSETELEM, NLM_F_ACK, name);
     put_element(table->netlink, mark, address_size(family), 0);
@@ -608,7 +584,7 @@ int kernel_table_remove(struct kernel_table *table)
 
 static bool read_set_name(const struct netlink_attribute *name, struct weir_kernel_counter *counter)
 {
-    char text[NAME_MAX_BYTES] = "", again[NAME_MAX_BYTES];
+    char text[WEIR_KERNEL_SET_NAME_MAX] = "", again[WEIR_KERNEL_SET_NAME_MAX];
     const char *family;
 
     if (name->size == 0 || name->size > sizeof text)
@@ -621,7 +597,7 @@ static bool read_set_name(const struct netlink_attribute *name, struct weir_kern
         return false;
     counter->family = (uint8_t)(*family - '0');
     counter->bits = (uint8_t)strtoul(family + 2, NULL, 10);
-    set_name(again, counter->set, counter->family, counter->bits);
+    weir_kernel_set_name(again, counter->set, counter->family, counter->bits);
     return strcmp(text, again) == 0 && counter->bits <= (counter->family == 4 ? 32 : 128);
 }
 

@@ -3,11 +3,13 @@
 #include "server/kernel/link.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -117,6 +119,21 @@ void weir_kernel_link_reap(struct weir_kernel_link *link)
 {
     if (link->pid != 0 && waitpid(link->pid, NULL, WNOHANG) != 0)
         link->pid = 0;
+}
+
+void weir_kernel_link_end(struct weir_kernel_link *link)
+{
+    struct pollfd ended = {.events = POLLIN};
+
+    weir_kernel_link_close(link);
+    if (link->pid == 0)
+        return;
+    ended.fd = (int)syscall(SYS_pidfd_open, link->pid, 0);
+    if (ended.fd < 0)
+        return;
+    (void)poll(&ended, 1, WEIR_KERNEL_LINK_END_MS);
+    close(ended.fd);
+    weir_kernel_link_reap(link);
 }
 
 /* --- Messages --------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection to weir-kernel: a process that this one starts, or one that systemd has started
- * and that listens at a path. It never blocks.
+ * and that listens at a path. It never blocks, except at its end.
  *
  * Threads: one owner.
  */
@@ -30,6 +30,11 @@ void weir_kernel_link_close(struct weir_kernel_link *link);
 
 /* Takes note of the end of a process that was started: after the close, and now and then. */
 void weir_kernel_link_reap(struct weir_kernel_link *link);
+
+/* Closes the socket and waits for the end of the process, for WEIR_KERNEL_LINK_END_MS at most: a
+ * transaction of all sets takes half of that. */
+#define WEIR_KERNEL_LINK_END_MS 2000
+void weir_kernel_link_end(struct weir_kernel_link *link);
 
 /* Returns 1, 0 when the socket has no room now, or WEIR_ERR_IO: the helper is gone. */
 int weir_kernel_link_send(struct weir_kernel_link *link, const struct weir_kernel_message *message)

@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "kernel/names.h"
 #include "server/admin/access.h"
 #include "server/admin/api.h"
 #include "server/http/reply.h"
@@ -14,13 +15,9 @@
 #include "server/kernel/service.h"
 #include "xdp/settings.h"
 
-#define SET_NAME_MAX 16
-
-/* As the kernel's table has it: "ban4_32". */
-static void set_name(const struct weir_kernel_tally *tally, char name[SET_NAME_MAX])
+static void set_name(const struct weir_kernel_tally *tally, char name[WEIR_KERNEL_SET_NAME_MAX])
 {
-    snprintf(name, SET_NAME_MAX, "%s%u_%u", tally->set == WEIR_KERNEL_BAN ? "ban" : "allow",
-             (unsigned)tally->family, (unsigned)tally->bits);
+    weir_kernel_set_name(name, tally->set, tally->family, tally->bits);
 }
 
 static void put_elements(struct weir_metrics *metrics, const struct weir_plan_stats *plan)
@@ -39,7 +36,7 @@ static void put_elements(struct weir_metrics *metrics, const struct weir_plan_st
 
 static void put_tallies(struct weir_metrics *metrics, const struct weir_kernel_stats *stats)
 {
-    char name[SET_NAME_MAX];
+    char name[WEIR_KERNEL_SET_NAME_MAX];
 
     weir_metrics_head(metrics, "weir_kernel_packets_total", "counter",
                       "Packets that a set of the kernel has matched: those of ban sets were "
@@ -120,7 +117,7 @@ static json_t *sets_json(const struct weir_kernel_stats *stats)
 
     for (size_t i = 0; i < stats->tallies_count; i++) {
         const struct weir_kernel_tally *tally = &stats->tallies[i];
-        char name[SET_NAME_MAX];
+        char name[WEIR_KERNEL_SET_NAME_MAX];
 
         set_name(tally, name);
         json_array_append_new(sets, json_pack("{s:s, s:I, s:I}", "name", name, "packets",

@@ -158,13 +158,19 @@ static void log_failure(struct weir_kernel_service *service, const char *reason)
     weir_log_event(service->log, WEIR_LOG_ERROR, "kernel_failed", "reason", reason);
 }
 
+/* The next transaction makes the table anew. */
+static void forget_table(struct weir_kernel_service *service)
+{
+    weir_plan_lost(service->plan);
+    service->more = service->unsent = false;
+    memset(service->before, 0, sizeof service->before);
+}
+
 /* What was said to this helper counts no more. */
 static void forget_connection(struct weir_kernel_service *service)
 {
     weir_kernel_link_close(&service->link);
-    weir_plan_lost(service->plan);
-    service->more = service->unsent = false;
-    memset(service->before, 0, sizeof service->before);
+    forget_table(service);
 }
 
 static void lose_helper(struct weir_kernel_service *service, uint64_t now_ns)
@@ -273,9 +279,7 @@ static void take_answer(struct weir_kernel_service *service,
         service->lost++;
         weir_log_event(service->log, WEIR_LOG_WARNING, "kernel_table_lost", "reason",
                        "another program has changed or removed it; it is made anew");
-        weir_plan_lost(service->plan);
-        service->more = service->unsent = false;
-        memset(service->before, 0, sizeof service->before);
+        forget_table(service);
     }
 }
 
@@ -437,7 +441,7 @@ void weir_kernel_service_stop(struct weir_kernel_service *service)
         return;
     service->stopped = true;
     uv_close((uv_handle_t *)&service->timer, NULL);
-    weir_kernel_link_close(&service->link);
+    weir_kernel_link_end(&service->link);
 }
 
 void weir_kernel_service_close(struct weir_kernel_service *service)

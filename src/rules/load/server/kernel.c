@@ -8,6 +8,7 @@
 #include "kernel/names.h"
 #include "rules/load/environment.h"
 #include "rules/load/numbers.h"
+#include "rules/load/server/settings.h"
 #include "rules/load/server/xdp.h"
 
 #define TABLE_DEFAULT "weir"
@@ -15,7 +16,6 @@
 #define SOURCES_MAX 1048576
 #define NUMBER_MAX UINT64_C(1000000000) /* nft: 32 bits, and a burst on top */
 #define NS_PER_S UINT64_C(1000000000)
-#define UNIX_PATH_MAX 107
 
 /* --- `nftables` ------------------------------------------------------------------------------- */
 
@@ -61,11 +61,11 @@ static const char *read_helper(struct rules_loader *loader, const struct rules_n
     struct weir_bytes path;
     if (!rules_read_place(loader, node, "helper", &path))
         return NULL;
-    if (path.size > 1 && path.data[0] == '/' && path.size <= UNIX_PATH_MAX)
+    if (path.size > 1 && path.data[0] == '/' && path.size <= RULES_UNIX_PATH_MAX)
         return rules_keep_text(loader, path.data, path.size);
     rules_problem(loader, node,
                   "`helper` must be the absolute path of a socket, of at most %d bytes",
-                  UNIX_PATH_MAX);
+                  RULES_UNIX_PATH_MAX);
     return NULL;
 }
 

@@ -99,7 +99,6 @@ static void load_tls(struct rules_loader *loader, const struct rules_node *node,
 #define STATE_BYTES_MAX (UINT64_C(1) << 42)
 #define NS_PER_S UINT64_C(1000000000)
 #define AGE_MAX_NS (366 * 86400 * NS_PER_S)
-#define UNIX_PATH_MAX 107 /* sun_path of struct sockaddr_un, less its NUL */
 
 /* A port, 0 (any free one) included. */
 static bool is_port(const char *text, size_t size)
@@ -127,9 +126,9 @@ bool rules_read_listen(struct rules_loader *loader, const struct rules_node *nod
     if (!rules_read_place(loader, node, "address", &text))
         return false;
     bool unix_path = text.size > 6 && memcmp(text.data, "unix:/", 6) == 0;
-    if (unix_path && text.size - 5 > UNIX_PATH_MAX) {
+    if (unix_path && text.size - 5 > RULES_UNIX_PATH_MAX) {
         rules_problem(loader, node, "the path of a Unix socket has at most %d bytes",
-                      UNIX_PATH_MAX);
+                      RULES_UNIX_PATH_MAX);
         return false;
     }
     if (unix_path || weir_bytes_are(text, "off")) {

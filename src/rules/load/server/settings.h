@@ -5,6 +5,8 @@
 
 #include "rules/load/fields.h"
 
+#define RULES_UNIX_PATH_MAX 107 /* bytes: sun_path of struct sockaddr_un, less its NUL */
+
 /* Each function takes the value of its key. */
 void rules_load_server(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_state(struct rules_loader *loader, const struct rules_node *node);

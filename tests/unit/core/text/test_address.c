@@ -265,6 +265,20 @@ static void masking_keeps_exactly_the_first_bits(void **state)
     }
 }
 
+static void the_address_of_ones_has_as_many_as_asked_for(void **state)
+{
+    for (int family = 4; family <= 6; family += 2) {
+        for (uint8_t bits = 0; bits <= (family == 4 ? 32 : 128); bits++) {
+            struct weir_address ones;
+
+            weir_address_ones(&ones, (uint8_t)family, bits);
+            assert_int_equal(ones.family, family);
+            for (int bit = 0; bit < 128; bit++)
+                assert_int_equal(ones.bytes[bit / 8] >> (7 - bit % 8) & 1, bit < bits);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +292,7 @@ int main(void)
         cmocka_unit_test(families_never_mix_but_mapped_prefixes_fold),
         cmocka_unit_test(a_cidr_with_host_bits_or_a_bad_length_is_refused),
         cmocka_unit_test(masking_keeps_exactly_the_first_bits),
+        cmocka_unit_test(the_address_of_ones_has_as_many_as_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
