@@ -202,6 +202,34 @@ static void two_cpus_get_exactly_the_burst_of_200000_packets(void **state)
     weir_xdp_object_free(object);
 }
 
+/* Their states take room from each other, and never from one that denies. */
+static void a_flood_of_spoofed_sources_pardons_none_that_is_denied(void **state)
+{
+    struct weir_xdp_limit limit =
+        limit_of("packets", (struct weir_limit_spec){.rate = 3, .window_ns = WEIR_WINDOW_MAX_NS});
+    struct weir_xdp_settings settings = settings_of(&limit, 1);
+    struct xdp_filter filter;
+    struct weir_xdp_object *object = load(&settings, false, &filter);
+    uint64_t random = 1;
+    struct frame frame;
+
+    for (int round = 0; round < 5; round++) {
+        for (uint32_t source = 1; source <= 100; source++) {
+            ipv4_frame(&frame, 0xc0000200 + source);
+            assert_int_equal(passes(object, &frame, 60), round < 3);
+        }
+        for (int i = 0; round >= 3 && i < 20000; i++) {
+            ipv4_frame(&frame, 0x0a000000 + (uint32_t)draw_below(&random, 1 << 24));
+            (void)passes(object, &frame, 60);
+        }
+    }
+    for (uint32_t source = 1; source <= 100; source++) {
+        ipv4_frame(&frame, 0xc0000200 + source);
+        assert_false(passes(object, &frame, 60));
+    }
+    weir_xdp_object_free(object);
+}
+
 /* As where a CPU of a guest stops in a set. */
 static void a_set_that_stays_locked_is_one_without_room(void **state)
 {
@@ -522,6 +550,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decisions_are_those_of_the_exact_model),
         cmocka_unit_test(two_cpus_get_exactly_the_burst_of_200000_packets),
+        cmocka_unit_test(a_flood_of_spoofed_sources_pardons_none_that_is_denied),
         cmocka_unit_test(a_set_that_stays_locked_is_one_without_room),
         cmocka_unit_test(lists_come_before_limits_and_allow_wins),
         cmocka_unit_test(a_limit_meets_only_its_protocol_and_ports),
