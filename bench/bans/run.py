@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How soon bans are in force in the kernel, as root: bans.py
+"""How soon bans are in force in the kernel, as root: run.py
 
 Against a `weir serve` of the build folder (WEIR names another program) in a network namespace of its
 own, medians and the longest of several times:
