@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How commands reach a running server's admin listener: their options `--admin` and `--token`, and
- * one call with its errors printed.
+/* How commands reach a running server's admin listener: their options `--admin`, `--token` and
+ * `--token-file`, and one call with its errors printed.
  *
  * Threads: the main thread only.
  */
@@ -13,9 +13,10 @@
 
 struct admin_access {
     const char *address, *token; /* token may be NULL */
+    const char *token_file;      /* NULL: none; else it has the token */
 };
 
-/* The two options, for the table of a command whose struct has an admin_access at `at_`. */
+/* The options, for the table of a command whose struct has an admin_access at `at_`. */
 #define ADMIN_ACCESS_OPTIONS(at_)                                                                  \
     CLI_OPTION(0, "admin", "ADDRESS",                                                              \
                "its admin listener, HOST:PORT, [IPV6]:PORT or unix:/PATH\n"                        \
@@ -24,10 +25,17 @@ struct admin_access {
         CLI_OPTION(0, "token", "TOKEN",                                                            \
                    "the admin token. WEIR_ADMIN_TOKEN in the environment does the\n"               \
                    "same and is not seen by other users",                                          \
-                   .kind = CLI_TEXT, .at = (at_) + offsetof(struct admin_access, token))
+                   .kind = CLI_TEXT, .at = (at_) + offsetof(struct admin_access, token)),          \
+        CLI_OPTION(0, "token-file", "FILE", "takes the token from the first line of a file",       \
+                   .kind = CLI_TEXT, .at = (at_) + offsetof(struct admin_access, token_file))
 
 /* What counts where the command line says nothing. */
 struct admin_access admin_access_default(void);
+
+/* Opens a client, which the caller closes. An error is printed.
+ * Errors: WEIR_ERR_IO where the file of the token cannot be read or has none; WEIR_ERR_MEMORY. */
+int admin_access_open(struct admin_client **client, const struct admin_access *access)
+    __attribute__((warn_unused_result));
 
 /* Opens a client, makes one call with it, and closes it. `call` returns 0 or an error that *reason
  * explains. An error is printed. Returns the exit status. */

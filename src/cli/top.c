@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/admin_client.h"
+#include "cli/admin_access.h"
 #include "cli/options.h"
 #include "cli/top_screen.h"
 #include "rules/string_map.h"
@@ -26,7 +26,7 @@
 #define SHORT_MAX 10 /* limits that are named whose keys find no room */
 
 struct top_options {
-    const char *admin, *token;
+    struct admin_access access;
     uint64_t interval_s, keys;
     bool once;
 };
@@ -34,14 +34,7 @@ struct top_options {
 #define AT(field) .at = offsetof(struct top_options, field)
 
 static const struct cli_option options_table[] = {
-    CLI_OPTION(0, "admin", "ADDRESS",
-               "its admin listener, HOST:PORT, [IPV6]:PORT or unix:/PATH\n"
-               "(" WEIR_ADMIN_ADDRESS_DEFAULT ")",
-               .kind = CLI_TEXT, AT(admin)),
-    CLI_OPTION(0, "token", "TOKEN",
-               "the admin token, if it has one. WEIR_ADMIN_TOKEN in the\n"
-               "environment does the same and is not seen by other users",
-               .kind = CLI_TEXT, AT(token)),
+    ADMIN_ACCESS_OPTIONS(offsetof(struct top_options, access)),
     CLI_OPTION('i', "interval", "SECONDS", "(2)", .kind = CLI_U64, .min = 1, .max = INTERVAL_MAX_S,
                AT(interval_s)),
     CLI_OPTION('n', "count", "N", "most denied keys of each limit (5)", .kind = CLI_U64,
@@ -345,7 +338,7 @@ static int watch(struct admin_client *client, const struct top_options *options)
             snprintf(reason.text, sizeof reason.text, "%s", weir_error_text(err = WEIR_ERR_MEMORY));
         if (err < 0) {
             round_free(&now);
-            cli_error("%s: %s", options->admin, reason.text);
+            cli_error("%s: %s", options->access.address, reason.text);
             status = EXIT_FAILURE;
             break;
         }
@@ -376,20 +369,16 @@ static int watch(struct admin_client *client, const struct top_options *options)
 
 int weir_command_top(int argc, char **argv)
 {
-    struct top_options options = {.admin = WEIR_ADMIN_ADDRESS_DEFAULT,
-                                  .token = getenv("WEIR_ADMIN_TOKEN"),
-                                  .interval_s = INTERVAL_DEFAULT_S,
-                                  .keys = KEYS_DEFAULT};
+    struct top_options options = {
+        .access = admin_access_default(), .interval_s = INTERVAL_DEFAULT_S, .keys = KEYS_DEFAULT};
     int status;
     if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
         return status;
     struct admin_client *client;
-    int error = admin_client_open(&client, options.admin, options.token);
-    if (error < 0) {
-        cli_error("%s", weir_error_text(error));
+    int error = admin_access_open(&client, &options.access);
+    if (error < 0)
         return EXIT_FAILURE;
-    }
-    const struct top_screen_options screen = {options.admin, options.interval_s};
+    const struct top_screen_options screen = {options.access.address, options.interval_s};
     struct weir_reason reason = {{0}};
     error = WEIR_ERR_NOT_FOUND;
     if (!options.once && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO))
@@ -399,7 +388,7 @@ int weir_command_top(int argc, char **argv)
     } else {
         status = cli_finish(error < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
         if (error < 0)
-            cli_error("%s: %s", options.admin, reason.text);
+            cli_error("%s: %s", options.access.address, reason.text);
     }
     admin_client_close(client);
     return status;

@@ -229,14 +229,30 @@ def test_an_answer_that_is_none_is_a_failure_with_a_reason(answer, result):
 
 
 @pytest.mark.parametrize("options, env", [(["--token", "s3cret"], {"WEIR_ADMIN_TOKEN": "other"}),
-                                          ([], {"WEIR_ADMIN_TOKEN": "s3cret"})])
-def test_the_token_is_sent_from_the_option_or_the_environment(options, env):
+                                          ([], {"WEIR_ADMIN_TOKEN": "s3cret"}),
+                                          (["--token-file", "FILE"], {"WEIR_ADMIN_TOKEN": "other"})])
+def test_the_token_is_sent_from_an_option_or_the_environment(tmp_path, options, env):
+    file = tmp_path / "token"
+    file.write_text("s3cret\nmore\n", encoding="ascii")
+    options = [str(file) if option == "FILE" else option for option in options]
     address, thread, asked = answer_once(http(b'{"limits": []}'))
     done = run_weir("top", "--admin", address, "--once", *options, env=env)
     thread.join()
     assert done.returncode == 0
     assert asked[0].startswith("GET /v1/limits HTTP/1.1\r\n")
     assert "\r\nAuthorization: Bearer s3cret\r\n" in asked[0]
+
+
+@pytest.mark.parametrize("content, reason", [
+    (None, "No such file or directory"), (b"\n", "must be a token"), (b"x" * 513, "must be a token"),
+])
+def test_a_file_without_a_token_is_an_error_that_names_it(tmp_path, content, reason):
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    done = run_weir("grant", "--limit", "a", "--units", "1", "--token-file", file)
+    assert done.returncode == 1 and reason in done.stderr
+    assert done.stderr.startswith(f"weir: {file}: ") and "xxx" not in done.stderr
 
 
 def test_fields_that_are_missing_count_as_nothing():
