@@ -13,7 +13,7 @@
 
 #include "core/text/address.h"
 
-#define WEIR_XDP_LIMITS_MAX 4   /* each costs every packet that it meets some 35 ns */
+#define WEIR_XDP_LIMITS_MAX 4   /* each costs every packet that it meets some 30 ns */
 #define WEIR_XDP_ALLOW_MAX 1000 /* entries of `allow`: each entry of `ban` is compared with all */
 #define WEIR_XDP_BAN_MAX 100000
 #define WEIR_XDP_STATES_MIN 1024
