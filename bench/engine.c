@@ -56,6 +56,7 @@ struct side {
     struct weir_distinct_set *keys;
     _Atomic(struct weir_distinct_set *) writing;
     struct weir_observer_settings settings;
+    uint64_t tended_ns;
     uint64_t allowed, checks, strikes, allocations;
     bool fair, pressure, asked;
     double ns[ROUNDS];
@@ -310,7 +311,7 @@ static void side_open(struct side *side, int which)
     if (weir_engine_open(&side->engine, &options) < 0)
         die("engine");
     for (uint8_t i = 0; which == USE && i < 3; i++)
-        weir_engine_count_keys(side->engine, counted[i], strlen(counted[i]), i);
+        weir_engine_count_keys(side->engine, counted[i], strlen(counted[i]), i, WEIR_DISTINCT_ALL);
 }
 
 static void side_close(struct side *side)
@@ -359,12 +360,28 @@ static void one_request(struct side *side, struct weir_request *request,
     weir_engine_queue(side->engine, decision);
 }
 
+/* What the main thread does beside the worker, four times a second (server/use/history.h). */
+static void tend(struct side *side)
+{
+    const uint64_t quarter = now_ns / (SECOND / 4);
+    if (!side->keys || quarter == side->tended_ns / (SECOND / 4))
+        return;
+    side->tended_ns = now_ns;
+    for (uint8_t i = 0; i < 3; i++) {
+        if (quarter % 4 == 0)
+            weir_distinct_clear(&side->keys->limits[i]);
+        weir_engine_count_keys(side->engine, counted[i], strlen(counted[i]), i,
+                               weir_distinct_below(&side->keys->limits[i]));
+    }
+}
+
 /* Returns the CPU time of a request. */
 static double round_ns(struct side *side)
 {
     static struct weir_request request;
     struct timespec begin, end;
     uint64_t before = allocations;
+    tend(side);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
     for (int i = 0; i < ROUND_REQUESTS; i += BATCH) {
         for (int j = 0; j < BATCH; j++)

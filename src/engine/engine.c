@@ -490,15 +490,17 @@ void weir_engine_renew_counts(struct weir_engine *engine)
 }
 
 void weir_engine_count_keys(struct weir_engine *engine, const char *name, size_t size,
-                            uint8_t number)
+                            uint8_t number, uint16_t below)
 {
-    uint8_t distinct = number < WEIR_DISTINCT_LIMITS ? (uint8_t)(number + 1) : 0;
     pthread_mutex_lock(&engine->readers);
     const struct weir_generation *generation = engine->generation;
     int rule = generation ? weir_rules_find(generation->rules, name, size) : -1;
-    if (rule >= 0)
-        atomic_store_explicit(&generation->views[rule].tally->counters.distinct, distinct,
+    if (rule >= 0) {
+        struct weir_counts *counts = generation->views[rule].counts;
+        atomic_store_explicit(&counts->keys_number, number % WEIR_DISTINCT_LIMITS,
                               memory_order_relaxed);
+        atomic_store_explicit(&counts->keys_below, below, memory_order_release);
+    }
     pthread_mutex_unlock(&engine->readers);
 }
 

@@ -253,8 +253,6 @@ uint32_t weir_engine_pending(const struct weir_engine *engine);
 struct weir_engine_counters {
     struct weir_counts counts;     /* all zero where weir_engine_options.counts has another place */
     _Atomic uint64_t floor_denied; /* those of `denied` by a region's floor (weir_rules_is_floor) */
-    _Atomic uint8_t distinct;      /* 1 + its number among the counters of keys; 0: none. Written by
-                                      weir_engine_count_keys */
     _Atomic uint64_t borrowed; /* denied, but its pool admitted the request: not among `denied` */
     _Atomic uint64_t trials[WEIR_TRIAL_OUTCOMES]; /* of its candidate */
     _Atomic uint64_t warnings[WEIR_WARN_MAX];     /* reported, by threshold (weir_rules_warn_at) */
@@ -276,10 +274,11 @@ const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine 
  * thread, while no decision is taken. */
 void weir_engine_renew_counts(struct weir_engine *engine);
 
-/* Has the keys of a limit counted under a number below WEIR_DISTINCT_LIMITS, or no longer
- * (WEIR_DISTINCT_LIMITS). From any thread. */
+/* Has the keys of a limit counted under a number below WEIR_DISTINCT_LIMITS, as far as the first
+ * bits of their hashes are below `below` (use/distinct.h); WEIR_DISTINCT_NONE: no longer. From any
+ * thread. */
 void weir_engine_count_keys(struct weir_engine *engine, const char *name, size_t size,
-                            uint8_t number);
+                            uint8_t number, uint16_t below);
 
 /* How long denied requests were asked to wait, this worker's: by bounds in seconds; the last bucket
  * is of those that no wait admits. */

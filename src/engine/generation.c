@@ -9,6 +9,7 @@
 #include "rules/actions/steps.h"
 #include "rules/charge/candidate.h"
 #include "rules/charge/priority.h"
+#include "use/distinct.h"
 
 struct weir_tally_block {
     struct weir_tally_block *next;
@@ -66,6 +67,8 @@ static struct weir_tally *tally_take(struct weir_tallies *tallies)
     atomic_store_explicit(&tally->counters.counts.shadow_denied, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.counts.cost, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.counts.delayed, 0, memory_order_relaxed);
+    atomic_store_explicit(&tally->counters.counts.keys_below, WEIR_DISTINCT_NONE,
+                          memory_order_relaxed);
     atomic_store_explicit(&tally->counters.floor_denied, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.borrowed, 0, memory_order_relaxed);
     for (int i = 0; i < WEIR_TRIAL_OUTCOMES; i++)

@@ -36,7 +36,7 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
     uint16_t count = generation ? entry->decision.count : 0;
     bool admitted = entry->decision.verdict == WEIR_ALLOWED;
     struct weir_distinct_set *distinct =
-        engine->distinct ? atomic_load_explicit(engine->distinct, memory_order_relaxed) : NULL;
+        engine->distinct ? atomic_load_explicit(engine->distinct, memory_order_acquire) : NULL;
     for (uint16_t i = 0, end; i < count; i = end) {
         const struct weir_check *check = &entry->checks[i];
         bool denied = entry->outcomes[i].verdict == WEIR_DENIED;
@@ -46,7 +46,6 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
         for (; end < count && entry->checks[end].rule == check->rule; end++)
             denied |= entry->outcomes[end].verdict == WEIR_DENIED;
         const struct weir_rule_view *view = &generation->views[check->rule];
-        struct weir_engine_counters *c = &view->tally->counters;
         bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
         struct weir_counts *counts = view->counts;
         weir_count(!denied  ? &counts->allowed
@@ -57,17 +56,17 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
             weir_count(&counts->cost, check->cost);
         if (__builtin_expect(entry->outcomes[i].delay_ns > 0, 0) && !denied)
             weir_count(&counts->delayed, 1);
-        if (distinct) {
-            uint8_t number = atomic_load_explicit(&c->distinct, memory_order_relaxed);
-            if (number > 0)
-                weir_distinct_add(&distinct->limits[number - 1], check->hash[1]);
+        uint16_t below = atomic_load_explicit(&counts->keys_below, memory_order_relaxed);
+        if (distinct && weir_distinct_matters(check->hash[1], below)) {
+            uint8_t number = atomic_load_explicit(&counts->keys_number, memory_order_relaxed);
+            weir_distinct_add(&distinct->limits[number], check->hash[1]);
         }
         if (denied && !shadow && __builtin_expect(entry->class != 0, 0))
-            weir_count(&c->class_denied[entry->class - 1], 1);
+            weir_count(&view->tally->counters.class_denied[entry->class - 1], 1);
         if (denied)
             record_denial(engine, entry, check, view->name);
         if (denied && !shadow && weir_rules_is_floor(generation->rules, check->rule, check->limit))
-            weir_count(&c->floor_denied, 1);
+            weir_count(&view->tally->counters.floor_denied, 1);
     }
     if (__builtin_expect(entry->borrow != NULL, 0))
         account_borrowed(entry);

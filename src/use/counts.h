@@ -15,6 +15,9 @@ struct weir_counts {
     _Atomic uint64_t allowed, denied, shadow_denied;
     _Atomic uint64_t cost;    /* of requests that were admitted */
     _Atomic uint64_t delayed; /* of `allowed`: with a delay */
+    /* Which keys are counted (weir_engine_count_keys), and under which number. */
+    _Atomic uint16_t keys_below; /* use/distinct.h */
+    _Atomic uint8_t keys_number;
 };
 
 #endif

@@ -28,7 +28,7 @@ struct header {
 struct limit {
     _Atomic uint64_t name; /* 0: none, and none after it */
     struct weir_counts counts;
-    uint64_t reserved[2];
+    uint64_t reserved;
 };
 
 struct weir_edge_slot {

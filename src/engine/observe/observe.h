@@ -2,12 +2,12 @@
 /* Observing: what the engine shows of decided requests, to an observer: how much of what is used,
  * and why someone was denied.
  *
- *   decided ─▶ every check with a counter of keys: use/distinct.h, a byte
+ *   decided ─▶ every check with a counter of keys: use/distinct.h, a word
  *           ├▶ every gap-th request: observe, with `sampled`
  *           └▶ every denied request: observe
  *
  * The observer says by what it returns how many requests pass until the next sample, so how much is
- * seen is its affair. A request that is neither sampled nor denied costs a decrement and a byte a
+ * seen is its affair. A request that is neither sampled nor denied costs a decrement and a word a
  * check.
  *
  * Only WEIR_OP_DECIDE is observed: no peek, no settlement, no record of the engine's own.

@@ -62,12 +62,14 @@ struct weir_use_limit *weir_use_find(struct weir_use_service *use, struct weir_b
     return i == RULES_NONE ? NULL : &use->limits[i];
 }
 
-static void count_keys(struct weir_use_service *use, const struct weir_use_limit *limit)
+/* Says which keys of a limit the workers count. */
+static void count_keys(struct weir_use_service *use, const struct weir_use_limit *limit,
+                       uint16_t below)
 {
     for (unsigned i = 0; i < use->daemon->worker_count; i++)
         if (use->daemon->workers[i])
             weir_engine_count_keys(use->daemon->workers[i]->engine, limit->name,
-                                   strlen(limit->name), limit->distinct);
+                                   strlen(limit->name), limit->distinct, below);
 }
 
 /* Copies what is known of the limits that both rules have. Returns false without memory. */
@@ -156,8 +158,8 @@ static void choose_busiest(struct weir_use_service *use)
         if (list[i]->distinct == WEIR_DISTINCT_LIMITS)
             continue;
         use->numbers[list[i]->distinct] = false;
+        count_keys(use, list[i], WEIR_DISTINCT_NONE);
         list[i]->distinct = WEIR_DISTINCT_LIMITS;
-        count_keys(use, list[i]);
     }
     for (uint32_t i = 0; i < use->limit_count && i < WEIR_DISTINCT_LIMITS; i++)
         if (list[i]->distinct == WEIR_DISTINCT_LIMITS)
@@ -311,10 +313,14 @@ static void tick_fronts(struct weir_use_service *use, float *whole)
                                   : 0;
 }
 
-/* The set that the workers have left a second ago: each has had a turn since, or writes a byte into
- * it that the next second reads. */
+/* The set that the workers have left a second ago: each has had a turn since, or writes a word into
+ * it that the next second reads. Into the other one they count all keys; again each second, since a
+ * worker may have taken the rules since the last one. */
 static struct weir_distinct_set *swap_sets(struct weir_use_service *use)
 {
+    for (uint32_t i = 0; i < use->limit_count; i++)
+        if (use->limits[i].distinct < WEIR_DISTINCT_LIMITS)
+            count_keys(use, &use->limits[i], WEIR_DISTINCT_ALL);
     struct weir_distinct_set *written = atomic_load(&use->writing);
     struct weir_distinct_set *other = written == use->sets[0] ? use->sets[1] : use->sets[0];
     for (unsigned i = 0; i < WEIR_DISTINCT_LIMITS; i++)
@@ -343,11 +349,21 @@ void weir_use_history_tick(struct weir_use_service *use, uint64_t now_ns)
         if (minute)
             limit->minute /= 2;
         tick_limit(use, limit, keys, now_s, whole);
-        /* Again each second: a worker may have taken the rules since the last one. */
-        if (limit->distinct < WEIR_DISTINCT_LIMITS)
-            count_keys(use, limit);
     }
     tick_fronts(use, whole);
     tick_latency(use, whole);
     weir_series_put(use->whole, now_s, whole);
+}
+
+void weir_use_history_skip(struct weir_use_service *use)
+{
+    const struct weir_distinct_set *keys = atomic_load(&use->writing);
+    for (uint32_t i = 0; i < use->limit_count; i++) {
+        const struct weir_use_limit *limit = &use->limits[i];
+        uint16_t below = WEIR_DISTINCT_ALL;
+        if (limit->distinct < WEIR_DISTINCT_LIMITS)
+            below = weir_distinct_below(&keys->limits[limit->distinct]);
+        if (below < WEIR_DISTINCT_ALL)
+            count_keys(use, limit, below);
+    }
 }

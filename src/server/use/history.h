@@ -18,6 +18,10 @@ void weir_use_history_close(struct weir_use_service *use);
 /* The rules of the daemon are others. Limits keep their series by their names. */
 void weir_use_history_set_rules(struct weir_use_service *use);
 
+/* Between two ticks: workers need not count keys any more that change nothing, of limits with many
+ * keys. */
+void weir_use_history_skip(struct weir_use_service *use);
+
 /* Once a second. */
 void weir_use_history_tick(struct weir_use_service *use, uint64_t now_ns);
 

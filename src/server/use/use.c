@@ -128,8 +128,10 @@ static void on_timer(uv_timer_t *timer)
     struct weir_use_service *use = timer->data;
     uint64_t now_ns = weir_worker_time(use->daemon->admin);
     take_denials(use);
-    if (now_ns / S == use->tick_s)
+    if (now_ns / S == use->tick_s) {
+        weir_use_history_skip(use);
         return;
+    }
     weir_use_collect(use, now_ns);
     weir_use_history_tick(use, now_ns);
     use->tick_s = now_ns / S;

@@ -59,9 +59,38 @@ static void every_hash_has_a_rank(void **state)
     (void)state;
     weir_distinct_clear(&a);
     weir_distinct_add(&a, 0);
-    weir_distinct_add(&a, UINT64_MAX);
-    assert_int_equal(a.registers[0], 64 - WEIR_DISTINCT_BITS + 1);
-    assert_int_equal(a.registers[WEIR_DISTINCT_REGISTERS - 1], 1);
+    assert_int_equal(a.registers[0], UINT16_MAX);
+    weir_distinct_add(&a, UINT64_C(0xfffe) << 48 | 7);
+    assert_int_equal(a.registers[7], 1);
+    assert_int_equal(weir_distinct_count(&a), 2);
+    assert_false(weir_distinct_matters(0, WEIR_DISTINCT_NONE));
+    assert_true(weir_distinct_matters(0, WEIR_DISTINCT_ALL));
+}
+
+/* Also while they are added: the bound is asked for again and again, as the server does. */
+static void keys_that_change_nothing_may_be_left_out(void **state)
+{
+    (void)state;
+    uint16_t below = WEIR_DISTINCT_ALL;
+    uint32_t left_out = 0;
+    weir_distinct_clear(&a);
+    weir_distinct_clear(&b);
+    for (uint32_t i = 0; i < 300000; i++) {
+        uint64_t hash[2];
+        zipf_hash(i, hash);
+        if (i % 1000 == 0)
+            below = weir_distinct_below(&b);
+        weir_distinct_add(&a, hash[1]);
+        if (weir_distinct_matters(hash[1], below))
+            weir_distinct_add(&b, hash[1]);
+        else
+            left_out++;
+    }
+    assert_memory_equal(&a, &b, sizeof a);
+    assert_true(left_out > 200000);
+    assert_true(weir_distinct_below(&b) < UINT16_MAX / 20);
+    weir_distinct_clear(&b);
+    assert_int_equal(weir_distinct_below(&b), WEIR_DISTINCT_ALL);
 }
 
 int main(void)
@@ -70,6 +99,7 @@ int main(void)
         cmocka_unit_test(estimates_are_near_exact_counts),
         cmocka_unit_test(merging_is_as_if_one_had_seen_all),
         cmocka_unit_test(every_hash_has_a_rank),
+        cmocka_unit_test(keys_that_change_nothing_may_be_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
