@@ -71,6 +71,25 @@ def test_a_running_server_is_no_fault(tmp_path, sound):
     assert examine(config, 0) == {}  # its state file is left, and good
 
 
+def test_ten_faults_at_once_are_all_found(tmp_path, sound):
+    public = tmp_path / "public"
+    public.mkdir()
+    public.chmod(0o777)
+    http, admin = (free_address().split(":")[1] for _ in range(2))
+    sound["server"] = {"http": {"address": f"0.0.0.0:{http}", "token": "0123456789abcdef"},
+                       "admin": {"address": f"0.0.0.0:{admin}", "open": True},
+                       "grpc": {"address": "203.0.113.9:8081", "open": True},
+                       "redis": f"unix:{public}/redis.sock", "workers": 128}
+    sound["state"] = {"file": str(tmp_path / "missing" / "state"), "size": "4TiB"}
+    sound["store"] = {"redis": {"url": f"redis://{free_address()}"}, "nodes": 1}
+    config = written(tmp_path, sound)
+    config.chmod(0o644)
+    found = examine(config, 1, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (600, 600)))
+    planted = {"open_files", "memory", "address_unavailable", "state_folder", "redis_unreachable",
+               "admin_exposed", "token_in_clear", "socket_folder_public", "secret_public"}
+    assert planted | ({"workers"} if len(os.sched_getaffinity(0)) < 128 else set()) <= set(found)
+
+
 def test_each_finding_says_how_to_mend_it(tmp_path, sound):
     sound["state"]["file"] = str(tmp_path / "missing" / "state")
     done = run_weir("doctor", "--config", written(tmp_path, sound))
