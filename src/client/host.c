@@ -20,6 +20,8 @@ void weir_host_repair(struct weir_host *host, uint64_t now_ns)
     }
     if (!weir_learned_valid(&host->learned, now_ns))
         host->learned = (struct weir_learned){0};
+    if (!weir_window_valid(&host->window, now_ns))
+        host->window = (struct weir_window){0};
     if (host->budget.spent_milli > WEIR_RETRY_BUDGET_MOST * 1000)
         host->budget.spent_milli = 0;
 }
@@ -157,10 +159,30 @@ static void learn_refusal(struct weir_host *host, const struct weir_host_result 
         host->refusals++;
         host->refused_ns = result->now_ns;
     }
-    weir_learned_refused(&host->learned, result->sent_ns, result->now_ns,
-                         !explanation(result->advice) || host->refusals > 1);
+    bool counts = !explanation(result->advice) || host->refusals > 1;
+    weir_learned_refused(&host->learned, result->sent_ns, result->now_ns, counts);
+    if (counts)
+        weir_window_refused(&host->window, result->sent_ns, result->now_ns);
     if (!again || stated)
         pause_host(host, result, backoff, had_rate, seed);
+}
+
+static void learn_admitted(struct weir_host *host, const struct weir_host_result *result)
+{
+    struct weir_learned *learned = &host->learned;
+
+    weir_learned_admitted(learned, result->sent_ns, result->now_ns);
+    switch (weir_window_admitted(&host->window, result->sent_ns, result->now_ns, learned->paced)) {
+    case WEIR_WINDOW_KNOWN:
+        weir_learned_keep(learned, weir_window_rate(&host->window),
+                          result->now_ns + weir_window_keep_ns(&host->window), result->now_ns);
+        break;
+    case WEIR_WINDOW_MEASURE:
+        weir_learned_measure(learned, host->window.measuring_ns, result->now_ns);
+        break;
+    case WEIR_WINDOW_NOTHING:
+        break;
+    }
 }
 
 void weir_host_learn(struct weir_host *host, const struct weir_host_result *result,
@@ -179,7 +201,7 @@ void weir_host_learn(struct weir_host *host, const struct weir_host_result *resu
     } else if (status != 0) {
         if (result->sent_ns >= host->refused_ns)
             host->refusals = 0;
-        weir_learned_admitted(&host->learned, result->now_ns);
+        learn_admitted(host, result);
     }
 }
 

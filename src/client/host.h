@@ -2,11 +2,12 @@
 /* What is known of one host, or of one scope of it: whether a request may be sent now.
  *
  * A request waits for all of: the policies that the server states (pacer.h), the learned rate
- * (learned.h), and the end of a pause after a refusal. A refusal is 429, or 503. The pause is
- * Retry-After and up to a tenth of it (at least the base of the backoff), or the time to the reset
- * of a policy that has nothing left and up to a tenth of it (at least half a second), or an
- * equal-jitter backoff by the number of refusals in a row. So clients that were refused together do
- * not come back together. While refusals go on, weir_host_probing asks for one request at a time.
+ * (learned.h, window.h), and the end of a pause after a refusal. A refusal is 429, or 503. The
+ * pause is Retry-After and up to a tenth of it (at least the base of the backoff), or the time to
+ * the reset of a policy that has nothing left and up to a tenth of it (at least half a second), or
+ * an equal-jitter backoff by the number of refusals in a row. So clients that were refused together
+ * do not come back together. While refusals go on, weir_host_probing asks for one request at a
+ * time.
  *
  * A 429 with a policy that has nothing left is explained: the learned rate does not count it,
  * unless it is the second in a row, for then what the server tells is wrong. Where no window is
@@ -15,7 +16,7 @@
  * The budget of retries counts answers 500, 502, 503, 504 and broken connections as failures. A 429
  * takes nothing from it: the pause and the pace bound what follows, whatever is retried.
  *
- * Memory: about 1.4 KB of plain data that may be in a file shared by processes. What a process that
+ * Memory: about 1.8 KB of plain data that may be in a file shared by processes. What a process that
  * ends in the middle of a change leaves is checked by weir_host_repair. Threads: one owner at a
  * time.
  */
@@ -32,6 +33,7 @@
 #include "client/learned.h"
 #include "client/pacer.h"
 #include "client/retry_budget.h"
+#include "client/window.h"
 
 #define WEIR_HOST_NAME_MAX 256 /* origin and scope, with the NUL */
 /* A policy is dropped when no answer has stated it for so long and its window is over. */
@@ -48,6 +50,7 @@ struct weir_host {
     uint32_t in_flight_most; /* by a policy of concurrency; 0: none */
     struct weir_retry_budget budget;
     struct weir_learned learned;
+    struct weir_window window;
     struct weir_pace paces[WEIR_ADVICE_MAX];
 };
 

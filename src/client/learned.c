@@ -9,6 +9,10 @@
 #define EARLY 4                       /* measurements that may be far too low */
 #define LONG_NS UINT64_C(10000000000) /* or so long a time, with any */
 #define FAR_LOWER 0.7                 /* than the rate that was refused */
+#define TWICE 2                       /* what was admitted lately, in which no window was used up */
+#define KEPT 0.02                     /* below a measured rate: what a margin costs */
+/* Above the rate that was refused: a tenth of a window is a storm. */
+#define MEASURING 0.1
 /* The shortest time over which what was admitted is taken for a rate. */
 #define LEAST_PERIOD_NS UINT64_C(100000000)
 
@@ -26,12 +30,16 @@ bool weir_learned_valid(const struct weir_learned *learned, uint64_t now_ns)
                 learned->decrease < 1;
 
     return rate && learned->decreased_ns <= now_ns && learned->began_ns <= now_ns &&
-           learned->refused_ns <= now_ns && learned->next_ns <= now_ns + 2 * WEIR_LEARNED_FORGET_NS;
+           learned->refused_ns <= now_ns && learned->kept_ns <= now_ns + WEIR_LEARNED_FORGET_NS &&
+           learned->refused >= 0 && learned->refused <= WEIR_LEARNED_MOST &&
+           learned->next_ns <= now_ns + 2 * WEIR_LEARNED_FORGET_NS;
 }
 
 uint64_t weir_learned_when(struct weir_learned *learned, uint64_t now_ns)
 {
-    if (learned->rate > 0 && now_ns > learned->decreased_ns + WEIR_LEARNED_FORGET_NS) {
+    uint64_t since_ns =
+        learned->kept_ns > learned->decreased_ns ? learned->kept_ns : learned->decreased_ns;
+    if (learned->rate > 0 && now_ns > since_ns + WEIR_LEARNED_FORGET_NS) {
         learned->rate = learned->ceiling = 0;
         learned->next_ns = 0;
         learned->measurements = 0;
@@ -41,6 +49,8 @@ uint64_t weir_learned_when(struct weir_learned *learned, uint64_t now_ns)
 
 static void grow(struct weir_learned *learned, uint64_t now_ns)
 {
+    if (now_ns < learned->kept_ns)
+        return;
     learned->requests++;
     double cycle = learned->guess ? WEIR_LEARNED_GUESS : WEIR_LEARNED_CYCLE;
     double seconds = learned->guess ? WEIR_LEARNED_GUESS_S : WEIR_LEARNED_CYCLE_S;
@@ -74,6 +84,7 @@ static double measured(uint64_t admitted, uint64_t since_ns, uint64_t now_ns)
 static void set_rate(struct weir_learned *learned, double ceiling, double decrease, bool guess,
                      uint64_t now_ns)
 {
+    learned->kept_ns = 0;
     learned->guess = guess;
     learned->ceiling = ceiling;
     learned->decrease = decrease;
@@ -82,9 +93,10 @@ static void set_rate(struct weir_learned *learned, double ceiling, double decrea
     learned->next_ns = now_ns + (uint64_t)(S_NS / learned->rate);
 }
 
-void weir_learned_admitted(struct weir_learned *learned, uint64_t now_ns)
+void weir_learned_admitted(struct weir_learned *learned, uint64_t sent_ns, uint64_t now_ns)
 {
-    if (learned->storm > 0) {
+    /* One that was in flight with the refused one does not end the storm. */
+    if (learned->storm > 0 && sent_ns >= learned->decreased_ns) {
         double rate = measured(learned->admitted, learned->began_ns, now_ns);
         bool long_enough = learned->admitted >= MEASURED_LEAST ||
                            (learned->admitted > 0 && now_ns - learned->began_ns > LONG_NS);
@@ -115,6 +127,7 @@ void weir_learned_refused(struct weir_learned *learned, uint64_t sent_ns, uint64
     if (!counts || learned->counted)
         return;
     learned->counted = 1;
+    learned->paced = 0;
     if (learned->rate <= 0) {
         /* Where nothing was admitted, there is no rate to learn. */
         if (learned->admitted > 0)
@@ -122,9 +135,26 @@ void weir_learned_refused(struct weir_learned *learned, uint64_t sent_ns, uint64
                      true, now_ns);
     } else if (first && many && lately < learned->rate * FAR_LOWER) {
         bool early = learned->measurements < EARLY;
+        learned->paced = 1;
+        learned->refused = learned->rate < TWICE * lately ? learned->rate : TWICE * lately;
         learned->measurements += early;
         set_rate(learned, lately, DECREASE, early, now_ns);
     } else {
+        learned->paced = 1;
+        learned->refused = learned->rate;
         set_rate(learned, learned->rate, settled ? DECREASE : DECREASE_AGAIN, false, now_ns);
     }
+}
+
+void weir_learned_keep(struct weir_learned *learned, double rate, uint64_t until_ns,
+                       uint64_t now_ns)
+{
+    set_rate(learned, rate, KEPT, false, now_ns);
+    learned->kept_ns = until_ns;
+}
+
+void weir_learned_measure(struct weir_learned *learned, uint64_t until_ns, uint64_t now_ns)
+{
+    set_rate(learned, learned->refused * (1 + MEASURING) / (1 - DECREASE), DECREASE, false, now_ns);
+    learned->kept_ns = until_ns;
 }

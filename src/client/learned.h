@@ -20,11 +20,15 @@
  * The first measurements contain long waits, so the rate grows quickly after them, and slowly after
  * later ones.
  *
+ * A window that was measured (window.h) says the rate: weir_learned_keep. A measurement asks for a
+ * rate that is a little higher than the one that was refused: weir_learned_measure.
+ *
  * Of refusals in a row only the first lowers the rate: the others say that a window has not ended.
  * Refusals of requests that were sent before the last decrease say nothing new. The rate grows only
- * while it is in use, and is forgotten after an hour without a refusal.
+ * while it is in use, and is forgotten after an hour without a
+ * refusal, or in which it could grow.
  *
- * Memory: 104 bytes of plain data. Threads: one owner at a time. Time is an argument.
+ * Memory: 120 bytes of plain data. Threads: one owner at a time. Time is an argument.
  */
 #ifndef WEIR_CLIENT_LEARNED_H
 #define WEIR_CLIENT_LEARNED_H
@@ -57,6 +61,9 @@ struct weir_learned {
     uint32_t guess;        /* the ceiling is a measurement that may be far too low */
     uint32_t measurements; /* that took the place of a rate; counted up to the last early one */
     uint32_t counted;      /* a refusal of this storm has lowered the rate */
+    uint32_t paced;        /* the last refusal that counted was of the rate itself */
+    double refused;        /* that rate */
+    uint64_t kept_ns;      /* until then the rate does not grow; 0: it may */
 };
 
 bool weir_learned_valid(const struct weir_learned *learned, uint64_t now_ns);
@@ -67,8 +74,15 @@ void weir_learned_send(struct weir_learned *learned, uint64_t now_ns);
 
 /* A request that was sent at sent_ns was admitted, or refused. `counts`: the refusal says something
  * about the rate (no policy of the server explains it). */
-void weir_learned_admitted(struct weir_learned *learned, uint64_t now_ns);
+void weir_learned_admitted(struct weir_learned *learned, uint64_t sent_ns, uint64_t now_ns);
 void weir_learned_refused(struct weir_learned *learned, uint64_t sent_ns, uint64_t now_ns,
                           bool counts);
+
+/* Keeps a rate a little below `rate`, which a window allows, until then or a refusal. */
+void weir_learned_keep(struct weir_learned *learned, double rate, uint64_t until_ns,
+                       uint64_t now_ns);
+
+/* Keeps a rate a little above the one that was refused last, until then or the next refusal. */
+void weir_learned_measure(struct weir_learned *learned, uint64_t until_ns, uint64_t now_ns);
 
 #endif

@@ -48,6 +48,7 @@ static void learn(const struct weir_advice *advice)
         for (uint32_t j = 0; j < host.pace_count; j++)
             REQUIRE(weir_pace_valid(&host.paces[j], now_ns));
         REQUIRE(weir_learned_valid(&host.learned, now_ns));
+        REQUIRE(weir_window_valid(&host.window, now_ns));
         (void)weir_host_known(&host, now_ns, &limit);
         now_ns = when > now_ns && i % 3 > 0 ? when : now_ns;
     }

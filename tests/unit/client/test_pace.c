@@ -490,19 +490,46 @@ static uint64_t arrivals(const struct server *server, unsigned from, unsigned to
     return sum;
 }
 
-/* A rate is not a window: the end of a window that is too full is waited for by backoff. */
+/* The second of two windows in a row that are used up says its limit and length; after 100 windows
+ * a rough length is measured again. */
 static void a_window_that_is_not_reported_is_learned(void **state)
 {
-    static const uint64_t limits[][2] = {{50, S}, {20, S}};
+    static const uint64_t limits[][3] = {{50, S, 10 * S},        {20, S, 20 * S},
+                                         {200, 10 * S, 100 * S}, {30, 10 * S, 100 * S},
+                                         {60, 60 * S, 400 * S},  {1000, 60 * S, 400 * S}};
+    static const enum telling tellings[] = {LIES_HIGH, LIES_PAST};
 
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        for (unsigned begins = 0; begins < 2; begins++)
+            holds("silent fixed",
+                  (struct server){.counting = FIXED,
+                                  .telling = NOTHING,
+                                  .limit = limits[i][0],
+                                  .window_ns = limits[i][1],
+                                  .begins_ns = begins * limits[i][1] / 3,
+                                  .warm_ns = limits[i][2]},
+                  limits[i][0] * (limits[i][1] == 60 * S ? 30 : 100));
     for (size_t i = 0; i < 2; i++)
-        takes("silent fixed",
+        holds("lying fixed",
+              (struct server){.counting = FIXED,
+                              .telling = tellings[i],
+                              .limit = 50,
+                              .window_ns = S,
+                              .warm_ns = 10 * S},
+              5000);
+}
+
+static void a_window_of_an_unusual_length_is_learned_less_exactly(void **state)
+{
+    for (unsigned begins = 0; begins < 3; begins++)
+        takes("silent fixed 100/11 s",
               (struct server){.counting = FIXED,
                               .telling = NOTHING,
-                              .limit = limits[i][0],
-                              .window_ns = limits[i][1],
-                              .warm_ns = 60 * S},
-              limits[i][0] * 200, 108);
+                              .limit = 100,
+                              .window_ns = 11 * S,
+                              .begins_ns = begins * 4 * S,
+                              .warm_ns = 300 * S},
+              10000, 110);
 }
 
 /* 50 clients that know nothing begin in the same instant. Without jitter, and without a share, all
@@ -600,6 +627,7 @@ int main(void)
         cmocka_unit_test(resets_in_seconds_of_a_limit_of_one_second_cause_few_refusals),
         cmocka_unit_test(a_limit_that_is_not_reported_is_learned),
         cmocka_unit_test(a_window_that_is_not_reported_is_learned),
+        cmocka_unit_test(a_window_of_an_unusual_length_is_learned_less_exactly),
         cmocka_unit_test(fifty_clients_do_not_synchronise),
         cmocka_unit_test(clients_that_use_up_a_window_together_come_back_spread),
         cmocka_unit_test(what_has_room_is_not_spread_until_a_refusal),

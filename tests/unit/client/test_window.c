@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What storms of refusals say of a fixed window that a server does not state. Answers come 20 ms
+ * after their requests. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "client/window.h"
+
+#define MS UINT64_C(1000000)
+#define S (1000 * MS)
+#define BEGIN (UINT64_C(1000) * S)
+
+static struct weir_window window;
+
+static int setup(void **state)
+{
+    window = (struct weir_window){0};
+    return 0;
+}
+
+static void refused(uint64_t at_ms)
+{
+    weir_window_refused(&window, BEGIN + at_ms * MS, BEGIN + (at_ms + 20) * MS);
+}
+
+static enum weir_window_verdict admitted(uint64_t at_ms)
+{
+    return weir_window_admitted(&window, BEGIN + at_ms * MS, BEGIN + (at_ms + 20) * MS, true);
+}
+
+/* So many in a row, 1 ms apart. */
+static void admit(uint64_t from_ms, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        assert_int_equal(admitted(from_ms + i), WEIR_WINDOW_NOTHING);
+}
+
+/* Refusals from `from_ms` to `to_ms`. */
+static void storm(uint64_t from_ms, uint64_t to_ms)
+{
+    refused(from_ms);
+    refused(to_ms);
+}
+
+static void is_rate(double rate)
+{
+    assert_true(weir_window_rate(&window) > rate * 0.999 &&
+                weir_window_rate(&window) < rate * 1.001);
+}
+
+/* Windows of 10 s with 50 requests, from 0 on. */
+static void know_fifty_in_ten_seconds(void)
+{
+    storm(9000, 9800);
+    assert_int_equal(admitted(10100), WEIR_WINDOW_MEASURE);
+    admit(10200, 49);
+    storm(19000, 19900);
+    assert_int_equal(admitted(20100), WEIR_WINDOW_KNOWN);
+    assert_int_equal(window.limit, 50);
+    is_rate(5);
+}
+
+static void two_storms_a_measured_window_apart_say_its_limit_and_length(void **state)
+{
+    know_fifty_in_ten_seconds();
+    assert_int_equal(window.lo_ns, 9800 * MS);  /* 19.9 - 10.1 s */
+    assert_int_equal(window.hi_ns, 10300 * MS); /* 20.1 - 9.8 s */
+    assert_int_equal(weir_window_keep_ns(&window), 3600 * S);
+}
+
+static void a_length_that_is_not_usual_is_the_middle_of_its_bounds(void **state)
+{
+    storm(9000, 9800);
+    assert_int_equal(admitted(10000), WEIR_WINDOW_MEASURE);
+    admit(10100, 49);
+    storm(19500, 20800);
+    assert_int_equal(admitted(21000), WEIR_WINDOW_KNOWN);
+    is_rate(50 / 11.0);
+}
+
+static void bounds_that_are_far_apart_say_nothing(void **state)
+{
+    storm(5000, 6000);
+    assert_int_equal(admitted(10000), WEIR_WINDOW_MEASURE);
+    admit(10100, 49);
+    storm(15000, 17000);
+    assert_int_equal(admitted(22000), WEIR_WINDOW_MEASURE); /* 7 to 16 s */
+    assert_int_equal(window.limit, 0);
+}
+
+static void one_refusal_is_no_storm(void **state)
+{
+    refused(9900);
+    assert_int_equal(admitted(10100), WEIR_WINDOW_MEASURE);
+    admit(10200, 49);
+    refused(19900);
+    refused(19910); /* on its way with the first */
+    assert_int_equal(admitted(20100), WEIR_WINDOW_MEASURE);
+    assert_int_equal(window.limit, 0);
+}
+
+static void a_request_that_was_on_its_way_does_not_end_a_storm(void **state)
+{
+    storm(9000, 9800);
+    assert_int_equal(admitted(10100), WEIR_WINDOW_MEASURE);
+    admit(10200, 48);
+    refused(19000);
+    assert_int_equal(admitted(19005), WEIR_WINDOW_NOTHING);
+    refused(19900);
+    assert_int_equal(admitted(20100), WEIR_WINDOW_KNOWN);
+    assert_int_equal(window.limit, 50);
+}
+
+static void without_a_pace_the_same_number_twice_says_it(void **state)
+{
+    storm(1000, 9800);
+    for (uint64_t from = 10000; from <= 20000; from += 10000) {
+        enum weir_window_verdict verdict =
+            weir_window_admitted(&window, BEGIN + from * MS, BEGIN + from * MS, false);
+        assert_int_equal(verdict, WEIR_WINDOW_NOTHING);
+        admit(from + 1, 49);
+        storm(from + 5000, from + 9800);
+    }
+    assert_int_equal(admitted(30000), WEIR_WINDOW_KNOWN);
+    assert_int_equal(window.limit, 50);
+    is_rate(5);
+}
+
+/* Two windows, the first of which is not used up: twice the same would be a limit of 90 in 20 s. */
+static void two_windows_in_one_are_not_taken_for_one(void **state)
+{
+    storm(1000, 9800);
+    for (uint64_t from = 10000; from <= 30000; from += 20000) {
+        (void)weir_window_admitted(&window, BEGIN + from * MS, BEGIN + from * MS, false);
+        admit(from + 1, 89);
+        storm(from + 18000, from + 19800);
+    }
+    (void)admitted(50000);
+    assert_int_equal(window.limit, 0);
+}
+
+static void a_small_limit_is_not_measured(void **state)
+{
+    storm(9000, 9800);
+    assert_int_equal(admitted(10100), WEIR_WINDOW_MEASURE);
+    admit(10200, 8);
+    storm(19000, 19900);
+    assert_int_equal(admitted(20100), WEIR_WINDOW_MEASURE);
+    assert_int_equal(window.limit, 0);
+}
+
+static void a_later_storm_narrows_the_length(void **state)
+{
+    know_fifty_in_ten_seconds();
+    storm(49900, 49960);
+    assert_int_equal(admitted(50000), WEIR_WINDOW_KNOWN);
+    assert_int_equal(window.lo_ns, 9965 * MS);  /* (49.96 - 10.1 s) / 4 */
+    assert_int_equal(window.hi_ns, 10050 * MS); /* (50 - 9.8 s) / 4 */
+    storm(85000, 87000);                        /* in the midst of a window */
+    assert_int_not_equal(admitted(87500), WEIR_WINDOW_KNOWN);
+    assert_int_equal(window.limit, 0);
+}
+
+static void a_storm_that_narrows_nothing_ends_the_knowledge(void **state)
+{
+    know_fifty_in_ten_seconds();
+    storm(28000, 29000);
+    assert_int_not_equal(admitted(31000), WEIR_WINDOW_KNOWN);
+    assert_int_equal(window.limit, 0);
+}
+
+static void the_fourth_refusal_of_a_pace_that_was_kept_ends_the_knowledge(void **state)
+{
+    know_fifty_in_ten_seconds();
+    for (uint64_t i = 0; i < 3; i++) {
+        refused(21000 + i * 1000);
+        assert_int_equal(admitted(21500 + i * 1000), WEIR_WINDOW_KNOWN);
+    }
+    refused(25000);
+    assert_int_equal(admitted(25500), WEIR_WINDOW_MEASURE);
+    assert_int_equal(window.limit, 0);
+}
+
+static void measurements_are_few_in_an_hour(void **state)
+{
+    uint64_t at = 1000;
+    for (unsigned i = 0; i < WEIR_WINDOW_MEASUREMENTS; i++, at += 1000) {
+        refused(at);
+        assert_int_equal(admitted(at + 500), WEIR_WINDOW_MEASURE);
+    }
+    refused(at);
+    assert_int_equal(admitted(at + 500), WEIR_WINDOW_NOTHING);
+    at += 3600 * 1000;
+    refused(at);
+    assert_int_equal(admitted(at + 500), WEIR_WINDOW_MEASURE);
+}
+
+static void a_measurement_that_takes_too_long_is_none(void **state)
+{
+    storm(9000, 9800);
+    assert_int_equal(admitted(10000), WEIR_WINDOW_MEASURE); /* for 20 s */
+    admit(10100, 49);
+    storm(31000, 39900);
+    assert_int_equal(admitted(40000), WEIR_WINDOW_MEASURE);
+    assert_int_equal(window.limit, 0);
+}
+
+static void what_is_read_from_a_file_is_checked(void **state)
+{
+    uint64_t now = BEGIN + 30 * S;
+    assert_true(weir_window_valid(&window, now));
+    know_fifty_in_ten_seconds();
+    assert_true(weir_window_valid(&window, now));
+    struct weir_window good = window;
+    window.lo_ns = 0;
+    assert_false(weir_window_valid(&window, now));
+    window = good;
+    window.hi_ns = UINT64_MAX;
+    assert_false(weir_window_valid(&window, now));
+    window = good;
+    window.begin_hi_ns = now + 1;
+    assert_false(weir_window_valid(&window, now));
+    window = good;
+    window.measuring_ns = UINT64_MAX;
+    assert_false(weir_window_valid(&window, now));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(two_storms_a_measured_window_apart_say_its_limit_and_length, setup),
+        cmocka_unit_test_setup(a_length_that_is_not_usual_is_the_middle_of_its_bounds, setup),
+        cmocka_unit_test_setup(bounds_that_are_far_apart_say_nothing, setup),
+        cmocka_unit_test_setup(one_refusal_is_no_storm, setup),
+        cmocka_unit_test_setup(a_request_that_was_on_its_way_does_not_end_a_storm, setup),
+        cmocka_unit_test_setup(without_a_pace_the_same_number_twice_says_it, setup),
+        cmocka_unit_test_setup(two_windows_in_one_are_not_taken_for_one, setup),
+        cmocka_unit_test_setup(a_small_limit_is_not_measured, setup),
+        cmocka_unit_test_setup(a_later_storm_narrows_the_length, setup),
+        cmocka_unit_test_setup(a_storm_that_narrows_nothing_ends_the_knowledge, setup),
+        cmocka_unit_test_setup(the_fourth_refusal_of_a_pace_that_was_kept_ends_the_knowledge,
+                               setup),
+        cmocka_unit_test_setup(measurements_are_few_in_an_hour, setup),
+        cmocka_unit_test_setup(a_measurement_that_takes_too_long_is_none, setup),
+        cmocka_unit_test_setup(what_is_read_from_a_file_is_checked, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
