@@ -2,10 +2,12 @@
 """The package weir for Python: answers, errors, threads, forks and deaths on one state."""
 
 import ast
+import gc
 import json
 import math
 import os
 import signal
+import sys
 import threading
 import tomllib
 
@@ -228,6 +230,34 @@ def test_eight_threads_admit_exactly_the_limit(rules, tmp_path, patience):
         for thread in threads:
             thread.join()
     assert sum(admitted) == 200 and len(admitted) == 8
+
+
+def test_calls_leave_nothing_behind(limiter, rules):
+    """Also those that fail: neither a reference nor memory of Python's."""
+    def one(i):
+        answer = limiter.reserve({"path": "/paid", "header.X-Api-Key": f"{i}"}, client="::1")
+        assert answer.limits[0].name == "paid" and answer.headers and repr(answer)
+        limiter.report(str(answer.reservation) if i % 2 else answer.reservation, 503)
+        limiter.outcome(401, {"path": "/", "other": "x"}, client="::1", forwarded_for=b"192.0.2.1")
+        limiter.release(limiter.check({"path": "/slow"}).lease)
+        for call in (lambda: limiter.check({"path": "no-slash"}), lambda: limiter.check({"path": 1}),
+                     lambda: limiter.check({1: 1}), lambda: limiter.check({}, client="nobody"),
+                     lambda: limiter.outcome(0), lambda: limiter.settle("no token", 1),
+                     lambda: limiter.release("no lease"), lambda: limiter.check({"path": "/\ud800"})):
+            with pytest.raises((ValueError, TypeError, weir.Error)):
+                call()
+        if i % 100 == 0:
+            limiter.reload()
+            weir.open(rules, state_size=1 << 20)  # forgotten
+
+    for i in range(200):
+        one(i)
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for i in range(2000):
+        one(i)
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 1000
 
 
 def in_child(function):
