@@ -98,6 +98,8 @@ struct weir_limit {
     uint16_t id;         /* what the table that interned it calls its parameters; 0: none */
     bool packs;          /* a cell that weir_cell_pack can put into 12 bytes */
     bool yields;         /* set by its owner: in a full table, its states make room for any other */
+    bool digest;         /* set by its owner: a remote store names its states by 128 bits of SHA-256
+                            instead of the key's text */
     /* ------------------------------------------------------------------------------------- */
     uint8_t index_bits;             /* windows: bits of the packed window index */
     uint8_t count_bits;             /* windows: bits of each packed counter */

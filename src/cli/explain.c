@@ -285,6 +285,8 @@ static void print_region(const struct weir_rules *rules, const struct weir_check
     }
     printf(", home %.*s", (int)info.home.size, info.home.data);
     print_part(home ? "home_share" : "floor", home ? info.home_share : info.floor);
+    if (!home && info.lends)
+        printf(", then what %.*s lends", (int)info.home.size, info.home.data);
 }
 
 /* "10 in 1 s: ", of a limit that has several rates. */

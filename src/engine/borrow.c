@@ -2,23 +2,11 @@
 /* see borrow.h */
 #include "engine/borrow.h"
 
-#include <stdalign.h>
 #include <string.h>
 
 #include "core/reason.h"
 #include "engine/pool.h"
 #include "engine/state.h"
-
-/* Takes aligned memory from the end of what the scratch has used; NULL: there is none. */
-static void *take(struct weir_scratch *scratch, size_t size)
-{
-    uintptr_t end = (uintptr_t)(scratch->bytes + scratch->used);
-    size_t gap = (size_t)(-end & (alignof(max_align_t) - 1));
-    if (gap + size > sizeof scratch->bytes - scratch->used)
-        return NULL;
-    scratch->used += (uint32_t)(gap + size);
-    return scratch->bytes + scratch->used - size;
-}
 
 static int refuse(struct weir_reason *reason)
 {
@@ -31,16 +19,16 @@ int weir_borrow_offer(struct weir_entry *entry, const struct weir_loans *loans,
 {
     size_t room = entry->decision.count + loans->check_count + 1U; /* and a record of a key */
     struct weir_scratch *scratch = &entry->scratch;
-    struct weir_borrow *borrow = take(scratch, sizeof *borrow);
+    struct weir_borrow *borrow = weir_scratch_take(scratch, sizeof *borrow);
     if (!borrow)
         return refuse(reason);
     *borrow = (struct weir_borrow){
         .loan_count = loans->count,
         .loan_checks = loans->check_count,
-        .loans = take(scratch, loans->count * sizeof *borrow->loans),
-        .from = take(scratch, loans->check_count * sizeof *borrow->from),
-        .checks = take(scratch, room * sizeof *borrow->checks),
-        .outcomes = take(scratch, room * sizeof *borrow->outcomes),
+        .loans = weir_scratch_take(scratch, loans->count * sizeof *borrow->loans),
+        .from = weir_scratch_take(scratch, loans->check_count * sizeof *borrow->from),
+        .checks = weir_scratch_take(scratch, room * sizeof *borrow->checks),
+        .outcomes = weir_scratch_take(scratch, room * sizeof *borrow->outcomes),
     };
     if (!borrow->loans || !borrow->from || !borrow->checks || !borrow->outcomes)
         return refuse(reason);

@@ -6,6 +6,7 @@
 
 #include "core/reason.h"
 #include "engine/lease.h"
+#include "engine/lend.h"
 #include "engine/request.h"
 #include "engine/state.h"
 #include "rules/charge/priority.h"
@@ -102,6 +103,7 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->clock_context = options->clock_context;
     e->keep_tuples = !options->text_keys && !options->store->ops->name_of;
     e->standing = options->standing;
+    e->regions = options->regions;
     pthread_mutex_init(&e->readers, NULL);
     int err = open_parts(e, options, decisions);
     if (err < 0) {
@@ -138,6 +140,7 @@ void weir_engine_end(struct weir_engine *engine)
     engine->store->done = NULL;
     engine->store->done_context = NULL;
     engine->store = engine->local = NULL;
+    engine->regions = NULL;
 }
 
 static void unpin_all(struct weir_engine *engine, struct weir_pool *pool)
@@ -208,6 +211,8 @@ void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry)
 {
     if (__builtin_expect(entry->lookup != NULL, 0))
         weir_lookup_end(engine, entry);
+    if (__builtin_expect(entry->lending != NULL, 0))
+        weir_lend_drop(engine, entry);
     unpin(engine, entry);
     weir_pool_give(entry);
 }
@@ -280,6 +285,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     entry->scratch.used = 0;
     entry->keeps = true;
     entry->borrow = NULL;
+    entry->lending = NULL;
     entry->strike_count = 0;
     entry->stands = false;
     entry->class = 0;

@@ -74,9 +74,12 @@ struct weir_engine_options {
     struct weir_store *local; /* where on_store_error: local decides, always at once; borrowed;
                                  NULL: such checks are admitted uncharged */
     struct weir_rules *rules; /* one reference is taken; may be NULL until the first request */
-    const uint64_t *secret;   /* what keys are hashed with; 2 words, borrowed */
-    uint32_t decisions;       /* pool size; 0: 4096; at most WEIR_ENGINE_DECISIONS_MAX */
-    uint64_t deadline_ns;     /* of a pending decision; 0: 20 ms */
+    struct weir_store *const
+        *regions;           /* that may lend (lend.h), by their numbers in the rules;
+                               RULES_REGIONS_MAX, each may be NULL; borrowed. NULL: none */
+    const uint64_t *secret; /* what keys are hashed with; 2 words, borrowed */
+    uint32_t decisions;     /* pool size; 0: 4096; at most WEIR_ENGINE_DECISIONS_MAX */
+    uint64_t deadline_ns;   /* of a pending decision; 0: 20 ms */
     uint64_t lease_seed; /* where its count of leases starts; another for every engine of a table */
     uint64_t lease_owner; /* whose end ends its leases (weir_table_lease_owner); 0: they end by
                              their token or their life */
@@ -253,6 +256,7 @@ uint32_t weir_engine_pending(const struct weir_engine *engine);
 struct weir_engine_counters {
     struct weir_counts counts;     /* all zero where weir_engine_options.counts has another place */
     _Atomic uint64_t floor_denied; /* those of `denied` by a region's floor (weir_rules_is_floor) */
+    _Atomic uint64_t lent;         /* those of `allowed` that another region has lent (lend.h) */
     _Atomic uint64_t borrowed; /* denied, but its pool admitted the request: not among `denied` */
     _Atomic uint64_t trials[WEIR_TRIAL_OUTCOMES]; /* of its candidate */
     _Atomic uint64_t warnings[WEIR_WARN_MAX];     /* reported, by threshold (weir_rules_warn_at) */

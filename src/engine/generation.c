@@ -9,6 +9,7 @@
 #include "rules/actions/steps.h"
 #include "rules/charge/candidate.h"
 #include "rules/charge/priority.h"
+#include "rules/region/region.h"
 #include "use/distinct.h"
 
 struct weir_tally_block {
@@ -70,6 +71,7 @@ static struct weir_tally *tally_take(struct weir_tallies *tallies)
     atomic_store_explicit(&tally->counters.counts.keys_below, WEIR_DISTINCT_NONE,
                           memory_order_relaxed);
     atomic_store_explicit(&tally->counters.floor_denied, 0, memory_order_relaxed);
+    atomic_store_explicit(&tally->counters.lent, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.borrowed, 0, memory_order_relaxed);
     for (int i = 0; i < WEIR_TRIAL_OUTCOMES; i++)
         atomic_store_explicit(&tally->counters.trials[i], 0, memory_order_relaxed);
@@ -117,6 +119,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->count = count;
     g->timed = weir_rules_timed(rules);
     g->warns = weir_rules_warns(rules);
+    g->lends = weir_rules_regions_lend(rules);
     g->tries = weir_rules_any_candidate(rules);
     g->acts = weir_rules_acts(rules);
     g->strikes = weir_rules_penalty_count(rules) > 0;

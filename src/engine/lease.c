@@ -134,6 +134,7 @@ bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decisi
     decision->deadline_ns = 0;
     entry->keeps = false;    /* the names were made: the keys' texts may go */
     entry->borrow = NULL;    /* its memory has gone to the names */
+    entry->lending = NULL;   /* likewise */
     entry->strike_count = 0; /* likewise */
     for (uint16_t i = 0; i < held; i++) {
         struct weir_check *check = &decision->checks[i];

@@ -2,6 +2,7 @@
 /* see pool.h */
 #include "engine/pool.h"
 
+#include <stdalign.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -67,11 +68,13 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     entry->generation = NULL;
     entry->lookup = NULL;
     entry->borrow = NULL;
+    entry->lending = NULL;
     entry->strike_count = 0;
     entry->trial_live = 0;
     entry->place = (struct weir_request_place){WEIR_NO_ROUTE, WEIR_NO_PLAN};
     entry->state = WEIR_ENTRY_TAKEN;
     entry->keeps = entry->local = entry->live_denied = entry->stands = false;
+    entry->reserves = false;
     entry->score.found = entry->score.counted = false;
     entry->identity = (struct weir_identity){{NULL, 0}, {NULL, 0}, {NULL, 0}};
     return entry;
@@ -83,4 +86,14 @@ void weir_pool_give(struct weir_entry *entry)
     entry->state = WEIR_ENTRY_FREE;
     entry->next = pool->free;
     pool->free = entry;
+}
+
+void *weir_scratch_take(struct weir_scratch *scratch, size_t size)
+{
+    uintptr_t end = (uintptr_t)(scratch->bytes + scratch->used);
+    size_t gap = (size_t)(-end & (alignof(max_align_t) - 1));
+    if (gap + size > sizeof scratch->bytes - scratch->used)
+        return NULL;
+    scratch->used += (uint32_t)(gap + size);
+    return scratch->bytes + scratch->used - size;
 }

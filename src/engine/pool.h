@@ -40,6 +40,7 @@ enum weir_entry_state {
 
 struct weir_borrow;
 struct weir_generation;
+struct weir_lending;
 struct weir_lookup;
 struct weir_pool;
 struct weir_purpose;
@@ -55,6 +56,7 @@ struct weir_entry {
     bool keeps;         /* scratch is in use; else scratch.used is not yet valid */
     bool local;         /* an operation on a state of the local store */
     bool live_denied;   /* of a candidate's decision: the live limit has denied */
+    bool reserves;      /* a reservation */
     bool stands;        /* the caller's standing is another than good: `standing` is valid */
     uint8_t class;      /* 1 + the class of the request; 0: no limit of it has `shed` */
     uint8_t trial_live; /* of a candidate's: how many of its last checks are the live limit's */
@@ -65,6 +67,7 @@ struct weir_entry {
     uint8_t strike_count;            /* what strikes it may be: 0: none */
     struct weir_strike *strikes;     /* in scratch; not valid where there is none */
     struct weir_borrow *borrow;      /* in scratch; NULL: no limit of it has a pool */
+    struct weir_lending *lending;    /* in scratch; NULL: nothing was asked of another region */
     uint64_t estimate, life_ns;      /* of a reservation; else not valid */
     struct weir_identity identity;
     struct weir_check checks[WEIR_CHECKS_MAX];
@@ -94,6 +97,9 @@ struct weir_entry *weir_pool_at(const struct weir_pool *pool, uint32_t index);
 struct weir_entry *weir_pool_take(struct weir_pool *pool);
 /* Back to where it is from. */
 void weir_pool_give(struct weir_entry *entry);
+
+/* Takes aligned memory from the end of what the scratch has used; NULL: there is none. */
+void *weir_scratch_take(struct weir_scratch *scratch, size_t size);
 
 static inline struct weir_entry *weir_entry_of(const struct weir_decision *decision)
 {

@@ -5,6 +5,7 @@
 #include "engine/action.h"
 #include "engine/borrow.h"
 #include "engine/failure.h"
+#include "engine/lend.h"
 #include "engine/state.h"
 #include "rules/region/region.h"
 
@@ -70,6 +71,8 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
     }
     if (__builtin_expect(entry->borrow != NULL, 0))
         account_borrowed(entry);
+    if (__builtin_expect(entry->lending != NULL, 0))
+        weir_lend_account(entry);
 }
 
 /* The standing of the caller, at the time of the decision: it may deny, with no check there. */
@@ -150,6 +153,9 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
 
 bool weir_request_decided(struct weir_engine *engine, struct weir_entry *entry)
 {
+    bool lends = engine->regions && entry->generation && entry->generation->lends;
+    if (__builtin_expect(lends, 0) && weir_lend_decided(engine, entry))
+        return false;
     if (__builtin_expect(entry->borrow != NULL, 0) && weir_borrow_again(engine, entry))
         return false;
     conclude(engine, entry);
@@ -176,7 +182,7 @@ bool weir_request_failed(struct weir_engine *engine, struct weir_entry *entry, i
         weir_turn_refuse(engine, &entry->decision, error);
         return true;
     }
-    if (!weir_borrow_failed(entry))
+    if (!weir_lend_failed(engine, entry) && !weir_borrow_failed(entry))
         settle_failed(engine, &entry->decision, error);
     conclude(engine, entry);
     return true;

@@ -267,6 +267,7 @@ int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decisi
     size_t size = WEIR_RESERVATION_FIXED_BYTES;
     entry->estimate = estimate;
     entry->life_ns = life_ns;
+    entry->reserves = true;
     if (weir_lookup_waits(entry)) {
         entry->lookup->reserves = true;
         return 0;

@@ -16,6 +16,7 @@
 struct weir_engine {
     struct weir_pool pool;
     struct weir_store *store, *local;
+    struct weir_store *const *regions; /* the stores of others, by number; NULL: none lends */
     const uint64_t *secret;
     bool keep_tuples; /* texts of keys are written when they are shown */
     weir_engine_done done;

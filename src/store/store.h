@@ -37,6 +37,19 @@ struct weir_store_name {
     unsigned char digest[WEIR_STORE_DIGEST];
 };
 
+/* What is asked of a store that lends: see weir_store_ops.lend. */
+enum weir_lend {
+    WEIR_LEND_AHEAD, /* units will soon be needed: fetches some, where there are none */
+    WEIR_LEND_LOOK,  /* whether there are enough */
+    WEIR_LEND_TAKE,  /* takes them, if there are enough; else fetches some */
+};
+
+/* Units that were taken, and of which portions. */
+#define WEIR_LENT_PORTIONS 2
+struct weir_lent {
+    uint64_t portion[WEIR_LENT_PORTIONS], units[WEIR_LENT_PORTIONS];
+};
+
 struct weir_store_ops {
     const char *name;
     /* Makes a limit known to the store before the first check that carries it. The embedded store
@@ -66,6 +79,14 @@ struct weir_store_ops {
     bool (*secret)(const struct weir_store *, unsigned i, uint64_t words[2]);
     /* About what the time is at the store while the caller's is `now_ns`; NULL: the same. */
     uint64_t (*time)(const struct weir_store *, uint64_t now_ns);
+    /* Of a store in another region: decides one check at once, from units that it has fetched
+     * beforehand (engine/lend.h). Returns whether they cover the cost. `outcome` is that of the
+     * check: allowed, or denied with a retry of when there may be enough; WEIR_NEVER where that is
+     * not known. `lent` is what was taken, with TAKE. NULL: the store lends nothing. */
+    bool (*lend)(struct weir_store *, enum weir_lend, const struct weir_check *,
+                 struct weir_outcome *, struct weir_lent *lent);
+    /* Puts back what was taken and not used. What cannot go back any more stays charged. */
+    void (*put_back)(struct weir_store *, const struct weir_check *, const struct weir_lent *);
     void (*close)(struct weir_store *);
 };
 

@@ -51,18 +51,63 @@ const struct rules_rates *rules_rates_here(const struct weir_rules *rules,
     return own;
 }
 
+/* Of the limits that are a rule's floors, the home's part in the place of `floor`; NULL: it is none
+ * of them. */
+static const struct weir_limit *home_part(const struct weir_rules *rules,
+                                          const struct rules_rule *rule,
+                                          const struct weir_limit *floor)
+{
+    uint32_t sets = !rule->global ? 0 : rule->plans ? rules->plan_count : 1;
+    for (uint32_t set = 0; set < sets; set++) {
+        const struct rules_rates *rates = rule->plans ? &rule->plans[set] : &rule->rates;
+        for (uint8_t i = 0; rates->abroad && i < rates->count; i++)
+            if (floor == &rates->abroad[i])
+                return &rates->limits[i];
+    }
+    return NULL;
+}
+
 bool weir_rules_is_floor(const struct weir_rules *rules, uint32_t rule,
                          const struct weir_limit *limit)
 {
-    const struct rules_rule *of = &rules->rules[rule];
-    uint32_t sets = !of->global ? 0 : of->plans ? rules->plan_count : 1;
-    for (uint32_t set = 0; set < sets; set++) {
-        const struct rules_rates *rates = of->plans ? &of->plans[set] : &of->rates;
-        for (uint8_t i = 0; rates->abroad && i < rates->count; i++)
-            if (limit == &rates->abroad[i])
-                return true;
-    }
-    return false;
+    return home_part(rules, &rules->rules[rule], limit);
+}
+
+bool weir_rules_lender(const struct weir_rules *rules, const struct weir_check *check,
+                       uint32_t *region, const struct weir_limit **limit)
+{
+    const struct rules_rule *rule;
+    if (check->rule >= rules->rule_count || !check->limit)
+        return false;
+    rule = &rules->rules[check->rule];
+    if (!rule->global || !rule->global->lends)
+        return false;
+    *limit = home_part(rules, rule, check->limit);
+    if (!*limit)
+        return false;
+    *region = rules_home_of(rules, rule, check->key);
+    return true;
+}
+
+bool weir_rules_regions_lend(const struct weir_rules *rules)
+{
+    return rules->regions && rules->regions->lends;
+}
+
+bool weir_rules_is_lent(const struct weir_rules *rules, uint32_t rule)
+{
+    const struct rules_global *global = rules->rules[rule].global;
+    return global && global->lends;
+}
+
+const struct weir_store_settings *weir_rules_region_store(const struct weir_rules *rules,
+                                                          uint32_t region, struct weir_bytes *name)
+{
+    const struct rules_regions *regions = rules->regions;
+    if (!regions || region >= regions->count || region == regions->self)
+        return NULL;
+    *name = regions->list[region].name;
+    return &regions->store[region];
 }
 
 bool weir_rules_has_regions(const struct weir_rules *rules)
@@ -89,6 +134,7 @@ bool weir_rules_region(const struct weir_rules *rules, uint32_t rule, struct wei
         .floor = of->global->floor,
         .home_share = of->global->home,
         .equal = of->global->equal,
+        .lends = of->global->lends,
     };
     return true;
 }

@@ -3,8 +3,10 @@
  *
  * Every region has a Redis of its own, and the same file. A limit with `global:` has parts
  * (part.h): the home's part counts a key in the Redis of its home (home.h), and each other region
- * has a floor of it in its own Redis. A node only ever asks the Redis of its region. So the sum of
- * what all regions admit is at most what the limit would admit, as long as all files say the same.
+ * has a floor of it in its own Redis. A decision asks the Redis of its own region only. So the sum
+ * of what all regions admit is at most what the limit would admit, as long as all files say the
+ * same. With `lend`, the home's part also lends: a node abroad takes portions of it beforehand
+ * (engine/lend.h), which are charged there, and so are no more than that part.
  *
  * Threads: immutable once loaded.
  */
@@ -17,7 +19,9 @@
 
 struct rules_regions {
     struct rules_region list[RULES_REGIONS_MAX];
+    struct weir_store_settings store[RULES_REGIONS_MAX]; /* of each; that of `self` is not set */
     uint32_t count, self;
+    bool lends; /* a limit does */
 };
 
 enum rules_home_by { RULES_HOME_HASH, RULES_HOME_NAMED, RULES_HOME_ATTRIBUTE };
@@ -29,6 +33,7 @@ struct rules_global {
     uint8_t region; /* NAMED */
     uint8_t part;   /* ATTRIBUTE: of the rule's key, in the file's order */
     bool equal;     /* floor and home are */
+    bool lends;     /* the home lends what it does not use */
 };
 
 /* The index of the home of a key, by its text, which names the state in every region. The rule has
@@ -49,6 +54,20 @@ const struct rules_rates *rules_rates_here(const struct weir_rules *rules,
 bool weir_rules_is_floor(const struct weir_rules *rules, uint32_t rule,
                          const struct weir_limit *limit);
 
+/* The region that may lend for a check of a decision, and by which limit: where the check is on a
+ * floor, its key's home and the home's part. False: nothing is lent. */
+bool weir_rules_lender(const struct weir_rules *rules, const struct weir_check *check,
+                       uint32_t *region, const struct weir_limit **limit);
+
+/* Whether the home of any limit lends; of one rule's. */
+bool weir_rules_regions_lend(const struct weir_rules *rules);
+bool weir_rules_is_lent(const struct weir_rules *rules, uint32_t rule);
+
+/* Region `region` of a file that has `count` regions: its name, and where its states are. NULL:
+ * there is no such region, or it is this node's own. */
+const struct weir_store_settings *weir_rules_region_store(const struct weir_rules *rules,
+                                                          uint32_t region, struct weir_bytes *name);
+
 /* Whether the file has the section `regions`. */
 bool weir_rules_has_regions(const struct weir_rules *rules);
 
@@ -60,6 +79,7 @@ struct weir_region_info {
     struct weir_bytes self, home;
     struct rules_fraction floor, home_share;
     bool equal; /* all regions have the same part, so the home plays no role */
+    bool lends; /* the home lends what it does not use */
 };
 
 /* False: the limit is not `global`. */

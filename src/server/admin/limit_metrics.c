@@ -22,6 +22,7 @@ void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
         totals->denied += weir_counted(&counters->counts.denied);
         totals->shadow_denied += weir_counted(&counters->counts.shadow_denied);
         totals->floor_denied += weir_counted(&counters->floor_denied);
+        totals->lent += weir_counted(&counters->lent);
         totals->borrowed += weir_counted(&counters->borrowed);
         for (int outcome = 0; outcome < WEIR_TRIAL_OUTCOMES; outcome++)
             totals->trials[outcome] += weir_counted(&counters->trials[outcome]);
@@ -82,6 +83,7 @@ struct counted {
     const struct weir_warn_at *warn_at;
     unsigned actions;                     /* weir_limit_actions */
     bool has_floor;                       /* of this region, for keys from abroad */
+    bool has_lender;                      /* and homes lend */
     const uint8_t *shed;                  /* NULL: none */
     const struct rules_priority *classes; /* NULL: the rules have none */
     struct weir_table_limit_stats table;
@@ -152,6 +154,17 @@ static void put_floor(struct weir_metrics *metrics, const struct counted *limit)
 {
     weir_metrics_put(metrics, "weir_region_floor_denials_total{limit=\"%s\"} %" PRIu64 "\n",
                      limit->info.name, limit->totals.floor_denied);
+}
+
+static bool has_lender(const struct counted *limit)
+{
+    return limit->has_lender;
+}
+
+static void put_lent(struct weir_metrics *metrics, const struct counted *limit)
+{
+    weir_metrics_put(metrics, "weir_region_lent_total{limit=\"%s\"} %" PRIu64 "\n",
+                     limit->info.name, limit->totals.lent);
 }
 
 static bool has_candidate(const struct counted *limit)
@@ -234,6 +247,8 @@ static const struct family families[] = {
      put_borrowed},
     {"weir_region_floor_denials_total",
      "Denials by the floor of this region: the key's home is another one.", has_floor, put_floor},
+    {"weir_region_lent_total", "Requests that the home of their key has lent units for.",
+     has_lender, put_lent},
     {"weir_candidate_total", "Verdicts of a limit's candidate beside its own.", has_candidate,
      put_candidates},
     {"weir_warnings_total", "Times that a key has reached a threshold, once a period.", warns,
@@ -267,6 +282,7 @@ static void put_family(struct weir_metrics *metrics, const struct family *family
         limit.actions = weir_limit_actions(daemon->rules, rule);
         limit.shed = weir_rules_shed(daemon->rules, rule);
         limit.has_floor = rule_has_floor(daemon->rules, rule);
+        limit.has_lender = weir_rules_is_lent(daemon->rules, rule);
         limit.classes = weir_rules_priority(daemon->rules);
         if (family->concerns && !family->concerns(&limit))
             continue;

@@ -24,6 +24,7 @@
 #include "server/http/http.h"
 #include "server/kernel/metrics.h"
 #include "server/penalties/metrics.h"
+#include "server/region/metrics.h"
 #include "server/score/metrics.h"
 #include "server/standing/metrics.h"
 #include "server/use/metrics.h"
@@ -464,10 +465,12 @@ static void put_store(struct weir_metrics *metrics)
     const struct weir_store_redis_stats *stats = &totals.stats;
     const struct weir_bytes region = weir_rules_region_self(metrics->daemon->rules);
     if (region.size) {
-        weir_metrics_head(metrics, "weir_region_up", "gauge",
-                          "1: weir_store_up, of the region of this node.");
+        weir_metrics_head(
+            metrics, "weir_region_up", "gauge",
+            "1: every worker reaches the Redis of the region and its breaker is closed.");
         weir_metrics_put(metrics, "weir_region_up{region=\"%.*s\"} %d\n", (int)region.size,
                          region.data, totals.workers > 0 && totals.up == totals.workers);
+        weir_region_metrics(metrics);
     }
     const struct {
         const char *name, *type, *help;

@@ -89,6 +89,7 @@ struct weir_daemon {
     struct weir_table *table;
     struct weir_table *spare;               /* see weir_table_open_spare; NULL: no state file */
     struct weir_shared_store *shared;       /* NULL: states live in the table alone */
+    struct weir_lenders *lenders;           /* NULL: no region lends */
     struct weir_directories *directories;   /* NULL: no callers are in Redis */
     struct weir_certificates *certificates; /* the newest */
     struct weir_certificate_watch certificate_watch;

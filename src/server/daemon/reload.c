@@ -422,6 +422,8 @@ static void reload_run(struct weir_job *job)
         err = weir_daemon_prepare(daemon, reload->rules, &reload->reason);
     if (err == 0 && !reload->first)
         err = region_check(daemon->rules, reload->rules, &reload->reason);
+    if (err == 0 && !reload->first)
+        err = weir_lenders_check(daemon->lenders, reload->rules, &reload->reason);
     if (err == 0 && !reload->first && !state_lost(reload))
         weir_daemon_envoy_read(daemon, reload->rules, &reload->envoy);
     reload->err = err;

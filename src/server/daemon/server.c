@@ -40,6 +40,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, 
         .table = daemon->table,
         .spare = daemon->spare,
         .shared = daemon->shared,
+        .lenders = index < WEIR_WORKERS_MAX ? daemon->lenders : NULL,
         .rules = daemon->rules,
         .certificates = daemon->certificates,
         .decisions = decisions,
@@ -274,6 +275,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     int err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
     if (err == 0)
+        err = weir_lenders_open(&daemon->lenders, daemon->rules, &daemon->log, reason);
+    if (err == 0)
         err = weir_daemon_open_table(daemon, reason);
     if (err == 0)
         err = weir_directories_open(&daemon->directories, daemon->rules, daemon->table,
@@ -346,6 +349,7 @@ close_table:
     weir_controllers_close(daemon->controllers);
     weir_daemon_pressure_close(daemon);
     weir_directories_close(daemon->directories);
+    weir_lenders_close(daemon->lenders);
     weir_shared_store_close(daemon->shared);
     weir_table_close(daemon->spare);
     weir_table_close(daemon->table);
@@ -373,6 +377,7 @@ static void daemon_close(struct weir_daemon *daemon)
     weir_controllers_close(daemon->controllers);
     weir_daemon_pressure_close(daemon);
     weir_directories_close(daemon->directories);
+    weir_lenders_close(daemon->lenders);
     weir_shared_store_close(daemon->shared);
     weir_table_close(daemon->spare);
     daemon->spare = NULL;

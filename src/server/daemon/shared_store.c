@@ -15,6 +15,10 @@
 #include "store/redis/client/refusal.h"
 #include "store/redis/stats.h"
 
+/* No request waits for another region: long enough for a slow way to it, and short enough that the
+ * breaker opens within seconds. */
+#define LENDER_DEADLINE_NS UINT64_C(500000000)
+
 struct member {
     struct weir_shared_store *shared;
     unsigned index;
@@ -29,6 +33,7 @@ struct weir_shared_store {
     struct weir_rules *rules; /* hold the texts of the settings */
     const struct weir_store_settings *settings;
     struct redis_url url;
+    struct weir_bytes region;           /* of another region, that lends; empty: this node's own */
     struct redis_secret secret;         /* the workers': what one learns all know */
     bool has_secret;                    /* without randomness: tokens are this node's alone */
     struct weir_store_redis_stats left; /* of those that have left */
@@ -42,10 +47,32 @@ struct weir_shared_store {
 
 /* --- Log lines ----------------------------------------------------------------------------- */
 
+/* A line of this node's store, or of a region's: "store_down", "region_down". */
+static void log_named(struct weir_shared_store *shared, enum weir_log_level level,
+                      const char *event, const char *name, const char *text)
+{
+    static const char store[] = "store_";
+    char of_region[64];
+    struct weir_log_line line;
+    if (shared->region.size == 0) {
+        weir_log_event(shared->log, level, event, name, text);
+        return;
+    }
+    bool prefixed = strncmp(event, store, sizeof store - 1) == 0;
+    snprintf(of_region, sizeof of_region, "region_%s", event + (prefixed ? sizeof store - 1 : 0));
+    weir_log_begin(&line, shared->log, level, of_region);
+    weir_log_bytes(&line, "region", shared->region.data, shared->region.size);
+    weir_log_text(&line, name, text);
+    weir_log_end(&line);
+}
+
+/* A region that is gone is no failure of this node, which goes on with its floors. */
 static void log_text(struct weir_shared_store *shared, enum weir_log_level level, const char *event,
                      const char *text)
 {
-    weir_log_event(shared->log, level, event, "reason", text);
+    bool lends = shared->region.size > 0;
+    log_named(shared, lends && level == WEIR_LOG_ERROR ? WEIR_LOG_WARNING : level, event, "reason",
+              text);
 }
 
 /* Workers tell the same within moments of each other. */
@@ -82,7 +109,7 @@ static void tell_up(struct weir_shared_store *shared, struct member *member, con
     shared->reached = true;
     shared->refusal[0] = '\0';
     shared->last_event[0] = '\0';
-    weir_log_event(shared->log, WEIR_LOG_INFO, "store_up", "server", text);
+    log_named(shared, WEIR_LOG_INFO, "store_up", "server", text);
 }
 
 static void tell_open(struct weir_shared_store *shared, struct member *member, const char *text)
@@ -163,17 +190,15 @@ void weir_shared_store_refusal(struct weir_shared_store *shared, char text[WEIR_
 
 /* --- Open, join, leave, close ----------------------------------------------------------------- */
 
-int weir_shared_store_open(struct weir_shared_store **out, struct weir_rules *rules,
-                           struct weir_log *log, struct weir_reason *reason)
+static int open_with(struct weir_shared_store **out, struct weir_rules *rules,
+                     const struct weir_store_settings *settings, const char *setting,
+                     struct weir_log *log, struct weir_reason *reason)
 {
-    const struct weir_store_settings *settings = &weir_rules_settings(rules)->store;
     *out = NULL;
-    if (!settings->redis.url)
-        return 0;
     struct weir_shared_store *shared = calloc(1, sizeof *shared);
     if (!shared)
         return WEIR_ERR_MEMORY;
-    int err = weir_redis_access_url(&shared->url, &settings->redis, "store.redis.url", reason);
+    int err = weir_redis_access_url(&shared->url, &settings->redis, setting, reason);
     if (err < 0) {
         free(shared);
         return err;
@@ -187,6 +212,26 @@ int weir_shared_store_open(struct weir_shared_store **out, struct weir_rules *ru
     shared->settings = settings;
     *out = shared;
     return 0;
+}
+
+int weir_shared_store_open(struct weir_shared_store **out, struct weir_rules *rules,
+                           struct weir_log *log, struct weir_reason *reason)
+{
+    const struct weir_store_settings *settings = &weir_rules_settings(rules)->store;
+    *out = NULL;
+    return settings->redis.url ? open_with(out, rules, settings, "store.redis.url", log, reason)
+                               : 0;
+}
+
+int weir_shared_store_open_region(struct weir_shared_store **out, struct weir_rules *rules,
+                                  const struct weir_store_settings *settings,
+                                  struct weir_bytes region, struct weir_log *log,
+                                  struct weir_reason *reason)
+{
+    int err = open_with(out, rules, settings, "regions.redis.url", log, reason);
+    if (err == 0)
+        (*out)->region = region;
+    return err;
 }
 
 void weir_shared_store_close(struct weir_shared_store *shared)
@@ -204,15 +249,17 @@ int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_
 {
     const struct weir_store_settings *settings = shared->settings;
     struct member *member = &shared->members[index];
+    bool lends = shared->region.size > 0;
     const struct weir_store_redis_options options = {
         .loop = loop,
         .url = &shared->url,
         .prefix = settings->prefix,
-        .deadline_ns = settings->deadline_ns,
+        .deadline_ns = lends ? LENDER_DEADLINE_NS : settings->deadline_ns,
         .share_life_ns = settings->lease_ns,
         .remember_ns = settings->remember_ns,
+        .lends = lends,
         .random_seed = weir_seed_draw(index),
-        .secret = shared->has_secret ? &shared->secret : NULL,
+        .secret = shared->has_secret && !lends ? &shared->secret : NULL,
         .event = member_on_event,
         .event_context = member,
     };
@@ -235,6 +282,8 @@ void weir_shared_store_leave(struct weir_shared_store *shared, unsigned index,
     if (index != WEIR_SHARED_STORE_ADMIN) {
         add(&shared->left, member->stats);
         atomic_store_explicit(&shared->left.shares, 0, memory_order_relaxed); /* given back */
+        atomic_store_explicit(&shared->left.roundtrips_known, 0, memory_order_relaxed);
+        atomic_store_explicit(&shared->left.roundtrip_ns, 0, memory_order_relaxed);
         weir_connectivity_leave(&shared->reach, &member->reach);
         weir_connectivity_set(&member->open, &shared->open, false);
     }

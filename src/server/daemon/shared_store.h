@@ -30,6 +30,13 @@ int weir_shared_store_open(struct weir_shared_store **shared, struct weir_rules 
                            struct weir_log *log, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
+/* The same for the store of another region, that lends: its name and settings, which `rules` hold.
+ * Its lines say the region: region_up, region_down, region_still_down, region_breaker_open. */
+int weir_shared_store_open_region(struct weir_shared_store **shared, struct weir_rules *rules,
+                                  const struct weir_store_settings *settings,
+                                  struct weir_bytes region, struct weir_log *log,
+                                  struct weir_reason *reason) __attribute__((warn_unused_result));
+
 /* All workers have left. NULL is let pass. */
 void weir_shared_store_close(struct weir_shared_store *shared);
 

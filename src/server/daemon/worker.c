@@ -281,6 +281,8 @@ static void worker_on_tick(uv_timer_t *timer)
 static void worker_on_left(void *context)
 {
     struct weir_worker_state *worker = context;
+    if (--worker->stores_left > 0)
+        return;
     worker->base.store = NULL;
     uv_stop(&worker->loop);
 }
@@ -294,6 +296,8 @@ static void worker_leave(struct weir_worker_state *worker)
     weir_engine_end(worker->base.engine);
     worker->run_wanted = false;
     uv_timer_stop(&worker->deadline);
+    worker->stores_left = 1 + weir_lenders_leave(worker->lenders, worker->base.index,
+                                                 &worker->regions, worker_on_left, worker);
     weir_shared_store_leave(worker->shared, worker->base.index, worker->base.store, worker_on_left,
                             worker);
 }
@@ -529,6 +533,7 @@ bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_addr
 
 /* --- Open, run, close ------------------------------------------------------------------------- */
 
+/* After an error, what is open is the caller's to close. */
 static int worker_open_stores(struct weir_worker_state *worker,
                               const struct weir_worker_options *options, struct weir_reason *reason)
 {
@@ -542,28 +547,26 @@ static int worker_open_stores(struct weir_worker_state *worker,
     worker->base.store = table;
     if (!options->shared && options->spare)
         err = weir_store_spare_open(&worker->base.local, options->spare);
-    if (err < 0) {
-        table->ops->close(table);
-        worker->base.store = NULL;
-    }
-    if (!options->shared)
+    if (err < 0 || !options->shared)
         return err;
     err = weir_shared_store_join(options->shared, worker->base.index, &worker->loop,
                                  &worker->base.store, reason);
-    if (err < 0) {
-        table->ops->close(table);
-        worker->base.store = NULL;
+    if (err < 0)
         return err;
-    }
     worker->shared = options->shared;
     worker->base.remote_store = true;
     worker->base.local = table;
-    return 0;
+    err = weir_lenders_join(options->lenders, worker->base.index, &worker->loop, &worker->regions,
+                            reason);
+    if (err == 0)
+        worker->lenders = options->lenders;
+    return err;
 }
 
 /* At once. The handles of a shared store close as the loop runs on. */
 static void worker_close_stores(struct weir_worker_state *worker)
 {
+    weir_lenders_leave(worker->lenders, worker->base.index, &worker->regions, NULL, NULL);
     if (worker->shared && worker->base.store)
         weir_shared_store_leave(worker->shared, worker->base.index, worker->base.store, NULL, NULL);
     else if (worker->base.store)
@@ -599,9 +602,8 @@ static int worker_open_engine(struct weir_worker_state *worker,
                               const struct weir_worker_options *options, struct weir_reason *reason)
 {
     int err = worker_open_stores(worker, options, reason);
-    if (err < 0)
-        return err;
-    err = worker_open_directory(worker, options, reason);
+    if (err == 0)
+        err = worker_open_directory(worker, options, reason);
     if (err < 0) {
         worker_close_stores(worker);
         return err;
@@ -609,6 +611,7 @@ static int worker_open_engine(struct weir_worker_state *worker,
     const struct weir_engine_options engine = {
         .store = worker->base.store,
         .local = worker->base.local,
+        .regions = worker->lenders ? worker->regions.region : NULL,
         .rules = options->rules,
         .directory = worker->directory ? weir_redis_directory_base(worker->directory) : NULL,
         .secret = weir_table_secret(options->table),

@@ -31,6 +31,7 @@
 #include "server/net/guesses.h"
 #include "server/net/listener.h"
 #include "server/net/peers.h"
+#include "server/region/lenders.h"
 #include "server/reserve/reservations.h"
 #include "table/table.h"
 
@@ -92,6 +93,7 @@ struct weir_worker_options {
     uint32_t decisions;                     /* 0: WEIR_DECISIONS */
     uint64_t deadline_ns; /* of a decision that the store has not made; 0: the engine's */
     uint64_t lease_seed;
+    struct weir_lenders *lenders;           /* of other regions; NULL: none lends */
     struct weir_reservations *reservations; /* shared by all workers; borrowed; NULL: none */
     struct weir_guesses *guesses;           /* likewise */
     struct weir_peers *peers;               /* likewise */

@@ -14,6 +14,8 @@ struct weir_worker_state {
     struct weir_worker base; /* first: the one is the other */
 
     struct weir_shared_store *shared;       /* of base.store, where nodes share it */
+    struct weir_lenders *lenders;           /* of all workers; NULL: no region lends */
+    struct weir_lender_stores regions;      /* its own */
     struct weir_directories *directories;   /* of all workers; NULL: no caller is remote */
     struct weir_redis_directory *directory; /* its own */
     struct weir_certificates *certificates; /* NULL: every listener is plain */
@@ -27,7 +29,8 @@ struct weir_worker_state {
     uv_async_t wake;        /* another thread has handed something over */
     uint8_t fronts;         /* listeners that this turn has decided something of: a bit each */
     bool run_wanted;        /* the engine is to run, also without a queued decision */
-    bool leaving;           /* it hands back what it holds of the shared store */
+    bool leaving;           /* it hands back what it holds of the shared stores */
+    unsigned stores_left;   /* that are yet to close */
     struct weir_listener listeners[WEIR_WORKER_LISTENERS_MAX];
     unsigned listener_count;
 

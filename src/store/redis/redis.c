@@ -106,6 +106,8 @@ static void copy_counters(struct store *store)
     redis_stats_set(&to->share_returns, from->returns);
     redis_stats_set(&to->share_decisions, from->decisions);
     redis_stats_set(&to->share_forfeited, from->forfeited);
+    redis_stats_set(&to->roundtrip_ns, from->roundtrip_ns);
+    redis_stats_set(&to->roundtrips_known, from->roundtrip_ns != 0);
 }
 
 static void store_flush(struct store *store)
@@ -525,6 +527,32 @@ static uint64_t time_of(const struct weir_store *base, uint64_t now_ns)
     return store->server_known ? store_server_now(store) : now_ns;
 }
 
+/* --- Lending ---------------------------------------------------------------------------------- */
+
+/* The clock is read each time: a portion must not be spent after its end, however long this turn of
+ * the loop has taken. */
+static bool lend(struct weir_store *base, enum weir_lend how, const struct weir_check *check,
+                 struct weir_outcome *outcome, struct weir_lent *lent)
+{
+    struct store *store = store_of(base);
+    uint32_t busy = redis_shares_busy(store->shares);
+
+    store_read_clocks(store);
+
+    bool covered = redis_shares_lend(store->shares, how, is_asking(store), check, store->now_ns,
+                                     outcome, lent);
+
+    if (redis_shares_busy(store->shares) > busy)
+        store_flush_soon(store);
+    return covered;
+}
+
+static void put_back(struct weir_store *base, const struct weir_check *check,
+                     const struct weir_lent *lent)
+{
+    redis_shares_put_back(store_of(base)->shares, check, lent);
+}
+
 /* --- Closing ---------------------------------------------------------------------------------- */
 
 static void free_store(struct store *store)
@@ -611,6 +639,8 @@ static const struct weir_store_ops redis_store_ops = {
     .name_of = name_of,
     .secret = background_secret,
     .time = time_of,
+    .lend = lend,
+    .put_back = put_back,
     .close = store_close,
 };
 
@@ -627,6 +657,7 @@ static int open_parts(struct store *store, const struct weir_store_redis_options
     const struct redis_shares_options shares = {
         .keys_max = keys,
         .life_ns = options->share_life_ns,
+        .lends = options->lends,
         .holder = (redis_random(&store->random) & HOLDER_MASK) | 1,
     };
     int err = redis_denial_cache_open(&store->denials, &denials);

@@ -56,6 +56,8 @@ struct weir_store_redis_stats {
     _Atomic uint64_t remembered; /* denials answered from memory */
     _Atomic uint64_t shares, share_refills, share_returns, share_decisions, share_forfeited;
     _Atomic uint64_t breaker_opened;
+    /* Of calls for shares, smoothed, where it lends; 1 once it is known. */
+    _Atomic uint64_t roundtrip_ns, roundtrips_known;
 };
 
 struct weir_store_redis_options {
@@ -66,6 +68,7 @@ struct weir_store_redis_options {
     uint64_t share_life_ns; /* the longest life of a share; 0: 1 s */
     uint64_t remember_ns;   /* how long a denial is remembered; at most and by default 100 ms */
     uint32_t memory_keys;   /* shares and remembered denials, each; 0: 65536 */
+    bool lends;             /* it is in another region: only ops->lend is called */
     uint64_t random_seed;   /* of jitter, and of the ids of reservations and leases */
     struct redis_secret *secret;  /* of all stores of this node (secret.h), borrowed; NULL: none */
     const uint64_t *test_time_ns; /* tests only: the time that scripts take for the server's */

@@ -61,13 +61,14 @@ static void load_region(struct rules_loader *loader, struct rules_regions *regio
         loader->redis = fields[REDIS].key;
         rules_load_store_redis(loader, &fields[REDIS]);
         check_place(loader, &fields[REDIS], places, regions->count);
-    } else { /* read for its problems, and for what the regions may not have in common */
+    } else {
         struct weir_store_settings own = *store;
         rules_store_defaults(loader);
         store->nodes = 0;
         store->redis = (struct weir_redis_access){0};
         rules_load_store_redis(loader, &fields[REDIS]);
         check_place(loader, &fields[REDIS], places, regions->count);
+        regions->store[regions->count] = *store;
         *store = own;
     }
     regions->count++;
@@ -321,6 +322,8 @@ static void divide(const struct dividing *dividing, struct rules_rates *rates)
         divide_one(dividing, &rates->limits[i], &home[i], &floor[i]);
     if (loader->wrong > wrong)
         return;
+    for (uint8_t i = 0; i < rates->count && dividing->global->lends; i++)
+        home[i].digest = floor[i].digest = true; /* other regions learn no keys */
     rates->limits = home;
     rates->abroad = dividing->global->equal ? NULL : floor;
 }
@@ -352,11 +355,12 @@ static bool read_parts(struct rules_loader *loader, const struct rules_field *fl
 void rules_load_global(struct rules_loader *loader, const struct rules_field *limit_fields,
                        struct rules_rule *rule)
 {
-    enum { FLOOR, HOME_SHARE, HOME, WAIT, COUNT };
+    enum { FLOOR, HOME_SHARE, HOME, WAIT, LEND, COUNT };
     struct rules_field fields[COUNT] = {{"floor", NULL, NULL},
                                         {"home_share", NULL, NULL},
                                         {"home", NULL, NULL},
-                                        {"wait", NULL, NULL}};
+                                        {"wait", NULL, NULL},
+                                        {"lend", NULL, NULL}};
     const struct rules_field *field = &limit_fields[RULES_LIMIT_GLOBAL];
     const struct rules_regions *regions = loader->rules->regions;
     uint32_t wrong = loader->wrong;
@@ -375,6 +379,9 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
             rules_problem(loader, fields[WAIT].value,
                           "`wait` must be 0: no region waits for another one");
     }
+    bool lend = true;
+    if (fields[LEND].value)
+        rules_read_bool(loader, fields[LEND].value, "lend", &lend);
     struct rules_global *global = rules_keep(loader, sizeof(*global));
     if (!fields[FLOOR].value)
         rules_problem(loader, field->value,
@@ -387,6 +394,8 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
         load_home(loader, fields[HOME].value, rule, global);
     global->equal = (uint64_t)global->floor.numerator * global->home.denominator ==
                     (uint64_t)global->home.numerator * global->floor.denominator;
+    global->lends = lend && !global->equal;
+    loader->rules->regions->lends |= global->lends;
     const struct dividing dividing = {loader, &fields[FLOOR], &fields[HOME_SHARE], global};
     divide(&dividing, &rule->rates);
     for (uint32_t p = 0; p < loader->rules->plan_count && rule->plans; p++)

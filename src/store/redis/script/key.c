@@ -69,7 +69,8 @@ void redis_key_digest(const struct weir_check *check, unsigned char digest[REDIS
 
 static bool is_digest(const struct weir_check *check)
 {
-    return check->limit && check->limit->spec.algorithm == WEIR_CONCURRENCY;
+    return check->limit &&
+           (check->limit->spec.algorithm == WEIR_CONCURRENCY || check->limit->digest);
 }
 
 size_t redis_key_size(const char *prefix, const struct weir_check *check)

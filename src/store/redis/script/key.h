@@ -3,7 +3,8 @@
  *
  *   <prefix>{<tag>}<limit's name>:<key's text>    the state of one key of one limit
  *   <prefix>{<tag>}!<text>                        of a limit of a command, which has no name
- *   <prefix>{<tag>}~<digest>                      concurrency: what a lease's token can name
+ *   <prefix>{<tag>}~<digest>                      concurrency: what a lease's token can name;
+ *                                                 and limits whose states other regions see
  *   <prefix>{<tag>}=<text>                        the record of an idempotency key
  *   <prefix>{<tag>}?<id>                          a reservation
  *   <prefix>secret                                the secret of the store: secret.h
@@ -46,7 +47,7 @@ uint16_t redis_key_cluster_slot(uint64_t tag);
 /* The slot of a check's key. */
 uint16_t redis_check_cluster_slot(const struct weir_check *check);
 
-/* The digest of a concurrency check. */
+/* The digest of a check whose state is named by one. */
 void redis_key_digest(const struct weir_check *check, unsigned char digest[REDIS_DIGEST]);
 
 #endif

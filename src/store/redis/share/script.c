@@ -55,7 +55,7 @@ static void pack_call(char *out, const struct share_call *ask)
         ask->demand,
         ask->life_ns / 1000,
         ask->life_long_ns / 1000,
-        SHARE_LIFE_MIN_NS / 1000,
+        ask->life_min_ns / 1000,
         ask->settled[0].id,
         ask->settled[0].used,
         ask->settled[1].id,
@@ -146,7 +146,8 @@ static int read_state(const struct weir_check *check, const struct share_call *a
     return 0;
 }
 
-static bool read_numbers(struct weir_bytes text, struct share_reply *reply)
+static bool read_numbers(struct weir_bytes text, const struct share_call *ask,
+                         struct share_reply *reply)
 {
     const char *at = text.data;
     uint64_t numbers[REPLY_NUMBERS];
@@ -163,7 +164,7 @@ static bool read_numbers(struct weir_bytes text, struct share_reply *reply)
     reply->too_short = (numbers[3] & FLAG_TOO_SHORT) != 0;
     reply->retry_ns = numbers[4] * 1000;
     reply->forfeited = numbers[5];
-    return numbers[2] <= SHARE_LIFE_MAX_NS / 1000;
+    return reply->life_ns <= (ask->life_ns > ask->life_long_ns ? ask->life_ns : ask->life_long_ns);
 }
 
 int share_script_read(const struct weir_check *check, const struct share_call *ask,
@@ -174,7 +175,7 @@ int share_script_read(const struct weir_check *check, const struct share_call *a
 
     memset(reply, 0, sizeof *reply);
     if (count == 3 && nodes[0].type == WEIR_RESP_ARRAY && nodes[0].count == 2 &&
-        nodes[1].type == WEIR_RESP_BULK && read_numbers(nodes[1].text, reply) &&
+        nodes[1].type == WEIR_RESP_BULK && read_numbers(nodes[1].text, ask, reply) &&
         reply->id == ask->id && reply->amount <= ask->want)
         return read_state(check, ask, &nodes[2], reply, reason);
     /* Errors are reported as in exact mode. */

@@ -26,6 +26,14 @@
 /* What a burst may lose. */
 #define BUCKET_LIFE_PART 8
 
+/* A portion goes back when it was not used for this part of its life. From another region it has
+ * come a long way, so it waits longer for the next request. */
+#define IDLE_PART 4
+#define LENT_IDLE_PART 2
+/* How long another region's denial is believed. Asking more often would cost calls across an ocean
+ * for a budget that is used up. */
+#define LENT_DRY_MAX_NS UINT64_C(1000000000)
+
 #define DEMAND_STEP_NS UINT64_C(20000000)
 #define DEMAND_MEMORY_NS UINT64_C(500000000)
 
@@ -80,13 +88,16 @@ static void bucket_terms(struct share_terms *terms, const struct weir_limit *lim
     terms->pause_ns = limit->depth_ns / 6;
 }
 
-bool share_terms_init(struct share_terms *terms, const struct weir_limit *limit, uint64_t life_ns)
+/* life_ns: the longest life. */
+static bool terms_of(struct share_terms *terms, const struct weir_limit *limit, uint64_t life_ns)
 {
     uint64_t span_ns = 0;
 
     memset(terms, 0, sizeof *terms);
     terms->hot_decisions = HOT_DECISIONS;
-    life_ns = life_ns == 0 ? SHARE_LIFE_MAX_NS : least(life_ns, SHARE_LIFE_MAX_NS);
+    terms->life_min_ns = SHARE_LIFE_MIN_NS;
+    terms->dry_max_ns = SHARE_DRY_MAX_NS;
+    terms->idle_part = IDLE_PART;
     switch (limit->spec.algorithm) {
     case WEIR_FIXED_WINDOW:
     case WEIR_SLIDING_WINDOW:
@@ -114,10 +125,31 @@ bool share_terms_init(struct share_terms *terms, const struct weir_limit *limit,
     terms->life_long_ns -= terms->life_long_ns % 1000;
     terms->pause_ns = least(terms->pause_ns, PAUSE_MAX_NS);
     terms->horizon_ns = least(HORIZON_NS, terms->life_ns / 2);
+    terms->sure_ns = terms->life_ns / LOSSY_LIFE_PART;
     terms->batch = most(1, least(BATCH_MAX, limit->capacity / BATCH_PART));
     terms->chunk = most(1, least(CHUNK_MAX, limit->capacity / CHUNK_PART));
     return limit->spec.rate > 0 && limit->capacity >= SHARE_CAPACITY_MIN &&
            span_ns >= SHARE_SPAN_MIN_NS && terms->life_ns > SHARE_LIFE_MIN_NS;
+}
+
+bool share_terms_init(struct share_terms *terms, const struct weir_limit *limit, uint64_t life_ns)
+{
+    return terms_of(terms, limit,
+                    life_ns == 0 ? SHARE_LIFE_MAX_NS : least(life_ns, SHARE_LIFE_MAX_NS));
+}
+
+bool share_terms_lend(struct share_terms *terms, const struct weir_limit *limit,
+                      uint64_t roundtrip_ns)
+{
+    bool lends = terms_of(terms, limit, SHARE_LENT_LIFE_MAX_NS);
+    uint64_t two_trips_ns = 2 * least(roundtrip_ns, SHARE_LENT_LIFE_MAX_NS);
+
+    terms->horizon_ns = least(most(two_trips_ns, HORIZON_NS), terms->life_ns / 2);
+    terms->sure_ns = least(most(two_trips_ns, terms->sure_ns), terms->life_ns / 2);
+    terms->life_min_ns += two_trips_ns;
+    terms->dry_max_ns = LENT_DRY_MAX_NS;
+    terms->idle_part = LENT_IDLE_PART;
+    return lends && terms->life_ns > terms->life_min_ns;
 }
 
 /* --- Demand ----------------------------------------------------------------------------------- */
@@ -180,21 +212,38 @@ enum share_outlook share_look(const struct share *share, const struct share_term
     return now_ns < share->exact_until_ns ? SHARE_EXACT : SHARE_ASK;
 }
 
-static void spend_from(struct share_portion *portion, uint64_t *cost, uint64_t now_ns)
+void share_spend_noted(struct share *share, uint64_t cost, uint64_t now_ns, struct weir_lent *spent)
 {
-    uint64_t part = least(*cost, spendable(portion, now_ns));
+    int first = share->portion[0].until_ns <= share->portion[1].until_ns ? 0 : 1;
 
-    portion->left -= part;
-    *cost -= part;
+    for (int i = 0; i < SHARE_PORTIONS; i++) {
+        int at = i == 0 ? first : 1 - first;
+        struct share_portion *portion = &share->portion[at];
+        uint64_t part = least(cost, spendable(portion, now_ns));
+
+        portion->left -= part;
+        cost -= part;
+        spent->portion[at] = portion->id;
+        spent->units[at] = part;
+    }
+    share->used_ns = now_ns;
 }
 
 void share_spend(struct share *share, uint64_t cost, uint64_t now_ns)
 {
-    int first = share->portion[0].until_ns <= share->portion[1].until_ns ? 0 : 1;
+    struct weir_lent spent;
 
-    spend_from(&share->portion[first], &cost, now_ns);
-    spend_from(&share->portion[1 - first], &cost, now_ns);
-    share->used_ns = now_ns;
+    share_spend_noted(share, cost, now_ns, &spent);
+}
+
+void share_unspend(struct share *share, const struct weir_lent *spent)
+{
+    for (int i = 0; i < SHARE_PORTIONS; i++) {
+        struct share_portion *portion = &share->portion[i];
+
+        if (portion->open && portion->id == spent->portion[i])
+            portion->left += spent->units[i];
+    }
 }
 
 bool share_is_cold(const struct share *share, const struct share_terms *terms)
@@ -232,7 +281,7 @@ static uint64_t sure(const struct share *share, const struct share_terms *terms,
 {
     if (!terms->lossy)
         return units;
-    return most(1, least(units, for_so_long(share, terms->life_ns / LOSSY_LIFE_PART)));
+    return most(1, least(units, for_so_long(share, terms->sure_ns)));
 }
 
 /* Enough for the horizon, or a batch. */
@@ -293,6 +342,7 @@ void share_ask(struct share *share, const struct share_terms *terms, uint64_t id
     call->demand = most(1, share->demand.units_rate);
     call->life_ns = terms->life_ns;
     call->life_long_ns = terms->life_long_ns;
+    call->life_min_ns = terms->life_min_ns;
     share->asked_place = place;
     share->asked_portion = true;
     share->asked_need = call->need;
@@ -327,6 +377,7 @@ bool share_give_back(struct share *share, const struct share_terms *terms, uint6
     call->demand = 1;
     call->life_ns = terms->life_ns;
     call->life_long_ns = terms->life_long_ns;
+    call->life_min_ns = terms->life_min_ns;
     share->asked_portion = false;
     share->asked_need = 0;
     if (!worth)
@@ -365,7 +416,7 @@ static uint64_t dry_for_ns(const struct share *share, const struct share_terms *
     uint64_t pause_ns = rate > 0 ? PAUSE_DECISIONS * SECOND_NS / rate : terms->pause_ns;
 
     pause_ns = least(pause_ns, terms->pause_ns);
-    return least(most(retry_ns, pause_ns), SHARE_DRY_MAX_NS);
+    return least(most(retry_ns, pause_ns), terms->dry_max_ns);
 }
 
 /* What Redis has left, and when it will have what was needed. */
@@ -379,7 +430,7 @@ static void learn(struct share *share, const struct share_terms *terms,
     if (reply->remaining >= share->dry_need || now_ns >= share->dry_until_ns)
         share->dry_until_ns = 0;
     if (reply->too_short)
-        share->exact_until_ns = now_ns + least(reply->retry_ns, 2 * SHARE_LIFE_MIN_NS);
+        share->exact_until_ns = now_ns + least(reply->retry_ns, 2 * terms->life_min_ns);
     if (reply->too_short || reply->remaining >= need)
         return;
     if (share->dry_until_ns != 0 && share->dry_need <= need)
@@ -444,7 +495,7 @@ uint64_t share_due(const struct share *share, const struct share_terms *terms)
         const struct share_portion *portion = &share->portion[i];
 
         if (worth_returning(portion, terms, share->used_ns)) {
-            idle_ns = most(idle_ns, most(portion->life_ns, SHARE_LIFE_MIN_NS) / 4);
+            idle_ns = most(idle_ns, most(portion->life_ns, SHARE_LIFE_MIN_NS) / terms->idle_part);
             any = true;
         }
     }

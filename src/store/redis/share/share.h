@@ -75,6 +75,10 @@
  *   a bucket is not held back as a return is. Each of these lets pass at most the units in use at
  *   that moment, on top of what exact mode would.
  *
+ * Holders in another region than the server (share_terms_lend) keep the same rules with longer
+ * lives, up to 10 s. Where this header says 1 s, read 10 s for them. They decide nothing exactly:
+ * what their portions do not cover is denied.
+ *
  * What a crash costs. The holder's portions stay charged and are not admitted: at most
  * SHARE_PORTIONS of them, each for the demand of share_terms.horizon_ns (100 ms at most), or
  * share_terms.batch, 64 units or a sixteenth of the limit, where that is more. A bucket regains
@@ -97,13 +101,17 @@
 #include <stdint.h>
 #include <weir/limit.h>
 
-#define SHARE_PORTIONS 2
+#include "store/store.h"
+
+#define SHARE_PORTIONS WEIR_LENT_PORTIONS
 
 /* A limit below either is decided exactly. */
 #define SHARE_CAPACITY_MIN 50
 #define SHARE_SPAN_MIN_NS UINT64_C(50000000) /* a segment, a bucket's depth, a log's window */
 
 #define SHARE_LIFE_MAX_NS UINT64_C(1000000000)
+/* Of a holder in another region than the server. */
+#define SHARE_LENT_LIFE_MAX_NS UINT64_C(10000000000)
 /* A shorter life is not worth a portion: the margin and a round trip would use it up. */
 #define SHARE_LIFE_MIN_NS UINT64_C(4000000)
 #define SHARE_MARGIN_NS UINT64_C(1000000)
@@ -121,6 +129,10 @@ struct share_terms {
     uint64_t batch;         /* units: or this much, where that is more */
     uint64_t chunk;         /* units: less is not fetched from Redis */
     uint64_t pause_ns;      /* where budget trickles: the longest pause between two calls */
+    uint64_t sure_ns;       /* where giving back may fail: the demand of this time at most */
+    uint64_t life_min_ns;   /* a portion that would end sooner is not taken */
+    uint64_t dry_max_ns;    /* the longest time that a denial is answered from memory */
+    uint32_t idle_part;     /* a portion goes back when it was idle for this part of its life */
     uint32_t hot_decisions; /* in a portion's life: the fewest that make leasing pay */
     bool late_returns;      /* giving back helps after the portion's end too */
     bool lossy;             /* giving back may fail: ask for no more than will be used */
@@ -128,6 +140,12 @@ struct share_terms {
 
 /* Whether a limit can be leased. life_ns: the longest life; 0: SHARE_LIFE_MAX_NS. */
 bool share_terms_init(struct share_terms *terms, const struct weir_limit *limit, uint64_t life_ns);
+
+/* The terms of a holder in another region, whose calls take `roundtrip_ns`. Portions live for up to
+ * SHARE_LENT_LIFE_MAX_NS, and are sized for the demand of two round trips. Returns whether the
+ * limit can be lent: false also where a portion's life would not outlast its way here. */
+bool share_terms_lend(struct share_terms *terms, const struct weir_limit *limit,
+                      uint64_t roundtrip_ns);
 
 /* A portion that its holder will not touch again, and how much of it was admitted. */
 struct share_settlement {
@@ -142,7 +160,7 @@ struct share_call {
     uint64_t need;   /* units; less is not given */
     uint64_t want;   /* units; more is not given; 0: it only gives back */
     uint64_t demand; /* units a second: what this holder's part of the budget goes by */
-    uint64_t life_ns, life_long_ns;
+    uint64_t life_ns, life_long_ns, life_min_ns;
     struct share_settlement settled[SHARE_PORTIONS];
     uint64_t forfeited; /* not sent: units of closed portions that are not worth giving back */
 };
@@ -235,6 +253,14 @@ enum share_outlook share_look(const struct share *share, const struct share_term
 /* Spends a cost that share_left covers at the same time: of the portion that ends first, first. */
 void share_spend(struct share *share, uint64_t cost, uint64_t now_ns);
 
+/* The same, and says which units of which portions were spent. */
+void share_spend_noted(struct share *share, uint64_t cost, uint64_t now_ns,
+                       struct weir_lent *spent);
+
+/* Puts back units that were spent and not admitted, each into the portion that it is of. A portion
+ * that was closed meanwhile has been settled with them as used: they stay charged. */
+void share_unspend(struct share *share, const struct weir_lent *spent);
+
 /* Whether to ask for more in the background: about half is left, or its end is near. */
 bool share_refills(const struct share *share, uint64_t now_ns, uint64_t roundtrip_ns);
 
@@ -262,8 +288,8 @@ bool share_answered(struct share *share, const struct share_terms *terms,
  * of settled portions that may be lost by it. */
 uint64_t share_failed(struct share *share, bool executed);
 
-/* When its portions are to go back, unless they are spent from until then: a quarter of their life
- * after they were; WEIR_NEVER: there is nothing worth it. */
+/* When its portions are to go back, unless they are spent from until then: a part of their life
+ * (terms->idle_part) after they were; WEIR_NEVER: there is nothing worth it. */
 uint64_t share_due(const struct share *share, const struct share_terms *terms);
 
 #endif

@@ -58,7 +58,8 @@ struct redis_shares {
     uint32_t busy;
     struct weir_wheel wheel;
     uint64_t life_ns, holder, last_id, roundtrip_ns;
-    bool ending;
+    uint64_t idle_ns; /* an entry goes when there was no decision on it for so long */
+    bool lends, ending;
     struct redis_shares_counters counters;
 };
 
@@ -125,14 +126,17 @@ static uint64_t worth(const struct share_slot *slot)
     return UINT64_MAX / 2 + slot->entry->seen_ns / 2;
 }
 
+static struct share_slot *set_of(const struct redis_shares *shares, const uint64_t hash[2])
+{
+    return &shares->slots[(size_t)((uint32_t)hash[1] & shares->set_mask) * SET_SLOTS];
+}
+
 /* The slot of a key. A new key takes a free slot of its set, that of a cold key, or that of the
  * entry which was idle longest and for which no decision waits. NULL: no slot may go. */
 static struct share_slot *slot_take(struct redis_shares *shares, const uint64_t hash[2],
                                     uint64_t now_ns)
 {
-    struct share_slot *set =
-        &shares->slots[(size_t)((uint32_t)hash[1] & shares->set_mask) * SET_SLOTS];
-    struct share_slot *out = set;
+    struct share_slot *set = set_of(shares, hash), *out = set;
 
     for (uint32_t i = 0; i < SET_SLOTS; i++)
         if (is_hash(&set[i], hash))
@@ -198,7 +202,7 @@ static struct share_entry *new_entry(struct redis_shares *shares, const struct w
     shares->all = entry;
     shares->entries++;
     shares->counters.held = shares->entries;
-    weir_wheel_set(&shares->wheel, &entry->timer, now_ns + SHARE_LIFE_MAX_NS);
+    weir_wheel_set(&shares->wheel, &entry->timer, now_ns + shares->idle_ns);
     return entry;
 }
 
@@ -256,6 +260,8 @@ int redis_shares_open(struct redis_shares **shares, const struct redis_shares_op
     made->life_ns = options->life_ns;
     made->holder = options->holder;
     made->roundtrip_ns = options->roundtrip_ns != 0 ? options->roundtrip_ns : ROUNDTRIP_NS;
+    made->lends = options->lends;
+    made->idle_ns = options->lends ? SHARE_LENT_LIFE_MAX_NS : SHARE_LIFE_MAX_NS;
     weir_wheel_init(&made->wheel, TICK_NS, 0);
     *shares = made;
     return 0;
@@ -550,6 +556,91 @@ enum redis_shares_answer redis_shares_try(struct redis_shares *shares,
     return REDIS_SHARES_DECIDED;
 }
 
+/* --- Lending ---------------------------------------------------------------------------------- */
+
+/* The entry of a key that is lent, a new one if it has none. NULL: it cannot be lent, or there is
+ * no room. */
+static struct share_entry *lent_entry(struct redis_shares *shares, const struct weir_check *check,
+                                      uint64_t now_ns)
+{
+    struct share_terms terms;
+
+    if (shares->ending || check->cost == 0 || check->key.size > REDIS_SHARES_KEY_MAX ||
+        !share_terms_lend(&terms, check->limit, shares->roundtrip_ns))
+        return NULL;
+
+    struct share_slot *slot = slot_take(shares, check->hash, now_ns);
+
+    if (!slot)
+        return NULL;
+    if (slot->entry && !same_budget(&slot->entry->check, check))
+        entry_leave(shares, slot->entry);
+    if (!slot->entry)
+        slot->entry = new_entry(shares, check, &terms, now_ns);
+    if (slot->entry) {
+        slot->entry->slot = slot;
+        slot->entry->terms = terms; /* by the round trip as it is now */
+    }
+    return slot->entry;
+}
+
+/* Fetches units, if they are not on their way already. */
+static void fetch(struct redis_shares *shares, struct share_entry *entry, uint64_t cost,
+                  uint8_t look, uint64_t now_ns)
+{
+    bool covered = look == SHARE_COVERED;
+    bool wanted =
+        covered ? share_refills(&entry->share, now_ns, shares->roundtrip_ns) : look == SHARE_ASK;
+
+    if (!wanted || entry->queued || entry->sent)
+        return;
+    entry->waited_cost = covered ? 0 : cost;
+    entry->gives_back = false;
+    entry_queue(shares, entry);
+}
+
+bool redis_shares_lend(struct redis_shares *shares, enum weir_lend how, bool asks,
+                       const struct weir_check *check, uint64_t now_ns,
+                       struct weir_outcome *outcome, struct weir_lent *lent)
+{
+    struct share_entry *entry = lent_entry(shares, check, now_ns);
+
+    *lent = (struct weir_lent){{0}, {0}};
+    *outcome = (struct weir_outcome){.verdict = WEIR_DENIED, .reported = true};
+    outcome->report.limit = check->limit->capacity;
+    outcome->report.retry_after_ns = outcome->report.reset_after_ns = WEIR_NEVER;
+    if (!entry)
+        return false;
+    entry->seen_ns = now_ns;
+    if (how != WEIR_LEND_LOOK)
+        share_demand_note(&entry->share.demand, check->cost);
+
+    uint8_t look = (uint8_t)share_look(&entry->share, &entry->terms, check->cost, now_ns);
+    bool covered = look == SHARE_COVERED;
+
+    if (covered && how == WEIR_LEND_TAKE) {
+        share_spend_noted(&entry->share, check->cost, now_ns, lent);
+        shares->counters.decisions++;
+    }
+    if (asks && how != WEIR_LEND_LOOK)
+        fetch(shares, entry, check->cost, look, now_ns);
+    outcome->verdict = covered ? WEIR_ALLOWED : WEIR_DENIED;
+    report_share(entry, check, covered, now_ns, outcome);
+    if (!covered && look != SHARE_DENIED)
+        outcome->report.retry_after_ns = look == SHARE_EXACT ? WEIR_NEVER : shares->roundtrip_ns;
+    return covered;
+}
+
+void redis_shares_put_back(struct redis_shares *shares, const struct weir_check *check,
+                           const struct weir_lent *lent)
+{
+    struct share_slot *set = set_of(shares, check->hash);
+
+    for (uint32_t i = 0; i < SET_SLOTS; i++)
+        if (is_hash(&set[i], check->hash) && set[i].entry)
+            share_unspend(&set[i].entry->share, lent);
+}
+
 /* --- Calls, their ends, and time ----------------------------------------------------------------
  */
 
@@ -569,7 +660,7 @@ static struct share_entry *pop(struct redis_shares *shares)
 static void schedule(struct redis_shares *shares, struct share_entry *entry)
 {
     uint64_t due_ns = share_due(&entry->share, &entry->terms);
-    uint64_t idle_ns = entry->seen_ns + SHARE_LIFE_MAX_NS;
+    uint64_t idle_ns = entry->seen_ns + shares->idle_ns;
 
     weir_wheel_remove(&shares->wheel, &entry->timer); /* or the wheel may say an earlier time */
     weir_wheel_set(&shares->wheel, &entry->timer, due_ns < idle_ns ? due_ns : idle_ns);
@@ -650,11 +741,23 @@ static struct redis_shares_wait *finish(struct redis_shares *shares, struct shar
     return woken;
 }
 
+/* The first one counts in full; later ones as in TCP's smoothed round trip (RFC 6298). */
+static void note_roundtrip(struct redis_shares *shares, uint64_t ns)
+{
+    uint64_t before_ns = shares->counters.roundtrip_ns;
+    uint64_t now_ns = before_ns == 0 ? ns : before_ns - before_ns / 8 + ns / 8;
+
+    shares->counters.roundtrip_ns = now_ns > 0 ? now_ns : 1;
+    shares->roundtrip_ns = now_ns > ROUNDTRIP_NS ? now_ns : ROUNDTRIP_NS;
+}
+
 struct redis_shares_wait *redis_shares_answered(struct redis_shares *shares, void *place,
                                                 const struct share_reply *reply, uint64_t now_ns)
 {
     struct share_entry *entry = place;
 
+    if (shares->lends && now_ns >= entry->share.sent_ns)
+        note_roundtrip(shares, now_ns - entry->share.sent_ns);
     (void)share_answered(&entry->share, &entry->terms, reply, now_ns);
     shares->counters.forfeited += reply->forfeited;
     return finish(shares, entry);
@@ -679,7 +782,7 @@ uint64_t redis_shares_tick(struct redis_shares *shares, uint64_t now_ns)
         if (entry->queued || entry->sent)
             continue;
         if (now_ns >= share_due(&entry->share, &entry->terms) ||
-            now_ns >= entry->seen_ns + SHARE_LIFE_MAX_NS) {
+            now_ns >= entry->seen_ns + shares->idle_ns) {
             entry->gives_back = true;
             entry_queue(shares, entry);
         } else {

@@ -27,6 +27,10 @@
  *            that earlier, so it is best called before every flush: it costs nothing then
  *   end      redis_shares_end, then as in flush, until redis_shares_busy() is 0 or time is up
  *
+ * Lending (options.lends): the table of a worker in another region than the server. It makes no
+ * decisions, only redis_shares_lend, which answers for one check from the portions at hand and
+ * never waits. A key gets an entry with the first call for it. The round trip is measured.
+ *
  * Reports of decisions made here. `remaining` is what was left over all nodes when the last reply
  * came, plus what is left of this worker's portions: others may have used some since, or hold
  * portions that they will give back. `retry_after` of a denial is from Redis' reply, less the time
@@ -43,6 +47,7 @@
 
 #include "core/check.h"
 #include "store/redis/share/share.h"
+#include "store/store.h"
 
 #define REDIS_SHARES_KEY_MAX 512 /* bytes of a key's text; longer keys are decided exactly */
 
@@ -53,6 +58,7 @@ struct redis_shares_options {
     uint64_t life_ns;      /* the longest life of a portion; 0: 1 s */
     uint64_t holder;       /* random, not 0, below 2^53: this worker's name among all holders */
     uint64_t roundtrip_ns; /* about what a call takes; 0: 1 ms. Refills are asked for this early */
+    bool lends;            /* life_ns is of no use then */
 };
 
 /* Plain values of the worker; a store copies them to where other threads read them. */
@@ -63,6 +69,7 @@ struct redis_shares_counters {
     uint64_t decisions; /* made here, allowed or denied */
     uint64_t denied;    /* of those, denied */
     uint64_t forfeited; /* units of portions that were neither admitted nor given back */
+    uint64_t roundtrip_ns; /* of calls, smoothed, where it lends */
 };
 
 /* Errors: WEIR_ERR_MEMORY; WEIR_ERR_RANGE (holder is 0 or too large, keys_max over 2^24). */
@@ -92,6 +99,13 @@ struct redis_shares_wait {
 enum redis_shares_answer redis_shares_try(struct redis_shares *shares,
                                           struct weir_decision *decision,
                                           struct redis_shares_wait *wait, uint64_t now_ns);
+
+/* See weir_store_ops.lend. With `asks` false no server can answer, and nothing is fetched. */
+bool redis_shares_lend(struct redis_shares *shares, enum weir_lend how, bool asks,
+                       const struct weir_check *check, uint64_t now_ns,
+                       struct weir_outcome *outcome, struct weir_lent *lent);
+void redis_shares_put_back(struct redis_shares *shares, const struct weir_check *check,
+                           const struct weir_lent *lent);
 
 /* Removes a decision that is cancelled or whose deadline has passed. */
 void redis_shares_leave(struct redis_shares *shares, struct redis_shares_wait *wait);

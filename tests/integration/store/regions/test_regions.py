@@ -1,91 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Three regions with a real Redis each: what they admit together, while all is well, while a region
-is cut off from its Redis, and while its Redis is dead. Windows outlive the test, so that what is
-used is a sum."""
-
-import json
-from contextlib import ExitStack
+is cut off from its Redis, and while its Redis is dead. No region lends: test_lending.py."""
 
 import pytest
 
-from daemon.fault_proxy import FaultProxy
-from daemon.redis_server import RedisServer
+from daemon.region_world import FLOOR, HOME, RATE, REGIONS, RegionWorld
 from daemon.waiting import wait_until
-from daemon.weir import Weir
-from model.program import run_weir
-
-REGIONS = ("ap", "eu", "us")
-RATE = 300
-FLOOR = 30  # 10 %
-HOME = 240
 
 
 def limit(**parts):
     return {"name": "a", "key": ["user"], "algorithm": "fixed_window", "rate": f"{RATE}/300d",
-            "global": {"floor": "10%", "home": "hash"}} | parts
-
-
-class World:
-    """`with World(folder, limit()) as world`: each region's node, Redis and proxy to it."""
-
-    def __init__(self, folder, *limits, **store):
-        self.folder, self.limits = folder, limits
-        self.store = {"nodes": 1, "deadline": "5s"} | store
-        self.redis, self.proxies, self.nodes, self.rules = {}, {}, {}, {}
-        self.stack = ExitStack()
-
-    def __enter__(self):
-        with ExitStack() as stack:
-            for name in REGIONS:
-                self.redis[name] = stack.enter_context(RedisServer(self.folder / f"redis-{name}"))
-                proxy = stack.enter_context(FaultProxy(self.redis[name].port))
-                self.proxies[name] = proxy
-            # a remembered denial would outlive the Redis that gave it, for 100 ms
-            section = {name: {"redis": {"url": self.proxies[name].url, "remember": "off"}}
-                       for name in REGIONS}
-            for name in REGIONS:
-                folder = self.folder / name
-                folder.mkdir()
-                self.rules[name] = json.dumps({
-                    "version": 1, "store": self.store, "regions": {"self": name} | section,
-                    "limits": self.limits})
-                self.nodes[name] = stack.enter_context(Weir(folder, self.rules[name]))
-            for name in REGIONS:
-                wait_until(lambda name=name: self.is_up(name), what=f"the store of {name}")
-            self.stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_):
-        self.stack.close()
-
-    def is_up(self, name):
-        return self.nodes[name].metrics().get("weir_store_up") == 1
-
-    def admitted(self, name, user, requests=RATE + 20):
-        """How many of that many requests in one region are admitted."""
-        with self.nodes[name].client() as client:
-            statuses = [client.check(attributes={"user": user}).status for _ in range(requests)]
-        assert set(statuses) <= {200, 429, 503}
-        return statuses.count(200)
-
-    def home(self, user):
-        """By what `weir explain` prints, which is the same in every region."""
-        homes = {line.partition(", home ")[2].partition(",")[0] for line in
-                 (self.explained(name, user) for name in REGIONS)}
-        assert len(homes) == 1
-        return homes.pop()
-
-    def explained(self, name, user):
-        done = run_weir("explain", "--config", str(self.nodes[name].config), "--attribute",
-                        f"user={user}")
-        assert done.returncode in (0, 1), done.stderr
-        return next(line for line in done.stdout.splitlines() if line.startswith("    region "))
+            "global": {"floor": "10%", "home": "hash", "lend": False}} | parts
 
 
 @pytest.mark.parametrize("mode", ["exact", "leased"])
 def test_all_regions_admit_the_limit_together(tmp_path, mode):
     """The home has what the floors leave; each region has its part, in any order."""
-    with World(tmp_path, limit(mode=mode)) as world:
+    with RegionWorld(tmp_path, limit(mode=mode)) as world:
         homes = set()
         for user in ("0", "1", "4", "16"):
             home = world.home(user)
@@ -99,21 +30,21 @@ def test_all_regions_admit_the_limit_together(tmp_path, mode):
 
 
 def test_equal_parts(tmp_path):
-    with World(tmp_path, limit(**{"global": {"floor": "1/3"}})) as world:
+    with RegionWorld(tmp_path, limit(**{"global": {"floor": "1/3"}})) as world:
         assert [world.admitted(name, "u0", 120) for name in REGIONS] == [100, 100, 100]
 
 
 def test_explain_names_region_home_and_part(tmp_path):
-    named = limit(**{"global": {"floor": "10%", "home": "us"}})
-    with World(tmp_path, named) as world:
+    named = limit(**{"global": {"floor": "10%", "home": "us", "lend": False}})
+    with RegionWorld(tmp_path, named) as world:
         assert world.explained("us", "u0") == "    region us, home us, home_share 80%"
         assert world.explained("eu", "u0") == "    region eu, home us, floor 10%"
 
 
 def test_metrics_name_the_region_and_count_what_floors_deny(tmp_path):
-    named = limit(**{"global": {"floor": "10%", "home": "us"}})
+    named = limit(**{"global": {"floor": "10%", "home": "us", "lend": False}})
     denials = 'weir_region_floor_denials_total{limit="a"}'
-    with World(tmp_path, named) as world:
+    with RegionWorld(tmp_path, named) as world:
         assert world.admitted("eu", "u0", FLOOR + 7) == FLOOR
         assert world.admitted("us", "u0", HOME + 5) == HOME
         assert world.nodes["eu"].metrics()[denials] == 7
@@ -128,8 +59,8 @@ def test_metrics_name_the_region_and_count_what_floors_deny(tmp_path):
 def test_a_region_cut_off_from_its_redis(tmp_path, fault):
     """`closed`: never above the limit, whatever is cut off; it continues where it was. The others
     notice nothing."""
-    named = limit(on_store_error="closed", **{"global": {"floor": "10%", "home": "us"}})
-    with World(tmp_path, named, deadline="1s") as world:
+    named = limit(on_store_error="closed", **{"global": {"floor": "10%", "home": "us", "lend": False}})
+    with RegionWorld(tmp_path, named, deadline="1s") as world:
         before = world.admitted("us", "u0", 100)
         world.proxies["us"].tell(fault)
         wait_until(lambda: world.admitted("us", "u0", 1) == 0 and not world.is_up("us"),
@@ -147,8 +78,8 @@ def test_a_region_cut_off_from_its_redis(tmp_path, fault):
 
 def test_a_dead_redis_costs_its_part_at_most(tmp_path):
     """`local`: the region's node decides its region's part alone, so at most that part more."""
-    named = limit(on_store_error="local", **{"global": {"floor": "10%", "home": "us"}})
-    with World(tmp_path, named) as world:
+    named = limit(on_store_error="local", **{"global": {"floor": "10%", "home": "us", "lend": False}})
+    with RegionWorld(tmp_path, named) as world:
         assert world.admitted("eu", "u0") == FLOOR
         world.redis["eu"].kill()
         wait_until(lambda: not world.is_up("eu"), what="the loss of Redis")
@@ -165,7 +96,7 @@ def test_a_dead_redis_costs_its_part_at_most(tmp_path):
 def test_a_reservation_is_settled_in_its_region(tmp_path):
     """Its token is signed by the secret of its region's Redis: what was charged in one region never
     comes back in another."""
-    with World(tmp_path, limit()) as world:
+    with RegionWorld(tmp_path, limit()) as world:
         def post(name, path, **fields):
             with world.nodes[name].client() as client:
                 return client.post(path, fields)
@@ -185,8 +116,8 @@ def test_a_reservation_is_settled_in_its_region(tmp_path):
 
 def test_a_running_node_stays_in_its_region(tmp_path):
     """With `self` changed, a node would admit one region's part by another one's Redis."""
-    named = limit(**{"global": {"floor": "10%", "home": "us"}})
-    with World(tmp_path, named) as world:
+    named = limit(**{"global": {"floor": "10%", "home": "us", "lend": False}})
+    with RegionWorld(tmp_path, named) as world:
         node = world.nodes["eu"]
         node.write_rules(world.rules["us"])
         assert "event=reload_failed" in (line := node.reload()), line

@@ -293,10 +293,10 @@ static void give(struct share_server *server, const struct weir_limit *limit,
     if (amount == 0) {
         /* A full bucket has less room for a portion than for an exact decision. */
         reply->too_short = is_bucket(limit) && test(server, limit, now_ns, call->need);
-        reply->retry_ns = SHARE_LIFE_MIN_NS;
+        reply->retry_ns = call->life_min_ns;
         return;
     }
-    if (terms.end_ns < now_ns + SHARE_LIFE_MIN_NS) {
+    if (terms.end_ns < now_ns + call->life_min_ns) {
         reply->too_short = true;
         reply->retry_ns = terms.longer_at_ns - now_ns;
         return;

@@ -26,6 +26,9 @@ static const struct share_terms terms = {
     .batch = 64,
     .chunk = 7,
     .pause_ns = 50 * MS,
+    .life_min_ns = SHARE_LIFE_MIN_NS,
+    .dry_max_ns = SHARE_DRY_MAX_NS,
+    .idle_part = 4,
     .late_returns = true,
 };
 

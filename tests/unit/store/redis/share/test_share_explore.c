@@ -482,6 +482,9 @@ static const struct share_terms small_terms = {
     .life_long_ns = 2 * TICK_NS,
     .batch = 2,
     .chunk = 1,
+    .life_min_ns = SHARE_LIFE_MIN_NS,
+    .dry_max_ns = SHARE_DRY_MAX_NS,
+    .idle_part = 4,
     .late_returns = true,
 };
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lending at the engine: a decision that only floors deny is tried once more with units that the
+ * homes of its keys have lent; see rules/region/region.h for floors and homes.
+ *
+ * A region's worker holds portions of the home's state in advance (store/redis/share/share.h), by a
+ * store on the Redis of that region. They are asked for in the background, from the moment on that
+ * a floor is half used. No decision waits for another region.
+ *
+ *   own limits ──▶ allowed    a floor is half used: its home is asked for a portion
+ *        └───────▶ denied by floors alone
+ *                     ├──▶ portions cover all of them    the units are taken, and the other checks
+ *                     │        ├──▶ allowed              are decided once more, without the floors
+ *                     │        └──▶ denied, failed       the units go back into their portions
+ *                     └──▶ they do not: denied; they are asked for
+ *
+ * Why the bound holds. A portion is charged at the home before its units can be taken, so what is
+ * lent is a part of what the home's part of the limit admits. A unit is admitted once at most: it
+ * goes back only where the request is denied, and only into the portion that it is of, while that
+ * portion has not been settled (share_unspend). A request that is cancelled between the tries has
+ * its units put back; of a process that dies then they stay charged. The time of a lent admission
+ * is that of taking the unit.
+ *
+ * A limit of several rates lends each rate by itself: the rates that its floor denies come from the
+ * home, the others are charged to the floor. Each rate's sum over all regions is bounded alone.
+ *
+ * Not lent: reservations, which are settled where they were charged; what a limit that is no floor
+ * denies too; checks in shadow, which deny nobody. A denial says the shorter of the waits for the
+ * floor and for the home.
+ *
+ * Memory: in the scratch of a decision that floors deny. Threads: those of the engine.
+ */
+#ifndef WEIR_ENGINE_LEND_H
+#define WEIR_ENGINE_LEND_H
+
+#include "engine/engine.h"
+
+struct weir_entry;
+
+/* The store has decided, and regions may lend. Returns whether the decision was queued for a second
+ * try. */
+bool weir_lend_decided(struct weir_engine *engine, struct weir_entry *entry);
+
+/* The store has failed the second try: the decision is the first again. False: it was the first. */
+bool weir_lend_failed(struct weir_engine *engine, struct weir_entry *entry);
+
+/* Counts what was lent, by limit. The entry has a lending. */
+void weir_lend_account(const struct weir_entry *entry);
+
+/* The decision is given back: units that it has taken and not used go back. */
+void weir_lend_drop(struct weir_engine *engine, struct weir_entry *entry);
+
+#endif

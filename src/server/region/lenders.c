@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see lenders.h */
+#include "server/region/lenders.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/bytes.h"
+#include "rules/region/region.h"
+#include "server/daemon/redis_access.h"
+
+struct weir_lenders {
+    struct weir_rules *rules;
+    struct weir_shared_store *region[RULES_REGIONS_MAX];
+    unsigned count;
+};
+
+int weir_lenders_open(struct weir_lenders **out, struct weir_rules *rules, struct weir_log *log,
+                      struct weir_reason *reason)
+{
+    *out = NULL;
+    if (!weir_rules_regions_lend(rules))
+        return 0;
+    struct weir_lenders *lenders = calloc(1, sizeof *lenders);
+    if (!lenders)
+        return WEIR_ERR_MEMORY;
+    lenders->rules = weir_rules_ref(rules);
+    for (uint32_t i = 0; i < RULES_REGIONS_MAX; i++) {
+        const struct weir_store_settings *settings;
+        struct weir_bytes name;
+        settings = weir_rules_region_store(rules, i, &name);
+        int err = settings ? weir_shared_store_open_region(&lenders->region[i], rules, settings,
+                                                           name, log, reason)
+                           : 0;
+        if (err < 0) {
+            weir_lenders_close(lenders);
+            return err;
+        }
+        lenders->count += settings != NULL;
+    }
+    *out = lenders;
+    return 0;
+}
+
+void weir_lenders_close(struct weir_lenders *lenders)
+{
+    if (!lenders)
+        return;
+    for (uint32_t i = 0; i < RULES_REGIONS_MAX; i++)
+        weir_shared_store_close(lenders->region[i]);
+    weir_rules_unref(lenders->rules);
+    free(lenders);
+}
+
+int weir_lenders_join(struct weir_lenders *lenders, unsigned index, uv_loop_t *loop,
+                      struct weir_lender_stores *stores, struct weir_reason *reason)
+{
+    *stores = (struct weir_lender_stores){{NULL}};
+    for (uint32_t i = 0; lenders && i < RULES_REGIONS_MAX; i++) {
+        int err = lenders->region[i] ? weir_shared_store_join(lenders->region[i], index, loop,
+                                                              &stores->region[i], reason)
+                                     : 0;
+        if (err < 0) {
+            stores->region[i] = NULL;
+            weir_lenders_leave(lenders, index, stores, NULL, NULL);
+            return err;
+        }
+    }
+    return 0;
+}
+
+unsigned weir_lenders_leave(struct weir_lenders *lenders, unsigned index,
+                            struct weir_lender_stores *stores, void (*closed)(void *context),
+                            void *context)
+{
+    unsigned left = 0;
+    for (uint32_t i = 0; lenders && i < RULES_REGIONS_MAX; i++) {
+        struct weir_store *store = stores->region[i];
+        stores->region[i] = NULL;
+        if (!store)
+            continue;
+        weir_shared_store_leave(lenders->region[i], index, store, closed, context);
+        left++;
+    }
+    return left;
+}
+
+unsigned weir_lenders_count(const struct weir_lenders *lenders)
+{
+    return lenders ? lenders->count : 0;
+}
+
+/* Whether region `i` is the same one in both rules, and its states are where they were. */
+static bool stays(const struct weir_rules *before, const struct weir_rules *after, uint32_t i)
+{
+    struct weir_bytes name = {"", 0}, other = {"", 0};
+    const struct weir_store_settings *from = weir_rules_region_store(before, i, &name);
+    const struct weir_store_settings *to = weir_rules_region_store(after, i, &other);
+    if (!from || !to)
+        return from == to;
+    return weir_bytes_equal(name, other) && !weir_setting_differs(from->redis.url, to->redis.url) &&
+           !weir_setting_differs(from->prefix, to->prefix);
+}
+
+int weir_lenders_check(const struct weir_lenders *lenders, const struct weir_rules *rules,
+                       struct weir_reason *reason)
+{
+    if (!weir_rules_regions_lend(rules))
+        return 0;
+    bool same = lenders;
+    for (uint32_t i = 0; same && i < RULES_REGIONS_MAX; i++)
+        same = stays(lenders->rules, rules, i);
+    if (same)
+        return 0;
+    snprintf(reason->text, sizeof reason->text,
+             lenders
+                 ? "`regions`: the list of regions, or the Redis of one, has changed, and limits "
+                   "are lent between them; restart weir to change that"
+                 : "`global`: `lend` is new; restart weir to lend between regions");
+    return WEIR_ERR_RULES;
+}
+
+bool weir_lenders_totals(struct weir_lenders *lenders, unsigned i, struct weir_bytes *name,
+                         struct weir_shared_totals *totals)
+{
+    if (!lenders || !lenders->region[i])
+        return false;
+    (void)weir_rules_region_store(lenders->rules, i, name);
+    weir_shared_store_totals(lenders->region[i], totals);
+    return true;
+}

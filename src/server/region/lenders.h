@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stores of other regions, from which this node's workers lend: one for each region and worker.
+ *
+ * Each is a store on the Redis of that region (store/redis/redis.h, `lends`), of which only
+ * portions are asked for (engine/lend.h). Its connections and its breaker are its own: a region
+ * that is gone costs no other region anything. Operators have one line for one change of a region:
+ * region_up, region_down.
+ *
+ * The regions are those that the daemon was started with: a reload with others is refused
+ * (weir_lenders_check), because units that are lent belong to the Redis that has charged them.
+ *
+ * Threads: as server/daemon/shared_store.h.
+ */
+#ifndef WEIR_SERVER_REGION_LENDERS_H
+#define WEIR_SERVER_REGION_LENDERS_H
+
+#include "rules/region/home.h"
+#include "server/daemon/shared_store.h"
+
+struct weir_lenders;
+
+/* The stores of one worker, by the numbers of the regions; NULL where there is none. */
+struct weir_lender_stores {
+    struct weir_store *region[RULES_REGIONS_MAX];
+};
+
+/* *lenders is NULL where no limit of the rules lends. Errors: WEIR_ERR_RULES (`reason`: a URL),
+ * WEIR_ERR_MEMORY. */
+int weir_lenders_open(struct weir_lenders **lenders, struct weir_rules *rules, struct weir_log *log,
+                      struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* All workers have left. NULL is let pass. */
+void weir_lenders_close(struct weir_lenders *lenders);
+
+/* Opens the stores of worker `index` on its loop. Errors: as weir_store_redis_open; then none is
+ * open. */
+int weir_lenders_join(struct weir_lenders *lenders, unsigned index, uv_loop_t *loop,
+                      struct weir_lender_stores *stores, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* Closes them as weir_shared_store_leave does, `closed` once for each. Returns how many. */
+unsigned weir_lenders_leave(struct weir_lenders *lenders, unsigned index,
+                            struct weir_lender_stores *stores, void (*closed)(void *context),
+                            void *context);
+
+/* How many regions there are to lend from. NULL: 0. */
+unsigned weir_lenders_count(const struct weir_lenders *lenders);
+
+/* Whether a daemon that runs with `lenders` (may be NULL) can take these rules over. Errors:
+ * WEIR_ERR_RULES (`reason`). */
+int weir_lenders_check(const struct weir_lenders *lenders, const struct weir_rules *rules,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Region `i`, below RULES_REGIONS_MAX: its name, and the totals of its stores. False: there is none
+ * to lend from. */
+bool weir_lenders_totals(struct weir_lenders *lenders, unsigned i, struct weir_bytes *name,
+                         struct weir_shared_totals *totals);
+
+#endif
