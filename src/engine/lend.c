@@ -151,11 +151,13 @@ static void shorten_wait(struct weir_decision *decision, const struct lent_part 
         part->outcome.verdict == WEIR_ALLOWED ? 1 : part->outcome.report.retry_after_ns;
     struct weir_report report;
     weir_decision_report(decision, part->at, &report);
-    if (!part->home || !outcome->reported || retry_ns >= report.retry_after_ns)
+    if (!part->home || retry_ns >= report.retry_after_ns)
         return;
-    outcome->report.retry_after_ns = retry_ns;
-    if (outcome->next_ns > retry_ns)
+    report.retry_after_ns = retry_ns;
+    if (!outcome->reported || outcome->next_ns > retry_ns)
         outcome->next_ns = retry_ns;
+    outcome->report = report;
+    outcome->reported = true;
 }
 
 /* Fills `lending`; false: not all floors are covered, and nothing is taken. */

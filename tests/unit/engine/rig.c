@@ -23,7 +23,8 @@ static void done(void *context, struct weir_decision *decision)
 }
 
 static void open_with(struct rig *rig, struct fake_store *store, uint32_t decisions,
-                      bool with_local, struct weir_rules *rules, struct weir_directory *directory)
+                      bool with_local, struct weir_rules *rules, struct weir_directory *directory,
+                      struct weir_store *const *regions)
 {
     memset(rig, 0, sizeof *rig);
     rig->store = store;
@@ -34,6 +35,7 @@ static void open_with(struct rig *rig, struct fake_store *store, uint32_t decisi
         .local = with_local ? &rig->local->base : NULL,
         .rules = rules,
         .directory = directory,
+        .regions = regions,
         .secret = secret,
         .decisions = decisions != 0 ? decisions : 256,
         .deadline_ns = DEADLINE,
@@ -46,12 +48,12 @@ static void open_with(struct rig *rig, struct fake_store *store, uint32_t decisi
 
 void rig_open(struct rig *rig, uint32_t decisions, bool with_local)
 {
-    open_with(rig, fake_store_open(), decisions, with_local, NULL, NULL);
+    open_with(rig, fake_store_open(), decisions, with_local, NULL, NULL, NULL);
 }
 
 void rig_open_rules(struct rig *rig, struct weir_rules *rules)
 {
-    open_with(rig, fake_store_open(), 0, false, rules, NULL);
+    open_with(rig, fake_store_open(), 0, false, rules, NULL, NULL);
 }
 
 void rig_open_text(struct rig *rig, const char *text)
@@ -63,12 +65,17 @@ void rig_open_text(struct rig *rig, const char *text)
 
 void rig_open_elsewhere(struct rig *rig, struct weir_rules *rules)
 {
-    open_with(rig, fake_store_open_named(), 0, true, rules, NULL);
+    open_with(rig, fake_store_open_named(), 0, true, rules, NULL, NULL);
+}
+
+void rig_open_regions(struct rig *rig, struct weir_rules *rules, struct weir_store *const *regions)
+{
+    open_with(rig, fake_store_open_named(), 0, true, rules, NULL, regions);
 }
 
 void rig_open_directory(struct rig *rig, struct weir_rules *rules, struct weir_directory *directory)
 {
-    open_with(rig, fake_store_open(), 0, false, rules, directory);
+    open_with(rig, fake_store_open(), 0, false, rules, directory, NULL);
 }
 
 void rig_close(struct rig *rig)

@@ -34,6 +34,9 @@ void rig_close(struct rig *rig);
 /* The same with rules (may be NULL), a store that names its states, and a local one. */
 void rig_open_elsewhere(struct rig *rig, struct weir_rules *rules);
 
+/* The same, and regions that lend. */
+void rig_open_regions(struct rig *rig, struct weir_rules *rules, struct weir_store *const *regions);
+
 /* The same with rules, parsed from `text`. */
 struct weir_rules *rig_rules(const char *text);
 void rig_open_rules(struct rig *rig, struct weir_rules *rules);
