@@ -18,6 +18,8 @@
 #define PAUSE_DECISIONS 64
 /* Entries are dated at a portion's end: that part of the limit is lost. */
 #define LOG_LIFE_PART 32
+/* From another region, a shorter life would not outlast the way. */
+#define LENT_LOG_LIFE_PART 8
 /* A portion of a bucket is for this part of its life, since what is not used by its end is lost; so
  * that it holds a decision, there have to be as many in a life (test_share_demand). */
 #define LOSSY_LIFE_PART 8
@@ -89,7 +91,8 @@ static void bucket_terms(struct share_terms *terms, const struct weir_limit *lim
 }
 
 /* life_ns: the longest life. */
-static bool terms_of(struct share_terms *terms, const struct weir_limit *limit, uint64_t life_ns)
+static bool terms_of(struct share_terms *terms, const struct weir_limit *limit, uint64_t life_ns,
+                     uint64_t log_part)
 {
     uint64_t span_ns = 0;
 
@@ -106,7 +109,7 @@ static bool terms_of(struct share_terms *terms, const struct weir_limit *limit, 
         break;
     case WEIR_SLIDING_LOG:
         span_ns = limit->spec.window_ns;
-        terms->life_ns = least(life_ns, span_ns / LOG_LIFE_PART);
+        terms->life_ns = least(life_ns, span_ns / log_part);
         terms->life_long_ns = terms->life_ns;
         terms->late_returns = true;
         terms->pause_ns = span_ns / PAUSE_PART;
@@ -128,20 +131,20 @@ static bool terms_of(struct share_terms *terms, const struct weir_limit *limit, 
     terms->sure_ns = terms->life_ns / LOSSY_LIFE_PART;
     terms->batch = most(1, least(BATCH_MAX, limit->capacity / BATCH_PART));
     terms->chunk = most(1, least(CHUNK_MAX, limit->capacity / CHUNK_PART));
-    return limit->spec.rate > 0 && limit->capacity >= SHARE_CAPACITY_MIN &&
-           span_ns >= SHARE_SPAN_MIN_NS && terms->life_ns > SHARE_LIFE_MIN_NS;
+    return limit->spec.rate > 0 && span_ns >= SHARE_SPAN_MIN_NS &&
+           terms->life_ns > terms->life_min_ns;
 }
 
 bool share_terms_init(struct share_terms *terms, const struct weir_limit *limit, uint64_t life_ns)
 {
-    return terms_of(terms, limit,
-                    life_ns == 0 ? SHARE_LIFE_MAX_NS : least(life_ns, SHARE_LIFE_MAX_NS));
+    life_ns = life_ns == 0 ? SHARE_LIFE_MAX_NS : least(life_ns, SHARE_LIFE_MAX_NS);
+    return terms_of(terms, limit, life_ns, LOG_LIFE_PART) && limit->capacity >= SHARE_CAPACITY_MIN;
 }
 
 bool share_terms_lend(struct share_terms *terms, const struct weir_limit *limit,
                       uint64_t roundtrip_ns)
 {
-    bool lends = terms_of(terms, limit, SHARE_LENT_LIFE_MAX_NS);
+    bool lends = terms_of(terms, limit, SHARE_LENT_LIFE_MAX_NS, LENT_LOG_LIFE_PART);
     uint64_t two_trips_ns = 2 * least(roundtrip_ns, SHARE_LENT_LIFE_MAX_NS);
 
     terms->horizon_ns = least(most(two_trips_ns, HORIZON_NS), terms->life_ns / 2);

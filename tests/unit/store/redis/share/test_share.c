@@ -75,6 +75,57 @@ static void a_portion_ends_for_its_holder_before_it_does_for_the_server(void **s
     }
 }
 
+static void units_that_were_not_admitted_go_back_into_their_portion(void **state)
+{
+    struct share share = with_portion(64, SECOND);
+    struct weir_lent spent;
+
+    share_spend_noted(&share, 10, NOW, &spent);
+    assert_int_equal(share_left(&share, NOW), 54);
+    assert_int_equal(spent.units[0] + spent.units[1], 10);
+    share_unspend(&share, &spent);
+    assert_int_equal(share_left(&share, NOW), 64);
+}
+
+/* It is settled with the units as used, so they must not be spent again. */
+static void units_of_a_closed_portion_stay_charged(void **state)
+{
+    struct share share = with_portion(64, SECOND);
+    struct share_reply reply = given(2, 30, SECOND);
+    struct share_call call;
+    struct weir_lent spent;
+
+    share_spend_noted(&share, 64, NOW, &spent);
+    ask(&share, 2, 1, NOW, &call);
+    assert_int_equal(call.settled[0].used + call.settled[1].used, 64);
+    share_unspend(&share, &spent);
+    assert_int_equal(share_left(&share, NOW), 0);
+    assert_true(share_answered(&share, &terms, &reply, NOW));
+    share_unspend(&share, &spent);
+    assert_int_equal(share_left(&share, NOW), 30);
+}
+
+static void a_far_holder_takes_larger_portions_for_longer(void **state)
+{
+    const struct weir_limit_spec spec = {
+        .algorithm = WEIR_FIXED_WINDOW, .rate = 1000, .window_ns = 60 * SECOND};
+    struct share_terms near, far;
+    struct weir_limit limit;
+
+    assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
+    assert_true(share_terms_init(&near, &limit, 0));
+    assert_true(share_terms_lend(&far, &limit, 300 * MS));
+    assert_int_equal(far.life_ns, 10 * near.life_ns);
+    assert_int_equal(far.horizon_ns, 600 * MS);
+    assert_true(far.life_min_ns > 600 * MS);
+    /* and not at all where a portion would end on its way */
+    limit.segment_ns = 500 * MS;
+    assert_false(share_terms_lend(&far, &limit, 300 * MS));
+    assert_true(share_terms_lend(&far, &limit, 100 * MS));
+    assert_true(share_terms_lend(&far, &limit, 0));
+    assert_false(share_terms_lend(&far, &limit, UINT64_MAX));
+}
+
 static void life_counts_from_when_the_call_was_sent(void **state)
 {
     struct share share;
@@ -314,6 +365,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_portion_ends_for_its_holder_before_it_does_for_the_server),
+        cmocka_unit_test(units_that_were_not_admitted_go_back_into_their_portion),
+        cmocka_unit_test(units_of_a_closed_portion_stay_charged),
+        cmocka_unit_test(a_far_holder_takes_larger_portions_for_longer),
         cmocka_unit_test(life_counts_from_when_the_call_was_sent),
         cmocka_unit_test(the_reply_to_an_earlier_call_changes_nothing),
         cmocka_unit_test(what_was_not_executed_is_settled_again),

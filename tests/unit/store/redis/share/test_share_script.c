@@ -98,6 +98,7 @@ static void one_call(struct pair *pair)
     call.demand = 1 + draw_below(&pair->random, 100000);
     call.life_ns = terms.life_ns;
     call.life_long_ns = terms.life_long_ns;
+    call.life_min_ns = terms.life_min_ns;
     settle_some(pair, holder, &call);
     exchange(pair, &call, &reply);
     if (call.id <= holder->last_id) {
@@ -291,7 +292,13 @@ static void a_key_of_somebody_else_is_an_error_and_stays(void **state)
 static int read_as(const struct weir_resp_node *nodes, uint32_t count)
 {
     static struct pair pair;
-    struct share_call call = {.id = 5, .holder = 7, .need = 1, .want = 4, .demand = 1};
+    struct share_call call = {.id = 5,
+                              .holder = 7,
+                              .need = 1,
+                              .want = 4,
+                              .demand = 1,
+                              .life_ns = 1000 * MS,
+                              .life_long_ns = 1000 * MS};
     struct share_reply reply;
     struct weir_reason reason = {""};
 

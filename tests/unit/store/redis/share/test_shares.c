@@ -574,9 +574,151 @@ static void random_use_never_spends_what_it_has_not(void **state)
     redis_shares_close(rig.shares);
 }
 
+/* --- Lending ---------------------------------------------------------------------------------- */
+
+static struct rig *lending_rig(void)
+{
+    struct rig *rig = new_rig();
+    const struct redis_shares_options options = {.holder = 78, .keys_max = 64, .lends = true};
+
+    redis_shares_close(rig->shares);
+    assert_int_equal(redis_shares_open(&rig->shares, &options), 0);
+    return rig;
+}
+
+struct lending {
+    struct weir_outcome outcome;
+    struct weir_lent lent;
+    struct weir_check check;
+};
+
+static bool lend(struct rig *rig, enum weir_lend how, bool asks, uint64_t cost,
+                 struct lending *lending)
+{
+    lending->check =
+        (struct weir_check){.limit = &rig->limit, .hash = {3, 3}, .cost = cost, .key = {"d", 1}};
+    return redis_shares_lend(rig->shares, how, asks, &lending->check, rig->now_ns,
+                             &lending->outcome, &lending->lent);
+}
+
+/* Sends the one call that is due; its answer comes so much later. */
+static void answer_call(struct rig *rig, uint64_t after_ns)
+{
+    struct redis_shares_call call;
+    struct share_reply reply;
+
+    assert_true(redis_shares_next(rig->shares, rig->now_ns, &call));
+    share_server_execute(&rig->servers[3], call.check->limit, &call.ask, rig->now_ns, &reply);
+    rig->now_ns += after_ns;
+    assert_null(redis_shares_answered(rig->shares, call.place, &reply, rig->now_ns));
+    assert_false(redis_shares_next(rig->shares, rig->now_ns, &call));
+}
+
+static void a_key_is_lent_after_it_was_asked_for_ahead(void **state)
+{
+    struct rig *rig = lending_rig();
+    struct lending lending;
+
+    assert_false(lend(rig, WEIR_LEND_AHEAD, true, 1, &lending));
+    assert_int_equal(redis_shares_busy(rig->shares), 1);
+    answer_call(rig, 200 * MS);
+    assert_int_equal(redis_shares_counters(rig->shares)->roundtrip_ns, 200 * MS);
+    assert_true(lend(rig, WEIR_LEND_LOOK, true, 1, &lending));
+    assert_int_equal(lending.lent.units[0] + lending.lent.units[1], 0);
+    assert_true(lend(rig, WEIR_LEND_TAKE, true, 2, &lending));
+    assert_int_equal(lending.lent.units[0] + lending.lent.units[1], 2);
+    assert_true(lending.outcome.reported);
+    assert_int_equal(lending.outcome.report.limit, rig->limit.capacity);
+    redis_shares_close(rig->shares);
+}
+
+static void a_denial_asks_once_and_waits_a_round_trip(void **state)
+{
+    struct rig *rig = lending_rig();
+    struct lending lending;
+
+    for (int i = 0; i < 5; i++) {
+        assert_false(lend(rig, WEIR_LEND_TAKE, true, 1, &lending));
+        assert_int_equal(lending.outcome.verdict, WEIR_DENIED);
+        assert_in_range(lending.outcome.report.retry_after_ns, 1, SECOND);
+    }
+    assert_int_equal(redis_shares_busy(rig->shares), 1);
+    answer_call(rig, 10 * MS);
+    assert_true(lend(rig, WEIR_LEND_TAKE, true, 1, &lending));
+    redis_shares_close(rig->shares);
+}
+
+static void nothing_is_asked_of_a_region_that_is_gone(void **state)
+{
+    struct rig *rig = lending_rig();
+    struct lending lending;
+
+    assert_false(lend(rig, WEIR_LEND_TAKE, false, 1, &lending));
+    assert_false(lend(rig, WEIR_LEND_AHEAD, false, 1, &lending));
+    assert_false(lend(rig, WEIR_LEND_LOOK, true, 1, &lending));
+    assert_int_equal(redis_shares_busy(rig->shares), 0);
+    redis_shares_close(rig->shares);
+}
+
+static void lent_units_end_with_their_portion(void **state)
+{
+    struct rig *rig = lending_rig();
+    struct lending lending;
+
+    assert_false(lend(rig, WEIR_LEND_TAKE, true, 1, &lending));
+    answer_call(rig, 10 * MS);
+    assert_true(lend(rig, WEIR_LEND_LOOK, false, 1, &lending));
+    rig->now_ns += SHARE_LENT_LIFE_MAX_NS;
+    assert_false(lend(rig, WEIR_LEND_LOOK, false, 1, &lending));
+    redis_shares_close(rig->shares);
+}
+
+static void units_come_back_and_then_to_the_home(void **state)
+{
+    struct rig *rig = lending_rig();
+    struct lending lending;
+    struct redis_shares_call call;
+
+    assert_false(lend(rig, WEIR_LEND_TAKE, true, 1, &lending));
+    answer_call(rig, 10 * MS);
+    assert_true(lend(rig, WEIR_LEND_TAKE, false, 1, &lending));
+    redis_shares_put_back(rig->shares, &lending.check, &lending.lent);
+    /* a key without a state, and units of portions that are gone */
+    lending.check.hash[0] = 5;
+    redis_shares_put_back(rig->shares, &lending.check, &lending.lent);
+    lending.check.hash[0] = 3;
+    rig->now_ns += SHARE_LENT_LIFE_MAX_NS / 2;
+    (void)redis_shares_tick(rig->shares, rig->now_ns);
+    assert_true(redis_shares_next(rig->shares, rig->now_ns, &call));
+    assert_int_equal(call.ask.want, 0);
+    assert_int_equal(call.ask.settled[0].used + call.ask.settled[1].used, 0);
+    (void)redis_shares_failed(rig->shares, call.place, false);
+    redis_shares_close(rig->shares);
+}
+
+static void what_cannot_be_lent_is_denied(void **state)
+{
+    struct rig *rig = lending_rig();
+    struct lending lending;
+
+    assert_false(lend(rig, WEIR_LEND_TAKE, true, 0, &lending));
+    assert_false(lend(rig, WEIR_LEND_TAKE, true, 5000, &lending)); /* more than the limit */
+    assert_int_equal(lending.outcome.report.retry_after_ns, WEIR_NEVER);
+    assert_int_equal(redis_shares_busy(rig->shares), 0);
+    redis_shares_end(rig->shares);
+    assert_false(lend(rig, WEIR_LEND_TAKE, true, 1, &lending));
+    redis_shares_close(rig->shares);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_is_lent_after_it_was_asked_for_ahead),
+        cmocka_unit_test(a_denial_asks_once_and_waits_a_round_trip),
+        cmocka_unit_test(nothing_is_asked_of_a_region_that_is_gone),
+        cmocka_unit_test(lent_units_end_with_their_portion),
+        cmocka_unit_test(units_come_back_and_then_to_the_home),
+        cmocka_unit_test(what_cannot_be_lent_is_denied),
         cmocka_unit_test(a_cold_key_is_decided_exactly_and_a_hot_one_from_its_portion),
         cmocka_unit_test(half_a_portion_asks_for_the_next_in_the_background),
         cmocka_unit_test(a_key_that_comes_now_and_then_stays_cold),
