@@ -692,7 +692,7 @@ static void units_come_back_and_then_to_the_home(void **state)
     assert_true(redis_shares_next(rig->shares, rig->now_ns, &call));
     assert_int_equal(call.ask.want, 0);
     assert_int_equal(call.ask.settled[0].used + call.ask.settled[1].used, 0);
-    (void)redis_shares_failed(rig->shares, call.place, false);
+    assert_null(redis_shares_failed(rig->shares, call.place, false));
     redis_shares_close(rig->shares);
 }
 
