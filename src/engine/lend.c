@@ -57,12 +57,17 @@ static void look_ahead(struct weir_engine *engine, const struct weir_entry *entr
 {
     const struct weir_decision *decision = &entry->decision;
     for (uint16_t i = 0; i < decision->count; i++) {
+        const struct weir_check *floor = &decision->checks[i];
+        const struct weir_rules *rules = entry->generation->rules;
         const struct weir_limit *home;
         uint32_t region;
-        struct weir_store *store = lender_of(engine, entry, &decision->checks[i], &region, &home);
-        if (!store || !is_half_used(decision, i))
+        if (floor->rule >= entry->generation->count || (floor->flags & WEIR_CHECK_SILENT) != 0 ||
+            !weir_rules_is_floor(rules, floor->rule, floor->limit) || !is_half_used(decision, i))
             continue;
-        struct weir_check check = decision->checks[i];
+        struct weir_store *store = lender_of(engine, entry, floor, &region, &home);
+        if (!store)
+            continue;
+        struct weir_check check = *floor;
         struct weir_outcome outcome;
         struct weir_lent lent;
         check.limit = home;

@@ -67,7 +67,7 @@ struct weir_entry {
     uint8_t strike_count;            /* what strikes it may be: 0: none */
     struct weir_strike *strikes;     /* in scratch; not valid where there is none */
     struct weir_borrow *borrow;      /* in scratch; NULL: no limit of it has a pool */
-    struct weir_lending *lending;    /* in scratch; NULL: nothing was asked of another region */
+    struct weir_lending *lending;    /* in scratch; NULL: no region was asked for units */
     uint64_t estimate, life_ns;      /* of a reservation; else not valid */
     struct weir_identity identity;
     struct weir_check checks[WEIR_CHECKS_MAX];

@@ -37,7 +37,7 @@ struct weir_store_name {
     unsigned char digest[WEIR_STORE_DIGEST];
 };
 
-/* What is asked of a store that lends: see weir_store_ops.lend. */
+/* How a store that lends is called: see weir_store_ops.lend. */
 enum weir_lend {
     WEIR_LEND_AHEAD, /* units will soon be needed: fetches some, where there are none */
     WEIR_LEND_LOOK,  /* whether there are enough */

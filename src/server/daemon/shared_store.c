@@ -66,7 +66,7 @@ static void log_named(struct weir_shared_store *shared, enum weir_log_level leve
     weir_log_end(&line);
 }
 
-/* A region that is gone is no failure of this node, which goes on with its floors. */
+/* A region that is gone is no failure of this node, which continues with its floors. */
 static void log_text(struct weir_shared_store *shared, enum weir_log_level level, const char *event,
                      const char *text)
 {

@@ -25,6 +25,7 @@
 #define SHUTDOWN_NS UINT64_C(200000000)
 #define DEADLINE_NS UINT64_C(20000000)
 #define MEMORY_KEYS 65536
+#define FAR_CONNECT_MS 5000 /* TCP, TLS and the handshake are some six round trips */
 #define HOLDER_MASK ((UINT64_C(1) << 53) - 1) /* whole numbers of Lua */
 #define TICK_NS UINT64_C(10000000)            /* after a reply, shares are looked at this soon */
 #define MS_NS UINT64_C(1000000)
@@ -650,7 +651,7 @@ static int open_parts(struct store *store, const struct weir_store_redis_options
 {
     uint32_t keys = options->memory_keys != 0 ? options->memory_keys : MEMORY_KEYS;
     const struct redis_denial_cache_options denials = {
-        .records = keys,
+        .records = options->lends ? 1 : keys, /* it remembers none */
         .longest_ns = options->remember_ns,
         .secret = {redis_random(&store->random), redis_random(&store->random)},
     };
@@ -696,6 +697,7 @@ static int open_client(struct store *store, const struct weir_store_redis_option
         .scripts = redis_scripts,
         .script_count = redis_script_count,
         .rights = write_rights(store, rights),
+        .connect_ms = options->lends ? FAR_CONNECT_MS : 0,
         .random_seed = redis_random(&store->random),
         .event = client_event,
         .context = store,

@@ -4,8 +4,8 @@ other regions, and all regions together never admit more than the limit, whateve
 
 import signal
 
-from daemon.region_world import FLOOR, HOME, RATE, REGIONS, RegionWorld
 from daemon.waiting import wait_until
+from region_world import FLOOR, HOME, RATE, REGIONS, RegionWorld
 
 LENT = 'weir_region_lent_total{limit="a"}'
 
@@ -55,6 +55,15 @@ def test_a_region_abroad_has_its_floor_and_what_the_home_lends(tmp_path):
         assert total == RATE
 
 
+def test_a_home_an_ocean_away(tmp_path):
+    with RegionWorld(tmp_path, limit(), links=True) as world:
+        world.links["eu", "us"].tell("delay", 0.3)
+        total = used_in(world, "eu", HOME - FLOOR)
+        total += drain(world)
+        assert total <= RATE
+        assert world.nodes["eu"].metrics()['weir_region_round_trip_seconds{region="us"}'] > 0.03
+
+
 def test_a_home_in_leased_mode_lends_too(tmp_path):
     with RegionWorld(tmp_path, limit(mode="leased")) as world:
         total = used_in(world, "eu", 2 * FLOOR) + used_in(world, "us", FLOOR)
@@ -70,8 +79,18 @@ def test_the_home_knows_no_texts_of_keys(tmp_path):
             assert states and not any("u0" in state for state in states), states
 
 
+def test_a_reset_finds_the_states_that_are_named_by_digests(tmp_path):
+    with RegionWorld(tmp_path, limit()) as world:
+        world.admitted("us", "u0", HOME)
+        wait_until(lambda: world.admitted("eu", "u0", 20) == 0, what="the end of the limit")
+        assert world.admitted("us", "u0", 5) == 0
+        with world.nodes["us"].admin() as client:
+            assert client.request("DELETE", "/v1/limits/a/state?key=u0").status == 200
+        assert world.admitted("us", "u0", 5) == 5
+
+
 def test_a_stopped_home_costs_what_it_would_lend(tmp_path):
-    """Floors go on; shares run out; nothing is above the limit when the home goes on."""
+    """Floors remain; shares run out; nothing is above the limit when the home continues."""
     with RegionWorld(tmp_path, limit()) as world:
         total = used_in(world, "eu", 2 * FLOOR)
         world.redis["us"].process.send_signal(signal.SIGSTOP)

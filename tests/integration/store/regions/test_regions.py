@@ -4,8 +4,8 @@ is cut off from its Redis, and while its Redis is dead. No region lends: test_le
 
 import pytest
 
-from daemon.region_world import FLOOR, HOME, RATE, REGIONS, RegionWorld
 from daemon.waiting import wait_until
+from region_world import FLOOR, HOME, RATE, REGIONS, RegionWorld
 
 
 def limit(**parts):
