@@ -63,8 +63,7 @@ struct redis_shares {
     struct redis_shares_counters counters;
 };
 
-/* --- The table ----------------------------------------------------------------------------------
- */
+/* --- The table -------------------------------------------------------------------------------- */
 
 static void entry_free(struct redis_shares *shares, struct share_entry *entry)
 {
@@ -233,8 +232,7 @@ static struct share_entry *entry_of(struct redis_shares *shares, struct share_sl
     return slot->entry;
 }
 
-/* --- Opening and closing ------------------------------------------------------------------------
- */
+/* --- Opening and closing ---------------------------------------------------------------------- */
 
 int redis_shares_open(struct redis_shares **shares, const struct redis_shares_options *options)
 {
@@ -317,8 +315,7 @@ void redis_shares_leave(struct redis_shares *shares, struct redis_shares_wait *w
     wait->place = NULL;
 }
 
-/* --- One decision ------------------------------------------------------------------------------
- */
+/* --- One decision ----------------------------------------------------------------------------- */
 
 /* What the table knows of the checks of one decision. */
 struct view {
@@ -641,8 +638,7 @@ void redis_shares_put_back(struct redis_shares *shares, const struct weir_check 
             share_unspend(&set[i].entry->share, lent);
 }
 
-/* --- Calls, their ends, and time ----------------------------------------------------------------
- */
+/* --- Calls, their ends, and time -------------------------------------------------------------- */
 
 static struct share_entry *pop(struct redis_shares *shares)
 {
