@@ -59,6 +59,56 @@ static void a_floor_is_known_from_the_homes_part(void **state)
     weir_rules_unref(rules);
 }
 
+static void the_home_of_a_floor_lends(void **state)
+{
+    (void)state;
+    struct weir_rules *rules =
+        test_load(HEAD("eu") LIMIT("[1000/min, 9000/hour]", "{floor: 5%, home: us}"));
+    const struct weir_limit *home;
+    struct weir_bytes name;
+    uint32_t region;
+    struct test_request *test = ASK(rules, "user", "alice");
+    assert_true(weir_rules_regions_lend(rules));
+    for (int i = 0; i < 2; i++) {
+        assert_true(weir_rules_lender(rules, &test->checks[i], &region, &home));
+        assert_int_equal(region, 1);
+        assert_int_equal(home->spec.rate, i == 0 ? 900 : 8100);
+        assert_string_equal(home->name, test->checks[i].limit->name);
+        assert_true(home->digest && test->checks[i].limit->digest);
+    }
+    const struct weir_store_settings *store = weir_rules_region_store(rules, 1, &name);
+    assert_string_equal(store->redis.url, "redis://127.0.0.1:2");
+    assert_string_equal(store->prefix, "w:");
+    assert_memory_equal(name.data, "us", 2);
+    assert_null(weir_rules_region_store(rules, 0, &name)); /* its own */
+    assert_null(weir_rules_region_store(rules, 3, &name));
+    weir_rules_unref(rules);
+    rules = test_load(HEAD("us") LIMIT("1000/min", "{floor: 5%, home: us}"));
+    test = ASK(rules, "user", "alice");
+    assert_false(weir_rules_lender(rules, &test->checks[0], &region, &home));
+    assert_true(test->checks[0].limit->digest); /* it has the same name in all regions */
+    weir_rules_unref(rules);
+}
+
+static void what_is_not_lent_keeps_its_name(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"{floor: 1/3}", "{floor: 5%, home: us, lend: false}"};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        char text[1024];
+        const struct weir_limit *home;
+        uint32_t region;
+        snprintf(text, sizeof(text), HEAD("eu") LIMIT("1000/min", "%s"), parts[i]);
+        struct weir_rules *rules = test_load(text);
+        struct test_request *test = ASK(rules, "user", "alice");
+        assert_false(weir_rules_regions_lend(rules));
+        assert_false(weir_rules_is_lent(rules, 0));
+        assert_false(weir_rules_lender(rules, &test->checks[0], &region, &home));
+        assert_false(test->checks[0].limit->digest);
+        weir_rules_unref(rules);
+    }
+}
+
 static void a_named_home_has_the_rest(void **state)
 {
     (void)state;
@@ -233,6 +283,8 @@ static void what_is_wrong_in_a_limit_is_reported(void **state)
          "8:69: `home` must be `hash`, a region, or an attribute of the limit's key, not `eus`\n"},
         {HEAD("eu") LIMIT("100/min", "{floor: 5%, wait: 10ms}"),
          "8:69: `wait` must be 0: no region waits for another one\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 5%, lend: maybe}"),
+         "8:69: `lend` must be true or false, not `maybe`\n"},
         {HEAD("eu") LIMIT("100/min", "{floor: 5%}, hash_tag: user, debt: 10%"),
          "8:64: `hash_tag` does not work with `global`, whose states are in several regions; "
          "remove one of them\n"
@@ -246,6 +298,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_region_has_its_own_redis),
+        cmocka_unit_test(the_home_of_a_floor_lends),
+        cmocka_unit_test(what_is_not_lent_keeps_its_name),
         cmocka_unit_test(a_named_home_has_the_rest),
         cmocka_unit_test(a_floor_is_known_from_the_homes_part),
         cmocka_unit_test(an_attribute_of_the_key_names_the_home),

@@ -97,6 +97,17 @@ static void a_lease_is_found_again_by_tag_and_digest(void **unused)
     assert_string_equal(by_token, by_check);
 }
 
+static void a_state_that_other_regions_see_is_a_digest(void **unused)
+{
+    struct weir_limit limit = limit_of(WEIR_GCRA, "jobs");
+    struct weir_check check = check_of(&limit, "user=alice");
+
+    assert_non_null(strstr(key_text(&check), "}jobs:user=alice"));
+    limit.digest = true;
+    assert_non_null(strstr(key_text(&check), "}~ba2bbb8e85c4b1034cc68110a729a19d"));
+    assert_null(strstr(key_text(&check), "alice"));
+}
+
 static void a_name_and_a_text_cannot_be_taken_for_others(void **unused)
 {
     struct weir_limit a = limit_of(WEIR_CONCURRENCY, "a"), none = limit_of(WEIR_CONCURRENCY, NULL);
@@ -136,6 +147,7 @@ int main(void)
         cmocka_unit_test(limits_with_one_text_share_a_tag),
         cmocka_unit_test(an_idempotency_record_has_a_mark_of_its_own),
         cmocka_unit_test(a_lease_is_found_again_by_tag_and_digest),
+        cmocka_unit_test(a_state_that_other_regions_see_is_a_digest),
         cmocka_unit_test(a_name_and_a_text_cannot_be_taken_for_others),
         cmocka_unit_test(a_long_text_stands_whole),
         cmocka_unit_test(a_reservation_is_called_by_its_id),
