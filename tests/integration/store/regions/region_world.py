@@ -15,6 +15,7 @@ REGIONS = ("ap", "eu", "us")
 RATE = 300
 FLOOR = 30  # 10 %
 HOME = 240
+TOKEN = "s3cret"  # of the admin listeners
 
 
 class RegionWorld:
@@ -39,7 +40,7 @@ class RegionWorld:
                 folder = self.folder / name
                 folder.mkdir()
                 self.rules[name] = json.dumps({
-                    "version": 1, "store": self.store,
+                    "version": 1, "store": self.store, "server": {"admin": {"token": TOKEN}},
                     "regions": {"self": name} | self.section(stack, name),
                     "limits": self.limits})
                 self.nodes[name] = stack.enter_context(Weir(folder, self.rules[name]))

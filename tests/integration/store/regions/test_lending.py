@@ -5,7 +5,7 @@ other regions, and all regions together never admit more than the limit, whateve
 import signal
 
 from daemon.waiting import wait_until
-from region_world import FLOOR, HOME, RATE, REGIONS, RegionWorld
+from region_world import FLOOR, HOME, RATE, REGIONS, TOKEN, RegionWorld
 
 LENT = 'weir_region_lent_total{limit="a"}'
 
@@ -85,7 +85,8 @@ def test_a_reset_finds_the_states_that_are_named_by_digests(tmp_path):
         wait_until(lambda: world.admitted("eu", "u0", 20) == 0, what="the end of the limit")
         assert world.admitted("us", "u0", 5) == 0
         with world.nodes["us"].admin() as client:
-            assert client.request("DELETE", "/v1/limits/a/state?key=u0").status == 200
+            assert client.request("DELETE", "/v1/limits/a/state?key=u0",
+                                  {"Authorization": f"Bearer {TOKEN}"}).status == 200
         assert world.admitted("us", "u0", 5) == 5
 
 
