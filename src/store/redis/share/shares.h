@@ -63,12 +63,12 @@ struct redis_shares_options {
 
 /* Plain values of the worker; a store copies them to where other threads read them. */
 struct redis_shares_counters {
-    uint64_t held;      /* keys with an entry */
-    uint64_t refills;   /* calls that asked for a portion */
-    uint64_t returns;   /* calls that only gave back */
-    uint64_t decisions; /* made here, allowed or denied */
-    uint64_t denied;    /* of those, denied */
-    uint64_t forfeited; /* units of portions that were neither admitted nor given back */
+    uint64_t held;         /* keys with an entry */
+    uint64_t refills;      /* calls that asked for a portion */
+    uint64_t returns;      /* calls that only gave back */
+    uint64_t decisions;    /* made here, allowed or denied */
+    uint64_t denied;       /* of those, denied */
+    uint64_t forfeited;    /* units of portions that were neither admitted nor given back */
     uint64_t roundtrip_ns; /* of calls, smoothed, where it lends */
 };
 
