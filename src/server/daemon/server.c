@@ -271,11 +271,16 @@ static void close_views(struct weir_daemon *daemon)
     weir_use_close(daemon->use);
 }
 
-static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
+/* That of this node's region, and those of others that lend. */
+static int open_stores(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     int err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
-    if (err == 0)
-        err = weir_lenders_open(&daemon->lenders, daemon->rules, &daemon->log, reason);
+    return err < 0 ? err : weir_lenders_open(&daemon->lenders, daemon->rules, &daemon->log, reason);
+}
+
+static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = open_stores(daemon, reason);
     if (err == 0)
         err = weir_daemon_open_table(daemon, reason);
     if (err == 0)
