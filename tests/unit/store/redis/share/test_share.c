@@ -103,6 +103,13 @@ static void units_of_a_closed_portion_stay_charged(void **state)
     assert_true(share_answered(&share, &terms, &reply, NOW));
     share_unspend(&share, &spent);
     assert_int_equal(share_left(&share, NOW), 30);
+    /* nor into a later portion in its place */
+    share_spend(&share, 30, NOW);
+    ask(&share, 3, 1, NOW, &call);
+    reply = given(3, 20, SECOND);
+    assert_true(share_answered(&share, &terms, &reply, NOW));
+    share_unspend(&share, &spent);
+    assert_int_equal(share_left(&share, NOW), 20);
 }
 
 static void a_far_holder_takes_larger_portions_for_longer(void **state)
