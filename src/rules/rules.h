@@ -77,6 +77,17 @@ struct weir_store_settings {
     uint32_t nodes;         /* that share the store; needed by on_store_error: local */
     uint8_t on_store_error; /* of limits that don't say, and of commands: weir_store_failure */
 };
+/* `sticky:`, for several nodes without a shared store. `store` has its deadline, what happens where
+ * a node does not answer, and how many nodes there are. */
+struct weir_sticky_peer {
+    const char *name, *url;
+};
+struct weir_sticky_settings {
+    const char *by;                       /* NULL: there is no such section */
+    const struct weir_sticky_peer *peers; /* all nodes, this one included */
+    uint32_t count, self;
+    struct weir_redis_access access; /* without a URL: how this node speaks to all others */
+};
 /* `identities:`, callers that are kept in Redis; see docs/identities.md. */
 struct weir_identities_settings {
     struct weir_redis_access redis; /* without a URL there are none */
@@ -141,6 +152,7 @@ struct weir_secret_file {
 struct weir_settings {
     struct weir_denials_settings denials;
     struct weir_store_settings store;
+    struct weir_sticky_settings sticky;
     struct weir_identities_settings identities;
     struct weir_envoy_settings envoy;
     struct weir_webhook_settings webhook;

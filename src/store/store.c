@@ -19,8 +19,11 @@ int weir_store_prepare(struct weir_store *store, struct weir_store *local, struc
     /* It belongs to the same rules as the limit, which no other thread has yet. */
     struct weir_limit *part = limit->local ? (struct weir_limit *)limit->local : limit;
 
+    if (part == limit && limit->id != 0) /* both are on one table */
+        return 0;
     err = local->ops->prepare(local, part, reason);
-    limit->id = part->id;
+    if (limit->id == 0)
+        limit->id = part->id;
     return err;
 }
 

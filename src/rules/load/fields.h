@@ -44,6 +44,7 @@ struct rules_loader {
     bool callers;        /* the file has callers, who may have overrides */
     bool challenge;      /* the file has the section `challenge` */
     bool score;          /* the file has the section `score` */
+    bool sticky;         /* the file has the section `sticky` */
     bool scoring; /* the section `score` is being loaded: its signals cannot read the score */
     const struct rules_node *difficulty; /* of `challenge`, where it is one for each class */
     const struct rules_node *timezone;   /* of the file; NULL: UTC */

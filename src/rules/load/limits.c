@@ -21,6 +21,7 @@
 #include "rules/load/rate.h"
 #include "rules/load/server/regions.h"
 #include "rules/load/server/sharing.h"
+#include "rules/load/server/sticky.h"
 #include "rules/score/section.h"
 
 /* --- `candidate` ------------------------------------------------------------------------------ */
@@ -399,6 +400,7 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_STEPS] = "steps",
         [RULES_LIMIT_REJECT] = "reject",
         [RULES_LIMIT_GLOBAL] = "global",
+        [RULES_LIMIT_PER_NODE] = "per_node",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++)
         fields[i] = (struct rules_field){names[i], NULL, NULL};
@@ -424,6 +426,7 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
         rules_load_when(loader, &fields[RULES_LIMIT_WHEN], rule);
     if (fields[RULES_LIMIT_GLOBAL].value)
         rules_load_global(loader, fields, rule); /* before the parts of nodes */
+    rules_load_home(loader, fields, node, rule);
     rules_load_sharing(loader, fields, rule);
     rules_load_limit_adaptive(loader, fields, rule);
     rules_load_settle(loader, fields, rule);

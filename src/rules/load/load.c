@@ -28,6 +28,7 @@
 #include "rules/load/server/regions.h"
 #include "rules/load/server/settings.h"
 #include "rules/load/server/sharing.h"
+#include "rules/load/server/sticky.h"
 #include "rules/score/section.h"
 
 /* The keys of the file, in the order of `top_names`. */
@@ -58,6 +59,7 @@ enum top_field {
     TOP_DENIALS,
     TOP_REGIONS,
     TOP_KERNEL,
+    TOP_STICKY,
     TOP_FIELDS,
 };
 
@@ -70,7 +72,7 @@ static const char *const top_names[TOP_FIELDS] = {
     "version",   "server",  "state",   "headers",  "identify",    "keys",     "default_plan",
     "plans",     "limits",  "jwt",     "store",    "idempotency", "envoy",    "identities",
     "timezone",  "webhook", "paths",   "priority", "adaptive",    "standing", "challenge",
-    "penalties", "score",   "denials", "regions",  "kernel",
+    "penalties", "score",   "denials", "regions",  "kernel",      "sticky",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -112,6 +114,17 @@ static bool is_keys_file(const struct rules_node *root)
            strspn(first->text, "0123456789abcdefABCDEF") == HASH_DIGITS;
 }
 
+/* A fleet has one way to share its states. */
+static void load_sticky(struct rules_loader *loader, const struct rules_field *fields)
+{
+    static const int others[] = {TOP_STORE, TOP_REGIONS, TOP_ENVOY};
+    const struct rules_field *other = NULL;
+    for (int i = 0; i < 3 && !other; i++)
+        if (fields[others[i]].value)
+            other = &fields[others[i]];
+    rules_load_sticky(loader, &fields[TOP_STICKY], other);
+}
+
 static void load_top(struct rules_loader *loader, const struct rules_node *root)
 {
     struct rules_field fields[TOP_FIELDS];
@@ -139,6 +152,9 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_load_store(loader, fields[TOP_STORE].value, fields[TOP_REGIONS].value != NULL);
     if (fields[TOP_REGIONS].value)
         rules_load_regions(loader, &fields[TOP_REGIONS]);
+    loader->sticky = fields[TOP_STICKY].value;
+    if (loader->sticky)
+        load_sticky(loader, fields);
     if (fields[TOP_IDENTITIES].value)
         rules_load_identities(loader, fields[TOP_IDENTITIES].value);
     if (fields[TOP_IDEMPOTENCY].value)

@@ -304,7 +304,7 @@ void rules_load_penalties(struct rules_loader *loader, const struct rules_field 
         rules_problem(loader, field->key, "`penalties` needs the section `standing:`");
         return;
     }
-    if (!rules->settings.standing.file && !rules->shared)
+    if (!rules->settings.standing.file && (!rules->shared || loader->sticky))
         rules_problem(loader, field->key,
                       "`penalties` needs `file` in `standing`, or `store: redis`: there the steps "
                       "of callers are kept");

@@ -195,6 +195,15 @@ void rules_load_redis(struct rules_loader *loader, const struct rules_node *node
         load_tls(loader, &fields[RULES_REDIS_TLS], scheme, access);
 }
 
+void rules_load_redis_access(struct rules_loader *loader,
+                             const struct rules_field fields[RULES_REDIS_FIELDS],
+                             struct weir_redis_access *access)
+{
+    load_access(loader, fields, NULL, (struct weir_bytes){"", 0}, access);
+    if (fields[RULES_REDIS_TLS].value)
+        load_tls(loader, &fields[RULES_REDIS_TLS], NULL, access);
+}
+
 void rules_read_prefix(struct rules_loader *loader, const struct rules_node *node,
                        const char **prefix)
 {

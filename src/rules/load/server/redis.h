@@ -26,6 +26,11 @@ void rules_load_redis(struct rules_loader *loader, const struct rules_node *node
                       const struct rules_field fields[RULES_REDIS_FIELDS],
                       struct weir_redis_access *access);
 
+/* Reads password, file and TLS alone, where several servers are named in another place. */
+void rules_load_redis_access(struct rules_loader *loader,
+                             const struct rules_field fields[RULES_REDIS_FIELDS],
+                             struct weir_redis_access *access);
+
 /* The prefix of the names of keys in Redis. */
 void rules_read_prefix(struct rules_loader *loader, const struct rules_node *node,
                        const char **prefix);

@@ -99,6 +99,12 @@ static struct weir_bytes lower_name(struct rules_loader *loader, struct weir_byt
     return header && lower ? (struct weir_bytes){lower, name.size} : name;
 }
 
+int rules_key_find(struct rules_loader *loader, const struct rules_rule *rule,
+                   struct weir_bytes name)
+{
+    return find_in_key(rule, lower_name(loader, name));
+}
+
 static void load_hash_tag(struct rules_loader *loader, const struct rules_field *field,
                           struct rules_rule *rule)
 {
@@ -117,7 +123,7 @@ static void load_hash_tag(struct rules_loader *loader, const struct rules_field 
         struct weir_bytes name;
         if (!rules_read_text(loader, items.items[i], "hash_tag", &name))
             continue;
-        int part = find_in_key(rule, lower_name(loader, name));
+        int part = rules_key_find(loader, rule, name);
         if (part < 0) {
             rules_problem(loader, items.items[i],
                           "`hash_tag` %s is not in `key`, so one state would be in several places",

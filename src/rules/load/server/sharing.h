@@ -20,6 +20,11 @@ void rules_load_loans(struct rules_loader *loader, const struct rules_field *fie
  * already. */
 void rules_check_nodes(struct rules_loader *loader);
 
+/* Which attribute of the key a name means: its own, in any case for a header field, or client.ip
+ * without its prefix length. The number of it; -1: none. */
+int rules_key_find(struct rules_loader *loader, const struct rules_rule *rule,
+                   struct weir_bytes name);
+
 /* `local`, `open` or `closed`: enum weir_store_failure. */
 uint8_t rules_read_failure(struct rules_loader *loader, const struct rules_node *node);
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node of a fleet without a shared store asks of its rules: the home of a tag, and the limit
+ * that another node means.
+ *
+ * Threads: pure; the rules are immutable.
+ */
+#ifndef WEIR_RULES_STICKY_STICKY_H
+#define WEIR_RULES_STICKY_STICKY_H
+
+#include "rules/rules.h"
+
+/* The number of the peer that is home of the keys with this tag, among settings.sticky.peers. The
+ * rules have the section. */
+uint32_t weir_rules_sticky_home(const struct weir_rules *rules, uint64_t tag);
+
+/* The limit of these rules whose states have this name and whose numbers are these; a name of size
+ * 0: the record of an idempotency key. NULL: there is none. */
+const struct weir_limit *weir_rules_limit_like(const struct weir_rules *rules,
+                                               struct weir_bytes name,
+                                               const struct weir_limit_spec *spec);
+
+#endif

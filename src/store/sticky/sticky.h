@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sticky store: a key's states are in the table of one node of a fleet, its home, and every
+ * other node asks that one.
+ *
+ *   submit ──▶ home of the decision's tag ──▶ itself: its table, at once
+ *                                        └──▶ a peer: WEIR.DECIDE over the peer's Redis port
+ *   done   ◀── answer (peer_message.h) ◀──────────┘
+ *
+ * The home. Checks that count for the whole fleet have a tag (weir_check.tag), and all of one
+ * decision have the same; a decision without one is decided by this node's table. All of a decision
+ * goes to one home and is one atomic decision there; what in it has no tag is counted there too.
+ *
+ * The node that is asked decides by its own table (sticky_decide), whatever it takes for the home,
+ * so nothing is passed on twice and there are no loops.
+ *
+ * A decision is sent at most once. It fails with WEIR_ERR_STORE where it was certainly not decided
+ * (no connection, the breaker is open, no memory), or where the answer says that the peer cannot
+ * decide it or is no answer; with WEIR_ERR_IO where the connection was lost behind it. Deadlines
+ * are the caller's (cancel). Each peer has a breaker (../redis/breaker.h); a decision that comes
+ * when a probe is due is the probe.
+ *
+ * Connections are those of redis/client: TLS, passwords, reconnects, PING, and its bound on the
+ * size of replies. Decisions of one turn of the loop travel in one write.
+ *
+ * Memory: at most 32 MiB of calls a worker, taken as needed and kept. Threads: one store per loop,
+ * used on its thread only, except prepare and the stats.
+ */
+#ifndef WEIR_STORE_STICKY_STICKY_H
+#define WEIR_STORE_STICKY_STICKY_H
+
+#include <stdatomic.h>
+#include <uv.h>
+
+#include "store/redis/client/url.h"
+#include "store/sticky/peer_message.h"
+#include "store/store.h"
+
+#define STICKY_PEERS_MAX 16
+
+/* Of one peer; written by the worker only, read by any thread. */
+struct sticky_peer_stats {
+    _Atomic uint64_t up;                    /* 1: connected and its breaker is closed */
+    _Atomic uint64_t calls;                 /* decisions sent */
+    _Atomic uint64_t errors;                /* answers that decided nothing, and lost connections */
+    _Atomic uint64_t timeouts;              /* no answer by the deadline */
+    _Atomic uint64_t refused;               /* not sent: not connected, or its breaker is open */
+    _Atomic uint64_t answered, answered_ns; /* answers, and how long they took together */
+};
+
+struct sticky_options {
+    uv_loop_t *loop;
+    struct weir_store *table;     /* this node's states; borrowed */
+    const uint64_t *table_secret; /* two words, borrowed: hashes of states are made with them */
+    const struct redis_url *const *peers; /* of each node of the fleet, copied; NULL: this node */
+    uint32_t peer_count;                  /* 1 to STICKY_PEERS_MAX */
+    uint64_t random_seed;                 /* of jitter */
+    /* The number of the peer that is home of a tag. */
+    uint32_t (*home)(void *context, uint64_t tag);
+    /* A peer is reached (`up`), or not any more; `text`: its address, or why. Each change once. */
+    void (*event)(void *context, uint32_t peer, bool up, const char *text);
+    /* A peer has answered that it cannot decide, one a second and peer at most; or nonsense. */
+    void (*refused)(void *context, uint32_t peer, const char *text);
+    void *context;
+};
+
+/* Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO (the loop, or TLS files that cannot be read: `reason`). The
+ * loop must be run once more then, for handles to close. */
+int weir_store_sticky_open(struct weir_store **store, const struct sticky_options *options,
+                           struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Closes it; `closed` (may be NULL) is called when all its handles are. Instead of ops->close,
+ * where the loop still runs. */
+void weir_store_sticky_shutdown(struct weir_store *store, void (*closed)(void *context),
+                                void *context);
+
+/* The stats of a peer; valid until the store is closed. */
+const struct sticky_peer_stats *weir_store_sticky_stats(const struct weir_store *store,
+                                                        uint32_t peer);
+
+/* Finds the limit of a check that was read: with these numbers, and known to the table. Returns 0
+ * or an error, with why in `reason`. */
+typedef int (*sticky_find_limit)(void *context, const struct sticky_check *read, uint8_t flags,
+                                 const struct weir_limit **limit, struct weir_reason *reason);
+
+/* Decides a message by this node's `table`, at once, and writes the answer to `out`, which has room
+ * for STICKY_ANSWER_MAX bytes. `secret` is the table's. Returns the size (above 0). Errors:
+ * WEIR_ERR_SYNTAX (no message), those of `find`, WEIR_ERR_BUSY; `reason` has the text. */
+long sticky_decide(struct weir_store *table, const uint64_t secret[2], struct weir_bytes message,
+                   uint64_t now_ns, sticky_find_limit find, void *context, char *out,
+                   struct weir_reason *reason) __attribute__((warn_unused_result));
+
+#endif
