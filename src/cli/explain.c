@@ -30,6 +30,7 @@
 #include "rules/match/path.h"
 #include "rules/match/standing.h"
 #include "rules/region/region.h"
+#include "rules/sticky/sticky.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/limits.h"
 #include "table/table.h"
@@ -289,6 +290,14 @@ static void print_region(const struct weir_rules *rules, const struct weir_check
         printf(", then what %.*s lends", (int)info.home.size, info.home.data);
 }
 
+/* The node of a fleet that counts this key. */
+static void print_node(const struct weir_rules *rules, const struct weir_check *check)
+{
+    const struct weir_sticky_settings *sticky = &weir_rules_settings(rules)->sticky;
+    if (sticky->by && check->tag != 0)
+        printf("\n    node %s", sticky->peers[weir_rules_sticky_home(rules, check->tag)].name);
+}
+
 /* "10 in 1 s: ", of a limit that has several rates. */
 static void print_rate(const struct weir_limit_spec *spec)
 {
@@ -407,6 +416,7 @@ static void print_check(const struct explain *explain, uint16_t i, uint16_t end)
     cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
     print_store(weir_decision_rules(decision), check->rule);
     print_region(weir_decision_rules(decision), check);
+    print_node(weir_decision_rules(decision), check);
     print_scale(explain, check->rule, check);
     printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
     if (check->flags & WEIR_CHECK_UNLIMITED) {

@@ -82,6 +82,8 @@ static int check_store(char *path, struct weir_rules *rules)
     int error = check_url(path, "identities.redis", settings->identities.redis.url);
     if (error == 0)
         error = check_url(path, "store.redis", settings->store.redis.url);
+    for (uint32_t i = 0; error == 0 && i < settings->sticky.count; i++)
+        error = check_url(path, "sticky.peers", settings->sticky.peers[i].url);
     if (error < 0 || !settings->store.redis.url)
         return error;
     return weir_rules_prepare(rules, check_limit, path);

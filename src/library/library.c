@@ -66,6 +66,8 @@ static const char *find_unsupported(const struct weir_rules *rules)
     const struct weir_settings *settings = weir_rules_settings(rules);
     if (settings->store.redis.url)
         return "`store`: counts in Redis";
+    if (settings->sticky.by)
+        return "`sticky`: counts at other nodes";
     if (settings->identities.redis.url)
         return "`identities`: callers in Redis";
     if (weir_rules_adaptive_count(rules) > 0)

@@ -101,6 +101,16 @@ static struct made **limits_place(const struct weir_adhoc_limits *limits,
     }
 }
 
+/* Both of one that a table knows twice: whole, and as this node's part. */
+static void unpin(struct weir_table *table, const struct weir_limit *limit)
+{
+    if (!table)
+        return;
+    weir_table_unpin(table, limit->id);
+    if (limit->local && limit->local->id != limit->id)
+        weir_table_unpin(table, limit->local->id);
+}
+
 /* Drops what has not been used lately, and puts the others where they belong now. */
 static void limits_drop_unused(struct weir_adhoc_limits *limits)
 {
@@ -117,8 +127,7 @@ static void limits_drop_unused(struct weir_adhoc_limits *limits)
         if (made->epoch == 0) /* from before the first tick */
             made->epoch = epoch;
         if (made->epoch + EPOCHS_UNUSED <= epoch) {
-            if (limits->table)
-                weir_table_unpin(limits->table, made->limit.id);
+            unpin(limits->table, &made->limit);
             free(made);
             continue;
         }

@@ -27,6 +27,7 @@
 #include "server/region/metrics.h"
 #include "server/score/metrics.h"
 #include "server/standing/metrics.h"
+#include "server/sticky/metrics.h"
 #include "server/use/metrics.h"
 #include "server/webhook/metrics.h"
 
@@ -625,6 +626,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
         put_tokens(&metrics);
     if (daemon->shared)
         put_store(&metrics);
+    weir_metrics_of_sticky(&metrics);
     if (daemon->directories)
         put_identities(&metrics);
     put_table(&metrics);

@@ -88,6 +88,7 @@ struct weir_daemon {
     struct weir_retired *retired; /* the ones before, while workers have them; NULL: none */
     struct weir_table *table;
     struct weir_table *spare;               /* see weir_table_open_spare; NULL: no state file */
+    struct weir_sticky_peers *sticky;       /* NULL: no fleet without a shared store */
     struct weir_shared_store *shared;       /* NULL: states live in the table alone */
     struct weir_lenders *lenders;           /* NULL: no region lends */
     struct weir_directories *directories;   /* NULL: no callers are in Redis */

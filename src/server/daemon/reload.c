@@ -206,6 +206,8 @@ static int forget_limit(void *context, struct weir_limit *limit, const char *nam
 static int unpin_limit(void *context, struct weir_limit *limit, const char *name)
 {
     weir_table_unpin(context, limit->id);
+    if (limit->local && limit->local->id != limit->id)
+        weir_table_unpin(context, limit->local->id);
     limit->id = 0;
     return 0;
 }
@@ -253,6 +255,17 @@ static bool store_differs(const struct weir_store_settings *old,
     return weir_redis_access_differs(&old->redis, &new->redis) ||
            weir_setting_differs(old->prefix, new->prefix) || old->lease_ns != new->lease_ns ||
            old->remember_ns != new->remember_ns || old->deadline_ns != new->deadline_ns;
+}
+
+static bool sticky_differs(const struct weir_sticky_settings *old,
+                           const struct weir_sticky_settings *new)
+{
+    bool differs = weir_setting_differs(old->by, new->by) || old->count != new->count ||
+                   old->self != new->self || weir_redis_access_differs(&old->access, &new->access);
+    for (uint32_t i = 0; !differs && i < old->count; i++)
+        differs = strcmp(old->peers[i].name, new->peers[i].name) != 0 ||
+                  strcmp(old->peers[i].url, new->peers[i].url) != 0;
+    return differs;
 }
 
 /* Whether there is standing, where its history is, and how large its map is. */
@@ -304,6 +317,7 @@ static void reload_compare(struct weir_daemon *daemon, const struct weir_setting
     reload_note(daemon, new->state_spans != 0 && old->state_spans != new->state_spans,
                 "state.spans");
     reload_note(daemon, store_differs(&old->store, &new->store), "store.redis");
+    reload_note(daemon, sticky_differs(&old->sticky, &new->sticky), "sticky");
     reload_note(daemon, standing_differs(&old->standing, &new->standing), "standing");
     reload_note(daemon, weir_directories_differ(&old->identities, &new->identities), "identities");
 }

@@ -41,6 +41,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, 
         .spare = daemon->spare,
         .shared = daemon->shared,
         .lenders = index < WEIR_WORKERS_MAX ? daemon->lenders : NULL,
+        .sticky = daemon->sticky,
         .rules = daemon->rules,
         .certificates = daemon->certificates,
         .decisions = decisions,
@@ -56,7 +57,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, 
         .strike_context = daemon->penalties,
         .lease_seed = weir_seed_draw(index),
     };
-    if (daemon->shared)
+    if (daemon->shared || daemon->sticky)
         options.deadline_ns = weir_rules_settings(daemon->rules)->store.deadline_ns;
     struct weir_reason why = {{0}};
     int err = weir_use_add_worker(daemon->use, &options, weir_seed_draw(index));
@@ -282,6 +283,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     int err = open_stores(daemon, reason);
     if (err == 0)
+        err = weir_sticky_peers_open(&daemon->sticky, daemon->rules, &daemon->log, reason);
+    if (err == 0)
         err = weir_daemon_open_table(daemon, reason);
     if (err == 0)
         err = weir_directories_open(&daemon->directories, daemon->rules, daemon->table,
@@ -355,6 +358,7 @@ close_table:
     weir_daemon_pressure_close(daemon);
     weir_directories_close(daemon->directories);
     weir_lenders_close(daemon->lenders);
+    weir_sticky_peers_close(daemon->sticky);
     weir_shared_store_close(daemon->shared);
     weir_table_close(daemon->spare);
     weir_table_close(daemon->table);
@@ -383,6 +387,7 @@ static void daemon_close(struct weir_daemon *daemon)
     weir_daemon_pressure_close(daemon);
     weir_directories_close(daemon->directories);
     weir_lenders_close(daemon->lenders);
+    weir_sticky_peers_close(daemon->sticky);
     weir_shared_store_close(daemon->shared);
     weir_table_close(daemon->spare);
     daemon->spare = NULL;

@@ -8,6 +8,7 @@
 #include "server/daemon/clock.h"
 #include "server/daemon/worker_state.h"
 #include "server/reserve/reserve.h"
+#include "server/stores/worker_stores.h"
 #include "wire/http/forwarded.h"
 
 /* Slots are made in groups of this many. */
@@ -278,16 +279,7 @@ static void worker_on_tick(uv_timer_t *timer)
 
 /* --- Connections and slots -------------------------------------------------------------------- */
 
-static void worker_on_left(void *context)
-{
-    struct weir_worker_state *worker = context;
-    if (--worker->stores_left > 0)
-        return;
-    worker->base.store = NULL;
-    uv_stop(&worker->loop);
-}
-
-/* Hands back what it holds of the store that nodes share. No request is left; what is left to do
+/* Hands back what it holds of stores beyond this process. No request is left; what is left to do
  * are the ends of leases. */
 static void worker_leave(struct weir_worker_state *worker)
 {
@@ -296,17 +288,14 @@ static void worker_leave(struct weir_worker_state *worker)
     weir_engine_end(worker->base.engine);
     worker->run_wanted = false;
     uv_timer_stop(&worker->deadline);
-    worker->stores_left = 1 + weir_lenders_leave(worker->lenders, worker->base.index,
-                                                 &worker->regions, worker_on_left, worker);
-    weir_shared_store_leave(worker->shared, worker->base.index, worker->base.store, worker_on_left,
-                            worker);
+    weir_worker_stores_leave(worker);
 }
 
 static void worker_stop_if_done(struct weir_worker_state *worker)
 {
     if (!worker->base.draining || worker->all || worker->leaving)
         return;
-    if (worker->shared)
+    if (worker->base.remote_store)
         worker_leave(worker);
     else
         uv_stop(&worker->loop);
@@ -533,49 +522,6 @@ bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_addr
 
 /* --- Open, run, close ------------------------------------------------------------------------- */
 
-/* After an error, what is open is the caller's to close. */
-static int worker_open_stores(struct weir_worker_state *worker,
-                              const struct weir_worker_options *options, struct weir_reason *reason)
-{
-    struct weir_store *table;
-    worker->base.store = options->store;
-    if (worker->base.store)
-        return 0;
-    int err = weir_store_embedded_open(&table, options->table);
-    if (err < 0)
-        return err;
-    worker->base.store = table;
-    if (!options->shared && options->spare)
-        err = weir_store_spare_open(&worker->base.local, options->spare);
-    if (err < 0 || !options->shared)
-        return err;
-    err = weir_shared_store_join(options->shared, worker->base.index, &worker->loop,
-                                 &worker->base.store, reason);
-    if (err < 0)
-        return err;
-    worker->shared = options->shared;
-    worker->base.remote_store = true;
-    worker->base.local = table;
-    err = weir_lenders_join(options->lenders, worker->base.index, &worker->loop, &worker->regions,
-                            reason);
-    if (err == 0)
-        worker->lenders = options->lenders;
-    return err;
-}
-
-/* At once. The handles of a shared store close as the loop runs on. */
-static void worker_close_stores(struct weir_worker_state *worker)
-{
-    weir_lenders_leave(worker->lenders, worker->base.index, &worker->regions, NULL, NULL);
-    if (worker->shared && worker->base.store)
-        weir_shared_store_leave(worker->shared, worker->base.index, worker->base.store, NULL, NULL);
-    else if (worker->base.store)
-        worker->base.store->ops->close(worker->base.store);
-    if (worker->base.local)
-        worker->base.local->ops->close(worker->base.local);
-    worker->base.store = worker->base.local = NULL;
-}
-
 static int worker_open_directory(struct weir_worker_state *worker,
                                  const struct weir_worker_options *options,
                                  struct weir_reason *reason)
@@ -601,11 +547,11 @@ static void worker_close_directory(struct weir_worker_state *worker)
 static int worker_open_engine(struct weir_worker_state *worker,
                               const struct weir_worker_options *options, struct weir_reason *reason)
 {
-    int err = worker_open_stores(worker, options, reason);
+    int err = weir_worker_stores_open(worker, options, reason);
     if (err == 0)
         err = worker_open_directory(worker, options, reason);
     if (err < 0) {
-        worker_close_stores(worker);
+        weir_worker_stores_close(worker);
         return err;
     }
     const struct weir_engine_options engine = {
@@ -634,7 +580,7 @@ static int worker_open_engine(struct weir_worker_state *worker,
     err = weir_engine_open(&worker->base.engine, &engine);
     if (err < 0) {
         worker_close_directory(worker);
-        worker_close_stores(worker);
+        weir_worker_stores_close(worker);
     }
     return err;
 }
@@ -768,7 +714,7 @@ void weir_worker_close(struct weir_worker *base)
     if (worker->base.engine)
         weir_engine_close(worker->base.engine);
     worker_close_directory(worker);
-    worker_close_stores(worker);
+    weir_worker_stores_close(worker);
     uv_walk(&worker->loop, worker_close_handle, NULL);
     uv_run(&worker->loop, UV_RUN_DEFAULT);
     uv_loop_close(&worker->loop);

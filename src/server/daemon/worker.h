@@ -23,7 +23,6 @@
 #include "rules/counter.h"
 #include "server/daemon/limits.h"
 #include "server/daemon/log.h"
-#include "server/daemon/shared_store.h"
 #include "server/identity/directories.h"
 #include "server/net/buffers.h"
 #include "server/net/certificates.h"
@@ -33,6 +32,8 @@
 #include "server/net/peers.h"
 #include "server/region/lenders.h"
 #include "server/reserve/reservations.h"
+#include "server/sticky/sticky_peers.h"
+#include "server/stores/shared_store.h"
 #include "table/table.h"
 
 /* Bounds of the histogram of how long a turn takes to decide and answer, in us; one more bucket is
@@ -88,6 +89,7 @@ struct weir_worker_options {
     struct weir_store *store;         /* closed with the worker; NULL: one on the table */
     struct weir_shared_store *shared; /* instead: the store that nodes share, with the table beside
                                          it; NULL: none */
+    struct weir_sticky_peers *sticky; /* instead: the other nodes of the fleet; NULL: none */
     struct weir_rules *rules;         /* prepared for the store */
     struct weir_certificates *certificates; /* one reference is taken; NULL: none */
     uint32_t decisions;                     /* 0: WEIR_DECISIONS */

@@ -14,6 +14,7 @@ struct weir_worker_state {
     struct weir_worker base; /* first: the one is the other */
 
     struct weir_shared_store *shared;       /* of base.store, where nodes share it */
+    struct weir_sticky_peers *sticky;       /* of base.store, where it is the tables of a fleet */
     struct weir_lenders *lenders;           /* of all workers; NULL: no region lends */
     struct weir_lender_stores regions;      /* its own */
     struct weir_directories *directories;   /* of all workers; NULL: no caller is remote */

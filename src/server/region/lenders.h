@@ -9,13 +9,13 @@
  * The regions are those that the daemon was started with: a reload with others is refused
  * (weir_lenders_check), because units that are lent belong to the Redis that has charged them.
  *
- * Threads: as server/daemon/shared_store.h.
+ * Threads: as server/stores/shared_store.h.
  */
 #ifndef WEIR_SERVER_REGION_LENDERS_H
 #define WEIR_SERVER_REGION_LENDERS_H
 
 #include "rules/region/home.h"
-#include "server/daemon/shared_store.h"
+#include "server/stores/shared_store.h"
 
 struct weir_lenders;
 

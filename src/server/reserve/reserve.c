@@ -54,6 +54,10 @@ static int claim_place(const struct weir_connection *connection, struct weir_res
     struct weir_reservations *list = connection->worker->reservations;
     uint64_t caller;
     reserve->place = NO_PLACE;
+    if (weir_worker_settings(connection->worker)->sticky.by) {
+        snprintf(reason->text, sizeof reason->text, "reservations do not work with `sticky`");
+        return WEIR_ERR_FULL;
+    }
     if (!caller_of(connection, reserve->decision, &caller))
         return 0;
     enum weir_reservations_claim claim =

@@ -9,6 +9,7 @@
 #include "server/resp/increx.h"
 #include "server/resp/info.h"
 #include "server/resp/keys.h"
+#include "server/resp/peer.h"
 #include "server/resp/reply.h"
 #include "server/resp/rules.h"
 #include "server/resp/script/script.h"
@@ -48,6 +49,8 @@ const struct weir_resp_command weir_resp_commands[] = {
      "Ends a lease that WEIR.CHECK gave"},
     {"WEIR.RESERVE", weir_resp_reserve, -1, KEYED, 0, 0, "rules",
      "Charges a request's estimated cost; the token settles it"},
+    {"WEIR.DECIDE", weir_resp_decide_for_peer, 2, KEYED, 0, 0, "rules",
+     "Decides what another node of a fleet asks, by this node's table"},
     {"WEIR.SETTLE", weir_resp_settle_reservation, 4, KEYED, 0, 0, "rules",
      "Settles a reservation by its true COST or its STATUS"},
     {"DEL", weir_resp_del, -2, KEYED, 1, -1, "generic", "Forgets keys of commands"},

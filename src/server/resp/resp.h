@@ -8,6 +8,7 @@
  *   checkall     WEIR.CHECKALL: several such limits, one decision
  *   rules        WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE, .RESERVE, .SETTLE: the limits of the
  *                rules file
+ *   peer         WEIR.DECIDE: what another node of the fleet asks
  *   keys         DEL, EXISTS, TTL, PTTL, DBSIZE on the states that commands have made
  *   counters     INCR, GET, SET, EXPIRE and their like: counters with a life
  *   counter_step what one of them does to one counter

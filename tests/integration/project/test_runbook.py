@@ -29,7 +29,7 @@ def events():
             names = [condition[1]] if condition else re.findall(r'"([a-z]+(?:_[a-z]+)*)"', arguments)[:1]
             found.update(names)
     # Those of the shared store come from the store, all but the good news; see tell in
-    # server/daemon/shared_store.c.
+    # server/stores/shared_store.c.
     store = (ROOT / "src" / "store" / "redis").rglob("*.c")
     told = {name for path in store for name in
             re.findall(r'store_tell\(\w+, "(\w+)"', path.read_text(encoding="utf-8"))}

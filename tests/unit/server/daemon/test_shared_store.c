@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "server/daemon/shared_store.h"
+#include "server/stores/shared_store.h"
 
 #define WORKERS 3
 

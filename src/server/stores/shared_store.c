@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see shared_store.h */
-#include "server/daemon/shared_store.h"
+#include "server/stores/shared_store.h"
 
 #include <pthread.h>
 #include <stdio.h>
