@@ -272,18 +272,27 @@ static void close_views(struct weir_daemon *daemon)
     weir_use_close(daemon->use);
 }
 
-/* That of this node's region, and those of others that lend. */
+/* Those beyond this process. */
 static int open_stores(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     int err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
-    return err < 0 ? err : weir_lenders_open(&daemon->lenders, daemon->rules, &daemon->log, reason);
+    if (err == 0)
+        err = weir_lenders_open(&daemon->lenders, daemon->rules, &daemon->log, reason);
+    if (err == 0)
+        err = weir_sticky_peers_open(&daemon->sticky, daemon->rules, &daemon->log, reason);
+    return err;
+}
+
+static void close_stores(struct weir_daemon *daemon)
+{
+    weir_lenders_close(daemon->lenders);
+    weir_sticky_peers_close(daemon->sticky);
+    weir_shared_store_close(daemon->shared);
 }
 
 static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     int err = open_stores(daemon, reason);
-    if (err == 0)
-        err = weir_sticky_peers_open(&daemon->sticky, daemon->rules, &daemon->log, reason);
     if (err == 0)
         err = weir_daemon_open_table(daemon, reason);
     if (err == 0)
@@ -357,9 +366,7 @@ close_table:
     weir_controllers_close(daemon->controllers);
     weir_daemon_pressure_close(daemon);
     weir_directories_close(daemon->directories);
-    weir_lenders_close(daemon->lenders);
-    weir_sticky_peers_close(daemon->sticky);
-    weir_shared_store_close(daemon->shared);
+    close_stores(daemon);
     weir_table_close(daemon->spare);
     weir_table_close(daemon->table);
     return err;
@@ -386,9 +393,7 @@ static void daemon_close(struct weir_daemon *daemon)
     weir_controllers_close(daemon->controllers);
     weir_daemon_pressure_close(daemon);
     weir_directories_close(daemon->directories);
-    weir_lenders_close(daemon->lenders);
-    weir_sticky_peers_close(daemon->sticky);
-    weir_shared_store_close(daemon->shared);
+    close_stores(daemon);
     weir_table_close(daemon->spare);
     daemon->spare = NULL;
     if (!daemon->again) { /* else the next run begins with them */
