@@ -9,18 +9,20 @@ success. The last line printed reads "N passed, N failed[, N skipped]"; exit sta
 failed or nothing passed.
 
 A test that fails beside others and passes alone takes a state for granted on a busy machine. More
-than three of them are no accident, and what a sanitizer found is a fault however seldom it is seen:
---again names none then.
+than three of them are no accident; and a crash, what a sanitizer found, and what a model or a test of
+threads found are faults however seldom they are seen: --again names none then.
 """
 import json
 import os
 import re
+import signal
 import sys
 import xml.etree.ElementTree as ElementTree
 
 CMOCKA_PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.M)
 CMOCKA_FAILED = re.compile(r"^\[  FAILED  \] [^\n]*?(\d+) test\(s\), listed below", re.M)
 SANITIZER = re.compile(r"Sanitizer|runtime error:")
+CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL}
 AGAIN_MAX = 3
 CMOCKA_SKIPPED = re.compile(r"^\[  SKIPPED \] [^\n]*?(\d+) test\(s\), listed below", re.M)
 
@@ -50,10 +52,16 @@ def output_of(test):
     return (test.get("stdout") or "") + (test.get("stderr") or "")
 
 
+def is_fault(test):
+    suites = re.split("[:+]", test["name"].partition(" / ")[0])
+    return ("model" in suites or "threads" in suites or test.get("returncode") in CRASHES or
+            SANITIZER.search(output_of(test)))
+
+
 def again(path):
     """The failed tests of meson's log, as `meson test` takes them."""
     failed = [test for test in meson_tests(path).values() if has_failed(test)]
-    if len(failed) > AGAIN_MAX or any(SANITIZER.search(output_of(test)) for test in failed):
+    if len(failed) > AGAIN_MAX or any(map(is_fault, failed)):
         return []
     return [test["name"].rpartition(" / ")[2] for test in failed]
 

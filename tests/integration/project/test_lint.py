@@ -189,7 +189,8 @@ def test_what_passes_alone_has_passed_and_is_listed(tmp_path, alone, status, las
 def meson_log(path, **results):
     """A log as meson writes it; a result is "OK", or what a failed test printed."""
     path.write_text("".join(json.dumps(
-        {"name": f"weir:unit / core/{name}", "result": "OK" if result == "OK" else "FAIL",
+        {"name": f"weir:unit{'+model' * (name == 'model')} / core/{name}",
+         "result": "OK" if result == "OK" else "FAIL", "returncode": -11 * (name == "crash"),
          "stdout": "[  PASSED  ] 2 test(s).\n" if result == "OK" else result}) + "\n"
         for name, result in results.items()), encoding="utf-8")
 
@@ -199,8 +200,10 @@ def meson_log(path, **results):
     ({"a": "OK", "b": "no reply", "c": "aborted"}, ["core/b", "core/c"]),
     ({"a": "x", "b": "x", "c": "x", "d": "x"}, []),
     ({"a": "x", "b": "WARNING: ThreadSanitizer: data race"}, []),
+    ({"a": "x", "crash": "Segmentation fault"}, []),
+    ({"a": "x", "model": "more than the limit was admitted"}, []),
     ({"a": "x.c:7:3: runtime error: signed integer overflow"}, [])])
-def test_few_failures_run_again_unless_a_sanitizer_found_one(tmp_path, results, names):
+def test_few_failures_run_again_unless_one_is_a_fault(tmp_path, results, names):
     meson_log(tmp_path / "unit.json", **results)
     done = run(tmp_path, sys.executable, TALLY, "--again", "unit.json")
     assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", names)
