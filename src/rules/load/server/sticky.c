@@ -168,9 +168,6 @@ static void set_home(struct rules_loader *loader, const struct rules_field *fiel
                       by);
         return;
     }
-    if (rule->algorithm == WEIR_CONCURRENCY)
-        rules_problem(loader, limit,
-                      "a concurrency limit counts at each node: set `per_node: true`");
     if (wrong)
         rules_problem(loader, wrong->key, "`%s` does not work with `sticky`: set `per_node: true`",
                       wrong->name);
@@ -201,6 +198,12 @@ void rules_load_home(struct rules_loader *loader, const struct rules_field *fiel
     }
     if (field->value)
         rules_read_bool(loader, field->value, "per_node", &per_node);
+    /* Also beside the limits that have a home: one node would decide all, and leases are not sent.
+     */
+    if (rule->algorithm == WEIR_CONCURRENCY)
+        rules_problem(loader, limit,
+                      "concurrency does not work with `sticky`: remove this limit, or share a "
+                      "store (`store.redis`)");
     if (!per_node)
         set_home(loader, fields, limit, rule);
 }
