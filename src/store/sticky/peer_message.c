@@ -262,19 +262,24 @@ int sticky_answer_read(struct weir_bytes answer, struct weir_decision *decision)
             return WEIR_ERR_SYNTAX;
     if (reader.at != reader.end)
         return WEIR_ERR_SYNTAX;
-    decision->now_ns = now_ns;
-    decision->repeated = repeated == 1;
-    decision->delay_ns = 0;
+    struct weir_outcome outcomes[WEIR_CHECKS_MAX];
+    struct weir_decision joined = *decision; /* what it would be: to be compared before it is */
+
+    for (uint16_t i = 0; i < decision->count; i++)
+        outcomes[i] = entries[i].outcome;
+    joined.outcomes = outcomes;
+    joined.delay_ns = 0;
+    weir_decision_join(&joined);
+    if (decision->op < WEIR_OP_RELEASE && joined.verdict != verdict)
+        return WEIR_ERR_SYNTAX;
     for (uint16_t i = 0; i < decision->count; i++) {
-        decision->outcomes[i] = entries[i].outcome;
+        decision->outcomes[i] = outcomes[i];
         if (decision->op == WEIR_OP_DEBIT)
             decision->checks[i].cost = entries[i].cost;
     }
-    weir_decision_join(decision);
-    if (decision->op < WEIR_OP_RELEASE && decision->verdict != verdict) {
-        decision->verdict = WEIR_PENDING;
-        return WEIR_ERR_SYNTAX;
-    }
+    decision->now_ns = now_ns;
+    decision->repeated = repeated == 1;
+    decision->delay_ns = joined.delay_ns;
     decision->verdict = (uint8_t)verdict;
     return 0;
 }

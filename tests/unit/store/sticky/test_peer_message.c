@@ -216,6 +216,27 @@ static void an_answer_that_is_cut_or_of_another_decision_is_none(void **state)
                      WEIR_ERR_SYNTAX);
 }
 
+static void an_answer_that_is_refused_changes_nothing(void **state)
+{
+    (void)state;
+    char answer[STICKY_ANSWER_MAX];
+    struct weir_decision decision = make(), before;
+    struct weir_check checks_before[3];
+    struct weir_outcome outcomes_before[3];
+    checks[2].cost = 40;
+    size_t size = write_answer(&decision, answer);
+    answer[1] = WEIR_DENIED; /* the outcomes say allowed */
+    decision = make();
+    before = decision;
+    memcpy(checks_before, checks, sizeof checks_before);
+    memcpy(outcomes_before, outcomes, sizeof outcomes_before);
+    assert_int_equal(sticky_answer_read((struct weir_bytes){answer, size}, &decision),
+                     WEIR_ERR_SYNTAX);
+    assert_memory_equal(&decision, &before, sizeof before);
+    assert_memory_equal(checks, checks_before, sizeof checks_before);
+    assert_memory_equal(outcomes, outcomes_before, sizeof outcomes_before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +246,7 @@ int main(void)
         cmocka_unit_test(leases_and_checks_without_a_limit_are_not_sent),
         cmocka_unit_test(an_answer_gives_the_outcomes_and_the_cost_of_a_debit),
         cmocka_unit_test(an_answer_that_is_cut_or_of_another_decision_is_none),
+        cmocka_unit_test(an_answer_that_is_refused_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
