@@ -45,6 +45,7 @@ struct rules_loader {
     bool challenge;      /* the file has the section `challenge` */
     bool score;          /* the file has the section `score` */
     bool sticky;         /* the file has the section `sticky` */
+    const struct rules_key_part *home; /* `by` of `sticky` in the first limit that has a home */
     bool scoring; /* the section `score` is being loaded: its signals cannot read the score */
     const struct rules_node *difficulty; /* of `challenge`, where it is one for each class */
     const struct rules_node *timezone;   /* of the file; NULL: UTC */

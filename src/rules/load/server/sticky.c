@@ -153,6 +153,23 @@ static const struct rules_field *refused(const struct rules_field *fields)
     return NULL;
 }
 
+/* Whether this limit's `by` keeps as many bits of an address as that of the limits before it: a tag
+ * is of a prefix, and a decision goes to the home of its first tag. */
+static bool same_prefix(struct rules_loader *loader, const struct rules_node *node,
+                        const struct rules_key_part *part)
+{
+    const struct rules_key_part *first = loader->home;
+    if (!first)
+        loader->home = part;
+    if (!first || (first->bits4 == part->bits4 && first->bits6 == part->bits6))
+        return true;
+    rules_problem(loader, node,
+                  "`%s` chooses the node by another prefix than `%s` of a limit above: keep one "
+                  "prefix length, or set `per_node: true`",
+                  part->name, first->name);
+    return false;
+}
+
 /* Its attribute `by` becomes what chooses the node, as `hash_tag` does in a Cluster. */
 static void set_home(struct rules_loader *loader, const struct rules_field *fields,
                      const struct rules_node *limit, struct rules_rule *rule)
@@ -175,7 +192,8 @@ static void set_home(struct rules_loader *loader, const struct rules_field *fiel
         rules_problem(loader, fields[RULES_LIMIT_ON_MISSING].value,
                       "with `sticky`, `on_missing` is skip, shared or deny: another attribute "
                       "would choose another node");
-    if (!by || rule->key_count == 0)
+    if (!by || rule->key_count == 0 ||
+        !same_prefix(loader, key->key ? key->key : limit, &rule->key[part]))
         return;
     const char **names = rules_keep(loader, sizeof(*names));
     if (!names)

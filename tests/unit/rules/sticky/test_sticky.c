@@ -152,6 +152,23 @@ static void what_does_not_go_with_it_is_refused(void **state)
             "`per_node` goes with the section `sticky`");
 }
 
+#define BY_CLIENT "sticky: {by: client.ip, self: b, peers: PEERS}\nlimits:\n"
+
+/* A tag is of the prefix: with two lengths, one decision would have two homes. */
+static void an_address_chooses_the_node_by_one_prefix_length(void **state)
+{
+    (void)state;
+    static const char says[] = "`client.ip/64` chooses the node by another prefix than `client.ip`";
+    refuses(with_peers(BY_CLIENT "  - {name: a, key: [client.ip], rate: 5/min}\n"
+                                 "  - {name: b, key: [client.ip/64], rate: 9/min}\n"),
+            says);
+    weir_rules_unref(
+        test_load(with_peers(BY_CLIENT "  - {name: a, key: [client.ip/64], rate: 5/min}\n"
+                                       "  - {name: b, key: [client.ip/64, path], rate: 9/min}\n"
+                                       "  - name: c\n    key: [client.ip]\n    rate: 9/min\n"
+                                       "    per_node: true\n")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +177,7 @@ int main(void)
         cmocka_unit_test(every_node_is_home_of_some_tags),
         cmocka_unit_test(a_limit_is_found_by_its_name_and_numbers),
         cmocka_unit_test(what_does_not_go_with_it_is_refused),
+        cmocka_unit_test(an_address_chooses_the_node_by_one_prefix_length),
     };
     return cmocka_run_group_tests(tests, NULL, end_peers);
 }
