@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/reason.h"
 #include "rules/file.h"
 #include "rules/region/region.h"
 #include "server/daemon/clock.h"
@@ -260,8 +261,8 @@ static bool store_differs(const struct weir_store_settings *old,
 static bool sticky_differs(const struct weir_sticky_settings *old,
                            const struct weir_sticky_settings *new)
 {
-    bool differs = weir_setting_differs(old->by, new->by) || old->count != new->count ||
-                   old->self != new->self || weir_redis_access_differs(&old->access, &new->access);
+    bool differs = old->count != new->count || old->self != new->self ||
+                   weir_redis_access_differs(&old->access, &new->access);
     for (uint32_t i = 0; !differs && i < old->count; i++)
         differs = strcmp(old->peers[i].name, new->peers[i].name) != 0 ||
                   strcmp(old->peers[i].url, new->peers[i].url) != 0;
@@ -407,6 +408,21 @@ static int region_check(const struct weir_rules *old, const struct weir_rules *n
     return WEIR_ERR_RULES;
 }
 
+/* What chooses the node of a key, and whether nodes are asked at all, changes with all nodes. */
+static int sticky_check(const struct weir_rules *old, const struct weir_rules *new,
+                        struct weir_reason *reason)
+{
+    const char *from = weir_rules_settings(old)->sticky.by;
+    const char *to = weir_rules_settings(new)->sticky.by;
+    if (!weir_setting_differs(from, to))
+        return 0;
+    reason_text(reason, !from ? "`sticky` is new; restart weir to ask other nodes"
+                        : !to ? "`sticky` was removed; restart weir to count all keys here"
+                              : "`sticky`: `by` has changed, so keys have other homes; restart all "
+                                "nodes to change that");
+    return WEIR_ERR_RULES;
+}
+
 /* Whether the state file's path no longer names the file that is open. */
 static bool state_lost(const struct weir_reload *reload)
 {
@@ -428,6 +444,8 @@ static void reload_run(struct weir_job *job)
         if (err == 0 && !reload->first && settings->standing.kinds_count > 0)
             err = weir_standing_lists_read(&reload->lists, &settings->standing, &reload->reason);
     }
+    if (err == 0 && !reload->first)
+        err = sticky_check(daemon->rules, reload->rules, &reload->reason);
     if (err == 0 && !reload->first && state_stays(daemon, reload->rules))
         reload->state = weir_table_file_state(daemon->table);
     if (err == 0 && state_lost(reload))

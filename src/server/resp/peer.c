@@ -27,7 +27,6 @@ void weir_resp_decide_for_peer(struct weir_resp_call *call)
     struct weir_worker *worker = call->redis->worker;
     struct weir_reason reason = {{0}};
     char answer[STICKY_ANSWER_MAX];
-    /* A section that came with a reload is not in use before a restart. */
     if (!worker->remote_store || !weir_worker_settings(worker)->sticky.by) {
         weir_resp_error(call,
                         "ERR WEIR.DECIDE is for nodes of a fleet: this node was started without "

@@ -344,3 +344,19 @@ def test_a_reload_with_other_peers_says_that_it_needs_a_restart(tmp_path):
         fleet["a"].reload()
         assert "sticky" in fleet["a"].wait_event("restart_needed")
         assert fleet.statuses("a", "u", RATE + 1).count(200) == RATE
+
+
+def test_a_reload_that_would_change_the_home_of_keys_is_refused(tmp_path):
+    """By another attribute, or without the section: the node continues as it was. The same for a
+    section that is new."""
+    with Fleet(tmp_path, limit(key=["user", "path"])) as fleet:
+        node, rules = fleet["a"], json.loads(fleet.rules("a"))
+        node.write_rules(json.dumps(rules | {"sticky": rules["sticky"] | {"by": "path"}}))
+        assert "`by` has changed" in node.reload()
+        alone = {name: rules[name] for name in rules if name != "sticky"}
+        node.write_rules(json.dumps(alone))
+        assert "`sticky` was removed" in node.reload()
+        assert fleet.up("a", "b")
+    with Weir(tmp_path / "a", json.dumps(alone)) as node:
+        node.write_rules(json.dumps(rules))
+        assert "`sticky` is new" in node.reload()
