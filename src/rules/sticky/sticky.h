@@ -19,4 +19,10 @@ const struct weir_limit *weir_rules_limit_like(const struct weir_rules *rules,
                                                struct weir_bytes name,
                                                const struct weir_limit_spec *spec);
 
+/* Gives the numbers of a quota the boundaries of its calendar: those of the limit of these rules
+ * whose states have this name, in the same calendar, whatever its rate. They are valid as long as
+ * the rules. Returns false where there is none. */
+bool weir_rules_quota_bounds(const struct weir_rules *rules, struct weir_bytes name,
+                             struct weir_limit_spec *spec);
+
 #endif

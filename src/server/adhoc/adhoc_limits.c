@@ -82,7 +82,8 @@ static bool same_name(const char *a, const char *b)
 static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_spec *b)
 {
     return a->algorithm == b->algorithm && a->rate == b->rate && a->window_ns == b->window_ns &&
-           a->burst == b->burst && a->segments == b->segments && a->strict == b->strict;
+           a->burst == b->burst && a->segments == b->segments && a->strict == b->strict &&
+           a->rollover == b->rollover && a->calendar == b->calendar;
 }
 
 /* Where a spec is under that name, or where it would go. */

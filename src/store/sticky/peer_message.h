@@ -36,6 +36,7 @@ struct sticky_check {
     struct weir_limit_spec spec; /* without the bounds of a calendar */
     unsigned char digest[STICKY_DIGEST];
     struct weir_bytes name; /* of the limit's state; size 0: it has none */
+    struct weir_limit made; /* room for a limit that only this decision has; see sticky.h */
 };
 
 /* Whether a decision can be sent: its operation, and that every check has a limit and no lease. */

@@ -482,7 +482,7 @@ long sticky_decide(struct weir_store *table, const uint64_t secret[2], struct we
     for (uint16_t i = 0; err == 0 && i < decision.count; i++) {
         if (!has_state(&checks[i]))
             continue;
-        err = find(context, &read[i], checks[i].flags, &checks[i].limit, reason);
+        err = find(context, &read[i], &checks[i].limit, reason);
         hash_digest(secret, read[i].digest, checks[i].hash);
     }
     if (err < 0)

@@ -77,9 +77,10 @@ void weir_store_sticky_shutdown(struct weir_store *store, void (*closed)(void *c
 const struct sticky_peer_stats *weir_store_sticky_stats(const struct weir_store *store,
                                                         uint32_t peer);
 
-/* Finds the limit of a check that was read: with these numbers, and known to the table. Returns 0
- * or an error, with why in `reason`. */
-typedef int (*sticky_find_limit)(void *context, const struct sticky_check *read, uint8_t flags,
+/* Finds the limit of a check that was read: with these numbers, and known to the table. It may be
+ * read->made, which is valid until the decision is made. Returns 0 or an error, with why in
+ * `reason`. */
+typedef int (*sticky_find_limit)(void *context, struct sticky_check *read,
                                  const struct weir_limit **limit, struct weir_reason *reason);
 
 /* Decides a message by this node's `table`, at once, and writes the answer to `out`, which has room

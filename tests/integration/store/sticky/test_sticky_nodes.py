@@ -188,6 +188,19 @@ def test_plans_idempotency_keys_refunds_and_resets_reach_the_home(tmp_path):
         assert fleet.statuses("c", user, RATE + 1).count(200) == RATE
 
 
+def test_a_quota_of_another_rate_is_counted_by_its_home(tmp_path):
+    """The home has its calendar, and not the number: a file that is rolled out."""
+    quota = {"name": "per-user", "key": ["user"], "quota": "20/year"}
+    with Fleet(tmp_path, quota, on_store_error="closed") as fleet:
+        user = fleet.user_of("b")
+        fleet.limits = (quota | {"quota": "30/year"},)
+        fleet["a"].write_rules(fleet.rules("a"))
+        assert "event=reloaded" in fleet["a"].reload()
+        assert fleet.statuses("a", user, 25) == [200] * 25
+        assert fleet.statuses("c", user, 1) == [429]
+        assert fleet.statuses("a", user, 6) == [200] * 5 + [429]
+
+
 def encode(*words):
     parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in parts)

@@ -110,6 +110,27 @@ static void a_limit_is_found_by_its_name_and_numbers(void **state)
     weir_rules_unref(rules);
 }
 
+static void a_quota_takes_the_bounds_of_its_calendar(void **state)
+{
+    (void)state;
+    struct weir_rules *rules =
+        test_load(with_peers(HEAD ONE "  - {name: month, key: [user], quota: 5/month}\n"
+                                      "  - {name: day, key: [user], quota: 5/day}\n"));
+    const struct weir_limit *limit = ASK(rules, "user", "x")->checks[2].limit;
+    assert_string_equal(limit->name, "month");
+    struct weir_limit_spec spec = {
+        .algorithm = WEIR_QUOTA, .rate = 99, .calendar = limit->spec.calendar};
+    assert_true(weir_rules_quota_bounds(rules, weir_bytes_of("month"), &spec));
+    assert_ptr_equal(spec.bounds, limit->spec.bounds);
+    assert_int_equal(spec.bound_count, limit->spec.bound_count);
+    assert_int_equal(spec.rate, 99);
+    assert_false(weir_rules_quota_bounds(rules, weir_bytes_of("day"), &spec));
+    assert_false(weir_rules_quota_bounds(rules, weir_bytes_of("a"), &spec));
+    assert_false(weir_rules_quota_bounds(rules, weir_bytes_of("none"), &spec));
+    assert_false(weir_rules_quota_bounds(rules, (struct weir_bytes){NULL, 0}, &spec));
+    weir_rules_unref(rules);
+}
+
 static void refuses(const char *text, const char *says)
 {
     static char problems[TEST_PROBLEMS_MAX];
@@ -176,6 +197,7 @@ int main(void)
         cmocka_unit_test(checks_of_one_user_have_one_tag_and_those_per_node_none),
         cmocka_unit_test(every_node_is_home_of_some_tags),
         cmocka_unit_test(a_limit_is_found_by_its_name_and_numbers),
+        cmocka_unit_test(a_quota_takes_the_bounds_of_its_calendar),
         cmocka_unit_test(what_does_not_go_with_it_is_refused),
         cmocka_unit_test(an_address_chooses_the_node_by_one_prefix_length),
     };

@@ -118,11 +118,10 @@ static uint64_t remaining(const struct weir_decision *decision)
     return report.remaining;
 }
 
-static int find(void *context, const struct sticky_check *read, uint8_t flags,
-                const struct weir_limit **limit, struct weir_reason *reason)
+static int find(void *context, struct sticky_check *read, const struct weir_limit **limit,
+                struct weir_reason *reason)
 {
     struct fixture *f = context;
-    (void)flags;
     f->asked++;
     if (!weir_bytes_are(read->name, "api")) {
         reason_text(reason, "no such limit");
