@@ -25,7 +25,8 @@ class Guard:
                  None, is sent in place of the denial
     skip         skip(request): true lets a request pass without a decision
     settle       settle(request, status) returns the true cost of a request that has ended with this
-                 status; None: it stays as charged
+                 status; None: it stays as charged. It is not called where the client left before
+                 there was an answer: that request stays as charged
     skip_successful, skip_failed
                  give back what requests with a status below 400, or from 400 on, were charged
     on_error     "open": where weir cannot decide, the request passes; "closed": it gets 503
@@ -192,6 +193,12 @@ class Verdict:
             self._do(self.limiter.settle, reservation, cost)
         elif self.limiter.refunds:
             self._do(self.limiter.report, reservation, status)
+
+    def leave(self):
+        """The client left before there was an answer: the request keeps its charge, or clients that
+        leave would start the same work again and again for nothing. It has no outcome."""
+        self.asked = self.reservation = None
+        self._release()
 
     def cancel(self):
         """The request did not happen."""

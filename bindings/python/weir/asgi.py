@@ -15,8 +15,6 @@ from weir._guard import Guard, plain_path
 
 __all__ = ["Middleware"]
 
-LEFT = 499  # the client left before the answer, as nginx logs it
-
 
 def _joined(first, second, cookie):
     return second if first is None else first + (b"; " if cookie else b", ") + second
@@ -74,29 +72,42 @@ async def run(app, scope, receive, send, verdict):
     """Runs an application for a request that passes: adds the fields, and ends with the answer what
     the verdict has begun."""
     headers = _encoded(verdict.headers)
-    status = 500
+    status, begun, left = 500, False, False
+
+    async def receiving():
+        nonlocal left
+        message = await receive()
+        if message["type"].endswith(".disconnect"):
+            left = left or not begun
+        return message
 
     async def sending(message):
-        nonlocal status
+        nonlocal status, begun
         kind = message["type"]
-        if kind in ("http.response.start", "websocket.accept"):
-            status = message.get("status", 101)
+        if kind in ("http.response.start", "websocket.accept", "websocket.http.response.start"):
+            begun, status = True, message.get("status", 101)
             message = {**message, "headers": [*message.get("headers", ()), *headers]}
         elif kind == "websocket.close" and status == 500:
-            status = 403
+            begun, status = True, 403
         await send(message)
         if kind == "http.response.body" and not message.get("more_body", False):
-            verdict.finish(status)  # work in the background is no part of the request
+            end()  # work in the background is no part of the request
+
+    def end():
+        if left:
+            verdict.leave()
+        else:
+            verdict.finish(status)
 
     if verdict.timer is None:
         keep(verdict)
     try:
-        await app(scope, receive, sending)
+        await app(scope, receiving, sending)
     except asyncio.CancelledError:
-        status = LEFT if status == 500 else status
+        left = left or not begun
         raise
     finally:
-        verdict.finish(status)
+        end()
 
 
 class Middleware:

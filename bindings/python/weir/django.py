@@ -12,6 +12,7 @@ on_limited are called with the HttpRequest (a text is imported as "module.functi
 return an HttpResponse. request.weir_answer is the weir.Answer.
 """
 
+import asyncio
 import functools
 import threading
 
@@ -63,7 +64,7 @@ def _handle(guard, request, get_response):
     try:
         return _after(get_response(request), verdict)
     except BaseException as error:
-        verdict.finish(_status_of(error))
+        _fail(verdict, error)
         raise
 
 
@@ -76,8 +77,16 @@ async def _ahandle(guard, request, get_response):
     try:
         return _after(await get_response(request), verdict)
     except BaseException as error:
-        verdict.finish(_status_of(error))
+        _fail(verdict, error)
         raise
+
+
+def _fail(verdict, error):
+    """An exception leaves a view. Django cancels a view whose client has left."""
+    if isinstance(error, asyncio.CancelledError):
+        verdict.leave()
+    else:
+        verdict.finish(_status_of(error))
 
 
 def _status_of(error):

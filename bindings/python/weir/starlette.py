@@ -19,7 +19,7 @@ import inspect
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
@@ -146,8 +146,10 @@ def _fail(verdict, error):
     if isinstance(error, HTTPException):
         error.headers = {**(error.headers or {}), **dict(verdict.headers)}
         verdict.finish(error.status_code)
+    elif isinstance(error, (asyncio.CancelledError, ClientDisconnect)):
+        verdict.leave()
     else:
-        verdict.finish(asgi.LEFT if isinstance(error, asyncio.CancelledError) else 500)
+        verdict.finish(500)
 
 
 async def _denial(guard, verdict, given):

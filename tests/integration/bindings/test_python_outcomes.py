@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from daemon.waiting import wait_until
+from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir
 from penalties import guessing_rules
 from python_package import load, needs_package
-from test_python_middleware import Asgi, Wsgi, asgi_app, wsgi_app
+from test_python_middleware import Asgi, Watched, Wsgi, asgi_app, set_up_django, wsgi_app
 
 weir = load()
 wsgi, asgi = load("weir.wsgi"), load("weir.asgi")
@@ -118,3 +118,96 @@ def test_outcomes_give_back(tmp_path, kind, options, charged):
             assert answer.status == status
             remaining -= cost
             assert limiter.check({}, peek=True).remaining == remaining
+
+
+LEAVING = """version: 1
+limits:
+  - { name: paid, key: [], rate: 10/h, algorithm: sliding_log, refund_on: [5xx], refund_cap: 100% }
+  - { name: slow, key: [], algorithm: concurrency, limit: 1, life: 10min }
+"""
+
+
+def django_app(limiter, work, monkeypatch):
+    """The middleware of Django as an ASGI application that takes only cancellation."""
+    from django.http import HttpRequest
+    set_up_django(monkeypatch, [], [], limiter=limiter, skip_failed=True)
+    from asgiref.sync import markcoroutinefunction
+
+    async def view(request):
+        await work()
+
+    markcoroutinefunction(view)
+    middleware = load("weir.django").Middleware(view)
+
+    async def app(scope, receive, send):
+        request = HttpRequest()
+        request.META = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "REMOTE_ADDR": "192.0.2.1"}
+        await middleware(request)
+
+    return app
+
+
+def starlette_app(limiter, work):
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
+
+    @load("weir.starlette").Weir(limiter, skip_failed=True).limit
+    async def endpoint(request):
+        await work()
+        await request.body()  # raises ClientDisconnect
+        return PlainTextResponse("late", 404)
+
+    return Route("/", endpoint).app
+
+
+def middleware_app(limiter, work):
+    async def app(scope, receive, send):
+        await work()
+        if (await receive())["type"] == "http.disconnect" and (b"x-silent", b"1") in scope["headers"]:
+            return
+        await send({"type": "http.response.start", "status": 404, "headers": []})
+        await receive()
+        await send({"type": "http.response.body", "body": b"late"})
+
+    return asgi.Middleware(app, limiter, skip_failed=True)
+
+
+@pytest.mark.parametrize("kind, how", [
+    ("asgi", "cancelled"), ("asgi", "silent"), ("asgi", "late"), ("starlette", "cancelled"),
+    ("starlette", "late"), ("django", "cancelled")])
+def test_a_client_that_leaves_is_charged_and_has_no_outcome(tmp_path, monkeypatch, kind, how):
+    if kind != "asgi":
+        pytest.importorskip(kind)
+    (tmp_path / "weir.yaml").write_text(LEAVING, encoding="utf-8")
+    with weir.open(tmp_path / "weir.yaml") as limiter:
+        watched = Watched(limiter, "outcome", lambda count: None)
+        watched.outcomes = frozenset(range(400, 600))
+        asyncio.run(leave(kind, how, watched, monkeypatch))
+        limits = {limit.name: limit.remaining for limit in limiter.check({}, peek=True).limits}
+        assert limits == {"paid": 9, "slow": 1} and watched.seen == []
+
+
+async def leave(kind, how, limiter, monkeypatch):
+    """A client that leaves while its request is at work."""
+    working = asyncio.Event()
+
+    async def work():
+        working.set()
+        if how == "cancelled":
+            await asyncio.sleep(SECONDS_MAX)
+
+    if kind == "django":
+        app = django_app(limiter, work, monkeypatch)
+    else:
+        app = {"asgi": middleware_app, "starlette": starlette_app}[kind](limiter, work)
+    one = Asgi(app, "/", **({"x_silent": "1"} if how == "silent" else {}))
+    one.scope["query_string"] = b""
+    one.events.put_nowait({"type": "http.disconnect"})
+    task = asyncio.create_task(one.run())
+    await asyncio.wait_for(working.wait(), SECONDS_MAX)
+    if how == "cancelled":
+        task.cancel()
+    try:
+        await task
+    except (asyncio.CancelledError, Exception) as error:
+        assert how == "cancelled" or type(error).__name__ == "ClientDisconnect"
