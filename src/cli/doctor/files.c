@@ -18,6 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "rules/region/region.h"
 #include "server/net/listener.h"
 
 #define DAY_S 86400
@@ -180,35 +181,63 @@ static bool has_password(const char *url)
     return at && memchr(user + 3, ':', (size_t)(at - user - 3));
 }
 
-static void judge_rules_file(struct findings *findings, const char *path,
-                             const struct weir_settings *settings)
+/* Whether the rules file has a password of this Redis. */
+static bool has_inline(const char *text, size_t size, const struct weir_redis_access *access)
 {
-    const char *const secrets[] = {settings->http.token,
-                                   settings->redis.token,
-                                   settings->grpc.token,
-                                   settings->admin.token,
-                                   settings->store.redis.password,
-                                   settings->store.redis.sentinel_password,
-                                   settings->identities.redis.password};
+    return (has_password(access->url) && is_inline(text, size, access->url)) ||
+           is_inline(text, size, access->password) ||
+           is_inline(text, size, access->sentinel_password);
+}
+
+static bool has_secret(const char *text, size_t size, const struct weir_rules *rules)
+{
+    const struct weir_settings *settings = weir_rules_settings(rules);
+    const char *const tokens[] = {settings->http.token, settings->redis.token, settings->grpc.token,
+                                  settings->admin.token};
+    bool found = settings->webhook.secret_inline ||
+                 has_inline(text, size, &settings->store.redis) ||
+                 has_inline(text, size, &settings->identities.redis) ||
+                 has_inline(text, size, &settings->sticky.access);
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
+        found = found || is_inline(text, size, tokens[i]);
+    for (uint32_t i = 0; i < RULES_REGIONS_MAX; i++) {
+        struct weir_bytes name;
+        const struct weir_store_settings *store = weir_rules_region_store(rules, i, &name);
+        found = found || (store && has_inline(text, size, &store->redis));
+    }
+    return found;
+}
+
+static void judge_rules_file(struct findings *findings, const char *path,
+                             const struct weir_rules *rules)
+{
     struct stat status;
     char *text = malloc(RULES_BYTES_MAX);
     int fd = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     ssize_t size = fd >= 0 && fstat(fd, &status) == 0 ? read(fd, text, RULES_BYTES_MAX) : -1;
-    bool found = settings->webhook.secret_inline;
-    const char *const urls[] = {settings->store.redis.url, settings->identities.redis.url};
-    for (size_t i = 0; size > 0 && i < sizeof urls / sizeof *urls; i++)
-        found = found || (has_password(urls[i]) && is_inline(text, (size_t)size, urls[i]));
-    for (size_t i = 0; size > 0 && i < sizeof secrets / sizeof *secrets; i++)
-        found = found || is_inline(text, (size_t)size, secrets[i]);
+    bool found = size > 0 && has_secret(text, (size_t)size, rules);
     if (fd >= 0)
         close(fd);
     free(text);
-    if (found && size >= 0 && (status.st_mode & (S_IROTH | S_IWOTH)))
+    if (found && (status.st_mode & (S_IROTH | S_IWOTH)))
         findings_add(
             findings, FINDING_WARNING, "secret_public",
             "move each secret to a file of its own (token_file, password_file, secret_file), or "
             "chmod 0640 the rules file, with a group that weir is in",
             "every user may read %s, which has a token or a password", path);
+}
+
+static void judge_region_keys(struct findings *findings, const struct weir_rules *rules)
+{
+    for (uint32_t i = 0; i < RULES_REGIONS_MAX; i++) {
+        struct weir_bytes name;
+        char section[sizeof "regions..redis" + RULES_NAME_MAX];
+        const struct weir_store_settings *store = weir_rules_region_store(rules, i, &name);
+        if (!store)
+            continue;
+        snprintf(section, sizeof section, "regions.%.*s.redis", (int)name.size, name.data);
+        judge_secret(findings, section, store->redis.key_file);
+    }
 }
 
 void files_judge(struct findings *findings, const char *config, const struct weir_rules *rules,
@@ -228,7 +257,9 @@ void files_judge(struct findings *findings, const char *config, const struct wei
     }
     judge_secret(findings, "store.redis", settings->store.redis.key_file);
     judge_secret(findings, "identities.redis", settings->identities.redis.key_file);
+    judge_secret(findings, "sticky", settings->sticky.access.key_file);
+    judge_region_keys(findings, rules);
     for (const struct weir_secret_file *file = settings->secret_files; file; file = file->next)
         judge_secret(findings, file->key, file->path);
-    judge_rules_file(findings, config, settings);
+    judge_rules_file(findings, config, rules);
 }

@@ -172,6 +172,74 @@ def test_secrets_that_every_user_may_read(tmp_path, sound):
     assert "weir.yaml" in examine(config, 3)["secret_public"]
 
 
+def public_secrets(config):
+    """The texts of `secret_public`, whatever else is found."""
+    done = run_weir("doctor", "--config", config, "--json")
+    findings = json.loads(done.stdout)["findings"]
+    assert not [finding for finding in findings if finding["name"] in ("rules", "settings")]
+    return [finding["text"] for finding in findings if finding["name"] == "secret_public"]
+
+
+def test_secrets_of_nodes_that_ask_each_other(tmp_path, sound):
+    peers = tmp_path / "peers"
+    peers.write_text("a rediss://127.0.0.1:1\nb rediss://127.0.0.1:2\n", encoding="ascii")
+    cert, key = Authority(tmp_path).sign("node")
+    key.chmod(0o644)
+    sound["sticky"] = {"by": "user", "self": "a", "peers": "peers",
+                       "tls": {"cert": str(cert), "key": str(key)}}
+    limit = {**LIMIT, "key": ["user"]}
+    config = written(tmp_path, sound, limit)
+    config.chmod(0o644)
+    assert public_secrets(config) == [f"sticky: every user may read {key}"]
+    key.chmod(0o640)
+    assert public_secrets(config) == []
+    peers.write_text("a rediss://:secret@127.0.0.1:1\nb rediss://127.0.0.1:2\n", encoding="ascii")
+    peers.chmod(0o644)
+    assert public_secrets(config) == [f"peers: every user may read {peers}"]
+    peers.chmod(0o640)
+    assert public_secrets(config) == []
+    sound["sticky"]["token"] = "0123456789abcdef"
+    written(tmp_path, sound, limit)
+    assert "weir.yaml" in public_secrets(config)[0]
+
+
+@pytest.mark.parametrize("secret", [
+    {"url": "redis://:secret@127.0.0.1:2"}, {"url": "redis://127.0.0.1:2", "password": "secret"},
+    {"url": "redis-sentinel://127.0.0.1:2/group", "sentinel_password": "secret"}])
+def test_secrets_of_other_regions_and_of_identities(tmp_path, sound, secret):
+    limit = {**LIMIT, "rate": "1000/s", "global": {"floor": "10%"}}
+
+    def regions(**redis):
+        return {"self": "eu", "eu": {"redis": "redis://127.0.0.1:1"}, "us": {"redis": redis}}
+
+    plain = {"url": secret["url"].replace(":secret@", "")}
+    sound["store"] = {"nodes": 1}
+    config = written(tmp_path, {**sound, "regions": regions(**plain)}, limit)
+    config.chmod(0o644)
+    assert public_secrets(config) == []
+    written(tmp_path, {**sound, "regions": regions(**secret)}, limit)
+    assert "weir.yaml" in public_secrets(config)[0]
+    del sound["store"]
+    written(tmp_path, {**sound, "identities": {"redis": plain["url"]}})
+    assert public_secrets(config) == []
+    more = {name: secret[name] for name in secret if name != "url"}
+    written(tmp_path, {**sound, "identities": {"redis": secret["url"], **more}})
+    assert "weir.yaml" in public_secrets(config)[0]
+
+
+def test_the_key_for_another_region(tmp_path, sound):
+    cert, key = Authority(tmp_path).sign("node")
+    tls = {"cert": str(cert), "key": str(key)}
+    sound["store"] = {"nodes": 1}
+    sound["regions"] = {"self": "eu", "eu": {"redis": "redis://127.0.0.1:1"},
+                        "us": {"redis": {"url": "rediss://127.0.0.1:2", "tls": tls}}}
+    config = written(tmp_path, sound, {**LIMIT, "rate": "1000/s", "global": {"floor": "10%"}})
+    key.chmod(0o640)
+    assert public_secrets(config) == []
+    key.chmod(0o644)
+    assert public_secrets(config) == [f"regions.us.redis: every user may read {key}"]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_a_port_and_a_folder_that_are_not_for_this_user(tmp_path, sound):
     ports = "/proc/sys/net/ipv4/ip_unprivileged_port_start"

@@ -26,6 +26,7 @@ static bool keep_peers(struct rules_loader *loader, const struct rules_node *nod
     struct weir_sticky_settings *sticky = &loader->rules->settings.sticky;
     struct rules_peer peers[RULES_PEERS_MAX];
     struct weir_reason reason = {{0}};
+    bool secret = false; /* a URL has a password */
     uint32_t line;
     int count = rules_peers_parse(text, peers, &line, &reason);
     if (count < 0 && line > 0)
@@ -39,7 +40,10 @@ static bool keep_peers(struct rules_loader *loader, const struct rules_node *nod
     for (int i = 0; i < count; i++) {
         kept[i].name = rules_keep_text(loader, peers[i].name.data, peers[i].name.size);
         kept[i].url = rules_keep_text(loader, peers[i].url.data, peers[i].url.size);
+        secret = secret || memchr(peers[i].url.data, '@', peers[i].url.size);
     }
+    if (secret)
+        rules_note_secret_file(loader, "peers", path);
     sticky->peers = kept;
     sticky->count = (uint32_t)count;
     return !loader->no_memory;
