@@ -131,8 +131,7 @@ static void make_second(const struct weir_decision *decision, struct weir_borrow
                         uint32_t needed)
 {
     uint16_t count = decision->count;
-    bool idempotent =
-        count > 0 && (decision->checks[count - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
+    bool idempotent = weir_engine_has_record(decision);
     borrow->count = 0;
     for (uint16_t i = 0; i < count - idempotent; i++) {
         if (gives_way(borrow, needed, decision->checks[i].rule))

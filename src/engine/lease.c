@@ -101,13 +101,6 @@ static bool holds(const struct weir_decision *decision, uint16_t i)
            asks_for_lease(&decision->checks[i]);
 }
 
-/* A request that is repeated by its idempotency key gets the same lease, so it must live. */
-static bool is_kept(const struct weir_decision *decision)
-{
-    return decision->count > 0 &&
-           (decision->checks[decision->count - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
-}
-
 bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decision)
 {
     struct weir_entry *entry = weir_entry_of(decision);
@@ -115,7 +108,8 @@ bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decisi
     struct weir_store_name names[WEIR_CHECKS_MAX];
     uint16_t held = 0;
     bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;
-    if (!charges || decision->lease.id == 0 || is_kept(decision))
+    /* a request that is repeated by its idempotency key gets the same lease, so it must live */
+    if (!charges || decision->lease.id == 0 || weir_engine_has_record(decision))
         return false;
     entry->local = decision->source == WEIR_SOURCE_LOCAL;
     bool named = !entry->local && ops->name_of;

@@ -277,13 +277,23 @@ bool weir_lend_decided(struct weir_engine *engine, struct weir_entry *entry)
     return false;
 }
 
+/* The second try has no answer. Where it has a record of an idempotency key, the store may have
+ * recorded it as allowed: then it is repeated without a charge, so the units stay charged. */
+static void give_up(struct weir_engine *engine, const struct weir_decision *decision,
+                    struct weir_lending *lending)
+{
+    if (!weir_engine_has_record(decision))
+        put_back(engine, lending);
+    lending->state = LENDING_DONE;
+}
+
 bool weir_lend_failed(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *decision = &entry->decision;
     struct weir_lending *lending = entry->lending;
     if (!lending || lending->state != LENDING_ASKED)
         return false;
-    put_back(engine, lending);
+    give_up(engine, decision, lending);
     bring_back(decision, lending, false);
     memcpy(decision->outcomes, lending->first, decision->count * sizeof *decision->outcomes);
     decision->now_ns = lending->now_ns;
@@ -310,6 +320,6 @@ void weir_lend_account(const struct weir_entry *entry)
 void weir_lend_drop(struct weir_engine *engine, struct weir_entry *entry)
 {
     if (entry->lending->state == LENDING_ASKED)
-        put_back(engine, entry->lending);
+        give_up(engine, &entry->decision, entry->lending);
     entry->lending = NULL;
 }

@@ -10,15 +10,18 @@
  *        └───────▶ denied by floors alone
  *                     ├──▶ portions cover all of them    the units are taken, and the other checks
  *                     │        ├──▶ allowed              are decided once more, without the floors
- *                     │        └──▶ denied, failed       the units go back into their portions
+ *                     │        ├──▶ denied, failed       the units go back into their portions
+ *                     │        └──▶ failed, with an idempotency key: the units stay charged
  *                     └──▶ they do not: denied; they are asked for
  *
  * Why the bound holds. A portion is charged at the home before its units can be taken, so what is
  * lent is a part of what the home's part of the limit admits. A unit is admitted once at most: it
  * goes back only where the request is denied, and only into the portion that it is of, while that
  * portion has not been settled (share_unspend). A request that is cancelled between the tries has
- * its units put back; of a process that dies then they stay charged. The time of a lent admission
- * is that of taking the unit.
+ * its units put back; of a process that dies then they stay charged. They also stay charged where a
+ * request with an idempotency key is cancelled or fails then: the own store may have recorded it as
+ * allowed, and admits its repetition without a charge. The time of a lent admission is that of
+ * taking the unit.
  *
  * A limit of several rates lends each rate by itself: the rates that its floor denies come from the
  * home, the others are charged to the floor. Each rate's sum over all regions is bounded alone.
@@ -46,7 +49,8 @@ bool weir_lend_failed(struct weir_engine *engine, struct weir_entry *entry);
 /* Counts what was lent, by limit. The entry has a lending. */
 void weir_lend_account(const struct weir_entry *entry);
 
-/* The decision is given back: units that it has taken and not used go back. */
+/* The decision is given back: units that it has taken and not used go back, except those of a
+ * second try that may have been recorded. */
 void weir_lend_drop(struct weir_engine *engine, struct weir_entry *entry);
 
 #endif

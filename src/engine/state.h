@@ -131,4 +131,11 @@ struct weir_settle;
 bool weir_strikes_settle(struct weir_engine *engine, const struct weir_reservation *reservation,
                          const struct weir_settle *settle, bool count);
 
+/* Whether the decision has an idempotency key: the record of it is the last check. */
+static inline bool weir_engine_has_record(const struct weir_decision *decision)
+{
+    return decision->count > 0 &&
+           (decision->checks[decision->count - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
+}
+
 #endif

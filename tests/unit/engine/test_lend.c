@@ -281,6 +281,46 @@ static void units_go_back_when_the_client_leaves(void **state)
     rig_close(&world.rig);
 }
 
+/* As second_try, with an idempotency key. */
+static struct weir_decision *second_try_once(struct world *world)
+{
+    struct weir_reason reason;
+    open_world(world, with_own, 50);
+    assert_int_equal(ask(world, 10), 10);
+    world->rig.store->later_every = 1;
+    struct weir_decision *decision = make(world, 1);
+    assert_int_equal(
+        weir_engine_apply_idempotency(world->rig.engine, decision, weir_bytes_of("once"), &reason),
+        0);
+    run(world, decision);
+    fake_store_answer(world->rig.store, 0);
+    weir_engine_run(world->rig.engine, START);
+    assert_int_equal(world->us.taken, 1);
+    assert_int_equal(world->rig.store->pending_count, 1);
+    return decision;
+}
+
+/* The own store may have recorded the key: the repetition is admitted without a charge. */
+static void units_stay_charged_when_a_recorded_request_is_late(void **state)
+{
+    struct world world;
+    struct weir_decision *decision = second_try_once(&world);
+    weir_engine_run(world.rig.engine, START + 2 * DEADLINE);
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    weir_engine_release(world.rig.engine, decision);
+    assert_int_equal(world.us.back, 0);
+    rig_close(&world.rig);
+}
+
+static void units_stay_charged_when_the_client_of_a_recorded_request_leaves(void **state)
+{
+    struct world world;
+    struct weir_decision *decision = second_try_once(&world);
+    weir_engine_cancel(world.rig.engine, decision);
+    assert_int_equal(world.us.back, 0);
+    rig_close(&world.rig);
+}
+
 static void a_repeat_is_lent_nothing(void **state)
 {
     struct world world;
@@ -401,6 +441,8 @@ int main(void)
         cmocka_unit_test(units_go_back_when_the_store_fails),
         cmocka_unit_test(units_go_back_when_the_deadline_passes),
         cmocka_unit_test(units_go_back_when_the_client_leaves),
+        cmocka_unit_test(units_stay_charged_when_a_recorded_request_is_late),
+        cmocka_unit_test(units_stay_charged_when_the_client_of_a_recorded_request_leaves),
         cmocka_unit_test(a_repeat_is_lent_nothing),
         cmocka_unit_test(a_reservation_is_not_lent),
         cmocka_unit_test(a_floor_in_shadow_is_not_lent),
