@@ -623,8 +623,11 @@ bool redis_shares_lend(struct redis_shares *shares, enum weir_lend how, bool ask
         fetch(shares, entry, check->cost, look, now_ns);
     outcome->verdict = covered ? WEIR_ALLOWED : WEIR_DENIED;
     report_share(entry, check, covered, now_ns, outcome);
-    if (!covered && look != SHARE_DENIED)
-        outcome->report.retry_after_ns = look == SHARE_EXACT ? WEIR_NEVER : shares->roundtrip_ns;
+    if (!covered && look != SHARE_DENIED) {
+        bool comes = asks && look != SHARE_EXACT && (entry->queued || entry->sent);
+
+        outcome->report.retry_after_ns = comes ? shares->roundtrip_ns : WEIR_NEVER;
+    }
     return covered;
 }
 

@@ -660,6 +660,26 @@ static void nothing_is_asked_of_a_region_that_is_gone(void **state)
     redis_shares_close(rig->shares);
 }
 
+/* A denial says the floor's wait then, rather than a round trip after which nothing has come. */
+static void the_wait_is_not_known_where_nothing_is_on_its_way(void **state)
+{
+    struct rig *rig = lending_rig();
+    struct lending lending;
+
+    assert_false(lend(rig, WEIR_LEND_TAKE, false, 1, &lending));
+    assert_int_equal(lending.outcome.report.retry_after_ns, WEIR_NEVER);
+    assert_false(lend(rig, WEIR_LEND_LOOK, true, 1, &lending));
+    assert_int_equal(lending.outcome.report.retry_after_ns, WEIR_NEVER);
+    assert_false(lend(rig, WEIR_LEND_TAKE, true, 1, &lending));
+    assert_in_range(lending.outcome.report.retry_after_ns, 1, SECOND);
+    assert_false(lend(rig, WEIR_LEND_LOOK, true, 1, &lending));
+    assert_in_range(lending.outcome.report.retry_after_ns, 1, SECOND);
+    assert_false(lend(rig, WEIR_LEND_TAKE, false, 1, &lending));
+    assert_int_equal(lending.outcome.report.retry_after_ns, WEIR_NEVER);
+    answer_call(rig, 10 * MS);
+    redis_shares_close(rig->shares);
+}
+
 static void lent_units_end_with_their_portion(void **state)
 {
     struct rig *rig = lending_rig();
@@ -716,6 +736,7 @@ int main(void)
         cmocka_unit_test(a_key_is_lent_after_it_was_asked_for_ahead),
         cmocka_unit_test(a_denial_asks_once_and_waits_a_round_trip),
         cmocka_unit_test(nothing_is_asked_of_a_region_that_is_gone),
+        cmocka_unit_test(the_wait_is_not_known_where_nothing_is_on_its_way),
         cmocka_unit_test(lent_units_end_with_their_portion),
         cmocka_unit_test(units_come_back_and_then_to_the_home),
         cmocka_unit_test(what_cannot_be_lent_is_denied),
