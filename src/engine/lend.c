@@ -213,23 +213,26 @@ static bool leave_out(struct weir_decision *decision, const struct weir_lending 
     return false;
 }
 
-/* The parts as they were, each with its outcome: by the home, or of the first try. */
+/* The parts as they were, each with its outcome: by the home, or of the first try. Where another
+ * limit has denied the second try, or it was repeated, a floor that units covered does not deny. */
 static void bring_back(struct weir_decision *decision, const struct weir_lending *lending,
                        bool lent)
 {
     for (uint16_t i = 0; i < lending->count; i++) {
         const struct lent_part *part = &lending->parts[i];
+        struct weir_outcome *outcome = &decision->outcomes[part->at];
         decision->checks[part->at] = part->check;
-        decision->outcomes[part->at] = lending->first[part->at];
+        *outcome = lending->first[part->at];
         if (!part->home)
             continue;
         if (lent) {
             decision->checks[part->at].limit = part->home;
-            decision->outcomes[part->at] = part->outcome;
-        } else if (decision->repeated) {
-            decision->outcomes[part->at].verdict = WEIR_ALLOWED;
-            decision->outcomes[part->at].report.retry_after_ns = 0;
+            *outcome = part->outcome;
+            continue;
         }
+        outcome->verdict = WEIR_ALLOWED;
+        if (outcome->reported)
+            outcome->report.retry_after_ns = 0;
     }
 }
 

@@ -23,6 +23,9 @@
  * allowed, and admits its repetition without a charge. The time of a lent admission is that of
  * taking the unit.
  *
+ * Where another limit denies the second try, that limit is to blame: the floor was covered, so that
+ * it counts and reports as admitted.
+ *
  * A limit of several rates lends each rate by itself: the rates that its floor denies come from the
  * home, the others are charged to the floor. Each rate's sum over all regions is bounded alone.
  *

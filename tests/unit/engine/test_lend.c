@@ -232,8 +232,13 @@ static void units_go_back_when_the_second_decision_is_denied(void **state)
     assert_int_equal(two->verdict, WEIR_DENIED);
     assert_int_equal(world.us.back, 1);
     assert_int_equal(two->checks[0].limit->capacity, 10);
-    assert_int_equal(two->outcomes[0].verdict, WEIR_DENIED);
     assert_int_equal(counters(&world, "a")->lent, 2);
+    /* the floor was covered: b is to blame */
+    assert_int_equal(two->outcomes[0].verdict, WEIR_ALLOWED);
+    assert_int_equal(two->denied_by, 1);
+    assert_int_equal(counters(&world, "a")->floor_denied, 0);
+    assert_int_equal(counters(&world, "a")->counts.denied, 0);
+    assert_int_equal(counters(&world, "b")->counts.denied, 1);
     rig_close(&world.rig);
 }
 
