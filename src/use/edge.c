@@ -116,22 +116,24 @@ static bool is_ours(int fd)
            header.version == VERSION && header.bytes == sizeof(struct file);
 }
 
-/* Whether nobody has finished it: a process that makes the file writes the header last. */
+/* Whether no process has finished it: the one that makes the file writes the header last. */
 static bool is_unmade(int fd)
 {
     uint64_t magic = 0;
-    return pread(fd, &magic, sizeof magic, 0) >= 0 && magic == 0;
+    struct stat status;
+    return fstat(fd, &status) == 0 && status.st_size <= (off_t)sizeof(struct file) &&
+           pread(fd, &magic, sizeof magic, 0) >= 0 && magic == 0;
 }
 
-/* Under the lock of the file. */
+/* Under the lock of the file. It is never made shorter, and its counts and `used` stay: a member of
+ * the group may have cleared the header of a file that others have mapped. */
 static int make(int fd, const char *path, const char *state_file, struct weir_reason *reason)
 {
     const struct header header = {.magic = MAGIC, .version = VERSION, .bytes = sizeof(struct file)};
-    if (ftruncate(fd, 0) != 0)
-        return fail_errno(reason, path);
+    const ssize_t bytes = offsetof(struct header, used);
     take_access(fd, state_file);
     errno = posix_fallocate(fd, 0, sizeof(struct file));
-    if (errno != 0 || pwrite(fd, &header, sizeof header, 0) != sizeof header)
+    if (errno != 0 || pwrite(fd, &header, bytes, 0) != bytes)
         return fail_errno(reason, path);
     return 0;
 }

@@ -14,6 +14,8 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -23,11 +25,14 @@
 
 #include "table/layout.h"
 #include "temporary.h"
+#include "use/edge.h"
 
 #define PAGE 4096
 #define BUDGET_S 3
 #define DECISIONS 20
 #define ROUNDS_MAX 100000
+#define CLEARS 100
+#define CLEARS_END 1000
 #define PATHS 10 /* /a to /j, of which /j has no limit of its own */
 
 static const char rules_text[] =
@@ -225,6 +230,42 @@ static void every_decision_ends_whatever_another_process_writes(void **state)
     assert_true(rounds > 0);
 }
 
+/* A member of the group clears the header of the file of counts, and the next process makes it. */
+static void *clear_counts(void *context)
+{
+    char path[sizeof world.state + 8];
+    const uint64_t zero = 0;
+    struct weir_reason reason;
+    snprintf(path, sizeof path, "%s.edge", world.state);
+    for (unsigned i = 0; i < CLEARS; i++) {
+        struct weir_edge *edge = NULL;
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0 || pwrite(fd, &zero, sizeof zero, 0) != sizeof zero ||
+            weir_edge_open(&edge, world.state, true, &reason) < 0)
+            break;
+        close(fd);
+        weir_edge_close(edge);
+        atomic_fetch_add((atomic_uint *)context, 1);
+    }
+    atomic_fetch_add((atomic_uint *)context, CLEARS_END);
+    return NULL;
+}
+
+static void decisions_go_on_while_another_process_clears_the_counts(void **state)
+{
+    static atomic_uint cleared;
+    pthread_t thread;
+    alarm(60);
+    open_world(1);
+    assert_int_equal(pthread_create(&thread, NULL, clear_counts, &cleared), 0);
+    while (atomic_load(&cleared) < CLEARS_END)
+        decide();
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(atomic_load(&cleared), CLEARS_END + CLEARS);
+    close_world();
+    alarm(0);
+}
+
 static int setup(void **state)
 {
     FILE *file;
@@ -249,6 +290,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_decision_ends_whatever_another_process_writes, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(decisions_go_on_while_another_process_clears_the_counts,
+                                        setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

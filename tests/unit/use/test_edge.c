@@ -234,6 +234,38 @@ static void a_half_made_file_is_made_anew(void **state)
     weir_edge_close(edge);
 }
 
+/* By a member of the group, while others have mapped the file. */
+static void a_cleared_header_is_made_anew_and_the_counts_stay(void **state)
+{
+    const struct place *place = *state;
+    const uint64_t zero = 0;
+    struct stat before, after;
+    struct weir_edge *edge = open_edge(place);
+    count_some(weir_edge_take(edge), WEIR_EDGE_LIBRARY, 3);
+    int fd = open(place->file, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && fstat(fd, &before) == 0);
+    assert_int_equal(pwrite(fd, &zero, sizeof zero, 0), sizeof zero);
+    struct seen seen = see(place);
+    assert_int_equal(seen.api.allowed, 3);
+    assert_int_equal(seen.results[WEIR_EDGE_LIBRARY][WEIR_EDGE_ALLOWED], 3);
+    assert_true(fstat(fd, &after) == 0 && after.st_size == before.st_size);
+    assert_true(weir_edge_is_current(edge));
+    close(fd);
+    weir_edge_close(edge);
+}
+
+static void an_empty_file_that_is_too_long_is_foreign(void **state)
+{
+    const struct place *place = *state;
+    struct weir_edge *edge;
+    struct weir_reason reason = {{0}};
+    write_file(place, "");
+    assert_int_equal(truncate(place->file, 16 << 20), 0);
+    assert_int_equal(weir_edge_open(&edge, place->state, false, &reason), WEIR_ERR_FORMAT);
+    assert_int_equal(weir_edge_open(&edge, place->state, true, &reason), 0);
+    weir_edge_close(edge);
+}
+
 static void another_file_in_its_place_is_noticed(void **state)
 {
     const struct place *place = *state;
@@ -276,6 +308,8 @@ int main(void)
         CASE(the_file_has_the_access_of_the_state),
         CASE(a_foreign_file_is_refused_or_replaced),
         CASE(a_half_made_file_is_made_anew),
+        CASE(a_cleared_header_is_made_anew_and_the_counts_stay),
+        CASE(an_empty_file_that_is_too_long_is_foreign),
         CASE(another_file_in_its_place_is_noticed),
         CASE(a_file_that_is_cut_short_is_an_error_for_readers),
     };
