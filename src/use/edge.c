@@ -116,13 +116,22 @@ static bool is_ours(int fd)
            header.version == VERSION && header.bytes == sizeof(struct file);
 }
 
-/* Whether no process has finished it: the one that makes the file writes the header last. */
+/* Whether no process has finished it: the one that makes the file writes the header last. A file
+ * with another name, too, may be anyone's. */
 static bool is_unmade(int fd)
 {
     uint64_t magic = 0;
     struct stat status;
-    return fstat(fd, &status) == 0 && status.st_size <= (off_t)sizeof(struct file) &&
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+           status.st_size <= (off_t)sizeof(struct file) &&
            pread(fd, &magic, sizeof magic, 0) >= 0 && magic == 0;
+}
+
+static bool is_named(int fd, const char *path)
+{
+    struct stat status, named;
+    return fstat(fd, &status) == 0 && lstat(path, &named) == 0 && status.st_dev == named.st_dev &&
+           status.st_ino == named.st_ino;
 }
 
 /* Under the lock of the file. It is never made shorter, and its counts and `used` stay: a member of
@@ -138,26 +147,38 @@ static int make(int fd, const char *path, const char *state_file, struct weir_re
     return 0;
 }
 
+/* A file was removed, by this process or by another one: the path is to be opened again. */
+#define AGAIN 1
+/* How often, before other processes are taken to remove it all the time. */
+#define OPENS 4
+
+/* Under the lock of the file, which was not finished at the first look. */
+static int finish(int fd, const char *path, const char *state_file, bool replace,
+                  struct weir_reason *reason)
+{
+    if (!is_named(fd, path)) /* another process has replaced it since it was opened */
+        return AGAIN;
+    if (is_ours(fd))
+        return 0;
+    if (is_unmade(fd))
+        return make(fd, path, state_file, reason);
+    if (!replace)
+        return fail(reason, WEIR_ERR_FORMAT, path, "not made by this version of weir: remove it");
+    return unlink(path) == 0 ? AGAIN : fail_errno(reason, path);
+}
+
 static int open_once(int *fd, const char *path, const char *state_file, bool replace,
                      struct weir_reason *reason)
 {
-    int err = 0;
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (*fd < 0)
         return fail_errno(reason, path);
     if (is_ours(*fd))
         return 0;
-    if (!lock_file(*fd)) {
-        err = fail(reason, WEIR_ERR_BUSY, path, "another process is making it");
-    } else if (is_unmade(*fd)) {
-        err = make(*fd, path, state_file, reason);
-    } else if (!is_ours(*fd)) { /* nor was it made since the first look */
-        err = fail(reason, WEIR_ERR_FORMAT, path, "not made by this version of weir: remove it");
-        if (replace && unlink(path) != 0)
-            err = fail_errno(reason, path);
-    }
+    int err = lock_file(*fd) ? finish(*fd, path, state_file, replace, reason)
+                             : fail(reason, WEIR_ERR_BUSY, path, "another process is making it");
     (void)set_lock(*fd, LOCK_FILE, F_UNLCK);
-    if (err < 0)
+    if (err != 0)
         close(*fd);
     return err;
 }
@@ -167,13 +188,15 @@ int weir_edge_open(struct weir_edge **out, const char *state_file, bool replace,
 {
     size_t size = strlen(state_file) + sizeof ".edge";
     struct weir_edge *edge = calloc(1, sizeof *edge + size);
+    int err = AGAIN;
     *out = NULL;
     if (!edge)
         return WEIR_ERR_MEMORY;
     snprintf(edge->path, size, "%s.edge", state_file);
-    int err = open_once(&edge->fd, edge->path, state_file, replace, reason);
-    if (err == WEIR_ERR_FORMAT && replace) /* it is removed */
-        err = open_once(&edge->fd, edge->path, state_file, false, reason);
+    for (unsigned i = 0; i < OPENS && err == AGAIN; i++)
+        err = open_once(&edge->fd, edge->path, state_file, replace, reason);
+    if (err == AGAIN)
+        err = fail(reason, WEIR_ERR_BUSY, edge->path, "other processes remove it");
     if (err < 0) {
         free(edge);
         return err;
@@ -194,9 +217,8 @@ void weir_edge_close(struct weir_edge *edge)
 
 bool weir_edge_is_current(const struct weir_edge *edge)
 {
-    struct stat status, named;
-    return fstat(edge->fd, &status) == 0 && stat(edge->path, &named) == 0 &&
-           status.st_dev == named.st_dev && status.st_ino == named.st_ino &&
+    struct stat status;
+    return is_named(edge->fd, edge->path) && fstat(edge->fd, &status) == 0 &&
            status.st_size == sizeof(struct file);
 }
 

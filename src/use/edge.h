@@ -52,8 +52,9 @@ struct weir_edge_slot;
 
 /* Opens the file beside `state_file`, which exists, or makes it with the same owner, group and
  * mode. With `replace`, a file of another version is made anew. Errors: WEIR_ERR_FORMAT (another
- * version), WEIR_ERR_BUSY (a process that makes it was stopped; later it may work),
- * WEIR_ERR_MEMORY, WEIR_ERR_IO; *reason names the file. */
+ * version, no plain file, or one with a second name), WEIR_ERR_BUSY (a process that makes it was
+ * stopped, or others remove it all the time; later it may work), WEIR_ERR_MEMORY, WEIR_ERR_IO;
+ * *reason names the file. */
 int weir_edge_open(struct weir_edge **edge, const char *state_file, bool replace,
                    struct weir_reason *reason) __attribute__((warn_unused_result));
 

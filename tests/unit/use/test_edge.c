@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -266,6 +267,63 @@ static void an_empty_file_that_is_too_long_is_foreign(void **state)
     weir_edge_close(edge);
 }
 
+static void an_empty_file_with_a_second_name_is_left_alone(void **state)
+{
+    const struct place *place = *state;
+    struct weir_edge *edge;
+    struct weir_reason reason = {{0}};
+    struct stat status;
+    char other[TEMPORARY_MAX + 48];
+    snprintf(other, sizeof other, "%s/other", place->folder);
+    write_file(place, "");
+    assert_int_equal(chmod(place->file, 0600), 0);
+    assert_int_equal(link(place->file, other), 0);
+    assert_int_equal(weir_edge_open(&edge, place->state, false, &reason), WEIR_ERR_FORMAT);
+    assert_int_equal(weir_edge_open(&edge, place->state, true, &reason), 0);
+    weir_edge_close(edge);
+    assert_int_equal(stat(other, &status), 0);
+    assert_int_equal(status.st_size, 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    assert_int_equal(unlink(place->file), 0);
+    assert_int_equal(mkfifo(place->file, 0600), 0);
+    assert_int_equal(weir_edge_open(&edge, place->state, false, &reason), WEIR_ERR_FORMAT);
+    assert_int_equal(weir_edge_open(&edge, place->state, true, &reason), 0);
+    weir_edge_close(edge);
+}
+
+/* Opens with `replace` what another process has replaced while this one waited for its lock. */
+static void *replace_file(void *context)
+{
+    const struct place *place = context;
+    struct weir_edge *edge;
+    struct weir_reason reason;
+    int err;
+    do /* the one that makes it may be slow on a machine under load */
+        err = weir_edge_open(&edge, place->state, true, &reason);
+    while (err == WEIR_ERR_BUSY);
+    return edge;
+}
+
+static void two_that_replace_a_foreign_file_have_one_file(void **state)
+{
+    struct place *place = *state;
+    for (unsigned round = 0; round < 200; round++) {
+        void *edges[4];
+        pthread_t threads[4];
+        (void)unlink(place->file);
+        write_file(place, "someone's diary");
+        for (unsigned i = 0; i < 4; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, replace_file, place), 0);
+        for (unsigned i = 0; i < 4; i++)
+            assert_int_equal(pthread_join(threads[i], &edges[i]), 0);
+        for (unsigned i = 0; i < 4; i++) {
+            assert_non_null(edges[i]);
+            assert_true(weir_edge_is_current(edges[i]));
+            weir_edge_close(edges[i]);
+        }
+    }
+}
+
 static void another_file_in_its_place_is_noticed(void **state)
 {
     const struct place *place = *state;
@@ -310,6 +368,8 @@ int main(void)
         CASE(a_half_made_file_is_made_anew),
         CASE(a_cleared_header_is_made_anew_and_the_counts_stay),
         CASE(an_empty_file_that_is_too_long_is_foreign),
+        CASE(an_empty_file_with_a_second_name_is_left_alone),
+        CASE(two_that_replace_a_foreign_file_have_one_file),
         CASE(another_file_in_its_place_is_noticed),
         CASE(a_file_that_is_cut_short_is_an_error_for_readers),
     };
