@@ -68,13 +68,13 @@ static void lane_take_slot(struct weir_lane *lane, const struct weir_engine_slot
     lane->results = lane->edge ? weir_edge_results(lane->edge, lanes->front) : NULL;
 }
 
-static struct weir_edge *open_edge(const struct weir_engine_slots *lanes)
+static struct weir_edge *open_edge(const struct weir_engine_slots *lanes, unsigned how)
 {
     struct weir_edge *edge;
     struct weir_reason reason;
     if (!lanes->state_file)
         return NULL;
-    return weir_edge_open(&edge, lanes->state_file, false, &reason) == 0 ? edge : NULL;
+    return weir_edge_open(&edge, lanes->state_file, how, &reason) == 0 ? edge : NULL;
 }
 
 static void take_lane(struct weir_lane *lane);
@@ -83,7 +83,7 @@ void weir_engine_slots_renew_edge(struct weir_engine_slots *lanes)
 {
     pthread_mutex_lock(&lanes->opening);
     bool same = lanes->edge && weir_edge_is_current(lanes->edge);
-    struct weir_edge *edge = same ? NULL : open_edge(lanes);
+    struct weir_edge *edge = same ? NULL : open_edge(lanes, 0);
     if (edge) {
         struct weir_edge *before = lanes->edge;
         lanes->edge = edge;
@@ -194,7 +194,7 @@ int weir_engine_slots_open(struct weir_engine_slots *lanes,
     lanes->spare = options->spare;
     lanes->strikes = options->strikes;
     lanes->state_file = options->state_file;
-    lanes->edge = open_edge(lanes);
+    lanes->edge = open_edge(lanes, WEIR_EDGE_WAIT);
     lanes->rules = options->rules;
     lanes->lists = options->lists;
     int err = lane_open(lanes, &lanes->lanes[0]);

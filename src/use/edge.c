@@ -84,16 +84,16 @@ static bool set_lock(int fd, off_t at, short type)
     return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-/* Waits for the lock of the file, but not for a process that was stopped. */
-static bool lock_file(int fd)
+/* With `wait`, waits for the lock of the file, but not for a process that was stopped. */
+static bool lock_file(int fd, bool wait)
 {
     const struct timespec pause = {.tv_nsec = TRY_EVERY_NS};
-    for (unsigned i = 0; i < TRIES; i++) {
-        if (set_lock(fd, LOCK_FILE, F_WRLCK))
-            return true;
+    bool locked = set_lock(fd, LOCK_FILE, F_WRLCK);
+    for (unsigned i = 0; wait && !locked && i < TRIES; i++) {
         nanosleep(&pause, NULL);
+        locked = set_lock(fd, LOCK_FILE, F_WRLCK);
     }
-    return false;
+    return locked;
 }
 
 /* As the state file has them; what the system refuses is left as it is. */
@@ -167,7 +167,7 @@ static int finish(int fd, const char *path, const char *state_file, bool replace
     return unlink(path) == 0 ? AGAIN : fail_errno(reason, path);
 }
 
-static int open_once(int *fd, const char *path, const char *state_file, bool replace,
+static int open_once(int *fd, const char *path, const char *state_file, unsigned how,
                      struct weir_reason *reason)
 {
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
@@ -175,15 +175,16 @@ static int open_once(int *fd, const char *path, const char *state_file, bool rep
         return fail_errno(reason, path);
     if (is_ours(*fd))
         return 0;
-    int err = lock_file(*fd) ? finish(*fd, path, state_file, replace, reason)
-                             : fail(reason, WEIR_ERR_BUSY, path, "another process is making it");
+    bool locked = lock_file(*fd, (how & WEIR_EDGE_WAIT) != 0);
+    int err = locked ? finish(*fd, path, state_file, (how & WEIR_EDGE_REPLACE) != 0, reason)
+                     : fail(reason, WEIR_ERR_BUSY, path, "another process is making it");
     (void)set_lock(*fd, LOCK_FILE, F_UNLCK);
     if (err != 0)
         close(*fd);
     return err;
 }
 
-int weir_edge_open(struct weir_edge **out, const char *state_file, bool replace,
+int weir_edge_open(struct weir_edge **out, const char *state_file, unsigned how,
                    struct weir_reason *reason)
 {
     size_t size = strlen(state_file) + sizeof ".edge";
@@ -194,7 +195,7 @@ int weir_edge_open(struct weir_edge **out, const char *state_file, bool replace,
         return WEIR_ERR_MEMORY;
     snprintf(edge->path, size, "%s.edge", state_file);
     for (unsigned i = 0; i < OPENS && err == AGAIN; i++)
-        err = open_once(&edge->fd, edge->path, state_file, replace, reason);
+        err = open_once(&edge->fd, edge->path, state_file, how, reason);
     if (err == AGAIN)
         err = fail(reason, WEIR_ERR_BUSY, edge->path, "other processes remove it");
     if (err < 0) {

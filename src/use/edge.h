@@ -50,12 +50,17 @@ struct weir_edge_results {
 struct weir_edge;
 struct weir_edge_slot;
 
+/* How to open the file. */
+enum weir_edge_how {
+    WEIR_EDGE_REPLACE = 1, /* makes a file of another version anew */
+    WEIR_EDGE_WAIT = 2,    /* waits up to 0.2 s for a process that is making it: at a start only */
+};
+
 /* Opens the file beside `state_file`, which exists, or makes it with the same owner, group and
- * mode. With `replace`, a file of another version is made anew. Errors: WEIR_ERR_FORMAT (another
- * version, no plain file, or one with a second name), WEIR_ERR_BUSY (a process that makes it was
- * stopped, or others remove it all the time; later it may work), WEIR_ERR_MEMORY, WEIR_ERR_IO;
- * *reason names the file. */
-int weir_edge_open(struct weir_edge **edge, const char *state_file, bool replace,
+ * mode. `how`: of enum weir_edge_how. Errors: WEIR_ERR_FORMAT (another version, no plain file, or
+ * one with a second name), WEIR_ERR_BUSY (another process is making it, or others remove it all the
+ * time; later it may work), WEIR_ERR_MEMORY, WEIR_ERR_IO; *reason names the file. */
+int weir_edge_open(struct weir_edge **edge, const char *state_file, unsigned how,
                    struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* Gives the slots that it took back; nobody writes them any more. NULL is allowed. */

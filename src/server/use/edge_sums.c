@@ -8,13 +8,13 @@
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-static void open_file(struct weir_use_service *use)
+static void open_file(struct weir_use_service *use, unsigned how)
 {
     struct weir_reason reason = {{0}};
     const char *state_file = weir_rules_settings(use->daemon->rules)->state_file;
     if (!state_file)
         return;
-    if (weir_edge_open(&use->edge.file, state_file, true, &reason) == 0) {
+    if (weir_edge_open(&use->edge.file, state_file, WEIR_EDGE_REPLACE | how, &reason) == 0) {
         use->edge.failed = false;
         return;
     }
@@ -45,7 +45,7 @@ void weir_use_edge_read(struct weir_use_service *use)
     if (use->edge.file && !weir_edge_is_current(use->edge.file))
         weir_use_edge_close(use);
     if (!use->edge.file)
-        open_file(use);
+        open_file(use, 0);
     if (!use->edge.file)
         return;
     for (uint32_t i = 0; i < use->limit_count; i++)
@@ -93,6 +93,7 @@ void weir_use_edge_tick(struct weir_use_service *use, float *whole)
 void weir_use_edge_start(struct weir_use_service *use)
 {
     float whole[WEIR_USE_WHOLE_FIELDS] = {0}, values[WEIR_USE_FIELDS];
+    open_file(use, WEIR_EDGE_WAIT);
     weir_use_edge_tick(use, whole);
     for (uint32_t i = 0; i < use->limit_count; i++)
         weir_use_edge_tick_limit(use, &use->limits[i], values);

@@ -6,11 +6,14 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <weir/embed.h>
@@ -20,6 +23,17 @@
 
 static char folder[TEMPORARY_MAX], rules[TEMPORARY_MAX + 32], state_path[TEMPORARY_MAX + 32],
     edge_path[TEMPORARY_MAX + 48];
+
+/* How often the library has waited. */
+static atomic_uint pauses;
+
+int __real_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+{
+    atomic_fetch_add(&pauses, 1);
+    return __real_nanosleep(time, left);
+}
 
 static void write_rules(const char *more)
 {
@@ -100,7 +114,7 @@ static struct seen see(void)
     struct weir_edge *edge;
     struct weir_reason reason;
     memset(&seen, 0, sizeof seen);
-    assert_int_equal(weir_edge_open(&edge, state_path, false, &reason), 0);
+    assert_int_equal(weir_edge_open(&edge, state_path, WEIR_EDGE_WAIT, &reason), 0);
     assert_int_equal(weir_edge_read(edge, seen.results, see_limit, &seen), 0);
     weir_edge_close(edge);
     return seen;
@@ -227,6 +241,27 @@ static void a_file_that_cannot_be_made_stops_no_decision(void **state)
     weir_close(weir);
 }
 
+/* A process that was stopped while it made the file, or a member of the group that has its lock. */
+static void only_the_start_waits_for_a_file_that_another_process_makes(void **state)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int fd = open(edge_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) == 0);
+    pauses = 0;
+    struct weir *weir = open_weir();
+    assert_true(pauses > 0);
+    pauses = 0;
+    assert_int_equal(weir_tend(weir), 0);
+    assert_int_equal(pauses, 0);
+    assert_true(check(weir, "192.0.2.1"));
+    close(fd);
+    assert_int_equal(weir_tend(weir), 0);
+    assert_true(check(weir, "192.0.2.1"));
+    struct seen seen = see();
+    check_results(&seen, WEIR_EDGE_LIBRARY, 1, 0);
+    weir_close(weir);
+}
+
 static void *check_often(void *context)
 {
     for (unsigned i = 0; i < 2000; i++)
@@ -270,6 +305,7 @@ int main(void)
         CASE(counts_of_a_killed_process_stay),
         CASE(weir_tend_begins_where_the_file_was_missing),
         CASE(a_file_that_cannot_be_made_stops_no_decision),
+        CASE(only_the_start_waits_for_a_file_that_another_process_makes),
         CASE(threads_count_all_that_they_decide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

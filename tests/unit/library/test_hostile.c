@@ -241,7 +241,7 @@ static void *clear_counts(void *context)
         struct weir_edge *edge = NULL;
         int fd = open(path, O_WRONLY | O_CLOEXEC);
         if (fd < 0 || pwrite(fd, &zero, sizeof zero, 0) != sizeof zero ||
-            weir_edge_open(&edge, world.state, true, &reason) < 0)
+            weir_edge_open(&edge, world.state, WEIR_EDGE_WAIT, &reason) < 0)
             break;
         close(fd);
         weir_edge_close(edge);

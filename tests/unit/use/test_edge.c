@@ -21,6 +21,8 @@
 #include "temporary.h"
 #include "use/edge.h"
 
+#define REPLACE (WEIR_EDGE_REPLACE | WEIR_EDGE_WAIT)
+
 struct place {
     char folder[TEMPORARY_MAX], state[TEMPORARY_MAX + 16], file[TEMPORARY_MAX + 32];
 };
@@ -51,7 +53,7 @@ static struct weir_edge *open_edge(const struct place *place)
 {
     struct weir_edge *edge;
     struct weir_reason reason = {{0}};
-    int err = weir_edge_open(&edge, place->state, false, &reason);
+    int err = weir_edge_open(&edge, place->state, WEIR_EDGE_WAIT, &reason);
     if (err < 0)
         fail_msg("%d: %s", err, reason.text);
     return edge;
@@ -131,7 +133,7 @@ static void a_killed_writers_counts_stay_and_its_slot_is_taken_again(void **stat
         if (child == 0) {
             struct weir_edge *edge;
             struct weir_reason reason;
-            if (weir_edge_open(&edge, place->state, false, &reason) < 0)
+            if (weir_edge_open(&edge, place->state, WEIR_EDGE_WAIT, &reason) < 0)
                 _exit(1);
             count_some(weir_edge_take(edge), WEIR_EDGE_NGINX, 10);
             if (write(ready[1], "x", 1) == 1)
@@ -212,15 +214,15 @@ static void a_foreign_file_is_refused_or_replaced(void **state)
     struct weir_edge *edge;
     struct weir_reason reason = {{0}};
     write_file(place, "someone's diary");
-    assert_int_equal(weir_edge_open(&edge, place->state, false, &reason), WEIR_ERR_FORMAT);
+    assert_int_equal(weir_edge_open(&edge, place->state, WEIR_EDGE_WAIT, &reason), WEIR_ERR_FORMAT);
     assert_non_null(strstr(reason.text, place->file));
     assert_null(edge);
-    assert_int_equal(weir_edge_open(&edge, place->state, true, &reason), 0);
+    assert_int_equal(weir_edge_open(&edge, place->state, REPLACE, &reason), 0);
     assert_non_null(weir_edge_take(edge));
     weir_edge_close(edge);
     assert_int_equal(unlink(place->file), 0);
     assert_int_equal(symlink("/dev/null", place->file), 0);
-    assert_int_equal(weir_edge_open(&edge, place->state, true, &reason), WEIR_ERR_IO);
+    assert_int_equal(weir_edge_open(&edge, place->state, REPLACE, &reason), WEIR_ERR_IO);
 }
 
 /* The process that made it ended before it wrote the header. */
@@ -262,8 +264,8 @@ static void an_empty_file_that_is_too_long_is_foreign(void **state)
     struct weir_reason reason = {{0}};
     write_file(place, "");
     assert_int_equal(truncate(place->file, 16 << 20), 0);
-    assert_int_equal(weir_edge_open(&edge, place->state, false, &reason), WEIR_ERR_FORMAT);
-    assert_int_equal(weir_edge_open(&edge, place->state, true, &reason), 0);
+    assert_int_equal(weir_edge_open(&edge, place->state, WEIR_EDGE_WAIT, &reason), WEIR_ERR_FORMAT);
+    assert_int_equal(weir_edge_open(&edge, place->state, REPLACE, &reason), 0);
     weir_edge_close(edge);
 }
 
@@ -278,16 +280,16 @@ static void an_empty_file_with_a_second_name_is_left_alone(void **state)
     write_file(place, "");
     assert_int_equal(chmod(place->file, 0600), 0);
     assert_int_equal(link(place->file, other), 0);
-    assert_int_equal(weir_edge_open(&edge, place->state, false, &reason), WEIR_ERR_FORMAT);
-    assert_int_equal(weir_edge_open(&edge, place->state, true, &reason), 0);
+    assert_int_equal(weir_edge_open(&edge, place->state, WEIR_EDGE_WAIT, &reason), WEIR_ERR_FORMAT);
+    assert_int_equal(weir_edge_open(&edge, place->state, REPLACE, &reason), 0);
     weir_edge_close(edge);
     assert_int_equal(stat(other, &status), 0);
     assert_int_equal(status.st_size, 0);
     assert_int_equal(status.st_mode & 0777, 0600);
     assert_int_equal(unlink(place->file), 0);
     assert_int_equal(mkfifo(place->file, 0600), 0);
-    assert_int_equal(weir_edge_open(&edge, place->state, false, &reason), WEIR_ERR_FORMAT);
-    assert_int_equal(weir_edge_open(&edge, place->state, true, &reason), 0);
+    assert_int_equal(weir_edge_open(&edge, place->state, WEIR_EDGE_WAIT, &reason), WEIR_ERR_FORMAT);
+    assert_int_equal(weir_edge_open(&edge, place->state, REPLACE, &reason), 0);
     weir_edge_close(edge);
 }
 
@@ -299,7 +301,7 @@ static void *replace_file(void *context)
     struct weir_reason reason;
     int err;
     do /* the one that makes it may be slow on a machine under load */
-        err = weir_edge_open(&edge, place->state, true, &reason);
+        err = weir_edge_open(&edge, place->state, REPLACE, &reason);
     while (err == WEIR_ERR_BUSY);
     return edge;
 }
