@@ -153,7 +153,8 @@ static void make_check(struct weir_engine *engine, struct weir_entry *entry,
         .cost = WEIR_WARNED_COST,
         .key =
             weir_decision_keep(&entry->decision, (struct weir_bytes){text, (size_t)(end - text)}),
-        .tag = weir_check_tag(of), /* beside the state that it is about */
+        /* Beside the state that it is about, where nodes share one store; else at this node. */
+        .tag = engine->store->ops->name_of ? weir_check_tag(of) : 0,
         .rule = UINT32_MAX,
         .on_store_error = WEIR_FAIL_OPEN,
     };

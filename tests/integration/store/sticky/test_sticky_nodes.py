@@ -188,6 +188,18 @@ def test_plans_idempotency_keys_refunds_and_resets_reach_the_home(tmp_path):
         assert fleet.statuses("c", user, RATE + 1).count(200) == RATE
 
 
+@pytest.mark.parametrize("per_node", [True, False])
+def test_each_node_warns_once_of_a_threshold(tmp_path, per_node):
+    with Fleet(tmp_path, limit(rate="10/300d", warn_at="50%", per_node=per_node)) as fleet:
+        used = {name: 6 if per_node else 3 for name in NAMES}
+        for name in NAMES:
+            assert fleet.statuses(name, "u", used[name]) == [200] * used[name]
+        expected = [1, 1, 1] if per_node else [0, 1, 1]  # of 10 units, 3, 6 and 9 are used
+        found = [sum(value for key, value in fleet[name].metrics().items()
+                     if key.startswith("weir_warnings_total{")) for name in NAMES]
+        assert found == expected
+
+
 def test_a_quota_of_another_rate_is_counted_by_its_home(tmp_path):
     """The home has its calendar, and not the number: a file that is rolled out."""
     quota = {"name": "per-user", "key": ["user"], "quota": "20/year"}
