@@ -74,7 +74,7 @@ static int read_line(struct weir_bytes line, const struct rules_peer *peers, int
         return wrong(reason, "a peer's URL begins with redis://, rediss:// or unix:/ and names one "
                              "Redis listener of weir");
     if (take_word(&line).size > 0)
-        return wrong(reason, "a peer has a name and a URL, and nothing behind them");
+        return wrong(reason, "a peer has a name and a URL: remove what follows them");
     for (int i = 0; i < count; i++)
         if (weir_bytes_equal(peers[i].name, peer->name))
             return wrong(reason, "two peers have this name");

@@ -27,7 +27,7 @@ int weir_sticky_peers_open(struct weir_sticky_peers **peers, struct weir_rules *
                            struct weir_log *log, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* All workers have left. NULL is let pass. */
+/* All workers have left. `peers` may be NULL. */
 void weir_sticky_peers_close(struct weir_sticky_peers *peers);
 
 /* Opens the store of worker `index` on its loop, beside its `table`. WEIR_WORKERS_MAX is the admin

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store that nodes share, as the daemon has it: one for each worker, all by the same settings.
  *
- * Each worker's store tells of itself when its connection or its breaker changes. Operators want
- * one line for one change, not one a worker, so lines are written for the process: it is down when
- * the first worker's store is, and up when the last one's is again. A further reason (the password
- * is wrong now) is one more line, "store_still_down".
+ * Each worker's store reports changes of its connection and its breaker. Operators want one line
+ * for one change, not one a worker, so lines are written for the process: it is down when the first
+ * worker's store is, and up when the last one's is again. A further reason (the password is wrong
+ * now) is one more line, "store_still_down".
  *
  * The settings are those that the daemon was started with: it keeps those rules.
  *
  * Threads: workers join and leave on their own threads, anybody may read totals; internally locked,
  * never on the path of a decision.
  */
-#ifndef WEIR_SERVER_DAEMON_SHARED_STORE_H
-#define WEIR_SERVER_DAEMON_SHARED_STORE_H
+#ifndef WEIR_SERVER_STORES_SHARED_STORE_H
+#define WEIR_SERVER_STORES_SHARED_STORE_H
 
 #include "rules/rules.h"
 #include "server/daemon/limits.h"
@@ -37,7 +37,7 @@ int weir_shared_store_open_region(struct weir_shared_store **shared, struct weir
                                   struct weir_bytes region, struct weir_log *log,
                                   struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* All workers have left. NULL is let pass. */
+/* All workers have left. `shared` may be NULL. */
 void weir_shared_store_close(struct weir_shared_store *shared);
 
 /* Opens the store of worker `index` on its loop. Errors: as weir_store_redis_open. */

@@ -69,17 +69,12 @@ static struct sticky *sticky_of(const struct weir_store *base)
 
 /* --- States ----------------------------------------------------------------------------------- */
 
-static bool has_state(const struct weir_check *check)
-{
-    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0;
-}
-
 /* The number of the node that decides. NO_PEER: whichever is asked. */
 static uint32_t home_of(const struct sticky *store, const struct weir_decision *decision)
 {
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
-        bool counts = has_state(check) && (check->flags & WEIR_CHECK_IDEMPOTENCY) == 0;
+        bool counts = sticky_has_state(check) && (check->flags & WEIR_CHECK_IDEMPOTENCY) == 0;
 
         if (counts && check->tag != 0)
             return store->home(store->context, check->tag);
@@ -105,7 +100,7 @@ static void decide_here(struct sticky *store, uint64_t now_ns, struct weir_decis
         bool named = own[i].limit && own[i].limit->name;
         unsigned char digest[STICKY_DIGEST];
 
-        if (!has_state(&own[i]) || !(named || (routed && own[i].limit)))
+        if (!sticky_has_state(&own[i]) || !(named || (routed && own[i].limit)))
             continue;
         redis_key_digest(&own[i], digest);
         hash_digest(store->secret, digest, checks[i].hash);
@@ -480,7 +475,7 @@ long sticky_decide(struct weir_store *table, const uint64_t secret[2], struct we
     if (err < 0)
         reason_text(reason, "no message of this version of weir");
     for (uint16_t i = 0; err == 0 && i < decision.count; i++) {
-        if (!has_state(&checks[i]))
+        if (!sticky_has_state(&checks[i]))
             continue;
         err = find(context, &read[i], &checks[i].limit, reason);
         hash_digest(secret, read[i].digest, checks[i].hash);

@@ -15,9 +15,9 @@
  *
  * A decision is sent at most once. It fails with WEIR_ERR_STORE where it was certainly not decided
  * (no connection, the breaker is open, no memory), or where the answer says that the peer cannot
- * decide it or is no answer; with WEIR_ERR_IO where the connection was lost behind it. Deadlines
- * are the caller's (cancel). Each peer has a breaker (../redis/breaker.h); a decision that comes
- * when a probe is due is the probe.
+ * decide it or is no answer; with WEIR_ERR_IO where the connection was lost after it was sent.
+ * Deadlines are the caller's (cancel). Each peer has a breaker (../redis/breaker.h); a decision
+ * that comes when a probe is due is the probe.
  *
  * Connections are those of redis/client: TLS, passwords, reconnects, PING, and its bound on the
  * size of replies. Decisions of one turn of the loop travel in one write.

@@ -47,7 +47,7 @@ static void what_is_wrong_is_said_with_its_line(void **state)
         {"a redis://h:1\nA redis://h:2\n", 2, "a-z"},
         {"a\n", 1, "a name and a URL"},
         {"a # redis://h:1\n", 1, "a name and a URL"},
-        {"a redis://h:1 b\n", 1, "nothing behind"},
+        {"a redis://h:1 b\n", 1, "remove what follows"},
         {"a http://h:1\n", 1, "begins with redis://"},
         {"a redis://\n", 1, "begins with redis://"},
         {"a redis://h,i\n", 1, "one Redis listener"},
