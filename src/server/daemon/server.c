@@ -99,9 +99,11 @@ static int open_redis(struct weir_daemon *daemon, struct weir_reason *reason)
     daemon->redis.workers = daemon->workers;
     daemon->redis.worker_count = daemon->worker_count;
     daemon->redis.started_wall_s = weir_clock_wall_s();
-    int err =
-        weir_adhoc_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 2),
-                               daemon->table, weir_rules_settings(daemon->rules)->store.nodes);
+    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
+    /* Nodes that ask each other count these limits at each node: no store can fail, so no parts. */
+    uint32_t nodes = settings->sticky.by ? 1 : settings->store.nodes;
+    int err = weir_adhoc_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 2),
+                                     daemon->table, nodes);
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
     return err;

@@ -227,6 +227,14 @@ def command(fleet, name, *words, token=TOKEN):
         return sock.recv(65536)
 
 
+def test_a_limit_of_a_command_is_one_limit_in_the_table(tmp_path):
+    """It counts at the node that is asked, so it has no part for a store that fails."""
+    with Fleet(tmp_path) as fleet:
+        before = fleet["a"].metrics()["weir_table_params"]
+        assert command(fleet, "a", "CL.THROTTLE", "k", "14", "100", "1000").startswith(b"*5\r\n:0")
+        assert fleet["a"].metrics()["weir_table_params"] == before + 1
+
+
 @pytest.mark.parametrize("failure, status", [("open", 200), ("closed", 503), ("local", None)])
 def test_a_node_that_is_killed_costs_its_keys_and_no_others(tmp_path, failure, status):
     with Fleet(tmp_path, on_store_error=failure) as fleet:
