@@ -112,7 +112,7 @@ class Verdict:
     """What becomes of one request; finish or cancel it once."""
 
     __slots__ = ("guard", "limiter", "answer", "status", "headers", "delay", "lease", "reservation",
-                 "renewed", "request", "asked", "timer")
+                 "renewed", "request", "asked", "loop", "timer")
 
     def __init__(self, guard, answer, status):
         self.guard = guard
@@ -126,7 +126,7 @@ class Verdict:
         self.renewed = time.monotonic() if self.lease else 0.0
         self.request = None  # what the guard's functions are called with
         self.asked = None  # what was decided, where its outcome may be a strike
-        self.timer = None  # of an event loop, which renews the lease
+        self.loop = self.timer = None  # an event loop, and its timer that renews the lease
 
     @property
     def passes(self):

@@ -65,7 +65,18 @@ def keep(verdict):
         keep(verdict)
 
     if verdict.lease is not None:
-        verdict.timer = asyncio.get_running_loop().call_later(verdict.life / 3, renew)
+        verdict.loop = asyncio.get_running_loop()
+        verdict.timer = verdict.loop.call_later(verdict.life / 3, renew)
+
+
+def stop(verdict):
+    """Renews no more; on any thread."""
+    timer, verdict.timer = verdict.timer, None
+    if timer is not None:
+        try:
+            verdict.loop.call_soon_threadsafe(timer.cancel)
+        except RuntimeError:
+            pass  # the loop is closed, and its timers with it
 
 
 async def run(app, scope, receive, send, verdict):

@@ -14,6 +14,7 @@ dependency for single routes of FastAPI.
 """
 
 import asyncio
+import copy
 import functools
 import inspect
 
@@ -69,12 +70,14 @@ class Limit:
 
 class _Answered(Response):
     """The response of an endpoint: its fields are added as it is sent, and its end is the request's.
-    All else is the response's own."""
+    All else is the response's own; a copy, also a pickled one, is of the response alone."""
 
     def __init__(self, response, verdict):
         vars(self).update(response=response, verdict=verdict)
 
     def __getattr__(self, name):
+        if name in ("response", "verdict"):  # __init__ has not run
+            raise AttributeError(name)
         return getattr(self.response, name)
 
     def __setattr__(self, name, value):
@@ -83,8 +86,14 @@ class _Answered(Response):
     async def __call__(self, scope, receive, send):
         await asgi.run(self.response, scope, receive, send, self.verdict)
 
+    def __reduce__(self):
+        return copy.copy, (self.response,)
+
     def __del__(self):
-        self.verdict.finish(self.response.status_code)  # where another response was sent instead
+        """Where another response was sent instead; on any thread."""
+        if "verdict" in vars(self):
+            asgi.stop(self.verdict)
+            self.verdict.finish(self.response.status_code)
 
 
 class Weir:
