@@ -217,7 +217,8 @@ static void on_reply(struct redis_call *call, int error, const struct weir_resp_
     struct examination *examination =
         (struct examination *)((char *)call - offsetof(struct examination, call));
     if (error < 0) {
-        snprintf(examination->problem, sizeof examination->problem, "it did not answer");
+        if (!examination->problem[0]) /* on_client knew why */
+            snprintf(examination->problem, sizeof examination->problem, "it did not answer");
         finish(examination);
         return;
     }

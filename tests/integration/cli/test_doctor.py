@@ -342,6 +342,12 @@ def redis_faults(config, status):
     return found
 
 
+def test_identities_whose_redis_refuses_connections(tmp_path, sound):
+    sound["identities"] = {"redis": f"redis://{free_address()}"}
+    found = redis_faults(written(tmp_path, sound), 1)["redis_unreachable"]
+    assert found.startswith("identities.redis: ") and found.endswith("connection refused")
+
+
 def test_a_redis_that_does_not_answer_or_refuses(tmp_path, sound):
     config = written(tmp_path, with_redis(sound, f"redis://{free_address()}"))
     assert "connection refused" in redis_faults(config, 1)["redis_unreachable"]
