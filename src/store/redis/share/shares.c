@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/check.h"
+#include "store/redis/share/roundtrip.h"
 #include "store/timer_wheel.h"
 
 /* When shares are looked at: within a tick of 4.2 ms after they are due. */
@@ -57,7 +58,8 @@ struct redis_shares {
     struct share_entry *queue, **queue_end;
     uint32_t busy;
     struct weir_wheel wheel;
-    uint64_t life_ns, holder, last_id, roundtrip_ns;
+    uint64_t life_ns, holder, last_id;
+    struct share_roundtrip trip;
     uint64_t idle_ns; /* an entry goes when there was no decision on it for so long */
     bool lends, ending;
     struct redis_shares_counters counters;
@@ -257,7 +259,7 @@ int redis_shares_open(struct redis_shares **shares, const struct redis_shares_op
     made->queue_end = &made->queue;
     made->life_ns = options->life_ns;
     made->holder = options->holder;
-    made->roundtrip_ns = options->roundtrip_ns != 0 ? options->roundtrip_ns : ROUNDTRIP_NS;
+    made->trip.least_ns = options->roundtrip_ns != 0 ? options->roundtrip_ns : ROUNDTRIP_NS;
     made->lends = options->lends;
     made->idle_ns = options->lends ? SHARE_LENT_LIFE_MAX_NS : SHARE_LIFE_MAX_NS;
     weir_wheel_init(&made->wheel, TICK_NS, 0);
@@ -492,7 +494,7 @@ static void refill(struct redis_shares *shares, const struct weir_decision *deci
         struct share_entry *entry = view->entries[i];
 
         if (entry && !entry->queued && !entry->sent &&
-            share_refills(&entry->share, now_ns, shares->roundtrip_ns)) {
+            share_refills(&entry->share, now_ns, share_roundtrip(&shares->trip, now_ns))) {
             entry->waited_cost = 0;
             if (share_is_cold(&entry->share, &entry->terms))
                 entry_leave(shares, entry);
@@ -563,7 +565,7 @@ static struct share_entry *lent_entry(struct redis_shares *shares, const struct 
     struct share_terms terms;
 
     if (shares->ending || check->cost == 0 || check->key.size > REDIS_SHARES_KEY_MAX ||
-        !share_terms_lend(&terms, check->limit, shares->roundtrip_ns))
+        !share_terms_lend(&terms, check->limit, share_roundtrip(&shares->trip, now_ns)))
         return NULL;
 
     struct share_slot *slot = slot_take(shares, check->hash, now_ns);
@@ -586,8 +588,9 @@ static void fetch(struct redis_shares *shares, struct share_entry *entry, uint64
                   uint8_t look, uint64_t now_ns)
 {
     bool covered = look == SHARE_COVERED;
-    bool wanted =
-        covered ? share_refills(&entry->share, now_ns, shares->roundtrip_ns) : look == SHARE_ASK;
+    bool wanted = covered
+                      ? share_refills(&entry->share, now_ns, share_roundtrip(&shares->trip, now_ns))
+                      : look == SHARE_ASK;
 
     if (!wanted || entry->queued || entry->sent)
         return;
@@ -626,7 +629,8 @@ bool redis_shares_lend(struct redis_shares *shares, enum weir_lend how, bool ask
     if (!covered && look != SHARE_DENIED) {
         bool comes = asks && look != SHARE_EXACT && (entry->queued || entry->sent);
 
-        outcome->report.retry_after_ns = comes ? shares->roundtrip_ns : WEIR_NEVER;
+        outcome->report.retry_after_ns =
+            comes ? share_roundtrip(&shares->trip, now_ns) : WEIR_NEVER;
     }
     return covered;
 }
@@ -740,23 +744,14 @@ static struct redis_shares_wait *finish(struct redis_shares *shares, struct shar
     return woken;
 }
 
-/* The first one counts in full; later ones as in TCP's smoothed round trip (RFC 6298). */
-static void note_roundtrip(struct redis_shares *shares, uint64_t ns)
-{
-    uint64_t before_ns = shares->counters.roundtrip_ns;
-    uint64_t now_ns = before_ns == 0 ? ns : before_ns - before_ns / 8 + ns / 8;
-
-    shares->counters.roundtrip_ns = now_ns > 0 ? now_ns : 1;
-    shares->roundtrip_ns = now_ns > ROUNDTRIP_NS ? now_ns : ROUNDTRIP_NS;
-}
-
 struct redis_shares_wait *redis_shares_answered(struct redis_shares *shares, void *place,
                                                 const struct share_reply *reply, uint64_t now_ns)
 {
     struct share_entry *entry = place;
 
-    if (shares->lends && now_ns >= entry->share.sent_ns)
-        note_roundtrip(shares, now_ns - entry->share.sent_ns);
+    if (shares->lends)
+        share_roundtrip_note(&shares->trip, entry->share.sent_ns, now_ns);
+    shares->counters.roundtrip_ns = shares->trip.smoothed_ns;
     (void)share_answered(&entry->share, &entry->terms, reply, now_ns);
     shares->counters.forfeited += reply->forfeited;
     return finish(shares, entry);

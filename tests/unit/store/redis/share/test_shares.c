@@ -11,6 +11,7 @@
 
 #include "draw.h"
 #include "share_server.h"
+#include "store/redis/share/roundtrip.h"
 #include "store/redis/share/shares.h"
 
 #define MS UINT64_C(1000000)
@@ -680,6 +681,25 @@ static void the_wait_is_not_known_where_nothing_is_on_its_way(void **state)
     redis_shares_close(rig->shares);
 }
 
+/* Calls that take so long make portions of a short window worthless, until that was long ago. */
+static void a_slow_answer_does_not_end_lending_for_good(void **state)
+{
+    struct rig *rig = lending_rig();
+    struct lending lending;
+
+    assert_false(lend(rig, WEIR_LEND_TAKE, true, 1, &lending));
+    answer_call(rig, 30 * SECOND);
+    assert_false(lend(rig, WEIR_LEND_TAKE, true, 1, &lending));
+    assert_int_equal(lending.outcome.report.retry_after_ns, WEIR_NEVER);
+    assert_int_equal(redis_shares_busy(rig->shares), 0);
+    rig->now_ns += 20 * SHARE_ROUNDTRIP_OLD_NS;
+    assert_false(lend(rig, WEIR_LEND_TAKE, true, 1, &lending));
+    assert_int_equal(redis_shares_busy(rig->shares), 1);
+    answer_call(rig, 10 * MS);
+    assert_true(lend(rig, WEIR_LEND_TAKE, true, 1, &lending));
+    redis_shares_close(rig->shares);
+}
+
 static void lent_units_end_with_their_portion(void **state)
 {
     struct rig *rig = lending_rig();
@@ -737,6 +757,7 @@ int main(void)
         cmocka_unit_test(a_denial_asks_once_and_waits_a_round_trip),
         cmocka_unit_test(nothing_is_asked_of_a_region_that_is_gone),
         cmocka_unit_test(the_wait_is_not_known_where_nothing_is_on_its_way),
+        cmocka_unit_test(a_slow_answer_does_not_end_lending_for_good),
         cmocka_unit_test(lent_units_end_with_their_portion),
         cmocka_unit_test(units_come_back_and_then_to_the_home),
         cmocka_unit_test(what_cannot_be_lent_is_denied),
