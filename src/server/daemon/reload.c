@@ -513,6 +513,7 @@ static void reload_apply(struct weir_daemon *daemon, struct weir_reload *reload)
 {
     struct weir_rules *rules = reload->rules;
     reload_compare(daemon, weir_rules_settings(daemon->rules), weir_rules_settings(rules));
+    reload_note(daemon, weir_lenders_differ(daemon->lenders, rules), "regions.redis");
     if (daemon->directories && weir_rules_settings(rules)->identities.redis.url)
         weir_directories_set(daemon->directories, &weir_rules_settings(rules)->identities);
     weir_daemon_envoy_take(daemon, rules, &reload->envoy);

@@ -120,6 +120,19 @@ int weir_lenders_check(const struct weir_lenders *lenders, const struct weir_rul
     return WEIR_ERR_RULES;
 }
 
+bool weir_lenders_differ(const struct weir_lenders *lenders, const struct weir_rules *rules)
+{
+    bool differ = false;
+    for (uint32_t i = 0; lenders && i < RULES_REGIONS_MAX; i++) {
+        struct weir_bytes name = {"", 0};
+        const struct weir_store_settings *from = weir_rules_region_store(lenders->rules, i, &name);
+        const struct weir_store_settings *to = weir_rules_region_store(rules, i, &name);
+        differ |=
+            lenders->region[i] && from && to && weir_redis_access_differs(&from->redis, &to->redis);
+    }
+    return differ;
+}
+
 bool weir_lenders_totals(struct weir_lenders *lenders, unsigned i, struct weir_bytes *name,
                          struct weir_shared_totals *totals)
 {

@@ -51,6 +51,10 @@ unsigned weir_lenders_count(const struct weir_lenders *lenders);
 int weir_lenders_check(const struct weir_lenders *lenders, const struct weir_rules *rules,
                        struct weir_reason *reason) __attribute__((warn_unused_result));
 
+/* Whether the rules reach a region to lend from in another way, by other credentials or TLS: the
+ * stores keep those that they were opened with. NULL: false. */
+bool weir_lenders_differ(const struct weir_lenders *lenders, const struct weir_rules *rules);
+
 /* Region `i`, below RULES_REGIONS_MAX: its name, and the totals of its stores. False: there is none
  * to lend from. */
 bool weir_lenders_totals(struct weir_lenders *lenders, unsigned i, struct weir_bytes *name,

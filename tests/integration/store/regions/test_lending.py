@@ -183,5 +183,10 @@ def test_metrics_explain_and_reload(tmp_path):
         node.write_rules(world.rules["eu"].replace(world.proxies["us"].url, "redis://127.0.0.1:1"))
         line = node.reload()
         assert "event=reload_failed" in line and "restart" in line, line
+        # another user of it: its connections stay those of the old one
+        there = f'"{world.proxies["us"].url}"'
+        node.write_rules(world.rules["eu"].replace(there, there + ', "user": "a", "password": "b"'))
+        assert "event=reloaded" in node.reload()
+        assert "setting=regions.redis" in node.wait_event("restart_needed")
         node.write_rules(world.rules["eu"].replace('"home": "us"', '"home": "us", "lend": false'))
         assert "event=reloaded" in node.reload()
