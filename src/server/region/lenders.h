@@ -9,6 +9,9 @@
  * The regions are those that the daemon was started with: a reload with others is refused
  * (weir_lenders_check), because units that are lent belong to the Redis that has charged them.
  *
+ * Memory: of each worker and other region a table of 65,536 keys (store/redis/share/shares.h): 2.5
+ * MiB, and 44 MiB more if all of them are lent.
+ *
  * Threads: as server/stores/shared_store.h.
  */
 #ifndef WEIR_SERVER_REGION_LENDERS_H

@@ -557,10 +557,10 @@ enum redis_shares_answer redis_shares_try(struct redis_shares *shares,
 
 /* --- Lending ---------------------------------------------------------------------------------- */
 
-/* The entry of a key that is lent, a new one if it has none. NULL: it cannot be lent, or there is
- * no room. */
-static struct share_entry *lent_entry(struct redis_shares *shares, const struct weir_check *check,
-                                      uint64_t now_ns)
+/* The entry of a key that is lent. One that has none gets it when units are taken, or are needed
+ * soon for the second time: keys that come once cost no call. NULL: none. */
+static struct share_entry *lent_entry(struct redis_shares *shares, enum weir_lend how,
+                                      const struct weir_check *check, uint64_t now_ns)
 {
     struct share_terms terms;
 
@@ -574,7 +574,8 @@ static struct share_entry *lent_entry(struct redis_shares *shares, const struct 
         return NULL;
     if (slot->entry && !same_budget(&slot->entry->check, check))
         entry_leave(shares, slot->entry);
-    if (!slot->entry)
+    if (!slot->entry &&
+        (how == WEIR_LEND_TAKE || (how == WEIR_LEND_AHEAD && slot->decisions++ > 0)))
         slot->entry = new_entry(shares, check, &terms, now_ns);
     if (slot->entry) {
         slot->entry->slot = slot;
@@ -603,7 +604,7 @@ bool redis_shares_lend(struct redis_shares *shares, enum weir_lend how, bool ask
                        const struct weir_check *check, uint64_t now_ns,
                        struct weir_outcome *outcome, struct weir_lent *lent)
 {
-    struct share_entry *entry = lent_entry(shares, check, now_ns);
+    struct share_entry *entry = lent_entry(shares, how, check, now_ns);
 
     *lent = (struct weir_lent){{0}, {0}};
     *outcome = (struct weir_outcome){.verdict = WEIR_DENIED, .reported = true};

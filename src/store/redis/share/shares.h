@@ -29,7 +29,8 @@
  *
  * Lending (options.lends): the table of a worker in another region than the server. It makes no
  * decisions, only redis_shares_lend, which answers for one check from the portions at hand and
- * never waits. A key gets an entry with the first call for it. The round trip is measured.
+ * never waits. A key gets an entry when units are first taken, or are needed soon for the second
+ * time: keys that come once cost no call. The round trip is measured.
  *
  * Reports of decisions made here. `remaining` is what was left over all nodes when the last reply
  * came, plus what is left of this worker's portions: others may have used some since, or hold

@@ -620,6 +620,11 @@ static void a_key_is_lent_after_it_was_asked_for_ahead(void **state)
     struct rig *rig = lending_rig();
     struct lending lending;
 
+    /* a key that comes once costs no call and has no entry; a look is of no effect */
+    assert_false(lend(rig, WEIR_LEND_AHEAD, true, 1, &lending));
+    assert_false(lend(rig, WEIR_LEND_LOOK, true, 1, &lending));
+    assert_int_equal(redis_shares_busy(rig->shares), 0);
+    assert_int_equal(redis_shares_counters(rig->shares)->held, 0);
     assert_false(lend(rig, WEIR_LEND_AHEAD, true, 1, &lending));
     assert_int_equal(redis_shares_busy(rig->shares), 1);
     answer_call(rig, 200 * MS);
