@@ -51,8 +51,9 @@ enum { LOCK_FILE, LOCK_SLOTS };
 
 struct weir_edge {
     int fd;
-    struct file *map;   /* NULL until a slot is taken */
-    unsigned next_slot; /* below it all are taken, by this handle or by others */
+    struct file *map;            /* NULL until a slot is taken */
+    unsigned next_slot;          /* where the next search begins */
+    bool taken[WEIR_EDGE_SLOTS]; /* by this handle: its own locks do not keep it out */
     char path[];
 };
 
@@ -255,10 +256,11 @@ struct weir_edge_slot *weir_edge_take(struct weir_edge *edge)
 {
     if (!map_file(edge))
         return NULL;
-    while (edge->next_slot < WEIR_EDGE_SLOTS) {
-        unsigned slot = edge->next_slot++;
-        if (!set_lock(edge->fd, LOCK_SLOTS + (off_t)slot, F_WRLCK))
+    for (unsigned i = 0; i < WEIR_EDGE_SLOTS; i++) {
+        unsigned slot = edge->next_slot++ % WEIR_EDGE_SLOTS;
+        if (edge->taken[slot] || !set_lock(edge->fd, LOCK_SLOTS + (off_t)slot, F_WRLCK))
             continue;
+        edge->taken[slot] = true;
         note_used(&edge->map->header, (uint64_t)slot + 1);
         return &edge->map->slots[slot];
     }

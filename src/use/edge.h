@@ -8,8 +8,9 @@
  *
  * A thread that decides takes a slot and counts in it directly: what it has counted is there when
  * its process is killed, and no other thread writes the same cache line. A lock on a byte of the
- * file says that a slot is taken; the kernel drops it with the process. The next one that takes the
- * slot adds to its counts, so nothing is counted twice and nothing is lost. Counts only grow,
+ * file says that a slot is taken; the kernel drops it when the process ends, and all children that
+ * it forked and that did not exec, which inherit the open file. The next one that takes the slot
+ * adds to its counts, so nothing is counted twice and nothing is lost. Counts only grow,
  * as long as the file lives.
  *
  * A slot has room for WEIR_EDGE_LIMITS names of limits; the decisions of others are in the results
@@ -71,7 +72,8 @@ bool weir_edge_is_current(const struct weir_edge *edge);
 
 /* --- Writers ---------------------------------------------------------------------------------- */
 
-/* Takes a slot that no living process has. NULL: there is none, or the file was not mapped. */
+/* Takes a slot that no handle has: those of ended processes and closed handles are free again.
+ * NULL: there is none, or the file was not mapped. */
 struct weir_edge_slot *weir_edge_take(struct weir_edge *edge);
 
 /* Where the slot's owner counts, by rules/counter.h: its results, and the counts of a limit by name
@@ -82,7 +84,7 @@ struct weir_counts *weir_edge_limit(struct weir_edge_slot *slot, const char *nam
 
 /* --- Readers ---------------------------------------------------------------------------------- */
 
-/* What stands for a name; never 0. */
+/* The hash by which the file names a limit; never 0. */
 uint64_t weir_edge_name(const char *name, size_t size);
 
 /* The sums of one limit. */

@@ -173,6 +173,22 @@ static void no_two_writers_have_one_slot(void **state)
     weir_edge_close(other);
 }
 
+static void a_slot_that_is_free_again_is_found_after_the_last(void **state)
+{
+    const struct place *place = *state;
+    struct weir_edge *other = open_edge(place), *one = open_edge(place);
+    count_some(weir_edge_take(other), WEIR_EDGE_NGINX, 1);
+    for (unsigned i = 1; i < WEIR_EDGE_SLOTS; i++)
+        count_some(weir_edge_take(one), WEIR_EDGE_LIBRARY, 1);
+    assert_null(weir_edge_take(one));
+    weir_edge_close(other);
+    struct weir_edge_slot *slot = weir_edge_take(one);
+    assert_non_null(slot);
+    assert_int_equal(weir_edge_results(slot, WEIR_EDGE_NGINX)->counts[WEIR_EDGE_ALLOWED], 1);
+    assert_null(weir_edge_take(one)); /* none of its own twice */
+    weir_edge_close(one);
+}
+
 static void a_name_beyond_the_last_place_has_no_counts(void **state)
 {
     const struct place *place = *state;
@@ -364,6 +380,7 @@ int main(void)
         CASE(counts_of_all_slots_add_up),
         CASE(a_killed_writers_counts_stay_and_its_slot_is_taken_again),
         CASE(no_two_writers_have_one_slot),
+        CASE(a_slot_that_is_free_again_is_found_after_the_last),
         CASE(a_name_beyond_the_last_place_has_no_counts),
         CASE(the_file_has_the_access_of_the_state),
         CASE(a_foreign_file_is_refused_or_replaced),
