@@ -67,12 +67,16 @@ void weir_use_edge_close(struct weir_use_service *use)
 
 /* --- The series ------------------------------------------------------------------------------- */
 
-/* How much a sum has grown. At first, only what it is is known; and one that fell began anew. */
+/* Others write the sums, and two growths together have to fit into 64 bits. */
+#define GROWTH_MOST (UINT64_C(1) << 62)
+
+/* How much a sum has grown, up to GROWTH_MOST. At first, only what it is is known; and one that
+ * fell began anew. */
 static float growth(bool known, uint64_t *before, uint64_t now)
 {
     uint64_t grown = !known ? 0 : now >= *before ? now - *before : now;
     *before = now;
-    return (float)grown;
+    return (float)(grown < GROWTH_MOST ? grown : GROWTH_MOST);
 }
 
 void weir_use_edge_tick(struct weir_use_service *use, float *whole)

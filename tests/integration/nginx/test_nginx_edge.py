@@ -122,3 +122,15 @@ def test_a_file_that_was_removed_is_made_again(tmp_path):
             ask(nginx, "b", 1)
             return sum(decided(weir)) > 0
         wait_until(counts_again, what="nginx to count in the new file")
+
+
+def test_a_count_that_another_process_overwrites_is_shown_as_growth(tmp_path):
+    with start_nginx(tmp_path) as nginx:
+        ask(nginx, "a", 1)
+    with start_weir(tmp_path) as weir:
+        wait_until(lambda: decided(weir) == (1, 0), what="what nginx has decided")
+        with (tmp_path / "run" / "state.edge").open("r+b") as file:
+            file.seek(4096 + 64 + 8)  # of the first slot's first limit: the requests it has allowed
+            file.write((2**64 - 2**30).to_bytes(8, "little"))  # 2^64 as a float
+        wait_until(lambda: any(sum(series(weir, limit=limit).get("edge_allowed", [])) > 1e18
+                               for limit in ("two", "all")), what="the growth")
