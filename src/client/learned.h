@@ -25,8 +25,8 @@
  *
  * Of refusals in a row only the first lowers the rate: the others say that a window has not ended.
  * Refusals of requests that were sent before the last decrease say nothing new. The rate grows only
- * while it is in use, and is forgotten after an hour without a
- * refusal, or in which it could grow.
+ * while it is in use. It is forgotten an hour after the last decrease, or after the time for which
+ * it was kept.
  *
  * Memory: 120 bytes of plain data. Threads: one owner at a time. Time is an argument.
  */

@@ -9,9 +9,11 @@
  *     R = what was admitted from one end of a storm to the next storm
  *     W = from L2 - E1 to E2 - L1
  *
- * It takes two refusals to make a storm, the second of a request that was sent when the first had
- * been answered: a bucket or a sliding log admits again by then. Whether two storms are one window
- * apart shows in two ways:
+ * A storm that ends a measurement has two refusals, the second of a request that was sent when the
+ * first had been answered: a bucket or a sliding log admits again by then. A measurement may begin
+ * after a single refusal, which another limit may have caused in the middle of a window. R and W
+ * are then too small, until a later storm contradicts them. Whether two storms are one window apart
+ * shows in two ways:
  *
  *   - After a refusal the caller is asked to keep a rate that is a little too high. So the next
  *     window is used up, too.

@@ -254,7 +254,7 @@ uint32_t weir_engine_pending(const struct weir_engine *engine);
 /* Per limit of the rules file, this worker's: the limit's own verdicts on WEIR_OP_DECIDE. Written
  * by the worker alone; reading while it runs gives values that are each some moment's. */
 struct weir_engine_counters {
-    struct weir_counts counts;     /* all zero where weir_engine_options.counts has another place */
+    struct weir_counts counts;     /* what weir_engine_options.counts had no other place for */
     _Atomic uint64_t floor_denied; /* those of `denied` by a region's floor (weir_rules_is_floor) */
     _Atomic uint64_t lent;         /* those of `allowed` that another region has lent (lend.h) */
     _Atomic uint64_t borrowed; /* denied, but its pool admitted the request: not among `denied` */

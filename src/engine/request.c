@@ -57,10 +57,12 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
             weir_count(&counts->cost, check->cost);
         if (__builtin_expect(entry->outcomes[i].delay_ns > 0, 0) && !denied)
             weir_count(&counts->delayed, 1);
-        uint16_t below = atomic_load_explicit(&counts->keys_below, memory_order_relaxed);
+        /* It was stored after the number. */
+        uint16_t below = atomic_load_explicit(&counts->keys_below, memory_order_acquire);
         if (distinct && weir_distinct_matters(check->hash[1], below)) {
             uint8_t number = atomic_load_explicit(&counts->keys_number, memory_order_relaxed);
-            weir_distinct_add(&distinct->limits[number], check->hash[1]);
+            /* Counts may lie in a file that others write. */
+            weir_distinct_add(&distinct->limits[number % WEIR_DISTINCT_LIMITS], check->hash[1]);
         }
         if (denied && !shadow && __builtin_expect(entry->class != 0, 0))
             weir_count(&view->tally->counters.class_denied[entry->class - 1], 1);
