@@ -79,6 +79,12 @@ struct weir_check {
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct weir_check) == 64, "a check is one line");
 
+/* Whether a check has a state, and so a limit and a key. */
+static inline bool weir_check_has_state(const struct weir_check *check)
+{
+    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0;
+}
+
 enum weir_op {
     WEIR_OP_DECIDE,
     WEIR_OP_PEEK,   /* the real verdict, nothing charged */

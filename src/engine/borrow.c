@@ -120,13 +120,6 @@ static void add_pools(struct weir_borrow *borrow, uint32_t needed)
     }
 }
 
-/* A check that has charged although the request was denied: the second try leaves it alone. */
-static bool is_charged(const struct weir_decision *decision, uint16_t i)
-{
-    return decision->op == WEIR_OP_DECIDE &&
-           (decision->checks[i].flags & WEIR_CHECK_CHARGE_ON_DENY) != 0;
-}
-
 static void make_second(const struct weir_decision *decision, struct weir_borrow *borrow,
                         uint32_t needed)
 {
@@ -138,7 +131,7 @@ static void make_second(const struct weir_decision *decision, struct weir_borrow
             continue;
         struct weir_check *check = &borrow->checks[borrow->count++];
         *check = decision->checks[i];
-        if (is_charged(decision, i)) {
+        if (weir_engine_is_charged(decision, i)) {
             bool denied = denies(decision, i, (uint16_t)(i + 1));
             check->flags |= denied ? WEIR_CHECK_ALWAYS_DENY : WEIR_CHECK_UNLIMITED;
             check->limit = NULL;

@@ -350,7 +350,7 @@ int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *de
 static bool any_state(const struct weir_decision *decision)
 {
     for (uint16_t i = 0; i < decision->count; i++)
-        if ((decision->checks[i].flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0)
+        if (weir_check_has_state(&decision->checks[i]))
             return true;
     return false;
 }

@@ -4,11 +4,6 @@
 
 #include <assert.h>
 
-static bool has_state(const struct weir_check *check)
-{
-    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0;
-}
-
 static bool is_shadow(const struct weir_check *check)
 {
     return (check->flags & WEIR_CHECK_SHADOW) != 0;
@@ -26,7 +21,7 @@ static void settle_open(const struct weir_check *check, struct weir_outcome *out
 
 static void settle_closed(const struct weir_check *check, struct weir_outcome *outcome)
 {
-    bool state = has_state(check);
+    bool state = weir_check_has_state(check);
     *outcome = (struct weir_outcome){
         .next_ns = state ? WEIR_FAILURE_RETRY_NS : WEIR_NEVER,
         .report = {.limit = state ? check->limit->capacity : 0,

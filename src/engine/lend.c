@@ -83,18 +83,6 @@ static bool denies(const struct weir_decision *decision, uint16_t i)
            (decision->checks[i].flags & WEIR_CHECK_SILENT) == 0;
 }
 
-/* A check that has charged although the request was denied: the second try leaves it alone. */
-static bool is_charged(const struct weir_decision *decision, uint16_t i)
-{
-    return decision->op == WEIR_OP_DECIDE &&
-           (decision->checks[i].flags & WEIR_CHECK_CHARGE_ON_DENY) != 0;
-}
-
-static bool has_state(const struct weir_check *check)
-{
-    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0;
-}
-
 /* Counts the checks that a second try would leave out; 0: it is of no use. */
 static uint16_t count_parts(const struct weir_engine *engine, const struct weir_entry *entry)
 {
@@ -107,7 +95,8 @@ static uint16_t count_parts(const struct weir_engine *engine, const struct weir_
             if (!lender_of(engine, entry, &decision->checks[i], &region, &home))
                 return 0;
             floors++;
-        } else if (is_charged(decision, i) && has_state(&decision->checks[i])) {
+        } else if (weir_engine_is_charged(decision, i) &&
+                   weir_check_has_state(&decision->checks[i])) {
             charged++;
         }
     }
@@ -145,7 +134,8 @@ static bool take_part(struct weir_engine *engine, const struct weir_entry *entry
 
 static bool is_part(const struct weir_decision *decision, uint16_t i)
 {
-    return denies(decision, i) || (is_charged(decision, i) && has_state(&decision->checks[i]));
+    return denies(decision, i) ||
+           (weir_engine_is_charged(decision, i) && weir_check_has_state(&decision->checks[i]));
 }
 
 /* The home may admit sooner than the floor. */
@@ -208,7 +198,7 @@ static bool leave_out(struct weir_decision *decision, const struct weir_lending 
         check->limit = NULL;
     }
     for (uint16_t i = 0; i < decision->count; i++)
-        if (has_state(&decision->checks[i]))
+        if (weir_check_has_state(&decision->checks[i]))
             return true;
     return false;
 }

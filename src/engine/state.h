@@ -131,6 +131,13 @@ struct weir_settle;
 bool weir_strikes_settle(struct weir_engine *engine, const struct weir_reservation *reservation,
                          const struct weir_settle *settle, bool count);
 
+/* Whether a check has charged although the request was denied: a second try leaves it alone. */
+static inline bool weir_engine_is_charged(const struct weir_decision *decision, uint16_t i)
+{
+    return decision->op == WEIR_OP_DECIDE &&
+           (decision->checks[i].flags & WEIR_CHECK_CHARGE_ON_DENY) != 0;
+}
+
 /* Whether the decision has an idempotency key: the record of it is the last check. */
 static inline bool weir_engine_has_record(const struct weir_decision *decision)
 {

@@ -354,11 +354,6 @@ int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint
     return look_at(owner, 0, hash, fresh_at_ns, &report);
 }
 
-static bool has_state(const struct weir_check *check)
-{
-    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0;
-}
-
 /* Reports the time until the state is fresh. Errors: as weir_table_look; WEIR_ERR_NOT_FOUND also if
  * it is already. */
 static int look(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2],
@@ -555,7 +550,7 @@ void operate(struct weir_table_owner *owner, struct weir_decision *decision,
         int err;
 
         *outcome = (struct weir_outcome){.report = {0, 0, 0, 0}, .reported = true};
-        if (!has_state(check))
+        if (!weir_check_has_state(check))
             err = WEIR_ERR_NOT_FOUND;
         else if (decision->op == WEIR_OP_RELEASE)
             err = weir_table_release(owner, check->hash, decision->lease.id);

@@ -110,11 +110,6 @@ void target_cancel(struct weir_table_owner *owner)
     release_locks(owner);
 }
 
-static bool stateless(const struct weir_check *check)
-{
-    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) != 0;
-}
-
 /* The record of an idempotency key never counts in shared cells: there the record of another key
  * would look like it, and a request would pass uncharged. Nor do counters that are edited. */
 static bool is_unshared(const struct weir_decision *decision, const struct weir_check *check)
@@ -282,7 +277,7 @@ static bool may_charge(const struct transaction *txn, uint32_t i, const struct s
         return true;
     for (uint32_t j = txn->first; j < txn->first + txn->count; j++)
         if (checks[j].hash[0] == checks[i].hash[0] && checks[j].hash[1] == checks[i].hash[1] &&
-            !stateless(&checks[j]) &&
+            weir_check_has_state(&checks[j]) &&
             ((checks[j].flags & WEIR_CHECK_CHARGE_ON_DENY) ||
              span_test(checks[i].limit, span, txn->now_ns,
                        scale_lifted(&checks[j], checks[j].cost))))
@@ -665,7 +660,7 @@ bool target_resolve(struct weir_table_owner *owner, struct transaction *txn)
         struct target *target = &owner->targets[i];
 
         *target = (struct target){.kind = TARGET_NONE, .leader = (uint16_t)i};
-        if (stateless(&checks[i]))
+        if (!weir_check_has_state(&checks[i]))
             continue;
 
         bool found = find_key(owner, txn, i, target);

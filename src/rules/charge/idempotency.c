@@ -32,11 +32,6 @@ static void add_text(SHA256_CTX *context, const char *text, size_t size)
     SHA256_Update(context, text, size);
 }
 
-static bool has_state(const struct weir_check *check)
-{
-    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0;
-}
-
 static void add_check(SHA256_CTX *context, const struct weir_check *check, bool shared)
 {
     if (shared) {
@@ -66,7 +61,7 @@ int weir_rules_idempotency(const struct weir_rules *rules, const struct weir_che
     }
     add_text(&context, key.data, key.size);
     for (uint16_t i = 0; i < count; i++) {
-        if (!has_state(&checks[i]))
+        if (!weir_check_has_state(&checks[i]))
             continue;
         first = !first ? &checks[i] : first;
         add_check(&context, &checks[i], rules->shared);

@@ -44,7 +44,7 @@ int weir_background_join_loop(struct weir_background *background, uv_loop_t *loo
 
 /* Ends the thread, and waits so long at most for a job, whose `done` is not called any more. A loop
  * that it has joined has either closed all its handles before, or must run once more: it holds the
- * memory until then. False: the job hangs, and nothing is freed. NULL is let pass. */
+ * memory until then. False: the job hangs, and nothing is freed. NULL is allowed. */
 bool weir_background_close(struct weir_background *background, unsigned patience_ms)
     __attribute__((warn_unused_result));
 

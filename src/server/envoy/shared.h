@@ -77,7 +77,7 @@ struct weir_envoy_shared {
 int weir_envoy_shared_open(struct weir_envoy_shared **shared,
                            const struct weir_envoy_shared_options *options)
     __attribute__((warn_unused_result));
-/* All services are closed. NULL is let pass. */
+/* All services are closed. NULL is allowed. */
 void weir_envoy_shared_close(struct weir_envoy_shared *shared);
 
 /* New settings; a reference of the rules that own their strings is taken. Those of statsd and of

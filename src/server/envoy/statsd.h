@@ -29,10 +29,10 @@ int weir_envoy_statsd_open(struct weir_envoy_statsd **statsd, uv_loop_t *loop,
                            struct weir_envoy_shared *shared) __attribute__((warn_unused_result));
 
 /* Sends nothing more, after one last time over UDP; the loop is about to close its handles. NULL is
- * let pass. */
+ * allowed. */
 void weir_envoy_statsd_stop(struct weir_envoy_statsd *statsd);
 
-/* The loop has closed all its handles. NULL is let pass. */
+/* The loop has closed all its handles. NULL is allowed. */
 void weir_envoy_statsd_free(struct weir_envoy_statsd *statsd);
 
 #endif

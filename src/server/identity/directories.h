@@ -27,7 +27,7 @@ int weir_directories_open(struct weir_directories **directories, struct weir_rul
                           struct weir_table *table, struct weir_log *log,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* All workers have left, and no decision is made from an override. NULL is let pass. */
+/* All workers have left, and no decision is made from an override. NULL is allowed. */
 void weir_directories_close(struct weir_directories *directories);
 
 /* Opens that of worker `index` (below WEIR_WORKERS_MAX) on its loop, for its stores. Errors: as

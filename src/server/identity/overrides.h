@@ -30,7 +30,7 @@ struct weir_overrides;
  * WEIR_ERR_MEMORY. */
 int weir_overrides_open(struct weir_overrides **overrides, struct weir_table *table, uint32_t nodes)
     __attribute__((warn_unused_result));
-/* No decision is made from them any more. NULL is let pass. */
+/* No decision is made from them any more. NULL is allowed. */
 void weir_overrides_close(struct weir_overrides *overrides);
 
 /* Compiles what a caller has instead of a limit's rates (see weir_rules_override). What `override`

@@ -32,7 +32,7 @@ struct weir_lender_stores {
 int weir_lenders_open(struct weir_lenders **lenders, struct weir_rules *rules, struct weir_log *log,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* All workers have left. NULL is let pass. */
+/* All workers have left. NULL is allowed. */
 void weir_lenders_close(struct weir_lenders *lenders);
 
 /* Opens the stores of worker `index` on its loop. Errors: as weir_store_redis_open; then none is

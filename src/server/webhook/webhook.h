@@ -55,7 +55,7 @@ void weir_webhook_post_move(struct weir_webhook *webhook, const struct weir_pena
 const struct weir_webhook_stats *weir_webhook_stats(const struct weir_webhook *webhook);
 
 /* Sends what it can within WEIR_WEBHOOK_GOODBYE_MS, logs how many are lost, frees all. Nobody posts
- * any more. NULL is let pass. */
+ * any more. NULL is allowed. */
 void weir_webhook_close(struct weir_webhook *webhook);
 
 #endif

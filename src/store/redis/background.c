@@ -164,7 +164,7 @@ void background_release(struct store *store, const struct weir_decision *decisio
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
 
-        if (!call_plan_has_state(check) || check->limit->spec.algorithm != WEIR_CONCURRENCY)
+        if (!weir_check_has_state(check) || check->limit->spec.algorithm != WEIR_CONCURRENCY)
             continue;
 
         const struct redis_batch batch = {

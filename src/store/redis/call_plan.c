@@ -27,7 +27,7 @@ static bool is_denied_at_once(const struct weir_decision *decision)
 /* Charged although the request is denied. A lease that was not given cannot be held. */
 static bool charges_on_deny(const struct weir_check *check)
 {
-    return check->flags & WEIR_CHECK_CHARGE_ON_DENY && call_plan_has_state(check) &&
+    return check->flags & WEIR_CHECK_CHARGE_ON_DENY && weir_check_has_state(check) &&
            check->limit->spec.algorithm != WEIR_CONCURRENCY;
 }
 
@@ -42,7 +42,7 @@ static bool is_one_slot(const struct weir_decision *decision)
     uint16_t slot = 0;
 
     for (uint16_t i = 0; i < decision->count; i++) {
-        if (!call_plan_has_state(&decision->checks[i]))
+        if (!weir_check_has_state(&decision->checks[i]))
             continue;
 
         uint16_t own = slot_of(&decision->checks[i]);
@@ -90,7 +90,7 @@ static void group_checks(struct call_plan *plan, const struct weir_decision *dec
     if (plan->idempotent) /* it is asked first */
         (void)group_of(plan, one_slot ? 0 : slot_of(&decision->checks[decision->count - 1]));
     for (uint16_t i = 0; i < decision->count; i++)
-        if (call_plan_has_state(&decision->checks[i])) {
+        if (weir_check_has_state(&decision->checks[i])) {
             group[i] = group_of(plan, one_slot ? 0 : slot_of(&decision->checks[i]));
             plan->groups[group[i]].count++;
         }
@@ -100,7 +100,7 @@ static void group_checks(struct call_plan *plan, const struct weir_decision *dec
         plan->groups[g].count = 0;
     }
     for (uint16_t i = 0; i < decision->count; i++)
-        if (call_plan_has_state(&decision->checks[i])) {
+        if (weir_check_has_state(&decision->checks[i])) {
             struct call_plan_group *its = &plan->groups[group[i]];
 
             plan->checks[its->first + its->count++] = i;
@@ -365,7 +365,7 @@ void call_plan_fill_stateless(struct weir_decision *decision)
     for (uint16_t i = 0; i < decision->count; i++) {
         uint8_t flags = decision->checks[i].flags;
 
-        if (call_plan_has_state(&decision->checks[i]))
+        if (weir_check_has_state(&decision->checks[i]))
             continue;
 
         bool admits = flags & WEIR_CHECK_UNLIMITED || is_settling(decision);

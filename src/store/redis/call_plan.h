@@ -79,12 +79,6 @@ struct call_plan_context {
     uint64_t test_now_us;
 };
 
-/* Whether a check has a state, and so a key. */
-static inline bool call_plan_has_state(const struct weir_check *check)
-{
-    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0;
-}
-
 /* Whether one call decides it, so that it needs no plan; then *action says how. `one_slot`: all
  * keys may be in one call, since the server is not a Cluster. */
 bool call_plan_is_one_call(const struct weir_decision *decision, bool one_slot, uint8_t *action);

@@ -95,7 +95,7 @@ static void identify(struct redis_denial_cache *denials, const struct weir_decis
     *word++ = decision->policy | (uint64_t)decision->count << 8;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
-        bool limited = !(check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY));
+        bool limited = weir_check_has_state(check);
         static const struct weir_limit_spec none;
         const struct weir_limit_spec *spec = limited ? &check->limit->spec : &none;
 

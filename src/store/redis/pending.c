@@ -336,7 +336,7 @@ static void pending_batch(struct store *store, const struct weir_decision *decis
         .test_now_us = store->test_time_ns ? *store->test_time_ns / 1000 : 0,
     };
     for (uint16_t i = 0; i < decision->count; i++)
-        if (call_plan_has_state(&decision->checks[i]))
+        if (weir_check_has_state(&decision->checks[i]))
             checks[batch->count++] = i;
 }
 
@@ -484,7 +484,7 @@ static void step_answered(struct store *store, struct pending *pending, struct s
 static void place(struct weir_decision *decision)
 {
     for (uint16_t i = 0; i < decision->count; i++)
-        if (call_plan_has_state(&decision->checks[i]))
+        if (weir_check_has_state(&decision->checks[i]))
             decision->checks[i].tag = redis_key_tag(&decision->checks[i]);
 }
 

@@ -220,7 +220,7 @@ static void on_timer(uv_timer_t *timer)
 static bool has_state(const struct weir_decision *decision)
 {
     for (uint16_t i = 0; i < decision->count; i++)
-        if (call_plan_has_state(&decision->checks[i]))
+        if (weir_check_has_state(&decision->checks[i]))
             return true;
     return false;
 }

@@ -67,7 +67,7 @@ bool sticky_message_fits(const struct weir_decision *decision)
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
 
-        if (!sticky_has_state(check))
+        if (!weir_check_has_state(check))
             continue;
         if (!check->limit || !algorithm_is_sent(check->limit->spec.algorithm) ||
             (check->limit->name && strlen(check->limit->name) > STICKY_NAME_MAX))
@@ -79,7 +79,7 @@ bool sticky_message_fits(const struct weir_decision *decision)
 static char *write_check(char *out, const struct weir_check *check, const unsigned char *digest)
 {
     static const struct weir_limit none;
-    bool state = sticky_has_state(check);
+    bool state = weir_check_has_state(check);
     const struct weir_limit *limit = state ? check->limit : &none;
     size_t size = limit->name ? strlen(limit->name) : 0;
 
@@ -235,7 +235,7 @@ static bool read_outcome(struct reader *reader, const struct weir_check *check, 
     else
         outcome->cell = (struct weir_cell){words[0], words[1]};
     /* The functions that report a cell are for cells that they can have made. */
-    bool reports = outcome->reported || !sticky_has_state(check) ||
+    bool reports = outcome->reported || !weir_check_has_state(check) ||
                    (check->limit->span_words == 0 && weir_cell_valid(check->limit, &outcome->cell));
     return !reader->bad && is_verdict(verdict) && bits <= OUTCOME_BITS &&
            entry->cost <= check->cost && reports;

@@ -39,12 +39,6 @@ struct sticky_check {
     struct weir_limit made; /* room for a limit that only this decision has; see sticky.h */
 };
 
-/* Whether a check is decided by a limit and a state. */
-static inline bool sticky_has_state(const struct weir_check *check)
-{
-    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0;
-}
-
 /* Whether a decision can be sent: its operation, and that every check has a limit and no lease. */
 bool sticky_message_fits(const struct weir_decision *decision);
 

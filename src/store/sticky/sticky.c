@@ -74,7 +74,7 @@ static uint32_t home_of(const struct sticky *store, const struct weir_decision *
 {
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
-        bool counts = sticky_has_state(check) && (check->flags & WEIR_CHECK_IDEMPOTENCY) == 0;
+        bool counts = weir_check_has_state(check) && (check->flags & WEIR_CHECK_IDEMPOTENCY) == 0;
 
         if (counts && check->tag != 0)
             return store->home(store->context, check->tag);
@@ -100,7 +100,7 @@ static void decide_here(struct sticky *store, uint64_t now_ns, struct weir_decis
         bool named = own[i].limit && own[i].limit->name;
         unsigned char digest[STICKY_DIGEST];
 
-        if (!sticky_has_state(&own[i]) || !(named || (routed && own[i].limit)))
+        if (!weir_check_has_state(&own[i]) || !(named || (routed && own[i].limit)))
             continue;
         redis_key_digest(&own[i], digest);
         hash_digest(store->secret, digest, checks[i].hash);
@@ -475,7 +475,7 @@ long sticky_decide(struct weir_store *table, const uint64_t secret[2], struct we
     if (err < 0)
         reason_text(reason, "no message of this version of weir");
     for (uint16_t i = 0; err == 0 && i < decision.count; i++) {
-        if (!sticky_has_state(&checks[i]))
+        if (!weir_check_has_state(&checks[i]))
             continue;
         err = find(context, &read[i], &checks[i].limit, reason);
         hash_digest(secret, read[i].digest, checks[i].hash);

@@ -25,6 +25,7 @@ class Server(Application):
 
     def __init__(self):
         self.seen, self.held, self.go = seen, held, go = [], [], threading.Event()
+        self.holding = holding = threading.Event()
 
         class Answers(Handler):
             def answer(self):
@@ -38,6 +39,7 @@ class Server(Application):
                     status, fields = 429, {"Retry-After": "1000"}
                 elif self.path == "/held":
                     held.append(self)
+                    holding.set()
                     go.wait(SECONDS_MAX)
                 self.send_response(status)
                 for name, value in {**fields, "Content-Length": "9"}.items():
@@ -51,6 +53,10 @@ class Server(Application):
 
     def url(self, path):
         return f"http://{self.address}{path}"
+
+    async def holds(self):
+        """Waits for the first request that is held."""
+        assert await asyncio.to_thread(self.holding.wait, SECONDS_MAX)
 
 
 @pytest.fixture(name="server")
@@ -144,6 +150,13 @@ def test_asyncio_awaits_many(server):
         assert [answer.status for answer in asyncio.run(many(session))] == [200] * 20
 
 
+async def one_turn():
+    """Lets the loop run what is ready."""
+    turned = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turned.set)
+    await turned.wait()
+
+
 async def cancelled(task):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -156,8 +169,7 @@ def test_a_task_that_is_cancelled_cancels_its_request(server):
 
     async def run(session):
         first = asyncio.create_task(session.aget(server.url("/held")))
-        while not server.held:
-            await asyncio.sleep(0.001)
+        await server.holds()
         await cancelled(first)
         assert (await session.aget(server.url("/"))).ok
         with pytest.raises(TimeoutError):
@@ -175,7 +187,7 @@ def test_a_request_that_is_cancelled_at_once_is_cancelled(server):
         async with asyncio.timeout(SECONDS_MAX):
             for _ in range(300):
                 task = asyncio.create_task(session.aget(server.url("/held")))
-                await asyncio.sleep(0)  # it has begun
+                await one_turn()  # it has begun
                 await cancelled(task)
             return (await session.aget(server.url("/"))).status
 
@@ -190,8 +202,7 @@ def test_failures_and_closing_reach_what_is_awaited(server):
         with pytest.raises(ValueError, match="URL"):
             await session.aget("no url")
         task = asyncio.create_task(session.aget(server.url("/held")))
-        while not server.held:
-            await asyncio.sleep(0.001)
+        await server.holds()
         session.close()
         with pytest.raises(client.Cancelled):
             await task
@@ -204,20 +215,22 @@ def test_failures_and_closing_reach_what_is_awaited(server):
 def test_a_loop_that_ends_before_its_requests(server):
     """The last reference to the session is dropped on its own thread, with the answer."""
     program = (
-        "import asyncio, gc, sys, time, weakref, weir.client\n"
+        "import asyncio, gc, sys, threading, weakref, weir.client\n"
         "def forget():\n"
         "    session = weir.client.Session()\n"
         "    loop = asyncio.new_event_loop()\n"
         "    task = loop.create_task(session.aget(sys.argv[1]))\n"
         "    task._log_destroy_pending = False\n"
-        "    loop.run_until_complete(asyncio.sleep(0))\n"
+        "    loop.call_soon(loop.stop)\n"
+        "    loop.run_forever()\n"
         "    loop.close()\n"
-        "    return weakref.ref(session)\n"
+        "    gone = threading.Event()\n"
+        "    weakref.finalize(session, gone.set)\n"
+        "    return gone\n"
         "for _ in range(30):\n"
-        "    reference = forget()\n"
-        "    while reference() is not None:\n"
+        "    gone = forget()\n"
+        "    while not gone.wait(0.001):\n"
         "        gc.collect()\n"
-        "        time.sleep(0.001)\n"
         "print('ended')\n")
     done = subprocess.run([sys.executable, "-X", "dev", "-c", program, server.url("/")],
                           env=environment(), capture_output=True, text=True, check=False,

@@ -194,7 +194,7 @@ async def leave(kind, how, limiter, monkeypatch):
     async def work():
         working.set()
         if how == "cancelled":
-            await asyncio.sleep(SECONDS_MAX)
+            await asyncio.Event().wait()  # until it is cancelled
 
     if kind == "django":
         app = django_app(limiter, work, monkeypatch)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The project's own checks of words, of conditions and of commits: they find what they are for, and nothing else."""
 
-import json
 import os
 import subprocess
 import sys
@@ -184,40 +183,6 @@ def test_what_passes_alone_has_passed_and_is_listed(tmp_path, alone, status, las
     assert (done.returncode, done.stdout.splitlines()[-1]) == (status, last)
     for name, result in alone.items():
         assert (f"passed only when it ran alone: file::{name}" in done.stdout) == (result == "")
-
-
-def meson_log(path, **results):
-    """A log as meson writes it; a result is "OK", or what a failed test printed."""
-    path.write_text("".join(json.dumps(
-        {"name": f"weir:unit{'+model' * (name == 'model')} / core/{name}",
-         "result": "OK" if result == "OK" else "FAIL", "returncode": -11 * (name == "crash"),
-         "stdout": "[  PASSED  ] 2 test(s).\n" if result == "OK" else result}) + "\n"
-        for name, result in results.items()), encoding="utf-8")
-
-
-@pytest.mark.parametrize("results, names", [
-    ({"a": "OK"}, []),
-    ({"a": "OK", "b": "no reply", "c": "aborted"}, ["core/b", "core/c"]),
-    ({"a": "x", "b": "x", "c": "x", "d": "x"}, []),
-    ({"a": "x", "b": "WARNING: ThreadSanitizer: data race"}, []),
-    ({"a": "x", "crash": "Segmentation fault"}, []),
-    ({"a": "x", "model": "more than the limit was admitted"}, []),
-    ({"a": "x.c:7:3: runtime error: signed integer overflow"}, [])])
-def test_few_failures_run_again_unless_one_is_a_fault(tmp_path, results, names):
-    meson_log(tmp_path / "unit.json", **results)
-    done = run(tmp_path, sys.executable, TALLY, "--again", "unit.json")
-    assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", names)
-
-
-def test_a_program_that_passes_alone_has_passed_and_is_listed(tmp_path):
-    meson_log(tmp_path / "unit.json", a="OK", b="no reply", c="aborted")
-    meson_log(tmp_path / "unit-alone.json", b="OK", c="aborted")
-    done = run(tmp_path, sys.executable, TALLY, "unit.json")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "4 passed, 1 failed")
-    assert "passed only when it ran alone: weir:unit / core/b" in done.stdout
-    meson_log(tmp_path / "unit-alone.json", b="OK", c="OK")
-    done = run(tmp_path, sys.executable, TALLY, "unit.json")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "6 passed, 0 failed")
 
 
 def test_a_run_without_results_has_failed(tmp_path):

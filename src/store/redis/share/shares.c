@@ -327,11 +327,6 @@ struct view {
     bool exact, denied, asks;
 };
 
-static bool stateless(const struct weir_check *check)
-{
-    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) != 0;
-}
-
 /* Looks a check's key up. Every key of a decision is looked up, even if the decision is made
  * exactly, so that all of them become hot. */
 static void view_check(struct redis_shares *shares, const struct weir_decision *decision,
@@ -341,7 +336,7 @@ static void view_check(struct redis_shares *shares, const struct weir_decision *
     const uint8_t never = WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_IDEMPOTENCY;
 
     view->entries[i] = NULL;
-    if (stateless(check)) {
+    if (!weir_check_has_state(check)) {
         bool denies = (check->flags & WEIR_CHECK_ALWAYS_DENY) != 0;
 
         view->looks[i] = denies ? SHARE_DENIED : SHARE_COVERED;

@@ -284,7 +284,7 @@ static void copy_states(struct sim *sim)
 static bool is_stateful(const struct weir_decision *decision)
 {
     for (uint16_t i = 0; i < decision->count; i++)
-        if (call_plan_has_state(&decision->checks[i]))
+        if (weir_check_has_state(&decision->checks[i]))
             return true;
     return false;
 }
