@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stores of other regions, from which this node's workers lend: one for each region and worker.
+/* The stores of other regions, which lend to this node: one for each region and worker.
  *
  * Each is a store on the Redis of that region (store/redis/redis.h, `lends`), of which only
  * portions are asked for (engine/lend.h). Its connections and its breaker are its own: a region
@@ -46,7 +46,7 @@ unsigned weir_lenders_leave(struct weir_lenders *lenders, unsigned index,
                             struct weir_lender_stores *stores, void (*closed)(void *context),
                             void *context);
 
-/* How many regions there are to lend from. NULL: 0. */
+/* How many regions lend. NULL: 0. */
 unsigned weir_lenders_count(const struct weir_lenders *lenders);
 
 /* Whether a daemon that runs with `lenders` (may be NULL) can take these rules over. Errors:
@@ -54,12 +54,12 @@ unsigned weir_lenders_count(const struct weir_lenders *lenders);
 int weir_lenders_check(const struct weir_lenders *lenders, const struct weir_rules *rules,
                        struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Whether the rules reach a region to lend from in another way, by other credentials or TLS: the
+/* Whether the rules reach a region that lends in another way, by other credentials or TLS: the
  * stores keep those that they were opened with. NULL: false. */
 bool weir_lenders_differ(const struct weir_lenders *lenders, const struct weir_rules *rules);
 
-/* Region `i`, below RULES_REGIONS_MAX: its name, and the totals of its stores. False: there is none
- * to lend from. */
+/* Region `i`, below RULES_REGIONS_MAX: its name, and the totals of its stores. False: it does not
+ * lend. */
 bool weir_lenders_totals(struct weir_lenders *lenders, unsigned i, struct weir_bytes *name,
                          struct weir_shared_totals *totals);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of the other regions that this node lends from. */
+/* Metrics of the other regions, which lend to this node. */
 #ifndef WEIR_SERVER_REGION_METRICS_H
 #define WEIR_SERVER_REGION_METRICS_H
 
