@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from daemon.waiting import SECONDS_MAX
+from daemon.waiting import SECONDS_MAX, wait_until
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
 from selenium.webdriver.chrome.options import Options  # noqa: E402
@@ -37,6 +37,29 @@ def open_browser(folder, javascript=True, requests=False):
     driver.set_script_timeout(SECONDS_MAX)
     driver.javascript = javascript
     return driver
+
+
+class Page:
+    """A page of weir in a browser; it marks its document when it is ready."""
+
+    def __init__(self, browser, url):
+        self.browser, self.url = browser, url
+
+    def load(self, state=""):
+        """Loads it anew, even if it is the page that is shown."""
+        self.browser.get("about:blank")
+        self.browser.get(self.url + state)
+
+    def wait_ready(self):
+        wait_until(lambda: self.run("return document.documentElement.dataset.ready"),
+                   what=f"the page {self.url}")
+        return self
+
+    def run(self, script, *arguments):
+        return self.browser.execute_script(script, *arguments)
+
+    def find(self, name):
+        return self.browser.find_element("id", name)
 
 
 def complaints(browser):

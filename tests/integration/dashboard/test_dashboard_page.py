@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from browser.chromium import (complaints, needs_chromium, open_browser, requested, set_screen,
+from browser.chromium import (Page, complaints, needs_chromium, open_browser, requested, set_screen,
                               take_screenshot)
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
@@ -45,24 +45,15 @@ def traffic(weir, times=5):
             client.check(path="/login", ip="192.0.2.7", attributes={"user": "ann"})
 
 
-class Page:
+class Dashboard(Page):
     """The dashboard in a browser, by what people see and press."""
 
     def __init__(self, browser, weir):
-        self.browser, self.url = browser, f"http://{weir.admin_address}/"
+        super().__init__(browser, f"http://{weir.admin_address}/")
 
     def open(self, state=""):
-        self.browser.get("about:blank")
-        self.browser.get(self.url + state)
-        wait_until(lambda: self.run("return document.documentElement.dataset.ready"),
-                   what="the dashboard")
-        return self
-
-    def run(self, script, *arguments):
-        return self.browser.execute_script(script, *arguments)
-
-    def find(self, name):
-        return self.browser.find_element("id", name)
+        self.load(state)
+        return self.wait_ready()
 
     def text(self, name):
         return self.run("return document.getElementById(arguments[0])?.textContent", name)
@@ -101,7 +92,7 @@ def fixture_clean(browser):
 def test_the_overview_lives(tmp_path, browser):
     with start(browser, tmp_path) as weir:
         set_screen(browser, 1280, 900)
-        page = Page(browser, weir).open()
+        page = Dashboard(browser, weir).open()
         page.see(lambda: page.text("live") == "live", "a snapshot")
         traffic(weir)
         page.see(lambda: len(page.rows("busy-limits")) == 3, "the limits that were used")
@@ -138,7 +129,7 @@ def log_in(page, token="s3cret"):
 
 def test_a_login_opens_and_a_logout_closes(tmp_path, browser):
     with start(browser, tmp_path, admin={"token": "s3cret"}) as weir:
-        page = Page(browser, weir).open()
+        page = Dashboard(browser, weir).open()
         log_in(page, "wrong")
         page.see(lambda: "not the admin token" in (page.text("login-problem") or ""), "a refusal")
         take_screenshot(browser, SHOTS / "login.png")
@@ -156,7 +147,7 @@ def test_a_login_opens_and_a_logout_closes(tmp_path, browser):
 def test_a_ban_is_set_and_cleared(tmp_path, browser):
     parts = {"standing": {"by": ["client.ip/64", "user"], "file": str(tmp_path / "standing.db")}}
     with start(browser, tmp_path, admin={"token": "s3cret"}, **parts) as weir:
-        page = Page(browser, weir).open("#standing/user%3Dann")
+        page = Dashboard(browser, weir).open("#standing/user%3Dann")
         log_in(page)
         page.see(lambda: page.text("standing-set") is not None, "the form")
         page.run("document.querySelector('[name=reason]').value = 'tried passwords'")
@@ -180,7 +171,7 @@ def test_a_ban_is_set_and_cleared(tmp_path, browser):
 def test_without_a_token_the_page_changes_nothing(tmp_path, browser):
     parts = {"standing": {"by": ["user"], "file": str(tmp_path / "standing.db")}}
     with start(browser, tmp_path, **parts) as weir:
-        page = Page(browser, weir).open("#standing")
+        page = Dashboard(browser, weir).open("#standing")
         page.see(lambda: "read-only" in page.text("main"), "why it is read-only")
         assert page.text("standing-set") is None
         page.open("#rules")
@@ -190,7 +181,7 @@ def test_without_a_token_the_page_changes_nothing(tmp_path, browser):
 
 def test_denials_are_filtered_and_a_key_says_why(tmp_path, browser):
     with start(browser, tmp_path) as weir:
-        page = Page(browser, weir).open("#denials")
+        page = Dashboard(browser, weir).open("#denials")
         page.see(lambda: page.text("live") == "live", "a snapshot")
         traffic(weir)
         page.see(lambda: len(page.rows("denials")) == 3, "denials as they come")
@@ -212,7 +203,7 @@ def test_denials_are_filtered_and_a_key_says_why(tmp_path, browser):
 
 def test_a_reload_with_an_error_says_where_it_is(tmp_path, browser):
     with start(browser, tmp_path, admin={"token": "s3cret"}) as weir:
-        page = Page(browser, weir).open("#rules")
+        page = Dashboard(browser, weir).open("#rules")
         log_in(page)
         page.see(lambda: "file as it was loaded" in (page.text("rules") or ""), "the rules")
         good = weir.config.read_text(encoding="utf-8")
@@ -230,7 +221,7 @@ def test_every_view_has_contrast_and_fits_a_phone(tmp_path, browser):
     parts = {"standing": {"by": ["user"], "file": str(tmp_path / "standing.db")}}
     with start(browser, tmp_path, **parts) as weir:
         traffic(weir)
-        page = Page(browser, weir).open()
+        page = Dashboard(browser, weir).open()
         page.see(lambda: page.text("live") == "live", "a snapshot")
         for view in VIEWS:
             page.run("location.hash = arguments[0]", view)
@@ -289,14 +280,14 @@ import("/dashboard/overview.js").then(({ Overview }) => {
 def test_a_series_that_ends_long_ago_does_not_freeze_the_page(tmp_path, browser):
     """It was filled up second by second: since 1970, where the server had only just begun."""
     with start(browser, tmp_path) as weir:
-        Page(browser, weir).open()
+        Dashboard(browser, weir).open()
         assert browser.execute_async_script(APPEND) == [1, 600]
 
 
 def test_the_keyboard_reaches_every_view_and_reads_charts(tmp_path, browser):
     with start(browser, tmp_path) as weir:
         traffic(weir)
-        page = Page(browser, weir).open()
+        page = Dashboard(browser, weir).open()
         page.see(lambda: page.text("live") == "live", "a snapshot")
         press_keys = ActionChains(browser)
         seen = []
@@ -324,7 +315,7 @@ def test_the_keyboard_reaches_every_view_and_reads_charts(tmp_path, browser):
 
 def test_the_page_connects_again_after_a_restart(tmp_path, browser):
     with start(browser, tmp_path) as weir:
-        page = Page(browser, weir).open()
+        page = Dashboard(browser, weir).open()
         page.see(lambda: page.text("live") == "live", "a snapshot")
         weir.reload()
         page.see(lambda: page.text("live") == "live", "a snapshot after a reload")
@@ -340,7 +331,7 @@ def test_more_tabs_than_connections_of_a_browser_stay_live(tmp_path, browser):
     """A browser opens six connections to a server. Tabs that are not seen need none, and go on where
     they are when they are seen again."""
     with start(browser, tmp_path) as weir:
-        page = Page(browser, weir).open()
+        page = Dashboard(browser, weir).open()
         page.see(lambda: page.text("live") == "live", "a snapshot")
         first = browser.current_window_handle
         for _ in range(6):
@@ -363,7 +354,7 @@ def test_a_limit_that_follows_health_says_why(tmp_path, browser):
     limit = {"name": "api", "key": ["user"], "rate": "100/h", "algorithm": "fixed_window",
              "adaptive": "backend"}
     with start(browser, tmp_path, [limit], admin={"token": "s3cret"}, adaptive={"backend": backend}) as weir:
-        page = Page(browser, weir).open("#health")
+        page = Dashboard(browser, weir).open("#health")
         log_in(page)
         page.see(lambda: page.first("scales", 3)
                  == ["api", "backend", "100 %"], "the whole limit")
@@ -383,7 +374,7 @@ def test_a_thousand_limits_with_long_names_stay_usable(tmp_path, browser):
         with weir.client() as client:
             for i in range(0, 1000, 10):
                 client.check(path=f"/{i}", attributes={"user": "ann" * 30})
-        page = Page(browser, weir).open("#limits")
+        page = Dashboard(browser, weir).open("#limits")
         page.see(lambda: len(page.rows("limits")) == 200, "the first limits")
         assert "200 of 1000 are shown" in page.text("main")
         fill(page, "limit-filter", "0990-")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from browser.chromium import (complaints, needs_chromium, open_browser, requested, set_screen,
+from browser.chromium import (Page, complaints, needs_chromium, open_browser, requested, set_screen,
                               take_screenshot)
 from browser.playground import BUILD, FILES, StaticFiles, needs_playground
 from daemon.waiting import wait_until
@@ -30,31 +30,24 @@ BOUNDS = {"token_bucket": 9, "gcra": 9, "leaky_meter": 9, "leaky_queue": 5, "fix
 LOG_LINE = '{} - - [10/Oct/2023:13:55:{:02d} +0200] "GET / HTTP/1.1" 200 1 "-" "-"'
 
 
-class Page:
-    """The page in a browser, by what people see and press."""
+class Playground(Page):
+    """The playground in a browser, by what people see and press."""
 
     def __init__(self, browser, url):
-        self.browser, self.url, self.opened = browser, url, 0
+        super().__init__(browser, url)
+        self.opened = 0
 
     def open(self, state="", anew=False):
         """Opens a link; `anew` loads the page, too."""
         if anew or not self.browser.current_url.startswith(self.url):
-            self.browser.get("about:blank")
-            self.browser.get(self.url + (f"#{state}" if state else ""))
+            self.load(f"#{state}" if state else "")
         else:  # each link is another one, because the same again would do nothing
             self.opened += 1
             self.run("delete document.documentElement.dataset.ready; location.hash = arguments[0]",
                      f"{state}&test={self.opened}")
-        wait_until(lambda: self.run("return document.documentElement.dataset.ready"),
-                   what="the playground")
+        self.wait_ready()
         self.run("playground.hold_ms.first = 3600000")  # a slow press is no hold
         return self
-
-    def run(self, script, *arguments):
-        return self.browser.execute_script(script, *arguments)
-
-    def find(self, name):
-        return self.browser.find_element("id", name)
 
     def text(self, name):
         """As it is now, after what is still to be drawn."""
@@ -99,7 +92,7 @@ def fixture_page(tmp_path_factory):
     with StaticFiles() as files:
         browser = open_browser(tmp_path_factory.mktemp("browser"), requests=True)
         set_screen(browser, 1200, 900)
-        page = Page(browser, files.url)
+        page = Playground(browser, files.url)
         yield page
         browser.quit()
 
@@ -138,7 +131,7 @@ def test_weir_serves_the_page_under_a_strict_policy(page, tmp_path):
         assert admin.request("GET", "/playground/../metrics").status in (400, 404)
         assert admin.request("GET", "/playground/none.js").status == 404
         assert admin.request("POST", "/playground/").status == 405
-        at_weir = Page(page.browser, f"http://{weir.admin_address}/playground/").open()
+        at_weir = Playground(page.browser, f"http://{weir.admin_address}/playground/").open()
         at_weir.press("tap")
         assert at_weir.text("verdict") == "Request 1 of 1: passes"
         # The page may ask the admin listener for nothing, although it is of its origin.
