@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory for tests that answers when told to: it knows keys by the order in which they were
+/* A directory for tests that answers when the test lets it: it knows keys by the order in which they were
  * first asked for, not by their digests. */
 #ifndef TESTS_FAKE_DIRECTORY_H
 #define TESTS_FAKE_DIRECTORY_H

@@ -12,7 +12,7 @@
 #include "table_rig.h"
 
 #define MINUTE (60 * SECOND)
-#define TOLD_MAX 4096
+#define WARNED_MAX 4096
 #define DECISIONS 1024
 
 struct result {
@@ -28,8 +28,8 @@ static struct {
     struct weir_rules *rules;
     struct weir_engine *engine;
     uint64_t now_ns, random;
-    struct result result[TOLD_MAX];
-    uint32_t told_count;
+    struct result result[WARNED_MAX];
+    uint32_t warned_count;
     bool counts; /* them only */
     struct weir_decision *done;
 } world;
@@ -50,8 +50,8 @@ static void copy(char *out, size_t room, struct weir_bytes text)
 static void warn(void *context, const struct weir_warning *warning)
 {
     assert_ptr_equal(context, &world);
-    assert_true(world.counts || world.told_count < TOLD_MAX);
-    struct result *result = &world.result[world.told_count++ % TOLD_MAX];
+    assert_true(world.counts || world.warned_count < WARNED_MAX);
+    struct result *result = &world.result[world.warned_count++ % WARNED_MAX];
     copy(result->limit, sizeof result->limit, warning->limit);
     copy(result->key, sizeof result->key, warning->key);
     copy(result->user, sizeof result->user, warning->identity->user);
@@ -203,9 +203,9 @@ static void every_algorithm_warns_at_the_unit_that_reaches_the_threshold(void **
         uint64_t capacity = capacity_of(a), threshold = capacity * 80 / 100;
         for (uint64_t i = 1; i < threshold; i++)
             assert_true(use("alice", 1));
-        assert_int_equal(world.told_count, 0);
+        assert_int_equal(world.warned_count, 0);
         assert_true(use("alice", 1));
-        assert_int_equal(world.told_count, 1);
+        assert_int_equal(world.warned_count, 1);
         const struct result *result = &world.result[0];
         assert_string_equal(result->limit, "a");
         assert_string_equal(result->key, "user=alice");
@@ -217,7 +217,7 @@ static void every_algorithm_warns_at_the_unit_that_reaches_the_threshold(void **
         assert_true(result->resets_at_ns > world.now_ns);
         while (use("alice", 1))
             continue;
-        assert_int_equal(world.told_count, 1);
+        assert_int_equal(world.warned_count, 1);
         assert_int_equal(counted("a", 0), 1);
         close_world();
     }
@@ -247,7 +247,7 @@ static void level_step(struct level_model *model, int user, const struct weir_de
         assert_int_equal(result->used, report.limit - report.remaining);
         assert_int_equal(result->key[5], '0' + user);
     }
-    assert_int_equal(world.told_count, model->expected);
+    assert_int_equal(world.warned_count, model->expected);
 }
 
 /* Random costs, refunds, pauses and restarts of the engine, by several keys. */
@@ -256,7 +256,7 @@ static void random_traffic_warns_as_the_model_does(void **state)
     for (int a = 0; a < ALGORITHMS; a++) {
         struct level_model model = {.period_ns = a < 7 ? MINUTE : 1440 * MINUTE};
         open_algorithm(a, "[100%, 50%, 80%]");
-        for (int step = 0; step < 4000 && world.told_count < TOLD_MAX - 8; step++) {
+        for (int step = 0; step < 4000 && world.warned_count < WARNED_MAX - 8; step++) {
             int user = (int)draw(8);
             char name[2] = {(char)('0' + user), '\0'};
             uint64_t what = draw(20);
@@ -272,7 +272,7 @@ static void random_traffic_warns_as_the_model_does(void **state)
             level_step(&model, user, d);
             weir_engine_release(world.engine, d);
         }
-        assert_true(world.told_count > 50);
+        assert_true(world.warned_count > 50);
         close_world();
     }
     (void)state;
@@ -286,10 +286,10 @@ static void a_refund_and_a_second_crossing_say_nothing_new(void **state)
     assert_true(use("alice", 85));
     give_back("alice", 50, world.now_ns);
     assert_true(use("alice", 50));
-    assert_int_equal(world.told_count, 1);
+    assert_int_equal(world.warned_count, 1);
     world.now_ns += 1440 * MINUTE;
     assert_true(use("alice", 85));
-    assert_int_equal(world.told_count, 2);
+    assert_int_equal(world.warned_count, 2);
     close_world();
     (void)state;
 }
@@ -303,7 +303,7 @@ static void a_restart_says_nothing_new(void **state)
         world.engine = open_engine();
         assert_true(use("alice", 1));
     }
-    assert_int_equal(world.told_count, 1);
+    assert_int_equal(world.warned_count, 1);
     close_world();
     (void)state;
 }
@@ -320,7 +320,7 @@ static void two_engines_on_one_table_say_it_once(void **state)
         struct weir_engine *engine = i % 2 ? other : world.engine;
         weir_engine_release(engine, decide(engine, "alice", 1, WEIR_OP_DECIDE, 0));
     }
-    assert_int_equal(world.told_count, 2);
+    assert_int_equal(world.warned_count, 2);
     weir_engine_close(other);
     other_store->ops->close(other_store);
     close_world();
@@ -331,14 +331,14 @@ static void a_new_threshold_is_reported_with_the_next_request(void **state)
 {
     open_algorithm(7, "80%");
     assert_true(use("alice", 90));
-    assert_int_equal(world.told_count, 1);
+    assert_int_equal(world.warned_count, 1);
     struct weir_rules *old = world.rules;
     world.rules = load("- {name: a, key: [user], quota: 100/day, warn_at: [80%, 85%]}\n");
     assert_int_equal(weir_engine_set_rules(world.engine, world.rules), 0);
     weir_rules_unref(old);
     assert_int_equal(counted("a", 0), 0);
     assert_true(use("alice", 1));
-    assert_int_equal(world.told_count, 2);
+    assert_int_equal(world.warned_count, 2);
     assert_int_equal(world.result[1].percent, 85);
     assert_int_equal(counted("a", 1), 1);
     close_world();
@@ -351,7 +351,7 @@ static void one_request_may_reach_several_thresholds_lowest_first(void **state)
 {
     open_algorithm(0, "[95%, 80%, 50%]");
     assert_true(use("alice", 96));
-    assert_int_equal(world.told_count, 3);
+    assert_int_equal(world.warned_count, 3);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(world.result[i].percent, i == 0 ? 50 : i == 1 ? 80 : 95);
         assert_int_equal(world.result[i].used, 96);
@@ -368,10 +368,10 @@ static void of_several_rates_the_one_with_the_longest_window_warns(void **state)
         assert_true(use("alice", 1));
         world.now_ns += i == 40 ? 120 * MINUTE : SECOND;
     }
-    assert_int_equal(world.told_count, 0);
+    assert_int_equal(world.warned_count, 0);
     world.now_ns += 60 * MINUTE;
     assert_true(use("alice", 1));
-    assert_int_equal(world.told_count, 1);
+    assert_int_equal(world.warned_count, 1);
     assert_int_equal(world.result[0].capacity, 100);
     assert_int_equal(world.result[0].used, 80);
     close_world();
@@ -383,11 +383,11 @@ static void a_denied_request_warns_of_what_others_have_used(void **state)
     open_algorithm(0, "80%");
     assert_true(use("alice", 70));
     assert_false(use("alice", 40));
-    assert_int_equal(world.told_count, 0); /* 70 are used */
+    assert_int_equal(world.warned_count, 0); /* 70 are used */
     weir_engine_release(world.engine, decide(world.engine, "alice", 50, WEIR_OP_DEBIT, 0));
-    assert_int_equal(world.told_count, 1);
+    assert_int_equal(world.warned_count, 1);
     assert_false(use("alice", 1));
-    assert_int_equal(world.told_count, 1);
+    assert_int_equal(world.warned_count, 1);
     close_world();
     (void)state;
 }
@@ -402,11 +402,11 @@ static void dry_runs_refunds_and_keys_that_are_not_enforced_warn_of_nothing(void
         struct weir_decision *d = decide(world.engine, name, 90, WEIR_OP_PEEK, 0);
         shadowed += (d->checks[0].flags & WEIR_CHECK_SHADOW) != 0;
         weir_engine_release(world.engine, d);
-        assert_int_equal(world.told_count, (uint32_t)user + 1 - shadowed - 1 +
-                                               ((d->checks[0].flags & WEIR_CHECK_SHADOW) != 0));
+        assert_int_equal(world.warned_count, (uint32_t)user + 1 - shadowed - 1 +
+                                                 ((d->checks[0].flags & WEIR_CHECK_SHADOW) != 0));
         assert_true(use(name, 90));
         give_back(name, 1, world.now_ns);
-        assert_int_equal(world.told_count, (uint32_t)user + 1 - shadowed);
+        assert_int_equal(world.warned_count, (uint32_t)user + 1 - shadowed);
     }
     assert_true(shadowed > 10 && shadowed < 54);
     close_world();
@@ -424,7 +424,7 @@ static void a_request_that_borrows_warns_of_its_other_limits(void **state)
         false);
     for (int i = 0; i < 50; i++)
         assert_true(use("alice", 1));
-    assert_int_equal(world.told_count, 2); /* and not the pool's: its owners hear of it */
+    assert_int_equal(world.warned_count, 2); /* and not the pool's: its owners hear of it */
     assert_string_equal(world.result[0].limit, "mine");
     assert_int_equal(world.result[0].used, 9);
     assert_string_equal(world.result[1].limit, "all");
@@ -447,9 +447,9 @@ static void a_pool_that_denies_a_borrower_warns_its_owners_only(void **state)
     assert_int_equal(d->verdict, WEIR_DENIED);
     assert_int_equal(d->checks[0].rule, 0); /* it is the one to wait less for */
     weir_engine_release(world.engine, d);
-    assert_int_equal(world.told_count, 0); /* half of it is used */
+    assert_int_equal(world.warned_count, 0); /* half of it is used */
     assert_true(use("owner", 40));
-    assert_int_equal(world.told_count, 1);
+    assert_int_equal(world.warned_count, 1);
     assert_int_equal(world.result[0].used, 90);
     assert_int_equal(world.result[0].capacity, 100);
     close_world();
@@ -470,7 +470,7 @@ static void a_settlement_warns_of_no_limit_that_is_enforced_on_some_keys(void **
         weir_engine_run(world.engine, world.now_ns);
         weir_engine_release(world.engine, d);
     }
-    assert_int_equal(world.told_count, 0);
+    assert_int_equal(world.warned_count, 0);
     close_world();
     (void)state;
 }
@@ -526,12 +526,12 @@ static void what_comes_over_raises_the_threshold(void **state)
 {
     open_algorithm(8, "80%");
     assert_true(use("alice", 90)); /* of 150: the day before was not used */
-    assert_int_equal(world.told_count, 0);
+    assert_int_equal(world.warned_count, 0);
     world.now_ns += 1440 * MINUTE; /* 10 come over: 110 */
     assert_true(use("alice", 87));
-    assert_int_equal(world.told_count, 0);
+    assert_int_equal(world.warned_count, 0);
     assert_true(use("alice", 1));
-    assert_int_equal(world.told_count, 1);
+    assert_int_equal(world.warned_count, 1);
     assert_int_equal(world.result[0].capacity, 110);
     assert_int_equal(world.result[0].resets_at_ns, world.now_ns + 1440 * MINUTE);
     close_world();
@@ -563,9 +563,9 @@ static void a_store_elsewhere_is_asked_for_the_record_once(void **state)
     static const char name[] = "a,80,";
     assert_string_equal(record->limit->name, "warned~");
     assert_memory_equal(record->key.data, name, sizeof name - 1);
-    assert_int_equal(world.told_count, 0);
+    assert_int_equal(world.warned_count, 0);
     fake_store_answer(world.fake, 0);
-    assert_int_equal(world.told_count, 1);
+    assert_int_equal(world.warned_count, 1);
     assert_string_equal(world.result[0].key, "user=alice");
     weir_engine_release(world.engine, first);
     weir_engine_release(world.engine, second);
@@ -591,7 +591,7 @@ static void a_record_that_the_store_has_not_made_is_due_again(void **state)
             weir_engine_run(world.engine, world.now_ns += SECOND); /* past its deadline */
         else
             fake_store_answer(world.fake, 0);
-        assert_int_equal(world.told_count, i == 2);
+        assert_int_equal(world.warned_count, i == 2);
         assert_int_equal(weir_engine_pending(world.engine), 0);
     }
     close_world();
@@ -627,11 +627,11 @@ static void more_warnings_at_a_time_than_there_is_room_for_are_due_again(void **
         }
         weir_engine_run(world.engine, world.now_ns);
         uint32_t most = (uint32_t)(round + 1) * WEIR_WARNINGS_MAX;
-        assert_true(world.told_count <= most && world.told_count >= WEIR_WARNINGS_MAX);
+        assert_true(world.warned_count <= most && world.warned_count >= WEIR_WARNINGS_MAX);
         for (int i = 0; i < KEYS; i++)
             weir_engine_release(world.engine, all[i]);
     }
-    assert_int_equal(world.told_count, KEYS);
+    assert_int_equal(world.warned_count, KEYS);
     close_world();
     (void)state;
 }
@@ -647,7 +647,7 @@ static void a_table_has_no_such_bound(void **state)
         weir_engine_queue(world.engine, all[i]);
     }
     weir_engine_run(world.engine, world.now_ns);
-    assert_int_equal(world.told_count, DECISIONS);
+    assert_int_equal(world.warned_count, DECISIONS);
     assert_false(weir_engine_waits(world.engine));
     for (int i = 0; i < DECISIONS; i++)
         weir_engine_release(world.engine, all[i]);
@@ -673,7 +673,7 @@ static void a_flood_of_warnings_shuts_nobody_out_of_the_table(void **state)
         assert_true(use(name, 60));
     }
     weir_table_stats(world.table, world.now_ns, &stats);
-    assert_true(world.told_count == ROUNDS * KEYS && stats.slots < ROUNDS * KEYS);
+    assert_true(world.warned_count == ROUNDS * KEYS && stats.slots < ROUNDS * KEYS);
     for (int i = 0; i < 2 * NEWCOMERS; i++) {
         snprintf(name, sizeof name, "new%d", i % NEWCOMERS);
         assert_true(use(name, 50));

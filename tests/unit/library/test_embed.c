@@ -16,55 +16,14 @@
 
 #include <cmocka.h>
 
-#include "temporary.h"
+#include "library_place.h"
 
 #include <weir/embed.h>
 
 #define SECOND UINT64_C(1000000000)
 
-struct place {
-    char folder[TEMPORARY_MAX], rules[96], state[96];
-};
-
 static struct weir_full_answer answer; /* 14 KiB */
 static char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
-
-static void write_rules(const struct place *place, const char *text)
-{
-    FILE *file = fopen(place->rules, "w");
-    assert_non_null(file);
-    fprintf(file, "version: 1\n%s", text);
-    assert_int_equal(fclose(file), 0);
-}
-
-static int setup(void **state)
-{
-    struct place *place = calloc(1, sizeof *place);
-    assert_non_null(place);
-    temporary_folder(place->folder);
-    snprintf(place->rules, sizeof place->rules, "%s/rules.yaml", place->folder);
-    snprintf(place->state, sizeof place->state, "%s/state", place->folder);
-    *state = place;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct place *place = *state;
-    temporary_remove(place->folder);
-    free(place);
-    return 0;
-}
-
-static struct weir *open_weir(const struct place *place, const struct weir_options *options)
-{
-    struct weir *weir;
-    struct weir_reason reason;
-    int err = weir_open(&weir, place->rules, options, &reason);
-    if (err < 0)
-        fail_msg("%s", reason.text);
-    return weir;
-}
 
 /* Decides a request for `path`, at the end of which no NUL stands. */
 static void ask(struct weir *weir, struct weir_call *call, const char *path)
@@ -677,7 +636,7 @@ static void a_state_that_may_not_be_read_says_who_which_file_and_which_mode(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define EMBED_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define EMBED_TEST(name) cmocka_unit_test_setup_teardown(name, place_setup, place_teardown)
         EMBED_TEST(a_file_is_checked_without_making_a_state),
         EMBED_TEST(rules_that_need_a_server_are_refused_with_the_reason),
         EMBED_TEST(handles_keep_their_meaning_when_the_rules_change),

@@ -11,54 +11,11 @@
 
 #include <cmocka.h>
 
-#include "temporary.h"
+#include "library_place.h"
 
 #include <weir/weir.h>
 
 #define SECOND UINT64_C(1000000000)
-
-struct place {
-    char folder[TEMPORARY_MAX], rules[96], state[96];
-};
-
-static void write_rules(const struct place *place, const char *limits)
-{
-    FILE *file = fopen(place->rules, "w");
-    assert_non_null(file);
-    fprintf(file, "version: 1\n%s", limits);
-    assert_int_equal(fclose(file), 0);
-}
-
-static int setup(void **state)
-{
-    struct place *place = calloc(1, sizeof *place);
-    assert_non_null(place);
-    temporary_folder(place->folder);
-    snprintf(place->rules, sizeof place->rules, "%s/rules.yaml", place->folder);
-    snprintf(place->state, sizeof place->state, "%s/state", place->folder);
-    *state = place;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct place *place = *state;
-    temporary_remove(place->folder);
-    free(place);
-    return 0;
-}
-
-static struct weir *open_weir(const struct place *place, const struct weir_options *options)
-{
-    struct weir *weir;
-    struct weir_reason reason;
-    int err = weir_open(&weir, place->rules, options, &reason);
-    if (err < 0)
-        print_error("%s\n", reason.text);
-    assert_int_equal(err, 0);
-    assert_string_equal(reason.text, "");
-    return weir;
-}
 
 static const struct weir_attribute_value login[] = {
     {"method", "POST"}, {"path", "/login"}, {"client.ip", "192.0.2.1"}};
@@ -91,7 +48,7 @@ static void a_request_is_allowed_until_its_limit_is_used_up(void **state)
     weir_close(weir);
 }
 
-static void a_threshold_that_is_reached_is_told(void **state)
+static void a_threshold_that_is_reached_is_a_warning(void **state)
 {
     struct place *place = *state;
     struct weir_answer_summary answer;
@@ -342,7 +299,7 @@ static void limits_that_change_at_each_reload_give_their_places_back(void **stat
     weir_close(weir);
 }
 
-static void a_child_is_told_that_what_its_parent_opened_is_not_its_own(void **state)
+static void a_child_cannot_use_what_its_parent_opened(void **state)
 {
     struct place *place = *state;
     struct weir_answer_summary answer;
@@ -369,30 +326,34 @@ static void a_child_is_told_that_what_its_parent_opened_is_not_its_own(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_request_is_allowed_until_its_limit_is_used_up, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_threshold_that_is_reached_is_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_answer_has_the_action_of_its_limits, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_request_is_allowed_until_its_limit_is_used_up,
+                                        place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(a_threshold_that_is_reached_is_a_warning, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(an_answer_has_the_action_of_its_limits, place_setup,
+                                        place_teardown),
         cmocka_unit_test_setup_teardown(attributes_that_no_rule_reads_or_that_are_null_are_ignored,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(parameters_of_the_query_and_cookies_are_attributes, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_malformed_request_is_an_error_and_charges_nothing, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(bad_rules_are_explained_with_their_place, setup, teardown),
-        cmocka_unit_test_setup_teardown(state_in_a_file_outlives_the_process_that_made_it, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_file_that_is_no_state_is_refused_and_left_alone, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_lease_is_held_until_it_is_released, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_request_with_an_idempotency_key_is_charged_once, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(reloading_keeps_state_and_bad_rules_change_nothing, setup,
-                                        teardown),
+                                        place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(parameters_of_the_query_and_cookies_are_attributes,
+                                        place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(a_malformed_request_is_an_error_and_charges_nothing,
+                                        place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(bad_rules_are_explained_with_their_place, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(state_in_a_file_outlives_the_process_that_made_it,
+                                        place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(a_file_that_is_no_state_is_refused_and_left_alone,
+                                        place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(a_lease_is_held_until_it_is_released, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(a_request_with_an_idempotency_key_is_charged_once,
+                                        place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(reloading_keeps_state_and_bad_rules_change_nothing,
+                                        place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(limits_that_change_at_each_reload_give_their_places_back,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(a_child_is_told_that_what_its_parent_opened_is_not_its_own,
-                                        setup, teardown),
+                                        place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(a_child_cannot_use_what_its_parent_opened, place_setup,
+                                        place_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

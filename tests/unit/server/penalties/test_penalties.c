@@ -22,7 +22,7 @@
 #define BRUTE                                                                                      \
     "{name: brute, key: user, strikes: 1/h, ladder: [warn 1h, throttle 1h, suspend 10min]}"
 
-/* A store in memory, which answers when told to. */
+/* A store in memory, which answers when the test lets it. */
 struct fake {
     struct weir_ladder_store base;
     struct weir_ladder_call *calls[4096];
