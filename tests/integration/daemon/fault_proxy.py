@@ -27,14 +27,14 @@ PIECE = 65536
 class Proxy:
     """What the program does."""
 
-    def __init__(self, port):
-        self.target = port
+    def __init__(self, port, host):
+        self.target, self.host = port, host
         self.mode, self.value = "pass", 0.0
         self.changed = asyncio.Event()
         self.writers = set()
 
     async def serve(self):
-        server = await asyncio.start_server(self.connection, "127.0.0.1", 0)
+        server = await asyncio.start_server(self.connection, self.host, 0)
         print(server.sockets[0].getsockname()[1], flush=True)
         reader = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(
@@ -120,16 +120,18 @@ def reset(writer):
 
 
 class FaultProxy:
-    """The test's side: `with FaultProxy(port) as proxy: proxy.tell("delay", 0.2)`."""
+    """The test's side: `with FaultProxy(port) as proxy: proxy.tell("delay", 0.2)`.
 
-    def __init__(self, port):
-        self.target = port
+    It listens on `host`, and connects to that port of loopback."""
+
+    def __init__(self, port, host="127.0.0.1"):
+        self.target, self.host = port, host
         self.process = self.port = None
 
     def __enter__(self):
         # pylint: disable=consider-using-with
-        self.process = subprocess.Popen([sys.executable, __file__, str(self.target)], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([sys.executable, __file__, str(self.target), self.host],
+                                        text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.port = int(self.process.stdout.readline())
         return self
 
@@ -145,8 +147,8 @@ class FaultProxy:
 
     @property
     def url(self):
-        return f"redis://127.0.0.1:{self.port}"
+        return f"redis://{self.host}:{self.port}"
 
 
 if __name__ == "__main__":
-    asyncio.run(Proxy(int(sys.argv[1])).serve())
+    asyncio.run(Proxy(int(sys.argv[1]), sys.argv[2]).serve())

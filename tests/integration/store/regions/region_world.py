@@ -39,10 +39,7 @@ class RegionWorld:
             for name in REGIONS:
                 folder = self.folder / name
                 folder.mkdir()
-                self.rules[name] = json.dumps({
-                    "version": 1, "store": self.store, "server": {"admin": {"token": TOKEN}},
-                    "regions": {"self": name} | self.section(stack, name),
-                    "limits": self.limits})
+                self.rules[name] = self.document(stack, name)
                 self.nodes[name] = stack.enter_context(Weir(folder, self.rules[name]))
             for name in REGIONS:
                 wait_until(lambda name=name: self.is_up(name), what=f"the store of {name}")
@@ -51,6 +48,12 @@ class RegionWorld:
 
     def __exit__(self, *_):
         self.stack.close()
+
+    def document(self, stack, name):
+        """The rules of a region's node."""
+        return json.dumps({
+            "version": 1, "store": self.store, "server": {"admin": {"token": TOKEN}},
+            "regions": {"self": name} | self.section(stack, name), "limits": self.limits})
 
     def section(self, stack, name):
         """Where the node of a region finds the Redis of each. A remembered denial would outlive the
