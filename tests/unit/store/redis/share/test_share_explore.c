@@ -21,8 +21,7 @@
 
 #include <cmocka.h>
 
-#include "core/text/siphash.h"
-#include "share_server.h"
+#include "share_walk.h"
 
 #define TICK_NS UINT64_C(10000000)
 #define START_NS (UINT64_C(1000) * 12 * TICK_NS) /* where all windows begin */
@@ -62,8 +61,8 @@ struct search {
     struct weir_limit limit;
     struct share_terms terms;
     uint32_t nodes, ticks, repeats;
-    uint64_t *seen;
-    uint64_t seen_mask, states, events, admissions, returns, most_admitted;
+    struct share_walk walk;
+    uint64_t events, admissions, returns;
 };
 
 /* --- Time ------------------------------------------------------------------------------------ */
@@ -81,88 +80,18 @@ static uint64_t node_ns(const struct world *world, uint32_t node)
 
 /* --- States that were met -------------------------------------------------------------------- */
 
-static const uint64_t secret[2] = {1, 2};
-
-struct text {
-    uint64_t words[400];
-    uint32_t count;
-};
-
-static void put(struct text *text, uint64_t word)
+static void put_messages(struct share_text *text, const struct world *world)
 {
-    assert_in_range(text->count, 0, 399);
-    text->words[text->count++] = word;
-}
-
-/* What has passed does not count. */
-static uint64_t still(uint64_t at_ns, uint64_t now_ns)
-{
-    return at_ns > now_ns ? at_ns : 0;
-}
-
-static void put_share(struct text *text, const struct share *share, uint64_t now_ns)
-{
-    for (int i = 0; i < SHARE_PORTIONS; i++) {
-        const struct share_portion *portion = &share->portion[i];
-        bool open = portion->open && portion->until_ns > now_ns;
-
-        if (portion->id == 0)
-            continue;
-        put(text, (uint64_t)i | portion->id << 8 | portion->amount << 16 | portion->left << 32 |
-                      (uint64_t)open << 48 | (uint64_t)portion->renewable << 49 |
-                      (uint64_t)portion->settling << 50);
-        put(text, still(portion->until_ns, now_ns));
-    }
-    put(text, share->asked_id | (uint64_t)share->asked_place << 32 |
-                  (uint64_t)share->asked_portion << 33 | share->asked_need << 40);
-    put(text, share->asked_id != 0 ? share->sent_ns : 0);
-    if (share->dry_until_ns > now_ns) {
-        put(text, share->dry_need);
-        put(text, share->dry_until_ns);
-    }
-    put(text, still(share->exact_until_ns, now_ns));
-}
-
-/* Messages are a set: in what place one stands does not matter. */
-static void put_messages(struct text *text, const struct world *world)
-{
-    uint64_t sums[2] = {0, 0}, hash[2];
+    uint64_t sums[2] = {0, 0};
 
     for (int i = 0; i < NETWORK; i++) {
-        if (world->calls[i].call.id != 0) {
-            weir_siphash128(secret, &world->calls[i], sizeof world->calls[i], hash);
-            sums[0] += hash[0];
-        }
-        if (world->replies[i].reply.id != 0) {
-            weir_siphash128(secret, &world->replies[i], sizeof world->replies[i], hash);
-            sums[1] += hash[0];
-        }
+        if (world->calls[i].call.id != 0)
+            share_text_add(&sums[0], &world->calls[i], sizeof world->calls[i]);
+        if (world->replies[i].reply.id != 0)
+            share_text_add(&sums[1], &world->replies[i], sizeof world->replies[i]);
     }
-    put(text, sums[0]);
-    put(text, sums[1]);
-}
-
-static void put_server(struct text *text, const struct search *search,
-                       const struct share_server *server, uint64_t now_ns)
-{
-    uint32_t words = search->limit.span_words > 0 ? search->limit.span_words : 2;
-    bool bucket = search->limit.spec.algorithm == WEIR_GCRA;
-
-    for (uint32_t i = 0; i < words; i++)
-        put(text, server->span[i]);
-    put(text, bucket ? server->end_ns : 0);
-    for (uint32_t i = 0; i < server->count; i++) {
-        const struct share_server_record *record = &server->record[i];
-
-        put(text, record->holder | record->last_id << 32);
-        for (int j = 0; j < SHARE_PORTIONS; j++) {
-            put(text, record->portion[j].id | record->portion[j].amount << 32);
-            put(text, record->portion[j].at_ns);
-            put(text,
-                bucket ? record->portion[j].end_ns : still(record->portion[j].end_ns, now_ns));
-        }
-    }
-    put(text, server->charged - server->returned);
+    share_text_put(text, sums[0]);
+    share_text_put(text, sums[1]);
 }
 
 /* Replies that nobody waits for change nothing when they come. */
@@ -183,37 +112,23 @@ static void forget_stale(struct world *world)
 static bool is_new(struct search *search, const struct world *world)
 {
     uint32_t words = search->limit.span_words > 0 ? search->limit.span_words : 2;
-    struct text text;
-    uint64_t hash[2];
+    struct share_text text;
 
     text.count = 0;
-    put(&text, world->tick | (uint64_t)world->calls_left << 8 |
-                   (uint64_t)world->crashes_left << 16 | (uint64_t)world->repeats_left << 24 |
-                   (uint64_t)world->exact_left << 32 | (uint64_t)world->failures_left << 40 |
-                   world->spent << 48);
+    share_text_put(&text, world->tick | (uint64_t)world->calls_left << 8 |
+                              (uint64_t)world->crashes_left << 16 |
+                              (uint64_t)world->repeats_left << 24 |
+                              (uint64_t)world->exact_left << 32 |
+                              (uint64_t)world->failures_left << 40 | world->spent << 48);
     for (uint32_t i = 0; i < words; i++)
-        put(&text, world->shadow.span[i]);
-    put_server(&text, search, &world->server, server_ns(world));
+        share_text_put(&text, world->shadow.span[i]);
+    share_text_server(&text, &search->limit, &world->server, server_ns(world));
     put_messages(&text, world);
     for (uint32_t i = 0; i < search->nodes; i++) {
-        put(&text, world->nodes[i].holder | world->nodes[i].last_id << 32);
-        put_share(&text, &world->nodes[i].share, node_ns(world, i));
+        share_text_put(&text, world->nodes[i].holder | world->nodes[i].last_id << 32);
+        share_text_share(&text, &world->nodes[i].share, node_ns(world, i));
     }
-    weir_siphash128(secret, text.words, text.count * sizeof text.words[0], hash);
-    hash[0] |= 1;
-    for (uint64_t at = hash[0] >> 1;; at++) {
-        uint64_t *slot = &search->seen[at & search->seen_mask];
-
-        if (*slot == hash[0])
-            return false;
-        if (*slot == 0) {
-            *slot = hash[0];
-            break;
-        }
-    }
-    search->states++;
-    assert_true(search->states < search->seen_mask / 4 * 3);
-    return true;
+    return share_walk_is_new(&search->walk, &text);
 }
 
 /* --- Events ---------------------------------------------------------------------------------- */
@@ -452,9 +367,7 @@ static void run(const char *name, const struct weir_limit_spec *spec,
     search->nodes = bounds->nodes;
     search->ticks = bounds->ticks;
     search->repeats = bounds->repeats;
-    search->seen_mask = (UINT64_C(1) << 23) - 1;
-    search->seen = calloc(search->seen_mask + 1, sizeof *search->seen);
-    assert_non_null(search->seen);
+    share_walk_open(&search->walk, 23);
     share_server_init(&world->server);
     world->calls_left = bounds->calls;
     world->failures_left = bounds->failures;
@@ -468,10 +381,10 @@ static void run(const char *name, const struct weir_limit_spec *spec,
         "%s: %u holders, %u ticks, %u calls, %u failed, %u repeated, %u crashes, %u exact: "
         "%lu states, %lu events, %lu admissions, %lu returns\n",
         name, bounds->nodes, bounds->ticks, bounds->calls, bounds->failures, bounds->repeats,
-        bounds->crashes, bounds->exact, search->states, search->events, search->admissions,
+        bounds->crashes, bounds->exact, search->walk.states, search->events, search->admissions,
         search->returns);
     assert_true(search->admissions > 0);
-    free(search->seen);
+    share_walk_close(&search->walk);
     free(search);
     free(world);
 }
