@@ -153,13 +153,19 @@ static struct share_slot *slot_take(struct redis_shares *shares, const uint64_t 
     return out;
 }
 
+/* A tag that follows from the key is filled in once a store has sent the check, and is 0 before. */
+static bool same_tag(const struct weir_check *of, const struct weir_check *check)
+{
+    return of->tag == check->tag || weir_check_tag(of) == weir_check_tag(check);
+}
+
 /* Whether two checks have one budget: the same limit, and the same key in Redis (the tag is part of
  * it). */
 static bool same_budget(const struct weir_check *of, const struct weir_check *check)
 {
     const struct weir_limit_spec *a = &of->limit->spec, *b = &check->limit->spec;
 
-    return of->tag == check->tag && a->algorithm == b->algorithm && a->rate == b->rate &&
+    return same_tag(of, check) && a->algorithm == b->algorithm && a->rate == b->rate &&
            a->window_ns == b->window_ns && a->burst == b->burst && a->segments == b->segments &&
            a->strict == b->strict;
 }

@@ -64,6 +64,27 @@ def test_a_home_an_ocean_away(tmp_path):
         assert world.nodes["eu"].metrics()['weir_region_round_trip_seconds{region="us"}'] > 0.03
 
 
+class Remembering(RegionWorld):
+    """Each node remembers denials of its own Redis, as by default."""
+
+    def section(self, stack, name):
+        section = super().section(stack, name)
+        del section[name]["redis"]["remember"]
+        return section
+
+
+def test_a_key_has_one_share_whether_its_floor_was_asked_or_remembered(tmp_path):
+    with Remembering(tmp_path, limit(), links=True) as world:
+        world.links["eu", "us"].tell("delay", 0.1)
+        with world.nodes["eu"].client() as client:  # one connection has one worker
+            admitted, shares = 0, 0
+            while admitted < 3 * FLOOR or shares != 1:
+                for _ in range(50):
+                    admitted += client.check(attributes={"user": "u0"}).status == 200
+                shares = world.nodes["eu"].metrics()['weir_region_shares{region="us"}']
+                assert shares <= 1
+
+
 def test_a_home_in_leased_mode_lends_too(tmp_path):
     with RegionWorld(tmp_path, limit(mode="leased")) as world:
         total = used_in(world, "eu", 2 * FLOOR) + used_in(world, "us", FLOOR)

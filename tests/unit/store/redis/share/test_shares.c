@@ -635,6 +635,11 @@ static void a_key_is_lent_after_it_was_asked_for_ahead(void **state)
     assert_int_equal(lending.lent.units[0] + lending.lent.units[1], 2);
     assert_true(lending.outcome.reported);
     assert_int_equal(lending.outcome.report.limit, rig->limit.capacity);
+    /* a check that was sent has its tag, one whose denial was remembered has none */
+    lending.check.tag = weir_check_tag(&lending.check);
+    assert_true(redis_shares_lend(rig->shares, WEIR_LEND_TAKE, true, &lending.check, rig->now_ns,
+                                  &lending.outcome, &lending.lent));
+    assert_int_equal(redis_shares_counters(rig->shares)->held, 1);
     redis_shares_close(rig->shares);
 }
 
