@@ -288,6 +288,11 @@ static void print_region(const struct weir_rules *rules, const struct weir_check
     print_part(home ? "home_share" : "floor", home ? info.home_share : info.floor);
     if (!home && info.lends)
         printf(", then what %.*s lends", (int)info.home.size, info.home.data);
+    if (!home && info.wait_ns > 0) {
+        char wait[CLI_DURATION_MAX];
+        printf(", then %.*s decides, waited for %s", (int)info.home.size, info.home.data,
+               cli_duration_exact(wait, info.wait_ns));
+    }
 }
 
 /* The node of a fleet that counts this key. */

@@ -35,7 +35,8 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
     err = weir_pool_open(&engine->pool, decisions, &weir_request_purpose);
     if (err < 0)
         return err;
-    size_t most = (size_t)decisions + WEIR_WARNINGS_MAX + WEIR_TRIALS_MAX + WEIR_STRIKES_AT_WORK;
+    size_t most = (size_t)decisions + WEIR_WARNINGS_MAX + WEIR_TRIALS_MAX + WEIR_STRIKES_AT_WORK +
+                  WEIR_QUESTIONS_MAX;
     engine->queue = calloc(most, sizeof *engine->queue);
     engine->batch = calloc(most, sizeof *engine->batch);
     if (!engine->queue || !engine->batch)
@@ -47,6 +48,8 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
         err = weir_candidates_open(engine, options->rules);
     if (err == 0)
         err = weir_strikes_open(engine, options->rules);
+    if (err == 0)
+        err = weir_questions_open(engine, options->rules);
     if (err < 0)
         return err;
     return weir_generation_open(&engine->generation, options->rules, NULL, &engine->tallies,
@@ -61,6 +64,7 @@ static void close_parts(struct weir_engine *engine)
     weir_warnings_close(engine);
     weir_candidates_close(engine);
     weir_strikes_close(engine);
+    weir_questions_close(engine);
     free(engine->batch);
     free(engine->queue);
     weir_pool_close(&engine->pool);
@@ -68,6 +72,22 @@ static void close_parts(struct weir_engine *engine)
     weir_tokens_close(engine->tokens);
     pthread_mutex_destroy(&engine->readers);
     free(engine);
+}
+
+static void listen(struct weir_engine *engine, struct weir_store *store)
+{
+    if (!store)
+        return;
+    store->done = weir_turn_answered;
+    store->done_context = engine;
+}
+
+static void listen_no_more(struct weir_store *store)
+{
+    if (!store)
+        return;
+    store->done = NULL;
+    store->done_context = NULL;
 }
 
 int weir_engine_open(struct weir_engine **engine, const struct weir_engine_options *options)
@@ -110,8 +130,9 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
         close_parts(e);
         return err;
     }
-    e->store->done = weir_turn_answered;
-    e->store->done_context = e;
+    listen(e, e->store);
+    for (uint32_t i = 0; e->regions && i < RULES_REGIONS_MAX; i++)
+        listen(e, e->regions[i]);
     *engine = e;
     return 0;
 }
@@ -133,12 +154,10 @@ void weir_engine_end(struct weir_engine *engine)
             weir_lookup_end(engine, entry);
     }
     engine->directory = NULL;
-    for (struct weir_entry *entry = engine->first_pending; entry; entry = entry->next)
-        engine->store->ops->cancel(engine->store, &entry->decision);
-    engine->first_pending = engine->last_pending = NULL;
-    engine->pending = 0;
-    engine->store->done = NULL;
-    engine->store->done_context = NULL;
+    weir_turn_end(engine);
+    listen_no_more(engine->store);
+    for (uint32_t i = 0; engine->regions && i < RULES_REGIONS_MAX; i++)
+        listen_no_more(engine->regions[i]);
     engine->store = engine->local = NULL;
     engine->regions = NULL;
 }
@@ -159,6 +178,8 @@ void weir_engine_close(struct weir_engine *engine)
         unpin_all(engine, engine->trials);
     if (engine->strikes)
         unpin_all(engine, engine->strikes);
+    if (engine->questions)
+        unpin_all(engine, engine->questions);
     close_parts(engine);
 }
 
@@ -173,6 +194,8 @@ int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules)
         err = weir_candidates_open(engine, rules);
     if (err == 0)
         err = weir_strikes_open(engine, rules);
+    if (err == 0)
+        err = weir_questions_open(engine, rules);
     if (err == 0)
         err = weir_generation_open(&after, rules, before, &engine->tallies, &engine->counts_place);
     if (err == 0) {

@@ -43,6 +43,7 @@
 #include "engine/answer.h"
 #include "engine/candidate.h"
 #include "engine/observe/observe.h"
+#include "engine/question.h"
 #include "engine/strike.h"
 #include "engine/top_denied.h"
 #include "engine/warning.h"
@@ -75,7 +76,7 @@ struct weir_engine_options {
                                  NULL: such checks are admitted uncharged */
     struct weir_rules *rules; /* one reference is taken; may be NULL until the first request */
     struct weir_store *const
-        *regions;           /* that may lend (lend.h), by their numbers in the rules;
+        *regions;           /* that lend (lend.h) and are asked (question.h), by their numbers;
                                RULES_REGIONS_MAX, each may be NULL; borrowed. NULL: none */
     const uint64_t *secret; /* what keys are hashed with; 2 words, borrowed */
     uint32_t decisions;     /* pool size; 0: 4096; at most WEIR_ENGINE_DECISIONS_MAX */
@@ -248,7 +249,7 @@ uint64_t weir_engine_store_time(const struct weir_engine *engine, uint64_t now_n
  * ends them.) In any state but FREE. */
 void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decision);
 
-/* How many decisions are at the store, or wait to hear who is calling. */
+/* How many decisions are at the store, wait for another region, or to hear who is calling. */
 uint32_t weir_engine_pending(const struct weir_engine *engine);
 
 /* Per limit of the rules file, this worker's: the limit's own verdicts on WEIR_OP_DECIDE. Written
@@ -303,6 +304,10 @@ struct weir_engine_failures {
                                              failed; by enum weir_source */
 };
 const struct weir_engine_failures *weir_engine_failures(const struct weir_engine *engine);
+
+/* What became of questions to region `region`, below RULES_REGIONS_MAX, this worker's. */
+const struct weir_question_counts *weir_engine_questions(const struct weir_engine *engine,
+                                                         uint32_t region);
 
 /* The standing of the caller of a decision that the rules have filled; NULL: good. Valid until it
  * is released. */

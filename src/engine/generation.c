@@ -119,7 +119,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->count = count;
     g->timed = weir_rules_timed(rules);
     g->warns = weir_rules_warns(rules);
-    g->lends = weir_rules_regions_lend(rules);
+    g->reaches = weir_rules_regions_reached(rules);
     g->tries = weir_rules_any_candidate(rules);
     g->acts = weir_rules_acts(rules);
     g->strikes = weir_rules_penalty_count(rules) > 0;

@@ -39,7 +39,7 @@ struct weir_generation {
     bool acts;    /* weir_rules_acts */
     bool strikes; /* weir_rules_penalty_count */
     bool scores;  /* weir_rules_score */
-    bool lends;   /* weir_rules_regions_lend */
+    bool reaches; /* weir_rules_regions_reached */
     struct weir_rule_view {
         struct weir_bytes name;
         struct weir_tally *tally;

@@ -46,6 +46,12 @@ struct weir_entry;
  * try. */
 bool weir_lend_decided(struct weir_engine *engine, struct weir_entry *entry);
 
+/* A home has answered a question of this decision, which waits. */
+void weir_lend_answered(struct weir_engine *engine, struct weir_entry *entry);
+
+/* `wait` is over before all homes have answered: the floors' denial stands. */
+void weir_lend_late(struct weir_engine *engine, struct weir_entry *entry);
+
 /* The store has failed the second try: the decision is the first again. False: it was the first. */
 bool weir_lend_failed(struct weir_engine *engine, struct weir_entry *entry);
 

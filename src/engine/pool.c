@@ -69,12 +69,13 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     entry->lookup = NULL;
     entry->borrow = NULL;
     entry->lending = NULL;
+    entry->far = NULL;
     entry->strike_count = 0;
     entry->trial_live = 0;
     entry->place = (struct weir_request_place){WEIR_NO_ROUTE, WEIR_NO_PLAN};
     entry->state = WEIR_ENTRY_TAKEN;
     entry->keeps = entry->local = entry->live_denied = entry->stands = false;
-    entry->reserves = false;
+    entry->reserves = entry->hurries = false;
     entry->score.found = entry->score.counted = false;
     entry->identity = (struct weir_identity){{NULL, 0}, {NULL, 0}, {NULL, 0}};
     return entry;

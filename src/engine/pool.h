@@ -34,6 +34,7 @@ enum weir_entry_state {
     WEIR_ENTRY_ALONE,     /* the same, but not with the batch: see turn.c */
     WEIR_ENTRY_DECIDED,   /* decided in this run, `done` not yet called */
     WEIR_ENTRY_PENDING,   /* at the store, in the list of deadlines */
+    WEIR_ENTRY_ASKING,    /* waits for the homes of its keys, in a list of deadlines: question.h */
     WEIR_ENTRY_FINISHED,  /* `done` was called; the front end holds it */
     WEIR_ENTRY_CANCELLED, /* was QUEUED, ALONE or DECIDED: dropped when the run comes to it */
 };
@@ -44,6 +45,7 @@ struct weir_lending;
 struct weir_lookup;
 struct weir_pool;
 struct weir_purpose;
+struct weir_question;
 
 struct weir_entry {
     struct weir_decision decision;      /* first: the public pointer is the entry's */
@@ -55,6 +57,7 @@ struct weir_entry {
     uint8_t state;
     bool keeps;         /* scratch is in use; else scratch.used is not yet valid */
     bool local;         /* an operation on a state of the local store */
+    bool hurries;       /* its front end has set its deadline */
     bool live_denied;   /* of a candidate's decision: the live limit has denied */
     bool reserves;      /* a reservation */
     bool stands;        /* the caller's standing is another than good: `standing` is valid */
@@ -68,6 +71,8 @@ struct weir_entry {
     struct weir_strike *strikes;     /* in scratch; not valid where there is none */
     struct weir_borrow *borrow;      /* in scratch; NULL: no limit of it has a pool */
     struct weir_lending *lending;    /* in scratch; NULL: no region was asked for units */
+    struct weir_store *far;          /* of another region: where it goes; NULL: to the engine's */
+    struct weir_question *question;  /* in scratch; valid where `far` is set */
     uint64_t estimate, life_ns;      /* of a reservation; else not valid */
     struct weir_identity identity;
     struct weir_check checks[WEIR_CHECKS_MAX];

@@ -155,8 +155,8 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
 
 bool weir_request_decided(struct weir_engine *engine, struct weir_entry *entry)
 {
-    bool lends = engine->regions && entry->generation && entry->generation->lends;
-    if (__builtin_expect(lends, 0) && weir_lend_decided(engine, entry))
+    bool reaches = engine->regions && entry->generation && entry->generation->reaches;
+    if (__builtin_expect(reaches, 0) && weir_lend_decided(engine, entry))
         return false;
     if (__builtin_expect(entry->borrow != NULL, 0) && weir_borrow_again(engine, entry))
         return false;
@@ -179,6 +179,11 @@ static void settle_failed(struct weir_engine *engine, struct weir_decision *deci
 bool weir_request_failed(struct weir_engine *engine, struct weir_entry *entry, int error)
 {
     struct weir_engine_failures *f = &engine->failures;
+    if (entry->state == WEIR_ENTRY_ASKING) {
+        weir_lend_late(engine, entry);
+        conclude(engine, entry);
+        return true;
+    }
     weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed, 1);
     if (weir_turn_is_operation(&entry->decision)) {
         weir_turn_refuse(engine, &entry->decision, error);

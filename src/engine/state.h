@@ -12,6 +12,12 @@
 #include "engine/lookup.h"
 #include "engine/pool.h"
 #include "rules/counter.h"
+#include "rules/region/home.h"
+
+/* Decisions that wait, the earliest deadline first. */
+struct weir_deadlines {
+    struct weir_entry *first, *last;
+};
 
 struct weir_engine {
     struct weir_pool pool;
@@ -35,8 +41,11 @@ struct weir_engine {
     uint32_t queued;
     struct weir_entry *alone; /* what this run decides without the batch */
 
-    struct weir_entry *first_pending, *last_pending; /* earliest deadline first */
-    uint32_t pending;
+    /* With a deadline each: decisions at a store of this region; and those that ask other regions,
+     * with their questions. */
+    struct weir_deadlines near, far;
+    uint32_t pending; /* of requests */
+    bool flushes_far; /* something was submitted to another region in this run */
 
     struct weir_tokens *tokens; /* NULL: no rules so far have read any */
     struct weir_token_counters token_counters;
@@ -54,7 +63,9 @@ struct weir_engine {
     struct weir_warnings *warnings; /* NULL: nothing has warned yet */
     weir_engine_trial tried;
     void *tried_context;
-    struct weir_pool *trials; /* of candidates; NULL: there was none yet */
+    struct weir_pool *trials;    /* of candidates; NULL: there was none yet */
+    struct weir_pool *questions; /* NULL: no rules had `wait` yet */
+    struct weir_question_counts question_counts[RULES_REGIONS_MAX];
     weir_engine_strike strike;
     void *strike_context;
     struct weir_pool *strikes;  /* NULL: no rules had penalties yet */
@@ -115,6 +126,12 @@ int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *ru
 void weir_candidates_close(struct weir_engine *engine);
 void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry);
 
+/* Questions to homes, see question.h: their memory, for rules with `wait` (errors:
+ * WEIR_ERR_MEMORY). */
+int weir_questions_open(struct weir_engine *engine, const struct weir_rules *rules)
+    __attribute__((warn_unused_result));
+void weir_questions_close(struct weir_engine *engine);
+
 /* Strikes, see strike.h: their memory, for rules that have penalties (errors: WEIR_ERR_MEMORY);
  * keeps what a request may be with its decision (errors: WEIR_ERR_TOO_LARGE); a decision was
  * decided. */
@@ -136,6 +153,12 @@ static inline bool weir_engine_is_charged(const struct weir_decision *decision, 
 {
     return decision->op == WEIR_OP_DECIDE &&
            (decision->checks[i].flags & WEIR_CHECK_CHARGE_ON_DENY) != 0;
+}
+
+/* The time now, where the engine has a clock; else that of the last run. */
+static inline uint64_t weir_engine_now(const struct weir_engine *engine)
+{
+    return engine->clock ? engine->clock(engine->clock_context) : engine->now_ns;
 }
 
 /* Whether the decision has an idempotency key: the record of it is the last check. */

@@ -58,17 +58,87 @@ static void settle_and_finish(struct weir_engine *engine, struct weir_entry *ent
         entry->purpose->finish(engine, entry);
 }
 
-static void unlink_pending(struct weir_engine *engine, struct weir_entry *entry)
+/* --- Waiting ---------------------------------------------------------------------------------- */
+
+static struct weir_store *store_of(const struct weir_engine *engine, const struct weir_entry *entry)
 {
+    return entry->far ? entry->far : entry->local ? engine->local : engine->store;
+}
+
+static struct weir_deadlines *deadlines_of(struct weir_engine *engine,
+                                           const struct weir_entry *entry)
+{
+    return entry->far || entry->state == WEIR_ENTRY_ASKING ? &engine->far : &engine->near;
+}
+
+/* The list is in the order of deadlines; with one deadline for all, the new one is the last. */
+static void link_waiting(struct weir_engine *engine, struct weir_entry *entry,
+                         enum weir_entry_state state)
+{
+    entry->state = (uint8_t)state;
+    struct weir_deadlines *list = deadlines_of(engine, entry);
+    struct weir_entry *before = list->last;
+    while (before && before->decision.deadline_ns > entry->decision.deadline_ns)
+        before = before->previous;
+    entry->previous = before;
+    entry->next = before ? before->next : list->first;
+    if (entry->next)
+        entry->next->previous = entry;
+    else
+        list->last = entry;
+    if (before)
+        before->next = entry;
+    else
+        list->first = entry;
+    engine->pending += !entry->far;
+}
+
+static void unlink_waiting(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_deadlines *list = deadlines_of(engine, entry);
     if (entry->previous)
         entry->previous->next = entry->next;
     else
-        engine->first_pending = entry->next;
+        list->first = entry->next;
     if (entry->next)
         entry->next->previous = entry->previous;
     else
-        engine->last_pending = entry->previous;
-    engine->pending--;
+        list->last = entry->previous;
+    engine->pending -= !entry->far;
+}
+
+void weir_turn_wait(struct weir_engine *engine, struct weir_entry *entry)
+{
+    link_waiting(engine, entry, WEIR_ENTRY_ASKING);
+}
+
+void weir_turn_resume(struct weir_engine *engine, struct weir_entry *entry)
+{
+    assert(entry->state == WEIR_ENTRY_ASKING);
+    unlink_waiting(engine, entry);
+    entry->state = WEIR_ENTRY_TAKEN;
+}
+
+void weir_turn_settle(struct weir_engine *engine, struct weir_entry *entry, int error)
+{
+    settle_and_finish(engine, entry, error);
+}
+
+static void cancel_all(struct weir_engine *engine, struct weir_deadlines *list)
+{
+    for (struct weir_entry *entry = list->first; entry; entry = entry->next)
+        if (entry->state == WEIR_ENTRY_PENDING) {
+            struct weir_store *store = store_of(engine, entry);
+            store->ops->cancel(store, &entry->decision);
+        }
+    list->first = list->last = NULL;
+}
+
+void weir_turn_end(struct weir_engine *engine)
+{
+    cancel_all(engine, &engine->near);
+    cancel_all(engine, &engine->far);
+    engine->pending = 0;
 }
 
 void weir_turn_answered(void *context, struct weir_decision *decision, int error)
@@ -76,7 +146,7 @@ void weir_turn_answered(void *context, struct weir_decision *decision, int error
     struct weir_engine *engine = context;
     struct weir_entry *entry = weir_entry_of(decision);
     assert(entry->state == WEIR_ENTRY_PENDING);
-    unlink_pending(engine, entry);
+    unlink_waiting(engine, entry);
     if (error == 0)
         decision->source = WEIR_SOURCE_STORE;
     settle_and_finish(engine, entry, error);
@@ -97,29 +167,9 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
     decision->verdict = WEIR_PENDING;
     decision->error = 0;
     decision->delay_ns = 0;
-    if (engine->store->ops->prefetch)
+    if (engine->store->ops->prefetch && !entry->far)
         engine->store->ops->prefetch(engine->store, decision);
     engine->queue[engine->queued++] = decision; /* has room: the pool is no larger */
-}
-
-/* The list is in the order of deadlines; with one deadline for all, the new one is the last. */
-static void link_pending(struct weir_engine *engine, struct weir_entry *entry)
-{
-    struct weir_entry *before = engine->last_pending;
-    while (before && before->decision.deadline_ns > entry->decision.deadline_ns)
-        before = before->previous;
-    entry->previous = before;
-    entry->next = before ? before->next : engine->first_pending;
-    if (entry->next)
-        entry->next->previous = entry;
-    else
-        engine->last_pending = entry;
-    if (before)
-        before->next = entry;
-    else
-        engine->first_pending = entry;
-    engine->pending++;
-    entry->state = WEIR_ENTRY_PENDING;
 }
 
 /* Puts a decision on the list of those that go alone. */
@@ -142,12 +192,14 @@ static void drop(struct weir_engine *engine, struct weir_entry *entry)
     set_aside(engine, entry);
 }
 
-static void expire(struct weir_engine *engine)
+static void expire(struct weir_engine *engine, struct weir_deadlines *list)
 {
-    while (engine->first_pending && engine->first_pending->decision.deadline_ns <= engine->now_ns) {
-        struct weir_entry *entry = engine->first_pending;
-        engine->store->ops->cancel(engine->store, &entry->decision);
-        unlink_pending(engine, entry);
+    while (list->first && list->first->decision.deadline_ns <= engine->now_ns) {
+        struct weir_entry *entry = list->first;
+        struct weir_store *store = store_of(engine, entry);
+        if (entry->state == WEIR_ENTRY_PENDING)
+            store->ops->cancel(store, &entry->decision);
+        unlink_waiting(engine, entry);
         settle_and_finish(engine, entry, WEIR_ERR_DEADLINE);
     }
 }
@@ -171,6 +223,8 @@ static uint32_t take_batch(struct weir_engine *engine, uint64_t deadline_ns)
         }
         if (batch[i]->deadline_ns == 0)
             batch[i]->deadline_ns = deadline_ns;
+        else
+            entry->hurries = true;
         batch[size++] = batch[i];
     }
     return size;
@@ -186,7 +240,7 @@ static uint32_t sort_batch(struct weir_engine *engine, uint32_t size)
         struct weir_entry *entry = weir_entry_of(engine->batch[i]);
         bool undecided = entry->decision.verdict == WEIR_PENDING;
         if (undecided && entry->decision.error == 0) {
-            link_pending(engine, entry);
+            link_waiting(engine, entry, WEIR_ENTRY_PENDING);
         } else if (settle(engine, entry, undecided ? entry->decision.error : 0)) {
             entry->state = WEIR_ENTRY_DECIDED;
             engine->batch[decided++] = &entry->decision;
@@ -199,17 +253,19 @@ static uint32_t sort_batch(struct weir_engine *engine, uint32_t size)
 static void run_alone(struct weir_engine *engine, struct weir_entry *entry, uint64_t deadline_ns)
 {
     struct weir_decision *decision = &entry->decision;
-    struct weir_store *store = entry->local ? engine->local : engine->store;
+    struct weir_store *store = store_of(engine, entry);
     decision->verdict = WEIR_PENDING;
     decision->error = 0;
+    engine->flushes_far |= entry->far != NULL;
     if (!store)
         weir_turn_refuse(engine, decision, 0); /* no such store here: no such lease */
     else
         store->ops->submit(store, engine->now_ns, &decision, 1);
     bool undecided = decision->verdict == WEIR_PENDING;
     if (undecided && decision->error == 0) { /* a local store answers at once */
-        decision->deadline_ns = deadline_ns;
-        link_pending(engine, entry);
+        if (!entry->far)
+            decision->deadline_ns = deadline_ns;
+        link_waiting(engine, entry, WEIR_ENTRY_PENDING);
     } else {
         settle_and_finish(engine, entry, undecided ? decision->error : 0);
     }
@@ -264,17 +320,38 @@ static void run_round(struct weir_engine *engine)
         run_all_alone(engine, deadline_ns);
 }
 
+static void flush(struct weir_store *store)
+{
+    if (store && store->ops->flush)
+        store->ops->flush(store);
+}
+
+static void flush_far(struct weir_engine *engine)
+{
+    engine->flushes_far = false;
+    for (uint32_t i = 0; i < RULES_REGIONS_MAX; i++)
+        flush(engine->regions[i]);
+}
+
+static uint64_t due_of(const struct weir_deadlines *list)
+{
+    return list->first ? list->first->decision.deadline_ns : WEIR_NEVER;
+}
+
 uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns)
 {
     engine->now_ns = now_ns;
-    expire(engine);
+    expire(engine, &engine->near);
+    expire(engine, &engine->far);
     for (int round = 0; round < ROUNDS_MAX && (engine->queued > 0 || engine->alone); round++)
         run_round(engine);
-    if (engine->store->ops->flush)
-        engine->store->ops->flush(engine->store);
+    flush(engine->store);
+    if (__builtin_expect(engine->flushes_far, 0))
+        flush_far(engine);
     if (engine->queued > 0)
         return now_ns;
-    return engine->first_pending ? engine->first_pending->decision.deadline_ns : WEIR_NEVER;
+    uint64_t near_ns = due_of(&engine->near), far_ns = due_of(&engine->far);
+    return near_ns < far_ns ? near_ns : far_ns;
 }
 
 /* What becomes of a decision whose asker has gone. NULL: it is cancelled. */
@@ -313,7 +390,11 @@ void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decisi
             break;
         }
         engine->store->ops->cancel(engine->store, decision);
-        unlink_pending(engine, entry);
+        unlink_waiting(engine, entry);
+        weir_engine_give_back(engine, entry);
+        break;
+    case WEIR_ENTRY_ASKING:
+        unlink_waiting(engine, entry);
         weir_engine_give_back(engine, entry);
         break;
     case WEIR_ENTRY_FINISHED:

@@ -12,9 +12,11 @@
  *   settle         settlements, in several steps (reservation.h)
  *   candidate.h    decisions of candidates
  *   warning.h      records of warnings
+ *   question.h     what the homes of keys are asked, and given back
  *   unattended     decisions whose asker is gone (below)
  *
- * Decisions with `alone` set, and those of the local store, run one by one after the batch.
+ * Decisions with `alone` set, and those of the local store, run one by one after the batch. Those
+ * of another region (weir_entry.far) are `alone`, and come with their deadline.
  *
  * Threads: those of the engine.
  */
@@ -46,6 +48,17 @@ bool weir_unattended_failed(struct weir_engine *engine, struct weir_entry *entry
 
 /* Decides a taken decision at once, at the time of this run. Not from inside the store. */
 void weir_turn_decide_now(struct weir_engine *engine, struct weir_entry *entry);
+
+/* Has a decision wait in ASKING until its deadline_ns, for others that were queued for it. Then
+ * `failed` of its purpose comes with WEIR_ERR_DEADLINE, if it was not resumed. */
+void weir_turn_wait(struct weir_engine *engine, struct weir_entry *entry);
+/* It waits no longer, and is TAKEN: it is to be queued, or settled. */
+void weir_turn_resume(struct weir_engine *engine, struct weir_entry *entry);
+/* As if the store had decided (`error` 0) or failed it. From inside what the store calls. */
+void weir_turn_settle(struct weir_engine *engine, struct weir_entry *entry, int error);
+
+/* Cancels all that waits. */
+void weir_turn_end(struct weir_engine *engine);
 
 /* What the store calls: see weir_store_done. `context` is the engine. */
 void weir_turn_answered(void *context, struct weir_decision *decision, int error);

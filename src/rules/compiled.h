@@ -97,7 +97,9 @@ struct rules_rates {
     const uint32_t *states;    /* of each, its number among a key's: see states.h; NULL: 0, 1, 2 */
     struct weir_limit *abroad; /* `global`: what counts in place of `limits` for a key whose home is
                                   another region; NULL: the same */
+    uint32_t lent;             /* by a bit each: those whose homes can lend */
 };
+_Static_assert(WEIR_RATES_MAX <= 32, "a bit for each rate");
 
 /* Lengths of the records of warnings, and the name of their limits: no rule's has a '~'. See
  * charge/warn.h. */

@@ -175,7 +175,7 @@ static int prepare_overrides(const struct weir_rules *rules, weir_rules_prepare_
     int err = 0;
     for (uint32_t i = 0; err == 0 && i < rules->keys.override_count; i++) {
         struct weir_override *override = rules->keys.overrides[i];
-        struct rules_rates rates = {override->limits, (uint8_t) override->count, NULL, NULL};
+        struct rules_rates rates = {.limits = override->limits, .count = (uint8_t) override->count};
         err = prepare_rates(&rates, rules->rules[override->rule].name, prepare, context);
     }
     return err;

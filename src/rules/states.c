@@ -40,7 +40,7 @@ struct rules_rates rules_states_reference(const struct weir_rules *rules,
     for (uint32_t p = 0; p < rules->plan_count; p++)
         if (rule->plans[p].count > 0)
             return rule->plans[p];
-    return (struct rules_rates){NULL, 0, NULL, NULL};
+    return (struct rules_rates){.limits = NULL};
 }
 
 /* The first state of the reference, not taken yet, that converts to the limit's; WEIR_RATES_MAX:

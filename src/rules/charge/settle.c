@@ -119,7 +119,7 @@ static const struct weir_limit *own_cap(const struct weir_rules *rules,
                                         const struct rules_rule *rule, uint32_t state)
 {
     const struct rules_refund *refund = rule->refund;
-    struct rules_rates caps = {NULL, 0, NULL, NULL};
+    struct rules_rates caps = {.limits = NULL};
     if (refund)
         caps = refund->caps;
     for (uint32_t p = 0; refund && refund->plans && p < rules->plan_count; p++)
@@ -144,7 +144,7 @@ static int try_overrides(const struct weir_rules *rules, uint32_t number,
     for (; low < keys->override_count && keys->overrides[low]->rule == number; low++) {
         const struct weir_override *own = keys->overrides[low];
         for (uint32_t i = 0; i < own->count && best < 2; i++) {
-            struct rules_rates rate = {&own->limits[i], 1, NULL, NULL};
+            struct rules_rates rate = {.limits = &own->limits[i], .count = 1};
             int found = try_rates(&rate, NULL, mark, local, best, settling);
             if (found > best) {
                 settling->cap = own_cap(rules, &rules->rules[number], own->states[i]);

@@ -59,8 +59,9 @@ static const struct rules_rates *choose_rates(struct rules_evaluation *evaluatio
         const struct weir_override *override =
             rules_override_of(evaluation->overrides, evaluation->override_count, number);
         if (override) {
-            *own = (struct rules_rates){override->limits, (uint8_t) override->count,
-                                        override->states, NULL};
+            *own = (struct rules_rates){.limits = override->limits,
+                                        .count = (uint8_t) override->count,
+                                        .states = override->states};
             return own;
         }
     }
@@ -117,6 +118,14 @@ static void join_scales(struct rules_evaluation *evaluation, const struct rules_
         join_challenge(evaluation, rule, check);
 }
 
+/* A floor that is nothing denies without a look at a state: the home decides. */
+static void deny_nothing(struct weir_check *checks, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (checks[i].limit && checks[i].limit->spec.rate == 0)
+            checks[i].flags |= WEIR_CHECK_ALWAYS_DENY;
+}
+
 /* The checks of a rule that is `number`, or of its like for others. */
 static int build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                  uint32_t number, struct weir_check checks[WEIR_CHECKS_MAX], int count)
@@ -161,7 +170,10 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
         check->flags |= WEIR_CHECK_SHADOW;
     count++;
     bool others = (rates->count > 1 || rates->states) && check->limit;
-    return others ? add_rates(evaluation, rates, checks, count) : count;
+    int end = others ? add_rates(evaluation, rates, checks, count) : count;
+    if (__builtin_expect(rates == &abroad, 0) && rule->global->wait_ns > 0)
+        deny_nothing(check, end - count + 1);
+    return end;
 }
 
 int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,

@@ -51,18 +51,20 @@ const struct rules_rates *rules_rates_here(const struct weir_rules *rules,
     return own;
 }
 
-/* Of the limits that are a rule's floors, the home's part in the place of `floor`; NULL: it is none
- * of them. */
+/* Of the limits that are a rule's floors, the home's part in the place of `floor`, and whether it
+ * can lend; NULL: it is none of them. */
 static const struct weir_limit *home_part(const struct weir_rules *rules,
                                           const struct rules_rule *rule,
-                                          const struct weir_limit *floor)
+                                          const struct weir_limit *floor, bool *lends)
 {
     uint32_t sets = !rule->global ? 0 : rule->plans ? rules->plan_count : 1;
     for (uint32_t set = 0; set < sets; set++) {
         const struct rules_rates *rates = rule->plans ? &rule->plans[set] : &rule->rates;
         for (uint8_t i = 0; rates->abroad && i < rates->count; i++)
-            if (floor == &rates->abroad[i])
+            if (floor == &rates->abroad[i]) {
+                *lends = rule->global->lends && (rates->lent >> i & 1) != 0;
                 return &rates->limits[i];
+            }
     }
     return NULL;
 }
@@ -70,34 +72,47 @@ static const struct weir_limit *home_part(const struct weir_rules *rules,
 bool weir_rules_is_floor(const struct weir_rules *rules, uint32_t rule,
                          const struct weir_limit *limit)
 {
-    return home_part(rules, &rules->rules[rule], limit);
+    bool lends;
+    return home_part(rules, &rules->rules[rule], limit, &lends);
 }
 
-bool weir_rules_lender(const struct weir_rules *rules, const struct weir_check *check,
-                       uint32_t *region, const struct weir_limit **limit)
+bool weir_rules_home(const struct weir_rules *rules, const struct weir_check *check,
+                     struct weir_home *home)
 {
     const struct rules_rule *rule;
     if (check->rule >= rules->rule_count || !check->limit)
         return false;
     rule = &rules->rules[check->rule];
-    if (!rule->global || !rule->global->lends)
+    if (!rule->global || (!rule->global->lends && rule->global->wait_ns == 0))
         return false;
-    *limit = home_part(rules, rule, check->limit);
-    if (!*limit)
+    home->limit = home_part(rules, rule, check->limit, &home->lends);
+    if (!home->limit)
         return false;
-    *region = rules_home_of(rules, rule, check->key);
+    home->region = rules_home_of(rules, rule, check->key);
+    home->wait_ns = rule->global->wait_ns;
     return true;
 }
 
-bool weir_rules_regions_lend(const struct weir_rules *rules)
+bool weir_rules_regions_reached(const struct weir_rules *rules)
 {
-    return rules->regions && rules->regions->lends;
+    return rules->regions && rules->regions->reached;
+}
+
+bool weir_rules_regions_wait(const struct weir_rules *rules)
+{
+    return rules->regions && rules->regions->waits;
 }
 
 bool weir_rules_is_lent(const struct weir_rules *rules, uint32_t rule)
 {
     const struct rules_global *global = rules->rules[rule].global;
     return global && global->lends;
+}
+
+bool weir_rules_waits(const struct weir_rules *rules, uint32_t rule)
+{
+    const struct rules_global *global = rules->rules[rule].global;
+    return global && global->wait_ns > 0;
 }
 
 const struct weir_store_settings *weir_rules_region_store(const struct weir_rules *rules,
@@ -135,6 +150,7 @@ bool weir_rules_region(const struct weir_rules *rules, uint32_t rule, struct wei
         .home_share = of->global->home,
         .equal = of->global->equal,
         .lends = of->global->lends,
+        .wait_ns = of->global->wait_ns,
     };
     return true;
 }

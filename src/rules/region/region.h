@@ -6,7 +6,8 @@
  * has a floor of it in its own Redis. A decision asks the Redis of its own region only. So the sum
  * of what all regions admit is at most what the limit would admit, as long as all files say the
  * same. With `lend`, the home's part also lends: a node abroad takes portions of it beforehand
- * (engine/lend.h), which are charged there, and so are no more than that part.
+ * (engine/lend.h), which are charged there, and so are no more than that part. With `wait`, a node
+ * abroad asks the home's Redis itself (engine/question.h), which decides by that part.
  *
  * Threads: immutable once loaded.
  */
@@ -21,7 +22,8 @@ struct rules_regions {
     struct rules_region list[RULES_REGIONS_MAX];
     struct weir_store_settings store[RULES_REGIONS_MAX]; /* of each; that of `self` is not set */
     uint32_t count, self;
-    bool lends; /* a limit does */
+    bool reached; /* a limit lends or waits: nodes ask the Redis of other regions */
+    bool waits;   /* a limit waits */
 };
 
 enum rules_home_by { RULES_HOME_HASH, RULES_HOME_NAMED, RULES_HOME_ATTRIBUTE };
@@ -29,12 +31,15 @@ enum rules_home_by { RULES_HOME_HASH, RULES_HOME_NAMED, RULES_HOME_ATTRIBUTE };
 /* `global` of a limit. */
 struct rules_global {
     struct rules_fraction floor, home;
-    uint8_t by;     /* enum rules_home_by */
-    uint8_t region; /* NAMED */
-    uint8_t part;   /* ATTRIBUTE: of the rule's key, in the file's order */
-    bool equal;     /* floor and home are */
-    bool lends;     /* the home lends what it does not use */
+    uint8_t by;       /* enum rules_home_by */
+    uint8_t region;   /* NAMED */
+    uint8_t part;     /* ATTRIBUTE: of the rule's key, in the file's order */
+    bool equal;       /* floor and home are */
+    bool lends;       /* the home lends what it does not use, of a rate at least */
+    uint64_t wait_ns; /* how long a request waits for the home where the floor denies; 0: never */
 };
+
+#define RULES_WAIT_MAX_NS UINT64_C(1000000000)
 
 /* The index of the home of a key, by its text, which names the state in every region. The rule has
  * `global`. An attribute's value is in the text as it is, since names of regions need no encoding;
@@ -54,14 +59,28 @@ const struct rules_rates *rules_rates_here(const struct weir_rules *rules,
 bool weir_rules_is_floor(const struct weir_rules *rules, uint32_t rule,
                          const struct weir_limit *limit);
 
-/* The region that may lend for a check of a decision, and by which limit: where the check is on a
- * floor, its key's home and the home's part. False: nothing is lent. */
-bool weir_rules_lender(const struct weir_rules *rules, const struct weir_check *check,
-                       uint32_t *region, const struct weir_limit **limit);
+/* What the home of a key has for a check that is on a floor. */
+struct weir_home {
+    const struct weir_limit *limit; /* the home's part */
+    uint64_t wait_ns;               /* how long a request may wait for it; 0: it may not */
+    uint32_t region;
+    bool lends;
+};
 
-/* Whether the home of any limit lends; of one rule's. */
-bool weir_rules_regions_lend(const struct weir_rules *rules);
+/* The home of a check of a decision, if it lends or may be waited for. False: the check is on no
+ * floor, or its floor is all that this region has. */
+bool weir_rules_home(const struct weir_rules *rules, const struct weir_check *check,
+                     struct weir_home *home);
+
+/* Whether nodes ask the Redis of other regions for any limit, because it lends or waits. */
+bool weir_rules_regions_reached(const struct weir_rules *rules);
+
+/* Whether requests wait for the home of any limit. */
+bool weir_rules_regions_wait(const struct weir_rules *rules);
+
+/* Whether the home of a rule lends; whether requests wait for it. */
 bool weir_rules_is_lent(const struct weir_rules *rules, uint32_t rule);
+bool weir_rules_waits(const struct weir_rules *rules, uint32_t rule);
 
 /* Region `region` of a file that has `count` regions: its name, and where its states are. NULL:
  * there is no such region, or it is this node's own. */
@@ -78,8 +97,9 @@ struct weir_bytes weir_rules_region_self(const struct weir_rules *rules);
 struct weir_region_info {
     struct weir_bytes self, home;
     struct rules_fraction floor, home_share;
-    bool equal; /* all regions have the same part, so the home plays no role */
-    bool lends; /* the home lends what it does not use */
+    bool equal;       /* all regions have the same part, so the home plays no role */
+    bool lends;       /* the home lends what it does not use */
+    uint64_t wait_ns; /* how long a request waits for the home; 0: it does not */
 };
 
 /* False: the limit is not `global`. */

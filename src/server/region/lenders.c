@@ -19,7 +19,7 @@ int weir_lenders_open(struct weir_lenders **out, struct weir_rules *rules, struc
                       struct weir_reason *reason)
 {
     *out = NULL;
-    if (!weir_rules_regions_lend(rules))
+    if (!weir_rules_regions_reached(rules))
         return 0;
     struct weir_lenders *lenders = calloc(1, sizeof *lenders);
     if (!lenders)
@@ -105,7 +105,7 @@ static bool stays(const struct weir_rules *before, const struct weir_rules *afte
 int weir_lenders_check(const struct weir_lenders *lenders, const struct weir_rules *rules,
                        struct weir_reason *reason)
 {
-    if (!weir_rules_regions_lend(rules))
+    if (!weir_rules_regions_reached(rules))
         return 0;
     bool same = lenders;
     for (uint32_t i = 0; same && i < RULES_REGIONS_MAX; i++)
@@ -116,7 +116,7 @@ int weir_lenders_check(const struct weir_lenders *lenders, const struct weir_rul
              lenders
                  ? "`regions`: the list of regions, or the Redis of one, has changed, and limits "
                    "are lent between them; restart weir to change that"
-                 : "`global`: `lend` is new; restart weir to lend between regions");
+                 : "`global`: `lend` or `wait` is new; restart weir to reach other regions");
     return WEIR_ERR_RULES;
 }
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stores of other regions, which lend to this node: one for each region and worker.
+/* The stores of other regions, which lend to this node and decide for it: one for each region and
+ * worker.
  *
- * Each is a store on the Redis of that region (store/redis/redis.h, `lends`), of which only
- * portions are asked for (engine/lend.h). Its connections and its breaker are its own: a region
- * that is gone costs no other region anything. Operators have one line for one change of a region:
- * region_up, region_down.
+ * Each is a store on the Redis of that region (store/redis/redis.h, `far`), of which portions are
+ * asked for (engine/lend.h) and, for limits with `wait`, exact decisions (engine/question.h). Its
+ * connections and its breaker are its own: a region that is gone costs no other region anything.
+ * Operators have one line for one change of a region: region_up, region_down.
  *
  * The regions are those that the daemon was started with: a reload with others is refused
  * (weir_lenders_check), because units that are lent belong to the Redis that has charged them.
  *
  * Memory: of each worker and other region a table of 65,536 keys (store/redis/share/shares.h): 2.5
- * MiB, and 44 MiB more if all of them are lent.
+ * MiB, and 44 MiB more if all of them are lent; and one of remembered denials, 10 MiB if it is
+ * full.
  *
  * Threads: as server/stores/shared_store.h.
  */
@@ -27,8 +29,8 @@ struct weir_lender_stores {
     struct weir_store *region[RULES_REGIONS_MAX];
 };
 
-/* *lenders is NULL where no limit of the rules lends. Errors: WEIR_ERR_RULES (`reason`: a URL),
- * WEIR_ERR_MEMORY. */
+/* *lenders is NULL where no limit of the rules lends or waits. Errors: WEIR_ERR_RULES (`reason`: a
+ * URL), WEIR_ERR_MEMORY. */
 int weir_lenders_open(struct weir_lenders **lenders, struct weir_rules *rules, struct weir_log *log,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
 

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "rules/region/region.h"
 #include "server/region/lenders.h"
 
 /* The name of a family and of a region (64 bytes at most), and what is between them. */
@@ -55,6 +56,69 @@ static const struct {
      put_calls},
 };
 
+/* --- Questions ---------------------------------------------------------------------------------
+ */
+
+/* Over all workers, of one region. */
+struct asked {
+    uint64_t results[WEIR_QUESTION_RESULTS], returned, kept;
+};
+
+static void sum_asked(const struct weir_daemon *daemon, unsigned region, struct asked *sum)
+{
+    *sum = (struct asked){.returned = 0};
+    for (unsigned w = 0; w < daemon->worker_count; w++) {
+        const struct weir_question_counts *counts =
+            weir_engine_questions(daemon->workers[w]->engine, region);
+        for (unsigned r = 0; r < WEIR_QUESTION_RESULTS; r++)
+            sum->results[r] += weir_counted(&counts->results[r]);
+        sum->returned += weir_counted(&counts->returned);
+        sum->kept += weir_counted(&counts->kept);
+    }
+}
+
+static void put_results(struct weir_metrics *metrics, struct weir_bytes name,
+                        const struct asked *asked)
+{
+    for (unsigned r = 0; r < WEIR_QUESTION_RESULTS; r++)
+        weir_metrics_put(metrics,
+                         "weir_region_questions_total{region=\"%.*s\",result=\"%s\"} %" PRIu64 "\n",
+                         (int)name.size, name.data, weir_question_name(r), asked->results[r]);
+}
+
+static void put_unused(struct weir_metrics *metrics, struct weir_bytes name,
+                       const struct asked *asked)
+{
+    weir_metrics_put(metrics,
+                     "weir_region_unused_total{region=\"%.*s\",result=\"returned\"} %" PRIu64
+                     "\nweir_region_unused_total{region=\"%.*s\",result=\"kept\"} %" PRIu64 "\n",
+                     (int)name.size, name.data, asked->returned, (int)name.size, name.data,
+                     asked->kept);
+}
+
+static void put_asked(struct weir_metrics *metrics, const char *family, const char *help,
+                      void (*put)(struct weir_metrics *metrics, struct weir_bytes name,
+                                  const struct asked *asked))
+{
+    weir_metrics_head(metrics, family, "counter", help);
+    for (unsigned i = 0; i < RULES_REGIONS_MAX; i++) {
+        struct asked asked;
+        struct weir_bytes name;
+        if (!weir_rules_region_store(metrics->daemon->rules, i, &name))
+            continue;
+        sum_asked(metrics->daemon, i, &asked);
+        put(metrics, name, &asked);
+    }
+}
+
+static void put_questions(struct weir_metrics *metrics)
+{
+    put_asked(metrics, "weir_region_questions_total",
+              "Questions to the home of a key, for requests that waited for it.", put_results);
+    put_asked(metrics, "weir_region_unused_total",
+              "Charges at a home for requests that were not admitted.", put_unused);
+}
+
 void weir_region_metrics(struct weir_metrics *metrics)
 {
     struct weir_lenders *lenders = metrics->daemon->lenders;
@@ -72,4 +136,6 @@ void weir_region_metrics(struct weir_metrics *metrics)
             families[f].put(metrics, &totals, sample);
         }
     }
+    if (lenders && weir_rules_regions_wait(metrics->daemon->rules))
+        put_questions(metrics);
 }

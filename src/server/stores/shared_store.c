@@ -15,8 +15,8 @@
 #include "store/redis/client/refusal.h"
 #include "store/redis/stats.h"
 
-/* No request waits for another region: long enough for a slow way to it, and short enough that the
- * breaker opens within seconds. */
+/* Longer than a request waits for another region (`wait`): long enough for a slow way to it, and
+ * short enough that the breaker opens within seconds. */
 #define LENDER_DEADLINE_NS UINT64_C(500000000)
 
 struct member {
@@ -257,7 +257,7 @@ int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_
         .deadline_ns = lends ? LENDER_DEADLINE_NS : settings->deadline_ns,
         .share_life_ns = settings->lease_ns,
         .remember_ns = settings->remember_ns,
-        .lends = lends,
+        .far = lends,
         .random_seed = weir_seed_draw(index),
         .secret = shared->has_secret && !lends ? &shared->secret : NULL,
         .event = member_on_event,

@@ -651,14 +651,14 @@ static int open_parts(struct store *store, const struct weir_store_redis_options
 {
     uint32_t keys = options->memory_keys != 0 ? options->memory_keys : MEMORY_KEYS;
     const struct redis_denial_cache_options denials = {
-        .records = options->lends ? 1 : keys, /* it remembers none */
+        .records = keys,
         .longest_ns = options->remember_ns,
         .secret = {redis_random(&store->random), redis_random(&store->random)},
     };
     const struct redis_shares_options shares = {
         .keys_max = keys,
         .life_ns = options->share_life_ns,
-        .lends = options->lends,
+        .lends = options->far,
         .holder = (redis_random(&store->random) & HOLDER_MASK) | 1,
     };
     int err = redis_denial_cache_open(&store->denials, &denials);
@@ -697,7 +697,7 @@ static int open_client(struct store *store, const struct weir_store_redis_option
         .scripts = redis_scripts,
         .script_count = redis_script_count,
         .rights = write_rights(store, rights),
-        .connect_ms = options->lends ? FAR_CONNECT_MS : 0,
+        .connect_ms = options->far ? FAR_CONNECT_MS : 0,
         .random_seed = redis_random(&store->random),
         .event = client_event,
         .context = store,

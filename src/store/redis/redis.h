@@ -68,8 +68,8 @@ struct weir_store_redis_options {
     uint64_t share_life_ns; /* the longest life of a share; 0: 1 s */
     uint64_t remember_ns;   /* how long a denial is remembered; at most and by default 100 ms */
     uint32_t memory_keys;   /* shares and remembered denials, each; 0: 65536 */
-    bool lends;             /* it is in another region: only ops->lend is called */
-    uint64_t random_seed;   /* of jitter, and of the ids of reservations and leases */
+    bool far; /* it is in another region: it lends, and decides exactly what is submitted */
+    uint64_t random_seed;         /* of jitter, and of the ids of reservations and leases */
     struct redis_secret *secret;  /* of all stores of this node (secret.h), borrowed; NULL: none */
     const uint64_t *test_time_ns; /* tests only: the time that scripts take for the server's */
     /* One line for a change of state; may be NULL. store_up, store_down: a server, or why none;

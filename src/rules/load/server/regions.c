@@ -151,7 +151,7 @@ void rules_load_regions(struct rules_loader *loader, const struct rules_field *f
 
 /* "5%", "33.33%", "1/3". */
 static bool read_fraction(struct rules_loader *loader, const struct rules_node *node,
-                          const char *what, struct rules_fraction *fraction)
+                          const char *what, struct rules_fraction *fraction, bool may_be_0)
 {
     struct weir_bytes text;
     struct rules_quote quote;
@@ -176,7 +176,12 @@ static bool read_fraction(struct rules_loader *loader, const struct rules_node *
                rest <= RULES_FRACTION_MAX && whole <= rest;
         *fraction = (struct rules_fraction){(uint32_t)whole, (uint32_t)rest};
     }
-    good = good && fraction->numerator > 0 && fraction->numerator <= fraction->denominator;
+    if (may_be_0 && weir_bytes_are(text, "0")) {
+        *fraction = (struct rules_fraction){0, RULES_FRACTION_MAX};
+        good = true;
+    }
+    good = good && (fraction->numerator > 0 || may_be_0) &&
+           fraction->numerator <= fraction->denominator;
     if (!good)
         rules_problem(loader, node,
                       "`%s` must be a part of the limit such as `5%%`, `33.33%%` or `1/3`, not %s",
@@ -256,15 +261,26 @@ static bool refuse_others(struct rules_loader *loader, const struct rules_field 
 #define SPLIT_SPAN_MIN_NS UINT64_C(50000000)
 #define SPLIT_LOG_MIN_NS UINT64_C(130000000)
 
-/* Why regions cannot lend each other parts of a limit (store/redis/share/share.h): then different
- * parts would leave a key abroad with its floor alone, for ever. NULL: they can. */
-static const char *unsplit(const struct weir_limit *limit)
+/* What no region decides for another one: a lease ends by its token, and a queue has delays, where
+ * the state is. NULL: the limit is none of these. */
+static const char *bound(const struct weir_limit *limit)
 {
     switch (limit->spec.algorithm) {
     case WEIR_CONCURRENCY:
         return "concurrency";
     case WEIR_LEAKY_QUEUE:
         return "a queue";
+    default:
+        return NULL;
+    }
+}
+
+/* Why regions cannot lend each other parts of a limit (store/redis/share/share.h): then different
+ * parts, without `wait`, would leave a key abroad with its floor alone, for ever. NULL: they can.
+ */
+static const char *unsplit(const struct weir_limit *limit)
+{
+    switch (limit->spec.algorithm) {
     case WEIR_QUOTA:
         return "a quota by calendar";
     case WEIR_SLIDING_LOG:
@@ -288,18 +304,52 @@ struct dividing {
     struct rules_loader *loader;
     const struct rules_field *floor, *home_share; /* where problems are reported */
     const struct rules_global *global;
+    bool lend; /* as the file says */
 };
+
+/* The floor of a limit. Where requests wait for the home, it may be nothing. */
+static int make_floor(const struct rules_global *global, const struct weir_limit *limit,
+                      struct weir_limit *floor, struct weir_reason *reason)
+{
+    int err = rules_limit_part(limit, global->floor, floor, reason);
+    if (err == 0 || global->wait_ns == 0)
+        return err;
+    struct weir_limit_spec none = limit->spec;
+    none.rate = none.burst = none.rollover = 0;
+    return weir_limit_init(floor, &none, reason);
+}
+
+/* Returns whether the limit can be divided so. */
+static bool is_divisible(const struct dividing *dividing, const struct weir_limit *limit)
+{
+    const struct rules_global *global = dividing->global;
+    uint32_t regions = dividing->loader->rules->regions->count;
+    if (global->equal || limit->spec.rate == 0)
+        return true;
+    const char *why = bound(limit);
+    if (why) {
+        rules_problem(dividing->loader, dividing->floor->value,
+                      "%s has equal parts in all regions: set `floor: 1/%u`", why, regions);
+        return false;
+    }
+    why = unsplit(limit);
+    if (why && global->wait_ns == 0) {
+        rules_problem(dividing->loader, dividing->floor->value,
+                      "%s has equal parts in all regions: set `floor: 1/%u`, or `wait`, as in "
+                      "`wait: 100ms`, to decide it at the key's home",
+                      why, regions);
+        return false;
+    }
+    return true;
+}
 
 static void divide_one(const struct dividing *dividing, const struct weir_limit *limit,
                        struct weir_limit *home, struct weir_limit *floor)
 {
     struct weir_reason reason = {{0}};
-    const char *why = dividing->global->equal || limit->spec.rate == 0 ? NULL : unsplit(limit);
-    if (why) {
-        rules_problem(dividing->loader, dividing->floor->value,
-                      "%s has equal parts in all regions: set `floor: 1/%u`", why,
-                      dividing->loader->rules->regions->count);
-    } else if (rules_limit_part(limit, dividing->global->floor, floor, &reason) < 0) {
+    if (!is_divisible(dividing, limit))
+        return;
+    if (make_floor(dividing->global, limit, floor, &reason) < 0) {
         rules_problem(dividing->loader, dividing->floor->value, "floor: %s", reason.text);
     } else if (rules_limit_part(limit, dividing->global->home, home, &reason) < 0) {
         const struct rules_field *at =
@@ -322,8 +372,13 @@ static void divide(const struct dividing *dividing, struct rules_rates *rates)
         divide_one(dividing, &rates->limits[i], &home[i], &floor[i]);
     if (loader->wrong > wrong)
         return;
-    for (uint8_t i = 0; i < rates->count && dividing->global->lends; i++)
-        home[i].digest = floor[i].digest = true; /* other regions learn no keys */
+    bool reached = !dividing->global->equal && (dividing->lend || dividing->global->wait_ns > 0);
+    rates->lent = 0;
+    for (uint8_t i = 0; i < rates->count; i++) {
+        home[i].digest = floor[i].digest = reached; /* other regions learn no keys */
+        if (!bound(&rates->limits[i]) && !unsplit(&rates->limits[i]))
+            rates->lent |= UINT32_C(1) << i;
+    }
     rates->limits = home;
     rates->abroad = dividing->global->equal ? NULL : floor;
 }
@@ -333,10 +388,11 @@ static bool read_parts(struct rules_loader *loader, const struct rules_field *fl
                        const struct rules_field *home_share, struct rules_global *global)
 {
     uint32_t others = loader->rules->regions->count - 1;
-    if (!read_fraction(loader, floor->value, "floor", &global->floor))
+    if (!read_fraction(loader, floor->value, "floor", &global->floor, global->wait_ns > 0))
         return false;
     global->home = rules_fraction_rest(global->floor, others);
-    if (home_share->value && !read_fraction(loader, home_share->value, "home_share", &global->home))
+    if (home_share->value &&
+        !read_fraction(loader, home_share->value, "home_share", &global->home, false))
         return false;
     if (!rules_fractions_fit(global->floor, others, global->home)) {
         rules_problem(loader, (home_share->value ? home_share : floor)->value,
@@ -350,6 +406,24 @@ static bool read_parts(struct rules_loader *loader, const struct rules_field *fl
         return false;
     }
     return true;
+}
+
+#define WAIT_MIN_NS UINT64_C(1000000)
+
+/* "50ms"; "0": no request waits. */
+static void read_wait(struct rules_loader *loader, const struct rules_node *node, uint64_t *wait_ns)
+{
+    struct weir_bytes text;
+    if (rules_read_text(loader, node, "wait", &text) && !weir_bytes_are(text, "0"))
+        rules_read_duration(loader, node, "wait", WAIT_MIN_NS, RULES_WAIT_MAX_NS, "1ms to 1s, or 0",
+                            wait_ns);
+}
+
+static void check_wait(const struct dividing *dividing, const struct rules_field *wait)
+{
+    if (dividing->global->equal && dividing->global->wait_ns > 0)
+        rules_problem(dividing->loader, wait->key,
+                      "`wait` has no use with equal parts, which no home decides; remove it");
 }
 
 void rules_load_global(struct rules_loader *loader, const struct rules_field *limit_fields,
@@ -372,17 +446,12 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
     }
     if (!refuse_others(loader, limit_fields))
         return;
-    if (fields[WAIT].value) {
-        struct weir_bytes text;
-        if (rules_read_text(loader, fields[WAIT].value, "wait", &text) &&
-            !weir_bytes_are(text, "0"))
-            rules_problem(loader, fields[WAIT].value,
-                          "`wait` must be 0: no region waits for another one");
-    }
     bool lend = true;
     if (fields[LEND].value)
         rules_read_bool(loader, fields[LEND].value, "lend", &lend);
     struct rules_global *global = rules_keep(loader, sizeof(*global));
+    if (global && fields[WAIT].value)
+        read_wait(loader, fields[WAIT].value, &global->wait_ns);
     if (!fields[FLOOR].value)
         rules_problem(loader, field->value,
                       "`floor` is missing: what each region that is not a key's home has of the "
@@ -394,11 +463,15 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
         load_home(loader, fields[HOME].value, rule, global);
     global->equal = (uint64_t)global->floor.numerator * global->home.denominator ==
                     (uint64_t)global->home.numerator * global->floor.denominator;
-    global->lends = lend && !global->equal;
-    loader->rules->regions->lends |= global->lends;
-    const struct dividing dividing = {loader, &fields[FLOOR], &fields[HOME_SHARE], global};
+    const struct dividing dividing = {loader, &fields[FLOOR], &fields[HOME_SHARE], global, lend};
+    check_wait(&dividing, &fields[WAIT]);
     divide(&dividing, &rule->rates);
-    for (uint32_t p = 0; p < loader->rules->plan_count && rule->plans; p++)
+    global->lends = lend && !global->equal && rule->rates.lent != 0;
+    for (uint32_t p = 0; p < loader->rules->plan_count && rule->plans; p++) {
         divide(&dividing, &rule->plans[p]);
+        global->lends |= lend && !global->equal && rule->plans[p].lent != 0;
+    }
+    loader->rules->regions->waits |= global->wait_ns > 0;
+    loader->rules->regions->reached |= global->lends || global->wait_ns > 0;
     rule->global = global;
 }

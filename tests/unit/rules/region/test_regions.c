@@ -64,17 +64,18 @@ static void the_home_of_a_floor_lends(void **state)
     (void)state;
     struct weir_rules *rules =
         test_load(HEAD("eu") LIMIT("[1000/min, 9000/hour]", "{floor: 5%, home: us}"));
-    const struct weir_limit *home;
+    struct weir_home home;
     struct weir_bytes name;
-    uint32_t region;
     struct test_request *test = ASK(rules, "user", "alice");
-    assert_true(weir_rules_regions_lend(rules));
+    assert_true(weir_rules_regions_reached(rules));
+    assert_false(weir_rules_regions_wait(rules));
     for (int i = 0; i < 2; i++) {
-        assert_true(weir_rules_lender(rules, &test->checks[i], &region, &home));
-        assert_int_equal(region, 1);
-        assert_int_equal(home->spec.rate, i == 0 ? 900 : 8100);
-        assert_string_equal(home->name, test->checks[i].limit->name);
-        assert_true(home->digest && test->checks[i].limit->digest);
+        assert_true(weir_rules_home(rules, &test->checks[i], &home));
+        assert_int_equal(home.region, 1);
+        assert_true(home.lends && home.wait_ns == 0);
+        assert_int_equal(home.limit->spec.rate, i == 0 ? 900 : 8100);
+        assert_string_equal(home.limit->name, test->checks[i].limit->name);
+        assert_true(home.limit->digest && test->checks[i].limit->digest);
     }
     const struct weir_store_settings *store = weir_rules_region_store(rules, 1, &name);
     assert_string_equal(store->redis.url, "redis://127.0.0.1:2");
@@ -85,7 +86,7 @@ static void the_home_of_a_floor_lends(void **state)
     weir_rules_unref(rules);
     rules = test_load(HEAD("us") LIMIT("1000/min", "{floor: 5%, home: us}"));
     test = ASK(rules, "user", "alice");
-    assert_false(weir_rules_lender(rules, &test->checks[0], &region, &home));
+    assert_false(weir_rules_home(rules, &test->checks[0], &home));
     assert_true(test->checks[0].limit->digest); /* it has the same name in all regions */
     weir_rules_unref(rules);
 }
@@ -96,15 +97,78 @@ static void what_is_not_lent_keeps_its_name(void **state)
     static const char *const parts[] = {"{floor: 1/3}", "{floor: 5%, home: us, lend: false}"};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         char text[1024];
-        const struct weir_limit *home;
-        uint32_t region;
+        struct weir_home home;
         snprintf(text, sizeof(text), HEAD("eu") LIMIT("1000/min", "%s"), parts[i]);
         struct weir_rules *rules = test_load(text);
         struct test_request *test = ASK(rules, "user", "alice");
-        assert_false(weir_rules_regions_lend(rules));
+        assert_false(weir_rules_regions_reached(rules));
         assert_false(weir_rules_is_lent(rules, 0));
-        assert_false(weir_rules_lender(rules, &test->checks[0], &region, &home));
+        assert_false(weir_rules_home(rules, &test->checks[0], &home));
         assert_false(test->checks[0].limit->digest);
+        weir_rules_unref(rules);
+    }
+}
+
+/* What cannot be lent is decided at the home. */
+static void a_home_that_is_waited_for_decides_what_cannot_be_lent(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"{floor: 10%, home: us, wait: 50ms}",
+                                        "{floor: 10%, home: us, wait: 50ms, lend: false}"};
+    for (int i = 0; i < 2; i++) {
+        char text[1024];
+        struct weir_home home;
+        struct weir_region_info info;
+        snprintf(text, sizeof(text), HEAD("eu") LIMIT("[40/min, 1000/hour]", "%s"), parts[i]);
+        struct weir_rules *rules = test_load(text);
+        struct test_request *test = ASK(rules, "user", "alice");
+        assert_int_equal(test->count, 2);
+        assert_true(weir_rules_home(rules, &test->checks[0], &home));
+        assert_false(home.lends);
+        assert_int_equal(home.wait_ns, 50000000);
+        assert_int_equal(home.limit->spec.rate, 32);
+        assert_int_equal(test->checks[0].limit->spec.rate, 4);
+        assert_true(home.limit->digest && test->checks[0].limit->digest);
+        assert_true(weir_rules_home(rules, &test->checks[1], &home));
+        assert_int_equal(home.lends, i == 0);
+        assert_true(weir_rules_regions_reached(rules) && weir_rules_regions_wait(rules));
+        assert_int_equal(weir_rules_is_lent(rules, 0), i == 0);
+        assert_true(weir_rules_region(rules, 0, weir_bytes_of("user=alice"), &info));
+        assert_int_equal(info.wait_ns, 50000000);
+        weir_rules_unref(rules);
+    }
+}
+
+/* A floor that is nothing: written so, or rounded down. */
+static void a_floor_may_be_nothing_where_requests_wait(void **state)
+{
+    (void)state;
+    static const char *const limits[] = {
+        LIMIT("10/hour", "{floor: 0, home: us, wait: 1s}"),
+        LIMIT("9/hour", "{floor: 0%, home: us, home_share: 80%, wait: 1ms}"),
+        LIMIT("9/hour, algorithm: sliding_window", "{floor: 10%, home: us, wait: 1ms}"),
+        LIMIT("9/hour, algorithm: sliding_log", "{floor: 10%, home: us, wait: 1ms}"),
+        LIMIT("9/hour, algorithm: fixed_window", "{floor: 10%, home: us, wait: 1ms}"),
+        "  - {name: a, key: [user], quota: 9/month,"
+        " global: {floor: 10%, home: us, wait: 1ms}}\n",
+    };
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        char text[1024];
+        struct weir_home home;
+        snprintf(text, sizeof(text), HEAD("eu") "%s", limits[i]);
+        struct weir_rules *rules = test_load(text);
+        const struct weir_check *check = ASK(rules, "user", "alice")->checks;
+        assert_int_equal(check->limit->spec.rate, 0);
+        assert_int_equal(check->flags & WEIR_CHECK_ALWAYS_DENY, WEIR_CHECK_ALWAYS_DENY);
+        assert_true(weir_rules_is_floor(rules, 0, check->limit));
+        assert_true(weir_rules_home(rules, check, &home));
+        assert_int_equal(home.limit->spec.rate, i == 0 ? 10 : 7);
+        weir_rules_unref(rules);
+        snprintf(text, sizeof(text), HEAD("us") "%s", limits[i]);
+        rules = test_load(text);
+        check = ASK(rules, "user", "alice")->checks;
+        assert_int_equal(check->limit->spec.rate, i == 0 ? 10 : 7);
+        assert_int_equal(check->flags & WEIR_CHECK_ALWAYS_DENY, 0);
         weir_rules_unref(rules);
     }
 }
@@ -278,11 +342,20 @@ static void what_is_wrong_in_a_limit_is_reported(void **state)
         {HEAD("eu") LIMIT("100/min", "{floor: 0.5%}"),
          "8:59: floor: 50/10000 of 100 is less than 1\n"},
         {HEAD("eu") LIMIT("40/min", "{floor: 5%}"),
-         "8:58: a limit below 50 has equal parts in all regions: set `floor: 1/3`\n"},
+         "8:58: a limit below 50 has equal parts in all regions: set `floor: 1/3`, or `wait`, as "
+         "in "
+         "`wait: 100ms`, to decide it at the key's home\n"},
         {HEAD("eu") LIMIT("100/min", "{floor: 5%, home: eus}"),
          "8:69: `home` must be `hash`, a region, or an attribute of the limit's key, not `eus`\n"},
-        {HEAD("eu") LIMIT("100/min", "{floor: 5%, wait: 10ms}"),
-         "8:69: `wait` must be 0: no region waits for another one\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 5%, wait: 2s}"),
+         "8:69: `wait` must be 1ms to 1s, or 0, not `2s`\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 1/3, wait: 10ms}"),
+         "8:64: `wait` has no use with equal parts, which no home decides; remove it\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 0}"),
+         "8:59: `floor` must be a part of the limit such as `5%`, `33.33%` or `1/3`, not `0`\n"},
+        {HEAD("eu")
+             LIMIT("100/min, algorithm: leaky_bucket, queue: true", "{floor: 5%, wait: 10ms}"),
+         "8:97: a queue has equal parts in all regions: set `floor: 1/3`\n"},
         {HEAD("eu") LIMIT("100/min", "{floor: 5%, lend: maybe}"),
          "8:69: `lend` must be true or false, not `maybe`\n"},
         {HEAD("eu") LIMIT("100/min", "{floor: 5%}, hash_tag: user, debt: 10%"),
@@ -300,6 +373,8 @@ int main(void)
         cmocka_unit_test(the_region_has_its_own_redis),
         cmocka_unit_test(the_home_of_a_floor_lends),
         cmocka_unit_test(what_is_not_lent_keeps_its_name),
+        cmocka_unit_test(a_home_that_is_waited_for_decides_what_cannot_be_lent),
+        cmocka_unit_test(a_floor_may_be_nothing_where_requests_wait),
         cmocka_unit_test(a_named_home_has_the_rest),
         cmocka_unit_test(a_floor_is_known_from_the_homes_part),
         cmocka_unit_test(an_attribute_of_the_key_names_the_home),

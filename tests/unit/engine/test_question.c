@@ -1,0 +1,1118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions to homes: a request that its floors deny waits for the exact decision of its key's
+ * home. Every order of events of question.h, with fake stores for all regions. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bytes.h"
+#include "engine/question.h"
+#include "engine/reservation.h"
+#include "rig.h"
+#include "rules/region/home.h"
+
+#define WAIT (SECOND / 20)
+
+struct world {
+    struct rig rig;
+    struct fake_store *us, *ap;
+    struct weir_store *regions[RULES_REGIONS_MAX];
+    uint64_t now_ns;
+};
+
+#define REGIONS                                                                                    \
+    "store: {nodes: 1}\n"                                                                          \
+    "regions: {self: eu, eu: {redis: 'redis://h:1'}, us: {redis: 'redis://h:2'},\n"                \
+    "          ap: {redis: 'redis://h:3'}}\n"                                                      \
+    "limits:\n"
+#define WINDOW "algorithm: fixed_window, key: [user], "
+/* 4 of 40 in each region, 32 at home. */
+#define A "- {name: a, " WINDOW "rate: 40/h, global: {floor: 10%, home: us, wait: 50ms}}\n"
+#define ZERO "- {name: a, " WINDOW "rate: 10/h, global: {floor: 0, home: us, wait: 50ms}}\n"
+#define C "- {name: c, " WINDOW "rate: 40/h, global: {floor: 10%, home: ap, wait: 50ms}}\n"
+
+static void open_world(struct world *world, const char *text)
+{
+    struct weir_rules *rules = rig_rules(text);
+    memset(world, 0, sizeof *world);
+    world->now_ns = START;
+    world->us = fake_store_open_named();
+    world->ap = fake_store_open_named();
+    world->regions[1] = &world->us->base;
+    world->regions[2] = &world->ap->base;
+    rig_open_regions(&world->rig, rules, world->regions);
+    weir_rules_unref(rules);
+}
+
+static void close_world(struct world *world)
+{
+    rig_close(&world->rig);
+    fake_store_close(world->us);
+    fake_store_close(world->ap);
+}
+
+static struct weir_decision *make(struct world *world, uint64_t cost)
+{
+    static const char *const pairs[] = {"user", "ann", NULL};
+    struct weir_reason reason;
+    struct weir_request request;
+    struct weir_decision *decision = rig_take(&world->rig, 0);
+    rig_request(&request, weir_engine_rules(world->rig.engine), pairs);
+    request.cost = cost;
+    assert_int_equal(weir_engine_apply_rules(world->rig.engine, decision, &request, &reason), 0);
+    return decision;
+}
+
+static uint64_t turn(struct world *world)
+{
+    return weir_engine_run(world->rig.engine, world->now_ns);
+}
+
+static struct weir_decision *run(struct world *world, struct weir_decision *decision)
+{
+    weir_engine_queue(world->rig.engine, decision);
+    turn(world);
+    return decision;
+}
+
+static void release(struct world *world, struct weir_decision *decision)
+{
+    weir_engine_release(world->rig.engine, decision);
+}
+
+/* Asks with a cost of 1 so often; returns how many were allowed. */
+static uint32_t ask(struct world *world, uint32_t count)
+{
+    uint32_t allowed = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct weir_decision *decision = run(world, make(world, 1));
+        assert_int_not_equal(decision->verdict, WEIR_PENDING);
+        allowed += decision->verdict == WEIR_ALLOWED;
+        release(world, decision);
+    }
+    return allowed;
+}
+
+static bool is_done(const struct world *world, const struct weir_decision *decision)
+{
+    for (uint32_t i = 0; i < world->rig.done_count; i++)
+        if (world->rig.done[i] == decision)
+            return true;
+    return false;
+}
+
+/* The floors are used up, and homes answer when the test says so. */
+static struct weir_decision *waits(struct world *world, const char *text)
+{
+    open_world(world, text);
+    assert_int_equal(ask(world, 4), 4);
+    world->us->later_every = world->ap->later_every = 1;
+    world->rig.done_count = 0;
+    struct weir_decision *decision = run(world, make(world, 1));
+    assert_int_equal(world->us->pending_count, 1);
+    assert_false(is_done(world, decision));
+    return decision;
+}
+
+static uint64_t counted(struct world *world, uint32_t region, enum weir_question_result result)
+{
+    return weir_engine_questions(world->rig.engine, region)->results[result];
+}
+
+static uint64_t returned(struct world *world, uint32_t region)
+{
+    return weir_engine_questions(world->rig.engine, region)->returned;
+}
+
+static const struct weir_engine_counters *counters(struct world *world, const char *name)
+{
+    return weir_engine_find_counters(world->rig.engine, name, strlen(name));
+}
+
+/* What the home has left: decides one request of that cost there. */
+static void expect_left(struct world *world, struct fake_store *home, uint64_t left)
+{
+    struct weir_report report;
+    struct weir_decision *look;
+    assert_int_equal(home->pending_count, 0);
+    home->later_every = 0;
+    look = make(world, 1);
+    look->op = WEIR_OP_PEEK;
+    run(world, look);
+    for (uint16_t i = 0; i < look->count; i++) {
+        if (!look->checks[i].limit || look->checks[i].limit->spec.rate != 32)
+            continue;
+        weir_decision_report(look, i, &report);
+        assert_int_equal(report.remaining, left);
+    }
+    assert_int_equal(look->checks[0].limit->spec.rate, 32);
+    release(world, look);
+}
+
+/* --- In time ---------------------------------------------------------------------------------- */
+
+static void a_small_limit_is_exact_at_its_home(void **state)
+{
+    struct world world;
+    (void)state;
+    open_world(&world, REGIONS ZERO);
+    assert_int_equal(ask(&world, 30), 10);
+    assert_int_equal(world.rig.store->state_count, 0); /* a floor that is nothing has no state */
+    assert_int_equal(world.ap->submits, 0);
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_ADMITTED), 10);
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_DENIED), 20);
+    assert_int_equal(counters(&world, "a")->counts.allowed, 10);
+    assert_int_equal(counters(&world, "a")->counts.denied, 20);
+    assert_int_equal(counters(&world, "a")->floor_denied, 0); /* the home has denied them */
+    assert_int_equal(counters(&world, "a")->lent, 0);
+    assert_true(world.us->flushes > 0);
+    close_world(&world);
+}
+
+static void what_the_floor_denies_the_home_decides(void **state)
+{
+    struct world world;
+    (void)state;
+    open_world(&world, REGIONS A);
+    assert_int_equal(ask(&world, 50), 4 + 32);
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_ADMITTED), 32);
+    close_world(&world);
+}
+
+static void the_answer_is_the_homes(void **state)
+{
+    struct world world;
+    struct weir_report report;
+    (void)state;
+    struct weir_decision *decision = waits(&world, REGIONS A);
+    assert_int_equal(weir_engine_pending(world.rig.engine), 1);
+    fake_store_answer(world.us, 0);
+    turn(&world);
+    assert_true(is_done(&world, decision));
+    assert_int_equal(decision->verdict, WEIR_ALLOWED);
+    assert_int_equal(decision->source, WEIR_SOURCE_STORE);
+    weir_decision_report(decision, 0, &report);
+    assert_int_equal(report.limit, 32);
+    assert_int_equal(report.remaining, 31);
+    assert_int_equal(decision->checks[0].limit->spec.rate, 32);
+    assert_int_equal(decision->checks[0].flags, 0);
+    assert_int_equal(weir_engine_pending(world.rig.engine), 0);
+    release(&world, decision);
+    close_world(&world);
+}
+
+static void a_denial_is_the_homes_with_the_shorter_wait(void **state)
+{
+    struct world world;
+    struct weir_report report;
+    (void)state;
+    open_world(&world, REGIONS "- {name: a, key: [user], algorithm: token_bucket,\n"
+                               "   rate: 40/h, global: {floor: 10%, home: us, wait: 50ms}}\n");
+    assert_int_equal(ask(&world, 36), 36);
+    struct weir_decision *decision = run(&world, make(&world, 1));
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    assert_int_equal(decision->denied_by, 0);
+    weir_decision_report(decision, 0, &report);
+    assert_int_equal(report.limit, 32);
+    assert_int_equal(report.remaining, 0);
+    assert_in_range(report.retry_after_ns, 3600 * SECOND / 32, 3600 * SECOND / 32 + 1);
+    release(&world, decision);
+    /* beyond what the floor's burst ever admits, but not the home's */
+    decision = run(&world, make(&world, 30));
+    weir_decision_report(decision, 0, &report);
+    assert_in_range(report.retry_after_ns, 3600 * SECOND / 32 * 29, 3600 * SECOND);
+    release(&world, decision);
+    /* the floor admits before the home does */
+    world.now_ns += 3600 * SECOND;
+    assert_int_equal(ask(&world, 3), 3);
+    decision = run(&world, make(&world, 32));
+    assert_int_equal(decision->verdict, WEIR_ALLOWED);
+    release(&world, decision);
+    decision = run(&world, make(&world, 2));
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    weir_decision_report(decision, 0, &report);
+    assert_in_range(report.retry_after_ns, 2 * 3600 * SECOND / 32 - 1, 2 * 3600 * SECOND / 32 + 1);
+    release(&world, decision);
+    close_world(&world);
+}
+
+static void a_floor_that_is_nothing_is_reported_by_the_home(void **state)
+{
+    struct world world;
+    struct weir_report report;
+    (void)state;
+    open_world(&world, REGIONS ZERO);
+    struct weir_decision *decision = run(&world, make(&world, 1));
+    assert_int_equal(decision->verdict, WEIR_ALLOWED);
+    weir_decision_report(decision, 0, &report);
+    assert_int_equal(report.limit, 10);
+    assert_int_equal(report.remaining, 9);
+    release(&world, decision);
+    decision = run(&world, make(&world, 11));
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    weir_decision_report(decision, 0, &report);
+    assert_int_equal(report.limit, 10);
+    assert_int_equal(report.remaining, 9);
+    release(&world, decision);
+    close_world(&world);
+}
+
+static void a_peek_asks_and_charges_nothing(void **state)
+{
+    struct world world;
+    (void)state;
+    open_world(&world, REGIONS A);
+    ask(&world, 4);
+    for (int i = 0; i < 5; i++) {
+        struct weir_decision *decision = make(&world, 32);
+        decision->op = WEIR_OP_PEEK;
+        assert_int_equal(run(&world, decision)->verdict, WEIR_ALLOWED);
+        release(&world, decision);
+    }
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_ADMITTED), 5);
+    turn(&world);
+    assert_int_equal(returned(&world, 1), 0);
+    expect_left(&world, world.us, 32);
+    close_world(&world);
+}
+
+static void each_rate_is_asked_for_by_itself(void **state)
+{
+    struct world world;
+    (void)state;
+    open_world(&world, REGIONS "- {name: a, " WINDOW "rate: [40/h, 3000/24h],\n"
+                               "   global: {floor: 10%, home: us, wait: 50ms, lend: false}}\n");
+    assert_int_equal(ask(&world, 50), 36);
+    assert_int_equal(world.us->state_count, 1); /* 36 of 300 in a day: the floor's own */
+    close_world(&world);
+}
+
+static void what_a_denial_charges_is_charged_once(void **state)
+{
+    struct world world;
+    (void)state;
+    open_world(&world, REGIONS A "- {name: b, " WINDOW "rate: 15/h, on_deny: charge}\n");
+    assert_int_equal(ask(&world, 15), 15);
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_ADMITTED), 11);
+    assert_int_equal(ask(&world, 1), 0);
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_ADMITTED), 11);
+    close_world(&world);
+}
+
+/* --- Not asked -------------------------------------------------------------------------------- */
+
+static void a_floor_in_shadow_is_not_asked_for(void **state)
+{
+    struct world world;
+    (void)state;
+    open_world(&world, REGIONS "- {name: a, " WINDOW "rate: 40/h, shadow: true,\n"
+                               "   global: {floor: 10%, home: us, wait: 50ms}}\n");
+    assert_int_equal(ask(&world, 20), 20);
+    assert_int_equal(world.us->submits, 0);
+    assert_int_equal(counters(&world, "a")->counts.shadow_denied, 16);
+    close_world(&world);
+}
+
+static void what_another_limit_denies_is_not_asked_for(void **state)
+{
+    struct world world;
+    (void)state;
+    open_world(&world, REGIONS A "- {name: b, " WINDOW "rate: 6/h}\n");
+    assert_int_equal(ask(&world, 6), 6);
+    uint32_t submits = world.us->submits;
+    assert_int_equal(ask(&world, 6), 0);
+    assert_int_equal(world.us->submits, submits);
+    close_world(&world);
+}
+
+static void the_home_itself_asks_nobody(void **state)
+{
+    struct world world;
+    (void)state;
+    open_world(&world, REGIONS "- {name: a, " WINDOW "rate: 40/h,\n"
+                               "   global: {floor: 10%, home: eu, wait: 50ms}}\n");
+    assert_int_equal(ask(&world, 40), 32);
+    assert_int_equal(world.us->submits + world.ap->submits, 0);
+    close_world(&world);
+}
+
+static void a_region_without_a_store_is_not_asked(void **state)
+{
+    struct world world;
+    (void)state;
+    open_world(&world, REGIONS A);
+    world.regions[1] = NULL;
+    assert_int_equal(ask(&world, 40), 4);
+    close_world(&world);
+}
+
+/* --- Late, lost, left ------------------------------------------------------------------------- */
+
+static void when_the_wait_is_over_the_floor_denies(void **state)
+{
+    struct world world;
+    struct weir_report report;
+    (void)state;
+    struct weir_decision *decision = waits(&world, REGIONS A);
+    assert_int_equal(turn(&world), START + WAIT); /* when the engine has to be run again */
+    world.now_ns = START + WAIT;
+    turn(&world);
+    assert_true(is_done(&world, decision));
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    weir_decision_report(decision, 0, &report);
+    assert_int_equal(report.limit, 4);
+    assert_in_range(report.retry_after_ns, SECOND, 3600 * SECOND);
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_LATE), 1);
+    assert_int_equal(counters(&world, "a")->floor_denied, 1);
+    assert_int_equal(weir_engine_failures(world.rig.engine)->late, 0); /* not of the own store */
+    release(&world, decision);
+    close_world(&world);
+}
+
+static void an_answer_after_the_wait_goes_back(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = waits(&world, REGIONS A);
+    world.now_ns = START + WAIT;
+    turn(&world);
+    assert_true(is_done(&world, decision));
+    release(&world, decision);
+    fake_store_answer(world.us, 0);
+    assert_int_equal(returned(&world, 1), 0);
+    turn(&world); /* the refund is sent */
+    assert_int_equal(world.us->pending[0]->op, WEIR_OP_REFUND);
+    fake_store_answer(world.us, 0);
+    assert_int_equal(returned(&world, 1), 1);
+    expect_left(&world, world.us, 32);
+    close_world(&world);
+}
+
+static void a_denial_after_the_wait_gives_nothing_back(void **state)
+{
+    struct world world;
+    (void)state;
+    open_world(&world, REGIONS A);
+    assert_int_equal(ask(&world, 36), 36);
+    world.us->later_every = 1;
+    struct weir_decision *decision = run(&world, make(&world, 1));
+    world.now_ns = START + WAIT;
+    turn(&world);
+    release(&world, decision);
+    fake_store_answer(world.us, 0);
+    turn(&world);
+    assert_int_equal(world.us->pending_count, 0);
+    assert_int_equal(returned(&world, 1), 0);
+    close_world(&world);
+}
+
+static void a_question_without_an_answer_ends(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = waits(&world, REGIONS A);
+    world.now_ns = START + WAIT;
+    assert_int_equal(turn(&world), START + WEIR_QUESTION_NS);
+    release(&world, decision);
+    world.now_ns = START + WEIR_QUESTION_NS;
+    assert_int_equal(turn(&world), WEIR_NEVER);
+    assert_int_equal(world.us->cancels, 1);
+    assert_int_equal(world.us->pending_count, 0);
+    turn(&world);
+    assert_int_equal(world.us->pending_count,
+                     0); /* nothing is given back that may not be charged */
+    assert_int_equal(returned(&world, 1), 0);
+    close_world(&world);
+}
+
+static void a_refund_that_fails_stays_charged(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = waits(&world, REGIONS A);
+    world.now_ns = START + WAIT;
+    turn(&world);
+    release(&world, decision);
+    fake_store_answer(world.us, 0);
+    turn(&world);
+    fake_store_fail(world.us, 0, WEIR_ERR_STORE);
+    turn(&world);
+    assert_int_equal(returned(&world, 1), 0);
+    assert_int_equal(weir_engine_questions(world.rig.engine, 1)->kept, 1);
+    expect_left(&world, world.us, 31);
+    close_world(&world);
+}
+
+static void a_floor_that_is_nothing_says_to_come_again(void **state)
+{
+    struct world world;
+    struct weir_report report;
+    (void)state;
+    open_world(&world, REGIONS ZERO);
+    world.us->later_every = 1;
+    struct weir_decision *decision = run(&world, make(&world, 1));
+    world.now_ns = START + WAIT;
+    turn(&world);
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    assert_int_equal(decision->denied_by, 0);
+    weir_decision_report(decision, 0, &report);
+    assert_int_equal(report.retry_after_ns, SECOND);
+    assert_int_equal(counters(&world, "a")->floor_denied, 1);
+    release(&world, decision);
+    close_world(&world);
+}
+
+static void a_home_that_fails_leaves_the_floors_denial(void **state)
+{
+    struct world world;
+    struct weir_report report;
+    (void)state;
+    struct weir_decision *decision = waits(&world, REGIONS A);
+    fake_store_fail(world.us, 0, WEIR_ERR_STORE);
+    assert_true(is_done(&world, decision));
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    weir_decision_report(decision, 0, &report);
+    assert_int_equal(report.limit, 4);
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_FAILED), 1);
+    release(&world, decision);
+    world.us->fails_at_once = WEIR_ERR_STORE; /* its breaker is open */
+    assert_int_equal(ask(&world, 3), 0);
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_FAILED), 4);
+    turn(&world);
+    assert_int_equal(world.us->pending_count, 0);
+    close_world(&world);
+}
+
+static void a_client_that_leaves_is_given_back(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = waits(&world, REGIONS A);
+    weir_engine_cancel(world.rig.engine, decision);
+    assert_int_equal(weir_engine_pending(world.rig.engine), 0);
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_LEFT), 1);
+    fake_store_answer(world.us, 0);
+    turn(&world);
+    fake_store_answer(world.us, 0);
+    assert_int_equal(returned(&world, 1), 1);
+    assert_int_equal(world.rig.done_count, 0);
+    expect_left(&world, world.us, 32);
+    close_world(&world);
+}
+
+static void a_deadline_of_the_front_end_ends_the_wait(void **state)
+{
+    struct world world;
+    (void)state;
+    open_world(&world, REGIONS A);
+    assert_int_equal(ask(&world, 4), 4);
+    world.us->later_every = 1;
+    struct weir_decision *decision = make(&world, 1);
+    decision->deadline_ns = START + SECOND / 100;
+    weir_engine_queue(world.rig.engine, decision);
+    assert_int_equal(turn(&world), START + SECOND / 100);
+    world.now_ns = START + SECOND / 100;
+    world.rig.done_count = 0;
+    turn(&world);
+    assert_true(is_done(&world, decision));
+    release(&world, decision);
+    close_world(&world);
+}
+
+static void the_engine_closes_while_homes_are_asked(void **state)
+{
+    struct world world;
+    (void)state;
+    (void)waits(&world, REGIONS A C);
+    assert_int_equal(world.ap->pending_count, 1);
+    close_world(&world);
+}
+
+static void rules_change_while_a_home_is_asked(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = waits(&world, REGIONS A);
+    struct weir_rules *rules = rig_rules(REGIONS ZERO);
+    assert_int_equal(weir_engine_set_rules(world.rig.engine, rules), 0);
+    weir_rules_unref(rules);
+    weir_engine_cancel(world.rig.engine, decision); /* the question alone has the old rules now */
+    fake_store_answer(world.us, 0);
+    turn(&world);
+    fake_store_answer(world.us, 0);
+    assert_int_equal(returned(&world, 1), 1);
+    close_world(&world);
+}
+
+static void questions_without_room_are_denied(void **state)
+{
+    struct world world;
+    struct weir_decision *first;
+    (void)state;
+    open_world(&world, REGIONS ZERO);
+    world.us->later_every = 1;
+    first = run(&world, make(&world, 1));
+    assert_false(is_done(&world, first));
+    for (uint32_t i = 1; i < WEIR_QUESTIONS_MAX; i++) {
+        struct weir_decision *decision = run(&world, make(&world, 1));
+        weir_engine_cancel(world.rig.engine, decision); /* its question stays */
+    }
+    struct weir_decision *decision = run(&world, make(&world, 1));
+    assert_true(is_done(&world, decision));
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_FAILED), 1);
+    release(&world, decision);
+    fake_store_answer(world.us, 0);
+    turn(&world);
+    assert_int_equal(first->verdict, WEIR_ALLOWED);
+    release(&world, first);
+    close_world(&world);
+}
+
+/* --- Two homes -------------------------------------------------------------------------------- */
+
+static void two_homes_are_asked_at_once(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = waits(&world, REGIONS A C);
+    assert_int_equal(world.ap->pending_count, 1);
+    fake_store_answer(world.ap, 0);
+    turn(&world);
+    assert_false(is_done(&world, decision));
+    fake_store_answer(world.us, 0);
+    turn(&world);
+    assert_int_equal(decision->verdict, WEIR_ALLOWED);
+    release(&world, decision);
+    turn(&world);
+    assert_int_equal(returned(&world, 1) + returned(&world, 2), 0);
+    close_world(&world);
+}
+
+static void limits_of_one_home_are_one_question(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision =
+        waits(&world, REGIONS A "- {name: c, " WINDOW
+                                "rate: 40/2h, global: {floor: 10%, home: us, wait: 20ms}}\n");
+    assert_int_equal(world.us->pending[0]->count, 2);
+    assert_int_equal(turn(&world), START + SECOND / 50); /* the shortest `wait` */
+    fake_store_answer(world.us, 0);
+    turn(&world);
+    assert_int_equal(decision->verdict, WEIR_ALLOWED);
+    release(&world, decision);
+    close_world(&world);
+}
+
+static void what_one_home_charged_goes_back_when_the_other_denies(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision =
+        waits(&world, REGIONS A "- {name: c, " WINDOW
+                                "rate: 44/h, global: {floor: 10%, home_share: 20%, home: ap,"
+                                " wait: 50ms}}\n");
+    world.ap->later_every = 0;
+    for (int i = 0; i < 8; i++) { /* ap's 8 of 44 are used by others */
+        struct weir_check check = decision->checks[1];
+        struct weir_outcome outcome;
+        struct weir_decision other = {.checks = &check, .outcomes = &outcome, .count = 1};
+        check.limit = world.ap->pending[0]->checks[0].limit;
+        fake_store_decide(world.ap, START, &other);
+        assert_int_equal(other.verdict, WEIR_ALLOWED);
+    }
+    fake_store_answer(world.us, 0);
+    assert_false(is_done(&world, decision));
+    fake_store_answer(world.ap, 0);
+    assert_true(is_done(&world, decision));
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    assert_int_equal(decision->denied_by, 1);
+    assert_int_equal(decision->outcomes[0].verdict, WEIR_ALLOWED); /* its home has admitted it */
+    assert_int_equal(decision->checks[1].limit->spec.rate, 8);
+    release(&world, decision);
+    turn(&world);
+    fake_store_answer(world.us, 0);
+    assert_int_equal(returned(&world, 1), 1);
+    assert_int_equal(returned(&world, 2), 0);
+    close_world(&world);
+}
+
+static void what_one_home_charged_goes_back_when_the_other_is_late(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = waits(&world, REGIONS A C);
+    fake_store_answer(world.us, 0);
+    world.now_ns = START + WAIT;
+    turn(&world);
+    assert_true(is_done(&world, decision));
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    assert_int_equal(decision->denied_by, 1);
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_ADMITTED), 1);
+    assert_int_equal(counted(&world, 2, WEIR_QUESTION_LATE), 1);
+    release(&world, decision);
+    fake_store_answer(world.us, 0); /* the refund */
+    fake_store_answer(world.ap, 0);
+    turn(&world);
+    fake_store_answer(world.ap, 0);
+    assert_int_equal(returned(&world, 1), 1);
+    assert_int_equal(returned(&world, 2), 1);
+    close_world(&world);
+}
+
+static void what_one_home_charged_goes_back_when_the_other_fails(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = waits(&world, REGIONS A C);
+    fake_store_fail(world.ap, 0, WEIR_ERR_STORE);
+    assert_false(is_done(&world, decision));
+    fake_store_answer(world.us, 0);
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    release(&world, decision);
+    turn(&world);
+    fake_store_answer(world.us, 0);
+    assert_int_equal(returned(&world, 1), 1);
+    close_world(&world);
+}
+
+/* --- Portions and questions ------------------------------------------------------------------- */
+
+static uint64_t lent_units, lent_back;
+
+static bool lend(struct weir_store *store, enum weir_lend how, const struct weir_check *check,
+                 struct weir_outcome *outcome, struct weir_lent *lent)
+{
+    (void)store;
+    bool covered = how != WEIR_LEND_AHEAD && check->cost <= lent_units;
+    *outcome = (struct weir_outcome){.verdict = covered ? WEIR_ALLOWED : WEIR_DENIED,
+                                     .reported = true,
+                                     .report = {.limit = check->limit->capacity}};
+    *lent = (struct weir_lent){{9, 0}, {covered ? check->cost : 0, 0}};
+    if (covered && how == WEIR_LEND_TAKE)
+        lent_units -= check->cost;
+    return covered;
+}
+
+static void put_back(struct weir_store *store, const struct weir_check *check,
+                     const struct weir_lent *lent)
+{
+    (void)store;
+    (void)check;
+    lent_back += lent->units[0];
+}
+
+/* a: 100/h, which us lends; c: 40/h, which ap decides. */
+static struct weir_decision *mixed(struct world *world, uint64_t units)
+{
+    static struct weir_store_ops ops;
+    open_world(world,
+               REGIONS "- {name: a, " WINDOW "rate: 100/h, global: {floor: 4%, home: us}}\n" C);
+    ops = *world->us->base.ops;
+    ops.lend = lend;
+    ops.put_back = put_back;
+    world->us->base.ops = &ops;
+    lent_units = units;
+    lent_back = 0;
+    assert_int_equal(ask(world, 4), 4);
+    world->ap->later_every = 1;
+    world->rig.done_count = 0;
+    return run(world, make(world, 1));
+}
+
+static void a_portion_and_a_question_cover_one_request(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = mixed(&world, 5);
+    assert_int_equal(world.us->pending_count, 0);
+    assert_int_equal(world.ap->pending_count, 1);
+    assert_int_equal(lent_units, 4);
+    fake_store_answer(world.ap, 0);
+    turn(&world);
+    assert_int_equal(decision->verdict, WEIR_ALLOWED);
+    assert_int_equal(lent_back, 0);
+    assert_int_equal(counters(&world, "a")->lent, 1);
+    assert_int_equal(counters(&world, "c")->lent, 0);
+    release(&world, decision);
+    close_world(&world);
+}
+
+static void a_portion_goes_back_when_a_home_is_late(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = mixed(&world, 5);
+    world.now_ns = START + WAIT;
+    turn(&world);
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    assert_int_equal(decision->denied_by, 1);
+    assert_int_equal(lent_back, 1);
+    release(&world, decision);
+    close_world(&world);
+}
+
+static void a_portion_goes_back_when_the_client_leaves(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = mixed(&world, 5);
+    weir_engine_cancel(world.rig.engine, decision);
+    assert_int_equal(lent_back, 1);
+    close_world(&world);
+}
+
+static void without_a_portion_no_other_home_is_asked(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = mixed(&world, 0);
+    assert_true(is_done(&world, decision));
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    assert_int_equal(world.ap->pending_count, 0);
+    release(&world, decision);
+    close_world(&world);
+}
+
+/* --- The second decision ---------------------------------------------------------------------- */
+
+#define OWN REGIONS A "- {name: b, " WINDOW "rate: 5/h}\n"
+
+/* The home has admitted, and the own store decides the other limit when the test says so. */
+static struct weir_decision *second_try(struct world *world, bool once)
+{
+    struct weir_reason reason;
+    open_world(world, OWN);
+    assert_int_equal(ask(world, 4), 4);
+    world->us->later_every = 1;
+    world->rig.done_count = 0;
+    struct weir_decision *decision = make(world, 1);
+    if (once)
+        assert_int_equal(weir_engine_apply_idempotency(world->rig.engine, decision,
+                                                       weir_bytes_of("once"), &reason),
+                         0);
+    run(world, decision);
+    world->rig.store->later_every = 1;
+    world->now_ns += WAIT / 2; /* longer than the own store has for a decision */
+    fake_store_answer(world->us, 0);
+    turn(world);
+    assert_int_equal(world->rig.store->pending_count, 1);
+    assert_false(is_done(world, decision));
+    return decision;
+}
+
+static void the_own_limits_decide_after_the_home(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = second_try(&world, false);
+    fake_store_answer(world.rig.store, 0);
+    assert_int_equal(decision->verdict, WEIR_ALLOWED);
+    assert_int_equal(counters(&world, "b")->counts.allowed, 5);
+    release(&world, decision);
+    turn(&world);
+    assert_int_equal(world.us->pending_count, 0);
+    close_world(&world);
+}
+
+static void the_own_limits_deny_after_the_home(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = second_try(&world, false);
+    struct weir_check check = decision->checks[1]; /* another request was faster */
+    struct weir_outcome outcome;
+    struct weir_decision other = {.checks = &check, .outcomes = &outcome, .count = 1};
+    fake_store_decide(world.rig.store, START, &other);
+    fake_store_answer(world.rig.store, 0);
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    assert_int_equal(decision->denied_by, 1);
+    assert_int_equal(decision->outcomes[0].verdict, WEIR_ALLOWED);
+    release(&world, decision);
+    turn(&world);
+    fake_store_answer(world.us, 0);
+    assert_int_equal(returned(&world, 1), 1);
+    assert_int_equal(counters(&world, "b")->counts.denied, 1);
+    assert_int_equal(counters(&world, "a")->counts.denied, 0);
+    close_world(&world);
+}
+
+static void expect_failed(struct world *world, struct weir_decision *decision)
+{
+    struct weir_report report;
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    assert_int_equal(decision->source, WEIR_SOURCE_STORE);
+    weir_decision_report(decision, 0, &report);
+    assert_int_equal(report.limit, 4);
+    assert_int_equal(decision->denied_by, 0);
+    release(world, decision);
+    turn(world);
+}
+
+static void the_own_store_fails_after_the_home(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = second_try(&world, false);
+    fake_store_fail(world.rig.store, 0, WEIR_ERR_STORE);
+    expect_failed(&world, decision);
+    fake_store_answer(world.us, 0);
+    assert_int_equal(returned(&world, 1), 1);
+    close_world(&world);
+}
+
+static void the_own_store_is_late_after_the_home(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = second_try(&world, false);
+    world.now_ns += DEADLINE - 1;
+    turn(&world);
+    assert_false(is_done(&world, decision)); /* its deadline began after the wait */
+    world.now_ns++;
+    turn(&world);
+    expect_failed(&world, decision);
+    fake_store_answer(world.us, 0);
+    assert_int_equal(returned(&world, 1), 1);
+    close_world(&world);
+}
+
+static void the_client_leaves_after_the_home(void **state)
+{
+    struct world world;
+    (void)state;
+    struct weir_decision *decision = second_try(&world, false);
+    weir_engine_cancel(world.rig.engine, decision);
+    turn(&world);
+    fake_store_answer(world.us, 0);
+    assert_int_equal(returned(&world, 1), 1);
+    close_world(&world);
+}
+
+/* The own store may have recorded the key: the repetition is admitted without a charge. */
+static void what_may_be_recorded_stays_charged(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        struct world world;
+        struct weir_decision *decision = second_try(&world, true);
+        if (how == 0) {
+            fake_store_fail(world.rig.store, 0, WEIR_ERR_STORE);
+            expect_failed(&world, decision);
+        } else if (how == 1) {
+            world.now_ns += DEADLINE;
+            turn(&world);
+            expect_failed(&world, decision);
+        } else {
+            weir_engine_cancel(world.rig.engine, decision);
+        }
+        turn(&world);
+        assert_int_equal(world.us->pending_count, 0);
+        assert_int_equal(returned(&world, 1), 0);
+        close_world(&world);
+    }
+}
+
+static void a_repeated_request_is_charged_once(void **state)
+{
+    struct world world;
+    struct weir_reason reason;
+    (void)state;
+    open_world(&world, REGIONS A);
+    assert_int_equal(ask(&world, 4), 4);
+    for (int i = 0; i < 3; i++) {
+        struct weir_decision *decision = make(&world, 1);
+        assert_int_equal(weir_engine_apply_idempotency(world.rig.engine, decision,
+                                                       weir_bytes_of("once"), &reason),
+                         0);
+        assert_int_equal(run(&world, decision)->verdict, WEIR_ALLOWED);
+        assert_int_equal(decision->repeated, i > 0);
+        release(&world, decision);
+    }
+    turn(&world);
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_ADMITTED), 1);
+    expect_left(&world, world.us, 31);
+    close_world(&world);
+}
+
+/* Both are on their way at one time: one of them is the repetition. */
+static void the_second_of_two_repetitions_goes_back(void **state)
+{
+    struct world world;
+    struct weir_reason reason;
+    struct weir_decision *two[2];
+    (void)state;
+    open_world(&world, REGIONS A);
+    assert_int_equal(ask(&world, 4), 4);
+    world.us->later_every = 1;
+    for (int i = 0; i < 2; i++) {
+        two[i] = make(&world, 1);
+        assert_int_equal(
+            weir_engine_apply_idempotency(world.rig.engine, two[i], weir_bytes_of("once"), &reason),
+            0);
+        run(&world, two[i]);
+    }
+    fake_store_answer(world.us, 0);
+    fake_store_answer(world.us, 0);
+    turn(&world);
+    assert_int_equal(two[0]->verdict, WEIR_ALLOWED);
+    assert_int_equal(two[1]->verdict, WEIR_ALLOWED);
+    assert_true(two[1]->repeated);
+    release(&world, two[0]);
+    release(&world, two[1]);
+    turn(&world);
+    fake_store_answer(world.us, 0);
+    assert_int_equal(returned(&world, 1), 1);
+    expect_left(&world, world.us, 31);
+    close_world(&world);
+}
+
+/* --- At random -------------------------------------------------------------------------------- */
+
+static uint32_t draw(uint64_t *seed, uint32_t below)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*seed >> 33) % below;
+}
+
+#define AT_WORK 8
+
+struct play {
+    struct world world;
+    struct weir_decision *open[AT_WORK];
+    uint32_t admitted;
+    uint64_t seed;
+};
+
+static void collect(struct play *play)
+{
+    for (uint32_t i = 0; i < play->world.rig.done_count; i++) {
+        struct weir_decision *decision = play->world.rig.done[i];
+        for (int s = 0; s < AT_WORK; s++)
+            if (play->open[s] == decision)
+                play->open[s] = NULL;
+        play->admitted += decision->verdict == WEIR_ALLOWED;
+        release(&play->world, decision);
+    }
+    play->world.rig.done_count = 0;
+}
+
+static void answer_one(struct play *play, struct fake_store *store)
+{
+    if (store->pending_count == 0)
+        return;
+    uint32_t index = draw(&play->seed, store->pending_count);
+    if (draw(&play->seed, 8) == 0)
+        fake_store_fail(store, index, WEIR_ERR_STORE);
+    else
+        fake_store_answer(store, index);
+}
+
+static void step(struct play *play)
+{
+    struct world *world = &play->world;
+    uint32_t slot = draw(&play->seed, AT_WORK);
+    switch (draw(&play->seed, 6)) {
+    case 0:
+    case 1:
+        if (!play->open[slot])
+            weir_engine_queue(world->rig.engine, play->open[slot] = make(world, 1));
+        break;
+    case 2:
+        answer_one(play, draw(&play->seed, 2) == 0 ? world->us : world->ap);
+        break;
+    case 3:
+        answer_one(play, world->rig.store);
+        break;
+    case 4:
+        if (play->open[slot] && draw(&play->seed, 3) == 0) {
+            weir_engine_cancel(world->rig.engine, play->open[slot]);
+            play->open[slot] = NULL;
+        }
+        break;
+    default:
+        world->now_ns += draw(&play->seed, 3) * (SECOND / 100);
+        break;
+    }
+    turn(world);
+    collect(play);
+}
+
+/* us admits 32 of 40, ap 8; what the own store fails is denied. */
+#define OWN_OPEN                                                                                   \
+    REGIONS                                                                                        \
+    "- {name: a, " WINDOW "rate: 40/h, on_store_error: closed,\n"                                  \
+    "   global: {floor: 10%, home: us, wait: 50ms}}\n"                                             \
+    "- {name: c, " WINDOW "rate: 40/h, on_store_error: closed,\n"                                  \
+    "   global: {floor: 10%, home_share: 20%, home: ap, wait: 30ms}}\n"
+
+static void whatever_happens_no_more_is_admitted(void **state)
+{
+    (void)state;
+    uint32_t most = 0;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        struct play *play = calloc(1, sizeof *play);
+        assert_non_null(play);
+        play->seed = seed;
+        open_world(&play->world, OWN_OPEN);
+        play->world.us->later_every = play->world.ap->later_every = 1;
+        play->world.rig.store->later_every = 1 + draw(&play->seed, 3);
+        for (int i = 0; i < 400; i++)
+            step(play);
+        /* 4 of the floor, 8 of the home that has less */
+        assert_true(play->admitted <= 12);
+        most = play->admitted > most ? play->admitted : most;
+        close_world(&play->world);
+        free(play);
+    }
+    assert_true(most > 6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_small_limit_is_exact_at_its_home),
+        cmocka_unit_test(what_the_floor_denies_the_home_decides),
+        cmocka_unit_test(the_answer_is_the_homes),
+        cmocka_unit_test(a_denial_is_the_homes_with_the_shorter_wait),
+        cmocka_unit_test(a_floor_that_is_nothing_is_reported_by_the_home),
+        cmocka_unit_test(a_peek_asks_and_charges_nothing),
+        cmocka_unit_test(each_rate_is_asked_for_by_itself),
+        cmocka_unit_test(what_a_denial_charges_is_charged_once),
+        cmocka_unit_test(a_floor_in_shadow_is_not_asked_for),
+        cmocka_unit_test(what_another_limit_denies_is_not_asked_for),
+        cmocka_unit_test(the_home_itself_asks_nobody),
+        cmocka_unit_test(a_region_without_a_store_is_not_asked),
+        cmocka_unit_test(when_the_wait_is_over_the_floor_denies),
+        cmocka_unit_test(an_answer_after_the_wait_goes_back),
+        cmocka_unit_test(a_denial_after_the_wait_gives_nothing_back),
+        cmocka_unit_test(a_question_without_an_answer_ends),
+        cmocka_unit_test(a_refund_that_fails_stays_charged),
+        cmocka_unit_test(a_floor_that_is_nothing_says_to_come_again),
+        cmocka_unit_test(a_home_that_fails_leaves_the_floors_denial),
+        cmocka_unit_test(a_client_that_leaves_is_given_back),
+        cmocka_unit_test(a_deadline_of_the_front_end_ends_the_wait),
+        cmocka_unit_test(the_engine_closes_while_homes_are_asked),
+        cmocka_unit_test(rules_change_while_a_home_is_asked),
+        cmocka_unit_test(questions_without_room_are_denied),
+        cmocka_unit_test(two_homes_are_asked_at_once),
+        cmocka_unit_test(limits_of_one_home_are_one_question),
+        cmocka_unit_test(what_one_home_charged_goes_back_when_the_other_denies),
+        cmocka_unit_test(what_one_home_charged_goes_back_when_the_other_is_late),
+        cmocka_unit_test(what_one_home_charged_goes_back_when_the_other_fails),
+        cmocka_unit_test(a_portion_and_a_question_cover_one_request),
+        cmocka_unit_test(a_portion_goes_back_when_a_home_is_late),
+        cmocka_unit_test(a_portion_goes_back_when_the_client_leaves),
+        cmocka_unit_test(without_a_portion_no_other_home_is_asked),
+        cmocka_unit_test(the_own_limits_decide_after_the_home),
+        cmocka_unit_test(the_own_limits_deny_after_the_home),
+        cmocka_unit_test(the_own_store_fails_after_the_home),
+        cmocka_unit_test(the_own_store_is_late_after_the_home),
+        cmocka_unit_test(the_client_leaves_after_the_home),
+        cmocka_unit_test(what_may_be_recorded_stays_charged),
+        cmocka_unit_test(a_repeated_request_is_charged_once),
+        cmocka_unit_test(the_second_of_two_repetitions_goes_back),
+        cmocka_unit_test(whatever_happens_no_more_is_admitted),
+    };
+    return cmocka_run_group_tests_name("question", tests, NULL, NULL);
+}
