@@ -378,6 +378,16 @@ static bool any_state(const struct weir_decision *decision)
     return false;
 }
 
+/* A floor that is nothing denies without a look at a state (rules/region/region.h). With a record
+ * beside it the store is asked, since it may have recorded that the home has admitted the request.
+ */
+static void ask_floors(struct weir_decision *decision)
+{
+    for (uint16_t i = 0; i < decision->count; i++)
+        if (decision->checks[i].limit)
+            decision->checks[i].flags &= (uint8_t)~WEIR_CHECK_ALWAYS_DENY;
+}
+
 int weir_engine_apply_idempotency(struct weir_engine *engine, struct weir_decision *decision,
                                   struct weir_bytes key, struct weir_reason *reason)
 {
@@ -390,6 +400,7 @@ int weir_engine_apply_idempotency(struct weir_engine *engine, struct weir_decisi
         entry->lookup->idempotency_key = (struct weir_bytes){entry->lookup->key, key.size};
         return 0;
     }
+    ask_floors(decision);
     if (!any_state(decision))
         return 0;
     int err = WEIR_ERR_TOO_LARGE;

@@ -276,7 +276,7 @@ static void bring_back(struct weir_decision *decision, const struct weir_lending
 static void show_floor(struct weir_decision *decision, const struct lent_part *part)
 {
     struct weir_check *check = &decision->checks[part->at];
-    if ((check->flags & WEIR_CHECK_ALWAYS_DENY) == 0)
+    if (part->kind == PART_CHARGED || part->check.limit->spec.rate > 0)
         return;
     check->flags &= (uint8_t)~WEIR_CHECK_ALWAYS_DENY;
     decision->outcomes[part->at] = (struct weir_outcome){

@@ -935,6 +935,26 @@ static void a_repeated_request_is_charged_once(void **state)
     close_world(&world);
 }
 
+static void a_repeated_request_is_charged_once_without_a_floor(void **state)
+{
+    struct world world;
+    struct weir_reason reason;
+    (void)state;
+    open_world(&world, REGIONS ZERO);
+    for (int i = 0; i < 3; i++) {
+        struct weir_decision *decision = make(&world, 1);
+        assert_int_equal(weir_engine_apply_idempotency(world.rig.engine, decision,
+                                                       weir_bytes_of("once"), &reason),
+                         0);
+        assert_int_equal(run(&world, decision)->verdict, WEIR_ALLOWED);
+        assert_int_equal(decision->repeated, i > 0);
+        release(&world, decision);
+    }
+    assert_int_equal(counted(&world, 1, WEIR_QUESTION_ADMITTED), 1);
+    assert_int_equal(ask(&world, 20), 9);
+    close_world(&world);
+}
+
 /* Both are on their way at one time: one of them is the repetition. */
 static void the_second_of_two_repetitions_goes_back(void **state)
 {
@@ -1111,6 +1131,7 @@ int main(void)
         cmocka_unit_test(the_client_leaves_after_the_home),
         cmocka_unit_test(what_may_be_recorded_stays_charged),
         cmocka_unit_test(a_repeated_request_is_charged_once),
+        cmocka_unit_test(a_repeated_request_is_charged_once_without_a_floor),
         cmocka_unit_test(the_second_of_two_repetitions_goes_back),
         cmocka_unit_test(whatever_happens_no_more_is_admitted),
     };
