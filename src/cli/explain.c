@@ -265,11 +265,10 @@ static void print_store(const struct weir_rules *rules, uint32_t rule)
 
 static void print_part(const char *what, struct rules_fraction part)
 {
-    printf(", %s ", what);
     if (RULES_FRACTION_MAX % part.denominator == 0)
-        printf("%g%%", 100.0 * part.numerator / part.denominator);
+        printf(", %s %g%%", what, 100.0 * part.numerator / part.denominator);
     else
-        printf("%u/%u", part.numerator, part.denominator);
+        printf(", %s %u/%u", what, part.numerator, part.denominator);
 }
 
 /* Where a limit that regions share has the key's home, and what it is here. */
@@ -278,21 +277,18 @@ static void print_region(const struct weir_rules *rules, const struct weir_check
     struct weir_region_info info;
     if (!weir_rules_region(rules, check->rule, check->key, &info))
         return;
-    bool home = weir_bytes_equal(info.home, info.self);
+    bool home = !info.equal && weir_bytes_equal(info.home, info.self);
     printf("\n    region %.*s", (int)info.self.size, info.self.data);
-    if (info.equal) {
-        print_part("an equal part in all regions", info.floor);
-        return;
-    }
-    printf(", home %.*s", (int)info.home.size, info.home.data);
-    print_part(home ? "home_share" : "floor", home ? info.home_share : info.floor);
+    if (!info.equal)
+        printf(", home %.*s", (int)info.home.size, info.home.data);
+    const char *part = home ? "home_share" : "floor";
+    print_part(info.equal ? "an equal part in all regions" : part,
+               home ? info.home_share : info.floor);
     if (!home && info.lends)
         printf(", then what %.*s lends", (int)info.home.size, info.home.data);
-    if (!home && info.wait_ns > 0) {
-        char wait[CLI_DURATION_MAX];
+    if (!home && info.wait_ns > 0)
         printf(", then %.*s decides, waited for %s", (int)info.home.size, info.home.data,
-               cli_duration_exact(wait, info.wait_ns));
-    }
+               cli_duration_exact((char[CLI_DURATION_MAX]){0}, info.wait_ns));
 }
 
 /* The node of a fleet that counts this key. */

@@ -6,7 +6,7 @@
 
 #include "core/reason.h"
 #include "engine/lease.h"
-#include "engine/lend.h"
+#include "engine/region/lend.h"
 #include "engine/request.h"
 #include "engine/state.h"
 #include "rules/charge/priority.h"

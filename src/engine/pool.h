@@ -28,13 +28,14 @@
 
 enum weir_entry_state {
     WEIR_ENTRY_FREE,
-    WEIR_ENTRY_TAKEN,     /* the front end fills it */
-    WEIR_ENTRY_LOOKING,   /* queued, but the caller is not known yet: see lookup.h */
-    WEIR_ENTRY_QUEUED,    /* waits for a run */
-    WEIR_ENTRY_ALONE,     /* the same, but not with the batch: see turn.c */
-    WEIR_ENTRY_DECIDED,   /* decided in this run, `done` not yet called */
-    WEIR_ENTRY_PENDING,   /* at the store, in the list of deadlines */
-    WEIR_ENTRY_ASKING,    /* waits for the homes of its keys, in a list of deadlines: question.h */
+    WEIR_ENTRY_TAKEN,   /* the front end fills it */
+    WEIR_ENTRY_LOOKING, /* queued, but the caller is not known yet: see lookup.h */
+    WEIR_ENTRY_QUEUED,  /* waits for a run */
+    WEIR_ENTRY_ALONE,   /* the same, but not with the batch: see turn.c */
+    WEIR_ENTRY_DECIDED, /* decided in this run, `done` not yet called */
+    WEIR_ENTRY_PENDING, /* at the store, in the list of deadlines */
+    WEIR_ENTRY_ASKING, /* waits for the homes of its keys, in a list of deadlines: region/question.h
+                        */
     WEIR_ENTRY_FINISHED,  /* `done` was called; the front end holds it */
     WEIR_ENTRY_CANCELLED, /* was QUEUED, ALONE or DECIDED: dropped when the run comes to it */
 };

@@ -5,7 +5,7 @@
 #include "engine/action.h"
 #include "engine/borrow.h"
 #include "engine/failure.h"
-#include "engine/lend.h"
+#include "engine/region/lend.h"
 #include "engine/state.h"
 #include "rules/region/region.h"
 

@@ -126,7 +126,7 @@ int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *ru
 void weir_candidates_close(struct weir_engine *engine);
 void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry);
 
-/* Questions to homes, see question.h: their memory, for rules with `wait` (errors:
+/* Questions to homes, see region/question.h: their memory, for rules with `wait` (errors:
  * WEIR_ERR_MEMORY). */
 int weir_questions_open(struct weir_engine *engine, const struct weir_rules *rules)
     __attribute__((warn_unused_result));

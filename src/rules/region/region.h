@@ -6,8 +6,9 @@
  * has a floor of it in its own Redis. A decision asks the Redis of its own region only. So the sum
  * of what all regions admit is at most what the limit would admit, as long as all files say the
  * same. With `lend`, the home's part also lends: a node abroad takes portions of it beforehand
- * (engine/lend.h), which are charged there, and so are no more than that part. With `wait`, a node
- * abroad asks the home's Redis itself (engine/question.h), which decides by that part.
+ * (engine/region/lend.h), which are charged there, and so are no more than that part. With `wait`,
+ * a node abroad asks the home's Redis itself (engine/region/question.h), which decides by that
+ * part.
  *
  * Threads: immutable once loaded.
  */

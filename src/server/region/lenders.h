@@ -3,9 +3,10 @@
  * worker.
  *
  * Each is a store on the Redis of that region (store/redis/redis.h, `far`), of which portions are
- * asked for (engine/lend.h) and, for limits with `wait`, exact decisions (engine/question.h). Its
- * connections and its breaker are its own: a region that is gone costs no other region anything.
- * Operators have one line for one change of a region: region_up, region_down.
+ * asked for (engine/region/lend.h) and, for limits with `wait`, exact decisions
+ * (engine/region/question.h). Its connections and its breaker are its own: a region that is gone
+ * costs no other region anything. Operators have one line for one change of a region: region_up,
+ * region_down.
  *
  * The regions are those that the daemon was started with: a reload with others is refused
  * (weir_lenders_check), because units that are lent belong to the Redis that has charged them.

@@ -14,7 +14,7 @@ SMALL = 10
 
 
 def limit(**parts):
-    """A limit below 50 that is decided at home alone."""
+    """A limit below 50 that is decided in its home's Redis alone."""
     return {"name": "a", "key": ["user"], "algorithm": "fixed_window", "rate": f"{SMALL}/300d",
             "on_store_error": "closed",
             "global": {"floor": "0", "home": "us", "wait": "1s"} | parts.pop("of", {})} | parts

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "engine/question.h"
+#include "engine/region/question.h"
 #include "engine/reservation.h"
 #include "rig.h"
 #include "rules/region/home.h"
@@ -25,7 +25,7 @@ struct world {
     "          ap: {redis: 'redis://h:3'}}\n"                                                      \
     "limits:\n"
 #define WINDOW "algorithm: fixed_window, key: [user], "
-/* 4 of 40 in each region, 32 at home. */
+/* 4 of 40 in each region, 32 in the home. */
 #define A "- {name: a, " WINDOW "rate: 40/h, global: {floor: 10%, home: us, wait: 50ms}}\n"
 #define ZERO "- {name: a, " WINDOW "rate: 10/h, global: {floor: 0, home: us, wait: 50ms}}\n"
 #define C "- {name: c, " WINDOW "rate: 40/h, global: {floor: 10%, home: ap, wait: 50ms}}\n"

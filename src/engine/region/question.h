@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to homes: exact decisions in the Redis of other regions, for a request that its floors
- * deny and that may wait (`wait` of `global`, rules/region/region.h). engine/lend.h asks them, and
- * says what becomes of the request.
+ * deny and that may wait (`wait` of `global`, rules/region/region.h). engine/region/lend.h asks
+ * them, and says what becomes of the request.
  *
  * A question is a decision of the engine's own on the store of one region: all of the request's
  * checks whose home is that region, all or nothing. The homes of one request are asked at once.
@@ -20,7 +20,7 @@
  * most: the one that asked, and only while it waits. What is given back was not admitted, since the
  * request was denied or has gone before. Every order of events:
  *
- *   event                                     charged at home     admitted
+ *   event                                     at the home         admitted
  *   the home denies                           no                  no
  *   the home admits in time, so do all        yes                 once, after the own limits
  *   one admits, another denies or is late     given back          no

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see lend.h */
-#include "engine/lend.h"
+#include "engine/region/lend.h"
 
 #include <string.h>
 
 #include "engine/failure.h"
 #include "engine/pool.h"
-#include "engine/question.h"
+#include "engine/region/question.h"
 #include "engine/state.h"
 #include "engine/turn.h"
 #include "rules/region/region.h"

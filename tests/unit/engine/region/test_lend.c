@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "engine/lend.h"
+#include "engine/region/lend.h"
 #include "engine/reservation.h"
 #include "rig.h"
 #include "rules/region/home.h"

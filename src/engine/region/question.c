@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see question.h */
-#include "engine/question.h"
+#include "engine/region/question.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/lend.h"
+#include "engine/region/lend.h"
 #include "engine/state.h"
 #include "engine/turn.h"
 #include "rules/region/region.h"
