@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory for tests that answers when the test lets it: it knows keys by the order in which they were
- * first asked for, not by their digests. */
+/* A directory for tests that answers when the test lets it: it knows keys by the order in which
+ * they were first asked for, not by their digests. */
 #ifndef TESTS_FAKE_DIRECTORY_H
 #define TESTS_FAKE_DIRECTORY_H
 

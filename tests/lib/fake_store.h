@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store for tests that answers when the test lets it: late, out of order, with an error, or never.
+/* A store for tests that answers when the test lets it: late, out of order, with an error, or
+ * never.
  *
  * It decides by the core's functions on plain memory, one state per key, with no cleverness: the
  * slow, obvious model of what any store does with a batch. Decisions that are not answered at once

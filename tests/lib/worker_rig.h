@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker on a store that answers when the test lets it, with one listener on loopback and clients that are
- * sockets which do not block. The worker's loop runs in the test's thread, a step at a time. */
+/* A worker on a store that answers when the test lets it, with one listener on loopback and clients
+ * that are sockets which do not block. The worker's loop runs in the test's thread, a step at a
+ * time. */
 #ifndef TESTS_WORKER_RIG_H
 #define TESTS_WORKER_RIG_H
 
