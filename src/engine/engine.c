@@ -291,6 +291,15 @@ void weir_engine_keep_identity(struct weir_entry *entry, const struct weir_ident
     entry->identity.plan = keep_name(&entry->decision, identity->plan);
 }
 
+void weir_engine_unaided(struct weir_decision *decision)
+{
+    struct weir_entry *entry = weir_entry_of(decision);
+    entry->unaided = true;
+    entry->borrow = NULL;
+    for (uint16_t i = 0; i < decision->count; i++)
+        decision->checks[i].flags &= (uint8_t)~WEIR_CHECK_LEASED;
+}
+
 /* Only requests are a part of how clients behave. */
 static uint8_t behaves(const struct weir_decision *decision)
 {
@@ -309,6 +318,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     entry->keeps = true;
     entry->borrow = NULL;
     entry->lending = NULL;
+    entry->unaided = false;
     entry->strike_count = 0;
     entry->stands = false;
     entry->class = 0;

@@ -61,6 +61,7 @@ struct weir_entry {
     bool hurries;       /* its front end has set its deadline */
     bool live_denied;   /* of a candidate's decision: the live limit has denied */
     bool reserves;      /* a reservation */
+    bool unaided;       /* neither a pool nor another region helps: see weir_engine_unaided */
     bool stands;        /* the caller's standing is another than good: `standing` is valid */
     uint8_t class;      /* 1 + the class of the request; 0: no limit of it has `shed` */
     uint8_t trial_live; /* of a candidate's: how many of its last checks are the live limit's */

@@ -458,6 +458,8 @@ bool weir_lend_decided(struct weir_engine *engine, struct weir_entry *entry)
         lending->state = lent ? LENDING_LENT : LENDING_DONE;
         return false;
     }
+    if (entry->unaided)
+        return false;
     if (!asks || decision->policy != WEIR_POLICY_ALL || entry->reserves || decision->repeated)
         return false;
     if (decision->verdict == WEIR_DENIED)

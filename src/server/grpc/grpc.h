@@ -69,10 +69,12 @@ struct weir_grpc {
     nghttp2_mem allocator;
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *options;
-    struct weir_grpc_watch *watches; /* streams of Health/Watch */
-    struct weir_grpc_quota *quotas;  /* streams of StreamRateLimitQuotas */
-    uint64_t ages;                   /* draws how old a connection may become */
-    struct weir_request attributes;  /* of the call that is at work */
+    struct weir_grpc_watch *watches;    /* streams of Health/Watch */
+    struct weir_grpc_quota *quotas;     /* streams of StreamRateLimitQuotas */
+    struct weir_grpc_quota *quota_turn; /* the one that is looked at first; may be NULL */
+    uint32_t quota_flights;             /* of theirs: see quota_flight.h */
+    uint64_t ages;                      /* draws how old a connection may become */
+    struct weir_request attributes;     /* of the call that is at work */
     struct weir_answer answer;
     char lease[WEIR_LEASE_TOKEN_MAX];
     char json[WEIR_ANSWER_JSON_MAX];

@@ -8,38 +8,18 @@
 #include "core/text/siphash.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
+#include "server/grpc/quota_flight.h"
 #include "server/grpc/reply.h"
 #include "server/grpc/stream.h"
 #include "wire/grpc/quota.h"
 
 #define MS UINT64_C(1000000)
-#define DOMAIN_MAX 256
+/* Assignments of a stream that are ready so soon after each other leave in one message. */
+#define GATHER_MS 50
 /* Bytes of ids in one message of assignments, and how many: far below WEIR_GRPC_STREAMED_MAX. The
  * rest follows with the next tick. */
 #define MESSAGE_IDS_MAX (64u << 10)
 #define MESSAGE_ACTIONS_MAX 1024
-
-/* A stream of StreamRateLimitQuotas. */
-struct weir_grpc_quota {
-    struct weir_grpc_stream *stream;
-    struct weir_grpc_quota *previous, *next; /* of the worker */
-    struct weir_quota_stream *client;
-    uint64_t begun_ms; /* when the charges of the newest assignment began */
-    uint64_t ping_ms;  /* begun_ms of the assignment whose PING is on its way; 0: none is */
-    uint64_t more_ms;  /* of the first one that was sent since; 0: none */
-    size_t domain_size;
-    char domain[DOMAIN_MAX];
-};
-
-static struct weir_quota_service *service_of(const struct weir_grpc_quota *quota)
-{
-    return weir_grpc_of(quota->stream)->daemon->quota;
-}
-
-static void count(struct weir_quota_service *service, enum weir_quota_count what)
-{
-    atomic_fetch_add_explicit(&service->counts[what], 1, memory_order_relaxed);
-}
 
 /* --- Streams ---------------------------------------------------------------------------------- */
 
@@ -48,10 +28,9 @@ static struct weir_grpc_quota *quota_open(struct weir_grpc_stream *stream)
 {
     struct weir_grpc *grpc = weir_grpc_of(stream);
     struct weir_quota_service *service = grpc->daemon->quota;
-    if (stream->connection->worker->remote_store) {
+    if (weir_worker_settings(stream->connection->worker)->sticky.by) {
         weir_grpc_fail(stream, WEIR_GRPC_UNIMPLEMENTED,
-                       "quotas need states in this process: use the rate limit service with "
-                       "store: redis");
+                       "quotas do not work with `sticky`: use the rate limit service");
         return NULL;
     }
     struct weir_grpc_quota *quota = calloc(1, sizeof *quota);
@@ -66,6 +45,7 @@ static struct weir_grpc_quota *quota_open(struct weir_grpc_stream *stream)
         return NULL;
     }
     quota->stream = stream;
+    quota->wants = true;
     quota->next = grpc->quotas;
     if (quota->next)
         quota->next->previous = quota;
@@ -79,7 +59,8 @@ void weir_grpc_quota_drop(struct weir_grpc_stream *stream)
     struct weir_grpc_quota *quota = stream->call;
     if (!quota)
         return;
-    struct weir_quota_service *service = service_of(quota);
+    struct weir_quota_service *service = weir_grpc_quota_service(quota);
+    weir_grpc_quota_land(quota);
     pthread_mutex_lock(&service->lock);
     weir_quota_stream_close(quota->client);
     pthread_mutex_unlock(&service->lock);
@@ -89,6 +70,8 @@ void weir_grpc_quota_drop(struct weir_grpc_stream *stream)
         weir_grpc_of(stream)->quotas = quota->next;
     if (quota->next)
         quota->next->previous = quota->previous;
+    if (weir_grpc_of(stream)->quota_turn == quota)
+        weir_grpc_of(stream)->quota_turn = quota->next;
     free(quota);
     stream->call = NULL;
 }
@@ -132,7 +115,7 @@ static void group_hash(const struct weir_grpc_quota *quota,
                        const struct weir_grpc_quota_usage *usage, uint64_t hash[2])
 {
     struct weir_envoy_entry entries[WEIR_GRPC_QUOTA_ENTRIES_MAX];
-    char text[DOMAIN_MAX + WEIR_GRPC_QUOTA_ID_MAX + 4 + 8 * WEIR_GRPC_QUOTA_ENTRIES_MAX];
+    char text[WEIR_QUOTA_DOMAIN_MAX + WEIR_GRPC_QUOTA_ID_MAX + 4 + 8 * WEIR_GRPC_QUOTA_ENTRIES_MAX];
     char *end = put_text(text, (struct weir_bytes){quota->domain, quota->domain_size});
     memcpy(entries, usage->entries, usage->entry_count * sizeof *entries);
     qsort(entries, usage->entry_count, sizeof *entries, by_key);
@@ -150,7 +133,7 @@ static bool take_domain(struct weir_grpc_quota *quota, struct weir_bytes domain)
     if (quota->domain_size)
         return domain.size == quota->domain_size &&
                !memcmp(domain.data, quota->domain, domain.size);
-    if (domain.size > DOMAIN_MAX)
+    if (domain.size > WEIR_QUOTA_DOMAIN_MAX)
         return false;
     memcpy(quota->domain, domain.data, domain.size);
     quota->domain_size = domain.size;
@@ -160,8 +143,8 @@ static bool take_domain(struct weir_grpc_quota *quota, struct weir_bytes domain)
 static void take_reports(struct weir_grpc_quota *quota,
                          const struct weir_grpc_quota_reports *reports)
 {
-    struct weir_quota_service *service = service_of(quota);
-    uint64_t now_ms = weir_worker_time(quota->stream->connection->worker) / MS, hash[2];
+    struct weir_quota_service *service = weir_grpc_quota_service(quota);
+    uint64_t now_ms = weir_grpc_quota_now_ms(quota), hash[2];
     int err = 0;
     for (uint32_t i = 0; i < reports->usage_count && err == 0; i++) {
         const struct weir_grpc_quota_usage *usage = &reports->usages[i];
@@ -196,149 +179,6 @@ void weir_grpc_quota_read_reports(struct weir_grpc_stream *stream, struct weir_b
     weir_grpc_stream_forget(stream);
 }
 
-/* --- Charges ---------------------------------------------------------------------------------- */
-
-/* Fills the worker's request from a bucket's id: its entries are attributes, and so is `domain`.
- * False: an address that is none. */
-static bool request_fill(const struct weir_grpc_quota *quota, struct weir_bytes id)
-{
-    struct weir_grpc_stream *stream = quota->stream;
-    struct weir_envoy_entry entries[WEIR_GRPC_QUOTA_ENTRIES_MAX];
-    const struct weir_rules *rules = weir_worker_rules(stream->connection->worker);
-    struct weir_request *request = &weir_grpc_of(stream)->attributes;
-    weir_request_clear(request, weir_rules_attribute_count(rules));
-    request->fields = WEIR_FIELDS_ALL;
-    request->trusted = weir_listener_trusts(stream->connection->listener);
-    int domain = weir_rules_attribute(rules, "domain", 6);
-    if (domain >= 0)
-        request->values[domain] = (struct weir_bytes){quota->domain, quota->domain_size};
-    uint32_t count = weir_grpc_quota_entries(id, entries);
-    for (uint32_t i = 0; i < count; i++) {
-        int at = weir_rules_attribute(rules, entries[i].key.data, entries[i].key.size);
-        bool open = at >= WEIR_ATTR_FIRST_NAMED || at == WEIR_ATTR_METHOD || at == WEIR_ATTR_PATH ||
-                    at == WEIR_ATTR_HOST;
-        bool caller = at >= WEIR_ATTR_USER && at <= WEIR_ATTR_PLAN && request->trusted;
-        if (at == WEIR_ATTR_CLIENT_IP &&
-            weir_address_parse(&request->client, entries[i].value.data, entries[i].value.size) < 0)
-            return false;
-        if (open || caller)
-            request->values[at] = entries[i].value;
-    }
-    weir_connection_tell_peer(stream->connection, request);
-    return true;
-}
-
-/* A decision of the rules on a bucket; NULL: there is none. */
-static struct weir_decision *decision_take(const struct weir_grpc_quota *quota)
-{
-    struct weir_worker *worker = quota->stream->connection->worker;
-    struct weir_reason reason = {{0}};
-    struct weir_decision *decision = weir_worker_has_room(worker) ? weir_worker_take(worker) : NULL;
-    if (!decision)
-        return NULL;
-    int err = weir_engine_apply_rules(worker->engine, decision,
-                                      &weir_grpc_of(quota->stream)->attributes, &reason);
-    if (err == 0 && !weir_engine_looks(decision))
-        return decision;
-    weir_worker_give(worker, decision);
-    return NULL;
-}
-
-/* Has the table decide now. Whether it did. */
-static bool decide(struct weir_grpc_quota *quota, struct weir_slot *slot,
-                   struct weir_decision *decision)
-{
-    struct weir_worker *worker = quota->stream->connection->worker;
-    weir_slot_wait(slot, decision);
-    weir_worker_settle(worker, weir_worker_time(worker));
-    return decision->verdict != WEIR_PENDING && decision->source == WEIR_SOURCE_STORE &&
-           !weir_engine_refusal(decision);
-}
-
-enum peeked { PEEKED_SUPPLIES, PEEKED_NONE, PEEKED_UNASSIGNABLE, PEEKED_DENIED };
-
-#define STATELESS (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)
-
-/* What the limits of a decision that was peeked at can give; shadow limits, and those without a
- * state, do not count. */
-static enum peeked supplies_of(const struct weir_decision *peek,
-                               struct weir_quota_supply supplies[WEIR_CHECKS_MAX], uint32_t *count)
-{
-    struct weir_report report;
-    *count = 0;
-    if (!peek->count)
-        return peek->verdict == WEIR_DENIED ? PEEKED_DENIED : PEEKED_NONE;
-    for (uint16_t i = 0; i < peek->count; i++) {
-        const struct weir_check *check = &peek->checks[i];
-        if (check->flags & WEIR_CHECK_ALWAYS_DENY && !(check->flags & WEIR_CHECK_SHADOW))
-            return PEEKED_DENIED;
-        if (check->flags & (WEIR_CHECK_SHADOW | STATELESS) || !check->cost)
-            continue;
-        if (!weir_quota_assignable(check->limit) || check->scale || peek->outcomes[i].overflow)
-            return PEEKED_UNASSIGNABLE;
-        weir_decision_report(peek, i, &report);
-        supplies[(*count)++] =
-            weir_quota_supply_of(check->limit, &report, check->cost, peek->now_ns);
-    }
-    return *count ? PEEKED_SUPPLIES : PEEKED_NONE;
-}
-
-/* Whether both are of the same checks; then sets the costs of those that have supplies. */
-static bool costs_set(struct weir_decision *charge, const struct weir_decision *peek,
-                      const uint64_t *costs)
-{
-    if (charge->count != peek->count)
-        return false;
-    for (uint16_t i = 0; i < charge->count; i++) {
-        struct weir_check *check = &charge->checks[i];
-        const struct weir_check *seen = &peek->checks[i];
-        if (check->limit != seen->limit || check->hash[0] != seen->hash[0] ||
-            check->hash[1] != seen->hash[1])
-            return false;
-        if (!(check->flags & (WEIR_CHECK_SHADOW | STATELESS)) && check->cost)
-            check->cost = *costs++;
-    }
-    return true;
-}
-
-/* Charges what a plan costs, by one decision. */
-static bool plan_charge(struct weir_grpc_quota *quota, struct weir_slot *slot,
-                        const struct weir_decision *peek, const uint64_t *costs, uint32_t count)
-{
-    struct weir_worker *worker = quota->stream->connection->worker;
-    struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
-    struct weir_decision *charge = decision_take(quota);
-    if (!charge)
-        return false;
-    bool charged = costs_set(charge, peek, costs) && decide(quota, slot, charge) &&
-                   charge->verdict == WEIR_ALLOWED && !weir_engine_borrowed(charge, borrowed);
-    for (uint32_t i = 0; i < count && charged; i++)
-        atomic_fetch_add_explicit(&service_of(quota)->charged, costs[i], memory_order_relaxed);
-    weir_worker_give(worker, charge);
-    return charged;
-}
-
-/* Plans and charges what a bucket gets next. */
-static void bucket_plan(struct weir_grpc_quota *quota, struct weir_slot *slot,
-                        const struct weir_quota_bucket *bucket, const struct weir_decision *peek,
-                        struct weir_quota_plan *plan, enum peeked *peeked)
-{
-    struct weir_quota_service *service = service_of(quota);
-    struct weir_quota_supply supplies[WEIR_CHECKS_MAX];
-    uint64_t costs[WEIR_CHECKS_MAX] = {0}, now_ms = peek->now_ns / MS;
-    uint32_t count;
-    *peeked = supplies_of(peek, supplies, &count);
-    if (*peeked != PEEKED_SUPPLIES)
-        return;
-    pthread_mutex_lock(&service->lock);
-    uint64_t want = weir_quota_want(bucket, supplies, count, now_ms);
-    pthread_mutex_unlock(&service->lock);
-    weir_quota_plan(plan, &bucket->share, supplies, count, want, now_ms, costs);
-    bool charges = plan->move == WEIR_QUOTA_EQUAL || plan->move == WEIR_QUOTA_CHANGED;
-    if (charges && !plan_charge(quota, slot, peek, costs, count))
-        plan->move = WEIR_QUOTA_WAIT;
-}
-
 /* --- Assignments ------------------------------------------------------------------------------ */
 
 /* The message that is being made. */
@@ -346,135 +186,121 @@ struct message {
     struct weir_grpc_quota_action *actions;
     uint32_t count;
     size_t id_bytes;
-    uint64_t begun_ns;
+    uint64_t planned_ms; /* the first of them */
 };
 
-static void message_add(struct message *message, struct weir_bytes id,
-                        enum weir_grpc_quota_kind kind, const struct weir_quota_plan *plan)
+static void message_add(struct message *message, const struct weir_quota_bucket *bucket)
 {
-    message->id_bytes += id.size;
+    const struct weir_quota_plan *plan = &bucket->plan;
+    if (!message->count || bucket->planned_ms < message->planned_ms)
+        message->planned_ms = bucket->planned_ms;
+    message->id_bytes += bucket->id.size;
     message->actions[message->count++] =
-        (struct weir_grpc_quota_action){.id = id,
-                                        .kind = kind,
+        (struct weir_grpc_quota_action){.id = bucket->id,
+                                        .kind = (enum weir_grpc_quota_kind)bucket->action,
                                         .max_tokens = plan->share.max_tokens,
                                         .tokens_per_fill = plan->share.per_fill,
                                         .ttl_s = plan->ttl_s};
 }
 
-/* One bucket whose limits were peeked at. */
-static void bucket_answer(struct weir_grpc_quota *quota, struct weir_quota_bucket *bucket,
-                          const struct weir_quota_plan *plan, enum peeked peeked, uint64_t now_ms,
-                          struct message *message)
+static void count_action(const struct weir_grpc_quota *quota, enum weir_grpc_quota_kind kind)
 {
-    struct weir_quota_service *service = service_of(quota);
-    if (peeked == PEEKED_UNASSIGNABLE) {
-        count(service, WEIR_QUOTA_UNASSIGNABLE);
-        weir_quota_again(bucket, WEIR_QUOTA_RENEW_MS, now_ms);
-        return;
-    }
-    if (peeked == PEEKED_NONE || peeked == PEEKED_DENIED) {
-        bool denies = peeked == PEEKED_DENIED;
-        message_add(message, bucket->id,
-                    denies ? WEIR_GRPC_QUOTA_DENY_ALL : WEIR_GRPC_QUOTA_ALLOW_ALL,
-                    &(struct weir_quota_plan){.ttl_s = WEIR_QUOTA_TTL_S});
-        count(service, denies ? WEIR_QUOTA_DENIED : WEIR_QUOTA_OPEN);
-        bucket->share.denied = true; /* the client's tokens are gone */
-        weir_quota_again(bucket, WEIR_QUOTA_RENEW_MS, now_ms);
-        return;
-    }
-    weir_quota_sent(bucket, plan, now_ms);
-    if (plan->move == WEIR_QUOTA_WAIT)
-        return;
-    bool denies = plan->move == WEIR_QUOTA_DENY;
-    message_add(message, bucket->id, denies ? WEIR_GRPC_QUOTA_DENY_ALL : WEIR_GRPC_QUOTA_TOKENS,
-                plan);
-    count(service, denies ? WEIR_QUOTA_DENIED : WEIR_QUOTA_ASSIGNED);
+    static const enum weir_quota_count counts[] = {
+        [WEIR_GRPC_QUOTA_ABANDON] = WEIR_QUOTA_ABANDONED,
+        [WEIR_GRPC_QUOTA_DENY_ALL] = WEIR_QUOTA_DENIED,
+        [WEIR_GRPC_QUOTA_ALLOW_ALL] = WEIR_QUOTA_OPEN,
+        [WEIR_GRPC_QUOTA_TOKENS] = WEIR_QUOTA_ASSIGNED,
+    };
+    weir_grpc_quota_count(quota, counts[kind]);
 }
 
-static void bucket_serve(struct weir_grpc_quota *quota, struct weir_slot *slot,
-                         struct weir_quota_bucket *bucket, struct message *message)
-{
-    struct weir_worker *worker = quota->stream->connection->worker;
-    struct weir_quota_service *service = service_of(quota);
-    struct weir_quota_plan plan = {.move = WEIR_QUOTA_WAIT};
-    enum peeked peeked = PEEKED_SUPPLIES;
-    uint64_t now_ms = weir_worker_time(worker) / MS;
-    struct weir_decision *peek = request_fill(quota, bucket->id) ? decision_take(quota) : NULL;
-    bool decided = false;
-    if (peek) {
-        peek->op = WEIR_OP_PEEK;
-        decided = decide(quota, slot, peek);
-        if (decided)
-            bucket_plan(quota, slot, bucket, peek, &plan, &peeked);
-        now_ms = decided ? peek->now_ns / MS : now_ms;
-        weir_worker_give(worker, peek);
-    }
-    if (!decided)
-        count(service, WEIR_QUOTA_FAILED);
-    pthread_mutex_lock(&service->lock);
-    bucket_answer(quota, bucket, &plan, peeked, now_ms, message);
-    pthread_mutex_unlock(&service->lock);
-}
-
-/* Abandons a bucket; its id is kept in the arena until the message is written. */
-static void bucket_abandon(struct weir_grpc_quota *quota, struct weir_quota_bucket *bucket,
+/* Forgets an abandoned bucket; its id is kept in the arena until the message is written. False: no
+ * memory, and nothing is said of it. */
+static bool bucket_abandon(struct weir_grpc_quota *quota, struct weir_quota_bucket *bucket,
                            struct message *message)
 {
-    struct weir_quota_service *service = service_of(quota);
     char *copy = weir_grpc_arena_take(&quota->stream->arena, bucket->id.size);
     if (copy) {
         memcpy(copy, bucket->id.data, bucket->id.size);
-        message_add(message, (struct weir_bytes){copy, bucket->id.size}, WEIR_GRPC_QUOTA_ABANDON,
-                    &(struct weir_quota_plan){.ttl_s = 0});
+        bucket->id.data = copy;
+        message_add(message, bucket);
     }
-    count(service, WEIR_QUOTA_ABANDONED);
-    pthread_mutex_lock(&service->lock);
     weir_quota_forget(bucket);
+    return copy != NULL;
+}
+
+static void message_fill(struct weir_grpc_quota *quota, struct message *message, uint64_t now_ms)
+{
+    struct weir_quota_service *service = weir_grpc_quota_service(quota);
+    struct weir_quota_bucket *bucket;
+    pthread_mutex_lock(&service->lock);
+    while (message->count < MESSAGE_ACTIONS_MAX && message->id_bytes < MESSAGE_IDS_MAX &&
+           (bucket = weir_quota_take(quota->client, now_ms))) {
+        enum weir_grpc_quota_kind kind = (enum weir_grpc_quota_kind)bucket->action;
+        count_action(quota, kind);
+        if (kind == WEIR_GRPC_QUOTA_ABANDON)
+            bucket_abandon(quota, bucket, message);
+        else
+            message_add(message, bucket);
+    }
     pthread_mutex_unlock(&service->lock);
 }
 
-static void message_send(struct weir_grpc_quota *quota, const struct message *message)
+/* False: the stream is gone. */
+static bool message_send(struct weir_grpc_quota *quota, const struct message *message,
+                         uint64_t now_ms)
 {
     struct weir_grpc_stream *stream = quota->stream;
     struct weir_bytes out;
-    if (!message->count)
-        return;
+    uint64_t age_ms = now_ms - message->planned_ms, boot_ns = weir_clock_boot_ns();
     if (weir_grpc_quota_write(message->actions, message->count, &stream->arena, &out) < 0) {
         quota_reset(quota);
-        return;
+        return false;
     }
     if (stream->out_sent == stream->out_size) { /* else what is not sent yet is older */
-        stream->stale_ns = message->begun_ns + WEIR_QUOTA_CHARGE_MS * MS;
-        quota->begun_ms = message->begun_ns / MS;
+        quota->begun_ms = boot_ns / MS - age_ms;
+        stream->stale_ns = (quota->begun_ms + WEIR_QUOTA_CHARGE_MS) * MS;
     }
     weir_grpc_push(stream, out);
+    return true;
 }
 
-/* Serves the buckets of a stream that are due. */
-static void quota_serve(struct weir_grpc_quota *quota)
+/* Sends what is ready. */
+static void quota_send(struct weir_grpc_quota *quota)
 {
     struct weir_grpc_stream *stream = quota->stream;
-    struct weir_quota_service *service = service_of(quota);
-    struct message message = {.begun_ns = weir_clock_boot_ns()};
-    uint64_t now_ms = weir_worker_time(stream->connection->worker) / MS;
-    message.actions =
-        weir_grpc_arena_take(&stream->arena, MESSAGE_ACTIONS_MAX * sizeof *message.actions);
-    struct weir_slot *slot = message.actions ? weir_connection_slot(stream->connection) : NULL;
-    while (slot && message.count < MESSAGE_ACTIONS_MAX && message.id_bytes < MESSAGE_IDS_MAX) {
-        pthread_mutex_lock(&service->lock);
-        struct weir_quota_bucket *bucket = weir_quota_due(quota->client, now_ms);
-        pthread_mutex_unlock(&service->lock);
-        if (!bucket)
-            break;
-        if (weir_quota_is_idle(bucket, now_ms))
-            bucket_abandon(quota, bucket, &message);
-        else
-            bucket_serve(quota, slot, bucket, &message);
+    uint64_t now_ms = weir_grpc_quota_now_ms(quota);
+    bool more = true;
+    while (more && !stream->answered) {
+        struct message message = {
+            .actions = weir_grpc_arena_take(&stream->arena,
+                                            MESSAGE_ACTIONS_MAX * sizeof *message.actions)};
+        if (message.actions)
+            message_fill(quota, &message, now_ms);
+        more = message.count > 0;
+        if (more && !message_send(quota, &message, now_ms))
+            return;
+        weir_grpc_stream_forget(stream);
     }
-    if (slot)
-        weir_connection_drop_slot(stream->connection, slot);
-    message_send(quota, &message);
-    weir_grpc_stream_forget(stream);
+}
+
+/* Sends what is ready, unless more of it is on its way. */
+static void quota_send_gathered(struct weir_grpc_quota *quota)
+{
+    struct weir_quota_service *service = weir_grpc_quota_service(quota);
+    pthread_mutex_lock(&service->lock);
+    uint64_t since_ms = weir_quota_ready_since(quota->client);
+    pthread_mutex_unlock(&service->lock);
+    if (!since_ms)
+        return;
+    if (!quota->flight_count || weir_grpc_quota_now_ms(quota) >= since_ms + GATHER_MS)
+        quota_send(quota);
+}
+
+void weir_grpc_quota_landed(struct weir_grpc_quota *quota)
+{
+    weir_grpc_quota_fly(weir_grpc_of(quota->stream));
+    quota_send_gathered(quota);
 }
 
 /* --- PINGs ------------------------------------------------------------------------------------ */
@@ -523,20 +349,31 @@ void weir_grpc_quota_answered(nghttp2_session *http2, const uint8_t opaque[8])
         ping(quota);
 }
 
+/* False: the stream is gone. */
+static bool quota_check(struct weir_grpc_quota *quota, uint64_t now_ms)
+{
+    const struct weir_grpc_stream *stream = quota->stream;
+    bool unsent =
+        stream->out_sent < stream->out_size && stream->stale_ns && now_ms * MS > stream->stale_ns;
+    if (!ping_is_late(quota, now_ms) && !unsent)
+        return true;
+    weir_grpc_quota_count(quota, WEIR_QUOTA_UNANSWERED);
+    quota_reset(quota);
+    return false;
+}
+
 void weir_grpc_quota_tick(struct weir_grpc *grpc)
 {
     struct weir_grpc_quota *next;
     uint64_t now_ms = weir_clock_boot_ns() / MS;
     for (struct weir_grpc_quota *at = grpc->quotas; at; at = next) {
         next = at->next;
-        bool unanswered = ping_is_late(at, now_ms);
-        bool unsent = at->stream->out_sent < at->stream->out_size && at->stream->stale_ns &&
-                      now_ms * MS > at->stream->stale_ns;
-        if (unanswered || unsent) {
-            count(service_of(at), WEIR_QUOTA_UNANSWERED);
-            quota_reset(at);
-        } else if (!at->stream->answered) {
-            quota_serve(at);
-        }
+        if (quota_check(at, now_ms))
+            at->wants = true;
+    }
+    weir_grpc_quota_fly(grpc);
+    for (struct weir_grpc_quota *at = grpc->quotas; at; at = next) {
+        next = at->next;
+        quota_send_gathered(at);
     }
 }

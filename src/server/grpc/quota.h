@@ -3,14 +3,15 @@
  * the state machine of envoy/quota. See grpc.h.
  *
  *   reports ─▶ demand, at once
- *   tick    ─▶ each bucket that is due: peek, plan, charge (two decisions of the engine, made at
- *              once by the table) ─▶ one message of assignments ─▶ PING behind its last DATA
+ *   tick    ─▶ each bucket that is due: peek, plan, charge (quota_flight.h) ─▶ one message of the
+ *              assignments of a stream ─▶ PING behind its last DATA
  *
- * A stream is reset (CANCEL) when the PING is not answered within WEIR_QUOTA_LATE_MS after the
- * charge, and when a message of assignments could not be written within WEIR_QUOTA_CHARGE_MS.
+ * A stream is reset (CANCEL) when the PING is not answered within WEIR_QUOTA_LATE_MS after the plan
+ * of the assignment, and when a message of assignments could not be written within
+ * WEIR_QUOTA_CHARGE_MS after it.
  *
- * With a store that nodes share, streams end with UNIMPLEMENTED: two decisions have to be made in
- * one tick, by one clock.
+ * With `sticky`, streams end with UNIMPLEMENTED: its home decides whole requests, by attributes
+ * that ids of buckets do not have.
  */
 #ifndef WEIR_SERVER_GRPC_QUOTA_H
 #define WEIR_SERVER_GRPC_QUOTA_H

@@ -22,17 +22,12 @@
 #define RENEWAL_COST UINT64_C(4000)
 #define DEMAND_MAX (WEIR_QUOTA_PER_FILL_MAX * UINT64_C(1000))
 
-struct weir_quota_group {
-    struct weir_quota_group *next; /* of its chain */
-    struct weir_quota_bucket *buckets;
-    uint64_t hash[2];
-};
-
 struct weir_quota_stream {
     struct weir_quota *quota;
     struct weir_quota_stream *previous, *next;
     struct weir_quota_bucket *buckets;
     struct weir_quota_bucket *turn; /* where the next look for a due bucket begins */
+    struct weir_quota_bucket *ready, *last_ready;
 };
 
 struct weir_quota {
@@ -40,6 +35,7 @@ struct weir_quota {
     struct weir_quota_stream *streams;
     struct weir_quota_group *chains[GROUP_CHAINS];
     uint64_t asks[WEIR_QUOTA_STREAMS_MAX]; /* room for weir_quota_want */
+    bool claimed[WEIR_QUOTA_CLAIMS];
 };
 
 /* --- Streams ---------------------------------------------------------------------------------- */
@@ -147,9 +143,29 @@ static struct weir_quota_bucket *bucket_make(struct weir_quota_stream *stream,
     return bucket;
 }
 
+/* Takes a bucket that is READY off the list of its stream, from any place. */
+static void ready_unlink(struct weir_quota_bucket *bucket)
+{
+    struct weir_quota_stream *stream = bucket->stream;
+    struct weir_quota_bucket **link = &stream->ready, *before = NULL;
+    while (*link && *link != bucket) {
+        before = *link;
+        link = &before->next_ready;
+    }
+    if (!*link)
+        return;
+    *link = bucket->next_ready;
+    if (stream->last_ready == bucket)
+        stream->last_ready = before;
+}
+
 void weir_quota_forget(struct weir_quota_bucket *bucket)
 {
     struct weir_quota *quota = bucket->stream->quota;
+    if (bucket->group->at_work == bucket)
+        bucket->group->at_work = NULL;
+    if (bucket->stage == WEIR_QUOTA_READY)
+        ready_unlink(bucket);
     struct weir_quota_group *group = bucket->group;
     struct weir_quota_bucket *next = bucket->next_of_stream, **link;
     if (bucket->previous_of_stream)
@@ -223,18 +239,23 @@ int weir_quota_report(struct weir_quota_stream *stream, const uint64_t hash[2],
     return 0;
 }
 
-struct weir_quota_bucket *weir_quota_due(struct weir_quota_stream *stream, uint64_t now_ms)
+struct weir_quota_bucket *weir_quota_due(struct weir_quota_stream *stream, uint64_t now_ms,
+                                         bool *waits)
 {
     struct weir_quota_bucket *bucket = stream->turn ? stream->turn : stream->buckets, *first = NULL;
+    *waits = false;
     while (bucket && bucket != first) {
         if (!first)
             first = bucket;
         struct weir_quota_bucket *next =
             bucket->next_of_stream ? bucket->next_of_stream : stream->buckets;
-        if (bucket->due_ms <= now_ms) {
+        bool due = bucket->due_ms <= now_ms && bucket->stage == WEIR_QUOTA_IDLE;
+        if (due && !bucket->group->at_work) {
             stream->turn = next;
+            *waits = true; /* there may be more */
             return bucket;
         }
+        *waits |= due;
         bucket = next;
     }
     return NULL;
@@ -245,23 +266,51 @@ bool weir_quota_is_idle(const struct weir_quota_bucket *bucket, uint64_t now_ms)
     return now_ms >= bucket->asked_ms + WEIR_QUOTA_IDLE_MS;
 }
 
-void weir_quota_sent(struct weir_quota_bucket *bucket, const struct weir_quota_plan *plan,
-                     uint64_t now_ms)
+/* --- On their way ----------------------------------------------------------------------------- */
+
+void weir_quota_add_ready(struct weir_quota_bucket *bucket)
 {
-    bool waits = plan->move == WEIR_QUOTA_WAIT;
-    if (!waits)
-        bucket->share = plan->share;
-    bool scarce = waits || plan->move == WEIR_QUOTA_DENY;
-    uint64_t half_ms = plan->ttl_s * UINT64_C(500);
-    bucket->sent_ms = waits ? bucket->sent_ms : now_ms;
-    bucket->due_ms = now_ms + (scarce ? WEIR_QUOTA_RETRY_MS : half_ms);
-    if (scarce && plan->again_ms)
-        bucket->due_ms = plan->again_ms;
+    struct weir_quota_stream *stream = bucket->stream;
+    bucket->stage = WEIR_QUOTA_READY;
+    bucket->next_ready = NULL;
+    if (stream->last_ready)
+        stream->last_ready->next_ready = bucket;
+    else
+        stream->ready = bucket;
+    stream->last_ready = bucket;
 }
 
-void weir_quota_again(struct weir_quota_bucket *bucket, uint64_t wait_ms, uint64_t now_ms)
+struct weir_quota_bucket *weir_quota_take_ready(struct weir_quota_stream *stream)
 {
-    bucket->due_ms = now_ms + wait_ms;
+    struct weir_quota_bucket *bucket = stream->ready;
+    if (!bucket)
+        return NULL;
+    stream->ready = bucket->next_ready;
+    if (!stream->ready)
+        stream->last_ready = NULL;
+    bucket->stage = WEIR_QUOTA_IDLE;
+    return bucket;
+}
+
+uint64_t weir_quota_ready_since(const struct weir_quota_stream *stream)
+{
+    return stream->ready ? stream->ready->planned_ms : 0;
+}
+
+bool weir_quota_claim(struct weir_quota *quota, const uint64_t *hashes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (quota->claimed[hashes[i] % WEIR_QUOTA_CLAIMS])
+            return false;
+    for (uint32_t i = 0; i < count; i++)
+        quota->claimed[hashes[i] % WEIR_QUOTA_CLAIMS] = true;
+    return true;
+}
+
+void weir_quota_unclaim(struct weir_quota *quota, const uint64_t *hashes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        quota->claimed[hashes[i] % WEIR_QUOTA_CLAIMS] = false;
 }
 
 /* --- Fairness --------------------------------------------------------------------------------- */

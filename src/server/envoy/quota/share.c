@@ -46,20 +46,34 @@ bool weir_quota_assignable(const struct weir_limit *limit)
 
 struct weir_quota_supply weir_quota_supply_of(const struct weir_limit *limit,
                                               const struct weir_report *report, uint64_t unit,
-                                              uint64_t now_ns)
+                                              const struct weir_quota_moment *moment)
 {
     struct weir_quota_supply supply = {
-        .unit = unit, .remaining = report->remaining, .rate = limit->spec.rate};
-    supply.window_ms = limit->spec.window_ns / MS;
-    supply.bucket = limit->segment_ns == 0;
-    if (supply.bucket)
-        supply.fresh_ms = (now_ns + report->reset_after_ns) / MS;
-    else
-        supply.end_ms = (now_ns / limit->segment_ns + 1) * limit->segment_ns / MS;
+        .unit = unit,
+        .remaining = report->remaining,
+        .rate = limit->spec.rate,
+        .window_ms = limit->spec.window_ns / MS,
+        .drift_ms = moment->drift_ms,
+        .bucket = limit->segment_ns == 0,
+    };
+    if (supply.bucket) {
+        supply.fresh_ms = (moment->local_ns + report->reset_after_ns) / MS;
+    } else {
+        uint64_t left_ns = limit->segment_ns - moment->store_ns % limit->segment_ns;
+        left_ns = later_by(left_ns, moment->drift_ms * MS);
+        supply.end_ms = (moment->local_ns + left_ns) / MS;
+    }
     supply.spread_ms = SPREAD_MAX_MS;
     if (limit->spec.algorithm == WEIR_SLIDING_WINDOW)
         supply.spread_ms = smaller(SPREAD_MAX_MS, supply.window_ms / SLIDING_SPREAD_PART);
     return supply;
+}
+
+bool weir_quota_holds(const struct weir_limit *limit, uint64_t peeked_ns, uint64_t charged_ns)
+{
+    if (charged_ns < peeked_ns)
+        return false;
+    return !limit->segment_ns || charged_ns / limit->segment_ns == peeked_ns / limit->segment_ns;
 }
 
 /* What a bucket is charged so that its state is that of `ends_ms`. */
@@ -67,9 +81,9 @@ static uint64_t supply_pad(const struct weir_quota_supply *supply, uint64_t ends
                            uint64_t now_ms)
 {
     uint64_t from_ms = supply->fresh_ms > now_ms ? supply->fresh_ms : now_ms;
-    if (!supply->bucket || ends_ms <= from_ms)
+    if (!supply->bucket || ends_ms + supply->drift_ms <= from_ms)
         return 0;
-    return divide_up((ends_ms - from_ms) * supply->rate, supply->window_ms);
+    return divide_up((ends_ms + supply->drift_ms - from_ms) * supply->rate, supply->window_ms);
 }
 
 uint64_t weir_quota_supply_rate(const struct weir_quota_supply *supply, uint64_t held,

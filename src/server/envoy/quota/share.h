@@ -33,6 +33,34 @@
  * with the TAT of a peek before. A TAT that grows between the two makes the charge higher than
  * necessary, never lower.
  *
+ * Two clocks. The life of an assignment runs by this node's monotonic clock; states, segments and
+ * TATs have the clock of their store: Redis' own, or the table's, which is this node's. Their
+ * readings are never compared. A peek that was sent at p and answered at n, both by this node's
+ * clock, was made at the store's time x, somewhere between the two. So what the store calls x + d
+ * comes at p + d here at the earliest, and that is how its times are read (struct
+ * weir_quota_moment). The plan is made at n, and the charge is sent after that. The clocks may run
+ * at rates that differ by 1/1000, as in store/redis/share/share.h: over the longest life, 6 s, and
+ * the time to write, that is less than WEIR_QUOTA_DRIFT_MS.
+ *
+ *   here    p ───────────── n ── charge sent ─────────── answered by n + WEIR_QUOTA_CHARGE_MS ──▶ e
+ *   store         x                           x2
+ *
+ *   - A bucket reaches e. By the store's clock e is at most x + (e - p) and at most x2 + (e - n),
+ *     with the drift; so the charge counts from the later of n and p + (TAT - x). It is made at x2
+ *     and finds a TAT that is the same or has grown.
+ *   - A window's portion ends in its segment: e is at most p + (end of the segment - x), less the
+ *     drift. The charge must have been made in the same segment: weir_quota_holds compares x and
+ *     x2, which are two readings of one clock.
+ *   - A share that is prolonged was charged in the segment of this charge: it ends before its
+ *     segment does. So if x were in a later one, it would have ended by n, and all of the new share
+ *     would be charged.
+ *   - A charge that was made before x (the store's clock went back, or another server has taken its
+ *     place) may be too small: weir_quota_holds refuses it.
+ *   - What is refused, or answered late, is not sent and stays charged.
+ *
+ * Other events (a state that is forgotten, given back or reset between the two calls, and a step of
+ * the store's clock) have the effect that share.h names for any portion, for 6 s.
+ *
  * Limits. Windows with segments of WEIR_QUOTA_SEGMENT_MIN_MS at least; buckets whose depth is
  * WEIR_QUOTA_DEPTH_MIN_MS at least. Other limits cannot be assigned: their states have no portions
  * that outlast a second.
@@ -53,8 +81,10 @@
 #define WEIR_QUOTA_RENEW_MS (WEIR_QUOTA_TTL_S * 500) /* between two assignments: half of one */
 /* From the charge until the PING behind the assignment is answered. */
 #define WEIR_QUOTA_LATE_MS 1000
-/* An assignment that is not written so long after its charge is not sent. */
+/* An assignment that is not charged and written so long after its plan is not sent. */
 #define WEIR_QUOTA_CHARGE_MS 500
+/* How far a store's clock, where it is not this node's, may move away during an assignment. */
+#define WEIR_QUOTA_DRIFT_MS 10
 /* Three of the longest portions and more: the end of a segment costs up to 2 s. */
 #define WEIR_QUOTA_SEGMENT_MIN_MS 20000
 /* Two of the longest portions. */
@@ -73,7 +103,7 @@ struct weir_quota_share {
     bool denied;         /* a denying assignment came after it */
 };
 
-/* What one limit can give, at one time. */
+/* What one limit can give, at one time. Times are this node's. */
 struct weir_quota_supply {
     bool bucket;        /* else a window */
     uint64_t unit;      /* what one request costs: above 0 */
@@ -83,15 +113,27 @@ struct weir_quota_supply {
     uint64_t fresh_ms;  /* buckets: when the state will be fresh (TAT) */
     uint64_t rate;      /* N and W of the limit */
     uint64_t window_ms;
+    uint32_t drift_ms; /* as of the moment of the peek */
 };
 
 /* Whether portions of a limit can be assigned. */
 bool weir_quota_assignable(const struct weir_limit *limit);
 
-/* The supply of an assignable limit, as a peek at `now_ns` reports it; `unit` above 0. */
+/* A moment of a store: when it was `store_ns` there, it was `local_ns` here, or later. */
+struct weir_quota_moment {
+    uint64_t store_ns, local_ns;
+    uint32_t drift_ms; /* WEIR_QUOTA_DRIFT_MS; 0: it is one clock */
+};
+
+/* The supply of an assignable limit, as a peek at a moment reports it; `unit` above 0. Its times
+ * are this node's. */
 struct weir_quota_supply weir_quota_supply_of(const struct weir_limit *limit,
                                               const struct weir_report *report, uint64_t unit,
-                                              uint64_t now_ns);
+                                              const struct weir_quota_moment *moment);
+
+/* Whether a charge that the store made at `charged_ns` covers what was planned by a peek that it
+ * made at `peeked_ns`. */
+bool weir_quota_holds(const struct weir_limit *limit, uint64_t peeked_ns, uint64_t charged_ns);
 
 /* What a supply gives in WEIR_QUOTA_FILL_MS from now on, in thousandths of a request: the rest of a
  * window over the rest of its segment (at most spread_ms), a bucket's rate and a part of what it
@@ -123,7 +165,7 @@ struct weir_quota_plan {
 /* Plans the next assignment of a client that wants `per_fill` requests (at least 1) in
  * WEIR_QUOTA_FILL_MS: all of them, or as many as the supplies (1 at least) allow. costs[0..count)
  * are what the supplies are to be charged, by one decision: nothing is sent unless all are.
- * `now_ms`: of the peek. */
+ * `now_ms`: when the answer to the peek was there. */
 void weir_quota_plan(struct weir_quota_plan *plan, const struct weir_quota_share *held,
                      const struct weir_quota_supply *supplies, uint32_t count, uint64_t per_fill,
                      uint64_t now_ms, uint64_t *costs);

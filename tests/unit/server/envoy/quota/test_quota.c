@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "draw.h"
-#include "server/envoy/quota/quota.h"
+#include "server/envoy/quota/assign.h"
 
 #define MS UINT64_C(1000000)
 #define STEP_MS 10
@@ -152,35 +152,26 @@ static void world_admit(struct world *world)
 
 static void supplies_peek(struct world *world, struct weir_quota_supply *supplies)
 {
+    const struct weir_quota_moment moment = {now_ns(world), now_ns(world), 0};
     for (unsigned i = 0; i < world->limits; i++) {
         uint64_t copy[512];
         struct weir_use use = {.now_ns = now_ns(world), .cost = 0};
         struct weir_report report;
         memcpy(copy, world->states[i].words, sizeof copy);
         weir_decide(&world->states[i].limit, copy, &use, &report, NULL);
-        supplies[i] = weir_quota_supply_of(&world->states[i].limit, &report, 1, now_ns(world));
+        supplies[i] = weir_quota_supply_of(&world->states[i].limit, &report, 1, &moment);
     }
 }
 
-static void world_serve(struct world *world, struct envoy *envoy)
+static void world_send(struct world *world, struct envoy *envoy)
 {
     struct weir_quota_bucket *bucket;
-    while ((bucket = weir_quota_due(envoy->stream, world->now_ms))) {
-        struct weir_quota_supply supplies[2];
-        struct weir_quota_plan plan;
-        uint64_t costs[2] = {0};
-        if (weir_quota_is_idle(bucket, world->now_ms)) {
+    while ((bucket = weir_quota_take(envoy->stream, world->now_ms))) {
+        const struct weir_quota_plan *plan = &bucket->plan;
+        if (bucket->action == WEIR_GRPC_QUOTA_ABANDON) {
             weir_quota_forget(bucket);
             continue;
         }
-        supplies_peek(world, supplies);
-        uint64_t want = weir_quota_want(bucket, supplies, world->limits, world->now_ms);
-        weir_quota_plan(&plan, &bucket->share, supplies, world->limits, want, world->now_ms, costs);
-        bool charges = plan.move == WEIR_QUOTA_EQUAL || plan.move == WEIR_QUOTA_CHANGED;
-        assert_true(!charges || states_charge(world, costs));
-        weir_quota_sent(bucket, &plan, world->now_ms);
-        if (plan.move == WEIR_QUOTA_WAIT)
-            continue;
         world->sent++;
         assert_true(envoy->count < LETTERS);
         uint64_t due_ms = world->now_ms + world->delay_least_ms;
@@ -189,9 +180,28 @@ static void world_serve(struct world *world, struct envoy *envoy)
             due_ms = envoy->last_due_ms;
         envoy->last_due_ms = due_ms;
         envoy->letters[(envoy->first + envoy->count++) % LETTERS] =
-            (struct letter){due_ms, plan.move == WEIR_QUOTA_DENY, plan.share.max_tokens,
-                            plan.share.per_fill, plan.ttl_s};
+            (struct letter){due_ms, bucket->action == WEIR_GRPC_QUOTA_DENY_ALL,
+                            plan->share.max_tokens, plan->share.per_fill, plan->ttl_s};
     }
+}
+
+static void world_serve(struct world *world, struct envoy *envoy)
+{
+    struct weir_quota_bucket *bucket;
+    bool waits;
+    while ((bucket = weir_quota_begin(envoy->stream, world->now_ms, &waits))) {
+        struct weir_quota_supply supplies[2];
+        uint64_t costs[2] = {0};
+        if (bucket->stage != WEIR_QUOTA_PEEKS)
+            continue;
+        supplies_peek(world, supplies);
+        if (!weir_quota_peeked(bucket, WEIR_QUOTA_SUPPLIES, supplies, world->limits, world->now_ms,
+                               costs))
+            continue;
+        assert_true(states_charge(world, costs));
+        weir_quota_charged(bucket, true, world->now_ms);
+    }
+    world_send(world, envoy);
 }
 
 static void world_report(struct world *world, struct envoy *envoy)
@@ -435,7 +445,8 @@ static struct weir_quota_bucket *report(struct weir_quota_stream *stream, uint64
     const struct weir_quota_use use = {requests, elapsed_s};
     const struct weir_bytes id = {"id", 2};
     assert_int_equal(weir_quota_report(stream, hash, id, &use, now_ms), 0);
-    return weir_quota_due(stream, UINT64_MAX);
+    bool waits;
+    return weir_quota_due(stream, UINT64_MAX, &waits);
 }
 
 static uint64_t wants(const struct weir_quota_bucket *of, uint64_t now_ms)

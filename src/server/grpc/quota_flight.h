@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is under way for streams of quotas: the peeks and charges of their buckets' limits.
+ *
+ *   tick, or one has ended ─▶ due bucket ─▶ its states are claimed ─▶ peek ─▶ plan ─▶ charge ─▶
+ * READY (envoy/quota/assign.h)                 └──── a slot each ────┘
+ *
+ * Each has a slot of its connection, which waits first for the peek and then for the charge. The
+ * table decides both in the turn in which they are queued. Redis answers later: the loop goes on,
+ * and a stream that is closed meanwhile cancels its decisions; what was charged stays charged.
+ *
+ * Both decide at the states of the limits, and nowhere else (weir_engine_unaided); where the store
+ * fails, they are denied and nothing is charged on this node, whatever `on_store_error` says.
+ *
+ * Bounds: WEIR_QUOTA_FLIGHTS_MAX for a stream, and twice as many for a worker. Threads: the
+ * worker's.
+ */
+#ifndef WEIR_SERVER_GRPC_QUOTA_FLIGHT_H
+#define WEIR_SERVER_GRPC_QUOTA_FLIGHT_H
+
+#include "server/envoy/quota/assign.h"
+#include "server/envoy/quota/service.h"
+#include "server/grpc/grpc.h"
+
+/* With two calls to Redis of 0.5 ms each, 32,000 assignments a second. */
+#define WEIR_QUOTA_FLIGHTS_MAX 32
+
+#define WEIR_QUOTA_DOMAIN_MAX 256
+
+/* One peek or charge under way. */
+struct weir_grpc_quota_flight {
+    struct weir_grpc_quota *quota;
+    struct weir_quota_bucket *bucket;    /* NULL: this is free */
+    struct weir_slot *slot;              /* NULL: it is being written */
+    struct weir_decision *peek, *charge; /* NULL: none yet */
+    uint64_t asked_ns;                   /* when the peek was queued */
+};
+
+/* A stream of StreamRateLimitQuotas. */
+struct weir_grpc_quota {
+    struct weir_grpc_stream *stream;
+    struct weir_grpc_quota *previous, *next; /* of the worker */
+    struct weir_quota_stream *client;
+    uint64_t begun_ms; /* when the newest assignment that was sent was planned */
+    uint64_t ping_ms;  /* begun_ms of the assignment whose PING is on its way; 0: none is */
+    uint64_t more_ms;  /* of the first one that was sent since; 0: none */
+    size_t domain_size;
+    char domain[WEIR_QUOTA_DOMAIN_MAX];
+    bool wants; /* its buckets are to be looked at */
+    uint32_t flight_count;
+    struct weir_grpc_quota_flight flights[WEIR_QUOTA_FLIGHTS_MAX];
+};
+
+struct weir_quota_service *weir_grpc_quota_service(const struct weir_grpc_quota *quota);
+void weir_grpc_quota_count(const struct weir_grpc_quota *quota, enum weir_quota_count what);
+
+/* The time by which assignments live: that of the worker's table. */
+uint64_t weir_grpc_quota_now_ms(const struct weir_grpc_quota *quota);
+
+/* Begins what is due and has room, of all streams that want it. */
+void weir_grpc_quota_fly(struct weir_grpc *grpc);
+
+/* The stream ends: cancels what is under way. */
+void weir_grpc_quota_land(struct weir_grpc_quota *quota);
+
+/* In quota.c: a flight of the stream has ended, and perhaps others can begin. */
+void weir_grpc_quota_landed(struct weir_grpc_quota *quota);
+
+#endif
