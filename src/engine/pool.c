@@ -70,6 +70,7 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     entry->borrow = NULL;
     entry->lending = NULL;
     entry->far = NULL;
+    entry->unaided = false;
     entry->strike_count = 0;
     entry->trial_live = 0;
     entry->place = (struct weir_request_place){WEIR_NO_ROUTE, WEIR_NO_PLAN};

@@ -374,10 +374,10 @@ void weir_grpc_quota_fly(struct weir_grpc *grpc)
     if (!first)
         return;
     do {
-        grpc->quota_turn = quota; /* the next pass begins where there was no room */
         if (quota->wants && !quota->stream->answered)
             stream_fly(grpc, quota);
         quota = quota->next ? quota->next : grpc->quotas;
+        grpc->quota_turn = quota; /* the next pass begins where there was no room */
     } while (quota != first && grpc->quota_flights < WORKER_FLIGHTS_MAX);
 }
 

@@ -49,13 +49,14 @@
  *     with the drift; so the charge counts from the later of n and p + (TAT - x). It is made at x2
  *     and finds a TAT that is the same or has grown.
  *   - A window's portion ends in its segment: e is at most p + (end of the segment - x), less the
- *     drift. The charge must have been made in the same segment: weir_quota_holds compares x and
- *     x2, which are two readings of one clock.
+ *     drift. The charge is made in the same segment, because the plan is of 2 s at least, and a
+ *     charge that takes longer than WEIR_QUOTA_CHARGE_MS is not sent.
  *   - A share that is prolonged was charged in the segment of this charge: it ends before its
  *     segment does. So if x were in a later one, it would have ended by n, and all of the new share
  *     would be charged.
- *   - A charge that was made before x (the store's clock went back, or another server has taken its
- *     place) may be too small: weir_quota_holds refuses it.
+ *   - If the store's clock has jumped between the two calls, or another server has taken its place,
+ *     the charge may be too small: weir_quota_holds compares x and x2, which are readings of one
+ *     clock, and refuses a charge that was made before x or in another segment.
  *   - What is refused, or answered late, is not sent and stays charged.
  *
  * Other events (a state that is forgotten, given back or reset between the two calls, and a step of

@@ -21,7 +21,7 @@
 /* A letter is applied with the next step. */
 #define DELAY_MAX_MS (WEIR_QUOTA_LATE_MS - STEP_MS)
 #define CLIENTS_MAX 20
-#define IDS 2
+#define NODES_MAX 2
 
 /* --- Envoy ------------------------------------------------------------------------------------
  * One bucket of one Envoy, as its global_client_impl.cc keeps it: an equal assignment prolongs the
@@ -37,6 +37,7 @@ struct letter { /* an assignment on its way */
 
 struct envoy {
     struct weir_quota_stream *stream;
+    unsigned node; /* of weir, that it is connected to */
     bool assigned, deny;
     uint32_t max_tokens, per_fill;
     double tokens;
@@ -98,9 +99,27 @@ struct state {
     uint64_t words[512], oracle[512]; /* what was charged; what was admitted */
 };
 
+/* A call to the store: it is executed, and answered, when its time comes, or neither. */
+struct call {
+    struct weir_quota_bucket *bucket; /* NULL: its stream has gone */
+    uint64_t asked_ms, due_ms, answer_ms, store_ns;
+    bool used, charges, executed, charged, lost, lost_after;
+    uint64_t costs[2], peeked_ns;
+    struct weir_report reports[2];
+};
+#define CALLS_MAX 64
+
 struct world {
-    uint64_t random, now_ms, offset_ns;
-    struct weir_quota *quota;
+    uint64_t random, now_ms, offset_ms;
+    struct weir_quota *quotas[NODES_MAX];
+    unsigned nodes;
+    /* The store: of another clock, if it is not the table; a call takes so long each way at most,
+     * and one in `lose` is lost before it is executed or after. */
+    bool remote;
+    unsigned call_ms, lose;
+    int drift; /* thousandths that its clock runs faster */
+    struct call calls[CALLS_MAX];
+    uint64_t late, dropped; /* charges whose answers were; those that had none */
     struct envoy envoys[CLIENTS_MAX];
     unsigned clients, report_ms, delay_least_ms, delay_ms, chaos;
     struct state states[2];
@@ -109,9 +128,11 @@ struct world {
     uint64_t admitted, direct, sent, lost, restarts;
 };
 
+/* By the clock of the store. */
 static uint64_t now_ns(const struct world *world)
 {
-    return world->now_ms * MS;
+    uint64_t now_ms = world->now_ms + world->offset_ms;
+    return now_ms * MS + (uint64_t)((int64_t)(world->now_ms % 1000000000 * 1000) * world->drift);
 }
 
 static void state_open(struct state *state, struct weir_limit_spec spec)
@@ -150,18 +171,113 @@ static void world_admit(struct world *world)
     world->admitted++;
 }
 
-static void supplies_peek(struct world *world, struct weir_quota_supply *supplies)
+/* --- The store -------------------------------------------------------------------------------- */
+
+static uint64_t call_delay(struct world *world)
 {
-    const struct weir_quota_moment moment = {now_ns(world), now_ns(world), 0};
-    for (unsigned i = 0; i < world->limits; i++) {
+    return world->call_ms ? draw_below(&world->random, world->call_ms + 1) : 0;
+}
+
+/* Peeks, or charges where there are costs. */
+static void call_begin(struct world *world, struct weir_quota_bucket *bucket, const uint64_t *costs,
+                       uint64_t peeked_ns)
+{
+    struct call *call = world->calls;
+    while (call->used)
+        assert_true(++call < world->calls + CALLS_MAX);
+    *call = (struct call){.bucket = bucket,
+                          .used = true,
+                          .charges = costs != NULL,
+                          .peeked_ns = peeked_ns,
+                          .asked_ms = world->now_ms};
+    if (costs)
+        memcpy(call->costs, costs, sizeof call->costs);
+    call->due_ms = world->now_ms + call_delay(world);
+    call->answer_ms = call->due_ms + call_delay(world);
+    bool lost = world->lose && draw_below(&world->random, world->lose) == 0;
+    call->lost = lost && draw_below(&world->random, 2);
+    call->lost_after = lost && !call->lost;
+}
+
+static void call_execute(struct world *world, struct call *call)
+{
+    call->executed = true;
+    call->store_ns = now_ns(world);
+    if (call->lost)
+        return;
+    if (call->charges)
+        call->charged = states_charge(world, call->costs);
+    for (unsigned i = 0; i < world->limits && !call->charges; i++) {
         uint64_t copy[512];
-        struct weir_use use = {.now_ns = now_ns(world), .cost = 0};
-        struct weir_report report;
+        struct weir_use use = {.now_ns = call->store_ns, .cost = 0};
         memcpy(copy, world->states[i].words, sizeof copy);
-        weir_decide(&world->states[i].limit, copy, &use, &report, NULL);
-        supplies[i] = weir_quota_supply_of(&world->states[i].limit, &report, 1, &moment);
+        weir_decide(&world->states[i].limit, copy, &use, &call->reports[i], NULL);
     }
 }
+
+static void charge_answered(struct world *world, const struct call *call)
+{
+    bool answered = !call->lost && !call->lost_after, holds = call->charged && answered;
+    for (unsigned i = 0; i < world->limits; i++)
+        holds &= weir_quota_holds(&world->states[i].limit, call->peeked_ns, call->store_ns);
+    world->dropped += call->charged && !answered;
+    weir_quota_charged(call->bucket, holds, world->now_ms);
+    world->late += holds && call->bucket->stage != WEIR_QUOTA_READY;
+    assert_true(world->remote || holds);
+}
+
+static void peek_answered(struct world *world, const struct call *call)
+{
+    const struct weir_quota_moment moment = {call->store_ns, call->asked_ms * MS,
+                                             world->remote ? WEIR_QUOTA_DRIFT_MS : 0};
+    struct weir_quota_supply supplies[2];
+    uint64_t costs[2] = {0};
+    bool answered = !call->lost && !call->lost_after;
+    for (unsigned i = 0; i < world->limits; i++)
+        supplies[i] = weir_quota_supply_of(&world->states[i].limit, &call->reports[i], 1, &moment);
+    if (weir_quota_peeked(call->bucket, answered ? WEIR_QUOTA_SUPPLIES : WEIR_QUOTA_NO_ANSWER,
+                          supplies, world->limits, world->now_ms, costs))
+        call_begin(world, call->bucket, costs, call->store_ns);
+}
+
+static void call_answer(struct world *world, struct call *call)
+{
+    struct call answered = *call;
+    call->used = false;
+    if (!answered.bucket)
+        world->dropped += answered.charged;
+    else if (answered.charges)
+        charge_answered(world, &answered);
+    else
+        peek_answered(world, &answered);
+}
+
+/* Goes on with the calls whose time has come, also with those that their answers begin. */
+static void world_calls(struct world *world)
+{
+    bool any = true;
+    while (any) {
+        any = false;
+        for (struct call *call = world->calls; call < world->calls + CALLS_MAX; call++) {
+            if (!call->used || (call->executed ? call->answer_ms : call->due_ms) > world->now_ms)
+                continue;
+            any = true;
+            if (call->executed)
+                call_answer(world, call);
+            else
+                call_execute(world, call);
+        }
+    }
+}
+
+static void calls_forget(struct world *world, const struct envoy *envoy)
+{
+    for (struct call *call = world->calls; call < world->calls + CALLS_MAX; call++)
+        if (call->used && call->bucket && call->bucket->stream == envoy->stream)
+            call->bucket = NULL;
+}
+
+/* --- weir ------------------------------------------------------------------------------------- */
 
 static void world_send(struct world *world, struct envoy *envoy)
 {
@@ -176,6 +292,8 @@ static void world_send(struct world *world, struct envoy *envoy)
         assert_true(envoy->count < LETTERS);
         uint64_t due_ms = world->now_ms + world->delay_least_ms;
         due_ms += draw_below(&world->random, world->delay_ms - world->delay_least_ms + 1);
+        if (due_ms > bucket->planned_ms + DELAY_MAX_MS)
+            due_ms = bucket->planned_ms + DELAY_MAX_MS;
         if (due_ms < envoy->last_due_ms)
             due_ms = envoy->last_due_ms;
         envoy->last_due_ms = due_ms;
@@ -189,24 +307,17 @@ static void world_serve(struct world *world, struct envoy *envoy)
 {
     struct weir_quota_bucket *bucket;
     bool waits;
-    while ((bucket = weir_quota_begin(envoy->stream, world->now_ms, &waits))) {
-        struct weir_quota_supply supplies[2];
-        uint64_t costs[2] = {0};
-        if (bucket->stage != WEIR_QUOTA_PEEKS)
-            continue;
-        supplies_peek(world, supplies);
-        if (!weir_quota_peeked(bucket, WEIR_QUOTA_SUPPLIES, supplies, world->limits, world->now_ms,
-                               costs))
-            continue;
-        assert_true(states_charge(world, costs));
-        weir_quota_charged(bucket, true, world->now_ms);
-    }
+    while ((bucket = weir_quota_begin(envoy->stream, world->now_ms, &waits)))
+        if (bucket->stage == WEIR_QUOTA_PEEKS)
+            call_begin(world, bucket, NULL, 0);
+    world_calls(world);
     world_send(world, envoy);
 }
 
 static void world_report(struct world *world, struct envoy *envoy)
 {
-    const uint64_t hash[2] = {7, 8};
+    /* Over a store that answers later, two groups: their charges come in any order. */
+    const uint64_t hash[2] = {7, world->remote ? (uint64_t)(envoy - world->envoys) % 2 : 8};
     uint64_t elapsed_s = envoy->reported_ms ? (world->now_ms - envoy->reported_ms) / 1000 : 0;
     const struct weir_quota_use use = {envoy->allowed + envoy->denied, elapsed_s};
     const struct weir_bytes id = {"id", 2};
@@ -219,8 +330,9 @@ static void world_report(struct world *world, struct envoy *envoy)
 /* A stream that breaks, with or without the Envoy behind it. */
 static void world_break(struct world *world, struct envoy *envoy)
 {
+    calls_forget(world, envoy);
     weir_quota_stream_close(envoy->stream);
-    envoy->stream = weir_quota_stream_open(world->quota);
+    envoy->stream = weir_quota_stream_open(world->quotas[envoy->node]);
     assert_non_null(envoy->stream);
     if (draw_below(&world->random, 2)) {
         envoy->assigned = false;
@@ -234,10 +346,14 @@ static void world_break(struct world *world, struct envoy *envoy)
  * and the Envoys go on with theirs. */
 static void world_restart(struct world *world)
 {
-    weir_quota_close(world->quota);
-    assert_int_equal(weir_quota_open(&world->quota, world->clients, world->clients), 0);
+    for (unsigned i = 0; i < world->clients; i++)
+        calls_forget(world, &world->envoys[i]);
+    for (unsigned i = 0; i < world->nodes; i++) {
+        weir_quota_close(world->quotas[i]);
+        assert_int_equal(weir_quota_open(&world->quotas[i], world->clients, world->clients), 0);
+    }
     for (unsigned i = 0; i < world->clients; i++) {
-        world->envoys[i].stream = weir_quota_stream_open(world->quota);
+        world->envoys[i].stream = weir_quota_stream_open(world->quotas[world->envoys[i].node]);
         assert_non_null(world->envoys[i].stream);
     }
     world->restarts++;
@@ -278,23 +394,41 @@ static void world_step(struct world *world)
         }
         if (world->now_ms >= envoy->report_ms)
             world_report(world, envoy);
-        if (world->now_ms % 250 == 0)
+        bool tick = world->now_ms % 250 == 0;
+        if (tick || world->remote)
             world_serve(world, envoy);
     }
     world->now_ms += STEP_MS;
 }
 
-static struct world world_open(uint64_t seed, unsigned clients)
+/* Every `nodes`-th client is one of the same node. */
+static struct world world_open_nodes(uint64_t seed, unsigned clients, unsigned nodes)
 {
-    struct world world = {
-        .random = seed, .clients = clients, .report_ms = 1000, .now_ms = 1700000000000};
-    assert_int_equal(weir_quota_open(&world.quota, clients, clients), 0);
+    struct world world = {.random = seed,
+                          .clients = clients,
+                          .nodes = nodes,
+                          .report_ms = 1000,
+                          .now_ms = 1700000000000};
+    for (unsigned i = 0; i < nodes; i++)
+        assert_int_equal(weir_quota_open(&world.quotas[i], clients, clients), 0);
     for (unsigned i = 0; i < clients; i++) {
-        world.envoys[i].stream = weir_quota_stream_open(world.quota);
+        world.envoys[i].node = i % nodes;
+        world.envoys[i].stream = weir_quota_stream_open(world.quotas[i % nodes]);
         world.envoys[i].report_ms = world.now_ms + i * 50;
         assert_non_null(world.envoys[i].stream);
     }
     return world;
+}
+
+static struct world world_open(uint64_t seed, unsigned clients)
+{
+    return world_open_nodes(seed, clients, 1);
+}
+
+static void world_close(struct world *world)
+{
+    for (unsigned i = 0; i < world->nodes; i++)
+        weir_quota_close(world->quotas[i]);
 }
 
 static void world_run(struct world *world, unsigned seconds)
@@ -318,38 +452,74 @@ static const struct weir_limit_spec slow = {
 
 /* --- Tests ------------------------------------------------------------------------------------ */
 
-/* Random worlds: delays up to what a PING bounds, streams that break, Envoys and weir that restart,
- * reports that come late or not at all, demand that changes, decisions of other front ends on the
- * same states, two limits at once. world_admit checks the bound. */
-static void clients_together_never_exceed_the_limit(void **state)
+/* What random worlds have seen. */
+struct sum {
+    uint64_t admitted, direct, lost, restarts, late, dropped;
+};
+
+static void add(struct sum *sum, const struct world *world)
+{
+    sum->admitted += world->admitted, sum->direct += world->direct;
+    sum->lost += world->lost, sum->restarts += world->restarts;
+    sum->late += world->late, sum->dropped += world->dropped;
+}
+
+/* A random world: delays up to what a PING bounds, streams that break, Envoys and weir that
+ * restart, reports that come late or not at all, demand that changes, decisions of other front ends
+ * on the same states, two limits at once. world_admit checks the bound. */
+static void world_shake(struct world *world, uint64_t seed)
 {
     const struct weir_limit_spec specs[] = {window, sliding, segments, bucket, slow};
-    uint64_t admitted = 0, direct = 0, lost = 0, restarts = 0;
+    world->delay_ms = seed % 2 ? DELAY_MAX_MS : (unsigned)draw_below(&world->random, DELAY_MAX_MS);
+    world->report_ms = 500 + (unsigned)draw_below(&world->random, 7000);
+    world->chaos = seed % 3 ? 20000 : 0;
+    world->limits = 1 + (seed % 4 == 0);
+    for (unsigned i = 0; i < world->limits; i++)
+        state_open(&world->states[i], specs[draw_below(&world->random, 5)]);
+    for (unsigned part = 0; part < 40; part++) {
+        if (seed % 3 == 0 && draw_below(&world->random, 6) == 0)
+            world_restart(world);
+        bool bursts = seed % 2 && draw_below(&world->random, 3) == 0;
+        world->direct_rate = bursts ? 100000 : 0; /* all that is left, at once */
+        for (unsigned i = 0; i < world->clients; i++)
+            world->envoys[i].rate =
+                draw_below(&world->random, 3) ? 0 : (double)draw_below(&world->random, 200);
+        world_run(world, 1 + (unsigned)draw_below(&world->random, 12));
+    }
+}
+
+static void clients_together_never_exceed_the_limit(void **state)
+{
+    struct sum sum = {0};
     (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct world world = world_open(seed, 1 + (unsigned)(seed % 8));
-        world.delay_ms =
-            seed % 2 ? DELAY_MAX_MS : (unsigned)draw_below(&world.random, DELAY_MAX_MS);
-        world.report_ms = 500 + (unsigned)draw_below(&world.random, 7000);
-        world.chaos = seed % 3 ? 20000 : 0;
-        world.limits = 1 + (seed % 4 == 0);
-        for (unsigned i = 0; i < world.limits; i++)
-            state_open(&world.states[i], specs[draw_below(&world.random, 5)]);
-        for (unsigned part = 0; part < 40; part++) {
-            if (seed % 3 == 0 && draw_below(&world.random, 6) == 0)
-                world_restart(&world);
-            bool bursts = seed % 2 && draw_below(&world.random, 3) == 0;
-            world.direct_rate = bursts ? 100000 : 0; /* all that is left, at once */
-            for (unsigned i = 0; i < world.clients; i++)
-                world.envoys[i].rate =
-                    draw_below(&world.random, 3) ? 0 : (double)draw_below(&world.random, 200);
-            world_run(&world, 1 + (unsigned)draw_below(&world.random, 12));
-        }
-        admitted += world.admitted, direct += world.direct;
-        lost += world.lost, restarts += world.restarts;
-        weir_quota_close(world.quota);
+        world_shake(&world, seed);
+        add(&sum, &world);
+        world_close(&world);
     }
-    assert_true(admitted > 100000 && direct > 1000 && lost > 20 && restarts > 20);
+    assert_true(sum.admitted > 100000 && sum.direct > 1000 && sum.lost > 20 && sum.restarts > 20);
+}
+
+/* One or two nodes over a store that answers late, in any order, or not at all, by a clock that is
+ * somewhere else and runs faster or slower. */
+static void a_store_that_answers_late_is_never_exceeded(void **state)
+{
+    struct sum sum = {0};
+    (void)state;
+    for (uint64_t seed = 1; seed <= 80; seed++) {
+        struct world world = world_open_nodes(seed, 1 + (unsigned)(seed % 8), 1 + seed / 2 % 2);
+        world.remote = true;
+        world.offset_ms = draw_below(&world.random, 7200000);
+        world.drift = (int)draw_below(&world.random, 3) - 1;
+        world.call_ms = seed % 5 == 0 ? 0 : seed % 5 == 1 ? 400 : 40;
+        world.lose = seed % 3 == 1 ? 10 : 0;
+        world_shake(&world, seed);
+        add(&sum, &world);
+        world_close(&world);
+    }
+    assert_true(sum.admitted > 100000 && sum.direct > 1000 && sum.lost > 20 && sum.restarts > 20);
+    assert_true(sum.late > 100 && sum.dropped > 100);
 }
 
 /* All assignments are applied as late as can be; others take the whole of every second window in
@@ -371,7 +541,7 @@ static void late_assignments_end_with_their_window(void **state)
         world_step(&world);
     }
     assert_true(world.direct > 8 * 5000 && world.admitted > world.direct + 8 * 3000);
-    weir_quota_close(world.quota);
+    world_close(&world);
 }
 
 /* Twenty clients, the first two with nine tenths of a demand of twice the limit, as Envoys report
@@ -400,7 +570,7 @@ static void skewed(struct weir_limit_spec spec, unsigned percent, unsigned use, 
         fail_msg("%lu of %.0f admitted", world.admitted, 300 * limit_rate);
     assert_true(world.envoys[0].admitted * 10 > world.envoys[1].admitted * 9);
     assert_true(world.envoys[1].admitted * 10 > world.envoys[0].admitted * 9);
-    weir_quota_close(world.quota);
+    world_close(&world);
 }
 
 static void small_clients_get_their_demand_and_the_limit_is_used(void **state)
@@ -429,7 +599,7 @@ static void plenty_is_not_kept_back(void **state)
     world_run(&world, 100);
     for (unsigned i = 0; i < world.clients; i++)
         assert_true(world.envoys[i].admitted * 100 >= world.envoys[i].wanted * 99);
-    weir_quota_close(world.quota);
+    world_close(&world);
 }
 
 /* --- Demand ----------------------------------------------------------------------------------- */
@@ -517,6 +687,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clients_together_never_exceed_the_limit),
+        cmocka_unit_test(a_store_that_answers_late_is_never_exceeded),
         cmocka_unit_test(late_assignments_end_with_their_window),
         cmocka_unit_test(small_clients_get_their_demand_and_the_limit_is_used),
         cmocka_unit_test(plenty_is_not_kept_back),

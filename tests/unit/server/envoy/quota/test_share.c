@@ -123,6 +123,66 @@ static void no_assignment_outlasts_a_segment(void **state)
     }
 }
 
+/* What a peek says, which was sent at 5 s and made at the store's 100 s. */
+static void times_of_a_store_are_read_as_early_as_they_can_come(void **state)
+{
+    const struct weir_limit_spec minute = {
+        .algorithm = WEIR_FIXED_WINDOW, .rate = 9, .window_ns = 60000000000};
+    const struct weir_limit_spec hour = {
+        .algorithm = WEIR_GCRA, .rate = 3600, .window_ns = 3600000000000, .burst = 100};
+    const struct weir_quota_moment here = {100000000000, 100000000000, 0};
+    const struct weir_quota_moment there = {100000000000, 5000000000, WEIR_QUOTA_DRIFT_MS};
+    const struct weir_report report = {.remaining = 7, .reset_after_ns = 3000000000};
+    struct weir_quota_supply supply;
+    struct weir_limit limit;
+    (void)state;
+    assert_int_equal(weir_limit_init(&limit, &minute, NULL), 0);
+    supply = weir_quota_supply_of(&limit, &report, 1, &here);
+    assert_true(!supply.bucket && supply.end_ms == 120000 && supply.remaining == 7);
+    supply = weir_quota_supply_of(&limit, &report, 1, &there);
+    assert_int_equal(supply.end_ms, 5000 + 20000 - WEIR_QUOTA_DRIFT_MS);
+    assert_int_equal(weir_limit_init(&limit, &hour, NULL), 0);
+    supply = weir_quota_supply_of(&limit, &report, 1, &here);
+    assert_true(supply.bucket && supply.fresh_ms == 103000);
+    supply = weir_quota_supply_of(&limit, &report, 1, &there);
+    assert_true(supply.fresh_ms == 8000 && supply.drift_ms == WEIR_QUOTA_DRIFT_MS);
+}
+
+/* The answer came 2 s after the question: the state may have been reached as long ago, or just
+ * now, so a bucket is charged for both. */
+static void a_slow_answer_costs_a_bucket_more(void **state)
+{
+    struct weir_quota_share none = {0};
+    struct weir_quota_plan plan;
+    struct weir_quota_supply used = bucket;
+    (void)state;
+    used.fresh_ms = NOW + 4000;
+    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 62 + 20);
+    used.fresh_ms = NOW + 2000; /* read as of 2 s earlier */
+    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 62 + 40);
+    used.drift_ms = WEIR_QUOTA_DRIFT_MS;
+    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 62 + 41);
+    used.fresh_ms = NOW - 2000;
+    assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 62 + 61);
+}
+
+static void a_charge_after_a_jump_of_the_clock_does_not_hold(void **state)
+{
+    const struct weir_limit_spec specs[] = {
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = 9, .window_ns = 60000000000},
+        {.algorithm = WEIR_GCRA, .rate = 3600, .window_ns = 3600000000000, .burst = 100}};
+    const uint64_t at = 119999999999;
+    struct weir_limit limit;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir_limit_init(&limit, &specs[i], NULL), 0);
+        assert_true(weir_quota_holds(&limit, at, at) && weir_quota_holds(&limit, at - 9, at));
+        assert_false(weir_quota_holds(&limit, at, at - 1));
+        assert_int_equal(weir_quota_holds(&limit, at, at + 1),
+                         i); /* a new window, but no bucket's */
+    }
+}
+
 static void limits_that_are_too_short_cannot_be_assigned(void **state)
 {
     static const struct {
@@ -158,6 +218,9 @@ int main(void)
         cmocka_unit_test(a_changed_one_uses_what_is_charged_already),
         cmocka_unit_test(what_cannot_be_charged_is_less_or_denied),
         cmocka_unit_test(no_assignment_outlasts_a_segment),
+        cmocka_unit_test(times_of_a_store_are_read_as_early_as_they_can_come),
+        cmocka_unit_test(a_slow_answer_costs_a_bucket_more),
+        cmocka_unit_test(a_charge_after_a_jump_of_the_clock_does_not_hold),
         cmocka_unit_test(limits_that_are_too_short_cannot_be_assigned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
