@@ -115,7 +115,7 @@ struct world {
     unsigned nodes;
     /* The store: of another clock, if it is not the table; a call takes so long each way at most,
      * and one in `lose` is lost before it is executed or after. */
-    bool remote;
+    bool remote, answers_late; /* executed at once, and then answered late */
     unsigned call_ms, lose;
     int drift; /* thousandths that its clock runs faster */
     struct call calls[CALLS_MAX];
@@ -192,8 +192,8 @@ static void call_begin(struct world *world, struct weir_quota_bucket *bucket, co
                           .asked_ms = world->now_ms};
     if (costs)
         memcpy(call->costs, costs, sizeof call->costs);
-    call->due_ms = world->now_ms + call_delay(world);
-    call->answer_ms = call->due_ms + call_delay(world);
+    call->due_ms = world->now_ms + (world->answers_late ? 0 : call_delay(world));
+    call->answer_ms = call->due_ms + (world->answers_late ? world->call_ms : call_delay(world));
     bool lost = world->lose && draw_below(&world->random, world->lose) == 0;
     call->lost = lost && draw_below(&world->random, 2);
     call->lost_after = lost && !call->lost;
@@ -288,6 +288,8 @@ static void world_send(struct world *world, struct envoy *envoy)
             weir_quota_forget(bucket);
             continue;
         }
+        bool tokens = bucket->action == WEIR_GRPC_QUOTA_TOKENS;
+        assert_true(!tokens || world->now_ms <= bucket->planned_ms + WEIR_QUOTA_CHARGE_MS);
         world->sent++;
         assert_true(envoy->count < LETTERS);
         uint64_t due_ms = world->now_ms + world->delay_least_ms;
@@ -524,24 +526,42 @@ static void a_store_that_answers_late_is_never_exceeded(void **state)
 
 /* All assignments are applied as late as can be; others take the whole of every second window in
  * its first moment, and weir restarts before it could deny what it has assigned. */
+static void ends_with_its_window(struct world *world, unsigned restart_ms)
+{
+    world->limits = 1;
+    world->delay_least_ms = world->delay_ms = DELAY_MAX_MS;
+    state_open(&world->states[0], window);
+    for (unsigned i = 0; i < world->clients; i++)
+        world->envoys[i].rate = 25;
+    for (unsigned i = 0; i < 20 * 60000 / STEP_MS; i++) {
+        uint64_t at_ms = now_ns(world) / MS % 120000;
+        world->direct_rate = at_ms < 2 * STEP_MS ? 1000000 : 0;
+        if (at_ms == restart_ms)
+            world_restart(world);
+        world_step(world);
+    }
+    assert_true(world->direct > 8 * 5000 && world->admitted > world->direct + 8 * 3000);
+    world_close(world);
+}
+
 static void late_assignments_end_with_their_window(void **state)
 {
     struct world world = world_open(1, 3);
     (void)state;
-    world.limits = 1;
-    world.delay_least_ms = world.delay_ms = DELAY_MAX_MS;
-    state_open(&world.states[0], window);
-    for (unsigned i = 0; i < world.clients; i++)
-        world.envoys[i].rate = 25;
-    for (unsigned i = 0; i < 20 * 60000 / STEP_MS; i++) {
-        uint64_t at_ms = world.now_ms % 120000;
-        world.direct_rate = at_ms < 2 * STEP_MS ? 1000000 : 0;
-        if (at_ms == 118100)
-            world_restart(&world);
-        world_step(&world);
+    ends_with_its_window(&world, 118100);
+}
+
+/* The store's clock is an hour and a half ahead, and its answers are late. */
+static void late_answers_do_not_prolong_a_window(void **state)
+{
+    (void)state;
+    for (unsigned restart_ms = 116000; restart_ms < 119000; restart_ms += 250) {
+        struct world world = world_open(1, 3);
+        world.remote = world.answers_late = true;
+        world.offset_ms = 5400010;
+        world.call_ms = 200;
+        ends_with_its_window(&world, restart_ms);
     }
-    assert_true(world.direct > 8 * 5000 && world.admitted > world.direct + 8 * 3000);
-    world_close(&world);
 }
 
 /* Twenty clients, the first two with nine tenths of a demand of twice the limit, as Envoys report
@@ -689,6 +709,7 @@ int main(void)
         cmocka_unit_test(clients_together_never_exceed_the_limit),
         cmocka_unit_test(a_store_that_answers_late_is_never_exceeded),
         cmocka_unit_test(late_assignments_end_with_their_window),
+        cmocka_unit_test(late_answers_do_not_prolong_a_window),
         cmocka_unit_test(small_clients_get_their_demand_and_the_limit_is_used),
         cmocka_unit_test(plenty_is_not_kept_back),
         cmocka_unit_test(a_new_bucket_asks_for_a_quarter_until_its_demand_is_known),
