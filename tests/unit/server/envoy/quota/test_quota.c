@@ -112,7 +112,7 @@ struct call {
 struct world {
     uint64_t random, now_ms, offset_ms;
     struct weir_quota *quotas[NODES_MAX];
-    unsigned nodes;
+    unsigned nodes, groups; /* of clients, by their ids; all meet the same limits */
     /* The store: of another clock, if it is not the table; a call takes so long each way at most,
      * and one in `lose` is lost before it is executed or after. */
     bool remote, answers_late; /* executed at once, and then answered late */
@@ -318,8 +318,7 @@ static void world_serve(struct world *world, struct envoy *envoy)
 
 static void world_report(struct world *world, struct envoy *envoy)
 {
-    /* Over a store that answers later, two groups: their charges come in any order. */
-    const uint64_t hash[2] = {7, world->remote ? (uint64_t)(envoy - world->envoys) % 2 : 8};
+    const uint64_t hash[2] = {7, (uint64_t)(envoy - world->envoys) % world->groups};
     uint64_t elapsed_s = envoy->reported_ms ? (world->now_ms - envoy->reported_ms) / 1000 : 0;
     const struct weir_quota_use use = {envoy->allowed + envoy->denied, elapsed_s};
     const struct weir_bytes id = {"id", 2};
@@ -409,6 +408,7 @@ static struct world world_open_nodes(uint64_t seed, unsigned clients, unsigned n
     struct world world = {.random = seed,
                           .clients = clients,
                           .nodes = nodes,
+                          .groups = 1,
                           .report_ms = 1000,
                           .now_ms = 1700000000000};
     for (unsigned i = 0; i < nodes; i++)
@@ -512,6 +512,7 @@ static void a_store_that_answers_late_is_never_exceeded(void **state)
     for (uint64_t seed = 1; seed <= 80; seed++) {
         struct world world = world_open_nodes(seed, 1 + (unsigned)(seed % 8), 1 + seed / 2 % 2);
         world.remote = true;
+        world.groups = 2; /* their charges come in any order */
         world.offset_ms = draw_below(&world.random, 7200000);
         world.drift = (int)draw_below(&world.random, 3) - 1;
         world.call_ms = seed % 5 == 0 ? 0 : seed % 5 == 1 ? 400 : 40;
@@ -600,6 +601,44 @@ static void small_clients_get_their_demand_and_the_limit_is_used(void **state)
         skewed(bucket, 95, 85, seed);
         skewed(window, 95, 85, seed);
         skewed(sliding, 95, 80, seed); /* what is charged and not used counts in the next, too */
+    }
+}
+
+/* Twenty clients that each ask for twice an equal part, `few` of them at another node. The nodes do
+ * not know of each other's clients, so it is not max-min fair among all, but none starves. */
+static void divided(struct weir_limit_spec spec, unsigned few)
+{
+    const double equal = 300 * (double)spec.rate * 1e9 / (double)spec.window_ns / CLIENTS_MAX;
+    struct world world = world_open_nodes(1, CLIENTS_MAX, 2);
+    world.limits = 1, world.remote = true, world.call_ms = 1, world.delay_ms = 20;
+    world.report_ms = 5000;
+    state_open(&world.states[0], spec);
+    for (unsigned i = 0; i < world.clients; i++) {
+        struct envoy *envoy = &world.envoys[i];
+        weir_quota_stream_close(envoy->stream);
+        envoy->node = i < few;
+        envoy->stream = weir_quota_stream_open(world.quotas[envoy->node]);
+        envoy->rate = 2 * equal / 300;
+        envoy->report_ms = world.now_ms + draw_below(&world.random, 5000);
+    }
+    world_run(&world, 60);
+    world.admitted = 0;
+    for (unsigned i = 0; i < world.clients; i++)
+        world.envoys[i].admitted = 0;
+    world_run(&world, 300);
+    for (unsigned i = 0; i < world.clients; i++)
+        assert_true((double)world.envoys[i].admitted > equal / 5);
+    assert_true((double)world.admitted > CLIENTS_MAX * equal * 0.55);
+    world_close(&world);
+}
+
+static void no_client_of_two_nodes_starves(void **state)
+{
+    (void)state;
+    for (unsigned few = 1; few <= 10; few += 3) {
+        divided(bucket, few);
+        divided(window, few);
+        divided(sliding, few);
     }
 }
 
@@ -711,6 +750,7 @@ int main(void)
         cmocka_unit_test(late_assignments_end_with_their_window),
         cmocka_unit_test(late_answers_do_not_prolong_a_window),
         cmocka_unit_test(small_clients_get_their_demand_and_the_limit_is_used),
+        cmocka_unit_test(no_client_of_two_nodes_starves),
         cmocka_unit_test(plenty_is_not_kept_back),
         cmocka_unit_test(a_new_bucket_asks_for_a_quarter_until_its_demand_is_known),
         cmocka_unit_test(an_old_bucket_on_a_new_stream_brings_its_time),
