@@ -6,7 +6,6 @@ import grpc
 import pytest
 
 from daemon import frames, grpc as wire
-from daemon.nodes import shared_rules
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 
@@ -185,15 +184,6 @@ def test_more_buckets_than_there_is_room_for_end_the_stream(weir, stub):
             quotas.report(*({"name": "free", "n": str(n)} for n in range(first, first + 1000)))
         assert quotas.ended() == (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many buckets")
     wait_until(lambda: weir.metrics()["weir_quota_buckets"] == 0)
-
-
-def test_a_shared_store_is_refused(tmp_path, redis):
-    rules = shared_rules(redis.url, server={"grpc": "127.0.0.1:0"})
-    with Weir(tmp_path, rules) as weir, wire.Stub(weir.grpc_address) as stub, \
-            stub.quotas() as quotas:
-        quotas.report(WEB)
-        code, details = quotas.ended()
-        assert code == grpc.StatusCode.UNIMPLEMENTED and "store: redis" in details
 
 
 # --- PINGs ---------------------------------------------------------------------------------------
