@@ -214,9 +214,9 @@ static void count_action(const struct weir_grpc_quota *quota, enum weir_grpc_quo
     weir_grpc_quota_count(quota, counts[kind]);
 }
 
-/* Forgets an abandoned bucket; its id is kept in the arena until the message is written. False: no
- * memory, and nothing is said of it. */
-static bool bucket_abandon(struct weir_grpc_quota *quota, struct weir_quota_bucket *bucket,
+/* Forgets an abandoned bucket; its id is kept in the arena until the message is written. Without
+ * memory for that the client is not informed. */
+static void bucket_abandon(struct weir_grpc_quota *quota, struct weir_quota_bucket *bucket,
                            struct message *message)
 {
     char *copy = weir_grpc_arena_take(&quota->stream->arena, bucket->id.size);
@@ -226,7 +226,6 @@ static bool bucket_abandon(struct weir_grpc_quota *quota, struct weir_quota_buck
         message_add(message, bucket);
     }
     weir_quota_forget(bucket);
-    return copy != NULL;
 }
 
 static void message_fill(struct weir_grpc_quota *quota, struct message *message, uint64_t now_ms)

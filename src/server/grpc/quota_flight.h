@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is under way for streams of quotas: the peeks and charges of their buckets' limits.
+/* What is in flight for streams of quotas: the peeks and charges of their buckets' limits.
  *
  *   tick, or one has ended ─▶ due bucket ─▶ its states are claimed ─▶ peek ─▶ plan ─▶ charge ─▶
  * READY (envoy/quota/assign.h)                 └──── a slot each ────┘
  *
  * Each has a slot of its connection, which waits first for the peek and then for the charge. The
- * table decides both in the turn in which they are queued. Redis answers later: the loop goes on,
+ * table decides both in the turn in which they are queued. Redis answers later: the loop continues,
  * and a stream that is closed meanwhile cancels its decisions; what was charged stays charged.
  *
  * Both decide at the states of the limits, and nowhere else (weir_engine_unaided); where the store
@@ -21,12 +21,12 @@
 #include "server/envoy/quota/service.h"
 #include "server/grpc/grpc.h"
 
-/* With two calls to Redis of 0.5 ms each, 32,000 assignments a second. */
+/* With two calls to Redis of 0.5 ms each, 32,000 assignments a second for a stream. */
 #define WEIR_QUOTA_FLIGHTS_MAX 32
 
 #define WEIR_QUOTA_DOMAIN_MAX 256
 
-/* One peek or charge under way. */
+/* One peek or charge in flight. */
 struct weir_grpc_quota_flight {
     struct weir_grpc_quota *quota;
     struct weir_quota_bucket *bucket;    /* NULL: this is free */
@@ -59,7 +59,7 @@ uint64_t weir_grpc_quota_now_ms(const struct weir_grpc_quota *quota);
 /* Begins what is due and has room, of all streams that want it. */
 void weir_grpc_quota_fly(struct weir_grpc *grpc);
 
-/* The stream ends: cancels what is under way. */
+/* The stream ends: cancels what is in flight. */
 void weir_grpc_quota_land(struct weir_grpc_quota *quota);
 
 /* In quota.c: a flight of the stream has ended, and perhaps others can begin. */

@@ -13,7 +13,7 @@
  * From its peek until its charge nothing else of this process charges the same states for an
  * assignment: of one group only one bucket is at work, and the caller claims the states of groups
  * that share one (weir_quota_claim). Other callers and other nodes may come between; share.h shows
- * that a charge is enough all the same.
+ * that a charge is enough nevertheless.
  *
  * A charge that is answered more than WEIR_QUOTA_CHARGE_MS after its plan, or whose message is not
  * written by then, is not sent, and stays charged. So does one whose stream ends meanwhile: the

@@ -159,7 +159,7 @@ def test_without_redis_nothing_is_assigned_until_it_is_back(tmp_path):
             ask.is_assigned()
 
 
-def test_streams_end_while_their_charges_are_under_way(tmp_path, redis):
+def test_streams_end_while_their_charges_are_in_flight(tmp_path, redis):
     rules = shared_rules(redis.url, PLENTY, redis={"prefix": "ends:"})
     with Nodes(tmp_path, 1, rules, "--grpc", "127.0.0.1:0") as nodes:
         weir = nodes[0]
@@ -181,7 +181,7 @@ def test_streams_end_while_their_charges_are_under_way(tmp_path, redis):
 
 
 def test_many_buckets_of_one_limit_and_of_many(tmp_path, redis):
-    """More than are under way at a time; those of one limit follow each other."""
+    """More than are in flight at a time; those of one limit follow each other."""
     one = {"name": "one", "match": {"name": "one"}, "key": [], "rate": "1000000/day",
            "algorithm": "fixed_window"}
     each = {"name": "each", "match": {"name": "each"}, "key": ["n"], "rate": "1000/day",

@@ -252,7 +252,7 @@ static void call_answer(struct world *world, struct call *call)
         peek_answered(world, &answered);
 }
 
-/* Goes on with the calls whose time has come, also with those that their answers begin. */
+/* Continues the calls whose time has come, also with those that their answers begin. */
 static void world_calls(struct world *world)
 {
     bool any = true;
