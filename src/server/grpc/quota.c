@@ -16,10 +16,11 @@
 #define MS UINT64_C(1000000)
 /* Assignments of a stream that are ready so soon after each other leave in one message. */
 #define GATHER_MS 50
-/* Bytes of ids in one message of assignments, and how many: far below WEIR_GRPC_STREAMED_MAX. The
- * rest follows with the next tick. */
+/* Bytes of ids in one message of assignments, and how many. */
 #define MESSAGE_IDS_MAX (64u << 10)
 #define MESSAGE_ACTIONS_MAX 1024
+/* Bytes that are not sent yet: with one more message, below WEIR_GRPC_STREAMED_MAX. */
+#define BEHIND (64u << 10)
 
 /* --- Streams ---------------------------------------------------------------------------------- */
 
@@ -264,13 +265,18 @@ static bool message_send(struct weir_grpc_quota *quota, const struct message *me
     return true;
 }
 
-/* Sends what is ready. */
+bool weir_grpc_quota_is_behind(const struct weir_grpc_quota *quota)
+{
+    return quota->stream->out_size - quota->stream->out_sent >= BEHIND;
+}
+
+/* Sends what is ready; if the client is behind, the rest follows with a later tick. */
 static void quota_send(struct weir_grpc_quota *quota)
 {
     struct weir_grpc_stream *stream = quota->stream;
     uint64_t now_ms = weir_grpc_quota_now_ms(quota);
     bool more = true;
-    while (more && !stream->answered) {
+    while (more && !stream->answered && !weir_grpc_quota_is_behind(quota)) {
         struct message message = {
             .actions = weir_grpc_arena_take(&stream->arena,
                                             MESSAGE_ACTIONS_MAX * sizeof *message.actions)};

@@ -354,7 +354,7 @@ static void stream_fly(struct weir_grpc *grpc, struct weir_grpc_quota *quota)
     struct weir_quota_service *service = weir_grpc_quota_service(quota);
     uint64_t now_ms = weir_grpc_quota_now_ms(quota);
     for (unsigned put_off = 0; put_off < PUT_OFF_MAX;) {
-        if (quota->flight_count == WEIR_QUOTA_FLIGHTS_MAX ||
+        if (weir_grpc_quota_is_behind(quota) || quota->flight_count == WEIR_QUOTA_FLIGHTS_MAX ||
             grpc->quota_flights >= WORKER_FLIGHTS_MAX || !weir_worker_has_room(grpc->worker))
             return;
         pthread_mutex_lock(&service->lock);

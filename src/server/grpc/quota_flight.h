@@ -56,6 +56,9 @@ void weir_grpc_quota_count(const struct weir_grpc_quota *quota, enum weir_quota_
 /* The time by which assignments live: that of the worker's table. */
 uint64_t weir_grpc_quota_now_ms(const struct weir_grpc_quota *quota);
 
+/* Whether the client is slow to read: nothing is begun or sent for it until it has read. */
+bool weir_grpc_quota_is_behind(const struct weir_grpc_quota *quota);
+
 /* Begins what is due and has room, of all streams that want it. */
 void weir_grpc_quota_fly(struct weir_grpc *grpc);
 
