@@ -192,6 +192,8 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_problem(loader, root, "`limits` is missing; write `limits: []` for none");
     else if (!loader->no_memory)
         rules_load_limits(loader, fields[TOP_LIMITS].value);
+    if (loader->rules->regions && loader->wrong == 0 && !loader->no_memory)
+        rules_check_regions(loader, &fields[TOP_REGIONS]);
     if (fields[TOP_PENALTIES].value && !loader->no_memory)
         rules_load_penalties(loader, &fields[TOP_PENALTIES]);
     if (fields[TOP_KEYS].value && !loader->no_memory)

@@ -24,6 +24,18 @@ static struct weir_bytes value_in(const struct rules_rule *rule, uint32_t number
     return (struct weir_bytes){at, (size_t)((comma ? comma : end) - at)};
 }
 
+/* The region that an attribute of the key names; -1: none. */
+static int find_named(const struct weir_rules *rules, const struct rules_rule *rule,
+                      struct weir_bytes key)
+{
+    const struct rules_regions *regions = rules->regions;
+    struct weir_bytes value = value_in(rule, rule->global->part, key);
+    for (uint32_t i = 0; i < regions->count; i++)
+        if (weir_bytes_equal(value, regions->list[i].name))
+            return (int)i;
+    return -1;
+}
+
 uint32_t rules_home_of(const struct weir_rules *rules, const struct rules_rule *rule,
                        struct weir_bytes key)
 {
@@ -31,20 +43,35 @@ uint32_t rules_home_of(const struct weir_rules *rules, const struct rules_rule *
     const struct rules_global *global = rule->global;
     if (global->by == RULES_HOME_NAMED)
         return global->region;
-    if (global->by == RULES_HOME_ATTRIBUTE) {
-        struct weir_bytes value = value_in(rule, global->part, key);
-        for (uint32_t i = 0; i < regions->count; i++)
-            if (weir_bytes_equal(value, regions->list[i].name))
-                return i;
-    }
-    return rules_region_home(regions->list, regions->count, key);
+    int named = global->by == RULES_HOME_ATTRIBUTE ? find_named(rules, rule, key) : -1;
+    return named >= 0 ? (uint32_t)named : rules_region_home(regions->list, regions->count, key);
+}
+
+/* As rules_home_of, and whether it is the same by the weights of the other file. */
+bool rules_is_moving(const struct weir_rules *rules, const struct rules_rule *rule,
+                     struct weir_bytes key)
+{
+    const struct rules_regions *regions = rules->regions;
+    const struct rules_global *global = rule->global;
+    if (!global->moving)
+        return false;
+    if (!regions->weights_move || global->by == RULES_HOME_NAMED)
+        return true;
+    int named = global->by == RULES_HOME_ATTRIBUTE ? find_named(rules, rule, key) : -1;
+    if (named >= 0)
+        return regions->list[named].weight == 0 || regions->before[named].weight == 0;
+    return rules_region_home(regions->list, regions->count, key) !=
+           rules_region_home(regions->before, regions->count, key);
 }
 
 const struct rules_rates *rules_rates_here(const struct weir_rules *rules,
                                            const struct rules_rule *rule, struct weir_bytes key,
                                            const struct rules_rates *rates, struct rules_rates *own)
 {
-    if (!rates->abroad || rules_home_of(rules, rule, key) == rules->regions->self)
+    if (!rates->abroad)
+        return rates;
+    bool home = rules_home_of(rules, rule, key) == rules->regions->self;
+    if (home && !rules_is_moving(rules, rule, key))
         return rates;
     *own = *rates;
     own->limits = rates->abroad;
@@ -86,11 +113,11 @@ bool weir_rules_home(const struct weir_rules *rules, const struct weir_check *ch
     if (!rule->global || (!rule->global->lends && rule->global->wait_ns == 0))
         return false;
     home->limit = home_part(rules, rule, check->limit, &home->lends);
-    if (!home->limit)
+    if (!home->limit || rules_is_moving(rules, rule, check->key))
         return false;
-    home->region = rules_home_of(rules, rule, check->key);
+    home->region = rules->regions->lender[rules_home_of(rules, rule, check->key)];
     home->wait_ns = rule->global->wait_ns;
-    return true;
+    return home->region != RULES_NO_LENDER;
 }
 
 bool weir_rules_regions_reached(const struct weir_rules *rules)
@@ -125,6 +152,49 @@ const struct weir_store_settings *weir_rules_region_store(const struct weir_rule
     return &regions->store[region];
 }
 
+/* The region of that name; its number is `count` where there is none. */
+static uint32_t find_region(const struct rules_regions *regions, struct weir_bytes name)
+{
+    uint32_t i = 0;
+    while (i < regions->count && !weir_bytes_equal(regions->list[i].name, name))
+        i++;
+    return i;
+}
+
+bool weir_rules_number_lenders(struct weir_rules *rules, const struct weir_rules *started)
+{
+    struct rules_regions *regions = rules->regions;
+    const struct rules_regions *from = started->regions;
+    bool same = regions && from && regions->count == from->count;
+    for (uint32_t i = 0; regions && i < regions->count; i++) {
+        uint32_t at = from ? find_region(from, regions->list[i].name) : 0;
+        bool known = from && at < from->count && at != from->self;
+        regions->lender[i] = known ? (uint8_t)at : RULES_NO_LENDER;
+        same &= known || i == regions->self;
+    }
+    return same;
+}
+
+bool weir_rules_is_moving(const struct weir_rules *rules, uint32_t rule)
+{
+    const struct rules_global *global = rules->rules[rule].global;
+    return global && global->moving;
+}
+
+uint32_t weir_rules_moving(const struct weir_rules *rules, uint64_t *wait_ns)
+{
+    uint32_t count = 0;
+    *wait_ns = 0;
+    for (uint32_t i = 0; i < rules->rule_count; i++) {
+        if (!weir_rules_is_moving(rules, i))
+            continue;
+        uint64_t memory_ns = rules->rules[i].global->memory_ns;
+        *wait_ns = memory_ns > *wait_ns ? memory_ns : *wait_ns;
+        count++;
+    }
+    return count;
+}
+
 bool weir_rules_has_regions(const struct weir_rules *rules)
 {
     return rules->regions;
@@ -151,6 +221,7 @@ bool weir_rules_region(const struct weir_rules *rules, uint32_t rule, struct wei
         .equal = of->global->equal,
         .lends = of->global->lends,
         .wait_ns = of->global->wait_ns,
+        .moving = rules_is_moving(rules, of, key),
     };
     return true;
 }

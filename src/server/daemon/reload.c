@@ -15,6 +15,7 @@
 #include "server/daemon/state.h"
 #include "server/dashboard/rules_api.h"
 #include "server/envoy/daemon.h"
+#include "server/region/moving.h"
 
 /* What runs without a rules file. */
 static const char no_rules[] = "version: 1\nlimits: []\n";
@@ -513,7 +514,9 @@ static void reload_apply(struct weir_daemon *daemon, struct weir_reload *reload)
 {
     struct weir_rules *rules = reload->rules;
     reload_compare(daemon, weir_rules_settings(daemon->rules), weir_rules_settings(rules));
+    reload_note(daemon, !weir_lenders_number(daemon->lenders, rules), "regions");
     reload_note(daemon, weir_lenders_differ(daemon->lenders, rules), "regions.redis");
+    weir_region_log_moving(&daemon->log, daemon->rules, rules);
     if (daemon->directories && weir_rules_settings(rules)->identities.redis.url)
         weir_directories_set(daemon->directories, &weir_rules_settings(rules)->identities);
     weir_daemon_envoy_take(daemon, rules, &reload->envoy);

@@ -17,6 +17,7 @@
 #include "server/envoy/daemon.h"
 #include "server/net/seed.h"
 #include "server/pressure/pressure_log.h"
+#include "server/region/moving.h"
 #include "table/file/state_file.h"
 
 /* A load that is only slow is waited for so long when weir stops. */
@@ -434,6 +435,7 @@ static void log_started(struct weir_daemon *daemon)
     weir_log_number(&line, "spans_percent", weir_table_span_percent(daemon->table));
     weir_log_number(&line, "connections_max", (int64_t)weir_daemon_connections_max(daemon));
     weir_log_end(&line);
+    weir_region_log_moving(&daemon->log, NULL, daemon->rules);
 }
 
 /* The background thread hangs in the kernel with all that it uses, so nothing is freed. */

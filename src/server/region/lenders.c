@@ -90,47 +90,65 @@ unsigned weir_lenders_count(const struct weir_lenders *lenders)
     return lenders ? lenders->count : 0;
 }
 
-/* Whether region `i` is the same one in both rules, and its states are where they were. */
-static bool stays(const struct weir_rules *before, const struct weir_rules *after, uint32_t i)
+/* The settings of the region of `rules` that is called so; NULL: none, or it is this node's own. */
+static const struct weir_store_settings *settings_of(const struct weir_rules *rules,
+                                                     struct weir_bytes name)
 {
-    struct weir_bytes name = {"", 0}, other = {"", 0};
-    const struct weir_store_settings *from = weir_rules_region_store(before, i, &name);
-    const struct weir_store_settings *to = weir_rules_region_store(after, i, &other);
-    if (!from || !to)
-        return from == to;
-    return weir_bytes_equal(name, other) && !weir_setting_differs(from->redis.url, to->redis.url) &&
-           !weir_setting_differs(from->prefix, to->prefix);
+    for (uint32_t i = 0; i < RULES_REGIONS_MAX; i++) {
+        struct weir_bytes other;
+        const struct weir_store_settings *settings = weir_rules_region_store(rules, i, &other);
+        if (settings && weir_bytes_equal(name, other))
+            return settings;
+    }
+    return NULL;
+}
+
+/* Region `i` that lends: its settings as it was opened, and by other rules. False: it does not
+ * lend, or is not in them. */
+static bool find_both(const struct weir_lenders *lenders, const struct weir_rules *rules,
+                      uint32_t i, const struct weir_store_settings **from,
+                      const struct weir_store_settings **to)
+{
+    struct weir_bytes name;
+    *from = lenders->region[i] ? weir_rules_region_store(lenders->rules, i, &name) : NULL;
+    *to = *from ? settings_of(rules, name) : NULL;
+    return *to;
 }
 
 int weir_lenders_check(const struct weir_lenders *lenders, const struct weir_rules *rules,
                        struct weir_reason *reason)
 {
+    const struct weir_store_settings *from, *to;
+    bool same = lenders;
     if (!weir_rules_regions_reached(rules))
         return 0;
-    bool same = lenders;
     for (uint32_t i = 0; same && i < RULES_REGIONS_MAX; i++)
-        same = stays(lenders->rules, rules, i);
+        if (find_both(lenders, rules, i, &from, &to))
+            same = !weir_setting_differs(from->redis.url, to->redis.url) &&
+                   !weir_setting_differs(from->prefix, to->prefix);
     if (same)
         return 0;
     snprintf(reason->text, sizeof reason->text,
-             lenders
-                 ? "`regions`: the list of regions, or the Redis of one, has changed, and limits "
-                   "are lent between them; restart weir to change that"
-                 : "`global`: `lend` or `wait` is new; restart weir to reach other regions");
+             lenders ? "`regions`: the Redis of a region has changed, and limits are lent between "
+                       "them; restart weir to change that"
+                     : "`global`: `lend` or `wait` is new; restart weir to reach other regions");
     return WEIR_ERR_RULES;
 }
 
 bool weir_lenders_differ(const struct weir_lenders *lenders, const struct weir_rules *rules)
 {
+    const struct weir_store_settings *from, *to;
     bool differ = false;
-    for (uint32_t i = 0; lenders && i < RULES_REGIONS_MAX; i++) {
-        struct weir_bytes name = {"", 0};
-        const struct weir_store_settings *from = weir_rules_region_store(lenders->rules, i, &name);
-        const struct weir_store_settings *to = weir_rules_region_store(rules, i, &name);
-        differ |=
-            lenders->region[i] && from && to && weir_redis_access_differs(&from->redis, &to->redis);
-    }
+    for (uint32_t i = 0; lenders && i < RULES_REGIONS_MAX; i++)
+        differ |= find_both(lenders, rules, i, &from, &to) &&
+                  weir_redis_access_differs(&from->redis, &to->redis);
     return differ;
+}
+
+bool weir_lenders_number(const struct weir_lenders *lenders, struct weir_rules *rules)
+{
+    return !lenders || weir_rules_number_lenders(rules, lenders->rules) ||
+           !weir_rules_regions_reached(rules);
 }
 
 bool weir_lenders_totals(struct weir_lenders *lenders, unsigned i, struct weir_bytes *name,

@@ -8,7 +8,9 @@
  * costs no other region anything. Operators have one line for one change of a region: region_up,
  * region_down.
  *
- * The regions are those that the daemon was started with: a reload with others is refused
+ * The regions are those that the daemon was started with. A reload finds them by name: one that is
+ * new lends nothing until a restart, so that keys whose home it is have their floor here; one that
+ * has left keeps its connections until then. A reload with another Redis of a region is refused
  * (weir_lenders_check), because units that are lent belong to the Redis that has charged them.
  *
  * Memory: of each worker and other region a table of 65,536 keys (store/redis/share/shares.h): 2.5
@@ -60,6 +62,11 @@ int weir_lenders_check(const struct weir_lenders *lenders, const struct weir_rul
 /* Whether the rules reach a region that lends in another way, by other credentials or TLS: the
  * stores keep those that they were opened with. NULL: false. */
 bool weir_lenders_differ(const struct weir_lenders *lenders, const struct weir_rules *rules);
+
+/* Numbers the regions of rules that are about to be handed over as those that lend. `lenders` may
+ * be NULL. Returns whether these are all of them; false: a restart opens and closes what differs.
+ */
+bool weir_lenders_number(const struct weir_lenders *lenders, struct weir_rules *rules);
 
 /* Region `i`, below RULES_REGIONS_MAX: its name, and the totals of its stores. False: it does not
  * lend. */

@@ -103,8 +103,9 @@ static void put_asked(struct weir_metrics *metrics, const char *family, const ch
     weir_metrics_head(metrics, family, "counter", help);
     for (unsigned i = 0; i < RULES_REGIONS_MAX; i++) {
         struct asked asked;
+        struct weir_shared_totals totals;
         struct weir_bytes name;
-        if (!weir_rules_region_store(metrics->daemon->rules, i, &name))
+        if (!weir_lenders_totals(metrics->daemon->lenders, i, &name, &totals))
             continue;
         sum_asked(metrics->daemon, i, &asked);
         put(metrics, name, &asked);
@@ -117,6 +118,26 @@ static void put_questions(struct weir_metrics *metrics)
               "Questions to the home of a key, for requests that waited for it.", put_results);
     put_asked(metrics, "weir_region_unused_total",
               "Charges at a home for requests that were not admitted.", put_unused);
+}
+
+/* Which limits have floors only, for keys that change their home. */
+static void put_moving(struct weir_metrics *metrics)
+{
+    const struct weir_rules *rules = metrics->daemon->rules;
+    bool begun = false;
+    for (uint32_t rule = 0; rule < weir_rules_count(rules); rule++) {
+        struct weir_region_info region;
+        struct weir_rule_info info;
+        if (!weir_rules_region(rules, rule, (struct weir_bytes){"", 0}, &region) || region.equal)
+            continue;
+        if (!begun)
+            weir_metrics_head(metrics, "weir_region_moving", "gauge",
+                              "1: keys of the limit that change their home have floors only.");
+        begun = true;
+        weir_rules_info(rules, rule, &info);
+        weir_metrics_put(metrics, "weir_region_moving{limit=\"%s\"} %d\n", info.name,
+                         weir_rules_is_moving(rules, rule));
+    }
 }
 
 void weir_region_metrics(struct weir_metrics *metrics)
@@ -138,4 +159,5 @@ void weir_region_metrics(struct weir_metrics *metrics)
     }
     if (lenders && weir_rules_regions_wait(metrics->daemon->rules))
         put_questions(metrics);
+    put_moving(metrics);
 }

@@ -6,7 +6,7 @@
 #include "server/admin/metrics.h"
 
 /* Adds them: the samples of weir_region_up, whose head and own region were written just before, and
- * the families of lending and of questions. Nothing where no other region is reached. */
+ * the families of lending and of questions. Those are left out where no other region is reached. */
 void weir_region_metrics(struct weir_metrics *metrics);
 
 #endif

@@ -39,12 +39,13 @@ static void load_region(struct rules_loader *loader, struct rules_regions *regio
                         struct places *places, const struct rules_node *key,
                         const struct rules_node *value)
 {
-    enum { REDIS, WEIGHT, COUNT };
-    struct rules_field fields[COUNT] = {{"redis", NULL, NULL}, {"weight", NULL, NULL}};
+    enum { REDIS, WEIGHT, WEIGHT_BEFORE, COUNT };
+    struct rules_field fields[COUNT] = {
+        {"redis", NULL, NULL}, {"weight", NULL, NULL}, {"weight_before", NULL, NULL}};
     struct rules_region *region = &regions->list[regions->count];
     struct weir_store_settings *store = &loader->rules->settings.store;
     struct weir_bytes name;
-    uint64_t weight = 1;
+    uint64_t weight = 1, before;
     if (!rules_check_name(loader, key, "a region", &name) ||
         !rules_fields(loader, value, "a region", fields, COUNT))
         return;
@@ -55,6 +56,13 @@ static void load_region(struct rules_loader *loader, struct rules_regions *regio
         rules_read_number(loader, fields[WEIGHT].value, "weight", 0, RULES_REGION_WEIGHT_MAX,
                           &weight);
     region->weight = (uint32_t)weight;
+    before = weight;
+    if (fields[WEIGHT_BEFORE].value)
+        rules_read_number(loader, fields[WEIGHT_BEFORE].value, "weight_before", 0,
+                          RULES_REGION_WEIGHT_MAX, &before);
+    regions->before[regions->count] = (struct rules_region){region->name, (uint32_t)before};
+    regions->weights_move |= fields[WEIGHT_BEFORE].value != NULL;
+    regions->lender[regions->count] = (uint8_t)regions->count;
     if (!fields[REDIS].value) {
         rules_problem(loader, value, "`redis` is missing: each region has its own");
     } else if (regions->count == regions->self) {
@@ -103,11 +111,21 @@ static uint32_t find_self(struct rules_loader *loader, const struct rules_node *
 static void check_weights(struct rules_loader *loader, const struct rules_field *field,
                           const struct rules_regions *regions)
 {
-    uint32_t sum = 0;
-    for (uint32_t i = 0; i < regions->count; i++)
+    uint32_t sum = 0, before = 0;
+    bool differ = false;
+    for (uint32_t i = 0; i < regions->count; i++) {
         sum += regions->list[i].weight;
+        before += regions->before[i].weight;
+        differ |= regions->list[i].weight != regions->before[i].weight;
+    }
     if (sum == 0)
         rules_problem(loader, field->key, "all regions have `weight: 0`, so no key has a home");
+    else if (before == 0)
+        rules_problem(loader, field->key,
+                      "all regions have `weight_before: 0`, so no key had a home");
+    else if (regions->weights_move && !differ)
+        rules_problem(loader, field->key,
+                      "each `weight_before` is the region's `weight`, so no key moves; remove it");
 }
 
 void rules_load_regions(struct rules_loader *loader, const struct rules_field *field)
@@ -145,6 +163,14 @@ void rules_load_regions(struct rules_loader *loader, const struct rules_field *f
             load_region(loader, regions, places, section->items[i], section->items[i + 1]);
     if (regions->count == count)
         check_weights(loader, field, regions);
+}
+
+void rules_check_regions(struct rules_loader *loader, const struct rules_field *field)
+{
+    uint64_t wait_ns;
+    if (loader->rules->regions->weights_move && weir_rules_moving(loader->rules, &wait_ns) == 0)
+        rules_problem(loader, field->key,
+                      "`weight_before` is for limits with `moving: true`, and there is none");
 }
 
 /* --- `global` --------------------------------------------------------------------------------- */
@@ -303,7 +329,7 @@ static const char *unsplit(const struct weir_limit *limit)
 struct dividing {
     struct rules_loader *loader;
     const struct rules_field *floor, *home_share; /* where problems are reported */
-    const struct rules_global *global;
+    struct rules_global *global;
     bool lend; /* as the file says */
 };
 
@@ -343,6 +369,20 @@ static bool is_divisible(const struct dividing *dividing, const struct weir_limi
     return true;
 }
 
+/* How long a state depends on what it has admitted, and requests that wait for it. */
+static uint64_t memory_of(const struct rules_global *global, const struct weir_limit *limit)
+{
+    uint64_t windows_ns = 2 * limit->spec.window_ns;
+    return (windows_ns > limit->depth_ns ? windows_ns : limit->depth_ns) + global->wait_ns;
+}
+
+/* Nodes of other files may take the home's part and the floor for one state: both count as far. */
+static void count_alike(const struct weir_limit *home, struct weir_limit *floor)
+{
+    floor->packs &= home->packs;
+    floor->count_bits = home->count_bits > floor->count_bits ? home->count_bits : floor->count_bits;
+}
+
 static void divide_one(const struct dividing *dividing, const struct weir_limit *limit,
                        struct weir_limit *home, struct weir_limit *floor)
 {
@@ -355,6 +395,11 @@ static void divide_one(const struct dividing *dividing, const struct weir_limit 
         const struct rules_field *at =
             dividing->home_share->value ? dividing->home_share : dividing->floor;
         rules_problem(dividing->loader, at->value, "home_share: %s", reason.text);
+    } else {
+        uint64_t memory_ns = memory_of(dividing->global, limit);
+        count_alike(home, floor);
+        if (memory_ns > dividing->global->memory_ns)
+            dividing->global->memory_ns = memory_ns;
     }
 }
 
@@ -426,15 +471,28 @@ static void check_wait(const struct dividing *dividing, const struct rules_field
                       "`wait` has no use with equal parts, which no home decides; remove it");
 }
 
+/* `moving` is for keys that may change their home. */
+static void check_moving(struct rules_loader *loader, const struct rules_field *moving,
+                         const struct rules_field *limit, const struct rules_global *global)
+{
+    if (global->moving && global->equal)
+        rules_problem(
+            loader, moving->key,
+            "`moving` is for keys that change their home, and with equal parts no key has "
+            "one; remove it");
+    else if (loader->rules->regions->weights_move && !global->moving && !global->equal &&
+             global->by != RULES_HOME_NAMED)
+        rules_problem(loader, limit->value,
+                      "homes change by `weight_before`: set `moving: true` here, too");
+}
+
 void rules_load_global(struct rules_loader *loader, const struct rules_field *limit_fields,
                        struct rules_rule *rule)
 {
-    enum { FLOOR, HOME_SHARE, HOME, WAIT, LEND, COUNT };
-    struct rules_field fields[COUNT] = {{"floor", NULL, NULL},
-                                        {"home_share", NULL, NULL},
-                                        {"home", NULL, NULL},
-                                        {"wait", NULL, NULL},
-                                        {"lend", NULL, NULL}};
+    enum { FLOOR, HOME_SHARE, HOME, WAIT, LEND, MOVING, COUNT };
+    struct rules_field fields[COUNT] = {{"floor", NULL, NULL}, {"home_share", NULL, NULL},
+                                        {"home", NULL, NULL},  {"wait", NULL, NULL},
+                                        {"lend", NULL, NULL},  {"moving", NULL, NULL}};
     const struct rules_field *field = &limit_fields[RULES_LIMIT_GLOBAL];
     const struct rules_regions *regions = loader->rules->regions;
     uint32_t wrong = loader->wrong;
@@ -461,10 +519,13 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
         return;
     if (fields[HOME].value)
         load_home(loader, fields[HOME].value, rule, global);
+    if (fields[MOVING].value)
+        rules_read_bool(loader, fields[MOVING].value, "moving", &global->moving);
     global->equal = (uint64_t)global->floor.numerator * global->home.denominator ==
                     (uint64_t)global->home.numerator * global->floor.denominator;
     const struct dividing dividing = {loader, &fields[FLOOR], &fields[HOME_SHARE], global, lend};
     check_wait(&dividing, &fields[WAIT]);
+    check_moving(loader, &fields[MOVING], field, global);
     divide(&dividing, &rule->rates);
     global->lends = lend && !global->equal && rule->rates.lent != 0;
     for (uint32_t p = 0; p < loader->rules->plan_count && rule->plans; p++) {

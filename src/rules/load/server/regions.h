@@ -9,6 +9,9 @@
  * Redis of this region becomes that of `store`. */
 void rules_load_regions(struct rules_loader *loader, const struct rules_field *field);
 
+/* After the limits: whether those whose homes may change say so. */
+void rules_check_regions(struct rules_loader *loader, const struct rules_field *field);
+
 /* `global` of a limit, whose key and rates are loaded already, and no part of a node is made yet.
  * Divides its rates. */
 void rules_load_global(struct rules_loader *loader, const struct rules_field *fields,
