@@ -358,6 +358,12 @@ static bool is_divisible(const struct dividing *dividing, const struct weir_limi
                       "%s has equal parts in all regions: set `floor: 1/%u`", why, regions);
         return false;
     }
+    if (global->moving && limit->spec.algorithm == WEIR_QUOTA) {
+        rules_problem(dividing->loader, dividing->floor->value,
+                      "a quota by calendar remembers its whole period, so `moving` does not end "
+                      "in time; remove it");
+        return false;
+    }
     why = unsplit(limit);
     if (why && global->wait_ns == 0) {
         rules_problem(dividing->loader, dividing->floor->value,

@@ -322,6 +322,85 @@ static void what_is_wrong_in_the_section_is_reported(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
+#define MOVES(before_eu, before_us)                                                                \
+    "regions: {self: eu, eu: {redis: 'redis://127.0.0.1:1', weight_before: " before_eu "},\n"      \
+    "  us: {redis: 'redis://127.0.0.1:2', weight_before: " before_us "}}\n"                        \
+    "store: {nodes: 2}\n"                                                                          \
+    "limits:\n"
+
+static void what_is_wrong_of_a_change_of_homes_is_reported(void **state)
+{
+    (void)state;
+    static const struct test_problem_case cases[] = {
+        {MOVES("0", "1") LIMIT("100/min", "{floor: 5%}"),
+         "5:51: homes change by `weight_before`: set `moving: true` here, too\n"},
+        {MOVES("0", "1") LIMIT("100/min", "{floor: 5%, home: us}"),
+         "1:1: `weight_before` is for limits with `moving: true`, and there is none\n"},
+        {MOVES("0", "0") LIMIT("100/min", "{floor: 5%, moving: true}"),
+         "1:1: all regions have `weight_before: 0`, so no key had a home\n"},
+        {MOVES("1", "1") LIMIT("100/min", "{floor: 5%, moving: true}"),
+         "1:1: each `weight_before` is the region's `weight`, so no key moves; remove it\n"},
+        {MOVES("0", "1001") LIMIT("100/min", "{floor: 5%, moving: true}"),
+         "2:53: `weight_before` must be 0 to 1000, not `1001`\n"},
+    };
+    TEST_REFUSED_ALL(cases);
+}
+
+static void keys_that_move_have_floors_and_borrow_nothing(void **state)
+{
+    (void)state;
+    static const char *const homes[] = {"eu", "hash"};
+    for (size_t i = 0; i < 2; i++) {
+        const struct weir_limit *home;
+        struct weir_region_info info;
+        char text[1024];
+        uint32_t region;
+        uint64_t wait_ns;
+        snprintf(text, sizeof(text),
+                 HEAD("eu") LIMIT("[1000/min, 9000/hour]", "{floor: 5%%, home: %s, moving: true}"),
+                 homes[i]);
+        struct weir_rules *rules = test_load(text);
+        struct test_request *test = ASK(rules, "user", "alice");
+        assert_int_equal(test->checks[0].limit->spec.rate, 50);
+        assert_int_equal(test->checks[1].limit->spec.rate, 450);
+        assert_true(weir_rules_is_floor(rules, 0, test->checks[0].limit));
+        assert_false(weir_rules_lender(rules, &test->checks[0], &region, &home));
+        assert_true(test->checks[0].limit->digest); /* the names of states stay */
+        assert_true(weir_rules_regions_lend(rules));
+        assert_int_equal(weir_rules_moving(rules, &wait_ns), 1);
+        assert_int_equal(wait_ns, UINT64_C(7200) * 1000000000);
+        assert_true(weir_rules_region(rules, 0, test->checks[0].key, &info) && info.moving);
+        weir_rules_unref(rules);
+    }
+}
+
+static void lenders_are_found_by_name_after_a_reload(void **state)
+{
+    (void)state;
+    static const char other[] = "regions:\n"
+                                "  us: {redis: 'redis://127.0.0.1:2'}\n"
+                                "  sa: {redis: 'redis://127.0.0.1:4'}\n"
+                                "  eu: {redis: 'redis://127.0.0.1:1'}\n"
+                                "  self: eu\n"
+                                "store: {nodes: 2}\n"
+                                "limits:\n" LIMIT("1000/min", "{floor: 5%, home: user}");
+    struct weir_rules *started = test_load(HEAD("eu") LIMIT("1000/min", "{floor: 5%, home: user}"));
+    struct weir_rules *rules = test_load(other);
+    const struct weir_limit *home;
+    uint32_t region;
+    assert_true(weir_rules_lender(rules, ASK(rules, "user", "us")->checks, &region, &home));
+    assert_int_equal(region, 0);
+    assert_false(weir_rules_number_lenders(rules, started));
+    assert_true(weir_rules_lender(rules, ASK(rules, "user", "us")->checks, &region, &home));
+    assert_int_equal(region, 1);
+    assert_false(weir_rules_lender(rules, ASK(rules, "user", "sa")->checks, &region, &home));
+    weir_rules_unref(rules);
+    rules = test_load(HEAD("eu") LIMIT("900/min", "{floor: 6%, home: user}"));
+    assert_true(weir_rules_number_lenders(rules, started));
+    weir_rules_unref(rules);
+    weir_rules_unref(started);
+}
+
 static void what_is_wrong_in_a_limit_is_reported(void **state)
 {
     (void)state;
@@ -358,6 +437,11 @@ static void what_is_wrong_in_a_limit_is_reported(void **state)
          "8:97: a queue has equal parts in all regions: set `floor: 1/3`\n"},
         {HEAD("eu") LIMIT("100/min", "{floor: 5%, lend: maybe}"),
          "8:69: `lend` must be true or false, not `maybe`\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 1/3, moving: true}"),
+         "8:64: `moving` is for keys that change their home, and with equal parts no key has one; "
+         "remove it\n"},
+        {HEAD("eu") LIMIT("100/min", "{floor: 5%, moving: on}"),
+         "8:71: `moving` must be true or false, not `on`\n"},
         {HEAD("eu") LIMIT("100/min", "{floor: 5%}, hash_tag: user, debt: 10%"),
          "8:64: `hash_tag` does not work with `global`, whose states are in several regions; "
          "remove one of them\n"
@@ -384,6 +468,9 @@ int main(void)
         cmocka_unit_test(callers_have_no_rates_of_their_own),
         cmocka_unit_test(what_is_wrong_in_the_section_is_reported),
         cmocka_unit_test(what_is_wrong_in_a_limit_is_reported),
+        cmocka_unit_test(what_is_wrong_of_a_change_of_homes_is_reported),
+        cmocka_unit_test(keys_that_move_have_floors_and_borrow_nothing),
+        cmocka_unit_test(lenders_are_found_by_name_after_a_reload),
     };
     return cmocka_run_group_tests_name("regions", tests, NULL, NULL);
 }
