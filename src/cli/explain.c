@@ -281,14 +281,12 @@ static void print_region(const struct weir_rules *rules, const struct weir_check
     printf("\n    region %.*s", (int)info.self.size, info.self.data);
     if (!info.equal)
         printf(", home %.*s", (int)info.home.size, info.home.data);
-    const char *part = home ? "home_share" : "floor";
-    print_part(info.equal ? "an equal part in all regions" : part,
+    print_part(info.equal ? "an equal part in all regions" : home ? "home_share" : "floor",
                home ? info.home_share : info.floor);
-    if (info.moving)
-        printf(", moving: floors only");
-    else if (!home && info.lends)
+    printf("%s", info.moving ? ", moving: floors only" : "");
+    if (!home && info.lends)
         printf(", then what %.*s lends", (int)info.home.size, info.home.data);
-    if (!home && !info.moving && info.wait_ns > 0)
+    if (!home && info.wait_ns > 0)
         printf(", then %.*s decides, waited for %s", (int)info.home.size, info.home.data,
                cli_duration_exact((char[CLI_DURATION_MAX]){0}, info.wait_ns));
 }

@@ -213,15 +213,16 @@ bool weir_rules_region(const struct weir_rules *rules, uint32_t rule, struct wei
     const struct rules_regions *regions = rules->regions;
     if (!of->global)
         return false;
+    bool moving = rules_is_moving(rules, of, key);
     *info = (struct weir_region_info){
         .self = regions->list[regions->self].name,
         .home = regions->list[rules_home_of(rules, of, key)].name,
         .floor = of->global->floor,
         .home_share = of->global->home,
         .equal = of->global->equal,
-        .lends = of->global->lends,
-        .wait_ns = of->global->wait_ns,
-        .moving = rules_is_moving(rules, of, key),
+        .lends = of->global->lends && !moving,
+        .wait_ns = moving ? 0 : of->global->wait_ns,
+        .moving = moving,
     };
     return true;
 }

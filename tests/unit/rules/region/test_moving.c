@@ -255,16 +255,15 @@ static bool admits(struct world *world, uint32_t region, uint32_t node, uint32_t
     if (!rules)
         return false;
     const struct weir_check *check = ASK(rules, "user", users[key])->checks;
-    const struct weir_limit *home;
+    struct weir_home home;
     struct weir_bytes name;
-    uint32_t lender;
     if (decide(&world->states[region][key], check->limit, now_ns + world->clock_ns[region]))
         return true;
-    if (!weir_rules_lender(rules, check, &lender, &home))
+    if (!weir_rules_home(rules, check, &home))
         return false;
-    assert_non_null(weir_rules_region_store(rules, lender, &name));
-    lender = number_of(name);
-    return decide(&world->states[lender][key], home, now_ns + world->clock_ns[lender]);
+    assert_non_null(weir_rules_region_store(rules, home.region, &name));
+    uint32_t lender = number_of(name);
+    return decide(&world->states[lender][key], home.limit, now_ns + world->clock_ns[lender]);
 }
 
 static uint64_t count_since(const struct admissions *admissions, uint64_t since_ns)

@@ -351,10 +351,9 @@ static void keys_that_move_have_floors_and_borrow_nothing(void **state)
     (void)state;
     static const char *const homes[] = {"eu", "hash"};
     for (size_t i = 0; i < 2; i++) {
-        const struct weir_limit *home;
+        struct weir_home home;
         struct weir_region_info info;
         char text[1024];
-        uint32_t region;
         uint64_t wait_ns;
         snprintf(text, sizeof(text),
                  HEAD("eu") LIMIT("[1000/min, 9000/hour]", "{floor: 5%%, home: %s, moving: true}"),
@@ -364,9 +363,9 @@ static void keys_that_move_have_floors_and_borrow_nothing(void **state)
         assert_int_equal(test->checks[0].limit->spec.rate, 50);
         assert_int_equal(test->checks[1].limit->spec.rate, 450);
         assert_true(weir_rules_is_floor(rules, 0, test->checks[0].limit));
-        assert_false(weir_rules_lender(rules, &test->checks[0], &region, &home));
+        assert_false(weir_rules_home(rules, &test->checks[0], &home));
         assert_true(test->checks[0].limit->digest); /* the names of states stay */
-        assert_true(weir_rules_regions_lend(rules));
+        assert_true(weir_rules_regions_reached(rules));
         assert_int_equal(weir_rules_moving(rules, &wait_ns), 1);
         assert_int_equal(wait_ns, UINT64_C(7200) * 1000000000);
         assert_true(weir_rules_region(rules, 0, test->checks[0].key, &info) && info.moving);
@@ -386,14 +385,13 @@ static void lenders_are_found_by_name_after_a_reload(void **state)
                                 "limits:\n" LIMIT("1000/min", "{floor: 5%, home: user}");
     struct weir_rules *started = test_load(HEAD("eu") LIMIT("1000/min", "{floor: 5%, home: user}"));
     struct weir_rules *rules = test_load(other);
-    const struct weir_limit *home;
-    uint32_t region;
-    assert_true(weir_rules_lender(rules, ASK(rules, "user", "us")->checks, &region, &home));
-    assert_int_equal(region, 0);
+    struct weir_home home;
+    assert_true(weir_rules_home(rules, ASK(rules, "user", "us")->checks, &home));
+    assert_int_equal(home.region, 0);
     assert_false(weir_rules_number_lenders(rules, started));
-    assert_true(weir_rules_lender(rules, ASK(rules, "user", "us")->checks, &region, &home));
-    assert_int_equal(region, 1);
-    assert_false(weir_rules_lender(rules, ASK(rules, "user", "sa")->checks, &region, &home));
+    assert_true(weir_rules_home(rules, ASK(rules, "user", "us")->checks, &home));
+    assert_int_equal(home.region, 1);
+    assert_false(weir_rules_home(rules, ASK(rules, "user", "sa")->checks, &home));
     weir_rules_unref(rules);
     rules = test_load(HEAD("eu") LIMIT("900/min", "{floor: 6%, home: user}"));
     assert_true(weir_rules_number_lenders(rules, started));
@@ -439,6 +437,10 @@ static void what_is_wrong_in_a_limit_is_reported(void **state)
          "8:69: `lend` must be true or false, not `maybe`\n"},
         {HEAD("eu") LIMIT("100/min", "{floor: 1/3, moving: true}"),
          "8:64: `moving` is for keys that change their home, and with equal parts no key has one; "
+         "remove it\n"},
+        {HEAD("eu") "  - {name: a, key: [user], quota: 100/month, global: "
+                    "{floor: 5%, wait: 1ms, moving: true}}\n",
+         "8:62: a quota by calendar remembers its whole period, so `moving` does not end in time; "
          "remove it\n"},
         {HEAD("eu") LIMIT("100/min", "{floor: 5%, moving: on}"),
          "8:71: `moving` must be true or false, not `on`\n"},
