@@ -205,7 +205,8 @@ uint16_t weir_engine_borrowed(const struct weir_decision *decision,
 void weir_engine_own(const struct weir_decision *decision, struct weir_decision *own);
 
 /* Has a decision that the rules have filled decided by its own limits alone, at their states: no
- * pool (borrow.h), no other region (region/lend.h) and no share of `mode: leased` takes their place. */
+ * pool (borrow.h), no other region (region/lend.h) and no share of `mode: leased` takes their
+ * place. */
 void weir_engine_unaided(struct weir_decision *decision);
 
 /* Fills a taken decision with the checks of a candidate: of the limit whose first check is `live`,
