@@ -9,6 +9,7 @@
     tear BYTES      of the next pieces that the server sends, that many bytes come, then a reset;
                     until another line
     split           of each piece the first byte comes, and the rest 1 ms later
+    bytes           nothing changes; it answers how many came so far, to the server and from it
 
 It ends with its standard input.
 
@@ -30,6 +31,7 @@ class Proxy:
     def __init__(self, port, host):
         self.target, self.host = port, host
         self.mode, self.value = "pass", 0.0
+        self.moved = [0, 0]
         self.changed = asyncio.Event()
         self.writers = set()
 
@@ -40,6 +42,9 @@ class Proxy:
         await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         while line := (await reader.readline()).decode().split():
+            if line[0] == "bytes":
+                print(*self.moved, flush=True)
+                continue
             self.tell(line[0], float(line[1]) if len(line) > 1 else 0.0)
             print("done", flush=True)
         os._exit(0)  # with its connections as they are: nobody is to hear of cancelled tasks
@@ -81,6 +86,7 @@ class Proxy:
         deliver = asyncio.ensure_future(self.deliver(queue, writer, answers))
         try:
             while data := await reader.read(PIECE):
+                self.moved[answers] += len(data)
                 late = self.value / 2 if self.mode == "delay" else 0
                 queue.put_nowait((asyncio.get_running_loop().time() + late, data))
             queue.put_nowait((0, b""))
@@ -144,6 +150,12 @@ class FaultProxy:
         self.process.stdin.write(" ".join(map(str, (mode, *value))) + "\n")
         self.process.stdin.flush()
         assert self.process.stdout.readline() == "done\n"
+
+    def bytes(self):
+        """How many came so far, to the server and from it."""
+        self.process.stdin.write("bytes\n")
+        self.process.stdin.flush()
+        return tuple(map(int, self.process.stdout.readline().split()))
 
     @property
     def url(self):
