@@ -84,6 +84,7 @@ struct weir_sticky_peer {
 };
 struct weir_sticky_settings {
     const char *by;                       /* NULL: there is no such section */
+    const char *file;                     /* that `peers` names */
     const struct weir_sticky_peer *peers; /* all nodes, this one included */
     uint32_t count, self;
     struct weir_redis_access access; /* without a URL: how this node speaks to all others */

@@ -153,15 +153,17 @@ static bool name_ends(const char *name, const char *end)
     return size >= end_size && !strcmp(name + size - end_size, end);
 }
 
-/* Something in the folder of the rules file has changed: the file itself, a keys file beside it, or
- * the link "..data" by which Kubernetes swaps the files of a ConfigMap. */
+/* Something in the folder of the rules file has changed: the file itself, a keys file or the list
+ * of peers beside it, or the link "..data" by which Kubernetes swaps the files of a ConfigMap. */
 static void control_on_change(uv_fs_event_t *handle, const char *name, int events, int status)
 {
     struct weir_daemon *daemon = handle->data;
     (void)events;
     if (status < 0 || !name)
         return;
-    if (!strcmp(name, last_part(daemon->options.config)) || !strcmp(name, "..data") ||
+    const char *peers = weir_rules_settings(daemon->rules)->sticky.file;
+    if ((peers && !strcmp(name, last_part(peers))) ||
+        !strcmp(name, last_part(daemon->options.config)) || !strcmp(name, "..data") ||
         name_ends(name, ".yaml") || name_ends(name, ".yml"))
         uv_timer_start(&daemon->settle, control_on_settled, WATCH_SETTLE_MS, 0);
 }

@@ -56,6 +56,7 @@ struct weir_reload {
     struct weir_certificate_watch watch;
     struct weir_envoy_reading envoy;
     struct weir_standing_lists *lists; /* of standing; NULL: there are none */
+    struct weir_sticky_list *peers;    /* NULL: there is no fleet */
 };
 
 /* One look at files that are used while the daemon runs. */

@@ -22,6 +22,7 @@
  */
 #define FILES_OF_LOOP 5
 #define FILES_OF_STORE 16
+#define FILES_OF_PEERS (2 * STICKY_PEERS_MAX) /* also those of a list that has just changed */
 #define FILES_OF_DIRECTORY 8
 #define FILES_OF_PROCESS 16
 
@@ -130,7 +131,8 @@ static void log_few_files(struct weir_daemon *daemon, const struct weir_files *f
 /* What weir will have open beside connections, on top of what is open now. */
 static uint64_t files_to_come(const struct weir_daemon *daemon, uint32_t workers)
 {
-    uint64_t of_worker = FILES_OF_LOOP + (daemon->shared || daemon->sticky ? FILES_OF_STORE : 0) +
+    uint64_t of_worker = FILES_OF_LOOP + (daemon->shared ? FILES_OF_STORE : 0) +
+                         (daemon->sticky ? FILES_OF_PEERS : 0) +
                          weir_lenders_count(daemon->lenders) * FILES_OF_STORE +
                          (daemon->directories ? FILES_OF_DIRECTORY : 0);
     return FILES_OF_PROCESS + (workers + 1) * of_worker; /* and the admin worker */

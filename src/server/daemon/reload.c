@@ -152,6 +152,8 @@ static int files_check(const struct weir_settings *settings, struct weir_reason 
     if (err == 0)
         err = access_check("identities.redis.tls", &settings->identities.redis, reason);
     if (err == 0)
+        err = access_check("sticky.tls", &settings->sticky.access, reason);
+    if (err == 0)
         err = file_check("webhook.ca", settings->webhook.ca_file, reason);
     return err;
 }
@@ -259,17 +261,6 @@ static bool store_differs(const struct weir_store_settings *old,
            old->remember_ns != new->remember_ns || old->deadline_ns != new->deadline_ns;
 }
 
-static bool sticky_differs(const struct weir_sticky_settings *old,
-                           const struct weir_sticky_settings *new)
-{
-    bool differs = old->count != new->count || old->self != new->self ||
-                   weir_redis_access_differs(&old->access, &new->access);
-    for (uint32_t i = 0; !differs && i < old->count; i++)
-        differs = strcmp(old->peers[i].name, new->peers[i].name) != 0 ||
-                  strcmp(old->peers[i].url, new->peers[i].url) != 0;
-    return differs;
-}
-
 /* Whether there is standing, where its history is, and how large its map is. */
 static bool standing_differs(const struct weir_standing_settings *old,
                              const struct weir_standing_settings *new)
@@ -318,8 +309,8 @@ static void reload_compare(struct weir_daemon *daemon, const struct weir_setting
     reload_note(daemon, old->state_bytes != new->state_bytes, "state.size");
     reload_note(daemon, new->state_spans != 0 && old->state_spans != new->state_spans,
                 "state.spans");
-    reload_note(daemon, store_differs(&old->store, &new->store), "store.redis");
-    reload_note(daemon, sticky_differs(&old->sticky, &new->sticky), "sticky");
+    reload_note(daemon, store_differs(&old->store, &new->store),
+                new->sticky.by ? "sticky.deadline" : "store.redis");
     reload_note(daemon, standing_differs(&old->standing, &new->standing), "standing");
     reload_note(daemon, weir_directories_differ(&old->identities, &new->identities), "identities");
 }
@@ -409,18 +400,27 @@ static int region_check(const struct weir_rules *old, const struct weir_rules *n
     return WEIR_ERR_RULES;
 }
 
-/* What chooses the node of a key, and whether nodes are asked at all, changes with all nodes. */
+/* What chooses the node of a key, and whether nodes are asked at all, changes with all nodes. The
+ * list of nodes may change, but not which of them this one is. */
 static int sticky_check(const struct weir_rules *old, const struct weir_rules *new,
                         struct weir_reason *reason)
 {
-    const char *from = weir_rules_settings(old)->sticky.by;
-    const char *to = weir_rules_settings(new)->sticky.by;
-    if (!weir_setting_differs(from, to))
-        return 0;
-    reason_text(reason, !from ? "`sticky` is new; restart weir to ask other nodes"
-                        : !to ? "`sticky` was removed; restart weir to count all keys here"
+    const struct weir_sticky_settings *from = &weir_rules_settings(old)->sticky;
+    const struct weir_sticky_settings *to = &weir_rules_settings(new)->sticky;
+    if (weir_setting_differs(from->by, to->by)) {
+        reason_text(reason,
+                    !from->by ? "`sticky` is new; restart weir to ask other nodes"
+                    : !to->by ? "`sticky` was removed; restart weir to count all keys here"
                               : "`sticky`: `by` has changed, so keys have other homes; restart all "
                                 "nodes to change that");
+        return WEIR_ERR_RULES;
+    }
+    if (!from->by || !strcmp(from->peers[from->self].name, to->peers[to->self].name))
+        return 0;
+    snprintf(reason->text, sizeof reason->text,
+             "`sticky`: `self` was %s and is %s: this node would count the keys of another one; "
+             "restart it to change that",
+             from->peers[from->self].name, to->peers[to->self].name);
     return WEIR_ERR_RULES;
 }
 
@@ -447,6 +447,8 @@ static void reload_run(struct weir_job *job)
     }
     if (err == 0 && !reload->first)
         err = sticky_check(daemon->rules, reload->rules, &reload->reason);
+    if (err == 0 && !reload->first)
+        err = weir_sticky_list_read(&reload->peers, reload->rules, &reload->reason);
     if (err == 0 && !reload->first && state_stays(daemon, reload->rules))
         reload->state = weir_table_file_state(daemon->table);
     if (err == 0 && state_lost(reload))
@@ -469,6 +471,7 @@ void weir_daemon_reload_drop(struct weir_daemon *daemon)
     weir_certificates_unref(reload->certificates);
     weir_envoy_reading_drop(&reload->envoy);
     weir_standing_lists_free(reload->lists);
+    weir_sticky_list_unref(reload->peers);
     free(reload->problems);
     memset(reload, 0, sizeof *reload);
 }
@@ -509,6 +512,17 @@ int weir_daemon_load(struct weir_daemon *daemon)
     return err;
 }
 
+/* Before the rules: workers take both at once. */
+static void reload_peers(struct weir_daemon *daemon, struct weir_reload *reload)
+{
+    if (!reload->peers)
+        return;
+    if (weir_sticky_peers_set(daemon->sticky, reload->peers) == 0)
+        reload->peers = NULL;
+    else
+        weir_log_event(&daemon->log, WEIR_LOG_ERROR, "peers_failed", "reason", "out of memory");
+}
+
 /* What the running daemon takes over, all of it quick. */
 static void reload_apply(struct weir_daemon *daemon, struct weir_reload *reload)
 {
@@ -519,6 +533,7 @@ static void reload_apply(struct weir_daemon *daemon, struct weir_reload *reload)
     weir_region_log_moving(&daemon->log, daemon->rules, rules);
     if (daemon->directories && weir_rules_settings(rules)->identities.redis.url)
         weir_directories_set(daemon->directories, &weir_rules_settings(rules)->identities);
+    reload_peers(daemon, reload);
     weir_daemon_envoy_take(daemon, rules, &reload->envoy);
     daemon->certificate_watch = reload->watch;
     weir_daemon_set_certificates(daemon, reload->certificates);

@@ -432,6 +432,8 @@ static void worker_take_rules(struct weir_worker_state *worker)
         weir_log_event(worker->base.log, WEIR_LOG_ERROR, "reload_failed", "reason",
                        weir_error_text(WEIR_ERR_MEMORY));
     weir_rules_unref(rules);
+    if (!worker->leaving)
+        weir_worker_stores_renew(worker);
 }
 
 void weir_worker_renew(struct weir_worker *base)

@@ -28,32 +28,25 @@ static const struct {
 void weir_metrics_of_sticky(struct weir_metrics *metrics)
 {
     struct weir_sticky_peers *peers = metrics->daemon->sticky;
-    struct sticky_peer_stats totals[STICKY_PEERS_MAX];
+    struct weir_sticky_total totals[STICKY_PEERS_MAX];
     if (!peers)
         return;
-    uint32_t count = weir_sticky_peers_count(peers), self = weir_sticky_peers_self(peers);
-    for (uint32_t i = 0; i < count; i++)
-        weir_sticky_peers_totals(peers, i, &totals[i]);
+    uint32_t count = weir_sticky_peers_totals(peers, totals);
     for (size_t line = 0; line < sizeof lines / sizeof *lines; line++) {
         weir_metrics_head(metrics, lines[line].name, lines[line].type, lines[line].help);
         for (uint32_t i = 0; i < count; i++) {
-            const char *bytes = (const char *)&totals[i];
+            const char *bytes = (const char *)&totals[i].stats;
             const void *value = bytes + lines[line].offset;
-            if (i != self)
-                weir_metrics_put(metrics, "%s{peer=\"%s\"} %" PRIu64 "\n", lines[line].name,
-                                 weir_sticky_peers_name(peers, i),
-                                 weir_counted((const _Atomic uint64_t *)value));
+            weir_metrics_put(metrics, "%s{peer=\"%s\"} %" PRIu64 "\n", lines[line].name,
+                             totals[i].name, weir_counted((const _Atomic uint64_t *)value));
         }
     }
     weir_metrics_head(metrics, "weir_peer_latency_seconds", "summary",
                       "Time from sending a decision to the node to its answer.");
     for (uint32_t i = 0; i < count; i++) {
-        const char *name = weir_sticky_peers_name(peers, i);
-        if (i == self)
-            continue;
-        weir_metrics_put(metrics, "weir_peer_latency_seconds_sum{peer=\"%s\"} %.9f\n", name,
-                         (double)weir_counted(&totals[i].answered_ns) / 1e9);
+        weir_metrics_put(metrics, "weir_peer_latency_seconds_sum{peer=\"%s\"} %.9f\n",
+                         totals[i].name, (double)weir_counted(&totals[i].stats.answered_ns) / 1e9);
         weir_metrics_put(metrics, "weir_peer_latency_seconds_count{peer=\"%s\"} %" PRIu64 "\n",
-                         name, weir_counted(&totals[i].answered));
+                         totals[i].name, weir_counted(&totals[i].stats.answered));
     }
 }

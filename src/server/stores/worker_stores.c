@@ -58,6 +58,12 @@ int weir_worker_stores_open(struct weir_worker_state *worker,
     return err;
 }
 
+void weir_worker_stores_renew(struct weir_worker_state *worker)
+{
+    if (worker->sticky)
+        weir_sticky_peers_take(worker->sticky, worker->base.index, worker->base.store);
+}
+
 static void on_left(void *context)
 {
     struct weir_worker_state *worker = context;

@@ -15,6 +15,9 @@ int weir_worker_stores_open(struct weir_worker_state *worker,
                             const struct weir_worker_options *options, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
+/* Has them go by what a reload has changed, from the next decision on. */
+void weir_worker_stores_renew(struct weir_worker_state *worker);
+
 /* Hands back what the worker holds of stores beyond this process, and stops its loop once all of
  * them are closed. There is one at least. */
 void weir_worker_stores_leave(struct weir_worker_state *worker);

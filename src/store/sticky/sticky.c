@@ -26,30 +26,37 @@ struct sticky;
 
 struct peer {
     struct sticky *store;
-    uint32_t number;
-    struct redis_client *client; /* NULL: this node */
+    struct peer *next; /* among those that leave */
+    struct redis_client *client;
     struct redis_breaker breaker;
     bool connected, reported; /* whether it is; that a change was reported */
     bool queued;              /* calls wait for the flush */
+    bool leaving, closing;    /* it is in no list; its client ends */
+    uint32_t pending;         /* calls without an answer */
     uint64_t told_hr;         /* when a refusal was reported last */
-    struct sticky_peer_stats stats;
+    struct sticky_peer_stats *stats;
+    void *owner; /* NULL: it was never in a list */
 };
 
 struct sticky {
     struct weir_store base; /* first */
+    uv_loop_t *loop;
     struct weir_store *table;
     uint64_t secret[2];
     uint32_t (*home)(void *context, uint64_t tag);
-    void (*event)(void *context, uint32_t peer, bool up, const char *text);
-    void (*refused)(void *context, uint32_t peer, const char *text);
+    void (*event)(void *context, void *owner, bool up, const char *text);
+    void (*refused)(void *context, void *owner, const char *text);
+    void (*gone)(void *context, void *owner);
     void *context;
     struct redis_slabs slabs;
     uint64_t random;
-    uint32_t peer_count, open; /* clients whose handles are open */
+    uint32_t peer_count;
+    uint32_t open; /* clients whose handles are open, and the store itself */
     bool closing;
     void (*closed)(void *context);
     void *closed_context;
-    struct peer peers[STICKY_PEERS_MAX];
+    struct peer *peers[STICKY_PEERS_MAX]; /* NULL: this node */
+    struct peer *leaving;
 };
 
 struct sticky_call {
@@ -116,7 +123,9 @@ static void decide_here(struct sticky *store, uint64_t now_ns, struct weir_decis
 
 static void update(struct peer *peer)
 {
-    redis_stats_set(&peer->stats.up, peer->connected && redis_breaker_closed(&peer->breaker));
+    if (peer->leaving) /* another connection may count for the same stats */
+        return;
+    redis_stats_set(&peer->stats->up, peer->connected && redis_breaker_closed(&peer->breaker));
 }
 
 static void client_event(void *context, enum redis_event event, const char *text)
@@ -125,7 +134,7 @@ static void client_event(void *context, enum redis_event event, const char *text
     struct sticky *store = peer->store;
     bool up = event == REDIS_EVENT_UP;
 
-    if (store->closing || (!up && event != REDIS_EVENT_DOWN))
+    if (store->closing || peer->leaving || (!up && event != REDIS_EVENT_DOWN))
         return;
     if (up) /* it has answered the handshake */
         redis_breaker_init(&peer->breaker, redis_random(&store->random));
@@ -136,7 +145,7 @@ static void client_event(void *context, enum redis_event event, const char *text
     peer->reported = true;
     update(peer);
     if (news && store->event)
-        store->event(store->context, peer->number, up, text);
+        store->event(store->context, peer->owner, up, text);
 }
 
 /* Whether a decision may be sent; *probe: as the one that finds out whether the peer answers. */
@@ -164,9 +173,30 @@ static void account(struct peer *peer, bool probe, bool answered)
 
 /* --- Calls ------------------------------------------------------------------------------------ */
 
+static void on_client_closed(void *context);
+
+static void close_peer(struct peer *peer)
+{
+    if (peer->closing)
+        return;
+    peer->closing = true;
+    redis_client_close(peer->client, on_client_closed, peer);
+}
+
 static void give(struct sticky_call *call)
 {
     redis_slabs_give(&call->peer->store->slabs, call, call->size);
+}
+
+/* A call that was sent has come to its end. */
+static void end_call(struct sticky_call *call)
+{
+    struct peer *peer = call->peer;
+
+    give(call);
+    peer->pending--;
+    if (peer->leaving && peer->pending == 0)
+        close_peer(peer);
 }
 
 static void tell_refused(struct peer *peer, struct weir_bytes text)
@@ -178,7 +208,7 @@ static void tell_refused(struct peer *peer, struct weir_bytes text)
         return;
     peer->told_hr = hr;
     snprintf(shown, sizeof shown, "%.*s", (int)(text.size < 200 ? text.size : 200), text.data);
-    peer->store->refused(peer->store->context, peer->number, shown);
+    peer->store->refused(peer->store->context, peer->owner, shown);
 }
 
 /* What a reply says of the decision. Returns 0 or an error. */
@@ -207,14 +237,14 @@ static void on_reply(struct redis_call *base, int error, const struct weir_resp_
 
     account(peer, call->probe, error == 0);
     if (error == 0) {
-        redis_stats_add(&peer->stats.answered, 1);
-        redis_stats_add(&peer->stats.answered_ns, uv_hrtime() - call->sent_hr);
+        redis_stats_add(&peer->stats->answered, 1);
+        redis_stats_add(&peer->stats->answered_ns, uv_hrtime() - call->sent_hr);
         error = read_reply(call, nodes, count);
     }
     if (error != 0)
-        redis_stats_add(&peer->stats.errors, 1);
+        redis_stats_add(&peer->stats->errors, 1);
     decision->store_data = NULL;
-    give(call);
+    end_call(call);
     store->base.done(store->base.done_context, decision, error);
 }
 
@@ -276,7 +306,8 @@ static int ask(struct peer *peer, uint64_t now_ns, struct weir_decision *decisio
     }
     decision->store_data = call;
     peer->queued = true;
-    redis_stats_add(&peer->stats.calls, 1);
+    peer->pending++;
+    redis_stats_add(&peer->stats->calls, 1);
     return 0;
 }
 
@@ -291,20 +322,21 @@ static size_t submit(struct weir_store *base, uint64_t now_ns,
     for (size_t i = 0; i < count; i++) {
         struct weir_decision *decision = decisions[i];
         uint32_t home = home_of(store, decision);
+        struct peer *peer = home != NO_PEER ? store->peers[home] : NULL;
 
         decision->verdict = WEIR_PENDING;
         decision->source = WEIR_SOURCE_STORE;
         decision->error = 0;
         decision->store_data = NULL;
         decision->repeated = decision->remembered = decision->apart = false;
-        if (home == NO_PEER || !store->peers[home].client) {
+        if (!peer) {
             decide_here(store, now_ns, decision, home != NO_PEER);
             continue;
         }
-        int err = ask(&store->peers[home], now_ns, decision);
+        int err = ask(peer, now_ns, decision);
 
         if (err < 0) {
-            redis_stats_add(&store->peers[home].stats.refused, 1);
+            redis_stats_add(&peer->stats->refused, 1);
             decision->error = (int8_t)err;
         } else {
             pending++;
@@ -318,10 +350,11 @@ static void flush(struct weir_store *base)
     struct sticky *store = sticky_of(base);
 
     for (uint32_t i = 0; i < store->peer_count; i++) {
-        struct peer *peer = &store->peers[i];
+        struct peer *peer = store->peers[i];
 
-        if (peer->queued)
-            redis_client_flush(peer->client);
+        if (!peer || !peer->queued)
+            continue;
+        redis_client_flush(peer->client);
         peer->queued = false;
     }
 }
@@ -339,11 +372,11 @@ static void cancel(struct weir_store *base, struct weir_decision *decision)
     bool late = uv_hrtime() + slack_ns >= call->give_up_hr;
 
     if (late)
-        redis_stats_add(&call->peer->stats.timeouts, 1);
+        redis_stats_add(&call->peer->stats->timeouts, 1);
     if (late || call->probe)
         account(call->peer, call->probe, false);
     (void)redis_client_forget(call->peer->client, &call->call);
-    give(call);
+    end_call(call);
 }
 
 static int prepare(struct weir_store *base, struct weir_limit *limit, struct weir_reason *reason)
@@ -355,10 +388,9 @@ static int prepare(struct weir_store *base, struct weir_limit *limit, struct wei
 
 /* --- Opening and closing ---------------------------------------------------------------------- */
 
-static void one_closed(void *context)
+/* The store's memory goes with its last client. */
+static void release(struct sticky *store)
 {
-    struct sticky *store = context;
-
     if (--store->open > 0)
         return;
     void (*closed)(void *) = store->closed;
@@ -370,6 +402,21 @@ static void one_closed(void *context)
         closed(closed_context);
 }
 
+static void on_client_closed(void *context)
+{
+    struct peer *peer = context, **at;
+    struct sticky *store = peer->store;
+
+    for (at = &store->leaving; *at && *at != peer; at = &(*at)->next)
+        continue;
+    if (*at)
+        *at = peer->next;
+    if (peer->owner && store->gone)
+        store->gone(store->context, peer->owner);
+    free(peer);
+    release(store);
+}
+
 void weir_store_sticky_shutdown(struct weir_store *base, void (*closed)(void *context),
                                 void *context)
 {
@@ -378,11 +425,12 @@ void weir_store_sticky_shutdown(struct weir_store *base, void (*closed)(void *co
     store->closing = true;
     store->closed = closed;
     store->closed_context = context;
-    store->open++; /* until all of them close */
     for (uint32_t i = 0; i < store->peer_count; i++)
-        if (store->peers[i].client)
-            redis_client_close(store->peers[i].client, one_closed, store);
-    one_closed(store);
+        if (store->peers[i])
+            close_peer(store->peers[i]);
+    for (struct peer *peer = store->leaving; peer; peer = peer->next)
+        close_peer(peer);
+    release(store);
 }
 
 static void store_close(struct weir_store *base)
@@ -399,27 +447,98 @@ static const struct weir_store_ops sticky_ops = {
     .close = store_close,
 };
 
-static int open_peer(struct sticky *store, const struct sticky_options *options, uint32_t number,
-                     struct weir_reason *reason)
+/* --- The list of nodes ------------------------------------------------------------------------ */
+
+static int open_peer(struct sticky *store, const struct sticky_peer *from,
+                     struct weir_tls_context *tls, struct peer **out, struct weir_reason *reason)
 {
-    struct peer *peer = &store->peers[number];
+    struct peer *peer = calloc(1, sizeof *peer);
     const struct redis_client_options client = {
-        .loop = options->loop,
-        .url = options->peers[number],
+        .loop = store->loop,
+        .url = from->url,
+        .tls = tls,
         .random_seed = redis_random(&store->random),
         .event = client_event,
         .context = peer,
     };
 
+    if (!peer)
+        return WEIR_ERR_MEMORY;
     peer->store = store;
-    peer->number = number;
+    peer->stats = from->stats;
     redis_breaker_init(&peer->breaker, redis_random(&store->random));
-    if (!options->peers[number])
-        return 0;
     int err = redis_client_open(&peer->client, &client, reason);
 
-    store->open += err == 0;
+    if (err < 0) {
+        free(peer);
+        return err;
+    }
+    store->open++;
+    *out = peer;
+    return 0;
+}
+
+/* Its stats may be another connection's from now on. */
+static void leave(struct peer *peer)
+{
+    redis_stats_set(&peer->stats->up, 0);
+    peer->leaving = true;
+    peer->next = peer->store->leaving;
+    peer->store->leaving = peer;
+    if (peer->pending == 0)
+        close_peer(peer);
+}
+
+/* Opens those that are new into `peers`. An error: none is open. */
+static int open_new(struct sticky *store, const struct sticky_peer *list, uint32_t count,
+                    struct weir_tls_context *tls, struct peer *peers[], struct weir_reason *reason)
+{
+    int err = 0;
+
+    for (uint32_t i = 0; i < count && err == 0; i++) {
+        bool stays = list[i].from != STICKY_NEW;
+
+        peers[i] = list[i].url && stays ? store->peers[list[i].from] : NULL;
+        if (list[i].url && !stays)
+            err = open_peer(store, &list[i], tls, &peers[i], reason);
+    }
+    for (uint32_t i = 0; i < count && err < 0; i++)
+        if (peers[i] && list[i].from == STICKY_NEW)
+            leave(peers[i]);
     return err;
+}
+
+int weir_store_sticky_set_peers(struct weir_store *base, const struct sticky_peer *list,
+                                uint32_t count, struct weir_tls_context *tls,
+                                struct weir_reason *reason)
+{
+    struct sticky *store = sticky_of(base);
+    struct peer *peers[STICKY_PEERS_MAX] = {NULL};
+    int err = open_new(store, list, count, tls, peers, reason);
+
+    if (err < 0) {
+        for (uint32_t i = 0; i < store->peer_count; i++)
+            if (store->peers[i]) /* which may share stats with one that has left again */
+                update(store->peers[i]);
+        return err;
+    }
+    flush(base); /* of peers that leave too */
+    for (uint32_t old = 0; old < store->peer_count; old++) {
+        bool stays = false;
+
+        for (uint32_t i = 0; i < count; i++)
+            stays = stays || peers[i] == store->peers[old];
+        if (store->peers[old] && !stays)
+            leave(store->peers[old]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (peers[i] && list[i].from == STICKY_NEW)
+            peers[i]->owner = list[i].owner;
+        else if (peers[i])
+            redis_client_set_tls(peers[i]->client, tls);
+    memcpy(store->peers, peers, sizeof peers);
+    store->peer_count = count;
+    return 0;
 }
 
 int weir_store_sticky_open(struct weir_store **base, const struct sticky_options *options,
@@ -430,32 +549,26 @@ int weir_store_sticky_open(struct weir_store **base, const struct sticky_options
     if (!store)
         return WEIR_ERR_MEMORY;
     store->base.ops = &sticky_ops;
+    store->open = 1;
+    store->loop = options->loop;
     store->table = options->table;
     memcpy(store->secret, options->table_secret, sizeof store->secret);
     store->home = options->home;
     store->event = options->event;
     store->refused = options->refused;
+    store->gone = options->gone;
     store->context = options->context;
     store->random = options->random_seed;
     redis_slabs_init(&store->slabs, CALLS_BYTES);
-    int err = 0;
+    int err = weir_store_sticky_set_peers(&store->base, options->peers, options->peer_count,
+                                          options->tls, reason);
 
-    for (uint32_t i = 0; i < options->peer_count && err == 0; i++) {
-        err = open_peer(store, options, i, reason);
-        store->peer_count += err == 0;
-    }
     if (err < 0) {
         store_close(&store->base);
         return err;
     }
     *base = &store->base;
     return 0;
-}
-
-const struct sticky_peer_stats *weir_store_sticky_stats(const struct weir_store *base,
-                                                        uint32_t peer)
-{
-    return &sticky_of(base)->peers[peer].stats;
 }
 
 /* --- For a peer ------------------------------------------------------------------------------- */

@@ -22,6 +22,10 @@
  * Connections are those of redis/client: TLS, passwords, reconnects, PING, and its bound on the
  * size of replies. Decisions of one turn of the loop travel in one write.
  *
+ * The list of nodes may change while the store runs (weir_store_sticky_set_peers). A peer that
+ * leaves is sent nothing more; its connection closes when all that was sent to it has an answer or
+ * was given up.
+ *
  * Memory: at most 32 MiB of calls a worker, taken as needed and kept. Threads: one store per loop,
  * used on its thread only, except prepare and the stats.
  */
@@ -34,6 +38,7 @@
 #include "store/redis/client/url.h"
 #include "store/sticky/peer_message.h"
 #include "store/store.h"
+#include "wire/tls/tls.h"
 
 #define STICKY_PEERS_MAX 16
 
@@ -47,35 +52,55 @@ struct sticky_peer_stats {
     _Atomic uint64_t answered, answered_ns; /* answers, and how long they took together */
 };
 
+#define STICKY_NEW UINT32_MAX
+
+/* A node of the fleet. */
+struct sticky_peer {
+    const struct redis_url *url;     /* copied; NULL: this node, without the rest */
+    struct sticky_peer_stats *stats; /* the caller's, valid until `gone` */
+    void *owner;                     /* for the callbacks; not NULL */
+    /* Of a changed list: the number that the peer had, whose connection, breaker, stats and owner
+     * it keeps; or STICKY_NEW. */
+    uint32_t from;
+};
+
 struct sticky_options {
     uv_loop_t *loop;
-    struct weir_store *table;     /* this node's states; borrowed */
-    const uint64_t *table_secret; /* two words, borrowed: hashes of states are made with them */
-    const struct redis_url *const *peers; /* of each node of the fleet, copied; NULL: this node */
-    uint32_t peer_count;                  /* 1 to STICKY_PEERS_MAX */
-    uint64_t random_seed;                 /* of jitter */
+    struct weir_store *table;        /* this node's states; borrowed */
+    const uint64_t *table_secret;    /* two words, borrowed: hashes of states are made with them */
+    const struct sticky_peer *peers; /* each node of the fleet, copied; all of them new */
+    uint32_t peer_count;             /* 1 to STICKY_PEERS_MAX */
+    struct weir_tls_context *tls;    /* of URLs with TLS; a reference is taken. NULL: each client
+                                        makes its own of the files that its URL names */
+    uint64_t random_seed;            /* of jitter */
     /* The number of the peer that is home of a tag. */
     uint32_t (*home)(void *context, uint64_t tag);
     /* A peer is reached (`up`), or not any more; `text`: its address, or why. Each change once. */
-    void (*event)(void *context, uint32_t peer, bool up, const char *text);
+    void (*event)(void *context, void *owner, bool up, const char *text);
     /* A peer has answered that it cannot decide, one a second and peer at most; or nonsense. */
-    void (*refused)(void *context, uint32_t peer, const char *text);
+    void (*refused)(void *context, void *owner, const char *text);
+    /* A peer that has left, or whose store was closed, is no longer used; NULL: nobody asks. From
+     * the loop. */
+    void (*gone)(void *context, void *owner);
     void *context;
 };
 
 /* Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO (the loop, or TLS files that cannot be read: `reason`). The
- * loop must be run once more then, for handles to close. */
+ * loop must be run once more then, for handles to close; `gone` is not called. */
 int weir_store_sticky_open(struct weir_store **store, const struct sticky_options *options,
                            struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Another list of nodes, from the next decision on: `home` numbers this one. Connections that are
+ * kept use `tls` (may be NULL) when they are made anew. Errors: as weir_store_sticky_open; then the
+ * list is as it was, and `gone` is not called. */
+int weir_store_sticky_set_peers(struct weir_store *store, const struct sticky_peer *peers,
+                                uint32_t peer_count, struct weir_tls_context *tls,
+                                struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* Closes it; `closed` (may be NULL) is called when all its handles are. Instead of ops->close,
  * where the loop still runs. */
 void weir_store_sticky_shutdown(struct weir_store *store, void (*closed)(void *context),
                                 void *context);
-
-/* The stats of a peer; valid until the store is closed. */
-const struct sticky_peer_stats *weir_store_sticky_stats(const struct weir_store *store,
-                                                        uint32_t peer);
 
 /* Finds the limit of a check that was read: with these numbers, and known to the table. It may be
  * read->made, which is valid until the decision is made. Returns 0 or an error, with why in

@@ -44,6 +44,7 @@ static bool keep_peers(struct rules_loader *loader, const struct rules_node *nod
     }
     if (secret)
         rules_note_secret_file(loader, "peers", path);
+    sticky->file = rules_keep_text(loader, path, strlen(path));
     sticky->peers = kept;
     sticky->count = (uint32_t)count;
     return !loader->no_memory;

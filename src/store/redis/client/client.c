@@ -443,6 +443,10 @@ static int tls_make(struct redis_client *client, struct weir_reason *reason)
         .ca_file = url->ca_file,
         .insecure = url->insecure,
     };
+    if (url->tls && client->options.tls) {
+        client->tls = weir_tls_ref(client->options.tls);
+        return 0;
+    }
     int error = url->tls ? weir_tls_client(&client->tls, &options, reason) : 0;
     return error == 0 || error == WEIR_ERR_MEMORY ? error : WEIR_ERR_IO;
 }
@@ -515,6 +519,14 @@ void redis_client_close(struct redis_client *client, void (*closed)(void *contex
             redis_node_close(client->nodes[i]);
     uv_close((uv_handle_t *)&client->tick, on_timer_closed);
     uv_close((uv_handle_t *)&client->wake, on_timer_closed);
+}
+
+void redis_client_set_tls(struct redis_client *client, struct weir_tls_context *tls)
+{
+    if (!tls || !client->url.tls)
+        return;
+    weir_tls_unref(client->tls);
+    client->tls = weir_tls_ref(tls);
 }
 
 const struct redis_client_counters *redis_client_counters(const struct redis_client *client)

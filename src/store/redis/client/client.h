@@ -44,6 +44,7 @@
 #include "store/redis/client/cluster_slot.h"
 #include "store/redis/client/url.h"
 #include "wire/resp/reply.h"
+#include "wire/tls/tls.h"
 
 #define REDIS_REPLY_MAX (16 * 1024 * 1024)
 #define REDIS_SHA_HEX 40
@@ -87,7 +88,9 @@ enum redis_event {                 /* changes of state, each reported once, for 
 
 struct redis_client_options {
     uv_loop_t *loop;
-    const struct redis_url *url;               /* copied */
+    const struct redis_url *url;  /* copied */
+    struct weir_tls_context *tls; /* of a URL with TLS; a reference is taken. NULL: one is made of
+                                     the files that the URL names */
     const struct redis_script *const *scripts; /* loaded into every server that is connected to */
     unsigned script_count;                     /* at most 56 */
     struct weir_bytes rights; /* a command that changes nothing; who may not run it is refused at
@@ -111,6 +114,10 @@ int redis_client_open(struct redis_client **client, const struct redis_client_op
  * loop must be run on for its handles to close, which is at once unless a name is being resolved;
  * `closed` (may be NULL) is called then, and nothing of the client is left. */
 void redis_client_close(struct redis_client *client, void (*closed)(void *context), void *context);
+
+/* Connections that are made from now on use these certificates; a reference is taken. Nothing where
+ * `tls` is NULL or the URL is without TLS. */
+void redis_client_set_tls(struct redis_client *client, struct weir_tls_context *tls);
 
 /* Queues a call. It leaves with redis_client_flush; from inside `done`, by itself. Errors, `done`
  * is then not called: WEIR_ERR_FULL (calls_max, or no memory for a longer queue), WEIR_ERR_STORE

@@ -23,7 +23,8 @@ struct fixture {
     struct weir_store *embedded, *store;
     struct weir_limit limit, unnamed;
     struct redis_url url;
-    int downs, asked;
+    struct sticky_peer_stats stats;
+    int downs, asked, gone;
 };
 
 /* Node 0 is this one; even tags are its own. */
@@ -33,13 +34,20 @@ static uint32_t home(void *context, uint64_t tag)
     return (uint32_t)(tag & 1);
 }
 
-static void on_event(void *context, uint32_t peer, bool up, const char *text)
+static void on_event(void *context, void *owner, bool up, const char *text)
 {
     struct fixture *f = context;
-    assert_int_equal(peer, 1);
+    assert_ptr_equal(owner, &f->url);
     assert_false(up);
     assert_true(text[0] != '\0');
     f->downs++;
+}
+
+static void on_gone(void *context, void *owner)
+{
+    struct fixture *f = context;
+    assert_ptr_equal(owner, &f->url);
+    f->gone++;
 }
 
 static void make_limit(struct fixture *f, struct weir_limit *limit, const char *name)
@@ -63,7 +71,10 @@ static int set_up(void **state)
     assert_int_equal(weir_table_open(&f.table, &table, NULL), 0);
     assert_int_equal(weir_store_embedded_open(&f.embedded, f.table), 0);
     assert_int_equal(redis_url_parse(&f.url, "unix:/nonexistent/weir.sock", &reason), 0);
-    const struct redis_url *peers[2] = {NULL, &f.url};
+    const struct sticky_peer peers[2] = {
+        {.from = STICKY_NEW},
+        {.url = &f.url, .stats = &f.stats, .owner = &f.url, .from = STICKY_NEW},
+    };
     const struct sticky_options options = {
         .loop = &f.loop,
         .table = f.embedded,
@@ -72,6 +83,7 @@ static int set_up(void **state)
         .peer_count = 2,
         .home = home,
         .event = on_event,
+        .gone = on_gone,
         .context = &f,
     };
     assert_int_equal(weir_store_sticky_open(&f.store, &options, &reason), 0);
@@ -86,6 +98,7 @@ static int tear_down(void **state)
     struct fixture *f = *state;
     f->store->ops->close(f->store);
     uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(f->gone, 1);
     assert_int_equal(uv_loop_close(&f->loop), 0);
     f->embedded->ops->close(f->embedded);
     weir_table_close(f->table);
@@ -209,10 +222,9 @@ static void a_peer_that_is_not_there_fails_a_decision_at_once(void **state)
         assert_int_equal(decision.verdict, WEIR_PENDING);
         assert_int_equal(decision.error, WEIR_ERR_STORE);
     }
-    const struct sticky_peer_stats *stats = weir_store_sticky_stats(f->store, 1);
-    assert_int_equal(stats->refused, 3);
-    assert_int_equal(stats->calls, 0);
-    assert_int_equal(stats->up, 0);
+    assert_int_equal(f->stats.refused, 3);
+    assert_int_equal(f->stats.calls, 0);
+    assert_int_equal(f->stats.up, 0);
     assert_int_equal(f->downs, 1);
     struct weir_check own = check_of(&f->limit, 2);
     struct weir_decision decision = submit(f, &own, &outcome);
