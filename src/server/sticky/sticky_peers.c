@@ -269,7 +269,8 @@ static void log_names(struct weir_log_line *line, const char *key,
     for (uint32_t i = 0; i < list->settings->count; i++) {
         const struct weir_sticky_peer *peer = &list->settings->peers[i];
         int found = find_peer(other, peer->name);
-        bool differs = found >= 0 && strcmp(other->settings->peers[found].url, peer->url) != 0;
+        bool differs = found >= 0 && !is_self(list, i) &&
+                       strcmp(other->settings->peers[found].url, peer->url) != 0;
         if (moved ? differs : found < 0)
             size += (size_t)snprintf(text + size, sizeof text - size, "%s%s", size > 0 ? " " : "",
                                      peer->name);
