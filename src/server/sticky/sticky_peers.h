@@ -65,7 +65,7 @@ int weir_sticky_peers_join(struct weir_sticky_peers *peers, unsigned index, uv_l
     __attribute__((warn_unused_result));
 
 /* Has the store of worker `index` go by the newest list from the next decision on. Without memory
- * it goes on by the list that it has, which is logged. */
+ * it continues with the list that it has, which is logged. */
 void weir_sticky_peers_take(struct weir_sticky_peers *peers, unsigned index,
                             struct weir_store *store);
 

@@ -7,9 +7,9 @@ import threading
 from contextlib import contextmanager
 
 from daemon.certificates import Authority
-from daemon.fleet import NAMES, RATE, USERS, Fleet
 from daemon.proxies import free_port
 from daemon.waiting import wait_until
+from sticky_fleet import NAMES, RATE, USERS, Fleet
 
 FRESH = [f"fresh{i}" for i in range(12)]
 

@@ -13,9 +13,9 @@ from contextlib import ExitStack
 import pytest
 
 from daemon.certificates import Authority
-from daemon.fleet import NAMES, RATE, TOKEN, USERS, Fleet, limit
 from daemon.waiting import wait_until
 from daemon.weir import Weir
+from sticky_fleet import NAMES, RATE, TOKEN, USERS, Fleet, limit
 
 def test_a_key_used_at_all_nodes_admits_exactly_the_limit(tmp_path):
     with Fleet(tmp_path) as fleet:

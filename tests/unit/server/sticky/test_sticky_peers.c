@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other nodes of a fleet as the daemon has them: what is said of another list, and workers that
- * take lists while others read. No peer is there: decisions are in store/sticky. */
+/* The other nodes of a fleet as the daemon has them: the line that reports another list, and
+ * workers that take lists while others read. No peer is there: decisions are in store/sticky. */
 #include "server/sticky/sticky_peers.h"
 
 #include <pthread.h>
@@ -15,12 +15,13 @@
 #include <cmocka.h>
 
 #include "table/table.h"
+#include "temporary.h"
 
 #define WORKERS 3
 #define LISTS 40
 
 struct fixture {
-    char folder[64];
+    char folder[TEMPORARY_MAX];
     struct weir_log log;
     FILE *lines;
     off_t read; /* of them */
@@ -32,7 +33,7 @@ static struct weir_rules *rules_of(const struct fixture *f, const char *list, co
 {
     struct weir_problems problems = {0};
     struct weir_rules *rules;
-    char path[96], text[512];
+    char path[TEMPORARY_MAX + 8], text[512];
     snprintf(path, sizeof path, "%s/peers", f->folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
@@ -71,8 +72,7 @@ static int set_up(void **state)
     static struct fixture f;
     struct weir_reason reason = {{0}};
     memset(&f, 0, sizeof f);
-    strcpy(f.folder, "/tmp/weir-sticky-XXXXXX");
-    assert_non_null(mkdtemp(f.folder));
+    temporary_folder(f.folder);
     f.lines = tmpfile();
     assert_non_null(f.lines);
     weir_log_init(&f.log, fileno(f.lines), WEIR_LOG_TEXT);
@@ -88,7 +88,8 @@ static int tear_down(void **state)
     struct fixture *f = *state;
     weir_sticky_peers_close(f->peers);
     fclose(f->lines);
-    return rmdir(f->folder);
+    temporary_remove(f->folder);
+    return 0;
 }
 
 /* The lines since the last call. */
@@ -105,10 +106,11 @@ static const char *lines(struct fixture *f)
 static void assert_names(struct fixture *f, const char *expected)
 {
     struct weir_sticky_total totals[STICKY_PEERS_MAX];
-    char names[sizeof totals] = "";
+    char names[256] = "";
+    size_t used = 0;
     uint32_t count = weir_sticky_peers_totals(f->peers, totals);
     for (uint32_t i = 0; i < count; i++)
-        strcat(strcat(names, totals[i].name), " ");
+        used += (size_t)snprintf(names + used, sizeof names - used, "%.8s ", totals[i].name);
     assert_string_equal(names, expected);
 }
 
@@ -120,7 +122,7 @@ static void a_change_of_the_list_is_one_line(void **state)
     assert_non_null(
         strstr(lines(f), "event=peers_changed nodes=4 joined=\"d e\" left=c moved=b\n"));
     assert_names(f, "d b e ");
-    set(f, "b unix:/no/b2\na unix:/elsewhere\ne unix:/no/e\nd unix:/no/d\n", "");
+    set(f, "b unix:/no/b2\na unix:/no/other\ne unix:/no/e\nd unix:/no/d\n", "");
     assert_string_equal(lines(f), ""); /* another order, and another address of this node */
     set(f, "b unix:/no/b2\na unix:/no/a\ne unix:/no/e\nd unix:/no/d\n", ", token: \"secret\"");
     assert_non_null(strstr(lines(f), "event=peers_changed nodes=4\n"));
