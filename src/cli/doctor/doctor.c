@@ -11,6 +11,7 @@
 #include "cli/doctor/files.h"
 #include "cli/doctor/findings.h"
 #include "cli/doctor/machine.h"
+#include "cli/doctor/peers.h"
 #include "cli/doctor/redis.h"
 #include "cli/options.h"
 #include "server/daemon/clock.h"
@@ -37,9 +38,9 @@ static const struct cli_syntax syntax = {
     .usage = "Usage: weir doctor [OPTION]...\n"
              "Look for what would keep the server from starting or from deciding well, and say how "
              "to\n"
-             "fix it: rules, addresses, permissions, open files, memory, Redis, kernel, clock. Run "
-             "it\n"
-             "as the user of the service.\n",
+             "fix it: rules, addresses, permissions, open files, memory, Redis, other nodes, "
+             "kernel,\n"
+             "clock. Run it as the user of the service.\n",
     .notes = "Exit status: 0 without findings, 1 with an error, 3 with warnings only.\n",
     .options = options_table,
     .count = sizeof options_table / sizeof *options_table,
@@ -122,6 +123,7 @@ static void examine(struct findings *findings, const char *config)
     check_few_keys(findings, rules);
     files_judge(findings, config, rules, weir_clock_wall_s());
     redis_examine(findings, rules);
+    peers_examine(findings, rules);
     weir_rules_unref(rules);
 }
 

@@ -8,12 +8,15 @@
 #include <string.h>
 #include <uv.h>
 
+#include "rules/region/home.h"
+#include "rules/region/region.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/redis_access.h"
 #include "server/net/seed.h"
 #include "store/redis/redis.h"
 #include "wire/resp/write.h"
 
+#define LENDER_DEADLINE_NS UINT64_C(500000000) /* server/stores/shared_store.c */
 #define PATIENCE_MS 5000 /* for all answers; connecting alone may take a second */
 #define ROUND_TRIPS 21
 #define CLOCK_APART_NS INT64_C(1000000000)
@@ -283,12 +286,13 @@ static void add_problem(struct findings *findings, const char *section, const ch
 
 /* Whether scripts can be loaded and run, as the server does it. */
 static bool try_scripts(struct examination *examination, const struct redis_url *url,
-                        const char *prefix)
+                        const char *prefix, bool far)
 {
     const struct weir_store_redis_options options = {
         .loop = &examination->loop,
         .url = url,
         .prefix = prefix,
+        .far = far,
         .random_seed = weir_seed_draw(0),
         .event = on_store,
         .event_context = examination,
@@ -326,7 +330,7 @@ static bool ask_all(struct examination *examination, const struct redis_url *url
 }
 
 static void examine(struct findings *findings, const struct weir_redis_access *access,
-                    const char *section, const char *prefix, uint64_t deadline_ns)
+                    const char *section, const char *prefix, uint64_t deadline_ns, bool far)
 {
     struct examination *examination = calloc(1, sizeof *examination);
     struct redis_url url;
@@ -338,7 +342,7 @@ static void examine(struct findings *findings, const struct weir_redis_access *a
     uv_loop_init(&examination->loop);
     uv_timer_init(&examination->loop, &examination->timer);
     examination->timer.data = examination;
-    bool good = !prefix || try_scripts(examination, &url, prefix);
+    bool good = !prefix || try_scripts(examination, &url, prefix, far);
     if (good)
         good = ask_all(examination, &url);
     if (good)
@@ -353,6 +357,22 @@ static void examine(struct findings *findings, const struct weir_redis_access *a
 
 #define DEADLINE_DEFAULT_NS UINT64_C(20000000)
 
+/* Those of other regions, if this node asks them. */
+static void examine_regions(struct findings *findings, const struct weir_rules *rules)
+{
+    struct weir_bytes name;
+    for (uint32_t i = 0; weir_rules_regions_reached(rules) && i < RULES_REGIONS_MAX; i++) {
+        const struct weir_store_settings *region = weir_rules_region_store(rules, i, &name);
+        char section[96];
+        if (!region)
+            continue;
+        snprintf(section, sizeof section, "regions.%.*s.redis",
+                 (int)(name.size < 64 ? name.size : 64), name.data);
+        examine(findings, &region->redis, section,
+                region->prefix ? region->prefix : "weir:", LENDER_DEADLINE_NS, true);
+    }
+}
+
 void redis_examine(struct findings *findings, const struct weir_rules *rules)
 {
     const struct weir_settings *settings = weir_rules_settings(rules);
@@ -360,8 +380,9 @@ void redis_examine(struct findings *findings, const struct weir_rules *rules)
     const struct weir_identities_settings *identities = &settings->identities;
     if (store->redis.url)
         examine(findings, &store->redis, "store.redis", store->prefix ? store->prefix : "weir:",
-                store->deadline_ns > 0 ? store->deadline_ns : DEADLINE_DEFAULT_NS);
+                store->deadline_ns > 0 ? store->deadline_ns : DEADLINE_DEFAULT_NS, false);
+    examine_regions(findings, rules);
     if (identities->redis.url)
         examine(findings, &identities->redis, "identities.redis", NULL,
-                identities->deadline_ns > 0 ? identities->deadline_ns : DEADLINE_DEFAULT_NS);
+                identities->deadline_ns > 0 ? identities->deadline_ns : DEADLINE_DEFAULT_NS, false);
 }
