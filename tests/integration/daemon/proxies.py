@@ -6,6 +6,7 @@ import collections
 import email.utils
 import http.server
 import math
+import random
 import re
 import socket
 import subprocess
@@ -22,10 +23,17 @@ given = set()
 
 
 def free_port():
-    """A port that is free now, and that no call before has returned."""
+    """A port that is free now, that no call before has returned, and that no connection of another
+    test takes meanwhile: the kernel chooses theirs from a range above."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        first = int(file.read().split()[0])
     while True:
+        wanted = random.randrange(first // 2, first) if first > 16384 else 0
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            try:
+                probe.bind(("127.0.0.1", wanted))
+            except OSError:
+                continue
             port = probe.getsockname()[1]
         if port not in given:
             given.add(port)
