@@ -2,13 +2,17 @@
 """A real Envoy in front, with examples/envoy/envoy.yaml and the snippets of docs/deploy/envoy.md, limits a
 real application by weir: its rate limit service, ext_authz over HTTP and over gRPC."""
 
+import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from daemon.envoy import Service, begin_window, configuration, rule
 from daemon.http import Client
-from daemon.proxies import App, free_port
+from daemon.nodes import shared_rules
+from daemon.proxies import App, free_port, replaced
+from daemon.redis_server import RedisServer
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 from daemon.wheels import ENVOY, Wheel, blocks, envoy, indented
@@ -135,7 +139,12 @@ def test_headers_reach_the_rules_and_a_client_cannot_say_who_it_is(site):
 
 # --- Quotas --------------------------------------------------------------------------------------
 
-QUOTA = 1000  # and one an hour
+QUOTA = 12000
+SOFT = 4
+CLIENTS = 4  # of each Envoy
+FALLBACK = 5  # tokens, and a second, as in the docs
+ASSIGNED = 'weir_quota_assignments_total{kind="assigned"}'
+UNANSWERED = 'weir_quota_assignments_total{kind="unanswered"}'
 
 
 def quota_block():
@@ -143,40 +152,136 @@ def quota_block():
     return block
 
 
-def admitted(client, seconds):
-    """How many requests of a key Envoy admits in so many seconds."""
-    end, count = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
-        count += client.request("GET", "/", {"X-API-Key": "k"}).status == 200
+def with_fallback(block):
+    (fallback,) = (one for one in blocks("envoy.md") if one.startswith("expired_assignment"))
+    return replaced(block, ("                no_assignment_behavior:",
+                            indented(fallback, 16) + "                no_assignment_behavior:"))
+
+
+def quotas_and_ext_authz():
+    """The docs' quotas for requests with `X-API-Key`; others with `X-Soft`, which have the fallback;
+    and ext_authz for those with neither. A bucket's id has the path that ext_authz sends."""
+    quotas = replaced(quota_block(), ("service: { string_value: web }",
+                                      "path: { string_value: /shared }"))
+    first = quotas.index("        - predicate:")
+    soft = replaced(with_fallback(quotas[first:]), ("x-api-key", "x-soft"), ("/shared", "/soft"))
+    ext_authz = replaced(blocks("deploy/envoy.md")[1], ("timeout: 0.2s", "timeout: 30s"),
+                         ("failure_mode_allow: true", "failure_mode_allow: false"))
+    return quotas + soft + ext_authz.partition("\n")[2]
+
+
+def routed(text):
+    """Requests with quotas do not ask ext_authz."""
+    route = "              - match: { prefix: / }\n                route: { cluster: service }\n"
+    off = """\
+                typed_per_filter_config:
+                  envoy.filters.http.ext_authz:
+                    "@type": type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute
+                    disabled: true
+"""
+    routes = "".join(replaced(route, ("prefix: /", f"prefix: /, headers: "
+                                      f"[{{ name: {name}, present_match: true }}]")) + off
+                     for name in ("x-api-key", "x-soft"))
+    return replaced(text, (route, routes + route))
+
+
+class Offered:
+    """Envoys that are offered requests of one bucket, and what they have admitted."""
+
+    def __init__(self, *proxies):
+        self.proxies, self.admitted, self.soft = proxies, 0, 0
+
+    def ask(self, seconds=0.5):
+        """What each of them admits of a stretch of requests."""
+        places = [proxy.address for proxy in self.proxies for _ in range(CLIENTS)]
+        with ThreadPoolExecutor(len(places)) as pool:
+            found = list(pool.map(lambda place: self.ask_one(place, seconds), places))
+        self.soft += sum(soft for _, soft in found)
+        counts = [sum(count for count, _ in found[i:i + CLIENTS])
+                  for i in range(0, len(found), CLIENTS)]
+        self.admitted += sum(counts)
+        return counts
+
+    def ask_one(self, place, seconds):
+        count, soft, end = 0, 0, time.monotonic() + seconds
+        with Client(place) as client:
+            while time.monotonic() < end:
+                count += self.passes(client, "/shared", "X-API-Key")
+                soft += self.passes(client, "/soft", "X-Soft")
+                time.sleep(0.02)
+        return count, soft
+
+    @staticmethod
+    def passes(client, path, name):
+        return client.request("GET", path, {name: "k"}).status == 200
+
+    def are_served(self):
+        """More than what the first assignment, of one token, admits."""
+        return min(self.ask()) > CLIENTS
+
+    def are_denied(self):
+        return max(self.ask()) == 0
+
+
+def rest_of(weir, client):
+    """What other callers are admitted: through HTTP, and the last ones through ext_authz."""
+    count = 0
+    for cost in 1000, 100, 10:
+        while weir.check(path="/shared", cost=cost).status == 200:
+            count += cost
+    while client.request("GET", "/shared").status == 200:
+        count += 1
     return count
 
 
 def test_envoys_quotas_and_other_callers_never_exceed_a_limit_together(tmp_path, wheel, app):
-    limit = {"name": "per-key", "match": {"domain": "shop", "service": "web"}, "key": ["api_key"],
-             "rate": "1/hour", "burst": QUOTA, "algorithm": "gcra"}
-    attributes = {"domain": "shop", "service": "web", "api_key": "k"}
-    with Weir(tmp_path, rules_of(limit), "--grpc", "127.0.0.1:0") as weir, \
-            envoy(wheel, tmp_path, weir.grpc_address, app.address, quota_block()) as proxy, \
-            Client(proxy.address) as client:
-        counts, direct = [], 0
-        assert client.request("GET", "/", {"X-API-Key": "k"}).status == 429  # DENY_ALL at first
+    """Two Envoys, one weir over Redis, callers of HTTP and of ext_authz on the same limit, while weir
+    is stopped and restarted, one Envoy stopped and the other restarted. The window outlives the
+    test, so that what is admitted is a sum."""
+    limits = [{"name": path, "match": {"path": f"/{path}"}, "key": ["path"],
+               "rate": f"{rate}/300d", "algorithm": "fixed_window"}
+              for path, rate in (("shared", QUOTA), ("soft", SOFT))]
+    grpc = f"127.0.0.1:{free_port()}"
+    filters = quotas_and_ext_authz()
+    other_folder = tmp_path / "other"
+    other_folder.mkdir()
+    with RedisServer(tmp_path / "redis") as redis, \
+            Weir(tmp_path, shared_rules(redis.url, *limits), "--grpc", grpc) as weir, \
+            envoy(wheel, tmp_path, grpc, app.address, filters, extend=routed) as one, \
+            envoy(wheel, other_folder, grpc, app.address, filters,
+                  extend=routed) as other:
+        envoys, began = Offered(one, other), time.monotonic()
+        with Client(one.address) as client:
+            assert not envoys.passes(client, "/shared", "X-API-Key")  # DENY_ALL at first
+        wait_until(envoys.are_served)
 
-        def ask(seconds=0.5):
-            counts.append(admitted(client, seconds))
-            return counts[-1]
+        weir.signal(signal.SIGSTOP)
+        # Assignments have ended: Envoy denies again, or has its fallback.
+        wait_until(lambda: envoys.are_denied() and envoys.soft > SOFT)
+        weir.signal(signal.SIGCONT)
+        wait_until(envoys.are_served)
 
-        wait_until(lambda: ask() > 1)  # a second assignment: Envoy has reported the demand
-        while weir.check(attributes=attributes).status == 200:
-            direct += 1  # another front end takes the rest
+        unanswered = weir.metrics()[UNANSWERED]
+        one.process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: weir.metrics()[UNANSWERED] > unanswered)
         weir.kill()
-        wait_until(lambda: ask(2) == 0)  # what Envoy holds has ended, and it denies again
-        assert sum(counts) + direct <= QUOTA + 2 and direct > 0
+        weir.start()
+        other.__exit__()
+        other.__enter__()
+        one.process.send_signal(signal.SIGCONT)
+        wait_until(lambda: envoys.ask() and weir.metrics()[ASSIGNED] >= 2)
+        wait_until(envoys.are_served)
+
+        with Client(one.address) as client:
+            direct = rest_of(weir, client)
+        wait_until(envoys.are_denied)
+        assert direct > 0 and envoys.admitted + direct <= QUOTA
+        took = time.monotonic() - began  # the fallback begins anew with each end, after 5 s
+        assert envoys.soft <= SOFT + 2 * FALLBACK * (1 + took / 5 + took)
 
 
 def test_the_fallback_of_the_docs_is_valid_and_denies_before_an_assignment(tmp_path, wheel, app):
-    (fallback,) = (one for one in blocks("envoy.md") if one.startswith("expired_assignment"))
-    block = quota_block().replace("                no_assignment_behavior:",
-                                  indented(fallback, 16) + "                no_assignment_behavior:")
+    block = with_fallback(quota_block())
     nowhere = f"127.0.0.1:{free_port()}"
     with envoy(wheel, tmp_path, nowhere, app.address, block) as proxy, \
             Client(proxy.address) as client:
