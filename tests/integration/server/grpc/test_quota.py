@@ -2,10 +2,13 @@
 """Envoy's quota service: streams of reports and assignments, over the states that all front ends
 use."""
 
+import json
+
 import grpc
 import pytest
 
 from daemon import frames, grpc as wire
+from daemon.proxies import free_port
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 
@@ -185,6 +188,20 @@ def test_more_buckets_than_there_is_room_for_end_the_stream(weir, stub):
             quotas.report(*(SECOND | {"n": str(n)} for n in range(first, first + 1000)))
         assert quotas.ended() == (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many buckets")
     wait_until(lambda: weir.metrics()["weir_quota_buckets"] == 0)
+
+
+def test_sticky_nodes_serve_no_quotas(tmp_path):
+    own = f"127.0.0.1:{free_port()}"
+    (tmp_path / "peers").write_text(f"a redis://{own}\n", encoding="utf-8")
+    rules = json.dumps({
+        "version": 1, "server": {"redis": {"address": own, "token": "token-of-nodes"}},
+        "limits": [{"name": "user", "key": ["user"], "rate": "60/min"}],
+        "sticky": {"by": "user", "self": "a", "peers": "peers", "token": "token-of-nodes"}})
+    with Weir(tmp_path, rules, "--grpc", "127.0.0.1:0") as weir, \
+            wire.Stub(weir.grpc_address) as stub, stub.quotas() as quotas:
+        quotas.report(WEB)
+        code, details = quotas.ended()
+        assert code == grpc.StatusCode.UNIMPLEMENTED and "`sticky`" in details
 
 
 # --- PINGs ---------------------------------------------------------------------------------------
