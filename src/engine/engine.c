@@ -7,6 +7,7 @@
 #include "core/reason.h"
 #include "engine/lease.h"
 #include "engine/region/lend.h"
+#include "engine/region/reach.h"
 #include "engine/request.h"
 #include "engine/state.h"
 #include "rules/charge/priority.h"
@@ -236,6 +237,8 @@ void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry)
         weir_lookup_end(engine, entry);
     if (__builtin_expect(entry->lending != NULL, 0))
         weir_lend_drop(engine, entry);
+    if (__builtin_expect(entry->homes, 0))
+        weir_reach_drop(engine, entry);
     unpin(engine, entry);
     weir_pool_give(entry);
 }

@@ -209,6 +209,15 @@ void weir_engine_own(const struct weir_decision *decision, struct weir_decision 
  * place. */
 void weir_engine_unaided(struct weir_decision *decision);
 
+/* Has a decision that removes states (WEIR_OP_RESET) or gives units back (WEIR_OP_REFUND) do the
+ * same in the home of each key, where another region is its home and is reached (region/reach.h).
+ * Before it is queued. */
+void weir_engine_reach_homes(struct weir_decision *decision);
+
+/* Whether a region that had to do the same has not, or has not said so; its name, as long as the
+ * decision is not released. What is finished in this region and others stays. */
+bool weir_engine_unreached(const struct weir_decision *decision, struct weir_bytes *region);
+
 /* Fills a taken decision with the checks of a candidate: of the limit whose first check is `live`,
  * under the rules that `of` was filled by. False: it has none. */
 bool weir_engine_apply_candidate(struct weir_decision *decision, const struct weir_decision *of,

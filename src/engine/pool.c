@@ -76,7 +76,7 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     entry->place = (struct weir_request_place){WEIR_NO_ROUTE, WEIR_NO_PLAN};
     entry->state = WEIR_ENTRY_TAKEN;
     entry->keeps = entry->local = entry->live_denied = entry->stands = false;
-    entry->reserves = entry->hurries = false;
+    entry->reserves = entry->hurries = entry->homes = false;
     entry->score.found = entry->score.counted = false;
     entry->identity = (struct weir_identity){{NULL, 0}, {NULL, 0}, {NULL, 0}};
     return entry;

@@ -56,9 +56,12 @@ struct weir_entry {
     struct weir_entry *previous, *next; /* of the free stack or the list of deadlines */
     struct weir_lookup *lookup;         /* NULL: its rules needed none */
     uint8_t state;
-    bool keeps;         /* scratch is in use; else scratch.used is not yet valid */
-    bool local;         /* an operation on a state of the local store */
-    bool hurries;       /* its front end has set its deadline */
+    bool keeps;   /* scratch is in use; else scratch.used is not yet valid */
+    bool local;   /* an operation on a state of the local store */
+    bool hurries; /* its front end has set its deadline */
+    bool homes;   /* an operation for homes too: region/reach.h; the next ones are valid then */
+    bool asked;   /* they have been asked */
+    uint8_t unreached;  /* 1 + a region that was not reached; 0: none */
     bool live_denied;   /* of a candidate's decision: the live limit has denied */
     bool reserves;      /* a reservation */
     bool unaided;       /* neither a pool nor another region helps: see weir_engine_unaided */
@@ -75,7 +78,8 @@ struct weir_entry {
     struct weir_lending *lending;    /* in scratch; NULL: no region was asked for units */
     struct weir_store *far;          /* of another region: where it goes; NULL: to the engine's */
     struct weir_question *question;  /* in scratch; valid where `far` is set */
-    uint64_t estimate, life_ns;      /* of a reservation; else not valid */
+    struct weir_entry *reached; /* questions of an operation for homes; valid as `homes` says */
+    uint64_t estimate, life_ns; /* of a reservation; else not valid */
     struct weir_identity identity;
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];

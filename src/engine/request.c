@@ -6,6 +6,7 @@
 #include "engine/borrow.h"
 #include "engine/failure.h"
 #include "engine/region/lend.h"
+#include "engine/region/reach.h"
 #include "engine/state.h"
 #include "rules/region/region.h"
 
@@ -156,6 +157,8 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
 bool weir_request_decided(struct weir_engine *engine, struct weir_entry *entry)
 {
     bool reaches = engine->regions && entry->generation && entry->generation->reaches;
+    if (__builtin_expect(reaches, 0) && entry->homes && weir_reach_decided(engine, entry))
+        return false;
     if (__builtin_expect(reaches, 0) && weir_lend_decided(engine, entry))
         return false;
     if (__builtin_expect(entry->borrow != NULL, 0) && weir_borrow_again(engine, entry))
@@ -180,7 +183,10 @@ bool weir_request_failed(struct weir_engine *engine, struct weir_entry *entry, i
 {
     struct weir_engine_failures *f = &engine->failures;
     if (entry->state == WEIR_ENTRY_ASKING) {
-        weir_lend_late(engine, entry);
+        if (entry->homes)
+            weir_reach_late(engine, entry);
+        else
+            weir_lend_late(engine, entry);
         conclude(engine, entry);
         return true;
     }

@@ -64,7 +64,7 @@ struct weir_engine {
     weir_engine_trial tried;
     void *tried_context;
     struct weir_pool *trials;    /* of candidates; NULL: there was none yet */
-    struct weir_pool *questions; /* NULL: no rules had `wait` yet */
+    struct weir_pool *questions; /* NULL: no rules have reached any yet */
     struct weir_question_counts question_counts[RULES_REGIONS_MAX];
     weir_engine_strike strike;
     void *strike_context;
@@ -126,7 +126,8 @@ int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *ru
 void weir_candidates_close(struct weir_engine *engine);
 void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry);
 
-/* Questions to homes, see region/question.h: their memory, for rules with `wait` (errors:
+/* Questions to homes, see region/question.h: their memory, for rules that reach
+ * other regions (errors:
  * WEIR_ERR_MEMORY). */
 int weir_questions_open(struct weir_engine *engine, const struct weir_rules *rules)
     __attribute__((warn_unused_result));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/region/lend.h"
+#include "engine/region/reach.h"
 #include "engine/state.h"
 #include "engine/turn.h"
 #include "rules/region/region.h"
@@ -21,10 +22,12 @@ const char *weir_question_name(enum weir_question_result result)
     return names[result];
 }
 
+/* Counts what became of a question for a request that waited. */
 static void count(struct weir_engine *engine, const struct weir_question *question,
                   enum weir_question_result result)
 {
-    weir_count(&engine->question_counts[question->region].results[result], 1);
+    if (!question->asker->homes)
+        weir_count(&engine->question_counts[question->region].results[result], 1);
 }
 
 /* --- Asking ----------------------------------------------------------------------------------- */
@@ -34,7 +37,8 @@ struct weir_entry *weir_question_take(struct weir_engine *engine, struct weir_en
 {
     struct weir_entry *entry = engine->questions ? weir_pool_take(engine->questions) : NULL;
     if (!entry) {
-        weir_count(&engine->question_counts[region].results[WEIR_QUESTION_FAILED], 1);
+        const struct weir_question none = {.asker = asker, .region = region};
+        count(engine, &none, WEIR_QUESTION_FAILED);
         return NULL;
     }
     uint64_t life_ns = wait_ns > WEIR_QUESTION_NS ? wait_ns : WEIR_QUESTION_NS;
@@ -168,7 +172,10 @@ static void question_finish(struct weir_engine *engine, struct weir_entry *entry
         return;
     }
     count(engine, question, question->result);
-    weir_lend_answered(engine, question->asker);
+    if (question->asker->homes)
+        weir_reach_answered(engine, question->asker);
+    else
+        weir_lend_answered(engine, question->asker);
 }
 
 static const struct weir_purpose question_purpose = {
@@ -182,7 +189,7 @@ static const struct weir_purpose question_purpose = {
 
 int weir_questions_open(struct weir_engine *engine, const struct weir_rules *rules)
 {
-    if (!engine->regions || engine->questions || !weir_rules_regions_wait(rules))
+    if (!engine->regions || engine->questions || !weir_rules_regions_reached(rules))
         return 0;
     struct weir_pool *questions = malloc(sizeof *questions);
     if (!questions)

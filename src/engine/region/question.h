@@ -35,7 +35,7 @@
  *   the process ends at any of these moments  yes, or no          at most what was answered before
  *
  * Memory: WEIR_QUESTIONS_MAX decisions of their own, so that none is taken from requests, from the
- * first rules on that have `wait`. Threads: the engine's own.
+ * first rules on that reach other regions. Threads: the engine's own.
  */
 #ifndef WEIR_ENGINE_QUESTION_H
 #define WEIR_ENGINE_QUESTION_H

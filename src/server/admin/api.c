@@ -28,6 +28,7 @@
 #include "server/http/request.h"
 #include "server/kernel/metrics.h"
 #include "server/pressure/pressure_log.h"
+#include "server/region/acted.h"
 #include "server/score/metrics.h"
 #include "server/standing/api.h"
 #include "server/use/consumers_api.h"
@@ -348,15 +349,21 @@ static void state_write(struct weir_slot *slot, struct weir_output *output)
 
 static void removed_write(struct weir_slot *slot, struct weir_output *output)
 {
-    static const char removed[] = "{\"removed\":true}";
     const struct weir_decision *decision = slot->decision;
+    char acted[WEIR_ACTED_MAX], removed[WEIR_ACTED_MAX + 32];
+    if (weir_acted_problem(decision, acted)) {
+        weir_http_write_problem(slot, output, WEIR_HTTP_503, acted);
+        weir_worker_give(slot->connection->worker, slot->decision);
+        return;
+    }
+    weir_acted_json(decision, acted);
+    int size = snprintf(removed, sizeof removed, "{%s\"removed\":true}", acted);
     if (decision->error)
         weir_http_write_problem(slot, output, WEIR_HTTP_503, weir_error_text(decision->error));
     else if (decision->verdict == WEIR_DENIED)
         weir_http_write_problem(slot, output, WEIR_HTTP_404, "this key has no state");
     else
-        weir_http_write(slot, output, WEIR_HTTP_200, "application/json", removed,
-                        sizeof removed - 1);
+        weir_http_write(slot, output, WEIR_HTTP_200, "application/json", removed, (size_t)size);
     weir_worker_give(slot->connection->worker, slot->decision);
 }
 
@@ -380,6 +387,8 @@ static void state_handle(struct weir_http_call *call, uint32_t rule)
         return;
     }
     decision->op = remove ? WEIR_OP_RESET : WEIR_OP_PEEK;
+    if (remove)
+        weir_engine_reach_homes(decision);
     weir_http_wait(call, decision, remove ? removed_write : state_write);
 }
 

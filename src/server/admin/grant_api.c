@@ -10,6 +10,7 @@
 #include "server/admin/api.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
+#include "server/region/acted.h"
 
 /* What was granted, to whom: the line that an operator looks for afterwards. */
 static void grant_log(struct weir_worker *worker, const struct weir_decision *decision,
@@ -30,6 +31,7 @@ static void grant_write(struct weir_slot *slot, struct weir_output *output)
     struct weir_http *http = weir_connection_workspace(slot->connection);
     const struct weir_decision *decision = slot->decision;
     bool granted = false;
+    char acted[WEIR_ACTED_MAX];
     if (decision->error) {
         weir_http_write_problem(slot, output, WEIR_HTTP_503, weir_error_text(decision->error));
         weir_worker_give(http->worker, slot->decision);
@@ -39,11 +41,18 @@ static void grant_write(struct weir_slot *slot, struct weir_output *output)
         granted = granted || decision->outcomes[i].charged;
     weir_engine_answer(decision, &http->answer, http->lease);
     grant_log(http->worker, decision, &http->answer);
+    if (weir_acted_problem(decision, acted)) {
+        weir_http_write_problem(slot, output, WEIR_HTTP_503, acted);
+        weir_worker_give(http->worker, slot->decision);
+        return;
+    }
     size_t size = weir_answer_json_write(&http->answer, http->json);
     const char *begin = granted ? "{\"granted\":true," : "{\"granted\":false,";
     weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
-    weir_http_end(output, "application/json", strlen(begin) + size - 1);
+    size_t regions = weir_acted_json(decision, acted);
+    weir_http_end(output, "application/json", strlen(begin) + regions + size - 1);
     weir_output_text(output, begin);
+    weir_output_put(output, acted, regions);
     weir_output_put(output, http->json + 1, size - 1);
     weir_worker_give(http->worker, slot->decision);
 }
@@ -82,6 +91,7 @@ static int grant_read(struct weir_http_call *call, uint32_t rule, struct weir_de
         decision->checks[i].cost = units;
     }
     decision->op = WEIR_OP_REFUND;
+    weir_engine_reach_homes(decision);
     decision->charged_at_ns =
         weir_engine_store_time(call->worker->engine, weir_worker_time(call->worker));
     return 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/adaptive/released.h"
+#include "server/region/acted.h"
 #include "server/reserve/reserve.h"
 #include "server/resp/decide.h"
 #include "server/resp/reply.h"
@@ -353,8 +354,15 @@ static void settle_write(struct weir_slot *slot, struct weir_output *output)
 static void reset_write(struct weir_slot *slot, struct weir_output *output)
 {
     int64_t found = 0;
+    char partly[WEIR_ACTED_MAX];
     if (weir_resp_write_refusal(slot, output))
         return;
+    if (weir_acted_problem(slot->decision, partly)) {
+        char *out = output->data + output->used;
+        output->used += (size_t)sprintf(out, "-ERR %s\r\n", partly);
+        weir_worker_give(slot->connection->worker, slot->decision);
+        return;
+    }
     for (uint16_t i = 0, end; i < slot->decision->count; i = end) {
         bool any = false;
         end = weir_decision_limit_end(slot->decision, i);
@@ -421,8 +429,10 @@ void weir_resp_reset_states(struct weir_resp_call *call)
     if (!request_read(call, 0, &options))
         return;
     struct weir_decision *decision = request_apply(call, WEIR_OP_RESET, options.idempotency_key);
-    if (decision)
-        weir_resp_wait(call, decision, reset_write);
+    if (!decision)
+        return;
+    weir_engine_reach_homes(decision);
+    weir_resp_wait(call, decision, reset_write);
 }
 
 void weir_resp_release(struct weir_resp_call *call)

@@ -8,7 +8,7 @@ import socket
 import struct
 
 from daemon.waiting import wait_until
-from region_world import FLOOR, HOME, RATE, REGIONS, RegionWorld
+from region_world import FLOOR, HOME, RATE, REGIONS, TOKEN, RegionWorld
 
 SMALL = 10
 
@@ -58,6 +58,12 @@ def leave_a_check(node, user):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
+def operate(world, name, method, path):
+    """An operation on a key, at the admin listener of a region's node."""
+    with world.nodes[name].admin() as client:
+        return client.request(method, f"/v1/limits/a/{path}", {"Authorization": f"Bearer {TOKEN}"})
+
+
 def test_a_small_limit_is_exact_in_all_regions(tmp_path):
     """10 in all regions together, whichever is asked; a repeated request is charged once."""
     with RegionWorld(tmp_path, limit()) as world:
@@ -82,6 +88,24 @@ def test_a_small_limit_is_exact_in_all_regions(tmp_path):
         assert not any("u0" in state for state in states), states
         assert not world.redis["eu"].states("weir:*a:*")  # a floor that is nothing has no state
 
+        # an operator may ask any region
+        def reset():
+            reply = operate(world, "eu", "DELETE", "state?key=u0")
+            return reply.status == 200 and reply.json
+
+        assert wait_until(reset, what="the home") == {"regions": ["eu", "us"], "removed": True}
+        assert used_up(world, REGIONS, SMALL) == SMALL
+
+        def grant():
+            reply = operate(world, "ap", "POST", "grant?key=u0&units=2")
+            return reply.status == 200 and reply.json
+
+        granted = wait_until(grant, what="the home")
+        assert granted["granted"] and granted["regions"] == ["ap", "us"]
+        assert granted["limits"][0]["remaining"] == 2, granted
+        assert used_up(world, REGIONS, 2) == 2
+        assert world.admitted("us", "u0", 3) == 0
+
 
 def test_without_its_home_a_region_has_its_floor(tmp_path):
     """Cut off, and hanging; nothing is above the limit when the home is back."""
@@ -92,6 +116,9 @@ def test_without_its_home_a_region_has_its_floor(tmp_path):
         wait_until(lambda: not world.reaches("eu", "us"), what="the cut")
         assert world.admitted("eu", "u0", FLOOR + 5) == FLOOR
         assert asked(world, "eu", "failed") >= 5
+        partly = operate(world, "eu", "DELETE", "state?key=u0")
+        assert partly.status == 503 and b"not in the key's home, us" in partly.body, partly.body
+        assert world.admitted("eu", "u0", FLOOR + 5) == FLOOR
         world.redis["us"].process.send_signal(signal.SIGSTOP)
         try:
             assert world.admitted("ap", "u0", FLOOR + 3) == FLOOR
@@ -102,7 +129,7 @@ def test_without_its_home_a_region_has_its_floor(tmp_path):
         world.links["eu", "us"].tell("pass")
         wait_until(lambda: world.is_up("us"), what="the return of the home")
         reached(world, "ap", "eu")
-        total = 2 * FLOOR + used_up(world, ["ap", "eu"], 20)
+        total = 2 * FLOOR + used_up(world, ["ap", "eu"], 20)  # and a floor that was reset
         assert total + world.admitted("us", "u0", RATE) <= RATE
 
 
