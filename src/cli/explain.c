@@ -420,12 +420,11 @@ static void print_check(const struct explain *explain, uint16_t i, uint16_t end)
     print_node(weir_decision_rules(decision), check);
     print_scale(explain, check->rule, check);
     printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
-    if (check->flags & WEIR_CHECK_UNLIMITED) {
-        puts(": unlimited");
-        return;
-    }
-    if (check->flags & WEIR_CHECK_ALWAYS_DENY) {
-        puts(": an attribute of its key is missing (on_missing: deny)");
+    if (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) {
+        bool missing = !check->limit; /* else its floor is nothing: see rules/region/region.h */
+        puts(check->flags & WEIR_CHECK_UNLIMITED ? ": unlimited"
+             : missing ? ": an attribute of its key is missing (on_missing: deny)"
+                       : ": the floor is 0; a server asks the key's home");
         return;
     }
     for (uint16_t rate = i; rate < end; rate++) {

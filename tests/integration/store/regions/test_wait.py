@@ -8,6 +8,7 @@ import socket
 import struct
 
 from daemon.waiting import wait_until
+from model.program import run_weir
 from region_world import FLOOR, HOME, RATE, REGIONS, TOKEN, RegionWorld
 
 SMALL = 10
@@ -84,6 +85,9 @@ def test_a_small_limit_is_exact_in_all_regions(tmp_path):
         assert reply.status == 429 and int(reply["retry-after"]) > 60
         assert world.explained("ap", "u0") == \
             "    region ap, home us, floor 0%, then us decides, waited for 1s"
+        done = run_weir("explain", "--config", str(world.nodes["ap"].config), "--attribute",
+                        "user=u0")
+        assert "    now    denies: the floor is 0; a server asks the key's home\n" in done.stdout
         states = world.redis["us"].states("weir:*")
         assert not any("u0" in state for state in states), states
         assert not world.redis["eu"].states("weir:*a:*")  # a floor that is nothing has no state
