@@ -281,7 +281,8 @@ static void print_region(const struct weir_rules *rules, const struct weir_check
     printf("\n    region %.*s", (int)info.self.size, info.self.data);
     if (!info.equal)
         printf(", home %.*s", (int)info.home.size, info.home.data);
-    print_part(info.equal ? "an equal part in all regions" : home ? "home_share" : "floor",
+    const char *part = home ? "home_share" : "floor";
+    print_part(info.equal ? "an equal part in all regions" : part,
                home ? info.home_share : info.floor);
     printf("%s", info.moving ? ", moving: floors only" : "");
     if (!home && info.lends)

@@ -56,12 +56,13 @@ struct weir_entry {
     struct weir_entry *previous, *next; /* of the free stack or the list of deadlines */
     struct weir_lookup *lookup;         /* NULL: its rules needed none */
     uint8_t state;
-    bool keeps;   /* scratch is in use; else scratch.used is not yet valid */
-    bool local;   /* an operation on a state of the local store */
-    bool hurries; /* its front end has set its deadline */
-    bool homes;   /* an operation for homes too: region/reach.h; the next ones are valid then */
-    bool asked;   /* they have been asked */
-    uint8_t unreached;  /* 1 + a region that was not reached; 0: none */
+    bool keeps;    /* scratch is in use; else scratch.used is not yet valid */
+    bool local;    /* an operation on a state of the local store */
+    bool hurries;  /* its front end has set its deadline */
+    bool homes;    /* an operation for homes too: region/reach.h; the next ones are valid then */
+    bool acts_far; /* of them, one was asked */
+    bool asked;    /* they have been asked */
+    uint8_t unreached;  /* 1 + a check whose home was not reached; 0: none */
     bool live_denied;   /* of a candidate's decision: the live limit has denied */
     bool reserves;      /* a reservation */
     bool unaided;       /* neither a pool nor another region helps: see weir_engine_unaided */

@@ -11,7 +11,7 @@ void weir_engine_reach_homes(struct weir_decision *decision)
 {
     struct weir_entry *entry = weir_entry_of(decision);
     entry->homes = true;
-    entry->asked = false;
+    entry->asked = entry->acts_far = false;
     entry->reached = NULL;
     entry->unreached = 0;
 }
@@ -19,10 +19,19 @@ void weir_engine_reach_homes(struct weir_decision *decision)
 bool weir_engine_unreached(const struct weir_decision *decision, struct weir_bytes *region)
 {
     const struct weir_entry *entry = weir_entry_of(decision);
+    struct weir_region_info info;
     if (!entry->homes || entry->unreached == 0)
         return false;
-    (void)weir_rules_region_store(entry->generation->rules, entry->unreached - 1u, region);
+    const struct weir_check *check = &entry->checks[entry->unreached - 1];
+    (void)weir_rules_region(entry->generation->rules, check->rule, check->key, &info);
+    *region = info.home;
     return true;
+}
+
+bool weir_engine_reached(const struct weir_decision *decision)
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    return entry->homes && entry->acts_far;
 }
 
 /* The operation on one check, in its home. */
@@ -41,7 +50,7 @@ static void add(struct weir_engine *engine, struct weir_entry *entry, uint16_t i
         }
     }
     if (!*question || !weir_question_add(*question, &entry->checks[i], home->limit, (uint8_t)i))
-        entry->unreached = (uint8_t)(1 + home->region);
+        entry->unreached = (uint8_t)(1 + i);
 }
 
 bool weir_reach_decided(struct weir_engine *engine, struct weir_entry *entry)
@@ -60,6 +69,7 @@ bool weir_reach_decided(struct weir_engine *engine, struct weir_entry *entry)
         return false;
     for (struct weir_entry *next = entry->reached; next; next = next->question->next)
         weir_question_send(engine, next);
+    entry->acts_far = true;
     decision->deadline_ns = weir_engine_now(engine) + WEIR_QUESTION_NS;
     weir_turn_wait(engine, entry);
     return true;
@@ -88,7 +98,7 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
         const struct weir_question *question = answered->question;
         next = question->next;
         if (question->open || question->result == WEIR_QUESTION_FAILED)
-            entry->unreached = (uint8_t)(1 + question->region);
+            entry->unreached = (uint8_t)(1 + question->places[0]);
         else
             merge(&entry->decision, answered);
         weir_question_end(engine, answered, true, WEIR_QUESTION_LATE);

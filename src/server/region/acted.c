@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 
-#include "core/bytes.h"
 #include "engine/engine.h"
 #include "rules/region/region.h"
 
@@ -18,8 +17,7 @@ size_t weir_acted_json(const struct weir_decision *decision, char text[WEIR_ACTE
     if (!rules || check->rule == UINT32_MAX ||
         !weir_rules_region(rules, check->rule, check->key, &info))
         return 0;
-    bool both = (info.lends || info.wait_ns > 0) && !weir_bytes_equal(info.self, info.home);
-    if (both)
+    if (weir_engine_reached(decision))
         size = snprintf(text, WEIR_ACTED_MAX, "\"regions\":[\"%.*s\",\"%.*s\"],",
                         (int)info.self.size, info.self.data, (int)info.home.size, info.home.data);
     else
