@@ -7,6 +7,7 @@
 #include "engine/state.h"
 #include "engine/turn.h"
 #include "rules/charge/candidate.h"
+#include "rules/region/region.h"
 
 const char *weir_trial_name(enum weir_trial_outcome outcome)
 {
@@ -90,8 +91,10 @@ static void try_limit(struct weir_engine *engine, const struct weir_entry *entry
     struct weir_generation *generation = entry->generation;
     if (!weir_rules_has_candidate(generation->rules, check))
         return;
-    struct weir_entry *trial =
-        live->source == WEIR_SOURCE_STORE ? weir_pool_take(engine->trials) : NULL;
+    bool here = live->source == WEIR_SOURCE_STORE;
+    for (uint16_t i = first; i < end; i++)
+        here &= !weir_rules_is_elsewhere(generation->rules, &live->checks[i]);
+    struct weir_entry *trial = here ? weir_pool_take(engine->trials) : NULL;
     if (!trial) {
         count(entry, check->rule, WEIR_TRIAL_SKIPPED);
         return;

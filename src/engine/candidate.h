@@ -17,8 +17,9 @@
  *
  * Requests only (WEIR_OP_DECIDE): what is given back or settled later, and grants of an operator,
  * are the live limit's alone. No candidate decides a repeat of an idempotency key. Where the store
- * does not decide the live one, where it fails the candidate, and where WEIR_TRIALS_MAX are at
- * work, the candidate is skipped, and that is counted.
+ * does not decide the live one, where another region has lent or decided it (a candidate has its
+ * floor alone there), where it fails the candidate, and where WEIR_TRIALS_MAX are at work, the
+ * candidate is skipped, and that is counted.
  *
  * Memory: WEIR_TRIALS_MAX decisions of its own, so that none is taken from requests, from the first
  * rules on that have a candidate. Threads: the engine's own.

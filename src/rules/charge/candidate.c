@@ -3,6 +3,7 @@
 #include "rules/charge/candidate.h"
 
 #include "rules/compiled.h"
+#include "rules/region/region.h"
 #include "rules/states.h"
 
 /* Tell a candidate's states from the limit's, and from each other: the hash is as good as random,
@@ -27,7 +28,11 @@ uint16_t weir_rules_candidate(const struct weir_rules *rules, const struct weir_
     const unsigned kept = WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_LEASED;
     if (!weir_rules_has_candidate(rules, live))
         return 0;
-    const struct rules_rates *rates = &rules->rules[live->rule].candidate;
+    const struct rules_rule *rule = &rules->rules[live->rule];
+    const struct rules_rates *rates = &rule->candidate;
+    struct rules_rates abroad;
+    if (rates->abroad)
+        rates = rules_rates_here(rules, rule, live->key, rates, &abroad);
     /* Of one key there is one candidate, whichever state its plan counts in. */
     uint32_t state = live->limit ? rules_state_called(live->limit->name) : 0;
     for (uint8_t i = 0; i < rates->count; i++) {

@@ -40,7 +40,7 @@ static const struct {
     {"anchor", RULES_LIMIT_ANCHOR},       {"rollover", RULES_LIMIT_ROLLOVER},
 };
 #define PART_COUNT (sizeof(parts) / sizeof(parts[0]))
-enum { PART_RATE, PART_QUOTA, PART_ALGORITHM };
+enum { PART_RATE, PART_QUOTA, PART_ALGORITHM, PART_GLOBAL = PART_COUNT };
 
 static void leave_out(struct rules_field *fields, const enum rules_limit_field *which, size_t count)
 {
@@ -67,11 +67,17 @@ static void leave_calendar(struct rules_field *fields)
 static bool read_parts(struct rules_loader *loader, const struct rules_node *node,
                        struct rules_field *fields)
 {
-    struct rules_field said[PART_COUNT];
+    struct rules_field said[PART_COUNT + 1];
     for (size_t i = 0; i < PART_COUNT; i++)
         said[i] = (struct rules_field){parts[i].name, NULL, NULL};
-    if (!rules_fields(loader, node, "candidate", said, PART_COUNT))
+    said[PART_GLOBAL] = (struct rules_field){"global", NULL, NULL};
+    if (!rules_fields(loader, node, "candidate", said, PART_COUNT + 1))
         return false;
+    if (said[PART_GLOBAL].value) {
+        rules_problem(loader, said[PART_GLOBAL].key,
+                      "a candidate is divided among regions as its limit is; remove `global` here");
+        return false;
+    }
     if (said[PART_RATE].value) {
         leave_calendar(fields);
     } else if (said[PART_QUOTA].value) {
@@ -88,13 +94,13 @@ static bool read_parts(struct rules_loader *loader, const struct rules_node *nod
 
 /* The name of its states in a shared store: no limit's name has a '~'. */
 static void name_limits(struct rules_loader *loader, const struct rules_rule *rule,
-                        struct rules_rates *rates)
+                        struct weir_limit *limits, uint8_t count)
 {
     char text[RULES_NAME_MAX + 16];
-    for (uint8_t i = 0; i < rates->count; i++) {
+    for (uint8_t i = 0; i < count; i++) {
         int size = i == 0 ? snprintf(text, sizeof(text), "%s~candidate", rule->name)
                           : snprintf(text, sizeof(text), "%s~candidate#%u", rule->name, i + 1U);
-        rates->limits[i].name = rules_keep_text(loader, text, (size_t)size);
+        limits[i].name = rules_keep_text(loader, text, (size_t)size);
     }
 }
 
@@ -136,7 +142,11 @@ static void load_candidate(struct rules_loader *loader, const struct rules_field
             loader, field->value,
             "a candidate needs a rate of its own such as `50/min`, not `plan` or `unlimited`");
     } else {
-        name_limits(loader, rule, &candidate.rates);
+        if (rule->global)
+            rules_divide_candidate(loader, field, rule, &candidate.rates);
+        name_limits(loader, rule, candidate.rates.limits, candidate.rates.count);
+        if (candidate.rates.abroad)
+            name_limits(loader, rule, candidate.rates.abroad, candidate.rates.count);
         rule->candidate = candidate.rates;
         loader->rules->tries = true;
     }

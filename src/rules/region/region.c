@@ -103,6 +103,14 @@ bool weir_rules_is_floor(const struct weir_rules *rules, uint32_t rule,
     return home_part(rules, &rules->rules[rule], limit, &lends);
 }
 
+bool weir_rules_is_elsewhere(const struct weir_rules *rules, const struct weir_check *check)
+{
+    const struct rules_rule *rule = &rules->rules[check->rule];
+    return rule->global && !rule->global->equal && check->limit &&
+           !weir_rules_is_floor(rules, check->rule, check->limit) &&
+           rules_home_of(rules, rule, check->key) != rules->regions->self;
+}
+
 bool weir_rules_home(const struct weir_rules *rules, const struct weir_check *check,
                      struct weir_home *home)
 {

@@ -263,11 +263,9 @@ static void load_home(struct rules_loader *loader, const struct rules_node *node
 static bool refuse_others(struct rules_loader *loader, const struct rules_field *fields)
 {
     static const enum rules_limit_field others[] = {
-        RULES_LIMIT_BORROW,      RULES_LIMIT_POOL,     RULES_LIMIT_RESERVE,
-        RULES_LIMIT_BY_STANDING, RULES_LIMIT_BY_CLASS, RULES_LIMIT_SHED,
-        RULES_LIMIT_ADAPTIVE,    RULES_LIMIT_STEPS,    RULES_LIMIT_HASH_TAG,
-        RULES_LIMIT_CANDIDATE,   RULES_LIMIT_DEBT,     RULES_LIMIT_REFUND_ON,
-        RULES_LIMIT_REFUND_CAP,
+        RULES_LIMIT_BORROW,   RULES_LIMIT_POOL, RULES_LIMIT_RESERVE,   RULES_LIMIT_BY_STANDING,
+        RULES_LIMIT_BY_CLASS, RULES_LIMIT_SHED, RULES_LIMIT_ADAPTIVE,  RULES_LIMIT_STEPS,
+        RULES_LIMIT_HASH_TAG, RULES_LIMIT_DEBT, RULES_LIMIT_REFUND_ON, RULES_LIMIT_REFUND_CAP,
     };
     bool none = true;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -330,7 +328,8 @@ struct dividing {
     struct rules_loader *loader;
     const struct rules_field *floor, *home_share; /* where problems are reported */
     struct rules_global *global;
-    bool lend; /* as the file says */
+    const char *what; /* what problems begin with */
+    bool lend;        /* as the file says */
 };
 
 /* The floor of a limit. Where requests wait for the home, it may be nothing. */
@@ -355,7 +354,8 @@ static bool is_divisible(const struct dividing *dividing, const struct weir_limi
     const char *why = bound(limit);
     if (why) {
         rules_problem(dividing->loader, dividing->floor->value,
-                      "%s has equal parts in all regions: set `floor: 1/%u`", why, regions);
+                      "%s%s has equal parts in all regions: set `floor: 1/%u`", dividing->what, why,
+                      regions);
         return false;
     }
     if (global->moving && limit->spec.algorithm == WEIR_QUOTA) {
@@ -367,9 +367,9 @@ static bool is_divisible(const struct dividing *dividing, const struct weir_limi
     why = unsplit(limit);
     if (why && global->wait_ns == 0) {
         rules_problem(dividing->loader, dividing->floor->value,
-                      "%s has equal parts in all regions: set `floor: 1/%u`, or `wait`, as in "
+                      "%s%s has equal parts in all regions: set `floor: 1/%u`, or `wait`, as in "
                       "`wait: 100ms`, to decide it at the key's home",
-                      why, regions);
+                      dividing->what, why, regions);
         return false;
     }
     return true;
@@ -396,11 +396,12 @@ static void divide_one(const struct dividing *dividing, const struct weir_limit 
     if (!is_divisible(dividing, limit))
         return;
     if (make_floor(dividing->global, limit, floor, &reason) < 0) {
-        rules_problem(dividing->loader, dividing->floor->value, "floor: %s", reason.text);
+        rules_problem(dividing->loader, dividing->floor->value, "%sfloor: %s", dividing->what,
+                      reason.text);
     } else if (rules_limit_part(limit, dividing->global->home, home, &reason) < 0) {
         const struct rules_field *at =
             dividing->home_share->value ? dividing->home_share : dividing->floor;
-        rules_problem(dividing->loader, at->value, "home_share: %s", reason.text);
+        rules_problem(dividing->loader, at->value, "%shome_share: %s", dividing->what, reason.text);
     } else {
         uint64_t memory_ns = memory_of(dividing->global, limit);
         count_alike(home, floor);
@@ -529,7 +530,8 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
         rules_read_bool(loader, fields[MOVING].value, "moving", &global->moving);
     global->equal = (uint64_t)global->floor.numerator * global->home.denominator ==
                     (uint64_t)global->home.numerator * global->floor.denominator;
-    const struct dividing dividing = {loader, &fields[FLOOR], &fields[HOME_SHARE], global, lend};
+    const struct dividing dividing = {loader, &fields[FLOOR], &fields[HOME_SHARE], global, "",
+                                      lend};
     check_wait(&dividing, &fields[WAIT]);
     check_moving(loader, &fields[MOVING], field, global);
     divide(&dividing, &rule->rates);
@@ -541,4 +543,12 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
     loader->rules->regions->waits |= global->wait_ns > 0;
     loader->rules->regions->reached |= global->lends || global->wait_ns > 0;
     rule->global = global;
+}
+
+void rules_divide_candidate(struct rules_loader *loader, const struct rules_field *field,
+                            const struct rules_rule *rule, struct rules_rates *rates)
+{
+    struct rules_global global = *rule->global; /* a candidate's memory delays no file */
+    const struct dividing dividing = {loader, field, field, &global, "candidate: ", global.lends};
+    divide(&dividing, rates);
 }

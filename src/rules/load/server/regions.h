@@ -17,4 +17,9 @@ void rules_check_regions(struct rules_loader *loader, const struct rules_field *
 void rules_load_global(struct rules_loader *loader, const struct rules_field *fields,
                        struct rules_rule *rule);
 
+/* Divides the rates of a candidate as those of its limit, which has `global`; `field` has the
+ * candidate. */
+void rules_divide_candidate(struct rules_loader *loader, const struct rules_field *field,
+                            const struct rules_rule *rule, struct rules_rates *rates);
+
 #endif

@@ -126,3 +126,19 @@ def test_a_running_node_stays_in_its_region(tmp_path):
         node.write_rules(world.rules["eu"].replace('"10%"', '"20%"'))
         assert "event=reloaded" in node.reload()
         assert world.admitted("eu", "u0") == FLOOR  # twice the floor, less what was used
+
+
+def test_a_candidate_counts_its_part_in_each_region(tmp_path):
+    named = limit(candidate=f"{RATE // 2}/300d",
+                  **{"global": {"floor": "10%", "home": "us", "lend": False}})
+    with RegionWorld(tmp_path, named) as world:
+        for name, part in ("us", HOME), ("eu", FLOOR):
+            node = world.nodes[name]
+            assert world.admitted(name, "u0", part) == part
+
+            def counted(outcome, node=node):
+                return node.metrics()[f'weir_candidate_total{{limit="a",outcome="{outcome}"}}']
+
+            wait_until(lambda part=part: counted("both_allow") + counted("stricter") == part,
+                       what="the candidate's verdicts")
+            assert counted("both_allow") == part // 2

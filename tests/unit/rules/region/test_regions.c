@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "../../../lib/rules_test.h"
+#include "rules/charge/candidate.h"
 #include "rules/identity/caller.h"
 #include "rules/region/region.h"
 
@@ -346,6 +347,49 @@ static void what_is_wrong_of_a_change_of_homes_is_reported(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
+static void a_candidate_is_divided_as_its_limit(void **state)
+{
+    (void)state;
+    static const char *const selves[] = {
+        HEAD("us") LIMIT("1000/min", "{floor: 5%, home: us}, candidate: [100/s, 400/min]"),
+        HEAD("eu") LIMIT("1000/min", "{floor: 5%, home: us}, candidate: [100/s, 400/min]")};
+    static const uint64_t rates[][2] = {{90, 360}, {5, 20}};
+    for (size_t i = 0; i < 2; i++) {
+        struct weir_rules *rules = test_load(selves[i]);
+        struct weir_check checks[WEIR_RATES_MAX], *live = ASK(rules, "user", "alice")->checks;
+        struct weir_home home;
+        assert_int_equal(weir_rules_candidate(rules, live, checks), 2);
+        for (int r = 0; r < 2; r++) {
+            assert_int_equal(checks[r].limit->spec.rate, rates[i][r]);
+            assert_true(checks[r].limit->digest);
+            assert_false(weir_rules_home(rules, &checks[r], &home));
+        }
+        assert_string_equal(checks[1].limit->name, "a~candidate#2");
+        assert_false(weir_rules_is_elsewhere(rules, live));
+        if (i == 1) {
+            assert_true(weir_rules_home(rules, live, &home));
+            live->limit = home.limit; /* as of a request that was lent units */
+            assert_true(weir_rules_is_elsewhere(rules, live));
+        }
+        weir_rules_unref(rules);
+    }
+}
+
+static void a_candidate_that_cannot_be_divided_is_refused(void **state)
+{
+    (void)state;
+    static const struct test_problem_case cases[] = {
+        {HEAD("eu") LIMIT("1000/min", "{floor: 5%}, candidate: 20/min"),
+         "8:76: candidate: a limit below 50 has equal parts in all regions: set `floor: 1/3`, or "
+         "`wait`, as in `wait: 100ms`, to decide it at the key's home\n"},
+        {HEAD("eu") LIMIT("1000/min", "{floor: 0.5%}, candidate: 100/min"),
+         "8:78: candidate: floor: 50/10000 of 100 is less than 1\n"},
+        {HEAD("eu") LIMIT("1000/min", "{floor: 5%}, candidate: {rate: 90/min, global: {}}"),
+         "8:91: a candidate is divided among regions as its limit is; remove `global` here\n"},
+    };
+    TEST_REFUSED_ALL(cases);
+}
+
 static void keys_that_move_have_floors_and_borrow_nothing(void **state)
 {
     (void)state;
@@ -471,6 +515,8 @@ int main(void)
         cmocka_unit_test(what_is_wrong_in_the_section_is_reported),
         cmocka_unit_test(what_is_wrong_in_a_limit_is_reported),
         cmocka_unit_test(what_is_wrong_of_a_change_of_homes_is_reported),
+        cmocka_unit_test(a_candidate_is_divided_as_its_limit),
+        cmocka_unit_test(a_candidate_that_cannot_be_divided_is_refused),
         cmocka_unit_test(keys_that_move_have_floors_and_borrow_nothing),
         cmocka_unit_test(lenders_are_found_by_name_after_a_reload),
     };
