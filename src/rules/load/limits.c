@@ -40,7 +40,7 @@ static const struct {
     {"anchor", RULES_LIMIT_ANCHOR},       {"rollover", RULES_LIMIT_ROLLOVER},
 };
 #define PART_COUNT (sizeof(parts) / sizeof(parts[0]))
-enum { PART_RATE, PART_QUOTA, PART_ALGORITHM, PART_GLOBAL = PART_COUNT };
+enum { PART_RATE, PART_QUOTA, PART_ALGORITHM };
 
 static void leave_out(struct rules_field *fields, const enum rules_limit_field *which, size_t count)
 {
@@ -67,17 +67,11 @@ static void leave_calendar(struct rules_field *fields)
 static bool read_parts(struct rules_loader *loader, const struct rules_node *node,
                        struct rules_field *fields)
 {
-    struct rules_field said[PART_COUNT + 1];
+    struct rules_field said[PART_COUNT];
     for (size_t i = 0; i < PART_COUNT; i++)
         said[i] = (struct rules_field){parts[i].name, NULL, NULL};
-    said[PART_GLOBAL] = (struct rules_field){"global", NULL, NULL};
-    if (!rules_fields(loader, node, "candidate", said, PART_COUNT + 1))
+    if (!rules_fields(loader, node, "candidate", said, PART_COUNT))
         return false;
-    if (said[PART_GLOBAL].value) {
-        rules_problem(loader, said[PART_GLOBAL].key,
-                      "a candidate is divided among regions as its limit is; remove `global` here");
-        return false;
-    }
     if (said[PART_RATE].value) {
         leave_calendar(fields);
     } else if (said[PART_QUOTA].value) {

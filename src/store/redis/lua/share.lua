@@ -12,8 +12,15 @@
 --          as a time only
 -- ARGV[3]  nothing; ARGV[4], in tests only: the time
 --
+-- What is in KEYS[2] has a form, since weirs of two versions may write it: its last byte. Without one
+-- (a whole number of doubles) it is from before there were forms, and is as form 1. A form that this
+-- script does not know is an error, which changes nothing: then the holders of this version get no
+-- portions of the key, and decide exactly, or with their floor. A call needs no form, because it is
+-- made for this very script.
+--
 -- The reply: the call's id, the units given, their life, 1 for renewable or 2 for too short, how long
 -- it stays too short, the units that could not be taken back; and the state as exact mode reports it.
+local FORM = 1
 local KEEP = 2000000 -- a record after the end of its last portion: a late call must find it
 
 local c = {}
@@ -47,9 +54,18 @@ local function end_of(record)
     return math.max(record[4] ~= 0 and record[7] or 0, record[8] ~= 0 and record[11] or 0)
 end
 
+local function check_form(s)
+    local form = #s % 8 == 0 and FORM or string.byte(s, #s)
+    if form ~= FORM then
+        error('WEIR the key ' .. KEYS[2] .. ' holds shares of form ' .. form ..
+            ', and this weir knows form ' .. FORM, 0)
+    end
+end
+
 local function read_records()
     local list = call('HGETALL', KEYS[2])
     for i = 1, #list, 2 do
+        check_form(list[i + 1])
         if list[i] == 'end' then
             latest = {unpack('<ddd', list[i + 1])}
         else
@@ -168,10 +184,10 @@ local function give()
 end
 
 local function write()
-    call('HSET', KEYS[2], holder, pack('<ddddddddddd', mine[1], mine[2], mine[3], mine[4], mine[5],
-        mine[6], mine[7], mine[8], mine[9], mine[10], mine[11]))
+    call('HSET', KEYS[2], holder, pack('<dddddddddddB', mine[1], mine[2], mine[3], mine[4], mine[5],
+        mine[6], mine[7], mine[8], mine[9], mine[10], mine[11], FORM))
     if is_bucket and latest then
-        call('HSET', KEYS[2], 'end', pack('<ddd', latest[1], latest[2], latest[3]))
+        call('HSET', KEYS[2], 'end', pack('<dddB', latest[1], latest[2], latest[3], FORM))
     end
     if dirty then store(key, c.state.save(c)) end
     if #dead > 0 then call('HDEL', KEYS[2], _G.unpack(dead)) end

@@ -385,7 +385,8 @@ static void a_candidate_that_cannot_be_divided_is_refused(void **state)
         {HEAD("eu") LIMIT("1000/min", "{floor: 0.5%}, candidate: 100/min"),
          "8:78: candidate: floor: 50/10000 of 100 is less than 1\n"},
         {HEAD("eu") LIMIT("1000/min", "{floor: 5%}, candidate: {rate: 90/min, global: {}}"),
-         "8:91: a candidate is divided among regions as its limit is; remove `global` here\n"},
+         "8:91: candidate has no key `global`; its keys are rate, quota, algorithm, burst, "
+         "segments, strict, queue, timezone, anchor, rollover\n"},
     };
     TEST_REFUSED_ALL(cases);
 }

@@ -289,6 +289,45 @@ static void a_key_of_somebody_else_is_an_error_and_stays(void **state)
     assert_non_null(strstr(reason.text, "WRONGTYPE"));
 }
 
+/* Puts the record of another holder, of so many equal bytes, beside those of a key. */
+static void put_record(struct pair *pair, unsigned byte, unsigned count)
+{
+    char word[320], name[128];
+    struct weir_bytes key;
+
+    assert_int_equal(redis_link_say(&pair->rig->link, "KEYS *^*")->count, 1);
+    key = pair->rig->link.nodes[1].text;
+    snprintf(name, sizeof name, "%.*s", (int)key.size, key.data);
+    snprintf(word, sizeof word,
+             "EVAL redis.call([[HSET]],KEYS[1],8,string.rep(string.char(%u),%u))return(1) 1 %s",
+             byte, count, name);
+    assert_int_equal(redis_link_say(&pair->rig->link, word)->type, WEIR_RESP_INTEGER);
+}
+
+/* Of a newer weir, beside this one during a rollout: no portions, and nothing is changed. */
+static void shares_of_another_form_are_refused_and_stay(void **state)
+{
+    static struct pair pair;
+    struct share_call call = {.id = 1, .holder = 7, .need = 1, .want = 9, .demand = 1};
+    struct share_reply reply;
+    struct weir_reason reason = {""};
+
+    open_pair(&pair, *state, 6000);
+    call.life_ns = call.life_long_ns = 100 * MS;
+    redis_link_say(&pair.rig->link, "FLUSHALL");
+    pair.now_ns = START;
+    assert_int_equal(call_server(&pair, &call, START, &reply, &reason), 0);
+    assert_int_equal(reply.amount, 9);
+    put_record(&pair, 'x', 97);
+    call.id = 2;
+    assert_int_equal(call_server(&pair, &call, START, &reply, &reason), WEIR_ERR_STORE);
+    assert_non_null(strstr(reason.text, "holds shares of form 120, and this weir knows form 1"));
+    assert_int_equal(decide(&pair, WEIR_OP_DECIDE, 81), WEIR_ALLOWED); /* exact mode goes on */
+    assert_int_equal(decide(&pair, WEIR_OP_PEEK, 10), WEIR_DENIED);
+    put_record(&pair, 0, 88); /* from before there were forms */
+    assert_int_equal(call_server(&pair, &call, START, &reply, &reason), 0);
+}
+
 static int read_as(const struct weir_resp_node *nodes, uint32_t count)
 {
     static struct pair pair;
@@ -357,6 +396,7 @@ int main(void)
         cmocka_unit_test(every_key_of_a_share_expires),
         cmocka_unit_test(a_portion_from_before_a_reset_gives_nothing_back),
         cmocka_unit_test(a_key_of_somebody_else_is_an_error_and_stays),
+        cmocka_unit_test(shares_of_another_form_are_refused_and_stay),
         cmocka_unit_test(only_replies_of_ours_are_taken),
     };
 
