@@ -2,6 +2,7 @@
 """Homes that lend: three regions with a real Redis each. What a home does not use is admitted in
 other regions, and all regions together never admit more than the limit, whatever stops."""
 
+import json
 import signal
 
 from daemon.waiting import wait_until
@@ -211,3 +212,29 @@ def test_metrics_explain_and_reload(tmp_path):
         assert "setting=regions.redis" in node.wait_event("restart_needed")
         node.write_rules(world.rules["eu"].replace('"home": "us"', '"home": "us", "lend": false'))
         assert "event=reloaded" in node.reload()
+
+
+RIGHTS = ("-@all", "+evalsha", "+script|load", "+time", "+get", "+set", "+del", "+getrange",
+          "+setrange", "+strlen", "+hset", "+hdel", "+hgetall", "+pexpireat", "+ping", "+role")
+
+
+def test_a_region_borrows_with_the_documented_rights(tmp_path):
+    """And its user reaches neither the secret nor a key with another prefix."""
+    with RegionWorld(tmp_path, limit()) as world:
+        for name in ("us", "ap"):
+            world.redis[name].ask("ACL", "SETUSER", "weir-eu", "on", ">secret", "~weir:{*", *RIGHTS)
+        rules = json.loads(world.rules["eu"])
+        for name in ("us", "ap"):
+            rules["regions"][name]["redis"] |= {"user": "weir-eu", "password": "secret"}
+        node = world.nodes["eu"]
+        node.stop()
+        node.write_rules(json.dumps(rules))
+        node.start()
+        wait_until(lambda: world.is_up("eu") and world.reaches("eu", "us"), what="the regions")
+        used_in(world, "eu", 2 * FLOOR)
+        assert node.metrics()[LENT] > 0
+        assert "NOPERM" not in node.text()
+        for words, allowed in ((("GET", "weir:{x}~y"), True), (("GET", "other"), False),
+                               (("GET", "weir:secret"), False), (("FLUSHALL",), False)):
+            reply = world.redis["us"].ask("ACL", "DRYRUN", "weir-eu", *words)
+            assert (reply == "OK") == allowed, reply
