@@ -3,8 +3,8 @@
  *
  * The script works on the very state that exact mode uses (script/key.h), and on one record beside
  * it with the holders' shares: <prefix>{<tag>}^<limit's name>:<key's text>, a hash. Both are keys
- * of the call, so they have one cluster slot. A record has a form: one that this script does not know
- * is an error, and so no portion (lua/share.lua).
+ * of the call, so they have one cluster slot. A record has a form: one that this script does not
+ * know is an error, and so no portion (lua/share.lua).
  */
 #ifndef WEIR_STORE_REDIS_SHARE_SCRIPT_H
 #define WEIR_STORE_REDIS_SHARE_SCRIPT_H

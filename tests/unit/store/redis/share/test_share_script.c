@@ -322,7 +322,7 @@ static void shares_of_another_form_are_refused_and_stay(void **state)
     call.id = 2;
     assert_int_equal(call_server(&pair, &call, START, &reply, &reason), WEIR_ERR_STORE);
     assert_non_null(strstr(reason.text, "holds shares of form 120, and this weir knows form 1"));
-    assert_int_equal(decide(&pair, WEIR_OP_DECIDE, 81), WEIR_ALLOWED); /* exact mode goes on */
+    assert_int_equal(decide(&pair, WEIR_OP_DECIDE, 81), WEIR_ALLOWED); /* exact mode continues */
     assert_int_equal(decide(&pair, WEIR_OP_PEEK, 10), WEIR_DENIED);
     put_record(&pair, 0, 88); /* from before there were forms */
     assert_int_equal(call_server(&pair, &call, START, &reply, &reason), 0);
