@@ -33,14 +33,16 @@ struct weir_shared_store {
     struct weir_rules *rules; /* hold the texts of the settings */
     const struct weir_store_settings *settings;
     struct redis_url url;
-    struct weir_bytes region;           /* of another region, that lends; empty: this node's own */
-    struct redis_secret secret;         /* the workers': what one learns all know */
-    bool has_secret;                    /* without randomness: tokens are this node's alone */
-    struct weir_store_redis_stats left; /* of those that have left */
+    struct weir_bytes region;            /* of another region, that lends; empty: this node's own */
+    struct redis_secret secret;          /* the workers': what one learns all know */
+    struct redis_shared_breaker breaker; /* of the workers' stores, for a region */
+    bool has_secret;                     /* without randomness: tokens are this node's alone */
+    struct weir_store_redis_stats left;  /* of those that have left */
     struct member members[WEIR_WORKERS_MAX + 1];
     struct weir_connectivity reach; /* of members, without the admin worker's */
     bool reached;                   /* by all of them, once */
-    unsigned open;                  /* likewise */
+    unsigned open;                  /* breakers, the shared one included */
+    bool shared_open;               /* that one, as the last line has it */
     char last_event[64], last_text[WEIR_REASON_MAX];
     char refusal[WEIR_REASON_MAX]; /* see weir_shared_store_refusal */
 };
@@ -112,27 +114,42 @@ static void tell_up(struct weir_shared_store *shared, struct member *member, con
     log_named(shared, WEIR_LOG_INFO, "store_up", "server", text);
 }
 
-static void tell_open(struct weir_shared_store *shared, struct member *member, const char *text)
+/* `open` is of one breaker: a member's, or the shared one. */
+static void tell_open(struct weir_shared_store *shared, bool *open, const char *text)
 {
     bool first = shared->open == 0;
-    weir_connectivity_set(&member->open, &shared->open, true);
+    weir_connectivity_set(open, &shared->open, true);
     if (first)
         log_text(shared, WEIR_LOG_WARNING, "breaker_open", text);
 }
 
-static void tell_closed(struct weir_shared_store *shared, struct member *member, const char *text)
+static void tell_closed(struct weir_shared_store *shared, bool *open, const char *text)
 {
-    bool last = shared->open == 1 && member->open;
-    weir_connectivity_set(&member->open, &shared->open, false);
+    bool last = shared->open == 1 && *open;
+    weir_connectivity_set(open, &shared->open, false);
     if (last)
         log_text(shared, WEIR_LOG_INFO, "breaker_closed", text);
+}
+
+/* One worker has changed the shared breaker, and perhaps another has meanwhile: then that one's
+ * event counts. */
+static void tell_shared(struct weir_shared_store *shared, bool open, const char *text)
+{
+    if (open == redis_shared_breaker_closed(&shared->breaker))
+        return;
+    if (open)
+        tell_open(shared, &shared->shared_open, text);
+    else
+        tell_closed(shared, &shared->shared_open, text);
 }
 
 void weir_shared_store_tell(struct weir_shared_store *shared, unsigned index, const char *event,
                             const char *text)
 {
     struct member *member = &shared->members[index];
-    if (index == WEIR_SHARED_STORE_ADMIN && strcmp(event, "store_secret") != 0)
+    static const char of_all[] = "shared_breaker_";
+    if (index == WEIR_SHARED_STORE_ADMIN && strcmp(event, "store_secret") != 0 &&
+        strncmp(event, of_all, sizeof of_all - 1) != 0)
         return; /* but all have the secret; the first that sees it change reports it */
     pthread_mutex_lock(&shared->lock);
     if (!strcmp(event, "store_up"))
@@ -140,9 +157,13 @@ void weir_shared_store_tell(struct weir_shared_store *shared, unsigned index, co
     else if (!strcmp(event, "store_down"))
         tell_down(shared, member, text);
     else if (!strcmp(event, "breaker_open"))
-        tell_open(shared, member, text);
+        tell_open(shared, &member->open, text);
     else if (!strcmp(event, "breaker_closed"))
-        tell_closed(shared, member, text);
+        tell_closed(shared, &member->open, text);
+    else if (!strcmp(event, "shared_breaker_open"))
+        tell_shared(shared, true, text);
+    else if (!strcmp(event, "shared_breaker_closed"))
+        tell_shared(shared, false, text);
     else if (is_news(shared, event, text))
         log_text(shared, WEIR_LOG_WARNING, event, text);
     pthread_mutex_unlock(&shared->lock);
@@ -178,6 +199,10 @@ void weir_shared_store_totals(struct weir_shared_store *shared, struct weir_shar
         totals->open += breaker == REDIS_BREAKER_OPEN;
         totals->half_open += breaker == REDIS_BREAKER_HALF_OPEN;
     }
+    if (!redis_shared_breaker_closed(&shared->breaker)) {
+        totals->up = 0;
+        totals->open = totals->workers;
+    }
     pthread_mutex_unlock(&shared->lock);
 }
 
@@ -207,6 +232,7 @@ static int open_with(struct weir_shared_store **out, struct weir_rules *rules,
     uint64_t seed[2] = {0, 0};
     shared->has_secret = getrandom(seed, sizeof seed, 0) == (ssize_t)sizeof seed;
     redis_secret_init(&shared->secret, seed);
+    redis_shared_breaker_init(&shared->breaker, weir_seed_draw(0));
     shared->log = log;
     shared->rules = weir_rules_ref(rules);
     shared->settings = settings;
@@ -240,6 +266,7 @@ void weir_shared_store_close(struct weir_shared_store *shared)
         return;
     weir_rules_unref(shared->rules);
     redis_secret_end(&shared->secret);
+    redis_shared_breaker_end(&shared->breaker);
     pthread_mutex_destroy(&shared->lock);
     free(shared);
 }
@@ -258,6 +285,7 @@ int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_
         .share_life_ns = settings->lease_ns,
         .remember_ns = settings->remember_ns,
         .far = lends,
+        .shared_breaker = lends ? &shared->breaker : NULL,
         .random_seed = weir_seed_draw(index),
         .secret = shared->has_secret && !lends ? &shared->secret : NULL,
         .event = member_on_event,

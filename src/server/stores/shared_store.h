@@ -31,7 +31,8 @@ int weir_shared_store_open(struct weir_shared_store **shared, struct weir_rules 
     __attribute__((warn_unused_result));
 
 /* The same for the store of another region, that lends: its name and settings, which `rules` hold.
- * Its lines say the region: region_up, region_down, region_still_down, region_breaker_open. */
+ * Its lines say the region: region_up, region_down, region_still_down, region_breaker_open,
+ * region_breaker_closed. All workers share one breaker (store/redis/shared_breaker.h). */
 int weir_shared_store_open_region(struct weir_shared_store **shared, struct weir_rules *rules,
                                   const struct weir_store_settings *settings,
                                   struct weir_bytes region, struct weir_log *log,

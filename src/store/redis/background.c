@@ -74,8 +74,7 @@ void background_send_shares(struct store *store)
 {
     struct redis_shares_call ask;
 
-    while (redis_breaker_closed(&store->breaker) &&
-           redis_shares_next(store->shares, store_now(store), &ask)) {
+    while (store_may_send(store) && redis_shares_next(store->shares, store_now(store), &ask)) {
         int err = send_share_call(store, &ask);
 
         if (err == 0)
@@ -127,7 +126,7 @@ static void send_orphan(struct store *store, struct store_call *call)
     uint64_t due_hr = store_hr(store) + ORPHAN_NS;
     int err = WEIR_ERR_STORE;
 
-    if (redis_breaker_closed(&store->breaker) || call->times == 0)
+    if (call->times == 0 || store_may_send(store))
         err = call_queue(store, call, &store->background[CALL_ORPHAN], due_hr);
     if (err == 0)
         store_arm(store, due_hr);
@@ -185,7 +184,18 @@ void background_release(struct store *store, const struct weir_decision *decisio
 
 /* --- The probe -------------------------------------------------------------------------------- */
 
-static void probe_ended(struct store *store, bool answered)
+static void shared_probe_ended(struct store *store, bool answered)
+{
+    uint64_t open_ns;
+
+    if (store->shared_breaker && redis_shared_breaker_probed(store->shared_breaker, store,
+                                                             store_hr(store), answered, &open_ns))
+        store_tell(store, "shared_breaker_closed", "answered after %llu ms",
+                   (unsigned long long)(open_ns / 1000000));
+    store_update(store);
+}
+
+static void own_probe_ended(struct store *store, bool answered)
 {
     uint64_t hr = store_hr(store), open_ms = (hr - store->breaker.opened_ns) / 1000000;
 
@@ -198,7 +208,15 @@ static void probe_ended(struct store *store, bool answered)
     store_update(store);
 }
 
-void background_probe(struct store *store)
+static void probe_ended(struct store *store, uint8_t of, bool answered)
+{
+    if (of == PROBE_SHARED)
+        shared_probe_ended(store, answered);
+    else
+        own_probe_ended(store, answered);
+}
+
+void background_probe(struct store *store, enum probe_of of, uint16_t slot)
 {
     static const char ping[] = "*1\r\n$4\r\nPING\r\n";
     struct store_call *call = call_take(store, CALL_PROBE, sizeof ping - 1);
@@ -207,11 +225,12 @@ void background_probe(struct store *store)
     if (sent) {
         memcpy(call->bytes, ping, sizeof ping - 1);
         call->call.size = sizeof ping - 1;
-        call->call.cluster_slot = store->probe_slot;
+        call->call.cluster_slot = slot;
+        call->action = (uint8_t)of;
         sent = send_call(store, call) == 0;
     }
     if (!sent)
-        probe_ended(store, false);
+        probe_ended(store, (uint8_t)of, false);
 }
 
 /* --- The server's secret and time ------------------------------------------------------------- */
@@ -370,7 +389,7 @@ bool background_answered(struct store *store, struct store_call *call, int error
         share_call_answered(store, call, error, nodes, count);
         return false;
     case CALL_PROBE:
-        probe_ended(store, error == 0 && nodes[0].type == WEIR_RESP_SIMPLE);
+        probe_ended(store, call->action, error == 0 && nodes[0].type == WEIR_RESP_SIMPLE);
         return false;
     case CALL_SERVER_INFO:
         server_info_answered(store, call, error, nodes, count);
@@ -383,17 +402,17 @@ bool background_answered(struct store *store, struct store_call *call, int error
 
 static void expire(struct store *store, struct store_call *call)
 {
-    uint8_t kind = call->kind;
+    uint8_t kind = call->kind, action = call->action;
     uint16_t slot = call->call.cluster_slot;
     void *place = kind == CALL_SHARE ? call->share->place : NULL;
     bool executed = call_forget(store, call);
 
     redis_stats_add(&store->stats.timeouts, 1);
     if (kind == CALL_PROBE) {
-        probe_ended(store, false);
+        probe_ended(store, action, false);
         return;
     }
-    call_account(store, slot, false);
+    call_account(store, slot, CALL_LATE);
     if (kind == CALL_SERVER_INFO)
         server_info_failed(store);
     if (kind == CALL_SHARE)

@@ -31,8 +31,8 @@ void background_roll_back(struct store *store, struct pending *pending, struct r
 /* Ends the leases that a decision of unknown end may have taken. */
 void background_release(struct store *store, const struct weir_decision *decision);
 
-/* Sends the breaker's probe. */
-void background_probe(struct store *store);
+/* Sends the probe of one of the breakers. */
+void background_probe(struct store *store, enum probe_of of, uint16_t cluster_slot);
 
 /* Gives up calls whose time is over. Returns when the next call's time ends (UINT64_MAX: none), hr.
  */

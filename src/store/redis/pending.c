@@ -99,9 +99,29 @@ struct store_call *call_write_step(struct store *store, enum call_kind kind,
 
 /* --- Their end -------------------------------------------------------------------------------- */
 
-void call_account(struct store *store, uint16_t slot, bool answered)
+/* Returns whether the shared breaker is open: its stores do not count what is late then. */
+static bool account_shared(struct store *store, uint16_t slot, enum call_end end)
 {
-    if (!redis_breaker_call(&store->breaker, store_hr(store), answered))
+    struct redis_shared_breaker *shared = store->shared_breaker;
+
+    if (end == CALL_ANSWERED)
+        redis_shared_breaker_answered(shared, store_hr(store));
+    else if (end == CALL_LATE && redis_shared_breaker_late(shared, store_hr(store), slot)) {
+        redis_stats_add(&store->stats.breaker_opened, 1);
+        store_tell(store, "shared_breaker_open", "%u calls in a row without an answer",
+                   (unsigned)REDIS_BREAKER_FAILURES);
+        store_update(store);
+    }
+    return !redis_shared_breaker_closed(shared);
+}
+
+void call_account(struct store *store, uint16_t slot, enum call_end end)
+{
+    bool ok = end == CALL_ANSWERED;
+
+    if (store->shared_breaker && account_shared(store, slot, end))
+        ok |= end == CALL_LATE; /* its own count begins anew */
+    if (!redis_breaker_call(&store->breaker, store_hr(store), ok))
         return;
     store->probe_slot = slot;
     redis_stats_add(&store->stats.breaker_opened, 1);
@@ -188,7 +208,7 @@ static void account_end(struct store *store, struct store_call *call, int error)
             redis_stats_add(&store->stats.unknown, 1);
     }
     if (call->kind != CALL_PROBE)
-        call_account(store, call->call.cluster_slot, error == 0);
+        call_account(store, call->call.cluster_slot, error == 0 ? CALL_ANSWERED : CALL_LOST);
 }
 
 static void pending_answered(struct store *store, struct store_call *call, int error,

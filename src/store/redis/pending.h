@@ -43,8 +43,14 @@ struct store_call *call_write(struct store *store, enum call_kind kind,
 struct store_call *call_write_step(struct store *store, enum call_kind kind,
                                    const struct pending *pending, struct redis_step step);
 
-/* Tells the breaker that a call was answered, or that the server was silent. */
-void call_account(struct store *store, uint16_t cluster_slot, bool answered);
+enum call_end {
+    CALL_ANSWERED,
+    CALL_LATE, /* the server was silent */
+    CALL_LOST, /* the connection was, or there is none */
+};
+
+/* Counts the end of a call for the breakers. */
+void call_account(struct store *store, uint16_t cluster_slot, enum call_end end);
 
 /* Counts and reports an error reply to a call of `count` checks. */
 void call_refused(struct store *store, const struct weir_check *first, uint16_t count,

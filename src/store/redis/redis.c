@@ -75,6 +75,8 @@ static void client_event(void *context, enum redis_event event, const char *text
         store->connected = true;
         store->server_info_hr = 0;
         redis_breaker_hurry(&store->breaker, store_hr(store));
+        if (store->shared_breaker)
+            redis_shared_breaker_hurry(store->shared_breaker, store_hr(store));
         store_tell(store, "store_up", "%s", text);
         break;
     case REDIS_EVENT_DOWN:
@@ -162,6 +164,30 @@ void store_tick_soon(struct store *store)
     store_arm(store, store->tick_hr);
 }
 
+/* When this store looks whether a probe is its task. While the shared breaker is open its probe is
+ * the only one: an own breaker that is open waits for its end. Without a connection there is none
+ * to send: the next one updates this. */
+static uint64_t probe_due_hr(struct store *store)
+{
+    uint64_t own_hr = redis_breaker_due_ns(&store->breaker), shared_hr;
+
+    if (redis_shared_breaker_closed(store->shared_breaker))
+        return own_hr;
+    if (!store->connected)
+        return UINT64_MAX;
+    shared_hr = redis_shared_breaker_due_ns(store->shared_breaker, store);
+    own_hr = own_hr == UINT64_MAX ? own_hr : store_hr(store) + REDIS_BREAKER_PAUSE_MIN_NS;
+    return own_hr < shared_hr ? own_hr : shared_hr;
+}
+
+bool store_may_send(struct store *store)
+{
+    if (redis_shared_breaker_closed(store->shared_breaker) && redis_breaker_closed(&store->breaker))
+        return true;
+    store_arm(store, probe_due_hr(store));
+    return false;
+}
+
 void store_update(struct store *store)
 {
     bool closed = redis_breaker_closed(&store->breaker);
@@ -170,7 +196,7 @@ void store_update(struct store *store)
     redis_stats_set(&store->stats.up, closed && store->connected);
     if (closed && store->connected)
         store_arm(store, background_ask_server(store, store_hr(store)));
-    store_arm(store, redis_breaker_due_ns(&store->breaker));
+    store_arm(store, probe_due_hr(store));
 }
 
 static void tick(struct store *store, uint64_t hr)
@@ -188,6 +214,21 @@ static void tick(struct store *store, uint64_t hr)
 
 static void finish_shutdown(struct store *store, uint64_t hr);
 
+static void probe_if_due(struct store *store, uint64_t hr)
+{
+    uint16_t slot = store->probe_slot;
+
+    if (redis_shared_breaker_closed(store->shared_breaker)) {
+        if (!redis_breaker_probe(&store->breaker, hr))
+            return;
+        store_update(store);
+        background_probe(store, PROBE_OWN, slot);
+    } else if (store->connected &&
+               redis_shared_breaker_probe(store->shared_breaker, store, hr, &slot)) {
+        background_probe(store, PROBE_SHARED, slot);
+    }
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct store *store = timer->data;
@@ -197,10 +238,7 @@ static void on_timer(uv_timer_t *timer)
     hr = store->hr;
     store->timer_hr = UINT64_MAX;
     tick(store, hr);
-    if (redis_breaker_probe(&store->breaker, hr)) {
-        store_update(store);
-        background_probe(store);
-    }
+    probe_if_due(store, hr);
 
     uint64_t next_hr = background_expire(store, hr),
              server_info_hr = background_ask_server(store, hr);
@@ -295,21 +333,16 @@ static void deliver_refused(struct store *store)
 
 /* --- Asking ----------------------------------------------------------------------------------- */
 
-static bool is_asking(const struct store *store)
-{
-    return redis_breaker_closed(&store->breaker);
-}
-
 static int ask(struct store *store, struct pending *pending)
 {
-    return is_asking(store) ? pending_start(store, pending) : WEIR_ERR_STORE;
+    return store_may_send(store) ? pending_start(store, pending) : WEIR_ERR_STORE;
 }
 
 enum tried { TRIED_DECIDED, TRIED_WAITS, TRIED_NOTHING };
 
 static enum tried try_shares(struct store *store, struct pending *pending)
 {
-    bool waits = is_asking(store) && pending->waited < WAITS_MAX;
+    bool waits = store_may_send(store) && pending->waited < WAITS_MAX;
     struct redis_shares_wait *wait = waits ? &pending->wait : NULL;
 
     switch (redis_shares_try(store->shares, pending->decision, wait, store_now(store))) {
@@ -474,7 +507,7 @@ static void account_late(struct store *store, const struct pending *pending)
      * most often. Where the breaker opens by this, its probe asks that server. */
     call_account(
         store, call ? call->call.cluster_slot : redis_check_cluster_slot(pending->decision->checks),
-        false);
+        CALL_LATE);
 }
 
 static void cancel(struct weir_store *base, struct weir_decision *decision)
@@ -540,8 +573,8 @@ static bool lend(struct weir_store *base, enum weir_lend how, const struct weir_
 
     store_read_clocks(store);
 
-    bool covered = redis_shares_lend(store->shares, how, is_asking(store), check, store->now_ns,
-                                     outcome, lent);
+    bool covered = redis_shares_lend(store->shares, how, store_may_send(store), check,
+                                     store->now_ns, outcome, lent);
 
     if (redis_shares_busy(store->shares) > busy)
         store_flush_soon(store);
@@ -597,6 +630,9 @@ static void close_handles(struct store *store)
 
 static void begin_close(struct store *store)
 {
+    if (store->shared_breaker)
+        redis_shared_breaker_leave(store->shared_breaker, store);
+    store->shared_breaker = NULL;
     redis_client_close(store->client, one_closed, store);
     close_handles(store);
 }
@@ -611,7 +647,7 @@ static void finish_shutdown(struct store *store, uint64_t hr)
     if (store->closing)
         return;
     if (redis_shares_busy(store->shares) == 0 || hr >= store->shut_down_by_hr ||
-        !redis_breaker_closed(&store->breaker))
+        !store_may_send(store))
         begin_close(store);
     else
         store_arm(store, hr + MS_NS);
@@ -732,6 +768,7 @@ int weir_store_redis_open(struct weir_store **base, const struct weir_store_redi
     store->deadline_ns = options->deadline_ns != 0 ? options->deadline_ns : DEADLINE_NS;
     store->test_time_ns = options->test_time_ns;
     store->secret = options->secret;
+    store->shared_breaker = options->shared_breaker;
     store->event = options->event;
     store->event_context = options->event_context;
     store->timer_hr = store->tick_hr = UINT64_MAX;

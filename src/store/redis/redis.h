@@ -23,7 +23,7 @@
  * none.
  *
  * Deadlines are the caller's (cancel); one that has passed counts for the breaker as a call without
- * an answer (breaker.h).
+ * an answer (breaker.h, shared_breaker.h).
  *
  * Memory: per worker at most 64 MiB of calls, 32 MiB of pending decisions, and what memory_keys
  * costs (168 bytes a remembered denial; share/shares.h); taken as needed, and kept, so that a
@@ -39,6 +39,7 @@
 #include "store/redis/breaker.h"
 #include "store/redis/client/client.h"
 #include "store/redis/secret.h"
+#include "store/redis/shared_breaker.h"
 #include "store/store.h"
 
 /* Upper bounds of the latency histogram's buckets, in us; one more is open. */
@@ -69,13 +70,18 @@ struct weir_store_redis_options {
     uint64_t remember_ns;   /* how long a denial is remembered; at most and by default 100 ms */
     uint32_t memory_keys;   /* shares and remembered denials, each; 0: 65536 */
     bool far; /* it is in another region: it lends, and decides exactly what is submitted */
+    /* Of all stores of this process on that server, borrowed; NULL: none. A store always has a
+     * breaker of its own too, which is for its own connection. */
+    struct redis_shared_breaker *shared_breaker;
     uint64_t random_seed;         /* of jitter, and of the ids of reservations and leases */
     struct redis_secret *secret;  /* of all stores of this node (secret.h), borrowed; NULL: none */
     const uint64_t *test_time_ns; /* tests only: the time that scripts take for the server's */
     /* One line for a change of state; may be NULL. store_up, store_down: a server, or why none;
      * store_failover, store_topology: as the client's events; breaker_open, breaker_closed: a
-     * server that is connected and silent, and its end; store_error: an error reply to a decision,
-     * one a second at most; store_secret: the store's secret has been replaced. */
+     * server that is connected and silent, and its end; shared_breaker_open, shared_breaker_closed:
+     * the same for all stores of `shared_breaker`, by the one that has found it; store_error: an
+     * error reply to a decision, one a second at most; store_secret: the store's secret has been
+     * replaced. */
     void (*event)(void *context, const char *event, const char *text);
     void *event_context;
 };

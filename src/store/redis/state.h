@@ -31,6 +31,9 @@ enum call_kind {
     CALL_KINDS,
 };
 
+/* Whose breaker a probe is for. */
+enum probe_of { PROBE_OWN, PROBE_SHARED };
+
 struct call_list {
     struct store_call *first, *last;
 };
@@ -46,8 +49,9 @@ struct store_call {
     uint64_t sent_hr;
     size_t size; /* of the block */
     uint32_t turn;
-    uint8_t kind, action; /* enum call_kind; DECISION: enum redis_action; SERVER_INFO: its own */
-    uint8_t times;        /* ORPHAN: tried */
+    uint8_t kind;   /* enum call_kind */
+    uint8_t action; /* DECISION: enum redis_action; SERVER_INFO: its own; PROBE: enum probe_of */
+    uint8_t times;  /* ORPHAN: tried */
     struct redis_step step;
     _Alignas(16) char bytes[];
 };
@@ -82,7 +86,8 @@ struct store {
     struct redis_client *client;
     struct redis_shares *shares;
     struct redis_denial_cache *denials;
-    struct redis_breaker breaker;
+    struct redis_breaker breaker;                /* of this connection: local */
+    struct redis_shared_breaker *shared_breaker; /* NULL: none, or closing */
     struct redis_slabs call_slabs, pending_slabs;
     struct pending_list refused, woken;
     struct call_list background[CALL_KINDS];
@@ -153,6 +158,8 @@ void store_tell(struct store *store, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Updates timer and stats after a change of state. */
 void store_update(struct store *store);
+/* Whether both breakers are closed; where not, the timer comes for the next probe. */
+bool store_may_send(struct store *store);
 /* The timer comes at `due_hr`, or before. */
 void store_arm(struct store *store, uint64_t due_hr);
 /* Shares have changed: they are looked at soon. */

@@ -111,6 +111,14 @@ static void a_change_of_all_workers_is_one_line(void **state)
     assert_string_equal(events(f), "breaker_open breaker_closed store_up ");
 }
 
+static void an_event_that_the_shared_breaker_is_past_is_no_line(void **state)
+{
+    struct fixture *f = *state;
+    weir_shared_store_tell(f->shared, 0, "shared_breaker_closed", "answered");
+    weir_shared_store_tell(f->shared, 1, "shared_breaker_open", "10 calls");
+    assert_string_equal(events(f), "");
+}
+
 static void it_is_down_with_the_first_worker_and_up_with_the_last(void **state)
 {
     struct fixture *f = *state;
@@ -175,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_change_of_all_workers_is_one_line),
+        TEST(an_event_that_the_shared_breaker_is_past_is_no_line),
         TEST(it_is_down_with_the_first_worker_and_up_with_the_last),
         TEST(another_reason_is_a_line_and_the_same_one_is_none),
         TEST(the_admin_worker_and_those_that_left_are_not_reported_of),
