@@ -271,21 +271,44 @@ static void bring_back(struct weir_decision *decision, const struct weir_lending
     }
 }
 
-/* A floor denies whose home says nothing. One that is nothing would deny for ever; when its home
- * answers again is not known. */
-static void show_floor(struct weir_decision *decision, const struct lent_part *part)
+/* A floor that is nothing denies, and its home has said nothing. Such a floor would deny for ever;
+ * when its home will answer is not known. */
+static void show_nothing(struct weir_decision *decision, uint16_t i)
 {
-    struct weir_check *check = &decision->checks[part->at];
-    if (part->kind == PART_CHARGED || part->check.limit->spec.rate > 0)
-        return;
-    check->flags &= (uint8_t)~WEIR_CHECK_ALWAYS_DENY;
-    decision->outcomes[part->at] = (struct weir_outcome){
+    decision->checks[i].flags &= (uint8_t)~WEIR_CHECK_ALWAYS_DENY;
+    decision->outcomes[i] = (struct weir_outcome){
         .next_ns = WEIR_FAILURE_RETRY_NS,
         .report = {.retry_after_ns = WEIR_FAILURE_RETRY_NS,
                    .reset_after_ns = WEIR_FAILURE_RETRY_NS},
         .verdict = WEIR_DENIED,
         .reported = true,
     };
+}
+
+/* A floor denies whose home was asked, and says nothing. */
+static void show_floor(struct weir_decision *decision, const struct lent_part *part)
+{
+    if (part->kind != PART_CHARGED && part->check.limit->spec.rate == 0)
+        show_nothing(decision, part->at);
+}
+
+/* The homes are not asked. A floor that is nothing must not hide how long the others deny. */
+static void show_floors(struct weir_entry *entry)
+{
+    struct weir_decision *decision = &entry->decision;
+    for (uint16_t i = 0; i < decision->count; i++) {
+        const struct weir_check *check = &decision->checks[i];
+        const struct weir_rules *rules = entry->generation->rules;
+        struct weir_report report;
+        if (decision->outcomes[i].verdict != WEIR_DENIED || !check->limit ||
+            check->limit->spec.rate > 0 || check->rule >= entry->generation->count ||
+            !weir_rules_waits(rules, check->rule) ||
+            !weir_rules_is_floor(rules, check->rule, check->limit))
+            continue;
+        weir_decision_report(decision, i, &report);
+        if (report.retry_after_ns == WEIR_NEVER)
+            show_nothing(decision, i);
+    }
 }
 
 /* The home has denied: the client may come again as soon as the floor or the home admits. */
@@ -391,8 +414,10 @@ static bool try_again(struct weir_engine *engine, struct weir_entry *entry)
 {
     uint16_t parts = count_parts(engine, entry);
     struct weir_lending *lending = parts > 0 ? open_lending(entry, parts) : NULL;
-    if (!lending || !take_all(engine, entry, lending))
+    if (!lending || !take_all(engine, entry, lending)) {
+        show_floors(entry);
         return false;
+    }
     entry->lending = lending;
     return lending->wait_ns > 0 ? ask(engine, entry) : decide_others(engine, entry);
 }

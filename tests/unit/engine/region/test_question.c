@@ -324,6 +324,26 @@ static void what_another_limit_denies_is_not_asked_for(void **state)
     close_world(&world);
 }
 
+/* A floor that is nothing does not say "never": the other limit's end counts. */
+static void what_another_limit_denies_ends_with_that_limit(void **state)
+{
+    struct world world;
+    struct weir_report report;
+    uint64_t retry_ns;
+    (void)state;
+    open_world(&world, REGIONS ZERO "- {name: b, " WINDOW "rate: 6/h}\n");
+    assert_int_equal(ask(&world, 6), 6);
+    struct weir_decision *decision = run(&world, make(&world, 1));
+    assert_int_equal(decision->verdict, WEIR_DENIED);
+    assert_int_equal(decision->denied_by, 1);
+    assert_int_equal(weir_decision_blame(decision, &retry_ns), 1);
+    assert_true(retry_ns > SECOND && retry_ns <= 3600 * SECOND);
+    weir_decision_report(decision, 0, &report);
+    assert_int_equal(report.retry_after_ns, SECOND);
+    release(&world, decision);
+    close_world(&world);
+}
+
 static void the_home_itself_asks_nobody(void **state)
 {
     struct world world;
@@ -1101,6 +1121,7 @@ int main(void)
         cmocka_unit_test(what_a_denial_charges_is_charged_once),
         cmocka_unit_test(a_floor_in_shadow_is_not_asked_for),
         cmocka_unit_test(what_another_limit_denies_is_not_asked_for),
+        cmocka_unit_test(what_another_limit_denies_ends_with_that_limit),
         cmocka_unit_test(the_home_itself_asks_nobody),
         cmocka_unit_test(a_region_without_a_store_is_not_asked),
         cmocka_unit_test(when_the_wait_is_over_the_floor_denies),
