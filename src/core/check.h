@@ -166,6 +166,9 @@ struct weir_decision {
                         now; what admitted then may not any more */
     bool apart;      /* out, remote stores; in: WEIR_OP_REFUND: the checks were charged by several
                         servers, each at its own time: their outcomes' charged_at_ns */
+    bool unused; /* in: WEIR_OP_REFUND: nothing was admitted for it. A remote store gives back at
+                    most what the states would have without the charge: of a bucket less what
+                    it has regained since, and nothing while shares of it are out */
     uint32_t
         network; /* in: of the client (weir_address_network), for WEIR_CHECK_NETWORK; 0: unknown */
 };

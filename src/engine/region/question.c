@@ -123,6 +123,7 @@ static void give_back(struct weir_engine *engine, struct weir_entry *entry)
     entry->state = WEIR_ENTRY_TAKEN;
     decision->op = WEIR_OP_REFUND;
     decision->charged_at_ns = decision->now_ns;
+    decision->unused = true;
     decision->deadline_ns = weir_engine_now(engine) + WEIR_QUESTION_NS;
     weir_engine_queue(engine, decision);
 }

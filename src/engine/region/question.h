@@ -13,7 +13,8 @@
  *     └── cancelled ──▶ they are left
  *
  *   left, or of no use in the end: what a home has charged, or will say that it has charged, is
- *   given back there (WEIR_OP_REFUND, at the home's time of the charge), once
+ *   given back there (WEIR_OP_REFUND, at the home's time of the charge), once; of a bucket, less
+ * what it has regained since, and nothing while shares of it are out (weir_decision.unused)
  *
  * Why the bound holds. A home charges a unit before it answers, so what regions admit by its
  * answers is a part of what the home's part of the limit admits. One answer admits one request at

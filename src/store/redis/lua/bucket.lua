@@ -145,10 +145,13 @@ function bucket.charge_denied(c, to)
     return to.a ~= a or to.b ~= b
 end
 
-function bucket.refund(c, to)
+-- `unused`: it was charged at `at` and not used. Without it the bucket may have been full, so that
+-- it would have regained nothing since: that time is not given back.
+function bucket.refund(c, to, at, unused)
     local since, a, b = now - EPOCH, to.a, to.b
-    if c.cost == 0 or c.period == 0 or a == since and b == 0 then return false end
-    a, b = a - c.ca, b - c.cb
+    local back = unused and c.ca - math.max(math.ceil(now - at), 0) or c.ca
+    if c.cost == 0 or c.period == 0 or back < 0 or a == since and b == 0 then return false end
+    a, b = a - back, b - c.cb
     if b < 0 then a, b = a - 1, b + c.unit end
     if a < since then a, b = since, 0 end
     to.a, to.b = a, b

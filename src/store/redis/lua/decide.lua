@@ -7,15 +7,17 @@ local EACH, QUOTA = 1, 2
 -- Of a check: the next rate of the shadow limit before it; a scale; a debit with a floor of debt.
 local SHADOW, ON_DENY, ONCE, MORE, SCALE, FLOOR = 1, 2, 32, 4, 8, 128
 local RESERVE, ROLL_BACK = 1, 2
+local UNUSED = 128 -- added to REFUND: see weir_decision.unused
 local GONE = '\236'
 
 -- The decision: charged_at is of a refund; action reserves (1) or rolls back (2), and its key is
 -- the last.
 local op, policy, action, charged_at = 0, 0, 0, 0
-local count, header = #KEYS, checks[#KEYS + 1]
+local unused, count, header = false, #KEYS, checks[#KEYS + 1]
 if header and header ~= '' then
     op, policy, action, charged_at = unpack('<BBBd', header)
 end
+if op >= UNUSED then op, unused = op - UNUSED, true end
 if action == 3 or action == 4 then action = action - 3 end -- not as plain as it seemed
 if action ~= 0 then count = count - 1 end
 
@@ -162,11 +164,19 @@ local function limit_admits(c, first, last)
     return true
 end
 
+-- While shares of a bucket are out (share.lua), it takes nothing back but them.
+local function refund(c, to, at)
+    if unused and c.unit and #call('HGETALL', (string.gsub(to.name, '}', '}^', 1))) > 0 then
+        return false
+    end
+    return c.state.refund(c, to, at, unused)
+end
+
 local function charge(c, admitted)
     local to, change = c.to, c.state.charge
     if op == DEBIT and has(c, FLOOR) then keep_to_floor(c) end
     if op == REFUND then
-        change = c.state.refund
+        change = refund
     elseif not admitted then
         if not has(c, ON_DENY) or c.kind == 0xe7 then return end
         if not c.admits then change = c.state.charge_denied end

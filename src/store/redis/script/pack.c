@@ -179,7 +179,10 @@ char *redis_pack_header(char *out, const struct redis_batch *batch, bool plain)
     const struct weir_decision *decision = batch->decision;
     bool reserves = batch->action == REDIS_RESERVE, back = batch->action == REDIS_ROLL_BACK;
 
-    *out++ = (char)(batch->action == REDIS_PEEK ? (uint8_t)WEIR_OP_PEEK : decision->op);
+    uint8_t op = batch->action == REDIS_PEEK ? (uint8_t)WEIR_OP_PEEK : decision->op;
+    bool unused = op == WEIR_OP_REFUND && decision->unused;
+
+    *out++ = (char)(op | (unused ? REDIS_OP_UNUSED : 0));
     *out++ = (char)decision->policy;
     *out++ = (char)(back ? 2 : (plain ? 3 : 0) + reserves);
     return put_double(out, charged_at_us(charged_at_ns(batch)));

@@ -15,8 +15,9 @@
  *             Last, of a check with a scale (flag 8; core/scale.h): percent (1), its kind (1), and
  *             a bucket's whole depth, or zeros; the bucket's cost and depth are at the scale
  *
- *   header    op (1), policy (1), action (1), a refund's charged_at in us; an action is 0, 1 to
- *             reserve, 2 to roll back, 3 and 4 as 0 and 1 for plain checks
+ *   header    op (1; 128 more of a refund that is `unused`), policy (1), action (1), a refund's
+ * charged_at in us; an action is 0, 1 to reserve, 2 to roll back, 3 and 4 as 0 and 1 for plain
+ * checks
  *
  *   part      mark (1), then the state after the decision and the server's time in us; or, of a
  *             plain check on a cell that was charged, the state itself, which begins with its kind.
@@ -59,6 +60,7 @@ enum redis_kind_of_state {
 #define REDIS_QUOTA_BOUNDS 7
 #define REDIS_QUOTA_BOUNDS_BEFORE 2
 #define REDIS_HEADER_SIZE 11
+#define REDIS_OP_UNUSED 128
 
 uint8_t redis_kind_of(const struct weir_limit *limit);
 

@@ -87,6 +87,81 @@ static void a_charge_after_a_refund_outlives_the_window_before(void **state)
     assert_int_equal(ask_key(rig, "PEXPIRETIME", one.checks, NULL)->integer, expiry);
 }
 
+/* Charges 4 of 10 without use, and then 6 more, after the bucket has regained 2; gives the 4 back.
+ */
+static bool give_back_unused(struct script_rig *rig, const struct weir_limit *limit, unsigned key)
+{
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, limit, key, 4);
+    assert_int_equal(rig_decide(rig, &one, START), WEIR_ALLOWED);
+    one.checks[0].cost = 6;
+    assert_int_equal(rig_decide(rig, &one, START + 200 * MS), WEIR_ALLOWED);
+    one.checks[0].cost = 4;
+    one.decision.op = WEIR_OP_REFUND;
+    one.decision.charged_at_ns = START;
+    one.decision.unused = true;
+    assert_int_equal(rig_decide(rig, &one, START + 200 * MS), WEIR_ALLOWED);
+    return one.outcomes[0].charged;
+}
+
+static uint64_t left_of(struct script_rig *rig, const struct weir_limit *limit, unsigned key)
+{
+    struct weir_report report;
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, limit, key, 1);
+    one.decision.op = WEIR_OP_PEEK;
+    (void)rig_decide(rig, &one, START + 200 * MS);
+    weir_decision_report(&one.decision, 0, &report);
+    return report.remaining;
+}
+
+/* Without the first charge the bucket would have stayed full until the second. */
+static void a_bucket_takes_back_no_more_than_it_would_have(void **state)
+{
+    struct script_rig *rig = *state;
+    const struct weir_limit bucket = limit_of(
+        (struct weir_limit_spec){.algorithm = WEIR_TOKEN_BUCKET, .rate = 10, .window_ns = SECOND});
+    const struct weir_limit window = limit_of((struct weir_limit_spec){
+        .algorithm = WEIR_FIXED_WINDOW, .rate = 10, .window_ns = 366 * DAY});
+
+    assert_true(give_back_unused(rig, &bucket, 81));
+    assert_int_equal(left_of(rig, &bucket, 81), 4);
+    assert_true(give_back_unused(rig, &window, 82));
+    assert_int_equal(left_of(rig, &window, 82), 4);
+}
+
+static void a_bucket_takes_nothing_back_while_shares_are_out(void **state)
+{
+    struct script_rig *rig = *state;
+    const struct weir_limit bucket = limit_of(
+        (struct weir_limit_spec){.algorithm = WEIR_TOKEN_BUCKET, .rate = 10, .window_ns = SECOND});
+    char key[128];
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, &bucket, 83, 1);
+    char *end = redis_key_write(key, "weir:", one.checks), *brace = memchr(key, '}', 127);
+    assert_non_null(brace);
+    memmove(brace + 2, brace + 1, (size_t)(end - brace - 1));
+    brace[1] = '^';
+
+    const char *const words[] = {"HSET", key, "holder", "share"};
+    const size_t sizes[] = {4, (size_t)(end - key) + 1, 6, 5};
+
+    redis_link_ask(&rig->link, words, sizes, 4);
+    assert_false(give_back_unused(rig, &bucket, 83));
+    assert_int_equal(left_of(rig, &bucket, 83), 2);
+
+    const char *const away[] = {"DEL", key};
+    const size_t away_sizes[] = {3, sizes[1]};
+
+    redis_link_ask(&rig->link, away, away_sizes, 2);
+}
+
 static void a_short_window_is_gone_after_it(void **state)
 {
     struct script_rig *rig = *state;
@@ -434,6 +509,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_expires_when_its_state_is_fresh),
         cmocka_unit_test(a_short_window_is_gone_after_it),
+        cmocka_unit_test(a_bucket_takes_back_no_more_than_it_would_have),
+        cmocka_unit_test(a_bucket_takes_nothing_back_while_shares_are_out),
         cmocka_unit_test(a_charge_after_a_refund_outlives_the_window_before),
         cmocka_unit_test(every_key_has_an_expiry_whatever_is_done),
         cmocka_unit_test(leases_end_and_states_are_looked_at_and_forgotten),
