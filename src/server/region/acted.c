@@ -31,9 +31,11 @@ bool weir_acted_problem(const struct weir_decision *decision, char text[WEIR_ACT
     struct weir_bytes region;
     if (!weir_engine_unreached(decision, &region))
         return false;
+    /* To repeat a grant would give this region's part twice. */
+    bool grants = decision->op == WEIR_OP_REFUND;
     snprintf(text, WEIR_ACTED_MAX,
-             "done in this region, but not in the key's home, %.*s, which has not answered; try "
-             "again",
-             (int)region.size, region.data);
+             "done in this region, but not in the key's home, %.*s, which has not answered; %s",
+             (int)region.size, region.data,
+             grants ? "grant that part at a node of its region" : "try again");
     return true;
 }

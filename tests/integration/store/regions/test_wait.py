@@ -122,6 +122,8 @@ def test_without_its_home_a_region_has_its_floor(tmp_path):
         assert asked(world, "eu", "failed") >= 5
         partly = operate(world, "eu", "DELETE", "state?key=u0")
         assert partly.status == 503 and b"not in the key's home, us" in partly.body, partly.body
+        partly = operate(world, "eu", "POST", "grant?key=u0&units=1")  # nothing was used here
+        assert partly.status == 503 and b"at a node of its region" in partly.body, partly.body
         assert world.admitted("eu", "u0", FLOOR + 5) == FLOOR
         world.redis["us"].process.send_signal(signal.SIGSTOP)
         try:
