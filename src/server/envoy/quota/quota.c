@@ -80,6 +80,7 @@ void weir_quota_stream_close(struct weir_quota_stream *stream)
 {
     struct weir_quota *quota = stream->quota;
     struct weir_quota_bucket *next;
+    stream->ready = stream->last_ready = NULL; /* so that no bucket is looked for in all of them */
     for (struct weir_quota_bucket *at = stream->buckets; at; at = next) {
         next = at->next_of_stream;
         weir_quota_forget(at);
