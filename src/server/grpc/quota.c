@@ -233,9 +233,10 @@ static void message_fill(struct weir_grpc_quota *quota, struct message *message,
 {
     struct weir_quota_service *service = weir_grpc_quota_service(quota);
     struct weir_quota_bucket *bucket;
+    uint32_t late = 0;
     pthread_mutex_lock(&service->lock);
     while (message->count < MESSAGE_ACTIONS_MAX && message->id_bytes < MESSAGE_IDS_MAX &&
-           (bucket = weir_quota_take(quota->client, now_ms))) {
+           (bucket = weir_quota_take(quota->client, now_ms, &late))) {
         enum weir_grpc_quota_kind kind = (enum weir_grpc_quota_kind)bucket->action;
         count_action(quota, kind);
         if (kind == WEIR_GRPC_QUOTA_ABANDON)
@@ -244,6 +245,7 @@ static void message_fill(struct weir_grpc_quota *quota, struct message *message,
             message_add(message, bucket);
     }
     pthread_mutex_unlock(&service->lock);
+    atomic_fetch_add_explicit(&service->counts[WEIR_QUOTA_FAILED], late, memory_order_relaxed);
 }
 
 /* False: the stream is gone. */
@@ -257,7 +259,7 @@ static bool message_send(struct weir_grpc_quota *quota, const struct message *me
         quota_reset(quota);
         return false;
     }
-    if (stream->out_sent == stream->out_size) { /* else what is not sent yet is older */
+    if (!quota->begun_ms) { /* else what has no PING behind it yet is older */
         quota->begun_ms = boot_ns / MS - age_ms;
         stream->stale_ns = (quota->begun_ms + WEIR_QUOTA_CHARGE_MS) * MS;
     }
@@ -304,15 +306,15 @@ static void quota_send_gathered(struct weir_grpc_quota *quota)
 
 void weir_grpc_quota_landed(struct weir_grpc_quota *quota)
 {
-    weir_grpc_quota_fly(weir_grpc_of(quota->stream));
+    weir_grpc_quota_fly(weir_grpc_of(quota->stream), false);
     quota_send_gathered(quota);
 }
 
 /* --- PINGs ------------------------------------------------------------------------------------ */
 
-static bool ping_is_late(const struct weir_grpc_quota *quota, uint64_t now_ms)
+static bool is_late(uint64_t begun_ms, uint64_t now_ms)
 {
-    return quota->ping_ms && now_ms >= quota->ping_ms + WEIR_QUOTA_LATE_MS;
+    return begun_ms && now_ms >= begun_ms + WEIR_QUOTA_LATE_MS;
 }
 
 static void ping(struct weir_grpc_quota *quota)
@@ -327,13 +329,15 @@ static void ping(struct weir_grpc_quota *quota)
 void weir_grpc_quota_sent(struct weir_grpc_stream *stream)
 {
     struct weir_grpc_quota *quota = stream->call;
-    if (!quota || stream->out_sent < stream->out_size)
+    if (!quota || !quota->begun_ms || stream->out_sent < stream->out_size)
         return;
+    uint64_t begun_ms = quota->begun_ms;
+    quota->begun_ms = 0;
     if (quota->ping_ms) {
-        quota->more_ms = quota->more_ms ? quota->more_ms : quota->begun_ms;
+        quota->more_ms = quota->more_ms ? quota->more_ms : begun_ms;
         return;
     }
-    quota->ping_ms = quota->begun_ms;
+    quota->ping_ms = begun_ms;
     ping(quota);
 }
 
@@ -346,7 +350,7 @@ void weir_grpc_quota_answered(nghttp2_session *http2, const uint8_t opaque[8])
     if (!stream || !stream->method || stream->method->sent != weir_grpc_quota_sent || !stream->call)
         return;
     struct weir_grpc_quota *quota = stream->call;
-    if (ping_is_late(quota, weir_clock_boot_ns() / MS))
+    if (is_late(quota->ping_ms, weir_clock_boot_ns() / MS))
         return; /* the tick resets the stream */
     quota->ping_ms = quota->more_ms;
     quota->more_ms = 0;
@@ -360,7 +364,9 @@ static bool quota_check(struct weir_grpc_quota *quota, uint64_t now_ms)
     const struct weir_grpc_stream *stream = quota->stream;
     bool unsent =
         stream->out_sent < stream->out_size && stream->stale_ns && now_ms * MS > stream->stale_ns;
-    if (!ping_is_late(quota, now_ms) && !unsent)
+    /* Written, but its frame is not at the socket yet: then no PING is behind it. */
+    bool stuck = is_late(quota->begun_ms, now_ms);
+    if (!is_late(quota->ping_ms, now_ms) && !unsent && !stuck)
         return true;
     weir_grpc_quota_count(quota, WEIR_QUOTA_UNANSWERED);
     quota_reset(quota);
@@ -376,7 +382,7 @@ void weir_grpc_quota_tick(struct weir_grpc *grpc)
         if (quota_check(at, now_ms))
             at->wants = true;
     }
-    weir_grpc_quota_fly(grpc);
+    weir_grpc_quota_fly(grpc, true);
     for (struct weir_grpc_quota *at = grpc->quotas; at; at = next) {
         next = at->next;
         quota_send_gathered(at);

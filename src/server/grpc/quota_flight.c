@@ -9,6 +9,9 @@
 /* Buckets of a stream, one after the other, whose states were claimed: then others get their turn.
  */
 #define PUT_OFF_MAX 4
+/* The same of all streams together, when a flight has ended: else each end of many streams that
+ * share a state would look at all of them. */
+#define LANDING_PUT_OFF_MAX 16
 #define WORKER_FLIGHTS_MAX (2 * WEIR_QUOTA_FLIGHTS_MAX)
 
 struct weir_quota_service *weir_grpc_quota_service(const struct weir_grpc_quota *quota)
@@ -272,13 +275,14 @@ static void flight_charged(struct weir_grpc_quota_flight *flight)
     struct weir_grpc_quota *quota = flight->quota;
     struct weir_quota_service *service = weir_grpc_quota_service(quota);
     bool charged = is_charged(flight);
-    if (!is_decided(flight->charge))
-        weir_grpc_quota_count(quota, WEIR_QUOTA_FAILED);
-    else if (flight->charge->verdict == WEIR_ALLOWED)
+    bool denied = is_decided(flight->charge) && flight->charge->verdict == WEIR_DENIED;
+    if (is_decided(flight->charge) && !denied)
         count_charged(flight);
     pthread_mutex_lock(&service->lock);
-    weir_quota_charged(flight->bucket, charged, weir_grpc_quota_now_ms(quota));
+    bool ready = weir_quota_charged(flight->bucket, charged, weir_grpc_quota_now_ms(quota));
     pthread_mutex_unlock(&service->lock);
+    if (!ready && !denied)
+        weir_grpc_quota_count(quota, WEIR_QUOTA_FAILED);
 }
 
 static bool flight_again(struct weir_slot *slot)
@@ -348,37 +352,41 @@ static bool flight_begin(struct weir_grpc_quota *quota, struct weir_quota_bucket
     return !peek || claimed;
 }
 
-/* Begins what is due of one stream. */
-static void stream_fly(struct weir_grpc *grpc, struct weir_grpc_quota *quota)
+/* Begins what is due of one stream. Returns how many of its buckets were put off. */
+static unsigned stream_fly(struct weir_grpc *grpc, struct weir_grpc_quota *quota)
 {
     struct weir_quota_service *service = weir_grpc_quota_service(quota);
     uint64_t now_ms = weir_grpc_quota_now_ms(quota);
-    for (unsigned put_off = 0; put_off < PUT_OFF_MAX;) {
+    unsigned put_off = 0;
+    while (put_off < PUT_OFF_MAX) {
         if (weir_grpc_quota_is_behind(quota) || quota->flight_count == WEIR_QUOTA_FLIGHTS_MAX ||
             grpc->quota_flights >= WORKER_FLIGHTS_MAX || !weir_worker_has_room(grpc->worker))
-            return;
+            break;
         pthread_mutex_lock(&service->lock);
         struct weir_quota_bucket *bucket = weir_quota_begin(quota->client, now_ms, &quota->wants);
         pthread_mutex_unlock(&service->lock);
         if (!bucket)
-            return;
+            break;
         if (bucket->stage == WEIR_QUOTA_PEEKS && !flight_begin(quota, bucket))
             put_off++;
     }
+    return put_off;
 }
 
-void weir_grpc_quota_fly(struct weir_grpc *grpc)
+void weir_grpc_quota_fly(struct weir_grpc *grpc, bool all)
 {
     struct weir_grpc_quota *first = grpc->quota_turn ? grpc->quota_turn : grpc->quotas;
     struct weir_grpc_quota *quota = first;
+    unsigned put_off = 0;
     if (!first)
         return;
     do {
         if (quota->wants && !quota->stream->answered)
-            stream_fly(grpc, quota);
+            put_off += stream_fly(grpc, quota);
         quota = quota->next ? quota->next : grpc->quotas;
         grpc->quota_turn = quota; /* the next pass begins where there was no room */
-    } while (quota != first && grpc->quota_flights < WORKER_FLIGHTS_MAX);
+    } while (quota != first && grpc->quota_flights < WORKER_FLIGHTS_MAX &&
+             (all || put_off < LANDING_PUT_OFF_MAX));
 }
 
 void weir_grpc_quota_land(struct weir_grpc_quota *quota)

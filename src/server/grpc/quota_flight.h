@@ -40,9 +40,10 @@ struct weir_grpc_quota {
     struct weir_grpc_stream *stream;
     struct weir_grpc_quota *previous, *next; /* of the worker */
     struct weir_quota_stream *client;
-    uint64_t begun_ms; /* when the newest assignment that was sent was planned */
-    uint64_t ping_ms;  /* begun_ms of the assignment whose PING is on its way; 0: none is */
-    uint64_t more_ms;  /* of the first one that was sent since; 0: none */
+    /* When an assignment was planned; 0: there is none. */
+    uint64_t begun_ms; /* the first one that is written and has no PING behind it yet */
+    uint64_t ping_ms;  /* the one whose PING is on its way */
+    uint64_t more_ms;  /* the first one that was sent since */
     size_t domain_size;
     char domain[WEIR_QUOTA_DOMAIN_MAX];
     bool wants; /* its buckets are to be looked at */
@@ -59,8 +60,9 @@ uint64_t weir_grpc_quota_now_ms(const struct weir_grpc_quota *quota);
 /* Whether the client is slow to read: nothing is begun or sent for it until it has read. */
 bool weir_grpc_quota_is_behind(const struct weir_grpc_quota *quota);
 
-/* Begins what is due and has room, of all streams that want it. */
-void weir_grpc_quota_fly(struct weir_grpc *grpc);
+/* Begins what is due and has room. `all`: of all streams that want it; else it ends after some
+ * whose states are claimed, and the next call continues there. */
+void weir_grpc_quota_fly(struct weir_grpc *grpc, bool all);
 
 /* The stream ends: cancels what is in flight. */
 void weir_grpc_quota_land(struct weir_grpc_quota *quota);

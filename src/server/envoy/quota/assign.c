@@ -99,12 +99,14 @@ static bool is_in_time(const struct weir_quota_bucket *bucket, uint64_t now_ms)
     return now_ms <= bucket->planned_ms + WEIR_QUOTA_CHARGE_MS;
 }
 
-void weir_quota_charged(struct weir_quota_bucket *bucket, bool charged, uint64_t now_ms)
+bool weir_quota_charged(struct weir_quota_bucket *bucket, bool charged, uint64_t now_ms)
 {
-    if (charged && is_in_time(bucket, now_ms))
+    bool ready = charged && is_in_time(bucket, now_ms);
+    if (ready)
         make_ready(bucket, WEIR_GRPC_QUOTA_TOKENS);
     else
         try_later(bucket, now_ms + WEIR_QUOTA_RETRY_MS);
+    return ready;
 }
 
 /* The client has it from now on. */
@@ -117,7 +119,8 @@ static void set_sent(struct weir_quota_bucket *bucket, uint64_t now_ms)
     bucket->due_ms = tokens ? now_ms + plan->ttl_s * UINT64_C(500) : retry_of(plan, now_ms);
 }
 
-struct weir_quota_bucket *weir_quota_take(struct weir_quota_stream *stream, uint64_t now_ms)
+struct weir_quota_bucket *weir_quota_take(struct weir_quota_stream *stream, uint64_t now_ms,
+                                          uint32_t *late)
 {
     struct weir_quota_bucket *bucket;
     while ((bucket = weir_quota_take_ready(stream))) {
@@ -128,6 +131,7 @@ struct weir_quota_bucket *weir_quota_take(struct weir_quota_stream *stream, uint
             return bucket;
         }
         try_later(bucket, now_ms + WEIR_QUOTA_RETRY_MS);
+        ++*late;
     }
     return NULL;
 }

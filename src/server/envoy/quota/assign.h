@@ -50,12 +50,14 @@ bool weir_quota_peeked(struct weir_quota_bucket *bucket, enum weir_quota_peeked 
                        struct weir_quota_supply *supplies, uint32_t count, uint64_t now_ms,
                        uint64_t *costs);
 
-/* The charge of a bucket in CHARGES has ended. `charged`: all costs are, and weir_quota_holds. */
-void weir_quota_charged(struct weir_quota_bucket *bucket, bool charged, uint64_t now_ms);
+/* The charge of a bucket in CHARGES has ended. `charged`: all costs are, and weir_quota_holds.
+ * Returns whether the assignment is READY: else it was not charged, or not in time. */
+bool weir_quota_charged(struct weir_quota_bucket *bucket, bool charged, uint64_t now_ms);
 
 /* The next of a stream's buckets in READY, as it is sent now: its `action`, for tokens and denials
  * its `plan`, and when that was made. It is IDLE then; one that is abandoned is the caller's to
- * forget. NULL: there is none. */
-struct weir_quota_bucket *weir_quota_take(struct weir_quota_stream *stream, uint64_t now_ms);
+ * forget. NULL: there is none. Adds to `late` those that have waited too long to be sent. */
+struct weir_quota_bucket *weir_quota_take(struct weir_quota_stream *stream, uint64_t now_ms,
+                                          uint32_t *late);
 
 #endif

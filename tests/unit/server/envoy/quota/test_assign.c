@@ -37,6 +37,7 @@ static void buckets_of_a_group_wait_for_each_other(void **state)
 {
     struct weir_quota_stream *streams[2];
     struct weir_quota *quota;
+    uint32_t late = 0;
     bool waits;
     (void)state;
     assert_int_equal(weir_quota_open(&quota, 2, 2), 0);
@@ -54,7 +55,7 @@ static void buckets_of_a_group_wait_for_each_other(void **state)
     struct weir_quota_bucket *second = weir_quota_begin(streams[1], 1000, &waits);
     assert_non_null(second);
     assert_false(weir_quota_peeked(second, WEIR_QUOTA_NO_ANSWER, NULL, 0, 1000, NULL));
-    assert_null(weir_quota_take(streams[1], 1000));
+    assert_null(weir_quota_take(streams[1], 1000, &late));
     assert_null(weir_quota_begin(streams[1], 1000 + WEIR_QUOTA_RETRY_MS - 1, &waits));
     assert_ptr_equal(weir_quota_begin(streams[1], 1000 + WEIR_QUOTA_RETRY_MS, &waits), second);
     weir_quota_close(quota);
@@ -66,6 +67,7 @@ static void an_allowance_and_a_denial_are_sent_without_a_charge(void **state)
     const enum weir_quota_peeked found[] = {WEIR_QUOTA_NO_LIMIT, WEIR_QUOTA_DENIED_ALWAYS};
     struct weir_quota *quota;
     uint64_t now_ms = 1000;
+    uint32_t late = 0;
     bool waits;
     (void)state;
     assert_int_equal(weir_quota_open(&quota, 1, 1), 0);
@@ -75,7 +77,7 @@ static void an_allowance_and_a_denial_are_sent_without_a_charge(void **state)
         struct weir_quota_bucket *of = weir_quota_begin(stream, now_ms, &waits);
         assert_false(weir_quota_peeked(of, found[i], NULL, 0, now_ms, NULL));
         assert_int_equal(weir_quota_ready_since(stream), now_ms);
-        assert_ptr_equal(weir_quota_take(stream, now_ms), of);
+        assert_ptr_equal(weir_quota_take(stream, now_ms, &late), of);
         assert_int_equal(of->action, i ? WEIR_GRPC_QUOTA_DENY_ALL : WEIR_GRPC_QUOTA_ALLOW_ALL);
         assert_true(of->plan.ttl_s == WEIR_QUOTA_TTL_S && of->share.denied);
         assert_int_equal(weir_quota_ready_since(stream), 0);
@@ -83,7 +85,8 @@ static void an_allowance_and_a_denial_are_sent_without_a_charge(void **state)
     struct weir_quota_bucket *of = weir_quota_begin(stream, now_ms + WEIR_QUOTA_IDLE_MS, &waits);
     assert_true(of->stage == WEIR_QUOTA_READY && of->action == WEIR_GRPC_QUOTA_ABANDON);
     weir_quota_forget(of); /* from the list of those that are ready, too */
-    assert_null(weir_quota_take(stream, now_ms));
+    assert_null(weir_quota_take(stream, now_ms, &late));
+    assert_int_equal(late, 0);
     weir_quota_close(quota);
 }
 
@@ -101,6 +104,7 @@ static enum weir_quota_stage charged_after(bool charged, uint64_t answer_ms, uin
     struct weir_quota_supply supply = minute;
     struct weir_quota *quota;
     uint64_t cost = 0;
+    uint32_t late = 0;
     bool waits;
     assert_int_equal(weir_quota_open(&quota, 1, 1), 0);
     struct weir_quota_stream *stream = weir_quota_stream_open(quota);
@@ -109,9 +113,11 @@ static enum weir_quota_stage charged_after(bool charged, uint64_t answer_ms, uin
     assert_true(weir_quota_peeked(of, WEIR_QUOTA_SUPPLIES, &supply, 1, 1000, &cost));
     assert_true(of->stage == WEIR_QUOTA_CHARGES && cost > 0 && !of->share.ends_ms);
     assert_null(weir_quota_begin(stream, 9000, &waits)); /* one at a time */
-    weir_quota_charged(of, charged, 1000 + answer_ms);
+    bool ready = weir_quota_charged(of, charged, 1000 + answer_ms);
     enum weir_quota_stage stage = (enum weir_quota_stage)of->stage;
-    bool sent = weir_quota_take(stream, 1000 + send_ms) == of;
+    assert_int_equal(ready, stage == WEIR_QUOTA_READY);
+    bool sent = weir_quota_take(stream, 1000 + send_ms, &late) == of;
+    assert_int_equal(late, ready && !sent);
     assert_int_equal(sent, stage == WEIR_QUOTA_READY && send_ms <= WEIR_QUOTA_CHARGE_MS);
     assert_true(sent == (of->share.ends_ms > 0) && of->stage == WEIR_QUOTA_IDLE);
     assert_true(of->due_ms > 1000 && !of->group->at_work);
@@ -132,6 +138,29 @@ static void a_charge_that_is_late_or_denied_is_not_sent(void **state)
     assert_int_equal(charged_after(false, 0, 0), WEIR_QUOTA_IDLE);
 }
 
+/* Of those that are READY, too: none is looked for in the list of all of them. */
+static void a_stream_ends_with_buckets_that_are_ready(void **state)
+{
+    const uint32_t count = 1000;
+    const struct weir_quota_use use = {1, 0};
+    struct weir_quota_bucket *of;
+    struct weir_quota *quota;
+    bool waits;
+    (void)state;
+    assert_int_equal(weir_quota_open(&quota, 2, count), 0);
+    struct weir_quota_stream *stream = weir_quota_stream_open(quota);
+    for (uint64_t i = 0; i < count; i++)
+        assert_int_equal(
+            weir_quota_report(stream, (uint64_t[]){i, i}, (struct weir_bytes){"id", 2}, &use, 1000),
+            0);
+    while ((of = weir_quota_begin(stream, 1000, &waits)))
+        assert_false(weir_quota_peeked(of, WEIR_QUOTA_NO_LIMIT, NULL, 0, 1000, NULL));
+    assert_int_equal(weir_quota_ready_since(stream), 1000);
+    weir_quota_stream_close(stream);
+    assert_int_equal(weir_quota_buckets(quota), 0);
+    weir_quota_close(quota);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +168,7 @@ int main(void)
         cmocka_unit_test(buckets_of_a_group_wait_for_each_other),
         cmocka_unit_test(an_allowance_and_a_denial_are_sent_without_a_charge),
         cmocka_unit_test(a_charge_that_is_late_or_denied_is_not_sent),
+        cmocka_unit_test(a_stream_ends_with_buckets_that_are_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

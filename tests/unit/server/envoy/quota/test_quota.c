@@ -282,7 +282,8 @@ static void calls_forget(struct world *world, const struct envoy *envoy)
 static void world_send(struct world *world, struct envoy *envoy)
 {
     struct weir_quota_bucket *bucket;
-    while ((bucket = weir_quota_take(envoy->stream, world->now_ms))) {
+    uint32_t late = 0;
+    while ((bucket = weir_quota_take(envoy->stream, world->now_ms, &late))) {
         const struct weir_quota_plan *plan = &bucket->plan;
         if (bucket->action == WEIR_GRPC_QUOTA_ABANDON) {
             weir_quota_forget(bucket);
