@@ -424,6 +424,16 @@ static int sticky_check(const struct weir_rules *old, const struct weir_rules *n
     return WEIR_ERR_RULES;
 }
 
+/* What a running daemon cannot change of its stores. */
+static int stores_check(const struct weir_daemon *daemon, const struct weir_rules *rules,
+                        struct weir_reason *reason)
+{
+    int err = sticky_check(daemon->rules, rules, reason);
+    if (err == 0)
+        err = region_check(daemon->rules, rules, reason);
+    return err < 0 ? err : weir_lenders_check(daemon->lenders, rules, reason);
+}
+
 /* Whether the state file's path no longer names the file that is open. */
 static bool state_lost(const struct weir_reload *reload)
 {
@@ -446,19 +456,15 @@ static void reload_run(struct weir_job *job)
             err = weir_standing_lists_read(&reload->lists, &settings->standing, &reload->reason);
     }
     if (err == 0 && !reload->first)
-        err = sticky_check(daemon->rules, reload->rules, &reload->reason);
+        err = stores_check(daemon, reload->rules, &reload->reason);
     if (err == 0 && !reload->first)
         err = weir_sticky_list_read(&reload->peers, reload->rules, &reload->reason);
     if (err == 0 && !reload->first && state_stays(daemon, reload->rules))
         reload->state = weir_table_file_state(daemon->table);
     if (err == 0 && state_lost(reload))
         err = weir_daemon_check_state(daemon, reload->rules, &reload->reason);
-    else if (err == 0 && !reload->first)
+    else if (err == 0 && !reload->first) /* the last thing that can fail: places are taken */
         err = weir_daemon_prepare(daemon, reload->rules, &reload->reason);
-    if (err == 0 && !reload->first)
-        err = region_check(daemon->rules, reload->rules, &reload->reason);
-    if (err == 0 && !reload->first)
-        err = weir_lenders_check(daemon->lenders, reload->rules, &reload->reason);
     if (err == 0 && !reload->first && !state_lost(reload))
         weir_daemon_envoy_read(daemon, reload->rules, &reload->envoy);
     reload->err = err;

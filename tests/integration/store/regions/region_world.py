@@ -23,9 +23,10 @@ class RegionWorld:
 
     `links`: the way from each region to each other one's Redis has a proxy of its own."""
 
-    def __init__(self, folder, *limits, links=False, **store):
+    def __init__(self, folder, *limits, links=False, state=None, **store):
         self.folder, self.limits = folder, limits
         self.store = {"nodes": 1, "deadline": "5s"} | store
+        self.parts = {"state": state} if state else {}
         self.redis, self.proxies, self.nodes, self.rules = {}, {}, {}, {}
         self.links = {} if links else None
         self.stack = ExitStack()
@@ -53,7 +54,7 @@ class RegionWorld:
         """The rules of a region's node."""
         return json.dumps({
             "version": 1, "store": self.store, "server": {"admin": {"token": TOKEN}},
-            "regions": {"self": name} | self.section(stack, name), "limits": self.limits})
+            "regions": {"self": name} | self.section(stack, name), "limits": self.limits} | self.parts)
 
     def section(self, stack, name):
         """Where the node of a region finds the Redis of each. A remembered denial would outlive the

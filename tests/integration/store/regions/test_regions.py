@@ -2,10 +2,15 @@
 """Three regions with a real Redis each: what they admit together, while all is well, while a region
 is cut off from its Redis, and while its Redis is dead. No region lends: test_lending.py."""
 
+import json
+
 import pytest
 
 from daemon.waiting import wait_until
 from region_world import FLOOR, HOME, RATE, REGIONS, RegionWorld
+
+
+SMALL = {"size": "256KiB"}
 
 
 def limit(**parts):
@@ -142,3 +147,22 @@ def test_a_candidate_counts_its_part_in_each_region(tmp_path):
             wait_until(lambda part=part: counted("both_allow") + counted("stricter") == part,
                        what="the candidate's verdicts")
             assert counted("both_allow") == part // 2
+
+
+def test_a_refused_reload_keeps_no_places_in_the_table(tmp_path):
+    """Each refused file has 10 limits of its own; a few such files would fill the table."""
+    named = limit(**{"global": {"floor": "10%", "home": "us", "lend": False}})
+
+    def rules(text, number):
+        others = [{"name": f"other{i}", "key": ["user"], "rate": f"{1000 + 10 * number + i}/h"}
+                  for i in range(10)]
+        return json.dumps(json.loads(text) | {"limits": [named, *others], "state": SMALL})
+
+    with RegionWorld(tmp_path, named, state=SMALL) as world:
+        node = world.nodes["eu"]
+        for number in range(20):
+            node.write_rules(rules(world.rules["us"], number))
+            line = node.reload()
+            assert "event=reload_failed" in line and "another Redis" in line, line
+        node.write_rules(rules(world.rules["eu"], 20))
+        assert "event=reloaded" in (line := node.reload()), line
