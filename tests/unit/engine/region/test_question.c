@@ -1108,6 +1108,35 @@ static void whatever_happens_no_more_is_admitted(void **state)
     assert_true(most > 6);
 }
 
+/* A candidate counts here alone (rules/charge/candidate.h): half of the limit's parts. */
+static void a_candidate_is_not_tried_where_the_home_has_decided(void **state)
+{
+    struct world world;
+    (void)state;
+    open_world(&world, REGIONS
+               "- {name: a, " WINDOW
+               "rate: 40/h, global: {floor: 10%, home: us, wait: 50ms}, candidate: 20/h}\n");
+    const _Atomic uint64_t *trials = counters(&world, "a")->trials;
+    assert_int_equal(ask(&world, 4), 4);
+    assert_int_equal(trials[WEIR_TRIAL_BOTH_ALLOW], 2);
+    assert_int_equal(trials[WEIR_TRIAL_STRICTER], 2);
+    assert_int_equal(trials[WEIR_TRIAL_SKIPPED], 0);
+    assert_int_equal(ask(&world, 40), 32); /* the home admits 32 and denies 8 */
+    assert_int_equal(trials[WEIR_TRIAL_SKIPPED], 40);
+    assert_int_equal(trials[WEIR_TRIAL_BOTH_ALLOW] + trials[WEIR_TRIAL_STRICTER], 4);
+    assert_int_equal(trials[WEIR_TRIAL_BOTH_DENY] + trials[WEIR_TRIAL_LOOSER], 0);
+    /* without an answer of the home, its floor has decided */
+    world.us->later_every = 1;
+    struct weir_decision *late = run(&world, make(&world, 1));
+    world.now_ns += WAIT + 1;
+    turn(&world);
+    assert_int_equal(late->verdict, WEIR_DENIED);
+    assert_int_equal(trials[WEIR_TRIAL_SKIPPED], 40);
+    assert_int_equal(trials[WEIR_TRIAL_BOTH_DENY], 1);
+    release(&world, late);
+    close_world(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1155,6 +1184,7 @@ int main(void)
         cmocka_unit_test(a_repeated_request_is_charged_once_without_a_floor),
         cmocka_unit_test(the_second_of_two_repetitions_goes_back),
         cmocka_unit_test(whatever_happens_no_more_is_admitted),
+        cmocka_unit_test(a_candidate_is_not_tried_where_the_home_has_decided),
     };
     return cmocka_run_group_tests_name("question", tests, NULL, NULL);
 }
