@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "cli/durations.h"
+#include "cli/explain_home.h"
 #include "cli/explain_penalties.h"
 #include "cli/options.h"
 #include "cli/replay/report.h"
@@ -29,8 +30,6 @@
 #include "rules/match/explain.h"
 #include "rules/match/path.h"
 #include "rules/match/standing.h"
-#include "rules/region/region.h"
-#include "rules/sticky/sticky.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/limits.h"
 #include "table/table.h"
@@ -263,43 +262,6 @@ static void print_store(const struct weir_rules *rules, uint32_t rule)
         printf("%s%s", i == 0 ? ", placed by " : ", ", info.tag[i]);
 }
 
-static void print_part(const char *what, struct rules_fraction part)
-{
-    if (RULES_FRACTION_MAX % part.denominator == 0)
-        printf(", %s %g%%", what, 100.0 * part.numerator / part.denominator);
-    else
-        printf(", %s %u/%u", what, part.numerator, part.denominator);
-}
-
-/* Where a limit that regions share has the key's home, and what it is here. */
-static void print_region(const struct weir_rules *rules, const struct weir_check *check)
-{
-    struct weir_region_info info;
-    if (!weir_rules_region(rules, check->rule, check->key, &info))
-        return;
-    bool home = !info.equal && !info.moving && weir_bytes_equal(info.home, info.self);
-    printf("\n    region %.*s", (int)info.self.size, info.self.data);
-    if (!info.equal)
-        printf(", home %.*s", (int)info.home.size, info.home.data);
-    const char *part = home ? "home_share" : "floor";
-    print_part(info.equal ? "an equal part in all regions" : part,
-               home ? info.home_share : info.floor);
-    printf("%s", info.moving ? ", moving: floors only" : "");
-    if (!home && info.lends)
-        printf(", then what %.*s lends", (int)info.home.size, info.home.data);
-    if (!home && info.wait_ns > 0)
-        printf(", then %.*s decides, waited for %s", (int)info.home.size, info.home.data,
-               cli_duration_exact((char[CLI_DURATION_MAX]){0}, info.wait_ns));
-}
-
-/* The node of a fleet that counts this key. */
-static void print_node(const struct weir_rules *rules, const struct weir_check *check)
-{
-    const struct weir_sticky_settings *sticky = &weir_rules_settings(rules)->sticky;
-    if (sticky->by && check->tag != 0)
-        printf("\n    node %s", sticky->peers[weir_rules_sticky_home(rules, check->tag)].name);
-}
-
 /* "10 in 1 s: ", of a limit that has several rates. */
 static void print_rate(const struct weir_limit_spec *spec)
 {
@@ -417,8 +379,7 @@ static void print_check(const struct explain *explain, uint16_t i, uint16_t end)
     printf("    key    ");
     cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
     print_store(weir_decision_rules(decision), check->rule);
-    print_region(weir_decision_rules(decision), check);
-    print_node(weir_decision_rules(decision), check);
+    cli_explain_home(weir_decision_rules(decision), check);
     print_scale(explain, check->rule, check);
     printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
     if (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) {
