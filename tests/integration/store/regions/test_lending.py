@@ -159,6 +159,32 @@ def test_a_region_that_is_cut_off_keeps_its_floor(tmp_path):
         assert total + drain(world) <= RATE
 
 
+def test_shares_of_another_form_are_named_and_not_lent(tmp_path):
+    """As a newer weir would keep them. When they are gone, lending continues."""
+    with RegionWorld(tmp_path, limit()) as world:
+        home, node = world.redis["us"], world.nodes["eu"]
+        total = used_in(world, "eu", FLOOR + 1)
+        shares = next(state for state in home.states() if "^" in state)
+        home.ask("HSET", shares, "1", "x" * 89)
+
+        def refused():
+            nonlocal total
+            total += world.admitted("eu", "u0", 20)
+            return "event=region_error" in node.text()
+
+        wait_until(refused, what="the error")
+        line = node.wait_event("region_error")
+        assert "level=warning" in line and "region=us" in line, line
+        assert "holds shares of form 120, and this weir knows form 1" in line, line
+        assert "u0" not in line
+        assert world.is_up("eu") and world.reaches("eu", "us")
+        home.ask("HDEL", shares, "1")
+        total += used_in(world, "us", 1)
+        while total < RATE:
+            total += drain(world)
+        assert total == RATE
+
+
 def test_a_node_that_stops_gives_its_shares_back(tmp_path):
     with RegionWorld(tmp_path, limit()) as world:
         total = used_in(world, "eu", 2 * FLOOR)
