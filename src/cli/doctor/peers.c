@@ -178,7 +178,7 @@ static bool has_any(const char *text, const char *const *words, size_t count)
 static void add_problem(struct findings *findings, const char *name, const struct visit *visit)
 {
     static const char *const token[] = {"NOAUTH", "WRONGPASS", "NOPERM", "password"};
-    static const char *const tls[] = {"certificate", "TLS", "SSL", "tls", "ssl"};
+    static const char *const tls[] = {"certificate", "TLS", "SSL", "tls", "ssl", "wrong version"};
     if (has_any(visit->problem, token, sizeof token / sizeof *token))
         findings_add(findings, FINDING_ERROR, "peer_token",
                      "give `sticky` the `token` that `server.redis` of that node has",
@@ -195,12 +195,13 @@ static void add_problem(struct findings *findings, const char *name, const struc
     else if (has_any(visit->problem, tls, sizeof tls / sizeof *tls))
         findings_add(findings, FINDING_ERROR, "peer_tls",
                      "correct `sticky.tls`: the authority of that node's certificate as `ca`, and "
-                     "the name in it as `server_name`",
+                     "the name in it as `server_name`; if it speaks no TLS, write redis:// in its "
+                     "line",
                      "sticky: %s cannot be asked over TLS: %s", name, visit->problem);
     else
         findings_add(findings, FINDING_ERROR, "peer_unreachable",
-                     "check the URL in the file of `sticky.peers`, that weir runs there, and the "
-                     "firewall",
+                     "check the URL in the file of `sticky.peers` (rediss:// where that node has "
+                     "TLS), that weir runs there, and the firewall",
                      "sticky: %s cannot be reached: %s", name, visit->problem);
 }
 
@@ -272,7 +273,8 @@ void peers_examine(struct findings *findings, const struct weir_rules *rules)
         access.url = sticky->peers[i].url;
         if (weir_redis_access_url(&url, &access, "sticky.peers", &reason) < 0)
             findings_add(findings, FINDING_ERROR, "peer_unreachable",
-                         "correct the URL in the file of `sticky.peers`", "%s", reason.text);
+                         "correct the URL in the file of `sticky.peers`", "%s (%s)", reason.text,
+                         sticky->peers[i].name);
         else if (i == sticky->self)
             judge_self(findings, settings, &url);
         else

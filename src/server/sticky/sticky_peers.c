@@ -77,8 +77,10 @@ static int read_urls(struct weir_sticky_list *list, struct weir_reason *reason)
     int err = 0;
     for (uint32_t i = 0; i < list->settings->count && err == 0; i++) {
         struct weir_redis_access access = list->settings->access;
+        char line[sizeof "sticky.peers, " + RULES_PEER_NAME_MAX];
+        snprintf(line, sizeof line, "sticky.peers, %s", list->settings->peers[i].name);
         access.url = list->settings->peers[i].url;
-        err = weir_redis_access_url(&list->urls[i], &access, "sticky.peers", reason);
+        err = weir_redis_access_url(&list->urls[i], &access, line, reason);
     }
     return err;
 }

@@ -107,6 +107,30 @@ def test_certificates_of_another_authority(tmp_path):
         assert set(found) == {"peer_tls"}
 
 
+def test_a_node_without_tls_and_one_with_it(tmp_path):
+    authority = Authority(tmp_path)
+    pair = Pair(tmp_path)
+    with pair.run():
+        pair.scheme = "rediss"
+        found = examine(tmp_path, pair.sections("a", {"tls": {"ca": str(authority.cert)}}))
+        assert "over TLS" in found["peer_tls"]
+    pair = Pair(tmp_path, authority)
+    with pair.run():
+        pair.scheme = "redis"
+        assert "closed" in examine(tmp_path, pair.sections("a"))["peer_unreachable"]
+
+
+def test_a_line_that_is_no_url(tmp_path):
+    """The finding names its node, and not its password."""
+    pair = Pair(tmp_path)
+    sections = pair.sections("a")
+    (tmp_path / "peers").write_text(
+        f"a redis://127.0.0.1:{pair.ports['a']}\nb redis://:hidden@127.0.0.1:99999\n")
+    os.chmod(tmp_path / "peers", 0o600)
+    text = examine(tmp_path, sections)["peer_unreachable"]
+    assert "(b)" in text and "port" in text and "hidden" not in text
+
+
 @pytest.mark.parametrize("fault, name, part", [
     (None, None, ""), ("gone", "redis_unreachable", "refused"),
     ("rights", "redis_refused", "NOPERM"), ("evicts", "redis_evicts", "allkeys-lru")])

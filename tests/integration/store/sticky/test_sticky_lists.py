@@ -102,8 +102,12 @@ def test_a_list_in_which_this_node_is_another_one_is_refused(tmp_path):
         assert "names no peer of the file: `a`" in node.text()
         node.write_rules(json.dumps(rules | {"sticky": rules["sticky"] | {"self": "x"}}))
         assert "`self` was a and is x" in node.reload()
+        peers = fleet.peers() + "c redis://:hidden@127.0.0.1:99999\n"
+        node.write_rules(fleet.rules("a", peers))
+        line = node.reload()
+        assert "event=reload_failed" in line and "sticky.peers, c: " in line, line
         assert fleet.up("a", "b")
-        assert "peers_changed" not in node.text()
+        assert "peers_changed" not in node.text() and "hidden" not in node.text()
 
 
 def test_another_token_or_authority_is_used_from_a_reload_on(tmp_path):
