@@ -147,6 +147,20 @@ static void a_lent_answer_reports_the_home(void **state)
     rig_close(&world.rig);
 }
 
+/* A candidate of 50/h has a floor of 5 here, and nothing is lent of it. */
+static void a_candidate_is_not_tried_on_what_is_lent(void **state)
+{
+    struct world world;
+    open_world(&world, REGIONS "- " A FLOOR ", candidate: 50/h}", 7);
+    const _Atomic uint64_t *trials = counters(&world, "a")->trials;
+    assert_int_equal(ask(&world, 30), 10 + 7);
+    assert_int_equal(trials[WEIR_TRIAL_BOTH_ALLOW], 5);
+    assert_int_equal(trials[WEIR_TRIAL_STRICTER], 5);
+    assert_int_equal(trials[WEIR_TRIAL_SKIPPED], 7);
+    assert_int_equal(trials[WEIR_TRIAL_BOTH_DENY], 13);
+    rig_close(&world.rig);
+}
+
 static void a_home_is_asked_ahead_from_half_the_floor_on(void **state)
 {
     struct world world;
@@ -456,6 +470,7 @@ int main(void)
         cmocka_unit_test(two_homes_lend_for_one_request_or_none_does),
         cmocka_unit_test(without_lend_a_floor_is_all),
         cmocka_unit_test(a_home_that_is_this_region_lends_nothing),
+        cmocka_unit_test(a_candidate_is_not_tried_on_what_is_lent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
