@@ -93,15 +93,15 @@ static void share_call_answered(struct store *store, const struct store_call *ca
     struct weir_reason reason = {""};
     bool executed = error != WEIR_ERR_STORE;
 
-    if (error == 0) {
-        error = share_script_read(share->check, &share->ask, nodes, count, &reply, &reason);
-        if (error != 0)
-            call_refused(store, share->check, 1, &reason);
-    }
-    if (error == 0)
-        waits = redis_shares_answered(store->shares, share->place, &reply, store_now(store));
-    else
+    if (error != 0) {
         waits = redis_shares_failed(store->shares, share->place, executed);
+    } else if (share_script_read(share->check, &share->ask, nodes, count, &reply, &reason) == 0) {
+        waits = redis_shares_answered(store->shares, share->place, &reply, store_now(store));
+    } else {
+        call_refused(store, share->check, 1, &reason);
+        redis_shares_refused(share->place, store_now(store));
+        waits = redis_shares_failed(store->shares, share->place, true);
+    }
     store->queued = true; /* it may have made more to send */
     store_tick_soon(store);
     store_wake(store, waits, error == 0 ? 0 : WEIR_ERR_STORE);

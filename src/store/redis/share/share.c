@@ -8,6 +8,7 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define HORIZON_NS UINT64_C(100000000)
+#define REFUSED_NS SECOND_NS /* a refusal lasts: another weir's shares, a missing right */
 #define BATCH_MAX 64
 #define BATCH_PART 16 /* of the capacity, at most, for a holder of little demand */
 #define CHUNK_MAX 64
@@ -485,6 +486,11 @@ uint64_t share_failed(struct share *share, bool executed)
     }
     share->asked_id = 0;
     return lost;
+}
+
+void share_refused(struct share *share, uint64_t now_ns)
+{
+    share->exact_until_ns = now_ns + REFUSED_NS;
 }
 
 uint64_t share_due(const struct share *share, const struct share_terms *terms)

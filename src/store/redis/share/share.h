@@ -288,6 +288,10 @@ bool share_answered(struct share *share, const struct share_terms *terms,
  * of settled portions that may be lost by it. */
 uint64_t share_failed(struct share *share, bool executed);
 
+/* Before share_failed, where the answer is an error, which another call would have, too: for a
+ * second Redis is asked for no portion. */
+void share_refused(struct share *share, uint64_t now_ns);
+
 /* When its portions are to go back, unless they are spent from until then: a part of their life
  * (terms->idle_part) after they were; WEIR_NEVER: there is nothing worth it. */
 uint64_t share_due(const struct share *share, const struct share_terms *terms);

@@ -11,7 +11,6 @@
 
 /* When shares are looked at: within a tick of 4.2 ms after they are due. */
 #define TICK_NS (UINT64_C(1) << 22)
-
 #define KEYS_DEFAULT 65536
 #define KEYS_MAX (UINT32_C(1) << 24)
 #define HOLDER_MAX (UINT64_C(1) << 53)
@@ -570,7 +569,6 @@ static struct share_entry *lent_entry(struct redis_shares *shares, enum weir_len
         return NULL;
 
     struct share_slot *slot = slot_take(shares, check->hash, now_ns);
-
     if (!slot)
         return NULL;
     if (slot->entry && !same_budget(&slot->entry->check, check))
@@ -766,6 +764,11 @@ struct redis_shares_wait *redis_shares_failed(struct redis_shares *shares, void 
 
     shares->counters.forfeited += share_failed(&entry->share, executed);
     return finish(shares, entry);
+}
+
+void redis_shares_refused(void *place, uint64_t now_ns)
+{
+    share_refused(&((struct share_entry *)place)->share, now_ns);
 }
 
 uint64_t redis_shares_tick(struct redis_shares *shares, uint64_t now_ns)

@@ -134,6 +134,10 @@ struct redis_shares_wait *redis_shares_answered(struct redis_shares *shares, voi
 struct redis_shares_wait *redis_shares_failed(struct redis_shares *shares, void *place,
                                               bool executed) __attribute__((warn_unused_result));
 
+/* Before redis_shares_failed, where the call was answered by an error: for a second the key gets no
+ * portion. The store tries those who waited again then, and they are decided exactly. */
+void redis_shares_refused(void *place, uint64_t now_ns);
+
 /* Gives back idle and expired portions, where that is worth a call. Returns when to come again
  * (WEIR_NEVER: nothing is held). */
 uint64_t redis_shares_tick(struct redis_shares *shares, uint64_t now_ns);

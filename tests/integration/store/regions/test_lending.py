@@ -185,6 +185,23 @@ def test_shares_of_another_form_are_named_and_not_lent(tmp_path):
         assert total == RATE
 
 
+def test_beside_shares_of_another_form_a_home_decides_exactly(tmp_path):
+    """In leased mode: no request is left to `on_store_error`."""
+    with RegionWorld(tmp_path, limit(mode="leased")) as world:
+        home, node = world.redis["us"], world.nodes["us"]
+        with node.client() as client:
+            def ask():
+                return client.check(attributes={"user": "u0"}).status
+
+            wait_until(lambda: ask() and any("^" in state for state in home.states()),
+                       what="a share")
+            shares = next(state for state in home.states() if "^" in state)
+            home.ask("HSET", shares, "1", "x" * 89)
+            statuses = [ask() for _ in range(HOME)]
+        assert set(statuses) <= {200, 429}
+        assert "holds shares of form 120" in node.wait_event("store_error")
+
+
 def test_a_node_that_stops_gives_its_shares_back(tmp_path):
     with RegionWorld(tmp_path, limit()) as world:
         total = used_in(world, "eu", 2 * FLOOR)

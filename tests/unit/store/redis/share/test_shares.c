@@ -361,6 +361,33 @@ static void a_failed_call_hands_back_who_waited_and_its_portion_is_settled_later
     redis_shares_close(rig->shares);
 }
 
+static void a_key_whose_call_is_refused_is_decided_exactly_for_a_second(void **state)
+{
+    struct rig *rig = new_rig();
+    struct request request;
+    uint64_t refused_ns;
+
+    while (try_key(rig, &request, 0, 1) == REDIS_SHARES_EXACT)
+        ;
+    assert_int_equal(collect(rig), 1);
+    refused_ns = rig->now_ns;
+    redis_shares_refused(rig->calls[0].place, refused_ns);
+    assert_ptr_equal(redis_shares_failed(rig->shares, rig->calls[0].place, true), &request.wait);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(try_key(rig, &request, 0, 1), REDIS_SHARES_EXACT);
+        assert_int_equal(collect(rig), 0);
+        rig->now_ns = refused_ns + (uint64_t)i * SECOND / 10;
+    }
+    rig->now_ns = refused_ns + SECOND;
+    for (int i = 0; i < 1000; i++)
+        if (try_key(rig, &request, 0, 1) == REDIS_SHARES_WAIT)
+            break;
+    assert_int_equal(collect(rig), 1);
+    assert_ptr_equal(answer(rig, 0), &request.wait);
+    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_SHARES_DECIDED);
+    redis_shares_close(rig->shares);
+}
+
 static void nothing_is_asked_for_where_nobody_would_answer(void **state)
 {
     struct rig *rig = new_rig();
@@ -780,6 +807,7 @@ int main(void)
         cmocka_unit_test(a_denial_is_remembered_until_it_may_change),
         cmocka_unit_test(who_waits_comes_back_in_order_and_who_leaves_does_not),
         cmocka_unit_test(a_failed_call_hands_back_who_waited_and_its_portion_is_settled_later),
+        cmocka_unit_test(a_key_whose_call_is_refused_is_decided_exactly_for_a_second),
         cmocka_unit_test(nothing_is_asked_for_where_nobody_would_answer),
         cmocka_unit_test(idle_portions_go_back_and_the_key_is_cold_again),
         cmocka_unit_test(another_limit_begins_with_no_portion),
