@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "cli/durations.h"
-#include "cli/explain_home.h"
+#include "cli/explain/home.h"
 #include "cli/explain_penalties.h"
 #include "cli/options.h"
 #include "cli/replay/report.h"

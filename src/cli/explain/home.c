@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see explain_home.h */
-#include "cli/explain_home.h"
+/* see home.h */
+#include "cli/explain/home.h"
 
 #include <stdio.h>
 
