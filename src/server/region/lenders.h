@@ -6,8 +6,10 @@
  * asked for (engine/region/lend.h) and, for limits with `wait`, exact decisions
  * (engine/region/question.h). Its connections are its own. A region has one breaker for all workers
  * (store/redis/shared_breaker.h): a region that is gone costs no other region anything, and one
- * that is silent costs all workers together a few late calls. Operators have one line for one
- * change of a region: region_up, region_down, region_breaker_open, region_breaker_closed.
+ * that is silent costs all workers together a few late calls. Until that breaker opens, its
+ * questions may take the place of those to other regions (WEIR_QUESTIONS_MAX). Operators have one
+ * line for one change of a region: region_up, region_down, region_breaker_open,
+ * region_breaker_closed.
  *
  * The regions are those that the daemon was started with. A reload finds them by name: one that is
  * new lends nothing until a restart, so that keys whose home it is have their floor here; one that
