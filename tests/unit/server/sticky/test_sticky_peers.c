@@ -156,7 +156,7 @@ struct worker {
     unsigned index;
     pthread_t thread;
     _Atomic bool *stop;
-    _Atomic unsigned *joined;
+    pthread_barrier_t *joined;
 };
 
 static void *work(void *context)
@@ -172,7 +172,7 @@ static void *work(void *context)
                 weir_store_embedded_open(&embedded, table) == 0 &&
                 weir_sticky_peers_join(peers, worker->index, &loop, embedded,
                                        weir_table_secret(table), &store, &reason) == 0;
-    atomic_fetch_add(worker->joined, 1);
+    pthread_barrier_wait(worker->joined);
     while (fine && !atomic_load(worker->stop)) {
         weir_sticky_peers_take(peers, worker->index, store);
         uv_run(&loop, UV_RUN_NOWAIT);
@@ -198,13 +198,13 @@ static void workers_take_lists_while_others_read(void **state)
     struct fixture *f = *state;
     struct worker workers[WORKERS];
     _Atomic bool stop = false;
-    _Atomic unsigned joined = 0;
+    pthread_barrier_t joined;
+    assert_int_equal(pthread_barrier_init(&joined, NULL, WORKERS + 1), 0);
     for (unsigned i = 0; i < WORKERS; i++) {
         workers[i] = (struct worker){f, i == 0 ? WEIR_WORKERS_MAX : i, 0, &stop, &joined};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
-    while (atomic_load(&joined) < WORKERS)
-        usleep(1000);
+    pthread_barrier_wait(&joined);
     for (int i = 0; i < LISTS; i++) {
         struct weir_sticky_total totals[STICKY_PEERS_MAX];
         set(f, texts[i % 4], "");
@@ -217,6 +217,7 @@ static void workers_take_lists_while_others_read(void **state)
         assert_int_equal(pthread_join(workers[i].thread, &result), 0);
         assert_ptr_equal(result, &workers[i]);
     }
+    pthread_barrier_destroy(&joined);
     assert_null(strstr(lines(f), "peers_failed"));
 }
 
