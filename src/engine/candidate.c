@@ -2,8 +2,6 @@
 /* see candidate.h */
 #include "engine/candidate.h"
 
-#include <stdlib.h>
-
 #include "engine/state.h"
 #include "engine/turn.h"
 #include "rules/charge/candidate.h"
@@ -91,10 +89,10 @@ static void try_limit(struct weir_engine *engine, const struct weir_entry *entry
     struct weir_generation *generation = entry->generation;
     if (!weir_rules_has_candidate(generation->rules, check))
         return;
-    bool here = live->source == WEIR_SOURCE_STORE;
-    for (uint16_t i = first; i < end; i++)
-        here &= !weir_rules_is_elsewhere(generation->rules, &live->checks[i]);
-    struct weir_entry *trial = here ? weir_pool_take(engine->trials) : NULL;
+    bool by_own_store = live->source == WEIR_SOURCE_STORE;
+    for (uint16_t i = first; i < end && by_own_store; i++)
+        by_own_store = !weir_rules_is_by_other_home(generation->rules, &live->checks[i]);
+    struct weir_entry *trial = by_own_store ? weir_pool_take(engine->trials) : NULL;
     if (!trial) {
         count(entry, check->rule, WEIR_TRIAL_SKIPPED);
         return;
@@ -168,23 +166,5 @@ int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *ru
 {
     if (engine->trials || !weir_rules_any_candidate(rules))
         return 0;
-    struct weir_pool *trials = malloc(sizeof *trials);
-    if (!trials)
-        return WEIR_ERR_MEMORY;
-    int err = weir_pool_open(trials, WEIR_TRIALS_MAX, &trial_purpose);
-    if (err < 0) {
-        free(trials);
-        return err;
-    }
-    engine->trials = trials;
-    return 0;
-}
-
-void weir_candidates_close(struct weir_engine *engine)
-{
-    if (!engine->trials)
-        return;
-    weir_pool_close(engine->trials);
-    free(engine->trials);
-    engine->trials = NULL;
+    return weir_pool_make(&engine->trials, WEIR_TRIALS_MAX, &trial_purpose);
 }

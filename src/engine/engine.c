@@ -25,6 +25,17 @@ static int open_tokens(struct weir_engine *engine, const struct weir_rules *rule
                : weir_tokens_open(&engine->tokens, &engine->token_counters);
 }
 
+/* The pools of the engine's own decisions, as far as these rules need them. */
+static int open_pools(struct weir_engine *engine, const struct weir_rules *rules)
+{
+    int err = weir_warnings_open(engine, rules);
+    if (err == 0)
+        err = weir_candidates_open(engine, rules);
+    if (err == 0)
+        err = weir_strikes_open(engine, rules);
+    return err < 0 ? err : weir_questions_open(engine, rules);
+}
+
 static int open_parts(struct weir_engine *engine, const struct weir_engine_options *options,
                       uint32_t decisions)
 {
@@ -44,13 +55,7 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
         return WEIR_ERR_MEMORY;
     if (!options->rules)
         return 0;
-    err = weir_warnings_open(engine, options->rules);
-    if (err == 0)
-        err = weir_candidates_open(engine, options->rules);
-    if (err == 0)
-        err = weir_strikes_open(engine, options->rules);
-    if (err == 0)
-        err = weir_questions_open(engine, options->rules);
+    err = open_pools(engine, options->rules);
     if (err < 0)
         return err;
     return weir_generation_open(&engine->generation, options->rules, NULL, &engine->tallies,
@@ -63,9 +68,9 @@ static void close_parts(struct weir_engine *engine)
         weir_generation_unpin(engine->generation, &engine->tallies);
     weir_tallies_close(&engine->tallies);
     weir_warnings_close(engine);
-    weir_candidates_close(engine);
-    weir_strikes_close(engine);
-    weir_questions_close(engine);
+    weir_pool_drop(&engine->trials);
+    weir_pool_drop(&engine->strikes);
+    weir_pool_drop(&engine->questions);
     free(engine->batch);
     free(engine->queue);
     weir_pool_close(&engine->pool);
@@ -190,13 +195,7 @@ int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules)
     if (open_tokens(engine, rules) < 0)
         return WEIR_ERR_MEMORY;
     pthread_mutex_lock(&engine->readers);
-    int err = weir_warnings_open(engine, rules);
-    if (err == 0)
-        err = weir_candidates_open(engine, rules);
-    if (err == 0)
-        err = weir_strikes_open(engine, rules);
-    if (err == 0)
-        err = weir_questions_open(engine, rules);
+    int err = open_pools(engine, rules);
     if (err == 0)
         err = weir_generation_open(&after, rules, before, &engine->tallies, &engine->counts_place);
     if (err == 0) {

@@ -32,6 +32,29 @@ void weir_pool_close(struct weir_pool *pool)
     free(pool->memory);
 }
 
+int weir_pool_make(struct weir_pool **out, uint32_t size, const struct weir_purpose *purpose)
+{
+    struct weir_pool *pool = malloc(sizeof *pool);
+    if (!pool)
+        return WEIR_ERR_MEMORY;
+    int err = weir_pool_open(pool, size, purpose);
+    if (err < 0) {
+        free(pool);
+        return err;
+    }
+    *out = pool;
+    return 0;
+}
+
+void weir_pool_drop(struct weir_pool **pool)
+{
+    if (!*pool)
+        return;
+    weir_pool_close(*pool);
+    free(*pool);
+    *pool = NULL;
+}
+
 struct weir_entry *weir_pool_at(const struct weir_pool *pool, uint32_t index)
 {
     return (struct weir_entry *)(void *)(pool->memory + index * stride());

@@ -102,6 +102,12 @@ int weir_pool_open(struct weir_pool *pool, uint32_t size, const struct weir_purp
     __attribute__((warn_unused_result));
 void weir_pool_close(struct weir_pool *pool);
 
+/* The same, with the pool itself on the heap. *pool is left as it is after an error, and NULL after
+ * its end, which may come twice. */
+int weir_pool_make(struct weir_pool **pool, uint32_t size, const struct weir_purpose *purpose)
+    __attribute__((warn_unused_result));
+void weir_pool_drop(struct weir_pool **pool);
+
 /* Entry number `index`, below pool->touched, in whatever state. */
 struct weir_entry *weir_pool_at(const struct weir_pool *pool, uint32_t index);
 

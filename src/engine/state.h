@@ -123,22 +123,18 @@ void weir_observe(struct weir_engine *engine, const struct weir_entry *entry, bo
  * decision was decided. */
 int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *rules)
     __attribute__((warn_unused_result));
-void weir_candidates_close(struct weir_engine *engine);
 void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry);
 
-/* Questions to homes, see region/question.h: their memory, for rules that reach
- * other regions (errors:
- * WEIR_ERR_MEMORY). */
+/* Questions to homes, see region/question.h: their memory, for rules that reach other regions
+ * (errors: WEIR_ERR_MEMORY). */
 int weir_questions_open(struct weir_engine *engine, const struct weir_rules *rules)
     __attribute__((warn_unused_result));
-void weir_questions_close(struct weir_engine *engine);
 
 /* Strikes, see strike.h: their memory, for rules that have penalties (errors: WEIR_ERR_MEMORY);
  * keeps what a request may be with its decision (errors: WEIR_ERR_TOO_LARGE); a decision was
  * decided. */
 int weir_strikes_open(struct weir_engine *engine, const struct weir_rules *rules)
     __attribute__((warn_unused_result));
-void weir_strikes_close(struct weir_engine *engine);
 int weir_strikes_keep(struct weir_entry *entry, const struct weir_strikes *found,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
 void weir_strikes_follow(struct weir_engine *engine, const struct weir_entry *entry);

@@ -2,7 +2,6 @@
 /* see strike.h */
 #include "engine/strike.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/reason.h"
@@ -185,23 +184,5 @@ int weir_strikes_open(struct weir_engine *engine, const struct weir_rules *rules
 {
     if (!engine->strike || engine->strikes || weir_rules_penalty_count(rules) == 0)
         return 0;
-    struct weir_pool *strikes = malloc(sizeof *strikes);
-    if (!strikes)
-        return WEIR_ERR_MEMORY;
-    int err = weir_pool_open(strikes, WEIR_STRIKES_AT_WORK, &strike_purpose);
-    if (err < 0) {
-        free(strikes);
-        return err;
-    }
-    engine->strikes = strikes;
-    return 0;
-}
-
-void weir_strikes_close(struct weir_engine *engine)
-{
-    if (!engine->strikes)
-        return;
-    weir_pool_close(engine->strikes);
-    free(engine->strikes);
-    engine->strikes = NULL;
+    return weir_pool_make(&engine->strikes, WEIR_STRIKES_AT_WORK, &strike_purpose);
 }

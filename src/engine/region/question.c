@@ -2,10 +2,6 @@
 /* see question.h */
 #include "engine/region/question.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "engine/region/lend.h"
 #include "engine/region/reach.h"
 #include "engine/state.h"
@@ -192,25 +188,7 @@ int weir_questions_open(struct weir_engine *engine, const struct weir_rules *rul
 {
     if (!engine->regions || engine->questions || !weir_rules_regions_reached(rules))
         return 0;
-    struct weir_pool *questions = malloc(sizeof *questions);
-    if (!questions)
-        return WEIR_ERR_MEMORY;
-    int err = weir_pool_open(questions, WEIR_QUESTIONS_MAX, &question_purpose);
-    if (err < 0) {
-        free(questions);
-        return err;
-    }
-    engine->questions = questions;
-    return 0;
-}
-
-void weir_questions_close(struct weir_engine *engine)
-{
-    if (!engine->questions)
-        return;
-    weir_pool_close(engine->questions);
-    free(engine->questions);
-    engine->questions = NULL;
+    return weir_pool_make(&engine->questions, WEIR_QUESTIONS_MAX, &question_purpose);
 }
 
 const struct weir_question_counts *weir_engine_questions(const struct weir_engine *engine,

@@ -103,7 +103,7 @@ bool weir_rules_is_floor(const struct weir_rules *rules, uint32_t rule,
     return home_part(rules, &rules->rules[rule], limit, &lends);
 }
 
-bool weir_rules_is_elsewhere(const struct weir_rules *rules, const struct weir_check *check)
+bool weir_rules_is_by_other_home(const struct weir_rules *rules, const struct weir_check *check)
 {
     const struct rules_rule *rule = &rules->rules[check->rule];
     return rule->global && !rule->global->equal && check->limit &&

@@ -105,9 +105,9 @@ const struct rules_rates *rules_rates_here(const struct weir_rules *rules,
 bool weir_rules_is_floor(const struct weir_rules *rules, uint32_t rule,
                          const struct weir_limit *limit);
 
-/* Whether a check of a decision is on the part of a home that is another region: it has lent for
- * the check, or decided it. */
-bool weir_rules_is_elsewhere(const struct weir_rules *rules, const struct weir_check *check);
+/* Whether another region, the home of a check's key, has decided the check or lent for it: it is on
+ * the home's part. */
+bool weir_rules_is_by_other_home(const struct weir_rules *rules, const struct weir_check *check);
 
 /* What the home of a key has for a check that is on a floor. */
 struct weir_home {

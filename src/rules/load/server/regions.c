@@ -285,9 +285,9 @@ static bool refuse_others(struct rules_loader *loader, const struct rules_field 
 #define SPLIT_SPAN_MIN_NS UINT64_C(50000000)
 #define SPLIT_LOG_MIN_NS UINT64_C(130000000)
 
-/* What no region decides for another one: a lease ends by its token, and a queue has delays, where
- * the state is. NULL: the limit is none of these. */
-static const char *bound(const struct weir_limit *limit)
+/* Why a limit is tied to the region of its state, which decides for no other one: the token of a
+ * lease ends it there, and a queue delays requests there. NULL: it is not. */
+static const char *tied(const struct weir_limit *limit)
 {
     switch (limit->spec.algorithm) {
     case WEIR_CONCURRENCY:
@@ -351,7 +351,7 @@ static bool is_divisible(const struct dividing *dividing, const struct weir_limi
     uint32_t regions = dividing->loader->rules->regions->count;
     if (global->equal || limit->spec.rate == 0)
         return true;
-    const char *why = bound(limit);
+    const char *why = tied(limit);
     if (why) {
         rules_problem(dividing->loader, dividing->floor->value,
                       "%s%s has equal parts in all regions: set `floor: 1/%u`", dividing->what, why,
@@ -428,7 +428,7 @@ static void divide(const struct dividing *dividing, struct rules_rates *rates)
     rates->lent = 0;
     for (uint8_t i = 0; i < rates->count; i++) {
         home[i].digest = floor[i].digest = reached; /* other regions learn no keys */
-        if (!bound(&rates->limits[i]) && !unsplit(&rates->limits[i]))
+        if (!tied(&rates->limits[i]) && !unsplit(&rates->limits[i]))
             rates->lent |= UINT32_C(1) << i;
     }
     rates->limits = home;

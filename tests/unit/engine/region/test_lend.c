@@ -6,8 +6,8 @@
 #include "core/bytes.h"
 #include "engine/region/lend.h"
 #include "engine/reservation.h"
-#include "rig.h"
 #include "rules/region/home.h"
+#include "three_regions.h"
 
 /* A home with units at hand. */
 struct home {
@@ -59,11 +59,6 @@ struct world {
     struct weir_store *regions[RULES_REGIONS_MAX];
 };
 
-#define REGIONS                                                                                    \
-    "store: {nodes: 1}\n"                                                                          \
-    "regions: {self: eu, eu: {redis: 'redis://h:1'}, us: {redis: 'redis://h:2'},\n"                \
-    "          ap: {redis: 'redis://h:3'}}\n"                                                      \
-    "limits:\n"
 #define A "{name: a, key: [user], algorithm: fixed_window, rate: 100/h, "
 #define FLOOR "global: {floor: 10%, home: us}"
 
@@ -79,18 +74,6 @@ static void open_world(struct world *world, const char *text, uint64_t units)
     weir_rules_unref(rules);
 }
 
-static struct weir_decision *make(struct world *world, uint64_t cost)
-{
-    static const char *const pairs[] = {"user", "ann", NULL};
-    struct weir_reason reason;
-    struct weir_request request;
-    struct weir_decision *decision = rig_take(&world->rig, 0);
-    rig_request(&request, weir_engine_rules(world->rig.engine), pairs);
-    request.cost = cost;
-    assert_int_equal(weir_engine_apply_rules(world->rig.engine, decision, &request, &reason), 0);
-    return decision;
-}
-
 static struct weir_decision *run(struct world *world, struct weir_decision *decision)
 {
     weir_engine_queue(world->rig.engine, decision);
@@ -103,7 +86,7 @@ static uint32_t ask(struct world *world, uint32_t count)
 {
     uint32_t allowed = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct weir_decision *decision = run(world, make(world, 1));
+        struct weir_decision *decision = run(world, take_request(&world->rig, 1));
         allowed += decision->verdict == WEIR_ALLOWED;
         weir_engine_release(world->rig.engine, decision);
     }
@@ -137,7 +120,7 @@ static void a_lent_answer_reports_the_home(void **state)
     struct weir_report report;
     open_world(&world, REGIONS "- " A FLOOR "}", 7);
     assert_int_equal(ask(&world, 10), 10);
-    struct weir_decision *decision = run(&world, make(&world, 2));
+    struct weir_decision *decision = run(&world, take_request(&world.rig, 2));
     assert_int_equal(decision->verdict, WEIR_ALLOWED);
     weir_decision_report(decision, 0, &report);
     assert_int_equal(report.limit, 80);
@@ -180,13 +163,13 @@ static void a_denial_says_the_shorter_wait(void **state)
     struct weir_report report;
     open_world(&world, REGIONS "- " A FLOOR "}", 0);
     ask(&world, 10);
-    struct weir_decision *decision = run(&world, make(&world, 1));
+    struct weir_decision *decision = run(&world, take_request(&world.rig, 1));
     assert_int_equal(decision->verdict, WEIR_DENIED);
     weir_decision_report(decision, 0, &report);
     assert_int_equal(report.retry_after_ns, SECOND / 10);
     assert_int_equal(report.limit, 10);
     world.us.wait_ns = WEIR_NEVER;
-    decision = run(&world, make(&world, 1));
+    decision = run(&world, take_request(&world.rig, 1));
     weir_decision_report(decision, 0, &report);
     assert_in_range(report.retry_after_ns, SECOND, 3600 * SECOND);
     rig_close(&world.rig);
@@ -198,7 +181,7 @@ static void a_peek_takes_nothing(void **state)
     open_world(&world, REGIONS "- " A FLOOR "}", 3);
     ask(&world, 10);
     for (int i = 0; i < 5; i++) {
-        struct weir_decision *decision = make(&world, 1);
+        struct weir_decision *decision = take_request(&world.rig, 1);
         decision->op = WEIR_OP_PEEK;
         assert_int_equal(run(&world, decision)->verdict, WEIR_ALLOWED);
     }
@@ -233,7 +216,8 @@ static void units_go_back_when_the_second_decision_is_denied(void **state)
     open_world(&world, with_own, 50);
     assert_int_equal(ask(&world, 11), 11);
     world.rig.store->later_every = 1;
-    struct weir_decision *one = run(&world, make(&world, 1)), *two = run(&world, make(&world, 1));
+    struct weir_decision *one = run(&world, take_request(&world.rig, 1)),
+                         *two = run(&world, take_request(&world.rig, 1));
     assert_int_equal(world.rig.store->pending_count, 2);
     fake_store_answer(world.rig.store, 0);
     fake_store_answer(world.rig.store, 0);
@@ -261,7 +245,7 @@ static struct weir_decision *second_try(struct world *world)
     open_world(world, with_own, 50);
     assert_int_equal(ask(world, 10), 10);
     world->rig.store->later_every = 1;
-    struct weir_decision *decision = run(world, make(world, 1));
+    struct weir_decision *decision = run(world, take_request(&world->rig, 1));
     fake_store_answer(world->rig.store, 0);
     weir_engine_run(world->rig.engine, START);
     assert_int_equal(world->us.taken, 1);
@@ -307,7 +291,7 @@ static struct weir_decision *second_try_once(struct world *world)
     open_world(world, with_own, 50);
     assert_int_equal(ask(world, 10), 10);
     world->rig.store->later_every = 1;
-    struct weir_decision *decision = make(world, 1);
+    struct weir_decision *decision = take_request(&world->rig, 1);
     assert_int_equal(
         weir_engine_apply_idempotency(world->rig.engine, decision, weir_bytes_of("once"), &reason),
         0);
@@ -347,7 +331,7 @@ static void a_repeat_is_lent_nothing(void **state)
     open_world(&world, REGIONS "- " A FLOOR "}", 50);
     assert_int_equal(ask(&world, 10), 10);
     for (int i = 0; i < 3; i++) {
-        struct weir_decision *decision = make(&world, 1);
+        struct weir_decision *decision = take_request(&world.rig, 1);
         assert_int_equal(weir_engine_apply_idempotency(world.rig.engine, decision,
                                                        weir_bytes_of("once"), &reason),
                          0);
@@ -364,7 +348,7 @@ static void a_reservation_is_not_lent(void **state)
     struct weir_reason reason;
     open_world(&world, REGIONS "- " A FLOOR "}", 50);
     assert_int_equal(ask(&world, 10), 10);
-    struct weir_decision *decision = make(&world, 1);
+    struct weir_decision *decision = take_request(&world.rig, 1);
     assert_int_equal(weir_engine_apply_reservation(world.rig.engine, decision, 1,
                                                    WEIR_RESERVATION_LIFE_NS, &reason),
                      0);

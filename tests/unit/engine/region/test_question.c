@@ -7,8 +7,8 @@
 #include "core/bytes.h"
 #include "engine/region/question.h"
 #include "engine/reservation.h"
-#include "rig.h"
 #include "rules/region/home.h"
+#include "three_regions.h"
 
 #define WAIT (SECOND / 20)
 
@@ -19,11 +19,6 @@ struct world {
     uint64_t now_ns;
 };
 
-#define REGIONS                                                                                    \
-    "store: {nodes: 1}\n"                                                                          \
-    "regions: {self: eu, eu: {redis: 'redis://h:1'}, us: {redis: 'redis://h:2'},\n"                \
-    "          ap: {redis: 'redis://h:3'}}\n"                                                      \
-    "limits:\n"
 #define WINDOW "algorithm: fixed_window, key: [user], "
 /* 4 of 40 in each region, 32 in the home. */
 #define A "- {name: a, " WINDOW "rate: 40/h, global: {floor: 10%, home: us, wait: 50ms}}\n"
@@ -50,18 +45,6 @@ static void close_world(struct world *world)
     fake_store_close(world->ap);
 }
 
-static struct weir_decision *make(struct world *world, uint64_t cost)
-{
-    static const char *const pairs[] = {"user", "ann", NULL};
-    struct weir_reason reason;
-    struct weir_request request;
-    struct weir_decision *decision = rig_take(&world->rig, 0);
-    rig_request(&request, weir_engine_rules(world->rig.engine), pairs);
-    request.cost = cost;
-    assert_int_equal(weir_engine_apply_rules(world->rig.engine, decision, &request, &reason), 0);
-    return decision;
-}
-
 static uint64_t turn(struct world *world)
 {
     return weir_engine_run(world->rig.engine, world->now_ns);
@@ -84,7 +67,7 @@ static uint32_t ask(struct world *world, uint32_t count)
 {
     uint32_t allowed = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct weir_decision *decision = run(world, make(world, 1));
+        struct weir_decision *decision = run(world, take_request(&world->rig, 1));
         assert_int_not_equal(decision->verdict, WEIR_PENDING);
         allowed += decision->verdict == WEIR_ALLOWED;
         release(world, decision);
@@ -107,7 +90,7 @@ static struct weir_decision *waits(struct world *world, const char *text)
     assert_int_equal(ask(world, 4), 4);
     world->us->later_every = world->ap->later_every = 1;
     world->rig.done_count = 0;
-    struct weir_decision *decision = run(world, make(world, 1));
+    struct weir_decision *decision = run(world, take_request(&world->rig, 1));
     assert_int_equal(world->us->pending_count, 1);
     assert_false(is_done(world, decision));
     return decision;
@@ -123,6 +106,16 @@ static uint64_t returned(struct world *world, uint32_t region)
     return weir_engine_questions(world->rig.engine, region)->returned;
 }
 
+/* The home answers a request that does not wait any more: what it has charged is given back. */
+static void expect_refund(struct world *world, uint32_t region)
+{
+    struct fake_store *home = region == 1 ? world->us : world->ap;
+    fake_store_answer(home, 0);
+    turn(world); /* the refund is sent */
+    fake_store_answer(home, 0);
+    assert_int_equal(returned(world, region), 1);
+}
+
 static const struct weir_engine_counters *counters(struct world *world, const char *name)
 {
     return weir_engine_find_counters(world->rig.engine, name, strlen(name));
@@ -135,7 +128,7 @@ static void expect_left(struct world *world, struct fake_store *home, uint64_t l
     struct weir_decision *look;
     assert_int_equal(home->pending_count, 0);
     home->later_every = 0;
-    look = make(world, 1);
+    look = take_request(&world->rig, 1);
     look->op = WEIR_OP_PEEK;
     run(world, look);
     for (uint16_t i = 0; i < look->count; i++) {
@@ -208,7 +201,7 @@ static void a_denial_is_the_homes_with_the_shorter_wait(void **state)
     open_world(&world, REGIONS "- {name: a, key: [user], algorithm: token_bucket,\n"
                                "   rate: 40/h, global: {floor: 10%, home: us, wait: 50ms}}\n");
     assert_int_equal(ask(&world, 36), 36);
-    struct weir_decision *decision = run(&world, make(&world, 1));
+    struct weir_decision *decision = run(&world, take_request(&world.rig, 1));
     assert_int_equal(decision->verdict, WEIR_DENIED);
     assert_int_equal(decision->denied_by, 0);
     weir_decision_report(decision, 0, &report);
@@ -217,17 +210,17 @@ static void a_denial_is_the_homes_with_the_shorter_wait(void **state)
     assert_in_range(report.retry_after_ns, 3600 * SECOND / 32, 3600 * SECOND / 32 + 1);
     release(&world, decision);
     /* beyond what the floor's burst ever admits, but not the home's */
-    decision = run(&world, make(&world, 30));
+    decision = run(&world, take_request(&world.rig, 30));
     weir_decision_report(decision, 0, &report);
     assert_in_range(report.retry_after_ns, 3600 * SECOND / 32 * 29, 3600 * SECOND);
     release(&world, decision);
     /* the floor admits before the home does */
     world.now_ns += 3600 * SECOND;
     assert_int_equal(ask(&world, 3), 3);
-    decision = run(&world, make(&world, 32));
+    decision = run(&world, take_request(&world.rig, 32));
     assert_int_equal(decision->verdict, WEIR_ALLOWED);
     release(&world, decision);
-    decision = run(&world, make(&world, 2));
+    decision = run(&world, take_request(&world.rig, 2));
     assert_int_equal(decision->verdict, WEIR_DENIED);
     weir_decision_report(decision, 0, &report);
     assert_in_range(report.retry_after_ns, 2 * 3600 * SECOND / 32 - 1, 2 * 3600 * SECOND / 32 + 1);
@@ -241,13 +234,13 @@ static void a_floor_that_is_nothing_is_reported_by_the_home(void **state)
     struct weir_report report;
     (void)state;
     open_world(&world, REGIONS ZERO);
-    struct weir_decision *decision = run(&world, make(&world, 1));
+    struct weir_decision *decision = run(&world, take_request(&world.rig, 1));
     assert_int_equal(decision->verdict, WEIR_ALLOWED);
     weir_decision_report(decision, 0, &report);
     assert_int_equal(report.limit, 10);
     assert_int_equal(report.remaining, 9);
     release(&world, decision);
-    decision = run(&world, make(&world, 11));
+    decision = run(&world, take_request(&world.rig, 11));
     assert_int_equal(decision->verdict, WEIR_DENIED);
     weir_decision_report(decision, 0, &report);
     assert_int_equal(report.limit, 10);
@@ -263,7 +256,7 @@ static void a_peek_asks_and_charges_nothing(void **state)
     open_world(&world, REGIONS A);
     ask(&world, 4);
     for (int i = 0; i < 5; i++) {
-        struct weir_decision *decision = make(&world, 32);
+        struct weir_decision *decision = take_request(&world.rig, 32);
         decision->op = WEIR_OP_PEEK;
         assert_int_equal(run(&world, decision)->verdict, WEIR_ALLOWED);
         release(&world, decision);
@@ -333,7 +326,7 @@ static void what_another_limit_denies_ends_with_that_limit(void **state)
     (void)state;
     open_world(&world, REGIONS ZERO "- {name: b, " WINDOW "rate: 6/h}\n");
     assert_int_equal(ask(&world, 6), 6);
-    struct weir_decision *decision = run(&world, make(&world, 1));
+    struct weir_decision *decision = run(&world, take_request(&world.rig, 1));
     assert_int_equal(decision->verdict, WEIR_DENIED);
     assert_int_equal(decision->denied_by, 1);
     assert_int_equal(weir_decision_blame(decision, &retry_ns), 1);
@@ -414,7 +407,7 @@ static void a_denial_after_the_wait_gives_nothing_back(void **state)
     open_world(&world, REGIONS A);
     assert_int_equal(ask(&world, 36), 36);
     world.us->later_every = 1;
-    struct weir_decision *decision = run(&world, make(&world, 1));
+    struct weir_decision *decision = run(&world, take_request(&world.rig, 1));
     world.now_ns = START + WAIT;
     turn(&world);
     release(&world, decision);
@@ -469,7 +462,7 @@ static void a_floor_that_is_nothing_says_to_come_again(void **state)
     (void)state;
     open_world(&world, REGIONS ZERO);
     world.us->later_every = 1;
-    struct weir_decision *decision = run(&world, make(&world, 1));
+    struct weir_decision *decision = run(&world, take_request(&world.rig, 1));
     world.now_ns = START + WAIT;
     turn(&world);
     assert_int_equal(decision->verdict, WEIR_DENIED);
@@ -510,10 +503,7 @@ static void a_client_that_leaves_is_given_back(void **state)
     weir_engine_cancel(world.rig.engine, decision);
     assert_int_equal(weir_engine_pending(world.rig.engine), 0);
     assert_int_equal(counted(&world, 1, WEIR_QUESTION_LEFT), 1);
-    fake_store_answer(world.us, 0);
-    turn(&world);
-    fake_store_answer(world.us, 0);
-    assert_int_equal(returned(&world, 1), 1);
+    expect_refund(&world, 1);
     assert_int_equal(world.rig.done_count, 0);
     expect_left(&world, world.us, 32);
     close_world(&world);
@@ -526,7 +516,7 @@ static void a_deadline_of_the_front_end_ends_the_wait(void **state)
     open_world(&world, REGIONS A);
     assert_int_equal(ask(&world, 4), 4);
     world.us->later_every = 1;
-    struct weir_decision *decision = make(&world, 1);
+    struct weir_decision *decision = take_request(&world.rig, 1);
     decision->deadline_ns = START + SECOND / 100;
     weir_engine_queue(world.rig.engine, decision);
     assert_int_equal(turn(&world), START + SECOND / 100);
@@ -556,10 +546,7 @@ static void rules_change_while_a_home_is_asked(void **state)
     assert_int_equal(weir_engine_set_rules(world.rig.engine, rules), 0);
     weir_rules_unref(rules);
     weir_engine_cancel(world.rig.engine, decision); /* the question alone has the old rules now */
-    fake_store_answer(world.us, 0);
-    turn(&world);
-    fake_store_answer(world.us, 0);
-    assert_int_equal(returned(&world, 1), 1);
+    expect_refund(&world, 1);
     close_world(&world);
 }
 
@@ -570,13 +557,13 @@ static void questions_without_room_are_denied(void **state)
     (void)state;
     open_world(&world, REGIONS ZERO);
     world.us->later_every = 1;
-    first = run(&world, make(&world, 1));
+    first = run(&world, take_request(&world.rig, 1));
     assert_false(is_done(&world, first));
     for (uint32_t i = 1; i < WEIR_QUESTIONS_MAX; i++) {
-        struct weir_decision *decision = run(&world, make(&world, 1));
+        struct weir_decision *decision = run(&world, take_request(&world.rig, 1));
         weir_engine_cancel(world.rig.engine, decision); /* its question stays */
     }
-    struct weir_decision *decision = run(&world, make(&world, 1));
+    struct weir_decision *decision = run(&world, take_request(&world.rig, 1));
     assert_true(is_done(&world, decision));
     assert_int_equal(decision->verdict, WEIR_DENIED);
     assert_int_equal(counted(&world, 1, WEIR_QUESTION_FAILED), 1);
@@ -672,11 +659,8 @@ static void what_one_home_charged_goes_back_when_the_other_is_late(void **state)
     assert_int_equal(counted(&world, 2, WEIR_QUESTION_LATE), 1);
     release(&world, decision);
     fake_store_answer(world.us, 0); /* the refund */
-    fake_store_answer(world.ap, 0);
-    turn(&world);
-    fake_store_answer(world.ap, 0);
     assert_int_equal(returned(&world, 1), 1);
-    assert_int_equal(returned(&world, 2), 1);
+    expect_refund(&world, 2);
     close_world(&world);
 }
 
@@ -737,7 +721,7 @@ static struct weir_decision *mixed(struct world *world, uint64_t units)
     assert_int_equal(ask(world, 4), 4);
     world->ap->later_every = 1;
     world->rig.done_count = 0;
-    return run(world, make(world, 1));
+    return run(world, take_request(&world->rig, 1));
 }
 
 static void a_portion_and_a_question_cover_one_request(void **state)
@@ -806,7 +790,7 @@ static struct weir_decision *second_try(struct world *world, bool once)
     assert_int_equal(ask(world, 4), 4);
     world->us->later_every = 1;
     world->rig.done_count = 0;
-    struct weir_decision *decision = make(world, 1);
+    struct weir_decision *decision = take_request(&world->rig, 1);
     if (once)
         assert_int_equal(weir_engine_apply_idempotency(world->rig.engine, decision,
                                                        weir_bytes_of("once"), &reason),
@@ -941,7 +925,7 @@ static void a_repeated_request_is_charged_once(void **state)
     open_world(&world, REGIONS A);
     assert_int_equal(ask(&world, 4), 4);
     for (int i = 0; i < 3; i++) {
-        struct weir_decision *decision = make(&world, 1);
+        struct weir_decision *decision = take_request(&world.rig, 1);
         assert_int_equal(weir_engine_apply_idempotency(world.rig.engine, decision,
                                                        weir_bytes_of("once"), &reason),
                          0);
@@ -962,7 +946,7 @@ static void a_repeated_request_is_charged_once_without_a_floor(void **state)
     (void)state;
     open_world(&world, REGIONS ZERO);
     for (int i = 0; i < 3; i++) {
-        struct weir_decision *decision = make(&world, 1);
+        struct weir_decision *decision = take_request(&world.rig, 1);
         assert_int_equal(weir_engine_apply_idempotency(world.rig.engine, decision,
                                                        weir_bytes_of("once"), &reason),
                          0);
@@ -986,7 +970,7 @@ static void the_second_of_two_repetitions_goes_back(void **state)
     assert_int_equal(ask(&world, 4), 4);
     world.us->later_every = 1;
     for (int i = 0; i < 2; i++) {
-        two[i] = make(&world, 1);
+        two[i] = take_request(&world.rig, 1);
         assert_int_equal(
             weir_engine_apply_idempotency(world.rig.engine, two[i], weir_bytes_of("once"), &reason),
             0);
@@ -1056,7 +1040,7 @@ static void step(struct play *play)
     case 0:
     case 1:
         if (!play->open[slot])
-            weir_engine_queue(world->rig.engine, play->open[slot] = make(world, 1));
+            weir_engine_queue(world->rig.engine, play->open[slot] = take_request(&world->rig, 1));
         break;
     case 2:
         answer_one(play, draw(&play->seed, 2) == 0 ? world->us : world->ap);
@@ -1127,7 +1111,7 @@ static void a_candidate_is_not_tried_where_the_home_has_decided(void **state)
     assert_int_equal(trials[WEIR_TRIAL_BOTH_DENY] + trials[WEIR_TRIAL_LOOSER], 0);
     /* without an answer of the home, its floor has decided */
     world.us->later_every = 1;
-    struct weir_decision *late = run(&world, make(&world, 1));
+    struct weir_decision *late = run(&world, take_request(&world.rig, 1));
     world.now_ns += WAIT + 1;
     turn(&world);
     assert_int_equal(late->verdict, WEIR_DENIED);

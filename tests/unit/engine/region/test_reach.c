@@ -4,9 +4,9 @@
 
 #include "core/bytes.h"
 #include "engine/region/question.h"
-#include "rig.h"
 #include "rules/match/key_values.h"
 #include "rules/region/home.h"
+#include "three_regions.h"
 
 struct world {
     struct rig rig;
@@ -15,11 +15,6 @@ struct world {
     uint64_t now_ns;
 };
 
-#define HEAD                                                                                       \
-    "store: {nodes: 1}\n"                                                                          \
-    "regions: {self: eu, eu: {redis: 'redis://h:1'}, us: {redis: 'redis://h:2'},\n"                \
-    "          ap: {redis: 'redis://h:3'}}\n"                                                      \
-    "limits:\n"
 #define A "- {name: a, algorithm: fixed_window, key: [user], rate: 40/h, global: "
 
 static void open_world(struct world *world, const char *text)
@@ -47,15 +42,9 @@ static void run(struct world *world, struct weir_decision *decision)
 
 static uint32_t ask(struct world *world, uint32_t count)
 {
-    static const char *const pairs[] = {"user", "ann", NULL};
     uint32_t allowed = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct weir_reason reason;
-        struct weir_request request;
-        struct weir_decision *decision = rig_take(&world->rig, 0);
-        rig_request(&request, weir_engine_rules(world->rig.engine), pairs);
-        assert_int_equal(weir_engine_apply_rules(world->rig.engine, decision, &request, &reason),
-                         0);
+        struct weir_decision *decision = take_request(&world->rig, 1);
         run(world, decision);
         allowed += decision->verdict == WEIR_ALLOWED;
         weir_engine_release(world->rig.engine, decision);
@@ -91,7 +80,7 @@ static void a_reset_acts_in_this_region_and_in_the_home(void **state)
 {
     struct world world;
     (void)state;
-    open_world(&world, HEAD A "{floor: 10%, home: us, wait: 50ms}}\n");
+    open_world(&world, REGIONS A "{floor: 10%, home: us, wait: 50ms}}\n");
     assert_int_equal(ask(&world, 40), 36);
     struct weir_decision *decision = operate(&world, WEIR_OP_RESET, 1);
     assert_int_equal(world.rig.done_count, 1);
@@ -114,7 +103,7 @@ static void a_floor_that_is_nothing_is_reset_in_the_home(void **state)
 {
     struct world world;
     (void)state;
-    open_world(&world, HEAD A "{floor: 0, home: us, wait: 50ms}}\n");
+    open_world(&world, REGIONS A "{floor: 0, home: us, wait: 50ms}}\n");
     assert_int_equal(ask(&world, 50), 40);
     struct weir_decision *decision = operate(&world, WEIR_OP_RESET, 1);
     assert_int_equal(decision->verdict, WEIR_ALLOWED);
@@ -127,8 +116,8 @@ static void a_home_that_lends_is_reached_too(void **state)
 {
     struct world world;
     (void)state;
-    open_world(&world, HEAD "- {name: a, algorithm: fixed_window, key: [user], rate: 400/h,\n"
-                            "   global: {floor: 10%, home: us}}\n");
+    open_world(&world, REGIONS "- {name: a, algorithm: fixed_window, key: [user], rate: 400/h,\n"
+                               "   global: {floor: 10%, home: us}}\n");
     assert_int_equal(ask(&world, 50), 40);
     struct weir_decision *decision = operate(&world, WEIR_OP_RESET, 1);
     assert_int_equal(world.us->submits, 1);
@@ -141,9 +130,9 @@ static void a_home_that_lends_is_reached_too(void **state)
 static void a_home_that_is_not_reached_is_left_alone(void **state)
 {
     static const char *const texts[] = {
-        HEAD "- {name: a, algorithm: fixed_window, key: [user], rate: 400/h,\n"
-             "   global: {floor: 10%, home: us, lend: false}}\n",
-        HEAD A "{floor: 10%, home: eu, wait: 50ms}}\n",
+        REGIONS "- {name: a, algorithm: fixed_window, key: [user], rate: 400/h,\n"
+                "   global: {floor: 10%, home: us, lend: false}}\n",
+        REGIONS A "{floor: 10%, home: eu, wait: 50ms}}\n",
     };
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -164,7 +153,7 @@ static void a_grant_gives_back_in_both(void **state)
     struct world world;
     struct weir_report report;
     (void)state;
-    open_world(&world, HEAD A "{floor: 10%, home: us, wait: 50ms}}\n");
+    open_world(&world, REGIONS A "{floor: 10%, home: us, wait: 50ms}}\n");
     assert_int_equal(ask(&world, 40), 36);
     struct weir_decision *decision = operate(&world, WEIR_OP_REFUND, 3);
     assert_int_equal(decision->verdict, WEIR_ALLOWED);
@@ -182,7 +171,7 @@ static void a_home_that_fails_is_named(void **state)
     (void)state;
     for (int how = 0; how < 4; how++) {
         struct world world;
-        open_world(&world, HEAD A "{floor: 10%, home: us, wait: 50ms}}\n");
+        open_world(&world, REGIONS A "{floor: 10%, home: us, wait: 50ms}}\n");
         assert_int_equal(ask(&world, 36), 36);
         if (how == 0)
             world.us->fails_at_once = WEIR_ERR_STORE;
@@ -213,7 +202,7 @@ static void the_own_store_fails_first(void **state)
 {
     struct world world;
     (void)state;
-    open_world(&world, HEAD A "{floor: 10%, home: us, wait: 50ms}}\n");
+    open_world(&world, REGIONS A "{floor: 10%, home: us, wait: 50ms}}\n");
     ask(&world, 3);
     world.rig.store->fails_at_once = WEIR_ERR_STORE;
     struct weir_decision *decision = operate(&world, WEIR_OP_RESET, 1);
@@ -227,7 +216,7 @@ static void an_operator_who_leaves_ends_nothing(void **state)
 {
     struct world world;
     (void)state;
-    open_world(&world, HEAD A "{floor: 10%, home: us, wait: 50ms}}\n");
+    open_world(&world, REGIONS A "{floor: 10%, home: us, wait: 50ms}}\n");
     assert_int_equal(ask(&world, 36), 36);
     world.us->later_every = 1;
     struct weir_decision *decision = operate(&world, WEIR_OP_RESET, 1);

@@ -365,11 +365,11 @@ static void a_candidate_is_divided_as_its_limit(void **state)
             assert_false(weir_rules_home(rules, &checks[r], &home));
         }
         assert_string_equal(checks[1].limit->name, "a~candidate#2");
-        assert_false(weir_rules_is_elsewhere(rules, live));
+        assert_false(weir_rules_is_by_other_home(rules, live));
         if (i == 1) {
             assert_true(weir_rules_home(rules, live, &home));
             live->limit = home.limit; /* as of a request that was lent units */
-            assert_true(weir_rules_is_elsewhere(rules, live));
+            assert_true(weir_rules_is_by_other_home(rules, live));
         }
         weir_rules_unref(rules);
     }
