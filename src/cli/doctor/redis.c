@@ -13,10 +13,10 @@
 #include "server/daemon/clock.h"
 #include "server/daemon/redis_access.h"
 #include "server/net/seed.h"
+#include "server/stores/shared_store.h"
 #include "store/redis/redis.h"
 #include "wire/resp/write.h"
 
-#define LENDER_DEADLINE_NS UINT64_C(500000000) /* server/stores/shared_store.c */
 #define PATIENCE_MS 5000 /* for all answers; connecting alone may take a second */
 #define ROUND_TRIPS 21
 #define CLOCK_APART_NS INT64_C(1000000000)
@@ -369,7 +369,7 @@ static void examine_regions(struct findings *findings, const struct weir_rules *
         snprintf(section, sizeof section, "regions.%.*s.redis",
                  (int)(name.size < 64 ? name.size : 64), name.data);
         examine(findings, &region->redis, section,
-                region->prefix ? region->prefix : "weir:", LENDER_DEADLINE_NS, true);
+                region->prefix ? region->prefix : "weir:", WEIR_LENDER_DEADLINE_NS, true);
     }
 }
 

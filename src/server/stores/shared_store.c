@@ -15,10 +15,6 @@
 #include "store/redis/client/refusal.h"
 #include "store/redis/stats.h"
 
-/* Longer than a request waits for another region (`wait`): long enough for a slow way to it, and
- * short enough that the breaker opens within seconds. */
-#define LENDER_DEADLINE_NS UINT64_C(500000000)
-
 struct member {
     struct weir_shared_store *shared;
     unsigned index;
@@ -281,7 +277,7 @@ int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_
         .loop = loop,
         .url = &shared->url,
         .prefix = settings->prefix,
-        .deadline_ns = lends ? LENDER_DEADLINE_NS : settings->deadline_ns,
+        .deadline_ns = lends ? WEIR_LENDER_DEADLINE_NS : settings->deadline_ns,
         .share_life_ns = settings->lease_ns,
         .remember_ns = settings->remember_ns,
         .far = lends,
