@@ -382,7 +382,7 @@ static void print_check(const struct explain *explain, uint16_t i, uint16_t end)
     cli_explain_home(weir_decision_rules(decision), check);
     print_scale(explain, check->rule, check);
     printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
-    if (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) {
+    if (!weir_check_has_state(check)) {
         bool missing = !check->limit; /* else its floor is nothing: see rules/region/region.h */
         puts(check->flags & WEIR_CHECK_UNLIMITED ? ": unlimited"
              : missing ? ": an attribute of its key is missing (on_missing: deny)"

@@ -95,13 +95,11 @@ static bool is_decided(const struct weir_decision *decision)
            !weir_engine_refusal(decision);
 }
 
-#define STATELESS (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)
-
 /* Whether an assignment is a portion of a check's state: shadow limits, and those without a state,
  * do not count. */
 static bool is_supply(const struct weir_check *check)
 {
-    return !(check->flags & (WEIR_CHECK_SHADOW | STATELESS)) && check->cost;
+    return !(check->flags & WEIR_CHECK_SHADOW) && weir_check_has_state(check) && check->cost;
 }
 
 /* By the clock of the server that has decided the check. */
@@ -156,7 +154,7 @@ static bool costs_set(struct weir_decision *charge, const struct weir_decision *
         struct weir_check *check = &charge->checks[i];
         const struct weir_check *seen = &peek->checks[i];
         if (check->limit != seen->limit || check->hash[0] != seen->hash[0] ||
-            check->hash[1] != seen->hash[1])
+            check->hash[1] != seen->hash[1] || is_supply(check) != is_supply(seen))
             return false;
         if (is_supply(check))
             check->cost = *costs++;
