@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define JOB_OF(item, member)                                                                       \
-    ((struct weir_client_job *)((char *)(item)-offsetof(struct weir_client_job, member)))
+    ((struct weir_client_job *)(void *)((char *)(item)-offsetof(struct weir_client_job, member)))
 
 static bool goes_first(const struct weir_heap_item *a, const struct weir_heap_item *b)
 {

@@ -28,7 +28,7 @@ static struct counters *counters_of(const struct weir_ngx_main *conf)
 
 static ngx_int_t init_zone(ngx_shm_zone_t *zone, void *before)
 {
-    ngx_slab_pool_t *pool = (ngx_slab_pool_t *)zone->shm.addr;
+    ngx_slab_pool_t *pool = (ngx_slab_pool_t *)(void *)zone->shm.addr;
     if (before) { /* a reload: the counts stay */
         zone->data = before;
         return NGX_OK;

@@ -209,11 +209,17 @@ ngx_int_t weir_ngx_request_keep(ngx_http_request_t *r, struct weir_ngx_request *
     return copy_text(r->pool, &request->body, request->worker->body, answer->body_size);
 }
 
+/* As ngx_queue_data, whose cast -Wcast-align refuses. */
+static struct weir_ngx_request *request_of(ngx_queue_t *lease)
+{
+    return (void *)((u_char *)lease - offsetof(struct weir_ngx_request, leases));
+}
+
 void weir_ngx_renew_leases(struct weir_ngx_worker *worker)
 {
     for (ngx_queue_t *at = ngx_queue_head(&worker->leases);
          at != ngx_queue_sentinel(&worker->leases); at = ngx_queue_next(at)) {
-        struct weir_ngx_request *request = ngx_queue_data(at, struct weir_ngx_request, leases);
+        struct weir_ngx_request *request = request_of(at);
         if (ngx_current_msec - request->renewed < request->life_ms / 3)
             continue;
         request->renewed = ngx_current_msec;

@@ -145,7 +145,7 @@ static void on_reply(struct redis_call *call, int error, const struct weir_resp_
                      uint32_t count)
 {
     static const char nonsense[] = "its reply is no answer to WEIR.DECIDE";
-    struct visit *visit = (struct visit *)((char *)call - offsetof(struct visit, call));
+    struct visit *visit = (struct visit *)(void *)((char *)call - offsetof(struct visit, call));
     struct weir_decision decision = {.op = WEIR_OP_PEEK};
     if (error < 0) {
         end_visit(visit, "it did not answer", sizeof "it did not answer" - 1);

@@ -218,7 +218,7 @@ static void on_reply(struct redis_call *call, int error, const struct weir_resp_
                      uint32_t count)
 {
     struct examination *examination =
-        (struct examination *)((char *)call - offsetof(struct examination, call));
+        (struct examination *)(void *)((char *)call - offsetof(struct examination, call));
     if (error < 0) {
         if (!examination->problem[0]) /* on_client knew why */
             snprintf(examination->problem, sizeof examination->problem, "it did not answer");

@@ -113,7 +113,8 @@ static bool admit(struct server *server, uint64_t now, uint64_t *remaining, uint
     }
 }
 
-static void field(struct weir_advice *advice, const char *name, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void field(struct weir_advice *advice,
+                                                        const char *name, const char *format, ...)
 {
     char text[200];
     va_list list;

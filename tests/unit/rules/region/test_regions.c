@@ -150,8 +150,8 @@ static void a_floor_may_be_nothing_where_requests_wait(void **state)
         LIMIT("9/hour, algorithm: sliding_window", "{floor: 10%, home: us, wait: 1ms}"),
         LIMIT("9/hour, algorithm: sliding_log", "{floor: 10%, home: us, wait: 1ms}"),
         LIMIT("9/hour, algorithm: fixed_window", "{floor: 10%, home: us, wait: 1ms}"),
-        "  - {name: a, key: [user], quota: 9/month,"
-        " global: {floor: 10%, home: us, wait: 1ms}}\n",
+        ("  - {name: a, key: [user], quota: 9/month,"
+         " global: {floor: 10%, home: us, wait: 1ms}}\n"),
     };
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         char text[1024];

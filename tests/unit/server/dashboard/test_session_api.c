@@ -227,8 +227,8 @@ static void a_page_of_another_site_reads_nothing_and_logs_nobody_in(void **state
     static const char *const pages[] = {
         "Host: localhost:9090\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n",
         "Host: localhost:9090\r\nSec-Fetch-Site: same-site\r\nSec-Fetch-Mode: no-cors\r\n",
-        "Host: localhost:9090\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"
-        "Sec-Fetch-Dest: iframe\r\n",
+        ("Host: localhost:9090\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"
+         "Sec-Fetch-Dest: iframe\r\n"),
         "Host: evil.example\r\n",
         "Host: localhost:9090\r\nOrigin: http://evil.example\r\n",
     };

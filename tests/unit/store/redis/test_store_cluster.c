@@ -19,7 +19,8 @@ static struct redis_server servers[MASTERS];
 static struct redis_link links[MASTERS];
 static struct store_rig the_rig;
 
-static const struct weir_resp_node *say(int server, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static const struct weir_resp_node *
+say(int server, const char *format, ...)
 {
     char command[256];
     va_list arguments;

@@ -38,7 +38,8 @@ static struct load_call {
 static bool loading;
 static uint32_t load_done;
 
-static const struct weir_resp_node *say(int server, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static const struct weir_resp_node *
+say(int server, const char *format, ...)
 {
     char command[512];
     va_list arguments;
