@@ -24,7 +24,7 @@ struct weir_shared_store;
 /* The admin worker, whose store is in no total and no log. */
 #define WEIR_SHARED_STORE_ADMIN WEIR_WORKERS_MAX
 
-/* How long a call to the Redis of another region may take, but for requests that wait longer
+/* How long a call to the Redis of another region may take, except for requests that wait longer
  * (`wait`): enough for a slow way to it, and short enough that the breaker opens within seconds. */
 #define WEIR_LENDER_DEADLINE_NS UINT64_C(500000000)
 
