@@ -2,9 +2,6 @@
 /* see standing_map.h */
 #include "cli/standing_map.h"
 
-#include <limits.h>
-#include <stdio.h>
-
 #include "cli/options.h"
 #include "rules/standing_lists.h"
 
@@ -30,18 +27,12 @@ int cli_standing_open(struct weir_standing **map, const struct weir_rules *rules
 {
     const struct weir_standing_settings *settings = &weir_rules_settings(rules)->standing;
     struct weir_reason reason = {{0}};
-    char path[PATH_MAX];
     *map = NULL;
     if (settings->kinds_count == 0)
         return 0;
-    if (!with_file || !settings->file)
+    if (!with_file || !settings->map)
         return open_lists(map, settings);
-    int size = snprintf(path, sizeof path, "%s.map", settings->file);
-    if (size < 0 || (size_t)size >= sizeof path) {
-        snprintf(reason.text, sizeof reason.text, "the path of `file` is too long");
-        return fail(WEIR_ERR_IO, &reason);
-    }
-    int error = weir_standing_open(map, path, &reason);
+    int error = weir_standing_open(map, settings->map, &reason);
     if (error == WEIR_ERR_NOT_FOUND)
         return open_lists(map, settings);
     return error < 0 ? fail(error, &reason) : 0;

@@ -34,7 +34,7 @@ uint64_t library_now(struct weir *weir, struct weir_lane *lane)
 void library_renew_standing(struct weir_lane *lane)
 {
     const struct weir_rules *rules = weir_engine_rules(lane->engine);
-    if (__builtin_expect(weir_rules_settings(rules)->standing.file == NULL, 1))
+    if (__builtin_expect(weir_rules_settings(rules)->standing.map == NULL, 1))
         return;
     uint64_t now_ns = library_clock(CLOCK_BOOTTIME);
     if (weir_standing_reader_stale(&lane->standing, now_ns) &&

@@ -2,28 +2,13 @@
 /* see standing_reader.h */
 #include "library/standing_reader.h"
 
-#include <limits.h>
-#include <stdio.h>
-
 #include "rules/standing_lists.h"
 
 #define TRY_EVERY_MS 100
 
-/* Opens the map beside the file. Errors: as weir_standing_open. */
-static int open_map(struct weir_standing **map, const char *file, struct weir_reason *reason)
+static const char *map_of(const struct weir_rules *rules)
 {
-    char path[PATH_MAX];
-    int size = snprintf(path, sizeof path, "%s.map", file);
-    if (size < 0 || (size_t)size >= sizeof path) {
-        snprintf(reason->text, sizeof reason->text, "standing: the path of `file` is too long");
-        return WEIR_ERR_IO;
-    }
-    return weir_standing_open(map, path, reason);
-}
-
-static const char *file_of(const struct weir_rules *rules)
-{
-    return weir_rules_settings(rules)->standing.file;
+    return weir_rules_settings(rules)->standing.map;
 }
 
 int weir_standing_lists_open(struct weir_standing **lists, const struct weir_rules *rules,
@@ -32,7 +17,7 @@ int weir_standing_lists_open(struct weir_standing **lists, const struct weir_rul
     const struct weir_standing_settings *settings = &weir_rules_settings(rules)->standing;
     const struct weir_standing_options options = {.entries_max = settings->entries_max};
     *lists = NULL;
-    if (settings->lists_count == 0 || settings->file)
+    if (settings->lists_count == 0 || settings->map)
         return 0;
     int err = weir_standing_create(lists, &options, reason);
     if (err < 0)
@@ -49,9 +34,9 @@ int weir_standing_reader_open(struct weir_standing_reader *reader, const struct 
                               struct weir_reason *reason)
 {
     weir_standing_reader_close(reader);
-    if (!file_of(rules))
+    if (!map_of(rules))
         return 0;
-    int err = open_map(&reader->map, file_of(rules), reason);
+    int err = weir_standing_open(&reader->map, map_of(rules), reason);
     if (err == 0)
         return 0;
     reader->map = NULL;
@@ -70,7 +55,7 @@ bool weir_standing_reader_renew(struct weir_standing_reader *reader, const struc
     struct weir_standing *map;
     struct weir_reason reason;
     bool dropped = false;
-    if (!file_of(rules))
+    if (!map_of(rules))
         return false;
     if (reader->map && weir_standing_cut(reader->map)) {
         weir_standing_reader_close(reader);
@@ -83,7 +68,7 @@ bool weir_standing_reader_renew(struct weir_standing_reader *reader, const struc
     if (reader->tried_ms != 0 && now_ms - reader->tried_ms < TRY_EVERY_MS)
         return dropped;
     reader->tried_ms = now_ms;
-    if (open_map(&map, file_of(rules), &reason) < 0)
+    if (weir_standing_open(&map, map_of(rules), &reason) < 0)
         return dropped;
     weir_standing_close(reader->map);
     reader->map = map;

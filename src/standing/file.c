@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,10 @@
 #include <unistd.h>
 
 #include "core/reason.h"
+#include "core/shared_folder.h"
+
+#define MODE_DEFAULT 0600
+#define MODE_SHARED 0640 /* only the writer writes */
 
 static int fail(struct weir_reason *reason, int err, const char *path, const char *what)
 {
@@ -139,6 +144,22 @@ static int private_memory(struct weir_standing *map, const struct standing_heade
     return 0;
 }
 
+/* The group that may read the map which is there may read the new one, and so may the group that
+ * shares the folder. What the system refuses stays as it is. Returns the mode. */
+static mode_t let_group_read(int fd, const char *path)
+{
+    char folder[PATH_MAX];
+    struct stat status;
+
+    if (stat(path, &status) == 0 && (status.st_mode & S_IRGRP) != 0 &&
+        fchown(fd, (uid_t)-1, status.st_gid) == 0)
+        return MODE_SHARED;
+    snprintf(folder, sizeof folder, "%s", path);
+    return stat(dirname(folder), &status) == 0 && weir_folder_is_shared(status.st_mode)
+               ? MODE_SHARED
+               : MODE_DEFAULT;
+}
+
 int standing_file_draft(struct weir_standing *map, const char *path,
                         const struct standing_header *header, struct weir_reason *reason)
 {
@@ -150,13 +171,13 @@ int standing_file_draft(struct weir_standing *map, const char *path,
     err = draft_name(name, path, reason);
     if (err < 0)
         return err;
-    map->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    map->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, MODE_DEFAULT);
     if (map->fd < 0)
         return fail_errno(reason, name, "create it");
     err = lock(map->fd, name, reason);
     if (err < 0)
         goto close_file;
-    if (ftruncate(map->fd, 0) != 0 || fchmod(map->fd, 0600) != 0) {
+    if (ftruncate(map->fd, 0) != 0 || fchmod(map->fd, let_group_read(map->fd, path)) != 0) {
         err = fail_errno(reason, name, "write it");
         goto remove_file;
     }

@@ -35,7 +35,8 @@ struct weir_standing_list {
 };
 
 struct weir_standing_settings {
-    const char *file;   /* of the history; the map is beside it: FILE.map. NULL: nothing is kept */
+    const char *file;   /* of the history. NULL: nothing is kept */
+    const char *map;    /* of the map: as the file says, else FILE.map. NULL: there is no `file` */
     size_t entries_max; /* 0: the default */
     size_t kinds_count;
     struct weir_standing_kind kinds[WEIR_STANDING_KINDS_MAX];

@@ -84,7 +84,8 @@ struct weir_table_options {
                                          owners no longer write. NULL: it begins empty */
     /* Of a new file; one that exists keeps what it has. */
     const char *owner, *group; /* names; NULL: the process's own, or those of the file replaced */
-    uint32_t mode;             /* bits of 0666; 0: 0600, or that of the file replaced */
+    uint32_t mode;             /* bits of 0666; 0: that of the file replaced, else 0600, or
+                                  0660 in a folder that a group shares */
     bool sparse;      /* private memory: of small pages, touched only as far as it is used */
     bool reset;       /* begin with an empty file: the existing one is removed, good or damaged
                          (--reset-state) */

@@ -261,12 +261,13 @@ static bool store_differs(const struct weir_store_settings *old,
            old->remember_ns != new->remember_ns || old->deadline_ns != new->deadline_ns;
 }
 
-/* Whether there is standing, where its history is, and how large its map is. */
+/* Whether there is standing, where its history and its map are, and how large the map is. */
 static bool standing_differs(const struct weir_standing_settings *old,
                              const struct weir_standing_settings *new)
 {
     return (old->kinds_count == 0) != (new->kinds_count == 0) ||
-           weir_setting_differs(old->file, new->file) || old->entries_max != new->entries_max;
+           weir_setting_differs(old->file, new->file) || weir_setting_differs(old->map, new->map) ||
+           old->entries_max != new->entries_max;
 }
 
 /* The lists of the new rules. */

@@ -100,12 +100,10 @@ static void take(void *context, const struct weir_ring_strike *strike)
  * read the map of standing, which has no values in it. What the system refuses stays as it is. */
 static void share_map(const struct weir_penalties_ring *ring)
 {
-    char path[PATH_MAX];
     struct stat status;
-    const char *file = weir_rules_settings(*ring->rules)->standing.file;
+    const char *path = weir_rules_settings(*ring->rules)->standing.map;
 
-    if (!file || (size_t)snprintf(path, sizeof path, "%s.map", file) >= sizeof path ||
-        stat(ring->state_file, &status) != 0 || (status.st_mode & S_IRGRP) == 0)
+    if (!path || stat(ring->state_file, &status) != 0 || (status.st_mode & S_IRGRP) == 0)
         return;
     if (chown(path, (uid_t)-1, status.st_gid) == 0)
         (void)!chmod(path, S_IRUSR | S_IWUSR | S_IRGRP);

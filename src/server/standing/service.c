@@ -31,18 +31,13 @@ bool weir_standing_value_hidden(struct weir_bytes text)
 int weir_standing_service_open_map(struct weir_standing_service *service, const uint64_t secret[2],
                                    struct weir_reason *reason)
 {
-    struct weir_standing_options options = {.entries_max = service->settings->entries_max,
+    struct weir_standing_options options = {.path = service->settings->map,
+                                            .entries_max = service->settings->entries_max,
                                             .secret = {secret[0], secret[1]}};
-    char *path = NULL;
-    int err;
+    int err = weir_standing_create(&service->map, &options, reason);
 
-    if (service->settings->file && asprintf(&path, "%s.map", service->settings->file) < 0)
-        return WEIR_ERR_MEMORY;
-    options.path = path;
-    err = weir_standing_create(&service->map, &options, reason);
     if (err == 0)
-        weir_state_guard_standing(service->map, path, service->log);
-    free(path);
+        weir_state_guard_standing(service->map, options.path, service->log);
     return err;
 }
 

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <libgen.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,9 +13,11 @@
 #include <unistd.h>
 
 #include "core/reason.h"
+#include "core/shared_folder.h"
 
 #define NAMES_MAX 65536 /* of one entry, the members of a group included */
 #define MODE_DEFAULT 0600
+#define MODE_SHARED 0660
 #define MODE_BITS 0666u
 #define MODE_OF_GROUP 0060u
 
@@ -132,11 +136,24 @@ static mode_t inherit(int fd, const struct stat *old)
     return mode;
 }
 
+/* The mode of a new file where nobody says one: where a group shares the folder, the file is
+ * shared, too. */
+static mode_t mode_in_folder(const char *path)
+{
+    struct stat status;
+    char folder[PATH_MAX];
+
+    snprintf(folder, sizeof folder, "%s", path);
+    return stat(dirname(folder), &status) == 0 && weir_folder_is_shared(status.st_mode)
+               ? MODE_SHARED
+               : MODE_DEFAULT;
+}
+
 int access_set(int fd, const char *path, const struct weir_table_options *options, int old,
                struct weir_reason *reason)
 {
     struct stat status;
-    mode_t mode = MODE_DEFAULT;
+    mode_t mode = mode_in_folder(path);
     uid_t uid = (uid_t)-1;
     gid_t gid = (gid_t)-1;
     int err = 0;

@@ -44,6 +44,14 @@ static int teardown(void **state)
     return 0;
 }
 
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
 static struct weir_standing *create_map(void)
 {
     const struct weir_standing_options options = {.path = map_path, .entries_max = 1000};
@@ -147,6 +155,22 @@ static void a_map_that_comes_later_counts_once_it_is_there(void **state)
     weir_standing_close(map);
 }
 
+static void the_map_is_read_where_the_rules_say(void **state)
+{
+    char text[2 * TEMPORARY_MAX + 200];
+    snprintf(map_path, sizeof map_path, "%s/another.map", folder);
+    snprintf(text, sizeof text,
+             "standing: { by: [user], file: %s/standing.db, map: %s }\nlimits: []\n", folder,
+             map_path);
+    write_text(rules, text);
+    struct weir_standing *map = create_map();
+    struct weir *weir = open_weir();
+    hold(map, "eve", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
+    assert_false(ask(weir, "eve").allowed);
+    weir_close(weir);
+    weir_standing_close(map);
+}
+
 static void a_reload_keeps_it(void **state)
 {
     struct weir_reason reason;
@@ -157,14 +181,6 @@ static void a_reload_keeps_it(void **state)
     assert_false(ask(weir, "eve").allowed);
     weir_close(weir);
     weir_standing_close(map);
-}
-
-static void write_text(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
 }
 
 static void rules_without_a_file_have_their_lists(void **state)
@@ -237,6 +253,7 @@ int main(void)
         TEST(a_ban_counts_from_the_next_check_on),
         TEST(a_map_that_was_replaced_is_opened_again),
         TEST(a_map_that_comes_later_counts_once_it_is_there),
+        TEST(the_map_is_read_where_the_rules_say),
         TEST(a_reload_keeps_it),
         TEST(rules_without_a_file_have_their_lists),
         TEST(a_map_that_is_cut_short_is_dropped_without_a_signal),

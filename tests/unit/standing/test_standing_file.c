@@ -308,6 +308,41 @@ static void test_readers_and_the_next_writer_go_on_after_kill_9(void **state)
     }
 }
 
+static unsigned mode_after_create(void)
+{
+    struct weir_standing *map = NULL;
+    struct stat status;
+
+    assert_int_equal(create(&map, 100, NULL), 0);
+    weir_standing_close(map);
+    assert_int_equal(stat(path, &status), 0);
+    return status.st_mode & 0777u;
+}
+
+static void test_a_group_that_shares_the_folder_may_read(void **state)
+{
+    assert_int_equal(mode_after_create(), 0600);
+    assert_int_equal(chmod(folder, 02750), 0); /* not shared: the group may not write there */
+    assert_int_equal(mode_after_create(), 0600);
+    assert_int_equal(chmod(folder, 02770), 0);
+    assert_int_equal(mode_after_create(), 0640); /* also one that takes over the old one */
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mode_after_create(), 0640);
+}
+
+static void test_the_group_that_could_read_may_read_the_next_one(void **state)
+{
+    struct stat status;
+
+    assert_int_equal(mode_after_create(), 0600);
+    assert_int_equal(chmod(path, 0640), 0);
+    if (geteuid() == 0)
+        assert_int_equal(chown(path, 0, 4242), 0);
+    assert_int_equal(mode_after_create(), 0640);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_gid, geteuid() == 0 ? 4242 : getegid());
+}
+
 int main(void)
 {
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, in_a_folder, remove_folder)
@@ -320,6 +355,8 @@ int main(void)
         IN_A_FOLDER(test_a_damaged_entry_is_refused_by_the_next_writer),
         IN_A_FOLDER(test_a_reader_survives_a_damaged_file),
         IN_A_FOLDER(test_readers_and_the_next_writer_go_on_after_kill_9),
+        IN_A_FOLDER(test_a_group_that_shares_the_folder_may_read),
+        IN_A_FOLDER(test_the_group_that_could_read_may_read_the_next_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -356,16 +356,39 @@ static void load_answer(struct rules_loader *loader, const struct rules_node *no
 
 /* --- The section ------------------------------------------------------------------------------ */
 
+/* Where the map lies: beside `file`, unless `map` (NULL: absent) says another place, which other
+ * users of the machine may read. */
+static void load_map(struct rules_loader *loader, const struct rules_node *node,
+                     struct weir_standing_settings *standing)
+{
+    struct weir_bytes text;
+    if (!node) {
+        char *path =
+            standing->file ? rules_keep(loader, strlen(standing->file) + sizeof ".map") : NULL;
+        if (path)
+            sprintf(path, "%s.map", standing->file);
+        standing->map = path;
+        return;
+    }
+    if (!standing->file)
+        rules_problem(loader, node,
+                      "`map` needs `file`, the history that the map is made from at each start");
+    if (!rules_read_place(loader, node, "map", &text))
+        return;
+    if (text.size == 0)
+        rules_problem(loader, node, "`map` is empty; remove it, and the map lies beside `file`");
+    else
+        standing->map = rules_path_of(loader, text);
+}
+
 void rules_load_standing(struct rules_loader *loader, const struct rules_node *node)
 {
-    enum { BY, FILE_, ENTRIES, LISTS, ANSWER, COUNT };
+    enum { BY, FILE_, MAP, ENTRIES, LISTS, ANSWER, COUNT };
     struct weir_rules *rules = loader->rules;
     struct weir_standing_settings *standing = &rules->settings.standing;
-    struct rules_field fields[COUNT] = {{"by", NULL, NULL},
-                                        {"file", NULL, NULL},
-                                        {"entries", NULL, NULL},
-                                        {"lists", NULL, NULL},
-                                        {"answer", NULL, NULL}};
+    struct rules_field fields[COUNT] = {{"by", NULL, NULL},    {"file", NULL, NULL},
+                                        {"map", NULL, NULL},   {"entries", NULL, NULL},
+                                        {"lists", NULL, NULL}, {"answer", NULL, NULL}};
     struct weir_bytes text;
     uint64_t entries = 0;
     loader->standing = true;
@@ -384,6 +407,7 @@ void rules_load_standing(struct rules_loader *loader, const struct rules_node *n
                           "`file` is empty; remove it to keep nothing across restarts");
         standing->file = rules_keep_text(loader, text.data, text.size);
     }
+    load_map(loader, fields[MAP].value, standing);
     if (fields[ENTRIES].value &&
         rules_read_number(loader, fields[ENTRIES].value, "entries", WEIR_STANDING_ENTRIES_MIN,
                           WEIR_STANDING_ENTRIES_MAX, &entries))

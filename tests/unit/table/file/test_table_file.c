@@ -428,6 +428,27 @@ static void a_group_that_cannot_be_kept_leaves_no_rights_to_another(void **state
     assert_int_equal(chown(folder, 0, 0), 0);
 }
 
+static unsigned mode_in_a_folder_of(mode_t folder_mode, unsigned mode)
+{
+    struct stat status;
+
+    unlink(path);
+    assert_int_equal(chmod(folder, folder_mode), 0);
+    weir_table_close(
+        open_table(&(struct weir_table_options){.path = path, .bytes = SIZE, .mode = mode}));
+    assert_int_equal(stat(path, &status), 0);
+    return status.st_mode & 0777u;
+}
+
+static void a_group_that_shares_the_folder_shares_the_file(void **state)
+{
+    assert_int_equal(mode_in_a_folder_of(0770, 0), 0600);
+    assert_int_equal(mode_in_a_folder_of(02750, 0), 0600);
+    assert_int_equal(mode_in_a_folder_of(02770, 0), 0660);
+    assert_int_equal(mode_in_a_folder_of(02770, 0600), 0600); /* as it is said */
+    assert_int_equal(chmod(folder, 0700), 0);
+}
+
 /* Damage anywhere: the file is refused, or every call on it returns. Nothing crashes. */
 static void no_damage_crashes_an_operation(void **state)
 {
@@ -591,6 +612,7 @@ int main(void)
         TEST(a_full_disk_is_an_error_at_once),
         TEST(another_share_of_spans_copies_the_file),
         TEST(a_group_that_cannot_be_kept_leaves_no_rights_to_another),
+        TEST(a_group_that_shares_the_folder_shares_the_file),
         TEST(no_damage_crashes_an_operation),
         TEST(many_creators_make_one_file),
         TEST(parameters_that_no_state_has_make_room_for_others),

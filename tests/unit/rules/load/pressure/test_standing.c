@@ -56,6 +56,7 @@ static void everything_is_read(void **state)
                   "limits: []\n"));
     const struct weir_standing_settings *standing = &weir_rules_settings(rules)->standing;
     assert_string_equal(standing->file, "standing.db");
+    assert_string_equal(standing->map, "standing.db.map");
     assert_int_equal(standing->entries_max, 5000);
     assert_int_equal(standing->kinds_count, 4);
     assert_bytes(standing->kinds[0].name, "client.ip"); /* what costs least is looked up first */
@@ -93,6 +94,19 @@ static void no_request_can_set_it(void **state)
     weir_rules_unref(rules);
     rules = test_load("limits: []\n");
     assert_int_equal(weir_rules_attribute(rules, "standing", 8), -1);
+    weir_rules_unref(rules);
+}
+
+static void the_map_may_lie_elsewhere(void **state)
+{
+    struct weir_rules *rules = test_load("standing: {by: user, file: /var/lib/weir/standing, map: "
+                                         "/run/weir-state/map}\nlimits: []\n");
+    const struct weir_standing_settings *standing = &weir_rules_settings(rules)->standing;
+    assert_string_equal(standing->file, "/var/lib/weir/standing");
+    assert_string_equal(standing->map, "/run/weir-state/map");
+    weir_rules_unref(rules);
+    rules = test_load("standing: {by: user}\nlimits: []\n");
+    assert_null(weir_rules_settings(rules)->standing.map);
     weir_rules_unref(rules);
 }
 
@@ -137,6 +151,10 @@ static void mistakes_in_the_section_are_named(void **state)
         {"standing: {by: [jwt.sub]}\nlimits: []\n",
          "1:17: the claim `sub` needs the section `jwt:`, which verifies tokens\n"},
         {SECTION("file: ''"), "1:44: `file` is empty; remove it to keep nothing across restarts\n"},
+        {SECTION("file: a, map: ''"),
+         "1:52: `map` is empty; remove it, and the map lies beside `file`\n"},
+        {SECTION("map: /run/m"),
+         "1:43: `map` needs `file`, the history that the map is made from at each start\n"},
         {SECTION("entries: 15"), "1:47: `entries` must be 16 to 64000000, not `15`\n"},
         {SECTION("list: []"), "1:38: `standing` has no key `list`; did you mean `lists`?\n"},
     };
@@ -266,6 +284,7 @@ int main(void)
         cmocka_unit_test(there_is_none_unless_the_file_says_so),
         cmocka_unit_test(everything_is_read),
         cmocka_unit_test(no_request_can_set_it),
+        cmocka_unit_test(the_map_may_lie_elsewhere),
         cmocka_unit_test(a_header_of_it_is_sent_where_the_file_says_so),
         cmocka_unit_test(mistakes_in_the_section_are_named),
         cmocka_unit_test(mistakes_in_lists_are_named),
