@@ -12,6 +12,8 @@
  *   weir_outcome                the outcome of any request, for penalties
  *   weir_cancel                 the request did not happen: what it took is given back
  *   weir_renew, weir_tend       leases that live as long as the process that holds them
+ *   weir_advance                moves the clock of a program's tests
+ *   weir_memory                 what an open weir takes, for languages that collect garbage
  *   weir_front                  as what `weir serve` counts the decisions that are made here
  *
  *     int path = weir_attribute(weir, "path"), ip = weir_attribute(weir, "client.ip");
@@ -217,6 +219,20 @@ int weir_front(struct weir *weir, const char *name);
  * died, after a death in a part of the state with each call (65,536 buckets, 8 MiB). Returns how
  * many it ended, or WEIR_ERR_UNSUPPORTED (in a child). */
 long weir_tend(struct weir *weir);
+
+/* --- For the tests of programs ----------------------------------------------------------------
+ */
+
+/* With weir_options.test_clock_ns: all decisions from now on take place `ns` later, so that a test
+ * need not wait for a window to end. Errors: WEIR_ERR_UNSUPPORTED (without that option; in a
+ * child), WEIR_ERR_RANGE (the clock would pass the year 2262). */
+int weir_advance(struct weir *weir, uint64_t ns);
+
+/* --- Memory ----------------------------------------------------------------------------------- */
+
+/* Bytes that an open weir takes at most for its state, as far as it is used: what a collector of
+ * garbage should know of an object that keeps it open. */
+uint64_t weir_memory(const struct weir *weir);
 
 #pragma GCC visibility pop
 

@@ -70,6 +70,10 @@ struct weir_options {
     bool
         leases_end_with_process; /* leases end when this process does, however that happens, as soon
                                     as another one calls weir_open or weir_tend (<weir/embed.h>) */
+    uint64_t test_clock_ns;      /* for the tests of a program: its clock begins at this Unix time,
+                                    stands still, and moves by weir_advance (<weir/embed.h>) only; its
+                                    state is private memory, also where the rules file names a file. 0:
+                                    the kernel's clock */
 };
 
 #define WEIR_STATE_PATIENCE_DEFAULT_NS UINT64_C(100000000)
@@ -80,9 +84,10 @@ struct weir_options {
  * has room for), WEIR_ERR_UNSUPPORTED (the rules need what only `weir serve` can do: limits or
  * callers in Redis, limits that follow health, scores; or penalties, where no `weir serve` with
  * penalties runs on the state file); of the state file
- * WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED, WEIR_ERR_BUSY (see reason; also
- * where another process was stopped while it opened the file, after 5 s and a second for each 100
- * MB, or while it changed the list of limits). */
+ * WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED, WEIR_ERR_UNSUPPORTED (together
+ * with a clock for tests), WEIR_ERR_BUSY (see reason; also where another process was stopped while
+ * it opened the file, after 5 s and a second for each 100 MB, or while it changed the list of
+ * limits). */
 int weir_open(struct weir **weir, const char *rules_file, const struct weir_options *options,
               struct weir_reason *reason) __attribute__((warn_unused_result));
 

@@ -201,8 +201,9 @@ static void tell_limit(const struct weir_answer_limit *limit, struct weir_limit_
 }
 
 /* The fields and the body, as far as the call has room for them. */
-static void tell_http(const struct weir_rules *rules, const struct weir_answer *told,
-                      const struct weir_call *call, struct weir_full_answer *answer)
+static void tell_http(const struct weir *weir, const struct weir_rules *rules,
+                      const struct weir_answer *told, const struct weir_call *call,
+                      struct weir_full_answer *answer)
 {
     uint32_t dialects = weir_rules_settings(rules)->headers;
     uint64_t wall_s = 0;
@@ -212,7 +213,7 @@ static void tell_http(const struct weir_rules *rules, const struct weir_answer *
     answer->type[0] = '\0';
     if (call->fields) {
         if ((dialects & WEIR_HEADERS_X_EPOCH) != 0)
-            wall_s = library_clock(CLOCK_REALTIME) / UINT64_C(1000000000);
+            wall_s = library_wall_time(weir) / UINT64_C(1000000000);
         answer->fields_size = weir_ratelimit_headers_write(dialects, told, wall_s, call->fields);
         if (!told->allowed)
             answer->fields_size +=
@@ -269,8 +270,9 @@ static void tell_reservation(struct weir_lane *lane, const struct weir_decision 
     tell_places(decision, token);
 }
 
-static void tell(struct weir_lane *lane, const struct weir_decision *decision,
-                 const struct weir_call *call, struct weir_full_answer *answer)
+static void tell(const struct weir *weir, struct weir_lane *lane,
+                 const struct weir_decision *decision, const struct weir_call *call,
+                 struct weir_full_answer *answer)
 {
     struct weir_answer told;
     const char *class_name = weir_decision_class(decision);
@@ -281,7 +283,7 @@ static void tell(struct weir_lane *lane, const struct weir_decision *decision,
     answer->limit_count = told.count;
     for (uint16_t i = 0; i < told.count; i++)
         tell_limit(&told.limits[i], &answer->limits[i]);
-    tell_http(weir_decision_rules(decision), &told, call, answer);
+    tell_http(weir, weir_decision_rules(decision), &told, call, answer);
     tell_reservation(lane, decision, call, answer);
 }
 
@@ -311,7 +313,7 @@ int weir_check_full(struct weir *weir, const struct weir_call *call,
             err = apply(lane, decision, call);
         if (err == 0) {
             decide(weir, lane, decision);
-            tell(lane, decision, call, answer);
+            tell(weir, lane, decision, call, answer);
             if (!call->peek)
                 library_count(lane, &answer->summary);
         }

@@ -27,14 +27,6 @@ static void ignore_done(void *context, struct weir_decision *decision)
 {
 }
 
-/* For schedules. */
-static uint64_t table_clock(void *context)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return weir_table_time(context, (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec);
-}
-
 static uint64_t lease_seed(void)
 {
     uint64_t seed;
@@ -165,8 +157,8 @@ static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
         .strike_context = lanes->strikes,
         .counts = find_counts,
         .counts_context = lane,
-        .clock = table_clock,
-        .clock_context = lanes->table,
+        .clock = lanes->clock,
+        .clock_context = lanes->clock_context,
     };
     err = weir_engine_open(&lane->engine, &options);
     if (err < 0) {
@@ -194,6 +186,8 @@ int weir_engine_slots_open(struct weir_engine_slots *lanes,
     lanes->spare = options->spare;
     lanes->strikes = options->strikes;
     lanes->state_file = options->state_file;
+    lanes->clock = options->clock;
+    lanes->clock_context = options->clock_context;
     lanes->edge = open_edge(lanes, WEIR_EDGE_WAIT);
     lanes->rules = options->rules;
     lanes->lists = options->lists;

@@ -47,7 +47,9 @@ struct weir_engine_slots {
     pthread_mutex_t opening;
     struct weir_table *table, *spare;
     struct weir_library_strikes *strikes;
-    const char *state_file;      /* borrowed; NULL: private memory */
+    const char *state_file; /* borrowed; NULL: private memory */
+    uint64_t (*clock)(void *context);
+    void *clock_context;
     struct weir_edge *edge;      /* under `opening`; NULL: there is none, or not now */
     enum weir_edge_front front;  /* what the program is */
     struct weir_rules *rules;    /* under `opening`: what a new lane starts with, as the next one */
@@ -58,10 +60,12 @@ struct weir_engine_slots_options {
     struct weir_table *table, *spare;     /* spare: the table's, or NULL */
     struct weir_library_strikes *strikes; /* borrowed */
     const char *state_file;               /* borrowed; NULL: private memory */
-    struct weir_rules *rules;             /* prepared for the table; one reference is taken */
-    struct weir_standing *lists;          /* owned on success; NULL: none */
-    uint32_t count;  /* the most lanes; 0: as many as the machine has processors */
-    bool own_leases; /* leases end with the process */
+    uint64_t (*clock)(void *context);     /* the time of the table now, for schedules */
+    void *clock_context;
+    struct weir_rules *rules;    /* prepared for the table; one reference is taken */
+    struct weir_standing *lists; /* owned on success; NULL: none */
+    uint32_t count;              /* the most lanes; 0: as many as the machine has processors */
+    bool own_leases;             /* leases end with the process */
 };
 
 /* Opens the first lane, so that at least one is there. Errors: WEIR_ERR_MEMORY, WEIR_ERR_FULL (no

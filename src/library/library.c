@@ -2,6 +2,7 @@
 /* see library.h */
 #include "library/library.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -21,9 +22,31 @@ uint64_t library_clock(clockid_t clock)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+static uint64_t read_clock(const struct weir *weir, clockid_t clock)
+{
+    uint64_t test_ns = atomic_load_explicit(&weir->test_ns, memory_order_relaxed);
+    return __builtin_expect(test_ns != 0, 0) ? test_ns : library_clock(clock);
+}
+
+uint64_t library_wall_time(const struct weir *weir)
+{
+    return read_clock(weir, CLOCK_REALTIME);
+}
+
+uint64_t library_boot_time(const struct weir *weir)
+{
+    return read_clock(weir, CLOCK_BOOTTIME);
+}
+
+uint64_t library_time(void *context)
+{
+    const struct weir *weir = context;
+    return weir_table_time(weir->table, library_boot_time(weir));
+}
+
 uint64_t library_now(struct weir *weir, struct weir_lane *lane)
 {
-    uint64_t now_ns = weir_table_time(weir->table, library_clock(CLOCK_BOOTTIME));
+    uint64_t now_ns = library_time(weir);
     if (now_ns - lane->marked_ns >= MARK_EVERY_NS) {
         weir_table_mark(weir->table, now_ns);
         lane->marked_ns = now_ns;
@@ -40,6 +63,14 @@ void library_renew_standing(struct weir_lane *lane)
     if (weir_standing_reader_stale(&lane->standing, now_ns) &&
         weir_standing_reader_renew(&lane->standing, rules, now_ns))
         weir_engine_set_standing(lane->engine, lane->standing.map);
+}
+
+const char *library_state_file(const struct weir *weir, const struct weir_options *options,
+                               const struct weir_rules *rules)
+{
+    if (weir->test_ns != 0)
+        return NULL;
+    return options->state_file ? options->state_file : weir_rules_settings(rules)->state_file;
 }
 
 /* --- Loading ---------------------------------------------------------------------------------- */

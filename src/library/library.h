@@ -24,6 +24,7 @@ struct weir {
     struct weir_lease_owners owners;         /* that were alive when weir_tend last looked */
     uint32_t generations[WEIR_LEASE_OWNERS]; /* of the last owner of each slot by then */
     uint64_t tended;                         /* where its walk continues; 0: there is none */
+    _Atomic uint64_t test_ns;                /* a clock for tests; 0: the kernel's */
     /* A page that the kernel zeroes in a child (MADV_WIPEONFORK): tells it that the table's owner
      * slots are its parent's, for the price of a load. */
     unsigned char *ours;
@@ -37,6 +38,19 @@ static inline bool library_is_ours(const struct weir *weir)
 }
 
 uint64_t library_clock(clockid_t clock);
+
+/* Unix time, or what a clock for tests makes of it. */
+uint64_t library_wall_time(const struct weir *weir);
+
+/* What stands for CLOCK_BOOTTIME in the times of the state. */
+uint64_t library_boot_time(const struct weir *weir);
+
+/* The time of the state now; `context` is a struct weir. */
+uint64_t library_time(void *context);
+
+/* The file that keeps the state; NULL: private memory. */
+const char *library_state_file(const struct weir *weir, const struct weir_options *options,
+                               const struct weir_rules *rules);
 
 /* Ends the leases of processes that have died in up to `buckets` buckets of the state, from where
  * the last call stopped. Returns how many it ended. */

@@ -3,13 +3,19 @@
 #include <weir/weir.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <weir/embed.h>
+
 #include "library/library.h"
+
+/* The end of 2261: no sum of a time of the state and a wait passes 64 bits. */
+#define TEST_CLOCK_MAX_NS (UINT64_C(9214646400) * UINT64_C(1000000000))
 
 /* --- Rules ------------------------------------------------------------------------------------ */
 
@@ -72,15 +78,15 @@ static int open_table(struct weir *weir, const struct weir_rules *rules,
     if (patience_ns == 0)
         patience_ns = WEIR_STATE_PATIENCE_DEFAULT_NS;
     struct weir_table_options table = {
-        .path = options->state_file ? options->state_file : settings->state_file,
+        .path = library_state_file(weir, options, rules),
         .bytes = options->state_bytes != 0 ? options->state_bytes : settings->state_bytes,
         .span_percent = settings->state_spans,
         .span_percent_new = weir_rules_span_percent(rules),
         .owner = options->state_owner ? options->state_owner : settings->state_owner,
         .group = options->state_group ? options->state_group : settings->state_group,
         .mode = options->state_mode != 0 ? options->state_mode : settings->state_mode,
-        .wall_ns = library_clock(CLOCK_REALTIME),
-        .boot_ns = library_clock(CLOCK_BOOTTIME),
+        .wall_ns = library_wall_time(weir),
+        .boot_ns = library_boot_time(weir),
         .patience_ns = patience_ns != WEIR_NEVER ? patience_ns : 0,
         .open_patience_ns = options->state_open_patience_ns,
     };
@@ -123,9 +129,7 @@ static int open_state(struct weir *weir, struct weir_rules *rules,
                       const struct weir_options *options, struct weir_reason *reason)
 {
     struct weir_standing *lists;
-    const char *state_file =
-        options->state_file ? options->state_file : weir_rules_settings(rules)->state_file;
-    int err = weir_library_strikes_open(&weir->strikes, state_file);
+    int err = weir_library_strikes_open(&weir->strikes, library_state_file(weir, options, rules));
     if (err < 0)
         return err;
     err = weir_library_strikes_check(&weir->strikes, rules, reason);
@@ -149,6 +153,8 @@ static int open_state(struct weir *weir, struct weir_rules *rules,
         .spare = weir->spare,
         .strikes = &weir->strikes,
         .state_file = weir->strikes.state_file,
+        .clock = library_time,
+        .clock_context = weir,
         .rules = rules,
         .lists = lists,
         .count = options->threads,
@@ -175,6 +181,14 @@ static int open_all(struct weir *weir, const char *rules_file, const struct weir
                     struct weir_reason *reason)
 {
     struct weir_rules *rules;
+    weir->test_ns = options->test_clock_ns;
+    if (options->test_clock_ns != 0 && options->state_file) {
+        snprintf(reason->text, sizeof reason->text,
+                 "a clock for tests needs a state of its own: leave the state file out");
+        return WEIR_ERR_UNSUPPORTED;
+    }
+    if (options->test_clock_ns > TEST_CLOCK_MAX_NS)
+        return WEIR_ERR_RANGE;
     weir->rules_file = strdup(rules_file);
     if (!weir->rules_file)
         return WEIR_ERR_MEMORY;
@@ -235,6 +249,23 @@ void weir_close(struct weir *weir)
     weir_attributes_close(&weir->attributes);
     free(weir->rules_file);
     free(weir);
+}
+
+int weir_advance(struct weir *weir, uint64_t ns)
+{
+    if (!library_is_ours(weir) || weir->test_ns == 0)
+        return WEIR_ERR_UNSUPPORTED;
+    uint64_t before = atomic_load(&weir->test_ns);
+    do
+        if (ns > TEST_CLOCK_MAX_NS - before)
+            return WEIR_ERR_RANGE;
+    while (!atomic_compare_exchange_weak(&weir->test_ns, &before, before + ns));
+    return 0;
+}
+
+uint64_t weir_memory(const struct weir *weir)
+{
+    return weir_table_bytes(weir->table);
 }
 
 int weir_reload(struct weir *weir, struct weir_reason *reason)

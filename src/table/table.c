@@ -135,6 +135,11 @@ const uint64_t *weir_table_secret(const struct weir_table *table)
     return table->fixed.secret;
 }
 
+uint64_t weir_table_bytes(const struct weir_table *table)
+{
+    return table->fixed.bytes;
+}
+
 uint64_t weir_table_time(const struct weir_table *table, uint64_t boot_ns)
 {
     const struct table_header *fixed = &table->fixed;

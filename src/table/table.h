@@ -123,6 +123,9 @@ int weir_table_adopt(struct weir_table *spare, const struct weir_limit *limit)
 /* Detach all owners first. */
 void weir_table_close(struct weir_table *table);
 
+/* The size of the whole region. */
+uint64_t weir_table_bytes(const struct weir_table *table);
+
 /* The share of the region for spans, in percent. */
 uint32_t weir_table_span_percent(const struct weir_table *table);
 

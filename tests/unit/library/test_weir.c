@@ -13,7 +13,7 @@
 
 #include "library_place.h"
 
-#include <weir/weir.h>
+#include <weir/embed.h>
 
 #define SECOND UINT64_C(1000000000)
 
@@ -299,6 +299,60 @@ static void limits_that_change_at_each_reload_give_their_places_back(void **stat
     weir_close(weir);
 }
 
+#define MINUTE_NS (UINT64_C(60) * 1000000000)
+#define NEW_YEAR_NS (UINT64_C(1767225600) * 1000000000) /* 2026-01-01T00:00:00Z */
+
+static const char five_a_minute[] =
+    "state: { file: must-not-be-made }\nlimits:\n"
+    "  - { name: l, key: [client.ip], rate: 5/min, algorithm: sliding_log }\n"
+    "  - { name: q, key: [client.ip], quota: 7/month }\n";
+
+static void a_clock_for_tests_stands_still_until_it_is_advanced(void **state)
+{
+    struct place *place = *state;
+    const struct weir_options options = {.test_clock_ns = NEW_YEAR_NS};
+    struct weir_answer_summary answer;
+    write_rules(place, five_a_minute);
+    struct weir *weir = open_weir(place, &options);
+    for (unsigned i = 0; i < 6; i++)
+        assert_int_equal(weir_check(weir, login, 3, 1, &answer), 0);
+    assert_false(answer.allowed);
+    assert_true(answer.retry_after_ns == MINUTE_NS);
+    assert_int_equal(weir_advance(weir, MINUTE_NS - 1), 0);
+    assert_int_equal(weir_check(weir, login, 3, 1, &answer), 0);
+    assert_true(!answer.allowed && answer.retry_after_ns == 1);
+    assert_int_equal(weir_advance(weir, 1), 0);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(weir_check(weir, login, 3, 1, &answer), 0);
+    assert_false(answer.allowed); /* by the quota: until the first of February */
+    assert_string_equal(answer.denied_by, "q");
+    assert_true(answer.retry_after_ns == (31 * 24 * 60 - 1) * MINUTE_NS);
+    assert_int_equal(weir_advance(weir, answer.retry_after_ns), 0);
+    assert_int_equal(weir_check(weir, login, 3, 1, &answer), 0);
+    assert_true(answer.allowed);
+    assert_int_equal(access("must-not-be-made", F_OK), -1);
+    assert_int_equal(weir_advance(weir, UINT64_MAX), WEIR_ERR_RANGE);
+    weir_close(weir);
+}
+
+static void only_a_clock_for_tests_can_be_advanced(void **state)
+{
+    struct place *place = *state;
+    struct weir *weir;
+    struct weir_reason reason;
+    const struct weir_options both = {.test_clock_ns = NEW_YEAR_NS, .state_file = place->state},
+                              late = {.test_clock_ns = UINT64_MAX},
+                              small = {.state_bytes = 1 << 18};
+    write_rules(place, three_a_day);
+    assert_int_equal(weir_open(&weir, place->rules, &both, &reason), WEIR_ERR_UNSUPPORTED);
+    assert_non_null(strstr(reason.text, "leave the state file out"));
+    assert_int_equal(weir_open(&weir, place->rules, &late, &reason), WEIR_ERR_RANGE);
+    weir = open_weir(place, &small);
+    assert_int_equal(weir_advance(weir, 1), WEIR_ERR_UNSUPPORTED);
+    assert_int_equal(weir_memory(weir), 1 << 18);
+    weir_close(weir);
+}
+
 static void a_child_cannot_use_what_its_parent_opened(void **state)
 {
     struct place *place = *state;
@@ -352,6 +406,10 @@ int main(void)
                                         place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(limits_that_change_at_each_reload_give_their_places_back,
                                         place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(a_clock_for_tests_stands_still_until_it_is_advanced,
+                                        place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(only_a_clock_for_tests_can_be_advanced, place_setup,
+                                        place_teardown),
         cmocka_unit_test_setup_teardown(a_child_cannot_use_what_its_parent_opened, place_setup,
                                         place_teardown),
     };
