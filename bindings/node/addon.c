@@ -43,10 +43,27 @@ static napi_value number(napi_env env, double value)
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
+/* Tells V8 of the state, which it cannot see: objects that are forgotten would be collected only
+ * when their own few bytes matter. */
+static void tell_memory(napi_env env, const struct handle *handle, bool held)
+{
+    int64_t bytes = (int64_t)(weir_memory(handle->weir) + sizeof *handle), total;
+    napi_adjust_external_memory(env, held ? bytes : -bytes, &total);
+}
+
+static void close_weir(napi_env env, struct handle *handle)
+{
+    if (!handle->weir)
+        return;
+    tell_memory(env, handle, false);
+    weir_close(handle->weir);
+    handle->weir = NULL;
+}
+
 static void close_handle(napi_env env, void *data, void *hint)
 {
     struct handle *handle = data;
-    weir_close(handle->weir);
+    close_weir(env, handle);
     if (handle->numbers)
         napi_delete_reference(env, handle->numbers);
     free(handle->checker.bytes);
@@ -78,6 +95,7 @@ enum argument {
     STATE_OPEN_PATIENCE_MS,
     THREADS,
     LEASES_END,
+    TEST_CLOCK_MS,
     ARGUMENTS
 };
 
@@ -96,7 +114,7 @@ static int open_weir(napi_env env, const napi_value *args, struct weir **weir,
     for (int i = RULES; i <= STATE_GROUP; i++)
         if (!values_text(env, args[i], texts[i], PATH_ROOM))
             return WEIR_ERR_TOO_LARGE;
-    for (int i = STATE_BYTES; i <= LEASES_END; i++)
+    for (int i = STATE_BYTES; i <= TEST_CLOCK_MS; i++)
         if (!values_number(env, args[i], &numbers[i]))
             return WEIR_ERR_RANGE;
     if (numbers[STATE_MODE] > UINT_MAX || numbers[THREADS] > UINT_MAX)
@@ -111,6 +129,7 @@ static int open_weir(napi_env env, const napi_value *args, struct weir **weir,
         .state_mode = (unsigned)numbers[STATE_MODE],
         .threads = (unsigned)numbers[THREADS],
         .leases_end_with_process = numbers[LEASES_END] != 0,
+        .test_clock_ns = ns_of_ms(numbers[TEST_CLOCK_MS]),
     };
     return weir_open(weir, texts[RULES], &options, reason);
 }
@@ -126,6 +145,8 @@ static napi_value construct(napi_env env, napi_callback_info info)
     if (!handle)
         return values_fail(env, WEIR_ERR_MEMORY, NULL);
     int err = open_weir(env, args, &handle->weir, &reason);
+    if (err == 0)
+        tell_memory(env, handle, true);
     if (err == 0 && share_numbers(env, self, handle) &&
         napi_wrap(env, self, handle, close_handle, NULL, NULL) == napi_ok)
         return self;
@@ -136,11 +157,27 @@ static napi_value construct(napi_env env, napi_callback_info info)
 static napi_value close_method(napi_env env, napi_callback_info info)
 {
     struct handle *handle = enter(env, info, 0, NULL);
-    if (handle) {
-        weir_close(handle->weir);
-        handle->weir = NULL;
-    }
+    if (handle)
+        close_weir(env, handle);
     return NULL;
+}
+
+/* advance(ms) */
+static napi_value advance(napi_env env, napi_callback_info info)
+{
+    napi_value args[1];
+    uint64_t ms;
+    struct handle *handle = enter(env, info, 1, args);
+    if (!handle)
+        return NULL;
+    if (!values_number(env, args[0], &ms))
+        return values_fail(env, WEIR_ERR_RANGE, NULL);
+    int err = weir_advance(handle->weir, ns_of_ms(ms));
+    return err < 0 ? values_fail(env, err,
+                                 err == WEIR_ERR_UNSUPPORTED
+                                     ? "only a weir of weir/testing has a clock to advance"
+                                     : NULL)
+                   : NULL;
 }
 
 static napi_value reload(napi_env env, napi_callback_info info)
@@ -322,6 +359,7 @@ static napi_value tend(napi_env env, napi_callback_info info)
 NAPI_MODULE_INIT()
 {
     const napi_property_descriptor methods[] = {
+        METHOD("advance", advance),
         METHOD("attribute", attribute),
         METHOD("attributes", attributes),
         METHOD("check", check),

@@ -63,12 +63,15 @@ export interface LimitAnswer {
   resetAfterMs: number;
 }
 
-export interface Reservation {
+export class Reservation {
+  private constructor();
   /** Good in all processes on the state. */
   readonly token: string;
 }
 
-export interface Answer {
+/** What weir says of one request. */
+export class Answer {
+  private constructor();
   allowed: boolean;
   /** 200, or what the denial means. */
   status: number;
@@ -101,7 +104,9 @@ export interface Answer {
 /** Errors have a `code`: 'WEIR_ERR_SYNTAX', 'WEIR_ERR_BUSY', … */
 export interface WeirError extends Error { code: string; }
 
-export interface Weir {
+/** An open rules file: what open() returns. */
+export class Weir {
+  private constructor();
   /** Whether some limit has `refund_on`. */
   readonly refunds: boolean;
   /** The statuses that are strikes of some penalty (`outcomes`). */
@@ -125,24 +130,35 @@ export interface Weir {
   close(): void;
 }
 
+declare module 'http' {
+  interface IncomingMessage {
+    /** What weir has said of the request, behind one of the handlers below. */
+    weir?: Answer;
+  }
+}
+
 /** Opens a rules file, or rules as an object. */
 export function open(rules: string | object, options?: Options): Weir;
 
+export type MaybePromise<T> = T | Promise<T>;
+
 export interface LimitOptions<Request, Response> {
   /** Attributes that the rules read: user, plan, org, … Call it after authentication. */
-  attributes?: (request: Request) => Record<string, AttributeValue> | undefined;
-  cost?: number | ((request: Request) => number);
+  attributes?: (request: Request) => MaybePromise<Record<string, AttributeValue> | null | undefined>;
+  cost?: number | ((request: Request) => MaybePromise<number>);
   /** The true cost, after the response; nothing: it stays as charged. */
-  settle?: (request: Request, response: ServerResponse) => number | null | undefined;
+  settle?: (request: Request, response: ServerResponse) => MaybePromise<number | null | undefined>;
   /** Gives back what requests with a status below 400, or from 400 on, were charged. */
   skipSuccessful?: boolean;
   skipFailed?: boolean;
   /** Requests that are not limited. */
-  skip?: (request: Request) => boolean;
+  skip?: (request: Request) => MaybePromise<boolean | null | undefined>;
+  /** The client's address, in place of that of the connection; X-Forwarded-For and Forwarded do not count then. */
+  ip?: (request: Request) => MaybePromise<string | null | undefined>;
   /** Called for each denial; what answers by itself is left alone. */
   onLimited?: (answer: Answer, request: Request, response: Response) => unknown;
-  /** If weir cannot decide: default 'closed', a 503. */
-  onError?: 'open' | 'closed' | ((error: WeirError, request: Request) => 'open' | 'closed' | void);
+  /** If weir cannot decide, or the connection has no address: default 'closed', a 503. */
+  onError?: 'open' | 'closed' | ((error: WeirError, request: Request) => MaybePromise<'open' | 'closed' | void>);
   /** false: no header fields. */
   headers?: boolean;
   /** Clients may say their class of priority in a header field. */

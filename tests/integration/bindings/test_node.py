@@ -23,10 +23,14 @@ from registry import NOBODY, RUN_SECONDS_MAX, Folder, needed
 
 BUILT = Path(weir_path()).resolve().parent / "bindings/node"
 SOURCES = ROOT / "tests/integration/bindings/node"
+TOOLS = ROOT / "tests/integration/bindings/node_tools"
 PAGE = (ROOT / "docs/languages/node.md").read_text(encoding="utf-8")
 # In windows whose ends no test meets.
 LASTING = PAGE.replace("5/min", "5/day")
-PROGRAMS = re.findall(r"^```js\n(.*?)^```", LASTING, re.M | re.S)
+BLOCKS = re.findall(r"^```js\n(.*?)^```", LASTING, re.M | re.S)
+PROGRAMS = [block for block in BLOCKS if "expect(" not in block]
+(JEST,) = [block for block in re.findall(r"^```js\n(.*?)^```", PAGE, re.M | re.S) if "expect(" in block]
+RULES_AS_WRITTEN = re.search(r"^```yaml\n(version.*?)^```", PAGE, re.M | re.S)[1]
 RULES = re.search(r"^```yaml\n(version.*?)^```", LASTING, re.M | re.S)[1]
 
 pytestmark = pytest.mark.skipif(not (BUILT / "weir.node").is_file() or shutil.which("node") is None,
@@ -50,10 +54,9 @@ def fixture_folder():
     folder.remove()
 
 
-@pytest.fixture(scope="module", name="packages")
-def fixture_packages():
+def installed(sources):
     needed("npm")
-    folder = Folder(SOURCES)
+    folder = Folder(sources)
     try:
         folder.install("packages of npm", "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund",
                        "--silent")
@@ -63,7 +66,18 @@ def fixture_packages():
         folder.remove()
 
 
-@pytest.mark.parametrize("program", ["check.js", "http.js", "cluster.js", "threads.js", "leaks.js", "client.js"])
+@pytest.fixture(scope="module", name="packages")
+def fixture_packages():
+    yield from installed(SOURCES)
+
+
+@pytest.fixture(scope="module", name="tools")
+def fixture_tools():
+    yield from installed(TOOLS)
+
+
+@pytest.mark.parametrize("program", ["check.js", "http.js", "options.js", "cluster.js", "threads.js", "leaks.js", "client.js",
+                                     "exports.mjs"])
 def test_the_module(folder, program):
     done = folder.run("node", "--expose-gc", program)
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
@@ -82,6 +96,24 @@ def test_outcomes_are_strikes(folder, tmp_path):
 def test_the_frameworks(packages):
     done = packages.run("node", "frameworks.js")
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_types(tools):
+    """A program in ES modules and one in CommonJS, as tsc resolves their imports, then as node does."""
+    done = tools.run("node_modules/.bin/tsc", "-p", ".")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for program in "types.mjs", "types.cjs":
+        done = tools.run("node", f"compiled/{program}")
+        assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_types_name_what_there_is(folder):
+    """Each entry exports the classes and functions that its types declare, and no other."""
+    for entry, types in ("weir", "index"), ("weir/client", "client"), ("weir/testing", "testing"):
+        text = (ROOT / f"bindings/node/{types}.d.ts").read_text(encoding="utf-8")
+        declared = set(re.findall(r"^export (?:class|function) (\w+)", text, re.M))
+        done = folder.run("node", "-p", f"JSON.stringify(Object.keys(require('{entry}')))")
+        assert set(json.loads(done.stdout)) == declared, entry
 
 
 # --- The client -------------------------------------------------------------------------------------
@@ -143,26 +175,46 @@ def listens(port):
     return True
 
 
-@pytest.mark.parametrize("number", range(len(PROGRAMS)))
-def test_a_program_of_the_page(packages, number):
-    place = packages.path / "work" / f"page{number}"
+def as_es_module(program):
+    """A program of CommonJS with its calls of require() as imports."""
+    imports = []
+
+    def hoist(found):
+        imports.append(f"import required{len(imports)} from '{found[1]}';\n")
+        return f"required{len(imports) - 1}"
+
+    text = re.sub(r"^const (\w+|\{[^}]*\}) = require\('([^']+)'\);$", r"import \1 from '\2';", program, flags=re.M)
+    text = re.sub(r"require\('([^']+)'\)", hoist, text)
+    assert "require" not in re.sub(r"required\d", "", text)
+    return "".join(imports) + text
+
+
+def place_of(folder, name):
+    place = folder.path / "work" / name
     place.mkdir(mode=0o777)
     place.chmod(0o777)  # whatever the umask
+    return place
+
+
+@pytest.mark.parametrize("kind", ["js", "mjs"])
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_a_program_of_the_page(packages, number, kind):
+    place, app = place_of(packages, f"page{number}{kind}"), f"app.{kind}"
     (place / "weir.yaml").write_text(RULES, encoding="utf-8")
     port = free_port()
-    program = PROGRAMS[number]
-    (place / "app.js").write_text(program.replace("3000", str(port)), encoding="utf-8")
+    program = PROGRAMS[number] if kind == "js" else as_es_module(PROGRAMS[number])
+    (place / app).write_text(program.replace("3000", str(port)), encoding="utf-8")
     if "weir/client" in program:
         with App() as server:
-            done = packages.run("node", "app.js", f"http://{server.address}/", folder=place)
+            done = packages.run("node", app, f"http://{server.address}/", folder=place)
         assert done.stdout == "200 null\n", done.stdout + done.stderr
         return
     if "3000" not in program:
-        done = packages.run("node", "app.js", folder=place)
+        done = packages.run("node", app, folder=place)
         assert re.fullmatch(r"(allowed\n){5}denied for \d+ ms\n", done.stdout), done.stdout + done.stderr
         return
     with open(place / "log", "wb") as log, subprocess.Popen(
-            ["node", "app.js"], cwd=place, env=packages.environment, stdin=subprocess.DEVNULL, stdout=log,
+            ["node", app], cwd=place, env=packages.environment, stdin=subprocess.DEVNULL, stdout=log,
             stderr=log, **NOBODY) as process:
         try:
             wait_until(lambda: process.poll() is not None or listens(port), SECONDS_MAX, "the server")
@@ -174,14 +226,24 @@ def test_a_program_of_the_page(packages, number):
             process.wait(SECONDS_MAX)
 
 
+def test_the_test_of_the_page(tools):
+    """As it is written, with the rules as they are written: it waits for nothing."""
+    place = place_of(tools, "page")
+    (place / "weir.yaml").write_text(RULES_AS_WRITTEN, encoding="utf-8")
+    (place / "limits.test.js").write_text(JEST, encoding="utf-8")
+    (place / "package.json").write_text("{}", encoding="utf-8")
+    done = tools.run("node", "../node_modules/jest/bin/jest.js", "--rootDir=.", folder=place)
+    assert done.returncode == 0 and "1 passed" in done.stderr, done.stdout + done.stderr
+
+
 def test_the_programs_are_found():
     assert len(PROGRAMS) == 9
 
 
 def test_the_page_lists_each_option():
     """Options are checked by their names, so the page, the types and the handlers have the same."""
-    source = (ROOT / "bindings/node/middleware.js").read_text(encoding="utf-8")
-    known = set(re.findall(r"'(\w+)'", re.search(r"KNOWN = new Set\((.*?)\)", source, re.S)[1]))
+    source = (ROOT / "bindings/node/guard.js").read_text(encoding="utf-8")
+    known = set(re.findall(r"(\w+): \[", re.search(r"OPTIONS = \{(.*?)\};", source, re.S)[1]))
     table = PAGE.split("## Options", 1)[1].split("What the rules say needs no option", 1)[0]
     named = {name for row in re.findall(r"^\| (`[^|]*) \|", table, re.M) for name in re.findall(r"`(\w+)", row)}
     assert named == known

@@ -14,11 +14,15 @@ const LIMITS = [
   { name: 'held', match: { path: '/held' }, key: [], algorithm: 'concurrency', limit: 1, life: '1h' },
 ];
 
-// Each: makes an app that limits, and answers; `release` ends what /held waits for.
-const frameworks = {
-  express(limits, options, held) {
-    const app = require('express')();
-    app.use('/', weir.express(limits, options));
+const [NODE] = process.versions.node.split('.').map(Number);
+const NEEDS = { fastify: 20 }; // the first Node of a framework
+
+// Each, by its package: makes an app that limits, and answers; `release` ends what /held waits for.
+const makers = {
+  express(limits, options, held, name, handlers = [weir.express(limits, options)]) {
+    const app = require(name)();
+    for (const handler of handlers)
+      app.use('/', handler);
     app.get('/held', (req, res) => held.push(() => res.send('held')));
     app.get('/failed', (req, res) => res.status(503).send('failed'));
     app.use((req, res) => res.send('hello'));
@@ -26,9 +30,10 @@ const frameworks = {
     return listen(app);
   },
 
-  async fastify(limits, options, held) {
-    const app = require('fastify')();
-    app.addHook('onRequest', weir.fastify(limits, options));
+  async fastify(limits, options, held, name, handlers = [weir.fastify(limits, options)]) {
+    const app = require(name)();
+    for (const handler of handlers)
+      app.addHook('onRequest', handler);
     app.get('/held', (request, reply) => { held.push(() => reply.send('held')); });
     app.get('/failed', (request, reply) => reply.code(503).send('failed'));
     app.get('/*', async () => 'hello');
@@ -36,10 +41,11 @@ const frameworks = {
     return app.server;
   },
 
-  koa(limits, options, held) {
-    const app = new (require('koa'))();
+  koa(limits, options, held, name, handlers = [weir.koa(limits, options)]) {
+    const app = new (require(name))();
     app.silent = true;
-    app.use(weir.koa(limits, options));
+    for (const handler of handlers)
+      app.use(handler);
     app.use(async (ctx) => {
       if (ctx.path === '/held')
         await new Promise((resolve) => held.push(resolve));
@@ -49,6 +55,39 @@ const frameworks = {
     return listen(app.callback());
   },
 };
+
+const frameworks = { express: makers.express, express4: makers.express, fastify: makers.fastify, fastify4: makers.fastify,
+  koa: makers.koa };
+
+// What the program returns or throws: awaited, or 500.
+async function checkProgram(name) {
+  for (const [options, expected] of [[{ skip: async () => false }, [200, 200, 429]], [{ skip: async () => true }, [200, 200, 200]],
+    [{ skip: () => 'no' }, [500]], [{ skip: () => Promise.reject(new Error('of the program')) }, [500]],
+    [{ skip: () => Promise.reject() }, [500]], // eslint-disable-line prefer-promise-reject-errors
+    [{ cost: () => -1 }, [500]], [{ cost: async () => 2 }, [200, 429]], [{ attributes: () => new Map() }, [500]]]) {
+    const limits = weir.open({ limits: LIMITS });
+    const server = await frameworks[name](limits, options, [], name);
+    for (const status of expected)
+      assert.equal((await get(server, '/two')).status, status, `${Object.entries(options)}`);
+    server.closeAllConnections();
+    server.close();
+    limits.close();
+  }
+}
+
+// The same handler twice counts once; another one of the same weir is an error.
+async function checkTwice(name) {
+  const limits = weir.open({ limits: LIMITS });
+  const handler = weir[name.replace('4', '')](limits);
+  for (const [second, status, remaining] of [[handler, 200, 1], [weir[name.replace('4', '')](limits), 500, 0]]) {
+    const server = await frameworks[name](limits, {}, [], name, [handler, second]);
+    assert.equal((await get(server, '/two')).status, status);
+    assert.equal(limits.check({ path: '/two', cost: 0, dryRun: true }).remaining, remaining);
+    server.closeAllConnections();
+    server.close();
+  }
+  limits.close();
+}
 
 async function check(name) {
   const limits = weir.open({ limits: LIMITS });
@@ -65,7 +104,7 @@ async function check(name) {
       denials.push(answer.deniedBy);
       assert.ok(given.headers && reply);
     },
-  }, held);
+  }, held, name);
   const ask = (path, headers) => get(server, path, { headers });
 
   const first = await ask('/two');
@@ -105,8 +144,29 @@ async function check(name) {
   server.close();
 }
 
-for (const name of Object.keys(frameworks))
-  test(name, () => check(name));
+for (const name of Object.keys(frameworks)) {
+  if (NODE < NEEDS[name]) {
+    console.log(`skipped ${name}: it needs Node ${NEEDS[name]}`);
+    continue;
+  }
+  test(name, async () => {
+    await check(name);
+    await checkProgram(name);
+    await checkTwice(name);
+  });
+}
+
+test('fastify: a request that is injected has an address', async () => {
+  const { fastify } = weir;
+  const limits = weir.open({ limits: [{ name: 'one', key: ['client.ip'], rate: '1/h' }] });
+  const app = require(NODE < NEEDS.fastify ? 'fastify4' : 'fastify')();
+  app.addHook('onRequest', fastify(limits));
+  app.get('/', async (request) => request.raw.weir.limits[0].name);
+  assert.equal((await app.inject('/')).body, 'one');
+  assert.equal((await app.inject('/')).statusCode, 429);
+  await app.close();
+  limits.close();
+});
 
 test('express: a mounted handler sees the whole path', async () => {
   const limits = weir.open({ limits: [{ name: 'api', match: { path: '/api/a' }, key: [], rate: '1/h' }] });

@@ -5,6 +5,7 @@
 
 const assert = require('node:assert/strict');
 const http = require('node:http');
+const weir = require('weir');
 
 const SECONDS_MAX = 60;
 const cases = [];
@@ -54,4 +55,24 @@ function get(server, path = '/', { headers = {}, method = 'GET' } = {}) {
   });
 }
 
-module.exports = { assert, get, listen, runAll, test, until };
+// A server that answers with `answer`, behind the handler for http.
+async function serve(rules, options, answer = (req, res) => res.end('hello'), where = undefined) {
+  const limits = weir.open({ limits: [].concat(rules) });
+  const limit = weir.http(limits, options);
+  const seen = [];
+  const server = await listen((req, res) => limit(req, res, (error) => {
+    seen.push(req.url);
+    if (error)
+      res.writeHead(500).end(String(error));
+    else
+      answer(req, res);
+  }), where);
+  const close = () => {
+    server.closeAllConnections();
+    server.close();
+    limits.close();
+  };
+  return { server, seen, limits, close, get: (...request) => get(server, ...request) };
+}
+
+module.exports = { assert, get, listen, runAll, serve, test, until };
