@@ -197,11 +197,20 @@ int weir_xdp_counts(const struct weir_xdp_running *running, struct xdp_count cou
                     struct weir_reason *reason)
 {
     int cpus = libbpf_num_possible_cpus();
-    struct xdp_count *values = cpus > 0 ? calloc((size_t)cpus, sizeof *values) : NULL;
 
     memset(counts, 0, XDP_COUNTS * sizeof *counts);
-    if (!values)
+    if (cpus <= 0)
+        return weir_xdp_failed(
+            reason,
+            "cannot read the number of processors, of which each has counters, from "
+            "/sys/devices/system/cpu/possible (mount /sys)",
+            cpus);
+    struct xdp_count *values = calloc((size_t)cpus, sizeof *values);
+
+    if (!values) {
+        snprintf(reason->text, sizeof reason->text, "no memory for the counters");
         return WEIR_ERR_MEMORY;
+    }
     for (uint32_t i = 0; i < XDP_COUNTS; i++) {
         if (bpf_map_lookup_elem(running->maps.fds[WEIR_XDP_MAP_COUNTS], &i, values) < 0) {
             free(values);

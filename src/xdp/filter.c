@@ -275,6 +275,7 @@ XDP_INLINE enum xdp_taken limit_run(const struct xdp_filter *filter, uint32_t sl
         return XDP_NO_ROOM; /* not reached: the mask is below the number of sets */
     uint64_t first = set_lock(set);
 
+    __asm__("" : "+r"(first)); /* else clang 19 compiles what follows twice */
     if (first == XDP_LOCKED)
         return XDP_NO_ROOM;
     if (refund)

@@ -123,14 +123,21 @@ XDP_INLINE enum xdp_parsed packet_ipv4(struct xdp_packet *packet, const uint8_t 
     return XDP_IP;
 }
 
-/* All bits for 0, and none for any other number below 2^63. Without a branch: the verifier follows
- * both sides of each, so that branches in a loop multiply what it has to look at. */
+/* The highest bit, as 0 or 1. For arithmetic without branches: the verifier follows both sides of
+ * each, so that branches in a loop multiply what it has to look at. Multiply by it: newer kernels
+ * follow both values of `constant & (0 - bit)` as well. */
+XDP_INLINE uint64_t packet_sign(uint64_t number)
+{
+    uint64_t bit = number >> 63;
+
+    __asm__("" : "+r"(bit)); /* else the compiler makes branches of what follows */
+    return bit;
+}
+
+/* All bits for 0, and none for any other number below 2^63. */
 XDP_INLINE uint64_t packet_is_zero(uint64_t number)
 {
-    uint64_t mask = 0 - ((number - 1) >> 63);
-
-    __asm__("" : "+r"(mask)); /* else the compiler makes branches of what follows */
-    return mask;
+    return 0 - packet_sign(number - 1);
 }
 
 /* Hop-by-hop, routing, fragment, AH, destination. What follows mobility, HIP and Shim6 headers is

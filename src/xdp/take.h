@@ -110,7 +110,7 @@ XDP_INLINE uint64_t set_room(const struct xdp_take *take, const struct xdp_set *
                                    take->rems ? take->rems[i] : 0);
         uint64_t candidate = score << 2 | i, difference = candidate - least;
 
-        least += difference & (0 - (difference >> 63)); /* the smaller one of both */
+        least += difference * packet_sign(difference); /* the smaller one of both */
     }
     return least >> 62 << 2 | (least & (XDP_WAYS - 1));
 }

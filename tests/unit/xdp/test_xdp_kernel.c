@@ -16,6 +16,9 @@
 #include <linux/bpf.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "draw.h"
 #include "frame.h"
@@ -92,7 +95,8 @@ static struct xdp_count count_of(const struct weir_xdp_object *object, uint32_t 
     struct weir_reason reason;
 
     running.maps.fds[WEIR_XDP_MAP_COUNTS] = weir_xdp_object_map(object, WEIR_XDP_MAP_COUNTS);
-    assert_int_equal(weir_xdp_counts(&running, counts, &reason), 0);
+    if (weir_xdp_counts(&running, counts, &reason) < 0)
+        fail_msg("%s", reason.text);
     return counts[index];
 }
 
@@ -507,6 +511,45 @@ static void one_drop_in_64_is_sampled_of_every_source(void **state)
     weir_xdp_object_free(object);
 }
 
+/* --- Without /sys --------------------------------------------------------------------------------
+ */
+
+#define CHILD_MAY_NOT 77
+
+/* In a process of its own, as libbpf reads the number of processors once. Returns its exit status.
+ */
+static int count_without_sys(void)
+{
+    struct weir_xdp_running running = {.maps.fds = {0}};
+    struct xdp_count counts[XDP_COUNTS];
+    struct weir_reason reason = {{0}};
+
+    if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("none", "/sys", "tmpfs", 0, NULL) < 0)
+        return CHILD_MAY_NOT;
+    int error = weir_xdp_counts(&running, counts, &reason);
+
+    fprintf(stderr, "%s\n", reason.text);
+    return error != WEIR_ERR_IO || !strstr(reason.text, "/sys/devices/system/cpu/possible") ||
+           !strstr(reason.text, "No such file");
+}
+
+/* As in a chroot or a container. Comes before what makes libbpf read it. */
+static void counters_without_sys_say_what_is_missing(void **state)
+{
+    int status;
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(count_without_sys());
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == CHILD_MAY_NOT)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* --- The verifier --------------------------------------------------------------------------------
  */
 
@@ -548,6 +591,7 @@ static void the_verifier_looks_at_few_instructions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counters_without_sys_say_what_is_missing),
         cmocka_unit_test(decisions_are_those_of_the_exact_model),
         cmocka_unit_test(two_cpus_get_exactly_the_burst_of_200000_packets),
         cmocka_unit_test(a_flood_of_spoofed_sources_pardons_none_that_is_denied),
