@@ -89,32 +89,41 @@ static void print_wait(const json_t *denial, const char *name, const char *never
         fputs(never, stdout);
 }
 
+/* What a file or a server says, which may be anything: without bytes that a terminal obeys. */
+static void print_outside(const char *text)
+{
+    cli_print_text(stdout, text, strlen(text), TEXT_LIMIT);
+}
+
+static void print_member(const char *before, const json_t *json, const char *name,
+                         const char *otherwise)
+{
+    fputs(before, stdout);
+    print_outside(text_of(json, name, otherwise));
+}
+
 /* "5;w=60" as "5 in 1min". */
 static void print_policy(const json_t *denial)
 {
     char text[CLI_DURATION_MAX];
     uint64_t rate, window_s;
     if (weir_denial_policy_read(text_of(denial, "policy", ""), &rate, &window_s) &&
-        window_s < UINT64_MAX / 1000)
-        printf("%s, %" PRIu64 " in %s", text_of(denial, "algorithm", "?"), rate,
-               cli_duration(text, window_s * 1000));
-    else
+        window_s < UINT64_MAX / 1000) {
+        print_member("", denial, "algorithm", "?");
+        printf(", %" PRIu64 " in %s", rate, cli_duration(text, window_s * 1000));
+    } else {
         fputs("standing", stdout);
-}
-
-static void print_outside(const char *text)
-{
-    cli_print_text(stdout, text, strlen(text), TEXT_LIMIT);
+    }
 }
 
 static void print_denial(const json_t *denial)
 {
     const char *key = text_of(denial, "key", ""), *plan = text_of(denial, "plan", NULL);
     print_time(denial);
-    printf("  %s  ", text_of(denial, "limit", "?"));
-    cli_print_key(stdout, key, strlen(key), TEXT_LIMIT);
+    print_member("  ", denial, "limit", "?");
     fputs("  ", stdout);
-    print_outside(text_of(denial, "route", "-"));
+    cli_print_key(stdout, key, strlen(key), TEXT_LIMIT);
+    print_member("  ", denial, "route", "-");
     fputs("\n    asked for ", stdout);
     printf("%" JSON_INTEGER_FORMAT " with %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
            " left; admitted ",
@@ -125,19 +134,16 @@ static void print_denial(const json_t *denial)
     print_wait(denial, "reset_after_ms", "never");
     fputs("\n    ", stdout);
     print_policy(denial);
-    if (plan) {
-        fputs("; plan ", stdout);
-        print_outside(plan);
-    }
-    printf("; %s", text_of(denial, "action", "reject"));
+    if (plan)
+        print_member("; plan ", denial, "plan", "");
+    print_member("; ", denial, "action", "reject");
     if (strcmp(text_of(denial, "standing", "good"), "good") != 0)
-        printf("; standing %s", text_of(denial, "standing", ""));
+        print_member("; standing ", denial, "standing", "");
     if (strcmp(text_of(denial, "source", "store"), "store") != 0)
-        printf("; by on_store_error: %s", text_of(denial, "source", ""));
+        print_member("; by on_store_error: ", denial, "source", "");
     if (number_of(denial, "more") > 0)
         printf("; and %" JSON_INTEGER_FORMAT " before it", number_of(denial, "more"));
-    fputs("; node ", stdout);
-    print_outside(text_of(denial, "node", "?"));
+    print_member("; node ", denial, "node", "?");
     putchar('\n');
 }
 
@@ -176,7 +182,8 @@ static void print_use(const json_t *key)
     json_array_foreach(json_object_get(key, "limits"), i, limit)
     {
         const char *text = text_of(limit, "key", ""), *route = text_of(limit, "route", NULL);
-        printf("%s%s  ", i == 0 ? "\nWhat uses it up:\n" : "", text_of(limit, "limit", "?"));
+        print_member(i == 0 ? "\nWhat uses it up:\n" : "", limit, "limit", "?");
+        fputs("  ", stdout);
         cli_print_key(stdout, text, strlen(text), TEXT_LIMIT);
         printf("  %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " used, all free ",
                number_of(limit, "used"), number_of(limit, "capacity"));

@@ -184,8 +184,9 @@ static void print_scales(const struct admin_answer *answer)
             printf("\n%-*s %8s %12s  %s\n", NAME_WIDTH, "ADAPTIVE", "SCALE", "LOWEST/HOUR",
                    "CONTROLLER");
         any = true;
-        printf("%-*s %7" JSON_INTEGER_FORMAT "%% %11" JSON_INTEGER_FORMAT "%%  %s", NAME_WIDTH,
-               limit->name, scale, lowest, controller);
+        printf("%-*s %7" JSON_INTEGER_FORMAT "%% %11" JSON_INTEGER_FORMAT "%%  ", NAME_WIDTH,
+               limit->name, scale, lowest);
+        cli_print_text(stdout, controller, strlen(controller), NAME_WIDTH);
         if (causes && scale < 100) {
             fputs(": ", stdout);
             if (print_members(causes, 100, "%") == 0)

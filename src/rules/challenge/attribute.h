@@ -7,6 +7,11 @@
  * RULES_CHALLENGE_COOKIES_MAX are verified, so a request costs at most as many signatures and one.
  * A request whose client is unknown has none.
  *
+ * Where the rules have a difficulty for each class, a token passes a client only as long as its
+ * puzzle was as difficult as that of the client's class: a client that solved an easy puzzle, and
+ * then shows another class, solves one of that class. What the score itself is made of sees any
+ * token that holds: the class is not known yet.
+ *
  * Threads: as evaluate.h. Allocates nothing.
  */
 #ifndef WEIR_RULES_CHALLENGE_ATTRIBUTE_H
@@ -18,14 +23,18 @@
 
 struct rules_evaluation;
 
-/* What is known of the attribute in one evaluation. */
+/* What is known of the attribute in one evaluation: one of these, or ABSENT and the greatest
+ * difficulty of a puzzle whose token holds. */
 enum rules_challenge_state {
     RULES_CHALLENGE_UNREAD,
     RULES_CHALLENGE_ABSENT,
-    RULES_CHALLENGE_PASSED
+    RULES_CHALLENGE_PASSED = 255 /* whatever the class */
 };
 
-/* Its value, found once; data == NULL: absent. */
+/* Its value; data == NULL: absent. Tokens are verified once. */
 struct weir_bytes rules_challenge_value(struct rules_evaluation *evaluation);
+
+/* The class of the client has been found. */
+void rules_challenge_judge(struct rules_evaluation *evaluation);
 
 #endif

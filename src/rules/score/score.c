@@ -7,6 +7,7 @@
 
 #include "core/bytes.h"
 #include "core/text/siphash.h"
+#include "rules/challenge/attribute.h"
 #include "rules/match/evaluate.h"
 #include "rules/match/key.h"
 
@@ -137,6 +138,7 @@ void rules_score_find(struct rules_evaluation *evaluation)
     }
     found->class = class_of(score, found->score);
     found->found = true;
+    rules_challenge_judge(evaluation);
     if (kept)
         *kept = *found;
 }

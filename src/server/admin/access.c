@@ -104,11 +104,17 @@ static bool carries_token(const struct weir_http_call *call)
            (bearer.size >= 7 && !strncasecmp(bearer.data, "Bearer ", 7));
 }
 
-/* Browsers always say which languages they read, and let no page leave it out; programs that talk
- * to Unix sockets do not. */
+/* Browsers always say which languages they read, and let no page leave that out; a proxy may. What
+ * only they send is enough: an Origin, or Fetch Metadata (W3C). Programs that talk to Unix sockets
+ * send none of them. */
 static bool is_browser(const struct weir_http_call *call)
 {
-    return weir_http1_field(call->request, "accept-language").data;
+    static const char *const fields[] = {"accept-language", "origin",         "sec-fetch-site",
+                                         "sec-fetch-mode",  "sec-fetch-dest", "sec-fetch-user"};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (weir_http1_field(call->request, fields[i]).data)
+            return true;
+    return false;
 }
 
 /* A browser sends a Host always, and an Origin with what may change something. Clients that send no

@@ -572,6 +572,7 @@ int weir_server_run(const struct weir_server_options *options)
     if (!daemon)
         return fail(weir_error_text(WEIR_ERR_MEMORY));
     signal(SIGPIPE, SIG_IGN); /* a peer that is gone is an error of its write */
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is one, too: EFBIG, like a full disk */
     daemon->options = *options;
     weir_log_init(&daemon->log, STDERR_FILENO, options->log_format);
     weir_supervisor_open(&daemon->supervisor);

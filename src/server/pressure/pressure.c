@@ -47,10 +47,15 @@ static void add(struct weir_table_limit_stats *to, const struct weir_table_limit
     to->overflows += stats->overflows;
 }
 
-/* How much a counter has grown; one that has shrunk began anew. */
+/* More than all machines that share a state do between two looks. */
+#define GROWTH_MAX (UINT64_C(1) << 40)
+
+/* How much a counter has grown; one that has shrunk began anew. What no machine can have counted is
+ * damage of the state, and nothing. */
 static uint64_t growth(uint64_t now, uint64_t before)
 {
-    return now >= before ? now - before : now;
+    uint64_t grown = now >= before ? now - before : now;
+    return grown < GROWTH_MAX ? grown : 0;
 }
 
 static void note(struct account *account, const struct weir_table_account *now, bool first)

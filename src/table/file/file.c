@@ -261,6 +261,27 @@ int file_read_header(int fd, const char *path, uint64_t size, struct table_heade
     return 0;
 }
 
+/* What no machine counts in its life: a damaged counter begins anew. */
+#define COUNT_MAX (UINT64_C(1) << 56)
+
+static void mend_count(uint64_t *count)
+{
+    if (*count >= COUNT_MAX)
+        *count = 0;
+}
+
+/* Counters decide nothing, so damage of them is no reason to refuse the file. */
+static void mend_counts(struct weir_table *table)
+{
+    for (uint32_t i = 0; i < table->fixed.params_max; i++) {
+        mend_count(&table->accounts[i].evictions);
+        mend_count(&table->accounts[i].overflows);
+    }
+    for (uint32_t i = 0; i < table->fixed.owners_max; i++)
+        for (int which = 0; which < COUNTERS; which++)
+            mend_count(&table->owners[i].counters[which]);
+}
+
 /* Recovers dead owners and looks for damage, when no other process has the file open. */
 static int take_over(struct weir_table *table, const struct weir_table_options *options,
                      struct weir_reason *reason)
@@ -284,6 +305,7 @@ static int take_over(struct weir_table *table, const struct weir_table_options *
         reason_text(reason, header->mark_ns >= TIME_MAX ? "its time" : detail.text);
         return WEIR_ERR_DAMAGED;
     }
+    mend_counts(table);
     header->t0_ns = options->wall_ns > header->mark_ns ? options->wall_ns : header->mark_ns;
     header->boot_ns = options->boot_ns;
     table->fixed.t0_ns = header->t0_ns;

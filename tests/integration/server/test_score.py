@@ -194,6 +194,30 @@ def test_the_difficulty_of_a_challenge_follows_the_class(tmp_path):
         assert "unproven" in weir.auth({"X-Forwarded-For": "192.0.2.1"})["x-weir-score"]
 
 
+def test_a_token_counts_for_the_class_of_its_puzzle(tmp_path):
+    """A client that solves the easy puzzle of a browser, and then shows itself to be a tool, has passed no more."""
+    difficulty = {"legitimate": 4, "suspicious": 6, "malicious": 9}
+    client = {"X-Forwarded-For": "192.0.2.1"}
+    browser, tool = client | {"User-Agent": "Mozilla"}, client | {"User-Agent": "wget"}
+    limits = [{"name": "passed", "match": {"challenge": "passed"}, "key": ["client.ip"], "rate": "1000/h"}]
+    signals = [signal for signal in SCORE["signals"] if "when" in signal]
+    with ChallengeWeir(tmp_path, limits=limits, score=SCORE | {"signals": signals}, difficulty=difficulty) as weir:
+        def token(fields):
+            asked = weir.challenge(fields=fields).json
+            solution = solve(asked["puzzle"], asked["difficulty"])
+            solved = weir.post({"puzzle": asked["puzzle"], "solution": solution, "to": "/"}, fields)
+            return {"X-Weir-Challenge": solved.json["token"]}
+
+        def passes(fields):
+            return '"passed"' in (weir.auth(fields)["ratelimit"] or "")
+
+        easy, hard = token(browser), token(tool)
+        assert [passes(browser | easy), passes(tool | easy)] == [True, False]
+        assert [passes(browser | hard), passes(tool | hard)] == [True, True]
+        cookies = "; ".join(f"__Host-weir={one['X-Weir-Challenge']}" for one in (easy, hard))
+        assert passes(tool | {"Cookie": cookies}), "the best of several cookies counts"
+
+
 # --- Replays --------------------------------------------------------------------------------------
 
 def tables(folder, rules, lines):

@@ -334,6 +334,18 @@ def test_the_file_stays_within_its_size(tmp_path):
     assert stat.S_IMODE(os.stat(f"{path}.1").st_mode) == 0o600
 
 
+def test_no_member_of_a_file_commands_the_terminal(tmp_path):
+    members = ("limit", "key", "route", "plan", "node", "algorithm", "action", "source", "standing", "policy")
+    path = tmp_path / "denials.log"
+    denial = {name: f"\x1b]0;{name}\x07\x9b2J" for name in members} | {"time_ns": 1700000000 * 10**9}
+    path.write_text(json.dumps(denial) + "\n", encoding="utf-8")
+    for more in ([], ["--json"]):
+        done = run_weir("denials", "--file", path, *more)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "]0;limit" in done.stdout or "]0;limit" in json.loads(done.stdout)["limit"]
+        assert not [one for one in done.stdout if ord(one) < 0x20 and one != "\n" or 0x7f <= ord(one) < 0xa0]
+
+
 @pytest.mark.parametrize("denials_part, message", [
     ({"keep": "1h"}, "`keep` of `denials` needs `file`"),
     ({"file": "x", "size": "1KiB"}, "`size` of `denials` must be 64KiB to 16GiB"),

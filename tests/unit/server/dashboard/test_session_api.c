@@ -273,6 +273,12 @@ static void over_a_unix_socket_a_browser_changes_from_the_own_page_only(void **s
         {"Host: rebound.example:9090\r\nAccept-Language: en\r\n"
          "Origin: http://rebound.example:9090\r\n",
          403, 403},
+        /* A proxy may take Accept-Language away. */
+        {"Host: rebound.example:9090\r\nOrigin: http://rebound.example:9090\r\n", 403, 403},
+        {"Host: rebound.example:9090\r\nSec-Fetch-Site: same-origin\r\n", 403, 403},
+        {"Host: rebound.example:9090\r\nSec-Fetch-Mode: cors\r\n", 403, 403},
+        {"Host: rebound.example:9090\r\nSec-Fetch-Dest: empty\r\n", 403, 403},
+        {"Host: rebound.example:9090\r\nSec-Fetch-User: ?1\r\n", 403, 403},
     };
     struct http_harness *http = open_with(open_rules);
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {

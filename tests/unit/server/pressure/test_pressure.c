@@ -66,6 +66,23 @@ static void where_nothing_happens_nothing_is_reported(void **state)
     weir_pressure_close(pressure);
 }
 
+static void what_no_machine_can_have_counted_is_damage_and_not_reported(void **state)
+{
+    struct weir_pressure_recent recent;
+    struct weir_pressure *pressure = begin(2);
+    accounts[0].stats.evictions = UINT64_MAX; /* as of a page of 0xff */
+    accounts[1].stats.overflows = UINT64_C(1) << 63;
+    look(pressure, 1);
+    expect_nothing();
+    weir_pressure_recent(pressure, &recent);
+    assert_int_equal(recent.accounts, 0);
+    accounts[0].stats.evictions = 3; /* it began anew */
+    look(pressure, 2);
+    assert_int_equal(report.count, 1);
+    expect_line(0, 1, 3, 0);
+    weir_pressure_close(pressure);
+}
+
 static void
 the_first_of_each_is_reported_at_once_and_then_once_a_minute_with_what_came_since(void **state)
 {
@@ -178,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(where_nothing_happens_nothing_is_reported),
+        cmocka_unit_test(what_no_machine_can_have_counted_is_damage_and_not_reported),
         cmocka_unit_test(
             the_first_of_each_is_reported_at_once_and_then_once_a_minute_with_what_came_since),
         cmocka_unit_test(a_flood_of_limits_is_a_few_lines_a_minute_and_one_for_the_others),

@@ -2,6 +2,7 @@
 /* Regions in files: what outlives a process, who may open what, and files that are not right. */
 #include "../state_folder.h"
 #include "../table_test.h"
+#include "table/region.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -325,6 +326,31 @@ static void a_damaged_header_or_a_short_file_is_refused(void **state)
     expect_refused(WEIR_ERR_FORMAT, "not a state file");
 }
 
+/* The counters of an account: weir shows them, and decides nothing by them. */
+static void damaged_counts_begin_anew(void **state)
+{
+    static const uint64_t garbage[2] = {UINT64_MAX, UINT64_MAX - 1};
+    struct weir_table *table;
+    uint64_t at;
+
+    use_file(SIZE, 10, 3);
+    table = open_size(SIZE);
+    at = table->header->accounts_at + offsetof(struct table_account, evictions);
+    for (uint32_t i = 0; i < table->fixed.params_max && table->accounts[i].name == 0; i++)
+        at += sizeof(struct table_account);
+    weir_table_close(table);
+    damage(at, garbage, sizeof garbage);
+    table = open_size(SIZE);
+    for (uint32_t i = 0; i < table->fixed.params_max; i++) {
+        struct weir_table_account account;
+
+        weir_table_account(table, i, &account);
+        assert_int_equal(account.stats.evictions + account.stats.overflows, 0);
+    }
+    assert_int_equal(count_kept(table, 10, 7), 10);
+    weir_table_close(table);
+}
+
 static void an_empty_file_is_filled(void **state)
 {
     fclose(fopen(path, "w"));
@@ -607,6 +633,7 @@ int main(void)
         TEST(a_foreign_file_is_refused),
         TEST(another_version_is_refused),
         TEST(a_damaged_header_or_a_short_file_is_refused),
+        TEST(damaged_counts_begin_anew),
         TEST(an_empty_file_is_filled),
         TEST(what_is_no_file_or_nowhere_is_refused),
         TEST(a_full_disk_is_an_error_at_once),
