@@ -406,7 +406,7 @@ static void print_check(const struct explain *explain, uint16_t i, uint16_t end)
 /* The check of a limit in the peek; UINT16_MAX: its pool decides instead. */
 static uint16_t find_check(const struct weir_decision *decision, uint32_t rule)
 {
-    for (uint16_t i = 0; i < decision->count; i++)
+    for (uint16_t i = 0; i < weir_decision_limits(decision); i++)
         if (decision->checks[i].rule == rule)
             return i;
     return UINT16_MAX;

@@ -219,6 +219,15 @@ void weir_decision_report_whole(const struct weir_decision *decision, uint16_t i
  * the record of an idempotency key never deny. */
 void weir_decision_join(struct weir_decision *decision);
 
+/* How many checks are of limits: all but the record of an idempotency key, the last, which has no
+ * `rule`. Loops over what limits say end there. */
+static inline uint16_t weir_decision_limits(const struct weir_decision *decision)
+{
+    uint16_t count = decision->count;
+    bool recorded = count > 0 && (decision->checks[count - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
+    return recorded ? (uint16_t)(count - 1) : count;
+}
+
 /* A limit of several rates is as many checks, one after the other, of one `rule`. Code that counts
  * or reports limits takes them together. Returns where the checks of the limit end whose first
  * check is `first`. Checks of commands (rule UINT32_MAX) are each a limit. */

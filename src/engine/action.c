@@ -198,7 +198,7 @@ void weir_actions_count(const struct weir_entry *entry)
     const struct weir_decision *decision = &entry->decision;
     if (decision->op != WEIR_OP_DECIDE)
         return;
-    for (uint16_t i = 0, end; i < decision->count; i = end) {
+    for (uint16_t i = 0, end; i < weir_decision_limits(decision); i = end) {
         end = weir_decision_limit_end(decision, i);
         uint8_t action = effect_of(decision, i, end).action;
         if (action == WEIR_ACTION_NONE)

@@ -250,7 +250,7 @@ static struct weir_bytes write_lease(const struct weir_decision *decision, char 
     if (lease.count == 0)
         return (struct weir_bytes){NULL, 0};
     if (__builtin_expect(weir_entry_of(decision)->borrow != NULL, 0) &&
-        (decision->checks[decision->count - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0)
+        weir_decision_limits(decision) < decision->count)
         add_both_tries(&lease, decision);
     return (struct weir_bytes){text, weir_lease_token_write(&lease, text)};
 }
@@ -265,9 +265,7 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
     answer->source = decision->source;
     answer->repeated = decision->repeated;
     answer->count = 0;
-    uint16_t shown = decision->count;
-    if (shown > 0 && (decision->checks[shown - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0)
-        shown--;
+    uint16_t shown = weir_decision_limits(decision);
     for (uint16_t i = 0, end; i < shown; i = end) {
         end = weir_decision_limit_end(decision, i);
         if (decision->denied_by >= i && decision->denied_by < end)

@@ -81,7 +81,7 @@ static bool needs(const struct weir_decision *decision, const struct weir_borrow
     uint64_t others_ns = 0, longest_ns = 0;
     bool others = false;
     *needed = 0;
-    for (uint16_t i = 0, end; i < decision->count; i = end) {
+    for (uint16_t i = 0, end; i < weir_decision_limits(decision); i = end) {
         end = weir_decision_limit_end(decision, i);
         if (!denies(decision, i, end))
             continue;
@@ -279,16 +279,15 @@ static void mix(const struct weir_decision *first, struct weir_borrow *borrow, u
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];
     struct weir_decision mixed = {.checks = checks, .outcomes = outcomes};
     const struct weir_decision second = {.checks = borrow->checks, .outcomes = borrow->outcomes};
-    uint16_t last = (uint16_t)(first->count - 1);
-    bool idempotent = (first->checks[last].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
-    for (uint16_t i = 0; i < first->count - idempotent; i++)
+    uint16_t limits = weir_decision_limits(first);
+    for (uint16_t i = 0; i < limits; i++)
         if (!gives_way(borrow, loans, first->checks[i].rule))
             append(&mixed, first, i);
     for (uint16_t i = 0; i < borrow->count; i++)
         if (lends(borrow, loans, second.checks[i].rule))
             append(&mixed, &second, i);
-    if (idempotent)
-        append(&mixed, first, last);
+    if (limits < first->count)
+        append(&mixed, first, limits);
     borrow->count = mixed.count;
     for (uint16_t i = 0; i < mixed.count; i++) {
         borrow->checks[i] = mixed.checks[i];

@@ -120,7 +120,7 @@ void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry
         decision->policy != WEIR_POLICY_ALL)
         return;
     weir_engine_own(decision, &live);
-    for (uint16_t i = 0, end; i < live.count; i = end) {
+    for (uint16_t i = 0, end; i < weir_decision_limits(&live); i = end) {
         end = weir_decision_limit_end(&live, i);
         if (live.checks[i].rule < entry->generation->count)
             try_limit(engine, entry, &live, i, end);

@@ -161,8 +161,7 @@ static inline uint64_t weir_engine_now(const struct weir_engine *engine)
 /* Whether the decision has an idempotency key: the record of it is the last check. */
 static inline bool weir_engine_has_record(const struct weir_decision *decision)
 {
-    return decision->count > 0 &&
-           (decision->checks[decision->count - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
+    return weir_decision_limits(decision) < decision->count;
 }
 
 #endif

@@ -230,7 +230,7 @@ void weir_warnings_look(struct weir_engine *engine, const struct weir_entry *ent
     if (!engine->warnings || decision->source != WEIR_SOURCE_STORE ||
         (decision->op != WEIR_OP_DECIDE && decision->op != WEIR_OP_DEBIT))
         return;
-    for (uint16_t i = 0, end; i < decision->count; i = end) {
+    for (uint16_t i = 0, end; i < weir_decision_limits(decision); i = end) {
         end = weir_decision_limit_end(decision, i);
         if (decision->checks[i].rule < entry->generation->count)
             look_limit(engine, entry, i, end);

@@ -133,7 +133,7 @@ void replay_decisions_add(struct replay_decisions *decisions, uint64_t n,
         *out++ = '"';
     }
     out = PUT(out, ",\"limits\":[");
-    for (uint16_t i = 0, end; i < decision->count; i = end) {
+    for (uint16_t i = 0, end; i < weir_decision_limits(decision); i = end) {
         end = weir_decision_limit_end(decision, i);
         if (i > 0)
             *out++ = ',';

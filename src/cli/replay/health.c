@@ -86,7 +86,8 @@ int replay_health_add(struct replay_health *health, const struct weir_decision *
 
     if (decision->verdict != WEIR_ALLOWED || (status == 0 && latency_ns == 0))
         return 0;
-    for (uint16_t i = 0; i < decision->count; i = weir_decision_limit_end(decision, i))
+    for (uint16_t i = 0; i < weir_decision_limits(decision);
+         i = weir_decision_limit_end(decision, i))
         if (weir_rules_scale_of(health->rules, decision->checks[i].rule) >= 0)
             ending.rules[ending.count++] = decision->checks[i].rule;
     if (ending.count == 0)

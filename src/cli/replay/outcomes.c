@@ -47,9 +47,10 @@ void replay_outcomes_expect(struct replay_outcomes *outcomes, struct weir_decisi
 {
     const struct weir_rules *rules = weir_decision_rules(decision);
     outcomes->expected = false;
-    for (uint16_t i = 0; i < decision->count && cost > 0 && decision->op == WEIR_OP_DECIDE; i++)
-        if (decision->checks[i].rule < weir_rules_count(rules) &&
-            weir_rules_gives_back(rules, decision->checks[i].rule, (uint32_t)status))
+    uint16_t limits =
+        cost > 0 && decision->op == WEIR_OP_DECIDE ? weir_decision_limits(decision) : 0;
+    for (uint16_t i = 0; i < limits; i++)
+        if (weir_rules_gives_back(rules, decision->checks[i].rule, (uint32_t)status))
             outcomes->expected = true;
     /* What cannot be reserved, with 32 limits, stays charged: as on a server. */
     outcomes->expected = outcomes->expected &&

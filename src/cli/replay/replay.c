@@ -88,7 +88,7 @@ static int count_checks(struct replay *replay, const struct weir_decision *decis
     int error = 0;
     for (uint16_t i = first; error == 0 && i < end; i++) {
         allowed = allowed && decision->outcomes[i].verdict == WEIR_ALLOWED;
-        if (replay->compare)
+        if (replay->compare && !decision->repeated) /* which is charged nothing */
             error = replay_compare_add(replay->compare, &decision->checks[i], replay->now_ns);
     }
     return error < 0 ? error : count_limit(replay, &decision->checks[first], allowed);
@@ -98,9 +98,10 @@ static int count_checks(struct replay *replay, const struct weir_decision *decis
 static int count_joint(struct replay *replay, const struct weir_decision *decision)
 {
     uint16_t last = 0;
-    if (decision->count == 0)
+    if (weir_decision_limits(decision) == 0)
         return 0;
-    for (uint16_t i = 0; i < decision->count; i = weir_decision_limit_end(decision, i))
+    for (uint16_t i = 0; i < weir_decision_limits(decision);
+         i = weir_decision_limit_end(decision, i))
         last = i;
     return replay_tally_add(replay->tally, 0, decision->checks[last].hash,
                             (struct weir_bytes){"", 0}, decision->verdict == WEIR_ALLOWED);
@@ -172,7 +173,8 @@ static void take_decision(void *context, struct weir_decision *decision)
     struct weir_decision counted = *decision;
     if (decision->verdict == WEIR_DENIED) /* by the limits, whatever their pools say of the wait */
         weir_engine_own(decision, &counted);
-    for (uint16_t i = 0, end; i < counted.count && !replay->request.dry_run; i = end) {
+    uint16_t limits = replay->request.dry_run ? 0 : weir_decision_limits(&counted);
+    for (uint16_t i = 0, end; i < limits; i = end) {
         end = weir_decision_limit_end(&counted, i);
         if (count_checks(replay, &counted, i, end) < 0)
             replay->error = WEIR_ERR_MEMORY;

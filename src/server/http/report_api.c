@@ -32,7 +32,7 @@ static uint32_t tell_limits(struct weir_worker *worker, const struct weir_decisi
     struct weir_ended ended = weir_ended_unpack(outcome, weir_worker_time(worker));
     uint32_t limits = 0;
 
-    for (uint16_t i = 0; i < decision->count; limits++) {
+    for (uint16_t i = 0; i < weir_decision_limits(decision); limits++) {
         uint32_t rule = decision->checks[i].rule;
 
         ended.in_flight = in_flight(decision, i);

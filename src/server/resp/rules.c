@@ -363,7 +363,7 @@ static void reset_write(struct weir_slot *slot, struct weir_output *output)
         weir_worker_give(slot->connection->worker, slot->decision);
         return;
     }
-    for (uint16_t i = 0, end; i < slot->decision->count; i = end) {
+    for (uint16_t i = 0, end; i < weir_decision_limits(slot->decision); i = end) {
         bool any = false;
         end = weir_decision_limit_end(slot->decision, i);
         for (uint16_t rate = i; rate < end; rate++)

@@ -163,7 +163,8 @@ static void see_place(struct weir_observer *o, const struct weir_observed *obser
     struct weir_heavy_use *use = weir_heavy_count(o->places[o->active], hash, weight, &fresh);
     if (fresh)
         weir_heavy_name(o->places[o->active], weir_bytes_of(kind), text);
-    use->cost += d->verdict == WEIR_ALLOWED && d->count > 0 ? d->checks[0].cost * weight : 0;
+    use->cost +=
+        d->verdict == WEIR_ALLOWED && weir_decision_limits(d) > 0 ? d->checks[0].cost * weight : 0;
     use->denied += d->verdict == WEIR_DENIED ? weight : 0;
     use->seen_ns = d->now_ns;
 }
@@ -171,14 +172,13 @@ static void see_place(struct weir_observer *o, const struct weir_observed *obser
 /* Whether a check is of a limit that the rules show. */
 static bool is_shown(const struct weir_observed *observed, const struct weir_check *check)
 {
-    return (check->flags & WEIR_CHECK_IDEMPOTENCY) == 0 &&
-           check->rule < weir_rules_count(observed->rules);
+    return check->rule < weir_rules_count(observed->rules);
 }
 
 static void see_keys(struct weir_observer *o, const struct weir_observed *observed)
 {
     const struct weir_decision *d = observed->decision;
-    for (uint16_t i = 0, end; i < d->count; i = end) {
+    for (uint16_t i = 0, end; i < weir_decision_limits(d); i = end) {
         end = weir_decision_limit_end(d, i);
         if (is_shown(observed, &d->checks[i]))
             see_key(o, observed, i, end, 1);
@@ -192,7 +192,7 @@ static void see_one_key(struct weir_observer *o, const struct weir_observed *obs
     const struct weir_decision *d = observed->decision;
     uint16_t first[WEIR_CHECKS_MAX];
     uint32_t count = 0;
-    for (uint16_t i = 0; i < d->count; i = weir_decision_limit_end(d, i))
+    for (uint16_t i = 0; i < weir_decision_limits(d); i = weir_decision_limit_end(d, i))
         if (is_shown(observed, &d->checks[i]))
             first[count++] = i;
     if (count == 0)

@@ -238,6 +238,46 @@ def test_compare_judges_limits_by_plan_apart_and_leaves_out_what_has_no_rate(tmp
     assert "busy:" not in done.stdout and "free:" not in done.stdout
 
 
+REPEATS = "".join(f'{{"t": {t}, "attributes": {{"user": "a"}}, "status": {status}, '
+                  f'"latency_ms": 5, "idempotency_key": "{key}"}}\n'
+                  for t, key, status in [(60, "A", 200), (61, "A", 200), (62, "B", 503),
+                                         (63, "C", 200), (64, "A", 401), (65, "B", 200)])
+
+
+def test_a_repeated_request_is_no_limit_in_decisions_and_charges_nothing(rules):
+    found = decisions(rules, REPEATS)
+    assert [decision["allowed"] for decision in found] == [True, True, True, False, True, True]
+    assert {tuple(limit["name"] for limit in d["limits"]) for d in found} == {("api", "all")}
+    assert [d["limits"][0]["remaining"] for d in found] == [1, 1, 0, 0, 0, 0]
+
+
+def test_compare_gives_each_algorithm_a_repeated_request_once(rules):
+    report = replay(rules, REPEATS, "--compare").stdout
+    rows = {tuple(line.split()) for line in report.splitlines()}
+    assert "6 requests: 5 allowed, 1 denied" in report
+    assert ("*", "fixed_window", "2", "1", "0", "(0.00%)", "0", "(0.00%)", "2") in rows
+
+
+def test_repeated_requests_meet_penalties_refunds_candidates_and_limits_that_follow(tmp_path):
+    rules = tmp_path / "all.yaml"
+    rules.write_text("""\
+version: 1
+standing: { by: [user], file: standing.db }
+penalties:
+  - { name: guessing, key: [user], strikes: 3/h, for: [api], outcomes: [401, 503],
+      ladder: [throttle 1h], forgive: 1d }
+adaptive:
+  backend: { signals: { p99: outcomes }, table: [{ p99: 1s, x: 80% }] }
+limits:
+  - { name: spare, match: { plan: none }, key: [], rate: 1/min, borrow: true }
+  - { name: api, key: [user], rate: 3/min, refund_on: [503], refund_cap: 100%,
+      adaptive: backend, candidate: 1/min, pool: spare }
+""", encoding="utf-8")
+    done = replay(rules, REPEATS, "--compare")
+    assert done.returncode == 0, done.stderr
+    assert "6 requests: 6 allowed, 0 denied" in done.stdout
+
+
 @pytest.mark.parametrize("options", [[], ["--decisions", "-"], ["--compare"]])
 def test_an_output_that_cannot_be_written_is_a_failure(rules, options):
     with open("/dev/full", "w", encoding="utf-8") as full:

@@ -79,6 +79,14 @@ def test_the_highest_percentile_denies_nobody_and_one_less_somebody(tmp_path):
         assert " 0 denied" not in replay(tmp_path, less, trace).stdout
 
 
+def test_the_keys_of_repeated_requests_are_those_of_their_limits(tmp_path):
+    trace = "".join(line(START + i, f"192.0.2.{i % 7}", idempotency_key=f"k{i // 14 * 7 + i % 7}")
+                    + "\n" for i in range(700))
+    rules = suggest(trace).stdout
+    assert re.search(r"denies 0 of 700 requests .*,\n# and something to 0 of 7 keys", rules)
+    assert "700 allowed, 0 denied" in replay(tmp_path, rules, trace).stdout
+
+
 def test_static_files_pages_and_rare_routes_are_left_to_everything(tmp_path):
     reads = [line(START + i, f"198.51.100.{i % 90}", path)
              for i in range(900) for path in ("/logo.PNG", "/docs/intro", "/x/app.v2.js")]

@@ -22,6 +22,7 @@ COST_MAX = 2**64 - 1
 TIME_MAX_NS = 4611686018 * 10**9 - 1  # whole seconds below 2^62 ns
 NARROW_WINDOW_MS = 1100  # below, counters of two-counter windows may saturate before 2^32 - 1
 KEYS = ["a", "b", "c"]
+IDS = ["A", "B"]  # idempotency keys
 KINDS = ["read", "write"]
 WINDOW_ALGORITHMS = ["fixed_window", "sliding_window", "sliding_log"]
 BUCKET_ALGORITHMS = ["token_bucket", "gcra", "leaky_bucket"]
@@ -191,7 +192,8 @@ class Generator:
         if rng.random() < 0.7:
             attributes[PRIORITY["from"]] = rng.choice([*CLASSES, "sheddable"])
         return {"attributes": attributes, "cost": self.cost(replay),
-                "dry_run": rng.random() < 0.05}
+                "dry_run": rng.random() < 0.05,
+                "idempotency_key": pick(rng, (9, lambda: None), (1, lambda: rng.choice(IDS)))}
 
     def trace(self, count):
         """Yields (line of the trace, the decision that the model expects)."""
@@ -204,7 +206,7 @@ class Generator:
             t = self.step(now, moments)
             request = self.request(replay)
             decision = replay.decide(t, request["attributes"], request["cost"],
-                                     request["dry_run"])
+                                     request["dry_run"], request["idempotency_key"])
             now = max(now, t)
             moments = [moment for moment in moments if moment >= now][-6:]
             for limit in decision["limits"]:
@@ -226,5 +228,7 @@ class Generator:
             fields.append(f'"cost": {request["cost"]}')
         if request["dry_run"]:
             fields.append('"dry_run": true')
+        if request["idempotency_key"]:
+            fields.append(f'"idempotency_key": "{request["idempotency_key"]}"')
         rng.shuffle(fields)
         return "{" + ", ".join(fields) + "}"

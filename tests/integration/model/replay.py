@@ -8,13 +8,17 @@ from . import algorithms
 from .rules import COST_MAX
 
 
+IDEMPOTENCY_NS = 600 * 10**9  # how long a key is remembered, by default
+
+
 class Replay:
     def __init__(self, limits):
         self.limits = limits
         self.now = 0
         self.count = 0
+        self.admitted = {}  # idempotency key and what is charged for it -> when
 
-    def decide(self, t, attributes, cost=1, dry_run=False):
+    def decide(self, t, attributes, cost=1, dry_run=False, idempotency_key=None):
         """One request; returns the object that one line of `--decisions` holds."""
         self.now = max(self.now, t)
         self.count += 1
@@ -25,26 +29,47 @@ class Replay:
                 check = self.check(limit, attributes, min(cost * limit.cost, COST_MAX))
                 if check:
                     checks.append(check)
+        record = self.record(idempotency_key, checks)
+        if self.now < self.admitted.get(record, -IDEMPOTENCY_NS) + IDEMPOTENCY_NS:
+            return self.repeat(checks)
         allowed = all(check["allowed"] or check["limit"].shadow for check in checks)
         if not dry_run:
             for check in checks:
                 self.settle(check, allowed)
+        if record and allowed and not dry_run:
+            self.admitted[record] = self.now
         return {"n": self.count, "allowed": allowed,
+                "limits": [self.report(check) for check in checks]}
+
+    def record(self, idempotency_key, checks):
+        """What a request with an idempotency key is recognised by; None: nothing is remembered."""
+        parts = [(check["limit"].name, check["key"], check["cost"]) for check in checks
+                 if check["state"]]
+        return (idempotency_key, *parts) if idempotency_key and parts else None
+
+    def repeat(self, checks):
+        """A request that was admitted before: all limits admit it, and it is charged nothing."""
+        for check in checks:
+            check |= {"allowed": True, "delay": 0, "denying": [False] * len(check["denying"])}
+        return {"n": self.count, "allowed": True,
                 "limits": [self.report(check) for check in checks]}
 
     def check(self, limit, attributes, cost):
         """What one limit says, before anything is charged; None where it does not apply."""
         key = limit.key_of(attributes)
         if key is None and limit.on_missing == "deny":
-            return {"limit": limit, "state": None, "cost": cost, "allowed": False, "delay": 0}
+            return {"limit": limit, "state": None, "cost": cost, "allowed": False, "delay": 0,
+                    "denying": []}
         if key is None:
             return None
         if limit.unlimited:
-            return {"limit": limit, "state": None, "cost": cost, "allowed": True, "delay": 0}
+            return {"limit": limit, "state": None, "cost": cost, "allowed": True, "delay": 0,
+                    "denying": []}
         state = limit.met_by(attributes, limit.state(key))
         allowed = state.admits(self.now, cost)
         delay = state.delay(self.now, cost) if allowed else 0
-        return {"limit": limit, "state": state, "cost": cost, "allowed": allowed, "delay": delay,
+        return {"limit": limit, "key": key, "state": state, "cost": cost, "allowed": allowed,
+                "delay": delay,
                 "denying": [not rate.admits(self.now, cost)
                             for rate in getattr(state, "states", [state])]}
 
