@@ -56,8 +56,8 @@ struct weir_answer_limit {
                            the order of the rules file, and `limit`, `report` and `allowed` are the
                            tightest one's (weir_decision_tightest); 0: the limit has one rate */
     uint8_t first_rate;
-    uint8_t scale; /* percent of the limit that the request may use, which `report` describes;
-                      0: all of it. `limit` is at 100 % */
+    uint8_t scale; /* percent of the limit's rate that requests like this one have; 0: all of it.
+                      `report` is theirs, `limit` at 100 % */
     bool allowed, shadow, unlimited;
     bool borrowed; /* it is the pool of limits that deny, and was charged in their place */
     bool overflow; /* the table had no room for its key: `report` and `next_ns` are estimates */

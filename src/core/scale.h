@@ -45,6 +45,16 @@ WIDE_INLINE uint32_t scale_percent(const struct weir_check *check)
     return check->scale != 0 ? check->scale : 100;
 }
 
+/* The part of the limit's rate that requests at this scale have: percent, 0: all of it. A reserve
+ * leaves a bucket its rate; of all others also the quota of a window is scaled. */
+WIDE_INLINE uint8_t scale_of_rate(const struct weir_check *check)
+{
+    bool whole = check->scale_kind == WEIR_SCALE_RESERVE && check->limit &&
+                 bucket_is(check->limit->spec.algorithm);
+
+    return whole ? 0 : check->scale;
+}
+
 /* Whether costs are weighed: a bucket at a rate. */
 bool scale_is_weighed(const struct weir_check *check);
 

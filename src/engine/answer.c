@@ -41,7 +41,7 @@ static uint64_t answer_rates(const struct weir_decision *decision, uint16_t firs
         struct weir_answer_rate *rate = &rates[i - first];
         weir_decision_report(decision, i, &rate->report);
         rate->limit = decision->checks[i].limit;
-        rate->scale = decision->checks[i].scale;
+        rate->scale = scale_of_rate(&decision->checks[i]);
         rate->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
         rate->next_ns =
             next_ns(&decision->checks[i], &decision->outcomes[i], &rate->report, decision->now_ns);
@@ -98,7 +98,7 @@ static void answer_limit(const struct weir_decision *decision, uint16_t first, u
                       ? generation->views[check->rule].name
                       : (struct weir_bytes){"", 0};
     limit->limit = check->limit;
-    limit->scale = check->scale;
+    limit->scale = scale_of_rate(check);
     limit->cost = check->cost;
     limit->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
     limit->shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;

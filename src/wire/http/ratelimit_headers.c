@@ -113,7 +113,7 @@ static uint64_t window_left_ns(const struct policy *policy, uint64_t now_ns)
 {
     const struct weir_limit_spec *spec = &policy->limit->spec;
     uint64_t r = available(policy), retry_ns = policy->report->retry_after_ns;
-    if (r == 0 && !period_resets(spec) && retry_ns != WEIR_NEVER && retry_ns > policy->next_ns)
+    if (!period_resets(spec) && retry_ns != 0 && retry_ns != WEIR_NEVER)
         return retry_ns;
     if (r == 0)
         return policy->next_ns;

@@ -11,8 +11,9 @@
  * quotas and where W is no whole number of seconds. r = min(remaining, q). t, in seconds:
  *
  *   fixed windows, quotas   until the window or period ends, a true reset; left out for N = 0
- *   r = 0                   Retry-After: until 1 is admitted, or, where the limit denied a larger
- *                           cost, until that is; left out for "never"
+ *   the limit denied        Retry-After: until the denied cost is admitted, whatever r is; where that
+ *                           is never, as if it had admitted
+ *   r = 0                   until 1 is admitted; left out for "never"
  *   concurrency             left out: leases end when they end
  *   all others              ceil(r*W/N), never above w: they have no reset, and who paces r/t goes
  *                           at the limit's own pace

@@ -58,6 +58,22 @@ def test_the_fields_of_a_reply_are_those_of_the_class(tmp_path):
         assert reply.fields["x-ratelimit-limit"] == "6"
 
 
+def test_the_quota_of_a_bucket_is_the_whole_rate_that_each_class_has(tmp_path):
+    """One request an hour comes back for each class; a part of the burst is kept for others."""
+    bucket = {"name": "bucket", "key": [], "rate": "10/h", "burst": 10,
+              "shed": {"sheddable": "60%"}}
+    for algorithm in ("token_bucket", "gcra", "leaky_bucket"):
+        folder = tmp_path / algorithm
+        folder.mkdir()
+        rules = rules_of(bucket | {"algorithm": algorithm}, priority=FIRST["priority"])
+        with Weir(folder, rules) as weir, weir.client() as client:
+            reply = client.request("GET", "/v1/auth",
+                                   {"X-Forwarded-Uri": "/", "X-Priority": "sheddable"})
+            assert reply.fields["ratelimit-policy"] == '"bucket";q=10;w=3600'
+            assert reply.fields["ratelimit"] == '"bucket";r=5;t=1800'
+            assert reply.fields["x-ratelimit-limit"] == "6"
+
+
 def test_the_redis_protocol_sheds_alike(tmp_path):
     rules = rules_of(*FIRST["limits"], priority=FIRST["priority"])
     with RedisWeir(tmp_path, rules) as weir, weir.redis() as redis:

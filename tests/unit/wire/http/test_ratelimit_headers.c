@@ -142,6 +142,56 @@ static void where_nothing_is_left_t_is_retry_after(void **state)
                         "RateLimit-Policy: \"log\";q=10;w=60\r\nRateLimit: \"log\";r=0;t=41\r\n");
 }
 
+/* As `Retry-After: 60` of a cost of 9,999 in 10,000/min, of which 6 are left. */
+static void a_denied_cost_has_its_own_wait_as_t_whatever_is_left(void **state)
+{
+    static const enum weir_algorithm algorithms[] = {
+        WEIR_TOKEN_BUCKET,   WEIR_GCRA,        WEIR_LEAKY_BUCKET, WEIR_LEAKY_QUEUE,
+        WEIR_SLIDING_WINDOW, WEIR_SLIDING_LOG, WEIR_CONCURRENCY};
+    for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {
+        bool windowed = algorithms[i] != WEIR_CONCURRENCY;
+        answer_start(&answer);
+        struct weir_answer_limit *entry =
+            answer_add(&answer, &limits, "b", algorithms[i], 10000, 60 * SECOND);
+        entry->report.remaining = 6;
+        entry->report.reset_after_ns = 70 * SECOND;
+        entry->report.retry_after_ns = answer.retry_after_ns = 60 * SECOND;
+        answer.allowed = entry->allowed = false;
+        answer.denied_by = 0;
+        const char *text = written(WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA, 0);
+        assert_non_null(strstr(text, "RateLimit: \"b\";r=6;t=60\r\n"));
+        assert_non_null(strstr(text, "X-RateLimit-Reset: 60\r\nRetry-After: 60\r\n"));
+        entry->report.retry_after_ns = answer.retry_after_ns = WEIR_NEVER;
+        text = written(WEIR_HEADERS_DRAFT, 0);
+        assert_non_null(strstr(text, windowed ? "r=6;t=1\r\n" : "r=6\r\n"));
+    }
+}
+
+static void a_denied_cost_of_nothing_waits_less_than_one(void **state)
+{
+    answer_start(&answer);
+    struct weir_answer_limit *entry =
+        answer_add(&answer, &limits, "debt", WEIR_TOKEN_BUCKET, 1, 60 * SECOND);
+    entry->next_ns = 90 * SECOND;
+    entry->report.retry_after_ns = answer.retry_after_ns = 30 * SECOND;
+    answer.allowed = entry->allowed = false;
+    answer.denied_by = 0;
+    assert_non_null(strstr(written(WEIR_HEADERS_DRAFT, 0), "r=0;t=30\r\nRetry-After: 30\r\n"));
+}
+
+static void a_denial_by_a_window_still_tells_its_end(void **state)
+{
+    answer_start(&answer);
+    answer.now_ns = 5400 * SECOND;
+    struct weir_answer_limit *entry =
+        answer_add(&answer, &limits, "hour", WEIR_FIXED_WINDOW, 10, 3600 * SECOND);
+    entry->report.remaining = 3;
+    entry->report.retry_after_ns = answer.retry_after_ns = 1800 * SECOND;
+    answer.allowed = entry->allowed = false;
+    answer.denied_by = 0;
+    assert_non_null(strstr(written(WEIR_HEADERS_DRAFT, 0), "r=3;t=1800\r\n"));
+}
+
 static void the_reset_of_one_limit_is_its_t(void **state)
 {
     answer_start(&answer);
@@ -474,6 +524,9 @@ int main(void)
         cmocka_unit_test(without_a_reset_t_is_how_long_what_is_left_lasts_at_the_limits_pace),
         cmocka_unit_test(a_window_or_period_ends_at_its_end_however_fresh_it_is),
         cmocka_unit_test(where_nothing_is_left_t_is_retry_after),
+        cmocka_unit_test(a_denied_cost_has_its_own_wait_as_t_whatever_is_left),
+        cmocka_unit_test(a_denied_cost_of_nothing_waits_less_than_one),
+        cmocka_unit_test(a_denial_by_a_window_still_tells_its_end),
         cmocka_unit_test(the_reset_of_one_limit_is_its_t),
         cmocka_unit_test(every_rate_of_a_limit_is_a_policy_of_its_own),
         cmocka_unit_test(at_a_scale_the_quota_and_the_pace_are_the_part_that_the_request_may_use),
