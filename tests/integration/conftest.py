@@ -3,11 +3,16 @@
 
 import pytest
 
-from daemon.redis_server import RedisServer
+from daemon.redis_server import RedisServer, server_program
+
+
+@pytest.fixture(scope="module", name="redis_program")
+def fixture_redis_program():
+    return server_program()
 
 
 @pytest.fixture(scope="module", name="redis")
-def fixture_redis(tmp_path_factory):
+def fixture_redis(tmp_path_factory, redis_program):
     """One Redis for all tests of a file."""
     with RedisServer(tmp_path_factory.mktemp("redis")) as redis:
         yield redis

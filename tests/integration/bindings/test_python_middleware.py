@@ -571,7 +571,9 @@ def test_starlette_limits_an_endpoint(limiter):
     with pytest.raises(WebSocketDisconnect) as caught:
         with client.websocket_connect("/plan"):
             pass
-    assert caught.value.code == 1008
+    # Newer test clients take an answer in place of the handshake, and raise it.
+    denied = caught.value
+    assert denied.status_code == 429 if hasattr(denied, "status_code") else denied.code == 1008
 
 
 def test_starlette_renews_the_lease_while_an_endpoint_runs(limiter):

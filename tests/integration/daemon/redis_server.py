@@ -2,8 +2,10 @@
 """Real Redis servers of a test's own: one, a Cluster of six, a Sentinel group.
 
 Each runs in a folder of its own on free ports of loopback, without persistence, and ends with the
-test by its process id."""
+test by its process id. The program is redis-server, or what REDIS_SERVER names: tests/integration/store runs with
+every server that is installed."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -26,6 +28,13 @@ def free_port():
         except OSError:
             continue
     raise AssertionError("no free port")
+
+
+def server_program():
+    return os.environ.get("REDIS_SERVER", "redis-server")
+
+
+running = set()  # servers of this process, so that none outlives the choice of its program
 
 
 class RedisServer:
@@ -60,16 +69,17 @@ class RedisServer:
                    "logfile": self.folder / "redis.log"}
         if self.sentinel is None:
             options |= {"save": "", "appendonly": "no", "unixsocket": self.socket}
-            command = ["redis-server"]
+            command = [server_program()]
         else:
             conf = self.folder / "sentinel.conf"
             if not conf.exists():  # it keeps there what it has learnt
                 conf.write_text(self.sentinel, encoding="utf-8")
-            command = ["redis-server", str(conf), "--sentinel"]
+            command = [server_program(), str(conf), "--sentinel"]
         for name, value in (options | self.options).items():
             command += ["--" + name, *([str(value)] if value != "" else [""])]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        running.add(self)
         end = time.monotonic() + SECONDS_MAX
         while self.process.poll() is None and time.monotonic() < end:
             try:
@@ -134,6 +144,7 @@ class RedisServer:
             self.process.kill()
         if self.process:
             self.process.wait()
+        running.discard(self)
 
 
 class Cluster:

@@ -15,7 +15,7 @@ OWN, POOL, ALL = 5, 40, 120
 
 
 @pytest.fixture(scope="module", name="cluster")
-def fixture_cluster(tmp_path_factory):
+def fixture_cluster(tmp_path_factory, redis_program):
     with Cluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 

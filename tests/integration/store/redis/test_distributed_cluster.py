@@ -26,7 +26,7 @@ LIMITS = [
 
 
 @pytest.fixture(scope="module", name="cluster")
-def fixture_cluster(tmp_path_factory):
+def fixture_cluster(tmp_path_factory, redis_program):
     with Cluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 

@@ -12,7 +12,7 @@ BUDGET = {"name": "budget", "key": ["user"], "algorithm": "fixed_window", "rate"
 
 
 @pytest.fixture(scope="module", name="group")
-def fixture_group(tmp_path_factory):
+def fixture_group(tmp_path_factory, redis_program):
     with SentinelGroup(tmp_path_factory.mktemp("sentinel")) as group:
         yield group
 

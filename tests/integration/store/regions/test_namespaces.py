@@ -74,7 +74,7 @@ class FarWorld(RegionWorld):
 
 
 @pytest.fixture(name="world", scope="module")
-def fixture_world(tmp_path_factory):
+def fixture_world(tmp_path_factory, redis_program):
     with FarWorld(tmp_path_factory.mktemp("far"), LIMIT) as world:
         yield world
 

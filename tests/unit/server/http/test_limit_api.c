@@ -132,11 +132,15 @@ static void a_limit_that_changes_its_rate_keeps_what_was_used(void **state)
 
 static void keys_are_bytes_of_any_length(void **state)
 {
-    static char body[4096], other[4096];
+    static char body[4096], other[4096], key[2001];
     struct http_harness *http = *state;
-    for (int size = 255; size <= 2000; size += size < 258 ? 1 : 871) {
-        snprintf(body, sizeof body, "{\"key\":\"%0*d\",\"rate\":\"1/d\"}", size, 1);
-        snprintf(other, sizeof other, "{\"key\":\"%0*d\",\"rate\":\"1/d\"}", size, 2);
+    for (size_t size = 255; size < sizeof key; size += size < 258 ? 1 : 871) {
+        memset(key, '0', sizeof key);
+        key[size] = '\0';
+        key[size - 1] = '1';
+        snprintf(body, sizeof body, "{\"key\":\"%s\",\"rate\":\"1/d\"}", key);
+        key[size - 1] = '2';
+        snprintf(other, sizeof other, "{\"key\":\"%s\",\"rate\":\"1/d\"}", key);
         assert_answer(http, body, 200, "\"remaining\":0");
         assert_answer(http, body, 429, "\"name\":\"limit\"");
         assert_answer(http, other, 200, "\"remaining\":0");
