@@ -2,6 +2,7 @@
 """A real Chromium for tests of pages. Every host but this machine is unknown to it."""
 
 import base64
+import contextlib
 import json
 import shutil
 
@@ -10,6 +11,7 @@ import pytest
 from daemon.waiting import SECONDS_MAX, wait_until
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
+from selenium.common.exceptions import WebDriverException  # noqa: E402
 from selenium.webdriver.chrome.options import Options  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 
@@ -23,6 +25,8 @@ def open_browser(folder, javascript=True, requests=False):
     page requests."""
     options = Options()
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                     "--disable-background-networking", "--disable-component-update",
+                     "--disable-default-apps", "--disable-quic", "--disable-sync", "--no-first-run",
                      "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
                      f"--user-data-dir={folder}/profile"):
         options.add_argument(argument)
@@ -36,7 +40,21 @@ def open_browser(folder, javascript=True, requests=False):
     driver.set_page_load_timeout(SECONDS_MAX)
     driver.set_script_timeout(SECONDS_MAX)
     driver.javascript = javascript
+    driver.lost = None
     return driver
+
+
+@contextlib.contextmanager
+def no_page_lost(browser, url):
+    """A browser that has lost a page often loses those that follow, each after minutes. So the first
+    one that does not come fails its test, and all later ones fail at once."""
+    if browser.lost:
+        pytest.fail(f"the browser was given up when it lost {browser.lost}")
+    try:
+        yield
+    except (AssertionError, WebDriverException):
+        browser.lost = url
+        raise
 
 
 class Page:
@@ -47,12 +65,14 @@ class Page:
 
     def load(self, state=""):
         """Loads it anew, even if it is the page that is shown."""
-        self.browser.get("about:blank")
-        self.browser.get(self.url + state)
+        with no_page_lost(self.browser, self.url):
+            self.browser.get("about:blank")
+            self.browser.get(self.url + state)
 
     def wait_ready(self):
-        wait_until(lambda: self.run("return document.documentElement.dataset.ready"),
-                   what=f"the page {self.url}")
+        with no_page_lost(self.browser, self.url):
+            wait_until(lambda: self.run("return document.documentElement.dataset.ready"),
+                       what=f"the page {self.url}")
         return self
 
     def run(self, script, *arguments):
@@ -69,10 +89,17 @@ def complaints(browser):
 
 
 def requested(browser):
-    """The addresses that pages have requested, since they were last read."""
-    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    return [event["params"]["request"]["url"] for event in events
-            if event["method"] == "Network.requestWillBeSent"]
+    """The addresses that the pages of this window have requested, since they were last read. What
+    Chromium requests on its own account has another target, or a page of its own."""
+    found = []
+    for entry in browser.get_log("performance"):
+        entry = json.loads(entry["message"])
+        event = entry["message"]
+        if (event["method"] == "Network.requestWillBeSent"
+                and entry["webview"] == browser.current_window_handle
+                and not event["params"]["documentURL"].startswith("chrome")):
+            found.append(event["params"]["request"]["url"])
+    return found
 
 
 def set_screen(browser, width, height, dark=False, reduced_motion=False):

@@ -31,8 +31,10 @@ def start(browser, folder, limits=LIMITS, admin=None, **parts):
     admin = {"address": "127.0.0.1:0"} | (admin or {})
     with Weir(folder, rules_of(*limits, server={"admin": admin}, **parts), "--workers", "2",
               admin=None) as weir:
-        yield weir
-        browser.get("about:blank")
+        try:
+            yield weir
+        finally:
+            browser.get("about:blank")
 
 
 def traffic(weir, times=5):

@@ -3,13 +3,14 @@
 screenshots in build/screenshots/playground."""
 
 import itertools
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from browser.chromium import (Page, complaints, needs_chromium, open_browser, requested, set_screen,
-                              take_screenshot)
+from browser.chromium import (Page, complaints, needs_chromium, no_page_lost, open_browser,
+                              requested, set_screen, take_screenshot)
 from browser.playground import BUILD, FILES, StaticFiles, needs_playground
 from daemon.waiting import wait_until
 from daemon.weir import Weir
@@ -100,13 +101,53 @@ def fixture_page(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def fixture_clean(page):
     """After every test: nothing in the console, and no request except for the page's own files."""
-    page.browser.get_log("performance")
+    set_screen(page.browser, 1200, 900)
+    requested(page.browser)
     complaints(page.browser)
     yield
     assert complaints(page.browser) == []
-    for address in requested(page.browser):
-        assert address.startswith((page.url, "about:", "data:")), address
-    set_screen(page.browser, 1200, 900)
+    assert strangers(page.browser, page.url) == []
+
+
+def strangers(browser, url):
+    """What pages have requested from other places than `url`."""
+    return [address for address in requested(browser)
+            if not address.startswith((url, "about:", "data:"))]
+
+
+class LoggedBrowser:
+    """What `requested` asks of a browser, with a log that is given."""
+
+    current_window_handle = "W"
+    lost = None
+
+    def __init__(self, *requests):
+        self.requests = requests
+
+    def get_log(self, _):
+        return [{"message": json.dumps({"webview": window, "message": {
+            "method": "Network.requestWillBeSent",
+            "params": {"documentURL": document, "request": {"url": url}}}})}
+            for window, document, url in self.requests]
+
+
+def test_only_requests_of_pages_count():
+    browser = LoggedBrowser(("W", "http://127.0.0.1:1/", "http://127.0.0.1:1/app.js"),
+                            ("W", "http://127.0.0.1:1/", "https://other.example/x"),
+                            ("W", "chrome://new-tab-page/", "https://update.example/"),
+                            ("browser", "", "https://components.example/"))
+    assert requested(browser) == ["http://127.0.0.1:1/app.js", "https://other.example/x"]
+    assert strangers(browser, "http://127.0.0.1:1/") == ["https://other.example/x"]
+
+
+def test_a_browser_is_given_up_when_it_loses_a_page():
+    browser = LoggedBrowser()
+    with pytest.raises(AssertionError):
+        with no_page_lost(browser, "first"):
+            raise AssertionError("no such page")
+    with pytest.raises(pytest.fail.Exception, match="given up when it lost first"):
+        with no_page_lost(browser, "second"):
+            raise RuntimeError("not reached")
 
 
 def test_weir_serves_the_page_under_a_strict_policy(page, tmp_path):
@@ -139,10 +180,7 @@ def test_weir_serves_the_page_under_a_strict_policy(page, tmp_path):
             "fetch('/metrics').then(() => arguments[0]('answered'), () => arguments[0]('refused'))")
         assert refused == "refused"
         assert any("connect-src" in line or "default-src" in line for line in complaints(page.browser))
-        page.url, own = f"http://{weir.admin_address}/", page.url
-        assert all(address.startswith((page.url, "about:", "data:"))
-                   for address in requested(page.browser))
-        page.url = own
+        assert strangers(page.browser, f"http://{weir.admin_address}/") == []
 
 
 def test_a_newcomer_meets_a_denial(page):
