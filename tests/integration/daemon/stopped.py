@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A neighbour on the state file that is stopped at a bad moment."""
+"""Processes that are stopped: for a while, or at a bad moment."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -10,6 +11,18 @@ from daemon.waiting import wait_until
 
 BATCH = 1000
 TRIES = 4000  # of stops; it takes about 50
+
+
+@contextlib.contextmanager
+def stopped(process):
+    """SIGSTOP until the block ends, also by a failure: others use the process after this test. The
+    kernel still takes connections and bytes for it."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGCONT)
 
 
 class Hammer(threading.Thread):

@@ -2,7 +2,6 @@
 """A real Envoy in front, with examples/envoy/envoy.yaml and the snippets of docs/deploy/envoy.md, limits a
 real application by weir: its rate limit service, ext_authz over HTTP and over gRPC."""
 
-import signal
 import time
 
 import pytest
@@ -13,6 +12,7 @@ from daemon.load import Load
 from daemon.nodes import shared_rules
 from daemon.proxies import App, free_port, replaced
 from daemon.redis_server import RedisServer
+from daemon.stopped import stopped
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 from daemon.wheels import ENVOY, Wheel, blocks, envoy, indented
@@ -249,20 +249,18 @@ def test_envoys_quotas_and_other_callers_never_exceed_a_limit_together(tmp_path,
             assert reply.status == 429  # DENY_ALL at first
         wait_until(envoys.are_served)
 
-        weir.signal(signal.SIGSTOP)
-        # Assignments have ended: Envoy denies again, or has its fallback.
-        wait_until(lambda: envoys.are_denied() and envoys.soft > SOFT)
-        weir.signal(signal.SIGCONT)
+        with stopped(weir.process):
+            # Assignments have ended: Envoy denies again, or has its fallback.
+            wait_until(lambda: envoys.are_denied() and envoys.soft > SOFT)
         wait_until(envoys.are_served)
 
         unanswered = weir.metrics()[UNANSWERED]
-        one.process.send_signal(signal.SIGSTOP)
-        wait_until(lambda: weir.metrics()[UNANSWERED] > unanswered)
-        weir.kill()
-        weir.start()
-        other.__exit__()
-        other.__enter__()
-        one.process.send_signal(signal.SIGCONT)
+        with stopped(one.process):
+            wait_until(lambda: weir.metrics()[UNANSWERED] > unanswered)
+            weir.kill()
+            weir.start()
+            other.__exit__()
+            other.__enter__()
         wait_until(lambda: envoys.ask() and weir.metrics()[ASSIGNED] >= 2)
         wait_until(envoys.are_served)
 

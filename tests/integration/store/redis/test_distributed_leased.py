@@ -7,13 +7,13 @@ program, so that what else the machine does falls on both. The clocks of the thr
 apart."""
 
 import json
-import signal
 import time
 
 import pytest
 
 from daemon.load import Load, admitted, check_request, denied, full_windows, windows
 from daemon.nodes import Nodes, off_by, shared_rules
+from daemon.stopped import stopped
 from daemon.waiting import wait_until
 
 CLOCKS = [off_by(+1), off_by(-1), None]
@@ -127,11 +127,10 @@ def test_what_a_node_that_stands_still_forfeits_is_counted(nodes):
     with nodes.load(15, {"kind": "bucket", "user": "still"}, pace=0.01) as load:
         with load.running():
             wait_until(lambda: admitted(load.answers) > 300, what="some load")
-            nodes[0].signal(signal.SIGSTOP)
-            # 10 clients that ask 100 times a second take longer for the rest than a share lives.
-            wait_until(lambda: denied(load.answers[-100:]) == 100,
-                       what="the end of what the other nodes get")
-            nodes[0].signal(signal.SIGCONT)
+            with stopped(nodes[0].process):
+                # 10 clients that ask 100 times a second take longer for the rest than a share lives.
+                wait_until(lambda: denied(load.answers[-100:]) == 100,
+                           what="the end of what the other nodes get")
         first = load.answers[:]
         load.until(lambda answers: enough(first + answers), "the end of the budget")
     assert nodes.metric("weir_store_lease_forfeited_total") > before

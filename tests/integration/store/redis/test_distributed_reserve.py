@@ -4,7 +4,6 @@ first lives, has died, or gives it back itself; and tokens after Redis has lost 
 
 import json
 import random
-import signal
 import socket
 import struct
 import threading
@@ -15,6 +14,7 @@ from daemon.http import Client, connect, request_bytes
 from daemon.nodes import Nodes, off_by, shared_rules
 from daemon.redis import Redis, command_bytes
 from daemon.redis_server import Cluster, RedisServer
+from daemon.stopped import stopped
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 
@@ -162,19 +162,19 @@ def reset_while_redis_thinks(redis, nodes, front, user, count):
     asked all of them, and none is of unknown outcome: Redis was not silent for too long."""
     calls, unknown = nodes.metric("weir_store_calls_total"), nodes.metric("weir_store_unknown_total")
     decided, sockets = redis.commands("evalsha"), []
-    redis.signal(signal.SIGSTOP)
-    for _ in range(count):
-        sockets.append(connect(nodes[0].http_address if front == "http" else redis_address(nodes[0])))
-        sockets[-1].sendall(
-            command_bytes("WEIR.RESERVE", "user", user, "COST", 5) if front == "redis" else
-            request_bytes("POST", "/v1/reserve", {"Content-Type": "application/json"}, json.dumps(
-                {"attributes": {"user": user}, "cost": 5}).encode()))
-    wait_until(lambda: nodes.metric("weir_store_calls_total") >= calls + count, what="all calls")
-    for sock in sockets:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        sock.close()
-    wait_until(lambda: nodes.metric("weir_connections") <= 1, what="the resets")
-    redis.signal(signal.SIGCONT)
+    address = nodes[0].http_address if front == "http" else redis_address(nodes[0])
+    command = (command_bytes("WEIR.RESERVE", "user", user, "COST", 5) if front == "redis" else
+               request_bytes("POST", "/v1/reserve", {"Content-Type": "application/json"}, json.dumps(
+                   {"attributes": {"user": user}, "cost": 5}).encode()))
+    with stopped(redis.process):
+        for _ in range(count):
+            sockets.append(connect(address))
+            sockets[-1].sendall(command)
+        wait_until(lambda: nodes.metric("weir_store_calls_total") >= calls + count, what="all calls")
+        for sock in sockets:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.close()
+        wait_until(lambda: nodes.metric("weir_connections") <= 1, what="the resets")
     nodes.wait_up()
     return redis.commands("evalsha") >= decided + count and \
         nodes.metric("weir_store_unknown_total") == unknown

@@ -11,6 +11,7 @@ from daemon.http import request_bytes
 from daemon.nodes import Nodes, shared_rules
 from daemon.redis import Error, Redis
 from daemon.redis_server import RedisServer
+from daemon.stopped import stopped
 from daemon.waiting import wait_until
 from daemon.weir import Weir
 
@@ -120,12 +121,11 @@ def test_what_is_asked_while_it_stops_is_answered(tmp_path, redis):
         weir.wait_event("store_up")
         with weir.client() as client:
             assert client.check(ip="192.0.2.1").status == 200
-            redis.process.send_signal(signal.SIGSTOP)
-            client.send(CHECK * 20)
-            wait_until(lambda: weir.metrics()["weir_store_calls_total"] > 1, what="the calls")
-            weir.signal(signal.SIGTERM)
-            weir.wait_event("stopping")
-            redis.process.send_signal(signal.SIGCONT)
+            with stopped(redis.process):
+                client.send(CHECK * 20)
+                wait_until(lambda: weir.metrics()["weir_store_calls_total"] > 1, what="the calls")
+                weir.signal(signal.SIGTERM)
+                weir.wait_event("stopping")
             assert [client.reply().status for _ in range(20)] == [200] * 20
             assert client.closed()
         assert weir.wait() == 0
@@ -138,25 +138,23 @@ def test_a_second_signal_ends_it_with_decisions_at_the_store(tmp_path, redis):
         with weir.client() as client, weir.client() as idle:
             for _ in range(20):
                 assert client.check(ip="192.0.2.1").status == 200
-            redis.process.send_signal(signal.SIGSTOP)
-            client.send(request_bytes("POST", "/v1/check", None, b'{"ip":"192.0.2.2"}') * 20)
-            idle.send(CHECK[:20])
-            weir.signal(signal.SIGTERM)
-            weir.wait_event("stopping")
-            wait_until(lambda: weir.signal(signal.SIGTERM) or "stopping_hard" in weir.text(),
-                       what="the second signal's line")
-            assert weir.wait() == 0
-        redis.process.send_signal(signal.SIGCONT)
+            with stopped(redis.process):
+                client.send(request_bytes("POST", "/v1/check", None, b'{"ip":"192.0.2.2"}') * 20)
+                idle.send(CHECK[:20])
+                weir.signal(signal.SIGTERM)
+                weir.wait_event("stopping")
+                wait_until(lambda: weir.signal(signal.SIGTERM) or "stopping_hard" in weir.text(),
+                           what="the second signal's line")
+                assert weir.wait() == 0
 
 
 def test_clients_that_go_away_leave_nothing(tmp_path, redis):
     with Weir(tmp_path, shared_rules(redis.url, LIMIT, nodes=2), "--workers", "1") as weir:
         weir.wait_event("store_up")
-        redis.process.send_signal(signal.SIGSTOP)
-        for _ in range(30):
-            with weir.client() as client:
-                client.send(CHECK * 50)
-        redis.process.send_signal(signal.SIGCONT)
+        with stopped(redis.process):
+            for _ in range(30):
+                with weir.client() as client:
+                    client.send(CHECK * 50)
         wait_until(lambda: weir.metrics()["weir_connections"] <= 1, what="no connections")
         assert weir.check(ip="192.0.2.9").status == 200
         assert weir.metrics()["weir_decisions_exhausted_total"] == 0
