@@ -57,6 +57,14 @@ static int queue_put(struct queue *queue, const char *data, size_t size)
     return 0;
 }
 
+/* What the queue holds. One that was never used has no memory, in which nothing can be pointed at.
+ */
+static struct weir_bytes queue_held(const struct queue *queue)
+{
+    size_t size = queue->used - queue->at;
+    return (struct weir_bytes){size ? queue->data + queue->at : NULL, size};
+}
+
 static void queue_free(struct queue *queue)
 {
     free(queue->data);
@@ -85,14 +93,14 @@ static int bio_write(BIO *bio, const char *data, int size)
 static int bio_read(BIO *bio, char *out, int size)
 {
     struct weir_tls *tls = BIO_get_data(bio);
-    size_t have = tls->in.used - tls->in.at;
+    struct weir_bytes held = queue_held(&tls->in);
     BIO_clear_retry_flags(bio);
-    if (!have || size <= 0) {
+    if (!held.size || size <= 0) {
         BIO_set_retry_read(bio);
         return -1;
     }
-    size_t n = have < (size_t)size ? have : (size_t)size;
-    memcpy(out, tls->in.data + tls->in.at, n);
+    size_t n = held.size < (size_t)size ? held.size : (size_t)size;
+    memcpy(out, held.data, n);
     queue_drop(&tls->in, n);
     return (int)n;
 }
@@ -174,7 +182,8 @@ static int session_shake(struct weir_tls *tls)
     }
     tls->ready = true;
     learn_peer(tls);
-    int err = session_write(tls, tls->early.data + tls->early.at, tls->early.used - tls->early.at);
+    struct weir_bytes early = queue_held(&tls->early);
+    int err = session_write(tls, early.data, early.size);
     queue_free(&tls->early);
     return err;
 }
@@ -298,8 +307,7 @@ void weir_tls_end(struct weir_tls *tls)
 
 struct weir_bytes weir_tls_pending(struct weir_tls *tls)
 {
-    size_t size = tls->out.used - tls->out.at;
-    return (struct weir_bytes){size ? tls->out.data + tls->out.at : NULL, size};
+    return queue_held(&tls->out);
 }
 
 void weir_tls_sent(struct weir_tls *tls, size_t size)

@@ -118,6 +118,11 @@ class Weir:
         if self.process:
             self.process.wait()
             self.reader.join()
+        assert not self.reports(), "\n".join(self.reports())
+
+    def reports(self):
+        """What sanitizers have found, where weir was built with them."""
+        return [line for line in self.lines if "runtime error: " in line or "Sanitizer: " in line]
 
     def reload(self):
         """SIGHUP; returns the line that tells how it went."""
