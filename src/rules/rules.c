@@ -37,10 +37,12 @@ int weir_rules_parse(struct weir_rules **out, const char *name, const char *fold
     return 0;
 }
 
+#define CANNOT_READ "cannot read the file: "
+
 static int cannot_read(struct weir_problems *problems, const char *path, const char *why)
 {
-    char message[256];
-    snprintf(message, sizeof(message), "cannot read the file: %s", why);
+    char message[sizeof(CANNOT_READ) + sizeof(((struct weir_reason *)NULL)->text)];
+    snprintf(message, sizeof(message), CANNOT_READ "%s", why);
     return rules_problem_add(problems, path, 0, 0, message) ? WEIR_ERR_RULES : WEIR_ERR_MEMORY;
 }
 
