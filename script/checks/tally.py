@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds up test results: tally.py FILE...
+"""Adds up test results: tally.py PART:SECONDS:FILE:WHY...
 
-Each file is meson's log of one run (one JSON object a line) or pytest's JUnit XML. A cmocka program
+FILE is meson's log of one run (one JSON object a line) or pytest's JUnit XML. A cmocka program
 counts with its cases, any other test of meson's as one. Beside FILE.xml, FILE-alone.xml has the failed tests
 that were run once more, alone: one that passes there has passed, and is listed. A file that is missing, empty or unreadable
-is one failure: a run that left no results is never a success. The last line printed reads
-"N passed, N failed[, N skipped]"; exit status 1 when anything failed or nothing passed.
+is one failure: a run that left no results is never a success. WHY says what kept the part from running. A
+part without a FILE was left out.
+
+Prints what failed, and a table of the parts. The last line reads "N passed, N failed[, N skipped]";
+exit status 1 when anything failed or nothing passed.
 """
 import json
 import os
@@ -70,19 +73,30 @@ def junit_xml(path):
     return tuple(results.count(kind) for kind in ("passed", "failed", "skipped"))
 
 
-def main(paths):
-    totals = [0, 0, 0]
-    for path in paths:
+def read(path):
+    counts = junit_xml(path) if path.endswith(".xml") else meson_log(path)
+    if not any(counts):
+        raise ValueError("no test ran")
+    return counts
+
+
+def row_of(argument):
+    """The counts of a part, and its row of the table."""
+    part, seconds, path, why = argument.split(":", 3)
+    counts, note = (0, 0, 0), why
+    if path:
         try:
-            counts = junit_xml(path) if path.endswith(".xml") else meson_log(path)
-            if not any(counts):
-                raise ValueError("no test ran")
+            counts = read(path)
         except (OSError, ValueError, KeyError, ElementTree.ParseError) as error:
-            print(f"   {path}: {error}")
-            counts = (0, 1, 0)
-        print("   {}: {} passed, {} failed, {} skipped".format(path, *counts))
-        totals = [a + b for a, b in zip(totals, counts)]
-    passed, failed, skipped = totals
+            counts, note = (0, 1, 0), why or f"did not run: {path}: {error}"
+    return counts, [part, *(str(count) for count in counts), seconds, note]
+
+
+def main(arguments):
+    rows = [row_of(argument) for argument in arguments]
+    for cells in [["part", "passed", "failed", "skipped", "seconds", ""], *(cells for _, cells in rows)]:
+        print("   {:12} {:>7} {:>7} {:>7} {:>8}  {}".format(*cells).rstrip())
+    passed, failed, skipped = (sum(column) for column in zip(*(counts for counts, _ in rows)))
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 0 if passed and not failed else 1
 

@@ -179,7 +179,7 @@ def junit(path, **results):
 def test_what_passes_alone_has_passed_and_is_listed(tmp_path, alone, status, last):
     junit(tmp_path / "all.xml", a="", b="<failure/>", c="<error/>", d="<skipped/>")
     junit(tmp_path / "all-alone.xml", **alone)
-    done = run(tmp_path, sys.executable, TALLY, "all.xml")
+    done = run(tmp_path, sys.executable, TALLY, "all:9:all.xml:")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (status, last)
     for name, result in alone.items():
         assert (f"passed only when it ran alone: file::{name}" in done.stdout) == (result == "")
@@ -188,5 +188,16 @@ def test_what_passes_alone_has_passed_and_is_listed(tmp_path, alone, status, las
 def test_a_run_without_results_has_failed(tmp_path):
     junit(tmp_path / "empty.xml")
     for path in ("empty.xml", "missing.xml"):
-        done = run(tmp_path, sys.executable, TALLY, path)
+        done = run(tmp_path, sys.executable, TALLY, f"all:9:{path}:")
         assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "0 passed, 1 failed")
+
+
+def test_the_table_says_which_parts_did_not_run_and_why(tmp_path):
+    junit(tmp_path / "all.xml", a="", b="")
+    done = run(tmp_path, sys.executable, TALLY, "unit:12:all.xml:",
+               "sanitize:3:missing.xml:not built: a.c:1: error: no", "nginx:0::left out: no nginx-dev")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert done.returncode == 1 and lines == [
+        "part passed failed skipped seconds", "unit 2 0 0 12",
+        "sanitize 0 1 0 3 not built: a.c:1: error: no", "nginx 0 0 0 0 left out: no nginx-dev",
+        "2 passed, 1 failed"]
