@@ -97,21 +97,18 @@ bool weir_rules_refund(struct weir *weir)
 /* --- Checking --------------------------------------------------------------------------------- */
 
 /* Follows what proxies say of the client, if its peer is one that may. */
-static void find_client(struct weir_address *client, const struct weir_call *call,
-                        const struct weir_settings *settings)
+static int find_client(struct weir_address *client, const struct weir_call *call,
+                       const struct weir_settings *settings)
 {
-    const struct weir_cidr *trusted = settings->trusted_proxies;
-    struct weir_bytes values = {call->forwarded_for, call->forwarded_for_size};
-    struct weir_bytes rfc7239 = {call->forwarded, call->forwarded_size};
-    if (!values.data && !rfc7239.data)
-        return;
-    if (!weir_forwarded_trusts(client, trusted, settings->trusted_proxy_count,
-                               settings->trust_unix))
-        return;
-    if (values.data)
-        weir_forwarded_for(client, &values, 1, trusted, settings->trusted_proxy_count);
-    else
-        weir_forwarded_rfc7239(client, &rfc7239, 1, trusted, settings->trusted_proxy_count);
+    const struct weir_proxies proxies = {settings->trusted_proxies, settings->trusted_proxy_count,
+                                         settings->trust_unix};
+    const struct weir_bytes x_forwarded_for = {call->forwarded_for, call->forwarded_for_size};
+    const struct weir_bytes rfc7239 = {call->forwarded, call->forwarded_size};
+    const struct weir_forwarded fields = {&x_forwarded_for, &rfc7239, x_forwarded_for.data != NULL,
+                                          rfc7239.data != NULL};
+    if (!weir_forwarded_trusts(client, &proxies))
+        return 0;
+    return weir_forwarded_client(client, &fields, &proxies, NULL);
 }
 
 /* What handles mean to this lane. */
@@ -150,8 +147,7 @@ static int fill_request(const struct weir *weir, struct weir_lane *lane,
     }
     if (call->client)
         weir_socket_address_read(&request->client, call->client);
-    find_client(&request->client, call, weir_rules_settings(rules));
-    return 0;
+    return find_client(&request->client, call, weir_rules_settings(rules));
 }
 
 /* Turns the decision into what the call asks for. */

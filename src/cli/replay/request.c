@@ -149,7 +149,9 @@ static int parse_access(struct replay_request *out, const struct weir_rules *rul
         request->values[referer] = access.referer;
     if (weir_address_parse(&request->client, access.host.data, access.host.size) == 0)
         return 0;
-    if (access.host.size > HOST_NAME_MAX_BYTES)
+    if (access.host.size > HOST_NAME_MAX_BYTES ||
+        weir_address_ends_in_number(access.host.data, access.host.size) ||
+        memchr(access.host.data, ':', access.host.size))
         return refuse(reason, WEIR_ERR_SYNTAX, "host", "neither an address nor a name");
     address_of_name(&request->client, access.host);
     out->host_name = access.host;

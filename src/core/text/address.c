@@ -10,6 +10,8 @@
 #define GROUPS 8         /* 16-bit groups of an IPv6 address */
 #define MAPPED_BITS 96   /* of ::ffff:0:0/96 */
 #define MAPPED_OFFSET 12 /* of the IPv4 address in a mapped one */
+/* The longest text that is looked at: an address, `%`, a zone. */
+#define ADDRESS_MAX (WEIR_ADDRESS_TEXT_MAX + 1 + WEIR_ADDRESS_ZONE_MAX)
 
 /* Reads decimal digits, at most `max`, without leading zeros (010 is octal to some, decimal to
  * others). Returns the digits taken, 0 when there is no such number. */
@@ -113,12 +115,32 @@ static bool contains(const char *text, size_t size, char wanted)
     return i < size;
 }
 
+/* A zone: visible characters, and no slash, which begins a prefix length. */
+static bool is_zone(const char *text, size_t size)
+{
+    size_t i = 0;
+    while (i < size && text[i] > ' ' && text[i] <= '~' && text[i] != '/')
+        i++;
+    return i == size && size > 0 && size <= WEIR_ADDRESS_ZONE_MAX;
+}
+
+/* IPv6, with or without a zone behind `%`. */
+static bool ipv6_parse_zoned(uint8_t bytes[16], const char *text, size_t size)
+{
+    size_t cut = 0;
+    while (cut < size && text[cut] != '%')
+        cut++;
+    if (cut < size && !is_zone(text + cut + 1, size - cut - 1))
+        return false;
+    return cut < WEIR_ADDRESS_TEXT_MAX && ipv6_parse(bytes, text, cut);
+}
+
 /* As weir_address_parse, but a mapped address stays IPv6: prefix lengths count its bits. */
 static int address_parse_unfolded(struct weir_address *address, const char *text, size_t size)
 {
     struct weir_address parsed = {0};
-    if (size < WEIR_ADDRESS_TEXT_MAX && contains(text, size, ':'))
-        parsed.family = ipv6_parse(parsed.bytes, text, size) ? 6 : 0;
+    if (size <= ADDRESS_MAX && contains(text, size, ':'))
+        parsed.family = ipv6_parse_zoned(parsed.bytes, text, size) ? 6 : 0;
     else if (ipv4_parse(parsed.bytes, text, size))
         parsed.family = 4;
     if (parsed.family == 0)
@@ -133,6 +155,14 @@ int weir_address_parse(struct weir_address *address, const char *text, size_t si
     if (err == 0)
         weir_address_fold(address);
     return err;
+}
+
+bool weir_address_ends_in_number(const char *text, size_t size)
+{
+    size_t at = size;
+    while (at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9')
+        at--;
+    return at < size && (at == 0 || text[at - 1] == '.');
 }
 
 static bool address_is_mapped(const struct weir_address *address)

@@ -314,6 +314,19 @@ const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name)
     return path;
 }
 
+bool rules_check_zone(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                      struct weir_bytes address)
+{
+    struct rules_quote quote;
+    if (!memchr(address.data, '%', address.size))
+        return true;
+    rules_problem(
+        loader, node,
+        "%s %s: weir cannot tell the links of zones apart; write the address without `%%`", what,
+        rules_quote(&quote, address.data, address.size));
+    return false;
+}
+
 void rules_note_secret_file(struct rules_loader *loader, const char *key, const char *path)
 {
     struct weir_settings *settings = &loader->rules->settings;

@@ -121,6 +121,11 @@ int rules_read_choice(struct rules_loader *loader, const struct rules_node *node
 bool rules_read_status(struct rules_loader *loader, const struct rules_node *node, const char *what,
                        uint8_t statuses[RULES_STATUSES_BYTES]);
 
+/* False after a problem: an address where a zone (`%eth0`) would say more than weir can tell apart,
+ * so that cutting it off would trust, exempt or listen more widely than is written. */
+bool rules_check_zone(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                      struct weir_bytes address);
+
 /* The name of a limit or a plan: 1 to RULES_NAME_MAX of [a-z0-9._-]. */
 bool rules_check_name(struct rules_loader *loader, const struct rules_node *node, const char *what,
                       struct weir_bytes *name);

@@ -336,6 +336,7 @@ static void take(struct weir_http_call *call, const struct weir_address *client)
 static void handle(struct weir_http_call *call)
 {
     struct weir_address client;
+    struct weir_reason reason = {{0}};
     bool get = weir_http_method_is(call, "GET") || weir_http_method_is(call, "HEAD");
     if (!settings_of(call)->keys) { /* the rules no longer have a challenge */
         weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);
@@ -343,7 +344,10 @@ static void handle(struct weir_http_call *call)
     }
     if (!get && !weir_http_allow(call, "GET", "POST"))
         return;
-    weir_http_find_client(call, &client);
+    if (weir_http_find_client(call, &client, &reason) < 0) {
+        weir_http_problem(call, WEIR_HTTP_400, COMMON_FIELDS, reason.text);
+        return;
+    }
     if (client.family == 0) {
         weir_http_problem(call, WEIR_HTTP_400, COMMON_FIELDS,
                           "the client's address is unknown: have the proxy send X-Forwarded-For");

@@ -515,11 +515,17 @@ const struct weir_settings *weir_worker_settings(const struct weir_worker *worke
     return weir_rules_settings(weir_engine_rules(worker->engine));
 }
 
-bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_address *peer)
+struct weir_proxies weir_worker_proxies(const struct weir_worker *worker)
 {
     const struct weir_settings *settings = weir_worker_settings(worker);
-    return weir_forwarded_trusts(peer, settings->trusted_proxies, settings->trusted_proxy_count,
-                                 settings->trust_unix);
+    return (struct weir_proxies){settings->trusted_proxies, settings->trusted_proxy_count,
+                                 settings->trust_unix};
+}
+
+bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_address *peer)
+{
+    const struct weir_proxies proxies = weir_worker_proxies(worker);
+    return weir_forwarded_trusts(peer, &proxies);
 }
 
 /* --- Open, run, close ------------------------------------------------------------------------- */

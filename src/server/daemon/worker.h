@@ -35,6 +35,7 @@
 #include "server/sticky/sticky_peers.h"
 #include "server/stores/shared_store.h"
 #include "table/table.h"
+#include "wire/http/forwarded.h"
 
 /* Bounds of the histogram of how long a turn takes to decide and answer, in us; one more bucket is
  * open. */
@@ -171,6 +172,8 @@ void weir_worker_renew(struct weir_worker *worker);
 
 struct weir_rules *weir_worker_rules(const struct weir_worker *worker);
 const struct weir_settings *weir_worker_settings(const struct weir_worker *worker);
+
+struct weir_proxies weir_worker_proxies(const struct weir_worker *worker);
 
 /* Whether a peer is one of the trusted proxies (family 0: a Unix socket). */
 bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_address *peer);

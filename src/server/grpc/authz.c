@@ -105,7 +105,7 @@ static bool request_fill(struct weir_grpc_stream *stream,
     fill_present(&request->values[WEIR_ATTR_HOST], asked->host);
     if (asked->source.size &&
         weir_address_parse(&request->client, asked->source.data, asked->source.size) < 0) {
-        weir_grpc_fail(stream, WEIR_GRPC_INVALID_ARGUMENT, "source.address is not an IP address");
+        deny_unread(stream, 400, "source.address: not an IP address");
         return false;
     }
     int principal = weir_rules_attribute(rules, "source.principal", 16);

@@ -131,17 +131,16 @@ static void auth_read_fields(struct weir_http_call *call, struct auth_fields *fi
 }
 
 /* The walk over the proxies, from the peer (which is one of them) to the client. */
-static void auth_find_client(struct weir_http_call *call, const struct auth_fields *fields)
+static int auth_find_client(struct weir_http_call *call, const struct auth_fields *fields,
+                            struct weir_reason *reason)
 {
-    const struct weir_settings *settings = weir_worker_settings(call->worker);
+    const struct weir_proxies proxies = weir_worker_proxies(call->worker);
+    const struct weir_forwarded forwarded = {fields->x_forwarded_for, fields->forwarded,
+                                             fields->x_forwarded_for_count,
+                                             fields->forwarded_count};
     struct weir_address *client = &call->http->attributes.client;
     *client = call->connection->peer;
-    if (fields->x_forwarded_for_count)
-        weir_forwarded_for(client, fields->x_forwarded_for, fields->x_forwarded_for_count,
-                           settings->trusted_proxies, settings->trusted_proxy_count);
-    else if (fields->forwarded_count)
-        weir_forwarded_rfc7239(client, fields->forwarded, fields->forwarded_count,
-                               settings->trusted_proxies, settings->trusted_proxy_count);
+    return weir_forwarded_client(client, &forwarded, &proxies, reason);
 }
 
 /* What the query of /v1/auth asks for. */
@@ -213,7 +212,9 @@ static int auth_read(struct weir_http_call *call, struct weir_reason *reason)
     weir_http_clear_attributes(http);
     http->attributes.fields = WEIR_FIELDS_ALL; /* of the request, as the proxy passes them on */
     auth_read_fields(call, &fields);
-    auth_find_client(call, &fields);
+    int err = auth_find_client(call, &fields, reason);
+    if (err < 0)
+        return err;
     http->attributes.trusted = weir_listener_trusts(call->connection->listener);
     weir_connection_tell_peer(call->connection, &http->attributes);
     values[WEIR_ATTR_METHOD] = call->request->method;

@@ -133,23 +133,18 @@ static size_t field_values(const struct weir_http1_request *request, const char 
     return count;
 }
 
-void weir_http_find_client(const struct weir_http_call *call, struct weir_address *client)
+int weir_http_find_client(const struct weir_http_call *call, struct weir_address *client,
+                          struct weir_reason *reason)
 {
-    const struct weir_settings *settings = weir_worker_settings(call->worker);
-    struct weir_bytes values[WEIR_HTTP1_FIELDS_MAX];
+    const struct weir_proxies proxies = weir_worker_proxies(call->worker);
+    struct weir_bytes x_forwarded_for[WEIR_HTTP1_FIELDS_MAX], rfc7239[WEIR_HTTP1_FIELDS_MAX];
     *client = call->connection->peer;
-    if (!weir_worker_trusts(call->worker, client))
-        return;
-    size_t count = field_values(call->request, "x-forwarded-for", values);
-    if (count) {
-        weir_forwarded_for(client, values, count, settings->trusted_proxies,
-                           settings->trusted_proxy_count);
-        return;
-    }
-    count = field_values(call->request, "forwarded", values);
-    if (count)
-        weir_forwarded_rfc7239(client, values, count, settings->trusted_proxies,
-                               settings->trusted_proxy_count);
+    if (!weir_forwarded_trusts(client, &proxies))
+        return 0;
+    const struct weir_forwarded fields = {
+        x_forwarded_for, rfc7239, field_values(call->request, "x-forwarded-for", x_forwarded_for),
+        field_values(call->request, "forwarded", rfc7239)};
+    return weir_forwarded_client(client, &fields, &proxies, reason);
 }
 
 /* The essence of a media type, without parameters and the white space before them. */

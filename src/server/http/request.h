@@ -25,8 +25,10 @@ long weir_http_decode(struct weir_bytes value, char *out);
 bool weir_http_has_token(struct weir_http_call *call, const char *token);
 
 /* The address of the client: the peer, or what its header fields say, as far as the walk over
- * trusted proxies goes. Family 0: unknown (a Unix socket, without such a field). */
-void weir_http_find_client(const struct weir_http_call *call, struct weir_address *client);
+ * trusted proxies goes. Family 0: unknown (a Unix socket, without such a field). Errors: as
+ * weir_forwarded_client. */
+int weir_http_find_client(const struct weir_http_call *call, struct weir_address *client,
+                          struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* Makes http->attributes empty, for the present rules. */
 void weir_http_clear_attributes(struct weir_http *http);

@@ -2,14 +2,15 @@
 /* See forwarded.h. */
 #include "wire/http/forwarded.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "core/bytes.h"
 #include "wire/http/chars.h"
 
-/* The longest "for" value that can be an address: brackets, an IPv6 address, a port. */
-#define NODE_MAX (WEIR_ADDRESS_TEXT_MAX + 16)
+/* The longest "for" value that can be an address: brackets, an IPv6 address with a zone, a port. */
+#define NODE_MAX (WEIR_ADDRESS_TEXT_MAX + WEIR_ADDRESS_ZONE_MAX + 16)
 
 static bool is_space(char c)
 {
@@ -35,6 +36,14 @@ static bool port_is_valid(const char *text, size_t size)
     }
     return port <= 65535;
 }
+
+/* What a hop is. */
+enum hop {
+    HOP_BAD,     /* no address */
+    HOP_ADDRESS, /* its address */
+    HOP_LOCAL,   /* a Unix socket: no address */
+    HOP_SILENT,  /* an element of Forwarded that does not say */
+};
 
 /* An address with or without a port. */
 static bool hop_parse(struct weir_address *address, struct weir_bytes hop)
@@ -109,8 +118,15 @@ static void space_skip(const char **at, const char *end)
         ++*at;
 }
 
+static enum hop hop_read(struct weir_address *address, struct weir_bytes hop)
+{
+    if (weir_bytes_are(hop, "unix:"))
+        return HOP_LOCAL;
+    return hop_parse(address, hop) ? HOP_ADDRESS : HOP_BAD;
+}
+
 /* forwarded-element: pairs of name and value between semicolons; the "for" of it, once. */
-static bool element_parse(struct weir_address *address, struct weir_bytes element)
+static enum hop element_read(struct weir_address *address, struct weir_bytes element)
 {
     const char *at = element.data, *end = element.data + element.size;
     char node[NODE_MAX];
@@ -125,10 +141,10 @@ static bool element_parse(struct weir_address *address, struct weir_bytes elemen
             at++;
         size_t name_size = (size_t)(at - name);
         if (name_size == 0 || at == end || *at++ != '=' || !value_read(&at, end, value, &size))
-            return false;
+            return HOP_BAD;
         if (name_size == 3 && strncasecmp(name, "for", 3) == 0) {
             if (found)
-                return false;
+                return HOP_BAD;
             found = true;
             node_size = size;
             memcpy(node, value, size);
@@ -137,57 +153,93 @@ static bool element_parse(struct weir_address *address, struct weir_bytes elemen
         if (at == end)
             break;
         if (*at++ != ';')
-            return false;
+            return HOP_BAD;
         space_skip(&at, end);
     }
-    return found && node_size < NODE_MAX &&
-           hop_parse(address, (struct weir_bytes){node, node_size});
+    if (!found)
+        return HOP_SILENT;
+    return node_size < NODE_MAX ? hop_read(address, (struct weir_bytes){node, node_size}) : HOP_BAD;
 }
 
-static bool is_trusted(const struct weir_address *address, const struct weir_cidr *trusted,
-                       size_t trusted_count)
+bool weir_forwarded_trusts(const struct weir_address *peer, const struct weir_proxies *trusted)
 {
     size_t i = 0;
-    while (i < trusted_count && !weir_cidr_contains(&trusted[i], address))
+    if (peer->family == 0)
+        return trusted->local;
+    while (i < trusted->count && !weir_cidr_contains(&trusted->networks[i], peer))
         i++;
-    return i < trusted_count;
+    return i < trusted->count;
 }
 
-bool weir_forwarded_trusts(const struct weir_address *peer, const struct weir_cidr *trusted,
-                           size_t trusted_count, bool trust_unix)
+/* A walk over the hops, from the right. */
+struct walk {
+    struct weir_address *client;
+    const struct weir_proxies *trusted;
+    bool silent, told, ended; /* an element did not say; one did; the client is found */
+};
+
+/* Returns 0, or WEIR_ERR_SYNTAX: nobody knows who is behind this hop. */
+static int take_hop(struct walk *walk, enum hop hop, const struct weir_address *address)
 {
-    return peer->family ? is_trusted(peer, trusted, trusted_count) : trust_unix;
+    *(hop == HOP_SILENT ? &walk->silent : &walk->told) = true;
+    if (hop == HOP_BAD || (walk->silent && walk->told))
+        return WEIR_ERR_SYNTAX;
+    if (hop == HOP_LOCAL)
+        return walk->trusted->local ? 0 : WEIR_ERR_SYNTAX;
+    if (hop == HOP_ADDRESS) {
+        *walk->client = *address;
+        walk->ended = !weir_forwarded_trusts(address, walk->trusted);
+    }
+    return 0;
 }
 
-static void walk(struct weir_address *client, const struct weir_bytes *values, size_t count,
-                 const struct weir_cidr *trusted, size_t trusted_count, bool rfc7239)
+static int walk_hops(struct walk *walk, const struct weir_bytes *values, size_t count, bool rfc7239)
 {
     unsigned looked_at = 0;
     while (count-- > 0) {
         struct weir_bytes rest = values[count], element;
-        while (rest.size > 0) {
+        while (rest.size > 0 && !walk->ended) {
             struct weir_address hop;
-            if (++looked_at > WEIR_FORWARDED_HOPS_MAX || !last_take(&rest, &element, rfc7239))
-                return;
+            if (++looked_at > WEIR_FORWARDED_HOPS_MAX)
+                return 0;
+            if (!last_take(&rest, &element, rfc7239))
+                return WEIR_ERR_SYNTAX;
             if (element.size == 0)
                 continue;
-            if (rfc7239 ? !element_parse(&hop, element) : !hop_parse(&hop, element))
-                return;
-            *client = hop;
-            if (!is_trusted(&hop, trusted, trusted_count))
-                return;
+            enum hop kind = rfc7239 ? element_read(&hop, element) : hop_read(&hop, element);
+            if (take_hop(walk, kind, &hop) < 0)
+                return WEIR_ERR_SYNTAX;
         }
     }
+    return 0;
 }
 
-void weir_forwarded_for(struct weir_address *client, const struct weir_bytes *values, size_t count,
-                        const struct weir_cidr *trusted, size_t trusted_count)
+int weir_forwarded_for(struct weir_address *client, const struct weir_bytes *values, size_t count,
+                       const struct weir_proxies *trusted)
 {
-    walk(client, values, count, trusted, trusted_count, false);
+    struct walk walk = {.client = client, .trusted = trusted};
+    return walk_hops(&walk, values, count, false);
 }
 
-void weir_forwarded_rfc7239(struct weir_address *client, const struct weir_bytes *values,
-                            size_t count, const struct weir_cidr *trusted, size_t trusted_count)
+int weir_forwarded_rfc7239(struct weir_address *client, const struct weir_bytes *values,
+                           size_t count, const struct weir_proxies *trusted)
 {
-    walk(client, values, count, trusted, trusted_count, true);
+    struct walk walk = {.client = client, .trusted = trusted};
+    return walk_hops(&walk, values, count, true);
+}
+
+int weir_forwarded_client(struct weir_address *client, const struct weir_forwarded *fields,
+                          const struct weir_proxies *trusted, struct weir_reason *reason)
+{
+    bool first = fields->x_forwarded_for_count > 0;
+    int err = first
+                  ? weir_forwarded_for(client, fields->x_forwarded_for,
+                                       fields->x_forwarded_for_count, trusted)
+                  : weir_forwarded_rfc7239(client, fields->rfc7239, fields->rfc7239_count, trusted);
+    if (err < 0 && reason)
+        snprintf(reason->text, sizeof reason->text,
+                 "%s: what a proxy says of the client is not an "
+                 "IP address",
+                 first ? "X-Forwarded-For" : "Forwarded");
+    return err;
 }

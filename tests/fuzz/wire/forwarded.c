@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Field lines of X-Forwarded-For and Forwarded, one a line of the input: whatever they hold, the
- * client is an address, and what a trusted proxy appends decides. */
+ * client is an address or unknown, and what a trusted proxy appends decides. */
 #include "core/bytes.h"
 #include "fuzz.h"
 
@@ -10,8 +10,8 @@
 
 #define LINES_MAX 32
 
-typedef void (*walk_fn)(struct weir_address *, const struct weir_bytes *, size_t,
-                        const struct weir_cidr *, size_t);
+typedef int (*walk_fn)(struct weir_address *, const struct weir_bytes *, size_t,
+                       const struct weir_proxies *);
 
 static void address_make(struct weir_address *address, const char *text)
 {
@@ -21,6 +21,7 @@ static void address_make(struct weir_address *address, const char *text)
 static void walk_check(walk_fn walk, char *text, size_t size, const char *appended)
 {
     struct weir_cidr trusted;
+    const struct weir_proxies proxies = {&trusted, 1, true};
     struct weir_address client, expected;
     struct weir_bytes lines[LINES_MAX + 1];
     size_t count = 0, start = 0;
@@ -33,13 +34,13 @@ static void walk_check(walk_fn walk, char *text, size_t size, const char *append
         }
     }
     address_make(&client, "10.0.0.1");
-    walk(&client, lines, count, &trusted, 1);
+    REQUIRE(walk(&client, lines, count, &proxies) <= 0);
     REQUIRE(client.family == 4 || client.family == 6);
 
     lines[count++] = weir_bytes_of(appended);
     address_make(&client, "10.0.0.1");
     address_make(&expected, "192.0.2.1");
-    walk(&client, lines, count, &trusted, 1);
+    REQUIRE(walk(&client, lines, count, &proxies) == 0);
     REQUIRE(memcmp(&client, &expected, sizeof client) == 0);
 
     /* the same, appended to the only line */
@@ -51,7 +52,7 @@ static void walk_check(walk_fn walk, char *text, size_t size, const char *append
     memcpy(joined + size + 2, appended, strlen(appended));
     lines[0] = (struct weir_bytes){joined, joined_size};
     address_make(&client, "10.0.0.1");
-    walk(&client, lines, 1, &trusted, 1);
+    REQUIRE(walk(&client, lines, 1, &proxies) == 0);
     REQUIRE(memcmp(&client, &expected, sizeof client) == 0);
     free(joined);
 }

@@ -207,6 +207,19 @@ static void forward(struct weir *weir, const char *peer, const char *forwarded_f
     assert_true(left < 100);
 }
 
+/* A request whose client is unknown is an error, and never counted as the proxy. */
+static void forward_unread(struct weir *weir, const char *peer, const char *forwarded_for,
+                           const char *forwarded)
+{
+    struct weir_value value = {weir_attribute(weir, "client.ip"), peer, peer ? strlen(peer) : 0};
+    struct weir_call call = {.cost = 1, .values = &value, .count = 1};
+    call.forwarded_for = forwarded_for;
+    call.forwarded_for_size = forwarded_for ? strlen(forwarded_for) : 0;
+    call.forwarded = forwarded;
+    call.forwarded_size = forwarded ? strlen(forwarded) : 0;
+    assert_int_equal(weir_check_full(weir, &call, &answer), WEIR_ERR_SYNTAX);
+}
+
 static void trusted_proxies_say_who_the_client_is(void **state)
 {
     struct place *place = *state;
@@ -218,7 +231,12 @@ static void trusted_proxies_say_who_the_client_is(void **state)
             "2001:db8::1");
     forward(weir, "10.0.0.1", "192.0.2.2", "for=192.0.2.3", "192.0.2.2");
     forward(weir, "10.0.0.3", NULL, NULL, "10.0.0.3");
-    forward(weir, "10.0.0.4", "unknown", NULL, "10.0.0.4");
+    forward(weir, "10.0.0.4", "fe80::7%eth0", NULL, "fe80::7");
+    forward(weir, "fe80::8%eth0", "192.0.2.9", NULL, "fe80::8"); /* not a proxy */
+    forward_unread(weir, "10.0.0.4", "unknown", NULL);
+    forward_unread(weir, "10.0.0.4", NULL, "for=_hidden");
+    forward_unread(weir, NULL, "192.0.2.6, nobody", NULL);
+    forward_unread(weir, "192.0.2.04", NULL, NULL);
     forward(weir, "192.0.2.4", "192.0.2.5", "for=192.0.2.5", "192.0.2.4"); /* not a proxy */
     forward(weir, NULL, "192.0.2.6", NULL, "192.0.2.6");
     weir_close(weir);

@@ -139,6 +139,8 @@ bool rules_read_listen(struct rules_loader *loader, const struct rules_node *nod
     size_t port = port_at(text), host = port > 0 ? port - 1 : 0;
     bool good = port > 0 && is_port(text.data + port, text.size - port);
     bool local = good && weir_bytes_are((struct weir_bytes){text.data, host}, "localhost");
+    if (good && !local && !rules_check_zone(loader, node, "listener", text))
+        return false;
     if (good && !local) {
         bool brackets = host > 2 && text.data[0] == '[' && text.data[host - 1] == ']';
         good =
@@ -334,6 +336,8 @@ static void load_proxies(struct rules_loader *loader, const struct rules_node *n
             continue;
         if (weir_bytes_are(text, "unix")) {
             settings->trust_unix = true;
+        } else if (!rules_check_zone(loader, items.items[i], "trusted proxy", text)) {
+            continue;
         } else if (weir_cidr_parse(&proxies[settings->trusted_proxy_count], text.data, text.size) <
                    0) {
             rules_problem(

@@ -209,6 +209,8 @@ static const struct weir_cidr *load_list(struct rules_loader *loader,
     for (uint32_t i = 0; list && i < items.count; i++) {
         if (!rules_read_text(loader, items.items[i], field->name, &text))
             continue;
+        if (!rules_check_zone(loader, items.items[i], field->name, text))
+            continue;
         if (weir_cidr_parse(&list[*count], text.data, text.size) == 0)
             (*count)++;
         else

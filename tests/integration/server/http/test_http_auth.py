@@ -137,7 +137,8 @@ def test_all_fields_of_the_request_are_attributes_and_repeated_ones_join(weir):
     ({"X-Forwarded-For": "192.0.2.55", "Forwarded": "for=1.1.1.1"}, "192.0.2.55"),
     ({"Forwarded": 'for=1.1.1.1, for="192.0.2.56:80";proto=http'}, "192.0.2.56"),
     ({"Forwarded": 'for="[2001:db8:0:1::2]"'}, "2001:db8:0:1::2"),
-    ({"X-Forwarded-For": "unknown"}, "127.0.0.1"),
+    ({"X-Forwarded-For": "fe80::9%eth0, 127.0.0.1"}, "fe80::9"),
+    ({"X-Forwarded-For": ""}, "127.0.0.1"),
     ({}, "127.0.0.1"),
 ])
 def test_the_client_is_the_right_most_untrusted_hop(tmp_path, fields, client_address):

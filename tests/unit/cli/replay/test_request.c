@@ -199,6 +199,20 @@ static void a_host_name_stands_for_an_address_and_a_prefix_of_its_own(void **sta
     assert_memory_equal(parsed.request.client.bytes, one.bytes, 16);
 }
 
+static void a_broken_address_is_no_name_and_no_fresh_caller(void **state)
+{
+    static const char *const hosts[] = {"010.0.0.1", "1.2.3.999", "1.2.3", "::1::", "fe80::1%"};
+    parse_host("fe80::1%eth0");
+    assert_int_equal(parsed.request.client.family, 6);
+    assert_null(parsed.host_name.data);
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "%s - - [07/Mar/2004:16:05:49 +0000] \"GET / HTTP/1.0\" 200 -",
+                 hosts[i]);
+        expect_refusal(REPLAY_ACCESS_LOG, text, "host");
+    }
+}
+
 static void expect_name(const char *before, const char *address, const char *after)
 {
     char key[256], expected[256], out[REPLAY_NAME_MAX(sizeof key)];
@@ -236,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_combined_line_gives_its_headers_and_user),
         cmocka_unit_test(a_common_line_has_neither_headers_nor_user),
         cmocka_unit_test(a_host_name_stands_for_an_address_and_a_prefix_of_its_own),
+        cmocka_unit_test(a_broken_address_is_no_name_and_no_fresh_caller),
         cmocka_unit_test(reports_show_the_name_instead_of_its_address),
     };
     return cmocka_run_group_tests(tests, load_rules, unload_rules);

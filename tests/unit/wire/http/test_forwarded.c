@@ -21,11 +21,12 @@ static int room_close(void **state)
 #define LINES_MAX 4
 
 /* The client that a list of field lines tells, separated by '|', behind the trusted peer 10.0.0.1;
- * trusted are 10.0.0.0/8 and fd00::/8. */
-static const char *client_of(bool rfc7239, const char *lines)
+ * trusted are 10.0.0.0/8 and fd00::/8, and with `local` Unix sockets. "unread": it is unknown. */
+static const char *client_behind(bool local, bool rfc7239, const char *lines)
 {
     static char text[WEIR_ADDRESS_TEXT_MAX];
     struct weir_cidr trusted[2];
+    const struct weir_proxies proxies = {trusted, 2, local};
     struct weir_address client;
     struct weir_bytes values[LINES_MAX];
     size_t count = 0;
@@ -43,12 +44,19 @@ static const char *client_of(bool rfc7239, const char *lines)
         if (at == guarded.end)
             break;
     }
-    if (rfc7239)
-        weir_forwarded_rfc7239(&client, values, count, trusted, 2);
-    else
-        weir_forwarded_for(&client, values, count, trusted, 2);
+    int err = rfc7239 ? weir_forwarded_rfc7239(&client, values, count, &proxies)
+                      : weir_forwarded_for(&client, values, count, &proxies);
+    if (err < 0) {
+        assert_int_equal(err, WEIR_ERR_SYNTAX);
+        return "unread";
+    }
     weir_address_format(&client, text);
     return text;
+}
+
+static const char *client_of(bool rfc7239, const char *lines)
+{
+    return client_behind(false, rfc7239, lines);
 }
 
 static void the_right_most_untrusted_hop_is_the_client(void **state)
@@ -85,12 +93,16 @@ static void hops_may_have_ports_and_brackets(void **state)
         {"[::ffff:c000:201]:1", "192.0.2.1"},
         {"2001:db8::1.2.3.4", "2001:db8::102:304"},
         {"192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1"}, /* a mapped proxy is trusted by bits */
+        {"fe80::1%eth0", "fe80::1"},
+        {"fe80::1%25eth0, fd00::1%1", "fe80::1"},
+        {"[fe80::1%1]", "fe80::1"},
+        {"[fe80::1%eth0]:80, 10.0.0.2", "fe80::1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_string_equal(client_of(false, cases[i][0]), cases[i][1]);
 }
 
-static void a_hop_that_is_no_address_ends_the_walk_at_the_hop_before(void **state)
+static void a_hop_that_is_no_address_makes_the_client_unknown(void **state)
 {
     static const char *const hops[] = {
         "unknown",
@@ -111,8 +123,12 @@ static void a_hop_that_is_no_address_ends_the_walk_at_the_hop_before(void **stat
         "[::1]:99999",
         "[::1]:80:",
         "[[::1]]",
-        "::1%eth0",
-        "[fe80::1%1]",
+        "::1%",
+        "[fe80::1%]",
+        "192.0.2.1%eth0",
+        "192.0.2.010",
+        "unix:",
+        "unix:x",
         "192.0.2.1 192.0.2.2",
         "\"192.0.2.1\"",
         "192.0.2.01",
@@ -126,12 +142,25 @@ static void a_hop_that_is_no_address_ends_the_walk_at_the_hop_before(void **stat
     };
     for (size_t i = 0; i < sizeof hops / sizeof hops[0]; i++) {
         char text[128];
-        assert_string_equal(client_of(false, hops[i]), "10.0.0.1");
+        assert_string_equal(client_of(false, hops[i]), "unread");
         snprintf(text, sizeof text, "6.6.6.6, %s, 10.0.0.2", hops[i]);
-        assert_string_equal(client_of(false, text), "10.0.0.2");
+        assert_string_equal(client_of(false, text), "unread");
         snprintf(text, sizeof text, "6.6.6.6|%s|10.0.0.2", hops[i]);
-        assert_string_equal(client_of(false, text), "10.0.0.2");
+        assert_string_equal(client_of(false, text), "unread");
+        snprintf(text, sizeof text, "%s, 6.6.6.6, 10.0.0.2", hops[i]); /* the client wrote it */
+        assert_string_equal(client_of(false, text), "6.6.6.6");
     }
+}
+
+static void a_unix_socket_is_a_hop_where_unix_sockets_are_trusted(void **state)
+{
+    assert_string_equal(client_behind(true, false, "192.0.2.1, unix:"), "192.0.2.1");
+    assert_string_equal(client_behind(true, false, "192.0.2.1, unix:, 10.0.0.2"), "192.0.2.1");
+    assert_string_equal(client_behind(true, false, "unix:"), "10.0.0.1");
+    assert_string_equal(client_behind(true, true, "for=192.0.2.1, for=\"unix:\""), "192.0.2.1");
+    assert_string_equal(client_behind(true, false, "192.0.2.1, unix:x"), "unread");
+    assert_string_equal(client_behind(false, false, "192.0.2.1, unix:"), "unread");
+    assert_string_equal(client_behind(true, false, "unix:, 192.0.2.1"), "192.0.2.1");
 }
 
 static void ten_thousand_hops_are_looked_at_no_further_than_the_limit(void **state)
@@ -173,13 +202,19 @@ static void forwarded_elements_are_read_by_their_grammar(void **state)
         {"for=\"\\1\\92.0.2.1\"", "192.0.2.1"},
         {"for=192.0.2.1:80", "192.0.2.1"},
         {"for=192.0.2.1,,", "192.0.2.1"},
+        {"for=\"[fe80::1%eth0]:80\", for=10.0.0.2", "fe80::1"},
+        {"for=\"[fe80::1%25eth0]\"", "fe80::1"},
+        {"proto=https", "10.0.0.1"}, /* nobody says who the client is */
+        {"proto=https;host=a, proto=http", "10.0.0.1"},
+        {"for=6.6.6.6, proto=https", "unread"},
+        {"proto=https, for=10.0.0.2", "unread"},
         {"", "10.0.0.1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_string_equal(client_of(true, cases[i][0]), cases[i][1]);
 }
 
-static void forwarded_elements_that_tell_no_address_end_the_walk(void **state)
+static void forwarded_elements_that_tell_no_address_make_the_client_unknown(void **state)
 {
     static const char *const elements[] = {
         "for=unknown",
@@ -213,7 +248,7 @@ static void forwarded_elements_that_tell_no_address_end_the_walk(void **state)
     for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++) {
         char text[256];
         snprintf(text, sizeof text, "for=6.6.6.6, %s, for=10.0.0.2;by=\"x,y\"", elements[i]);
-        assert_string_equal(client_of(true, text), "10.0.0.2");
+        assert_string_equal(client_of(true, text), "unread");
     }
 }
 
@@ -233,15 +268,39 @@ static void what_a_client_writes_does_not_change_what_its_proxies_append(void **
     }
 }
 
+static void x_forwarded_for_goes_before_forwarded_and_the_error_names_the_field(void **state)
+{
+    struct weir_cidr trusted;
+    const struct weir_proxies proxies = {&trusted, 1, false};
+    const struct weir_bytes good = {"192.0.2.1", 9}, other = {"for=192.0.2.2", 13}, bad = {"?", 1};
+    struct weir_address client = {0};
+    struct weir_reason reason;
+    char text[WEIR_ADDRESS_TEXT_MAX];
+    assert_int_equal(weir_cidr_parse(&trusted, "10.0.0.0/8", 10), 0);
+    const struct weir_forwarded both = {&good, &other, 1, 1}, none = {NULL, NULL, 0, 0};
+    assert_int_equal(weir_forwarded_client(&client, &both, &proxies, NULL), 0);
+    weir_address_format(&client, text);
+    assert_string_equal(text, "192.0.2.1");
+    assert_int_equal(weir_forwarded_client(&client, &none, &proxies, NULL), 0);
+    const struct weir_forwarded first = {&bad, &other, 1, 1}, second = {NULL, &bad, 0, 1};
+    assert_int_equal(weir_forwarded_client(&client, &first, &proxies, &reason), WEIR_ERR_SYNTAX);
+    assert_non_null(strstr(reason.text, "X-Forwarded-For:"));
+    assert_int_equal(weir_forwarded_client(&client, &second, &proxies, &reason), WEIR_ERR_SYNTAX);
+    assert_true(strncmp(reason.text, "Forwarded:", 10) == 0);
+    assert_int_equal(weir_forwarded_client(&client, &second, &proxies, NULL), WEIR_ERR_SYNTAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_right_most_untrusted_hop_is_the_client),
         cmocka_unit_test(hops_may_have_ports_and_brackets),
-        cmocka_unit_test(a_hop_that_is_no_address_ends_the_walk_at_the_hop_before),
+        cmocka_unit_test(a_hop_that_is_no_address_makes_the_client_unknown),
+        cmocka_unit_test(a_unix_socket_is_a_hop_where_unix_sockets_are_trusted),
+        cmocka_unit_test(x_forwarded_for_goes_before_forwarded_and_the_error_names_the_field),
         cmocka_unit_test(ten_thousand_hops_are_looked_at_no_further_than_the_limit),
         cmocka_unit_test(forwarded_elements_are_read_by_their_grammar),
-        cmocka_unit_test(forwarded_elements_that_tell_no_address_end_the_walk),
+        cmocka_unit_test(forwarded_elements_that_tell_no_address_make_the_client_unknown),
         cmocka_unit_test(what_a_client_writes_does_not_change_what_its_proxies_append),
     };
     return cmocka_run_group_tests(tests, room_open, room_close);
