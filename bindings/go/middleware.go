@@ -6,9 +6,12 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"log"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -63,6 +66,7 @@ type guard struct {
 	weir *Weir
 	next http.Handler
 	held atomic.Int64
+	bare sync.Once // has said that RemoteAddr is no peer
 }
 
 func joined(h http.Header, name string) *string {
@@ -74,16 +78,62 @@ func joined(h http.Header, name string) *string {
 	return &text
 }
 
-func (g *guard) request(r *http.Request) *Request {
+var errNoAddress = errors.New("weir: the request has no address of its client: RemoteAddr is neither an address with a " +
+	"port nor one without, and the connection is no Unix socket")
+
+// Whether the request came over a Unix socket. Only the connection says so: anything may have written RemoteAddr.
+func overUnix(r *http.Request) bool {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr)
+	return local != nil
+}
+
+func isAddress(text string) bool {
+	_, err := netip.ParseAddr(text)
+	return err == nil
+}
+
+// Says once what an address without a port means.
+func (g *guard) sayBare(r *http.Request) {
+	g.bare.Do(func() {
+		const text = "weir: RemoteAddr is %q, without a port: a handler or an adapter outside of weir's has written it. It " +
+			"counts as the client, and X-Forwarded-For is not read. Put weir's handler outside of the one that changes " +
+			"RemoteAddr, and name your proxies in server.trusted_proxies"
+		if server, _ := r.Context().Value(http.ServerContextKey).(*http.Server); server != nil && server.ErrorLog != nil {
+			server.ErrorLog.Printf(text, r.RemoteAddr)
+		} else {
+			log.Printf(text, r.RemoteAddr)
+		}
+	})
+}
+
+// Whose request it is. The peer of a connection has a port, and may be a proxy. An address without one is what a handler
+// outside (chi's RealIP, gorilla's ProxyHeaders) or an adapter (of AWS Lambda) says of the client: no proxy, even if it is
+// 127.0.0.1, whose X-Forwarded-For would be read again.
+func (g *guard) client(r *http.Request, given *Request) error {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	bare := strings.TrimSuffix(strings.TrimPrefix(r.RemoteAddr, "["), "]")
+	switch {
+	case err == nil && isAddress(host):
+		given.IP = host
+	case isAddress(bare):
+		given.IP = bare
+		g.sayBare(r)
+		return nil
+	case !overUnix(r):
+		return errNoAddress
+	}
+	given.ForwardedFor, given.Forwarded = joined(r.Header, "X-Forwarded-For"), joined(r.Header, "Forwarded")
+	return nil
+}
+
+func (g *guard) request(r *http.Request) (*Request, error) {
 	given := &Request{Method: r.Method, Path: r.RequestURI, Host: r.Host, Headers: map[string]string{},
-		ForwardedFor: joined(r.Header, "X-Forwarded-For"), Forwarded: joined(r.Header, "Forwarded"),
 		Untrusted: !g.Trusted, Life: reserveLife}
 	if given.Path == "" {
 		given.Path = r.URL.RequestURI()
 	}
-	// A Unix socket has no address: "@", or its name.
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		given.IP, _, _ = strings.Cut(host, "%")
+	if err := g.client(r, given); err != nil {
+		return nil, err
 	}
 	for _, one := range g.weir.names.Load().headers {
 		if one.name == "host" { // net/http takes it out of the header
@@ -101,7 +151,7 @@ func (g *guard) request(r *http.Request) *Request {
 	}
 	given.Reserve = !given.Free && (g.Settle != nil || g.SkipSuccessful || g.SkipFailed || g.weir.Refunds())
 	given.ReserveDelayed = true
-	return given
+	return given, nil
 }
 
 // Whether the client stays that long.
@@ -208,8 +258,11 @@ func (g *guard) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		g.next.ServeHTTP(rw, r)
 		return
 	}
-	given := g.request(r)
-	answer, err := g.weir.Check(given)
+	given, err := g.request(r)
+	var answer *Answer
+	if err == nil {
+		answer, err = g.weir.Check(given)
+	}
 	if err != nil {
 		if g.failed(rw, r, err) {
 			g.next.ServeHTTP(rw, r)

@@ -4,6 +4,8 @@ package weir
 
 import (
 	"context"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -165,6 +167,100 @@ func TestMiddleware(t *testing.T) {
 	w.Close()
 	is(t, ask(h, "/two").Code, 503)
 	is(t, ask(w.Handler(http.NotFoundHandler(), &Middleware{FailOpen: true}), "/two").Code, 404)
+}
+
+// What a handler that sees this RemoteAddr answers; `local` is what the connection says of itself.
+func askFrom(h http.Handler, remote string, local net.Addr, headers ...string) int {
+	request := httptest.NewRequest("GET", "/", nil)
+	request.RemoteAddr = remote
+	request = request.WithContext(context.WithValue(request.Context(), http.LocalAddrContextKey, local))
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Add(headers[i], headers[i+1])
+	}
+	recorder := httptest.NewRecorder()
+	h.ServeHTTP(recorder, request)
+	return recorder.Code
+}
+
+const addressRules = `limits:
+  - { name: each, key: [client.ip], rate: 1/h, algorithm: sliding_log }
+`
+
+func TestTheClientIsThePeerOrWhatAHandlerOutsideSays(t *testing.T) {
+	var logged strings.Builder
+	log.SetOutput(&logged)
+	defer log.SetOutput(os.Stderr)
+	tcp, unix := net.Addr(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}), net.Addr(&net.UnixAddr{Name: "/run/x", Net: "unix"})
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	for _, one := range []struct {
+		name, remote, forwarded string
+		local                   net.Addr
+		client                  string // whose limit is used up; "": nobody's, and the answer is 503
+	}{
+		{"a peer", "203.0.113.1:4711", "203.0.113.99", tcp, "203.0.113.1"},
+		{"a proxy", "127.0.0.1:4711", "203.0.113.2", tcp, "203.0.113.2"},
+		{"a peer with a zone", "[fe80::1%eth0]:4711", "", tcp, "fe80::1"},
+		{"a Unix socket", "@", "203.0.113.3", unix, "203.0.113.3"},
+		{"a Unix socket without a name", "", "203.0.113.4", unix, "203.0.113.4"},
+		{"chi's RealIP", "203.0.113.5", "203.0.113.98", tcp, "203.0.113.5"},
+		{"chi's RealIP over a Unix socket", "203.0.113.6", "203.0.113.97", unix, "203.0.113.6"},
+		{"a client that says it is the proxy", "127.0.0.1", "203.0.113.96", tcp, "127.0.0.1"},
+		{"an adapter of Lambda", "2001:db8::7", "", nil, "2001:db8::7"},
+		{"brackets", "[2001:db8::8]", "203.0.113.95", nil, "2001:db8::8"},
+		{"what looks like a Unix socket", "@", "203.0.113.94", tcp, ""},
+		{"nothing", "", "", nil, ""},
+		{"a name", "localhost:80", "203.0.113.93", tcp, ""},
+		{"garbage", "203.0.113.1, 203.0.113.2", "", tcp, ""},
+	} {
+		w := opened(t, addressRules, nil)
+		logged.Reset()
+		h := w.Handler(ok, nil)
+		forwarded := []string{"X-Forwarded-For", one.forwarded}
+		if one.forwarded == "" {
+			forwarded = nil
+		}
+		if one.client == "" {
+			var said error
+			is(t, askFrom(h, one.remote, one.local, forwarded...), 503)
+			open := w.Handler(ok, &Middleware{FailOpen: true, OnError: func(_ *http.Request, err error) { said = err }})
+			is(t, askFrom(open, one.remote, one.local, forwarded...), 200)
+			is(t, said, errNoAddress)
+			continue
+		}
+		for _, status := range []int{200, 429, 429} {
+			if got := askFrom(h, one.remote, one.local, forwarded...); got != status {
+				t.Fatalf("%s: %d, not %d", one.name, got, status)
+			}
+		}
+		is(t, checked(t, w, Request{IP: one.client, DryRun: true}).Allowed, false)
+		bare := !strings.Contains(one.remote, ":4711") && one.local != unix || one.remote == "203.0.113.6"
+		is(t, strings.Count(logged.String(), "Put weir's handler outside"), map[bool]int{true: 1, false: 0}[bare])
+	}
+}
+
+func TestAUnixSocketIsOneBecauseItsConnectionSaysSo(t *testing.T) {
+	w := opened(t, addressRules, nil)
+	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: w.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return net.Dial("unix", listener.Addr().String())
+	}}}
+	for _, status := range []int{200, 429} {
+		request, _ := http.NewRequest("GET", "http://shop/", nil)
+		request.Header.Set("X-Forwarded-For", "203.0.113.1")
+		reply, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		is(t, reply.StatusCode, status)
+	}
+	is(t, checked(t, w, Request{IP: "203.0.113.1", DryRun: true}).Allowed, false)
 }
 
 func TestOutcomesGiveBack(t *testing.T) {
