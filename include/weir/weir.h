@@ -63,8 +63,8 @@ struct weir_options {
      * state with others gives it a group of its own and the mode 0660. */
     const char *state_owner; /* a user's name; NULL: the rules file's, else this process's */
     const char *state_group; /* a group's name; NULL: the rules file's, else this process's */
-    unsigned state_mode;     /* bits of 0666; 0: the rules file's, else 0600, or 0660 in a folder that
-                                a group shares (docs/state.md) */
+    unsigned state_mode; /* bits of 0666; 0: the rules file's, else 0600, or 0660 in a folder that
+                            a group shares (docs/state.md) */
     unsigned threads; /* that check at the same time, 1 to 64: each takes one of the 256 places that
                          a state has for all processes; 0: one for each processor */
     bool

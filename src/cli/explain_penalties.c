@@ -78,7 +78,8 @@ static void print_causes(const struct explained *explained, uint32_t number)
 {
     const struct weir_decision *decision = explained->decision;
     const char *before = "    strike a denial by ";
-    for (uint16_t i = 0; i < weir_decision_limits(decision); i = weir_decision_limit_end(decision, i)) {
+    for (uint16_t i = 0; i < weir_decision_limits(decision);
+         i = weir_decision_limit_end(decision, i)) {
         const struct weir_check *check = &decision->checks[i];
         struct weir_rule_info info;
         if ((check->flags & WEIR_CHECK_SILENT) != 0 ||

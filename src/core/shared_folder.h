@@ -9,9 +9,9 @@
 /* A folder that a group shares: its group may write there, and new files get that group (the setgid
  * bit), as in /run/weir-state (mode 2770, root:weir-state).
  *
- * Files that processes of several users use belong in such a folder. The process that makes one there lets
- * the group use it too, unless a setting says another mode: otherwise the process that starts first
- * would lock out all others.
+ * Files that processes of several users use belong in such a folder. The process that makes one
+ * there lets the group use it too, unless a setting says another mode: otherwise the process that
+ * starts first would lock out all others.
  */
 #ifndef WEIR_CORE_SHARED_FOLDER_H
 #define WEIR_CORE_SHARED_FOLDER_H

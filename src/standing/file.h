@@ -6,8 +6,8 @@
  * lock on its file (of the open file description, which the kernel drops with the process), so
  * there is one writer.
  *
- * A new file has mode 0600. The group that may read the file which it replaces may read it, too, and
- * so may the group that shares its folder (core/shared_folder.h).
+ * A new file has mode 0600. The group that may read the file which it replaces may read it, too,
+ * and so may the group that shares its folder (core/shared_folder.h).
  */
 #ifndef WEIR_STANDING_FILE_H
 #define WEIR_STANDING_FILE_H

@@ -11,12 +11,10 @@
  * quotas and where W is no whole number of seconds. r = min(remaining, q). t, in seconds:
  *
  *   fixed windows, quotas   until the window or period ends, a true reset; left out for N = 0
- *   the limit denied        Retry-After: until the denied cost is admitted, whatever r is; where that
- *                           is never, as if it had admitted
- *   r = 0                   until 1 is admitted; left out for "never"
- *   concurrency             left out: leases end when they end
- *   all others              ceil(r*W/N), never above w: they have no reset, and who paces r/t goes
- *                           at the limit's own pace
+ *   the limit denied        Retry-After: until the denied cost is admitted, whatever r is; where
+ * that is never, as if it had admitted r = 0                   until 1 is admitted; left out for
+ * "never" concurrency             left out: leases end when they end all others ceil(r*W/N), never
+ * above w: they have no reset, and who paces r/t goes at the limit's own pace
  *
  * The other dialects tell one limit, the tightest: the one to blame for a denial, else the one with
  * the least remaining: its capacity, remaining, and t as the reset (x-epoch: the time of it); where

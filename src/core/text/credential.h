@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The value of Authorization in one form, so that one credential is one caller however it is
+ * spelled (RFC 9110 11.4: credentials = auth-scheme 1*SP ..., and a scheme's case does not count).
+ *
+ *    "bearer  K", " BEARER\tK "   Bearer K
+ *    "bAsIc dTpw"                 Basic dTpw
+ *    "token K"                    Token K
+ *    "ACME K"                     acme K: no scheme that is known here
+ *    "K", "Bearer"                as they are, without white space around them
+ *
+ * Known schemes have the spelling that is usual, which hashes in use were made of. Freestanding.
+ */
+#ifndef WEIR_CORE_TEXT_CREDENTIAL_H
+#define WEIR_CORE_TEXT_CREDENTIAL_H
+
+#include <stdbool.h>
+
+#include <weir/bytes.h>
+
+/* The canonical form is never longer than the value. */
+struct weir_credential {
+    struct weir_bytes scheme; /* in its canonical spelling; of the value where `as_is` or unknown;
+                                 size 0: the value has no scheme */
+    struct weir_bytes token;  /* what comes behind the scheme; without one, all */
+    bool as_is;               /* the value, without white space around it, is in that form */
+    bool lower;               /* the scheme is to be written in lower case */
+};
+
+/* Takes a value apart. */
+void weir_credential_read(struct weir_credential *credential, struct weir_bytes value);
+
+/* Writes the canonical form; `out` has as many bytes as the value. Returns its size. */
+size_t weir_credential_write(const struct weir_credential *credential, char *out);
+
+#endif

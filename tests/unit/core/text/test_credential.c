@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core/text/credential: one form of each credential. */
+#include "../../wire/unit_wire.h"
+
+#include "core/text/credential.h"
+
+static void assert_form(const char *value, const char *expected, const char *token)
+{
+    char out[128];
+    struct weir_credential credential;
+    weir_credential_read(&credential, (struct weir_bytes){value, strlen(value)});
+    size_t size = weir_credential_write(&credential, out);
+    out[size] = '\0';
+    assert_string_equal(out, expected);
+    assert_true(size <= strlen(value));
+    assert_int_equal(credential.token.size, strlen(token));
+    assert_memory_equal(credential.token.data, token, strlen(token));
+    if (credential.as_is)
+        assert_non_null(strstr(value, expected));
+    if (strcmp(value, expected) == 0)
+        assert_true(credential.as_is);
+}
+
+static void spellings_of_a_credential_have_one_form(void **state)
+{
+    static const char *const spellings[] = {
+        "Bearer K1",  "bearer K1",  "BEARER K1",  "bEaReR K1",          "Bearer  K1",
+        "Bearer\tK1", " Bearer K1", "Bearer K1 ", "\t bearer \t K1\t ", "bearer      K1"};
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
+        assert_form(spellings[i], "Bearer K1", "K1");
+}
+
+static void what_differs_behind_the_scheme_stays_different(void **state)
+{
+    assert_form("Bearer k1", "Bearer k1", "k1");
+    assert_form("Bearer K1 K2", "Bearer K1 K2", "K1 K2");
+    assert_form("Bearer K1  K2", "Bearer K1  K2", "K1  K2");
+    assert_form("Bearer K1, Bearer K2", "Bearer K1, Bearer K2", "K1, Bearer K2");
+}
+
+static void known_schemes_have_their_usual_spelling_and_others_are_lower_case(void **state)
+{
+    assert_form("BASIC dTpw", "Basic dTpw", "dTpw");
+    assert_form("oauth x", "OAuth x", "x");
+    assert_form("dpop x", "DPoP x", "x");
+    assert_form("VAPID t=x", "vapid t=x", "t=x");
+    assert_form("TOKEN x", "Token x", "x");
+    assert_form("apikey x", "ApiKey x", "x");
+    assert_form("aws4-hmac-sha256 a", "AWS4-HMAC-SHA256 a", "a");
+    assert_form("Acme-Key  K", "acme-key K", "K");
+    assert_form("acme-key K", "acme-key K", "K");
+    assert_form("Bearerx K", "bearerx K", "K");
+}
+
+static void without_a_scheme_the_value_is_as_it_is(void **state)
+{
+    assert_form("", "", "");
+    assert_form("  ", "", "");
+    assert_form("K", "K", "K");
+    assert_form(" K\t", "K", "K");
+    assert_form("bearer", "bearer", "bearer");
+    assert_form("Bearer ", "Bearer", "Bearer");
+}
+
+static void the_form_of_a_form_is_itself(void **state)
+{
+    static const char alphabet[] = "bBeEaArR  \t,Kk=";
+    uint64_t random = 11;
+    for (int i = 0; i < 100000; i++) {
+        char value[24], once[24], twice[24];
+        size_t size = draw_below(&random, sizeof value);
+        for (size_t j = 0; j < size; j++)
+            value[j] = alphabet[draw_below(&random, sizeof alphabet - 1)];
+        struct weir_credential credential;
+        weir_credential_read(&credential, (struct weir_bytes){value, size});
+        size_t first = weir_credential_write(&credential, once);
+        assert_true(first <= size);
+        weir_credential_read(&credential, (struct weir_bytes){once, first});
+        assert_true(credential.as_is);
+        assert_int_equal(weir_credential_write(&credential, twice), first);
+        assert_memory_equal(once, twice, first);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spellings_of_a_credential_have_one_form),
+        cmocka_unit_test(what_differs_behind_the_scheme_stays_different),
+        cmocka_unit_test(known_schemes_have_their_usual_spelling_and_others_are_lower_case),
+        cmocka_unit_test(without_a_scheme_the_value_is_as_it_is),
+        cmocka_unit_test(the_form_of_a_form_is_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
