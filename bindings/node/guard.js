@@ -3,7 +3,7 @@
 // answer. A handler gives its `side`: setHeader, deny, begun, answered, gone, and `response`, whose end is the
 // request's.
 //
-// Who is to blame decides what follows an error. The client, for a path that cannot be read: 400. The
+// The cause of an error decides what follows it. The client, for a path that cannot be read: 400. The
 // program, for a function that throws or returns nonsense: the error is thrown, which frameworks answer with
 // 500. All else (weir cannot decide, the connection has no address): onError. None of these passes a
 // request by accident.
@@ -52,7 +52,7 @@ function isDecided(guard, req) {
   return false;
 }
 
-// --- Who is asking ----------------------------------------------------------------------------------
+// --- The client --------------------------------------------------------------------------------------
 
 function withoutZone(address) {
   const zone = address.indexOf('%');
@@ -62,7 +62,7 @@ function withoutZone(address) {
 const NOBODY = { address: null, proxied: false };
 const UNIX = { address: null, proxied: true };
 
-// Who is connected, or who the option `ip` says it is. A connection without an address is a Unix socket only
+// Which client is connected, or which one the option `ip` says it is. A connection without an address is a Unix socket only
 // if its server says so: else its forwarding fields, which may be trusted, would be anybody's word.
 function peerOf(guard, req, ip) {
   if (guard.ip) {

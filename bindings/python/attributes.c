@@ -59,7 +59,7 @@ static bool learn_outcomes(struct weir_py_reads *reads, struct weir *weir)
 
 bool weir_py_reads_learn(struct weir_py_reads *reads, struct weir *weir)
 {
-    struct weir_py_reads learned = {.field = -1, .refunds = weir_rules_refund(weir)};
+    struct weir_py_reads learned = {.weir = weir, .field = -1, .refunds = weir_rules_refund(weir)};
     bool done = learn_names(&learned, weir) && learn_outcomes(&learned, weir);
     struct weir_py_reads old = done ? *reads : learned;
     if (done)
@@ -73,6 +73,79 @@ void weir_py_reads_clear(struct weir_py_reads *reads)
     Py_CLEAR(reads->handles);
     Py_CLEAR(reads->names);
     Py_CLEAR(reads->outcomes);
+}
+
+/* --- Numbers and UUIDs ------------------------------------------------------------------------ */
+
+/* Infinity and NaN have none: NULL without an exception. */
+static PyObject *text_of_float(double value)
+{
+    bool whole = value > -1e15 && value < 1e15 && value == (double)(long long)value;
+    if (!(value - value == 0))
+        return NULL;
+    if (whole)
+        return PyUnicode_FromFormat("%lld", (long long)value);
+    char *digits = PyOS_double_to_string(value, 'r', 0, 0, NULL);
+    PyObject *text = digits ? PyUnicode_FromString(digits) : NULL;
+    PyMem_Free(digits);
+    return text;
+}
+
+/* Exactly a uuid.UUID, whose module is loaded then. */
+static bool is_uuid(PyObject *value)
+{
+    PyObject *name = PyUnicode_FromString("uuid");
+    PyObject *module = name ? PyImport_GetModule(name) : NULL;
+    PyObject *type = module ? PyObject_GetAttrString(module, "UUID") : NULL;
+    bool is = type == (PyObject *)Py_TYPE(value);
+    Py_XDECREF(name);
+    Py_XDECREF(module);
+    Py_XDECREF(type);
+    PyErr_Clear();
+    return is;
+}
+
+/* The text of a number or a UUID. NULL: it is neither, or an exception is set. */
+static PyObject *text_of(PyObject *value)
+{
+    if (PyBool_Check(value))
+        return PyUnicode_FromString(value == Py_True ? "true" : "false");
+    if (PyLong_Check(value))
+        return PyNumber_ToBase(value, 10);
+    if (PyFloat_Check(value))
+        return text_of_float(PyFloat_AsDouble(value));
+    return is_uuid(value) ? PyObject_Str(value) : NULL;
+}
+
+static bool is_text(PyObject *value)
+{
+    return value == Py_None || PyUnicode_Check(value) || PyBytes_Check(value);
+}
+
+PyObject *weir_py_texts(PyObject *attributes)
+{
+    PyObject *name, *value, *copy = NULL;
+    Py_ssize_t position = 0;
+    bool all = true;
+    while (all && PyDict_Next(attributes, &position, &name, &value))
+        all = is_text(value);
+    if (all)
+        return Py_NewRef(attributes);
+    copy = PyDict_Copy(attributes);
+    PyObject *items = copy ? PyDict_Items(copy) : NULL;
+    Py_ssize_t count = items ? PyList_Size(items) : 0;
+    for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++) {
+        PyObject *item = PyList_GetItem(items, i);
+        value = PyTuple_GetItem(item, 1);
+        PyObject *text = is_text(value) ? NULL : text_of(value);
+        if (text)
+            PyDict_SetItem(copy, PyTuple_GetItem(item, 0), text);
+        Py_XDECREF(text);
+    }
+    Py_XDECREF(items);
+    if (PyErr_Occurred())
+        Py_CLEAR(copy);
+    return copy;
 }
 
 /* --- Attributes of a request ------------------------------------------------------------------ */
@@ -97,15 +170,35 @@ static bool read_bytes(const struct weir_py_errors *errors, PyObject *object, co
         *data = bytes;
     } else {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s: a str, bytes or None", what);
+        PyErr_Format(PyExc_TypeError,
+                     "attribute %s: a str, bytes, a number, a UUID or None, not %R", what,
+                     (PyObject *)Py_TYPE(object));
     }
     *size = (size_t)length;
     return *data;
 }
 
-/* The handle of a name; -1: the rules do not read it; -2: an exception is set. *field: it is one of
- * a header. A subclass of str is taken as its plain text, since its methods might run any code, and
- * close this limiter. */
+/* The handle of a name that no rule reads, which is kept: libweir counts those that it does not
+ * know. Names of fields, of which a client may send any number, have none. -2: an exception is
+ * set. */
+static int new_handle(const struct weir_py_reads *reads, PyObject *name, const char *text)
+{
+    static const char *const families[] = {"header.", "query.", "cookie."};
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+        if (strncasecmp(text, families[i], strlen(families[i])) == 0)
+            return -1;
+    if (PyDict_Size(reads->handles) >= WEIR_HANDLES_MAX)
+        return -1;
+    int handle = weir_attribute(reads->weir, text);
+    PyObject *number = PyLong_FromLong(handle < 0 ? -1 : handle);
+    bool done = number && PyDict_SetItem(reads->handles, name, number) == 0;
+    Py_XDECREF(number);
+    return done ? handle < 0 ? -1 : handle : -2;
+}
+
+/* The handle of a name; -1: there is none; -2: an exception is set. *field: it is one of a header.
+ * A subclass of str is taken as its plain text, since its methods might run any code, and close
+ * this limiter. */
 static int handle_of(const struct weir_py_reads *reads, PyObject *name, bool *field)
 {
     Py_ssize_t size;
@@ -123,10 +216,11 @@ static int handle_of(const struct weir_py_reads *reads, PyObject *name, bool *fi
         found = lower ? PyDict_GetItemWithError(reads->handles, lower) : NULL;
         Py_XDECREF(lower);
     }
+    int handle = found ? (int)PyLong_AsLong(found) : -2;
+    if (!found && !PyErr_Occurred())
+        handle = new_handle(reads, plain, text);
     Py_XDECREF(plain);
-    if (!found)
-        return PyErr_Occurred() ? -2 : -1;
-    return (int)PyLong_AsLong(found);
+    return handle;
 }
 
 bool weir_py_attributes(const struct weir_py_errors *errors, const struct weir_py_reads *reads,
@@ -136,11 +230,14 @@ bool weir_py_attributes(const struct weir_py_errors *errors, const struct weir_p
     Py_ssize_t position = 0;
     size_t count = 1; /* the first place is for a field that is absent */
     bool fields = false, field;
+    struct weir_value read;
     while (attributes && PyDict_Next(attributes, &position, &name, &value)) {
         int handle = handle_of(reads, name, &field);
         if (handle == -2)
             return false;
         fields |= field;
+        if (!read_bytes(errors, value, PyUnicode_AsUTF8AndSize(name, NULL), &read.data, &read.size))
+            return false;
         if (handle < 0)
             continue;
         if (count > WEIR_HANDLES_MAX) {
@@ -148,9 +245,8 @@ bool weir_py_attributes(const struct weir_py_errors *errors, const struct weir_p
             return false;
         }
         struct weir_value *to = &call->values[count++];
+        *to = read;
         to->attribute = handle;
-        if (!read_bytes(errors, value, PyUnicode_AsUTF8AndSize(name, NULL), &to->data, &to->size))
-            return false;
     }
     call->values[0] = (struct weir_value){.attribute = fields ? reads->field : -1};
     call->weir.values = call->values;

@@ -20,7 +20,9 @@
 
 /* What the present rules read; all owned. */
 struct weir_py_reads {
-    PyObject *handles;  /* dict: the attributes that the rules read, and their handles */
+    struct weir *weir;  /* borrowed: of these handles */
+    PyObject *handles;  /* dict: the attributes that the rules read, others that were given, and
+                           their handles; -1: too long a name to have one */
     PyObject *names;    /* tuple: their names */
     PyObject *outcomes; /* frozenset: the statuses that are strikes of a penalty */
     int field;          /* the handle of a header field that the rules read; -1: none */
@@ -37,6 +39,11 @@ struct weir_py_call {
  * set, and *reads is as before. */
 bool weir_py_reads_learn(struct weir_py_reads *reads, struct weir *weir);
 void weir_py_reads_clear(struct weir_py_reads *reads);
+
+/* The attributes as texts, bytes and None: the same dict where all of them are, else a copy. Numbers
+ * and UUIDs become texts, true and false, too; what has another type stays. Returns a new reference;
+ * NULL: an exception is set. */
+PyObject *weir_py_texts(PyObject *attributes);
 
 /* Writes the values of a dict (NULL: none) to `call`. False: an exception is set. */
 bool weir_py_attributes(const struct weir_py_errors *errors, const struct weir_py_reads *reads,

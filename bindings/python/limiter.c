@@ -50,6 +50,18 @@ static bool read_seconds(PyObject *object, uint64_t none_ns, const char *name, u
     return true;
 }
 
+/* A time or a wait of a clock for tests; None: none. */
+static bool read_test_time(PyObject *object, const char *name, uint64_t *ns)
+{
+    double value = object == Py_None ? 0 : PyFloat_AsDouble(object);
+    if (PyErr_Occurred())
+        return false;
+    if (isnan(value) || value < 0)
+        PyErr_Format(PyExc_ValueError, "%s: not a number of seconds", name);
+    *ns = value < 1e10 ? (uint64_t)(value * NS_PER_S) : UINT64_MAX; /* which is out of range */
+    return !PyErr_Occurred();
+}
+
 /* --- Opening and closing ---------------------------------------------------------------------- */
 
 static void close_now(struct limiter *self)
@@ -127,7 +139,11 @@ static bool keep_attributes(struct limiter *self, PyObject *given, PyObject **at
         PyErr_SetString(PyExc_TypeError, "attributes are a dict: {\"path\": \"/login\", ...}");
         return false;
     }
-    *attributes = self->waits ? PyDict_Copy(given) : Py_NewRef(given);
+    *attributes = weir_py_texts(given);
+    if (*attributes == given && self->waits) {
+        Py_DECREF(given);
+        *attributes = PyDict_Copy(given);
+    }
     return *attributes;
 }
 
@@ -488,6 +504,19 @@ static PyObject *limiter_reload(PyObject *object, PyObject *unused)
     return done ? Py_NewRef(Py_None) : NULL;
 }
 
+static PyObject *limiter_advance(PyObject *object, PyObject *seconds)
+{
+    struct limiter *self = (struct limiter *)object;
+    uint64_t ns;
+    if (!read_test_time(seconds, "seconds", &ns) || !is_open(self))
+        return NULL;
+    int err = weir_advance(self->weir, ns);
+    if (err == WEIR_ERR_UNSUPPORTED)
+        return weir_py_raise(&self->state->errors, err,
+                             "only a limiter of weir.testing has a clock to advance");
+    return err < 0 ? weir_py_raise(&self->state->errors, err, "seconds") : Py_NewRef(Py_None);
+}
+
 static PyObject *limiter_close(PyObject *object, PyObject *unused)
 {
     struct limiter *self = (struct limiter *)object;
@@ -539,21 +568,24 @@ static bool read_options(struct limiter *self, PyObject *args, PyObject *named)
                             "state_patience",
                             "state_open_patience",
                             "leases_end_with_process",
+                            "test_clock",
                             NULL};
+    PyObject *test_clock = Py_None;
     PyObject *rules, *state = Py_None, *owner = Py_None, *group = Py_None;
     PyObject *patience = Py_None, *open_patience = Py_None;
     long long bytes = 0;
     int mode = 0;
     int own_leases = true;
     struct weir_options *options = &self->options;
-    if (!PyArg_ParseTupleAndKeywords(args, named, "O|O$LOOiOOp:Limiter", names, &rules, &state,
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O|O$LOOiOOpO:Limiter", names, &rules, &state,
                                      &bytes, &owner, &group, &mode, &patience, &open_patience,
-                                     &own_leases))
+                                     &own_leases, &test_clock))
         return false;
     if (!keep_text(self, 0, rules, "rules", &self->rules_file) ||
         !keep_text(self, 1, state, "state", &options->state_file) ||
         !keep_text(self, 2, owner, "state_owner", &options->state_owner) ||
         !keep_text(self, 3, group, "state_group", &options->state_group) ||
+        !read_test_time(test_clock, "test_clock", &options->test_clock_ns) ||
         !read_seconds(patience, 0, "state_patience", &options->state_patience_ns) ||
         !read_seconds(open_patience, 0, "state_open_patience", &options->state_open_patience_ns))
         return false;
@@ -647,6 +679,7 @@ static PyMethodDef methods[] = {
     {"renew", limiter_renew, METH_O, "A lease lives for a whole life from now on."},
     {"tend", limiter_tend, METH_NOARGS,
      "Ends leases of processes that have died; returns how many. Call it once a second."},
+    {"advance", limiter_advance, METH_O, "Of weir.testing: lets so many seconds pass."},
     {"reload", limiter_reload, METH_NOARGS, "Reads the rules file again."},
     {"close", limiter_close, METH_NOARGS, "Closes it, once other threads have left it."},
     {"__enter__", limiter_enter, METH_NOARGS, NULL},
@@ -656,7 +689,7 @@ static PyMethodDef methods[] = {
 static PyType_Slot slots[] = {{Py_tp_doc, "Limiter(rules, state=None, *, state_size=0, "
                                           "state_owner=None, state_group=None, state_mode=0, "
                                           "state_patience=None, state_open_patience=None, "
-                                          "leases_end_with_process=True)"},
+                                          "leases_end_with_process=True, test_clock=None)"},
                               {Py_tp_new, limiter_new},
                               {Py_tp_dealloc, limiter_dealloc},
                               {Py_tp_traverse, limiter_traverse},

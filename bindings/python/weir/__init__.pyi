@@ -3,6 +3,7 @@
 from os import PathLike
 from types import TracebackType
 from typing import Literal, final
+from uuid import UUID
 
 __all__ = ["Answer", "Error", "Limit", "Limiter", "NotFoundError", "RequestError", "Reservation",
            "RulesError", "StateError", "__version__", "mistakes", "open"]
@@ -10,7 +11,9 @@ __all__ = ["Answer", "Error", "Limit", "Limiter", "NotFoundError", "RequestError
 __version__: str
 
 Path = str | bytes | PathLike[str]
-Attributes = dict[str, str] | dict[str, bytes] | dict[str, str | bytes | None]
+Value = str | bytes | int | float | UUID | None
+Attributes = (dict[str, str] | dict[str, bytes] | dict[str, int] | dict[str, str | None]
+              | dict[str, str | bytes | None] | dict[str, Value])
 Mistake = tuple[str, int, int, str]  # file, line, column, message
 
 class Error(Exception):
@@ -77,7 +80,8 @@ class Limiter:
                  state_owner: str | None = None, state_group: str | None = None,
                  state_mode: int = 0, state_patience: float | None = None,
                  state_open_patience: float | None = None,
-                 leases_end_with_process: bool = True) -> None: ...
+                 leases_end_with_process: bool = True,
+                 test_clock: float | None = None) -> None: ...
     def check(self, attributes: Attributes | None = None, /, *, cost: int = 1,
               client: str | None = None, forwarded_for: str | bytes | None = None,
               forwarded: str | bytes | None = None, trusted: bool = True,
@@ -95,6 +99,7 @@ class Limiter:
     def release(self, lease: str, /) -> None: ...
     def renew(self, lease: str, /) -> None: ...
     def tend(self) -> int: ...
+    def advance(self, seconds: float, /) -> None: ...
     def reload(self) -> None: ...
     def close(self) -> None: ...
     def __enter__(self) -> Limiter: ...

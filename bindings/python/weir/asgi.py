@@ -9,9 +9,8 @@ refused with 403. scope["weir.answer"] is the weir.Answer of the request.
 """
 
 import asyncio
-import inspect
 
-from weir._guard import Guard, plain_path
+from weir._guard import Guard, adrive, plain_path
 
 __all__ = ["Middleware"]
 
@@ -20,7 +19,7 @@ def _joined(first, second, cookie):
     return second if first is None else first + (b"; " if cookie else b", ") + second
 
 
-def decide(guard, scope, request):
+async def decide(guard, scope, request):
     """The Verdict on a request; `request` is what the guard's functions are called with."""
     values = {"method": scope.get("method", "GET"), "path": plain_path(scope["path"]) or "/"}
     fields = guard.fields_read(lambda name: name.encode("latin-1"))
@@ -38,10 +37,8 @@ def decide(guard, scope, request):
         elif name == b"forwarded":
             forwarded = _joined(forwarded, value, False)
     peer = scope.get("client")
-    client = peer[0] if peer else None
-    if client and ":" not in client and "." not in client:
-        client = forwarded_for = forwarded = None  # a test client's name: nobody known, and no proxy
-    return guard.decide(request, values, client, forwarded_for, forwarded)
+    return await adrive(guard.deciding(request, scope.setdefault("weir.met", []), values,
+                                       peer[0] if peer else None, forwarded_for, forwarded))
 
 
 async def wait(verdict):
@@ -79,10 +76,9 @@ def stop(verdict):
             pass  # the loop is closed, and its timers with it
 
 
-async def run(app, scope, receive, send, verdict):
+async def run(app, scope, receive, send, verdicts):
     """Runs an application for a request that passes: adds the fields, and ends with the answer what
-    the verdict has begun."""
-    headers = _encoded(verdict.headers)
+    the verdicts have begun. More of them may come until the answer begins."""
     status, begun, left = 500, False, False
 
     async def receiving():
@@ -97,28 +93,31 @@ async def run(app, scope, receive, send, verdict):
         kind = message["type"]
         if kind in ("http.response.start", "websocket.accept", "websocket.http.response.start"):
             begun, status = True, message.get("status", 101)
+            headers = (one for verdict in verdicts for one in _encoded(verdict.headers))
             message = {**message, "headers": [*message.get("headers", ()), *headers]}
         elif kind == "websocket.close" and status == 500:
             begun, status = True, 403
         await send(message)
         if kind == "http.response.body" and not message.get("more_body", False):
-            end()  # work in the background is no part of the request
+            await end()  # work in the background is no part of the request
 
-    def end():
-        if left:
-            verdict.leave()
-        else:
-            verdict.finish(status)
+    async def end():
+        for verdict in verdicts:
+            if left:
+                verdict.leave()
+            else:
+                await verdict.afinish(status)
 
-    if verdict.timer is None:
-        keep(verdict)
+    for verdict in verdicts:
+        if verdict.timer is None:
+            keep(verdict)
     try:
         await app(scope, receiving, sending)
     except asyncio.CancelledError:
         left = left or not begun
         raise
     finally:
-        end()
+        await end()
 
 
 class Middleware:
@@ -136,22 +135,19 @@ class Middleware:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        verdict = decide(self.guard, scope, scope)
+        verdict = await decide(self.guard, scope, scope)
         scope["weir.answer"] = verdict.answer
         await wait(verdict)
         if not verdict.passes:
             await self.deny(scope, receive, send, verdict)
         else:
-            await run(self.app, scope, receive, send, verdict)
+            await run(self.app, scope, receive, send, [verdict])
 
     async def deny(self, scope, receive, send, verdict):
-        if verdict.limited and self.guard.on_limited is not None:
-            app = self.guard.on_limited(scope, verdict.answer)
-            if inspect.isawaitable(app):
-                app = await app
-            if app is not None:
-                await self.run_denial(app, scope, receive, send, verdict)
-                return
+        app = await adrive(self.guard.limiting(scope, verdict))
+        if app is not None:
+            await self.run_denial(app, scope, receive, send, verdict)
+            return
         headers, body = verdict.denial
         if scope["type"] == "http":
             await _answer(send, "http.response", verdict.status, headers, body)

@@ -24,11 +24,11 @@ from django.utils.module_loading import import_string
 
 import weir
 from weir import asgi, wsgi
-from weir._guard import Guard
+from weir._guard import Guard, adrive, drive, wait_by_asgiref
 
 __all__ = ["Middleware", "limit"]
 
-FUNCTIONS = ("attributes", "cost", "on_limited", "settle", "skip")
+FUNCTIONS = ("attributes", "cost", "ip", "on_limited", "settle", "skip")
 GUARD = (*FUNCTIONS, "on_error", "max_delay", "skip_successful", "skip_failed")
 
 _lock = threading.Lock()
@@ -52,41 +52,38 @@ def _guard(more):
         if isinstance(own.get(name), str):
             own[name] = import_string(own[name])
     own.setdefault("max_delay", 10.0)
-    return Guard(_limiter(options), **own)
+    guard = Guard(_limiter(options), **own)
+    guard.wait = wait_by_asgiref
+    return guard
 
 
 def _handle(guard, request, get_response):
-    verdict = wsgi.decide(guard, request.META, request)
+    verdict = drive(wsgi.deciding(guard, request.META, request), guard.wait)
     wsgi.wait(verdict)
-    response = _before(guard, request, verdict)
+    response = drive(_before(guard, request, verdict), guard.wait)
     if response is not None:
         return response
     try:
         return _after(get_response(request), verdict)
     except BaseException as error:
-        _fail(verdict, error)
+        verdict.finish(_status_of(error))
         raise
 
 
 async def _ahandle(guard, request, get_response):
-    verdict = wsgi.decide(guard, request.META, request)
+    verdict = await adrive(wsgi.deciding(guard, request.META, request))
     await asgi.wait(verdict)
-    response = _before(guard, request, verdict)
+    response = await adrive(_before(guard, request, verdict))
     if response is not None:
         return response
     try:
         return _after(await get_response(request), verdict)
-    except BaseException as error:
-        _fail(verdict, error)
-        raise
-
-
-def _fail(verdict, error):
-    """An exception leaves a view. Django cancels a view whose client has left."""
-    if isinstance(error, asyncio.CancelledError):
+    except asyncio.CancelledError:  # the client has left
         verdict.leave()
-    else:
-        verdict.finish(_status_of(error))
+        raise
+    except BaseException as error:
+        await verdict.afinish(_status_of(error))
+        raise
 
 
 def _status_of(error):
@@ -99,14 +96,13 @@ def _status_of(error):
 
 
 def _before(guard, request, verdict):
-    """None, or the response to a request that does not pass."""
+    """A generator that returns None, or the response to a request that does not pass."""
     request.weir_answer = verdict.answer
     if verdict.passes:
         return None
-    if verdict.limited and guard.on_limited is not None:
-        response = guard.on_limited(request, verdict.answer)
-        if response is not None:
-            return _after(response, verdict)
+    response = yield from guard.limiting(request, verdict)
+    if response is not None:
+        return _after(response, verdict)
     headers, body = verdict.denial
     response = HttpResponse(body, status=verdict.status)
     if not body:

@@ -16,21 +16,27 @@ import functools
 import flask
 
 from weir import wsgi
-from weir._guard import Guard
+from weir._guard import Guard, drive, wait_by_asgiref
 
 __all__ = ["Weir"]
 
 
 class Weir:
-    """The options are those of Guard; attributes, cost and on_limited are called with
-    flask.request. on_limited may return anything that a view may return."""
+    """The options are those of Guard; its functions are called with flask.request, and may be coroutine
+    functions where asgiref is installed, as views may. on_limited may return anything that a view may
+    return."""
 
     def __init__(self, limiter, app=None, *, max_delay=10.0, **options):
         self.limiter = limiter
         self.options = {"max_delay": max_delay, **options}
-        self.guard = Guard(limiter, **self.options)
+        self.guard = self._guard()
         if app is not None:
             self.init_app(app)
+
+    def _guard(self, **options):
+        guard = Guard(self.limiter, **{**self.options, **options})
+        guard.wait = wait_by_asgiref
+        return guard
 
     def init_app(self, app):
         """Decides every request of the application, before its view."""
@@ -41,7 +47,7 @@ class Weir:
         """Decides the requests of one view. The options are added to those of this object."""
         if view is not None:
             return self._wrap(view, self.guard)
-        guard = Guard(self.limiter, **{**self.options, **options})
+        guard = self._guard(**options)
         return lambda function: self._wrap(function, guard)
 
     def _wrap(self, view, guard):
@@ -62,12 +68,10 @@ class Weir:
     def _before(guard):
         """None, or what answers a request that does not pass."""
         request = flask.request._get_current_object()
-        verdict = wsgi.decide(guard, request.environ, request)
+        verdict = drive(wsgi.deciding(guard, request.environ, request), guard.wait)
         flask.g.weir_answer = verdict.answer
         wsgi.wait(verdict)
-        response = None
-        if verdict.limited and guard.on_limited is not None:
-            response = guard.on_limited(request, verdict.answer)
+        response = drive(guard.limiting(request, verdict), guard.wait)
         if response is None and not verdict.passes:
             headers, body = verdict.denial
             return flask.Response(body, verdict.status, headers)

@@ -25,41 +25,66 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket
 
 from weir import asgi
-from weir._guard import Guard
+from weir._guard import Guard, adrive
 from weir.asgi import Middleware
 
-__all__ = ["Limit", "Limited", "Middleware", "Weir"]
+__all__ = ["Fields", "Limit", "Limited", "Middleware", "Weir"]
 
 
 class Limited(HTTPException):
     """A request that does not pass; `answer` is its weir.Answer, None where weir could not decide.
     An exception handler may turn it into any response."""
 
-    def __init__(self, verdict):
+    def __init__(self, verdict, headers):
         self.answer = verdict.answer
         detail = f"limited by {self.answer.denied_by}" if verdict.limited else None
-        super().__init__(verdict.status, detail, dict(verdict.headers))
+        super().__init__(verdict.status, detail, dict(headers))
+
+
+class Fields:
+    """A middleware that completes what dependencies have begun: their fields are on every answer, also on
+    a Response that an endpoint returns, a stream, a 404 or a 422; the status of the answer settles, and is
+    the outcome for `refund_on` and penalties; leases end with the answer.
+
+        app.add_middleware(weir.starlette.Fields)
+    """
+
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        verdicts = scope["weir.verdicts"] = []
+        await asgi.run(self.app, scope, receive, send, verdicts)
 
 
 class Limit:
     """A dependency of FastAPI. The options are those of Guard, without on_limited: catch Limited.
-    attributes, cost and skip are called with the Request.
+    The other functions are called with the Request.
 
-    Its lease ends with the dependency. A dependency does not see the status of the answer: what needs
-    it (`refund_on`, penalties with `outcomes`, settle, skip_successful, skip_failed) needs the
-    middleware."""
+    Alone, a dependency does not see the answer: its fields are only on answers that FastAPI makes of
+    what an endpoint returns, and its lease ends with the dependency. Fields completes it."""
 
     def __init__(self, limiter, **options):
         self.guard = Guard(limiter, **options)
-        if self.guard.settles:
-            raise ValueError("a dependency does not see the status of the answer: use the middleware "
-                             "for settle, skip_successful and skip_failed")
 
     async def __call__(self, request: Request, response: Response):
-        verdict = asgi.decide(self.guard, request.scope, request)
+        verdicts = request.scope.get("weir.verdicts")
+        if verdicts is None and self.guard.settles:
+            raise RuntimeError("a dependency does not see the status of the answer: settle, skip_successful and "
+                               "skip_failed need app.add_middleware(weir.starlette.Fields)")
+        verdict = await asgi.decide(self.guard, request.scope, request)
         await asgi.wait(verdict)
+        if verdicts is not None:
+            verdicts.append(verdict)
         if not verdict.passes:
-            raise Limited(verdict)
+            raise Limited(verdict, () if verdicts is not None else verdict.headers)
+        if verdicts is not None:
+            asgi.keep(verdict)
+            yield verdict.answer
+            return
         for name, value in verdict.headers:
             response.headers.append(name, value)
         try:
@@ -84,7 +109,7 @@ class _Answered(Response):
         setattr(self.response, name, value)
 
     async def __call__(self, scope, receive, send):
-        await asgi.run(self.response, scope, receive, send, self.verdict)
+        await asgi.run(self.response, scope, receive, send, [self.verdict])
 
     def __reduce__(self):
         return copy.copy, (self.response,)
@@ -123,7 +148,7 @@ class Weir:
         async def limited(*arguments, **named):
             given = next(one for one in (*arguments, *named.values())
                          if isinstance(one, HTTPConnection))
-            verdict = asgi.decide(guard, given.scope, given)
+            verdict = await asgi.decide(guard, given.scope, given)
             given.scope["weir.answer"] = verdict.answer
             await asgi.wait(verdict)
             if isinstance(given, WebSocket):
@@ -137,7 +162,7 @@ class Weir:
                 else:
                     response = await run_in_threadpool(endpoint, *arguments, **named)
             except BaseException as error:
-                _fail(verdict, error)
+                await _fail(verdict, error)
                 raise
             return _Answered(response, verdict)
 
@@ -150,27 +175,24 @@ def iscoroutinefunction(function):
     return inspect.iscoroutinefunction(function)
 
 
-def _fail(verdict, error):
+async def _fail(verdict, error):
     """An exception leaves an endpoint: what handles it answers."""
     if isinstance(error, HTTPException):
         error.headers = {**(error.headers or {}), **dict(verdict.headers)}
-        verdict.finish(error.status_code)
+        await verdict.afinish(error.status_code)
     elif isinstance(error, (asyncio.CancelledError, ClientDisconnect)):
         verdict.leave()
     else:
-        verdict.finish(500)
+        await verdict.afinish(500)
 
 
 async def _denial(guard, verdict, given):
     """The response to a request that does not pass."""
-    if verdict.limited and guard.on_limited is not None:
-        response = guard.on_limited(given, verdict.answer)
-        if inspect.isawaitable(response):
-            response = await response
-        if response is not None:
-            for name, value in verdict.headers:
-                response.headers.append(name, value)
-            return response
+    response = await adrive(guard.limiting(given, verdict))
+    if response is not None:
+        for name, value in verdict.headers:
+            response.headers.append(name, value)
+        return response
     headers, body = verdict.denial
     response = Response(body, verdict.status)
     del response.headers["Content-Length"]
@@ -193,4 +215,4 @@ async def _talk(guard, verdict, websocket, endpoint, arguments, named):
         websocket.send = send  # its accept and its close go through it
         await endpoint(*arguments, **named)
 
-    await asgi.run(app, websocket.scope, None, websocket.send, verdict)
+    await asgi.run(app, websocket.scope, None, websocket.send, [verdict])

@@ -10,7 +10,7 @@ that the rules say. environ["weir.answer"] is the weir.Answer of the request.
 import time
 from http import HTTPStatus
 
-from weir._guard import Guard, plain_path
+from weir._guard import NOBODY, Guard, drive, plain_path
 
 __all__ = ["Middleware"]
 
@@ -26,16 +26,19 @@ def _octets(text):
     return text if text is None or text.isascii() else text.encode("latin-1", "replace")
 
 
-def decide(guard, environ, request):
-    """The Verdict on a request; `request` is what the guard's functions are called with."""
+def deciding(guard, environ, request):
+    """A generator that returns the Verdict on a request; `request` is what the guard's functions are
+    called with."""
     get = environ.get
     path = plain_path(get("SCRIPT_NAME", "") + get("PATH_INFO", "")) or "/"
     values = {"method": environ["REQUEST_METHOD"], "path": _octets(path),
               "host": _octets(get("HTTP_HOST"))}
     for variable, name in guard.fields_read(_variable).items():
         values[name] = _octets(get(variable))
-    return guard.decide(request, values, get("REMOTE_ADDR"), get("HTTP_X_FORWARDED_FOR"),
-                        get("HTTP_FORWARDED"))
+    # Servers on a Unix socket give an empty address; without any, nobody says who is connected.
+    return guard.deciding(request, environ.setdefault("weir.met", []), values,
+                          get("REMOTE_ADDR", NOBODY), get("HTTP_X_FORWARDED_FOR"),
+                          get("HTTP_FORWARDED"))
 
 
 def wait(verdict):
@@ -85,10 +88,10 @@ class Middleware:
 
     def __init__(self, app, limiter, *, max_delay=10.0, **options):
         self.app = app
-        self.guard = Guard(limiter, max_delay=max_delay, **options)
+        self.guard = Guard(limiter, max_delay=max_delay, **options).refuse_coroutine_functions()
 
     def __call__(self, environ, start_response):
-        verdict = decide(self.guard, environ, environ)
+        verdict = drive(deciding(self.guard, environ, environ))
         environ["weir.answer"] = verdict.answer
         answered = [500]
 
@@ -110,10 +113,9 @@ class Middleware:
             raise
 
     def deny(self, environ, verdict, start, start_response):
-        if verdict.limited and self.guard.on_limited is not None:
-            app = self.guard.on_limited(environ, verdict.answer)
-            if app is not None:
-                return app(environ, start)
+        app = drive(self.guard.limiting(environ, verdict))
+        if app is not None:
+            return app(environ, start)
         headers, body = verdict.denial
         start_response(status_line(verdict.status), headers)
         return [b"" if environ["REQUEST_METHOD"] == "HEAD" else body]

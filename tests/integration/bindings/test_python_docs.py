@@ -48,7 +48,7 @@ def run(block):
 
 
 def test_the_blocks_are_those_that_the_tests_know():
-    assert len(PYTHON) == 11 and len(YAML) == 2 and len(SHELL) == 2
+    assert len(PYTHON) == 13 and len(YAML) == 2 and len(SHELL) == 2
     assert SHELL[0].splitlines()[1:] == ["meson setup build && ninja -C build",
                                          "export PYTHONPATH=$PWD/build/bindings/python"]
 
@@ -77,16 +77,9 @@ def test_flask(folder):
 @pytest.mark.parametrize("block", [2, 3, 4])
 def test_fastapi_and_starlette(folder, block):
     needed("fastapi", "httpx")
-    client = load("fastapi.testclient").TestClient(run(block)["app"])
-    # The test client is no address; so that it counts, a proxy says one.
-    import weir._guard
-    decide = weir._guard.Guard.decide
-    weir._guard.Guard.decide = lambda self, request, values, *_: decide(
-        self, request, values, "192.0.2.1", None, None)
-    try:
-        statuses = [client.post("/login").status_code for _ in range(6)]
-    finally:
-        weir._guard.Guard.decide = decide
+    client = load("fastapi.testclient").TestClient(
+        load("weir.testing").peer(run(block)["app"], "192.0.2.1"))
+    statuses = [client.post("/login").status_code for _ in range(6)]
     assert statuses == [200] * 5 + [429]
 
 
@@ -151,6 +144,19 @@ def test_the_client(folder, monkeypatch, capsys):
     assert capsys.readouterr().out == "200 None\n"
 
 
+@pytest.mark.parametrize("block", [11, 12])
+def test_the_tests(tmp_path, block):
+    """As they are written, with the rules as they are written: they wait for nothing."""
+    if block == 12:
+        needed("fastapi", "httpx")
+    (tmp_path / "weir.yaml").write_text(YAML[0], encoding="utf-8")
+    (tmp_path / "test_limits.py").write_text(PYTHON[block], encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path],
+                          capture_output=True, text=True, check=False, timeout=SECONDS_MAX, cwd=tmp_path,
+                          env=environment())
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("command", SHELL[1].splitlines())
 def test_workers(folder, command):
     words = command.split()
@@ -167,7 +173,7 @@ def test_the_tables_name_what_there_is():
     fields = TEXT.split("It has `allowed`", 1)[1].split(" as [the whole answer]", 1)[0]
     named = {"allowed", *re.findall(r"`(\w+)`", fields)}
     assert named == {name for name in vars(weir.Answer) if not name.startswith("__")}
-    rows = re.findall(r"^\| (`.*`) \| (?:none|1|`False`|`\"open\"`|30)", TEXT, re.M)
+    rows = re.findall(r"^\| (`[^|]*`) \| (?:none|1|`False`|`\"open\"`|30)", TEXT, re.M)
     options = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     import inspect
     assert options == list(inspect.signature(load("weir._guard").Guard).parameters)[1:]

@@ -102,7 +102,7 @@ def test_errors_say_what_is_wrong_and_where(limiter, rules, tmp_path):
     for path in ("no-slash", "/%zz", "/\ud800"):
         with pytest.raises(ValueError, match="malformed"):
             limiter.check({"path": path})
-    for wrong in ({"path": 1}, {1: "/"}, [("path", "/")]):
+    for wrong in ({"path": []}, {1: "/"}, [("path", "/")]):
         with pytest.raises(TypeError):
             limiter.check(wrong)
     with pytest.raises(weir.NotFoundError):
