@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Bare Debian systems for tests, as root: sourced by script/package-test and script/container-test,
-# which set `release` and `base`, the path that the systems' names follow: $base-NAME. A script calls
+# Bare Debian systems for tests, as root: sourced by script/package-test, script/container-test and
+# script/debian-test, which set `release` and `base`, the path that the systems' names follow: $base-NAME. A script calls
 # finish when it exits: it ends a weir that still runs, and removes the systems.
 
 # shellcheck disable=SC2016 # apt expands it
