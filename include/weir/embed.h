@@ -51,7 +51,8 @@ typedef void (*weir_mistake)(void *context, const char *file, unsigned line, uns
                              const char *message);
 
 /* Whether weir_open would take this rules file, as far as the file alone says: it reads the file
- * and the files that it names, and makes no state. `tell` may be NULL. Errors: WEIR_ERR_RULES
+ * and the files that it names, and makes no state. `tell` may be NULL. It is called for what is
+ * deprecated, too, which is no error yet: then the result is 0. Errors: WEIR_ERR_RULES
  * (`reason`: the first mistake), WEIR_ERR_UNSUPPORTED (`reason`: what libweir cannot do, see
  * docs/library.md), WEIR_ERR_MEMORY. */
 int weir_rules_check_file(const char *rules_file, weir_mistake tell, void *context,

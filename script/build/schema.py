@@ -44,7 +44,8 @@ class Loader:
                                   capture_output=True, text=True, check=False, timeout=300)
             for line in done.stderr.splitlines():
                 match = re.match(r"(?:weir: )?(.*?)(\d+)\.yaml:(?:\d+:\d+:)? ?(.*)", line)
-                if match and match[1] == f"{self.folder}/":
+                deprecated = line.endswith("will refuse this)")  # and so it is allowed
+                if match and match[1] == f"{self.folder}/" and not deprecated:
                     found[int(match[2])].append(match[3])
         return found
 

@@ -20,7 +20,7 @@
 #include "cli/serve.h"
 #include "cli/standing.h"
 #include "cli/top.h"
-#include "cli/validate.h"
+#include "cli/validate/validate.h"
 #include "cli/xdp/xdp.h"
 
 /* A command prints its result to stdout and its errors to stderr as "weir: …". It returns the exit

@@ -5,9 +5,12 @@
 
 #include "rules/rules.h"
 
-/* Loads `path`; on success the caller owns *rules. Otherwise every problem is printed on stderr as
- * "file:line:column: message" ("weir: file: message" when it could not be read), *rules is NULL,
- * and the result is negative (enum weir_err). */
+/* Prints every problem on stderr as "file:line:column: message" ("weir: file: message" where it
+ * could not be read). */
+void cli_print_problems(const char *path, const struct weir_problems *problems);
+
+/* Loads `path`, and prints every problem. On success the caller owns *rules, and the problems were
+ * what is deprecated. Otherwise *rules is NULL, and the result is negative (enum weir_err). */
 int cli_load_rules(struct weir_rules **rules, const char *path) __attribute__((warn_unused_result));
 
 #endif

@@ -36,7 +36,7 @@ int weir_rules_check_file(const char *rules_file, weir_mistake tell, void *conte
         reason = &unwanted;
     reason->text[0] = '\0';
     int err = library_load(&rules, rules_file, &problems, reason);
-    for (uint32_t i = 0; tell && err == WEIR_ERR_RULES && i < problems.count; i++) {
+    for (uint32_t i = 0; tell && i < problems.count; i++) {
         const struct weir_problem *problem = &problems.list[i];
         tell(context, problem->file, problem->line, problem->column, problem->message);
     }

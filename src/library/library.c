@@ -2,12 +2,14 @@
 /* see library.h */
 #include "library/library.h"
 
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "rules/score/score.h"
 
+#define SAY_MAX 1400 /* a message of the loader, and where it is */
 #define MARK_EVERY_NS UINT64_C(1000000) /* the mark's line is shared: raised once a millisecond */
 
 _Static_assert(sizeof((struct weir_lease_token){{0}}.text) >= WEIR_LEASE_TOKEN_MAX,
@@ -75,12 +77,39 @@ const char *library_state_file(const struct weir *weir, const struct weir_option
 
 /* --- Loading ---------------------------------------------------------------------------------- */
 
+void library_say(const struct library_say *say, const char *format, ...)
+{
+    char text[SAY_MAX];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    if (say->say)
+        say->say(say->context, text);
+    else
+        fprintf(stderr, "weir: %s\n", text);
+}
+
+void library_say_deprecated(const struct library_say *say, const struct weir_problems *problems)
+{
+    for (uint32_t i = 0; i < problems->count; i++) {
+        const struct weir_problem *problem = &problems->list[i];
+        if (problem->refused_from)
+            library_say(say, "%s:%u:%u: %s", problem->file, problem->line, problem->column,
+                        problem->message);
+    }
+}
+
+/* The first of them that is an error. */
 static void explain(struct weir_reason *reason, const struct weir_problems *problems)
 {
-    if (problems->count == 0)
+    uint32_t errors = problems->count + problems->dropped - problems->deprecated, at = 0;
+    while (at < problems->count && problems->list[at].refused_from)
+        at++;
+    if (at == problems->count)
         return;
-    const struct weir_problem *first = &problems->list[0];
-    uint32_t more = problems->count - 1 + problems->dropped;
+    const struct weir_problem *first = &problems->list[at];
+    uint32_t more = errors - 1;
     char place[24] = "", others[24] = ""; /* for the largest numbers: all of it fits */
     if (first->line > 0)
         snprintf(place, sizeof place, "%u:%u:", first->line, first->column);

@@ -13,6 +13,12 @@
 #include "rules/counter.h"
 #include "table/operate.h"
 
+/* Whom an operator's lines go to: weir_options.say. */
+struct library_say {
+    void (*say)(void *context, const char *text);
+    void *context;
+};
+
 struct weir {
     struct weir_engine_slots lanes;
     struct weir_table *table;
@@ -20,6 +26,7 @@ struct weir {
     struct weir_attributes attributes;
     struct weir_library_strikes strikes;
     char *rules_file;
+    struct library_say say;
     pthread_mutex_t reloading;
     struct weir_lease_owners owners;         /* that were alive when weir_tend last looked */
     uint32_t generations[WEIR_LEASE_OWNERS]; /* of the last owner of each slot by then */
@@ -76,6 +83,13 @@ static inline void library_count(const struct weir_lane *lane,
                                                                    : WEIR_EDGE_ALLOWED],
                    1);
 }
+
+/* Says one line; without somebody to say it to, on standard error. */
+void library_say(const struct library_say *say, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Says what is deprecated in rules that were loaded. */
+void library_say_deprecated(const struct library_say *say, const struct weir_problems *problems);
 
 /* Loads a rules file and refuses what libweir cannot do. Errors: WEIR_ERR_RULES,
  * WEIR_ERR_UNSUPPORTED, WEIR_ERR_MEMORY; `problems` are the caller's to free. */

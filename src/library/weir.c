@@ -19,10 +19,13 @@
 
 /* --- Rules ------------------------------------------------------------------------------------ */
 
-static int load(struct weir_rules **rules, const char *file, struct weir_reason *reason)
+static int load(struct weir_rules **rules, const char *file, const struct library_say *say,
+                struct weir_reason *reason)
 {
     struct weir_problems problems = {0};
     int err = library_load(rules, file, &problems, reason);
+    if (err == 0)
+        library_say_deprecated(say, &problems);
     weir_problems_free(&problems);
     return err;
 }
@@ -193,7 +196,8 @@ static int open_all(struct weir *weir, const char *rules_file, const struct weir
     if (!weir->rules_file)
         return WEIR_ERR_MEMORY;
     weir_attributes_open(&weir->attributes);
-    int err = load(&rules, rules_file, reason);
+    weir->say = (struct library_say){options->say, options->say_context};
+    int err = load(&rules, rules_file, &weir->say, reason);
     if (err == 0) {
         err = weir_attributes_add_rules(&weir->attributes, rules);
         if (err == 0)
@@ -279,7 +283,7 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
     struct weir_rules *rules, *before;
     struct weir_standing *lists;
     pthread_mutex_lock(&weir->reloading);
-    int err = load(&rules, weir->rules_file, reason);
+    int err = load(&rules, weir->rules_file, &weir->say, reason);
     if (err == 0) {
         err = weir_library_strikes_check(&weir->strikes, rules, reason);
         if (err < 0)

@@ -241,6 +241,7 @@ struct weir_rules {
     struct weir_limit solved;               /* of those of solutions; see challenge/solution.h */
     uint16_t challenge_sources[2];          /* attributes with tokens: cookies, the field */
     uint8_t path_options;                   /* enum weir_path_options */
+    uint32_t deprecated;                    /* things in the file that later versions refuse */
     bool warns;                             /* some limit has thresholds */
     bool lends;                             /* some limit has a pool */
     bool tries;                             /* some limit has a candidate */
@@ -259,6 +260,11 @@ struct weir_rules {
     uint16_t attribute_count;
     uint8_t within[WEIR_ATTRIBUTES_MAX]; /* enum rules_within */
     uint16_t cookies;                    /* header.cookie, where some attribute is within it */
+
+    struct rules_string_map declared; /* names in `attributes` */
+    const char **declared_names;
+    uint32_t declared_count;
+    bool strict_attributes; /* a name that is not known is an error of a program's request */
 
     const char **plan_names;
     struct rules_string_map plans;

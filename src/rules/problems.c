@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see problems.h */
+#include <weir/version.h>
+
 #include "rules/problems.h"
 
 #include <stdio.h>
@@ -7,6 +9,7 @@
 #include <string.h>
 
 #define PROBLEMS_FIRST 16 /* room of the list at first; it doubles */
+#define MESSAGE_MAX 1100  /* of the loader's 1024 bytes, and what is added to them */
 
 static bool problems_grow(struct weir_problems *problems)
 {
@@ -32,6 +35,7 @@ bool rules_problem_add(struct weir_problems *problems, const char *file, uint32_
     if (!problems_grow(problems))
         return false;
     struct weir_problem *problem = &problems->list[problems->count];
+    memset(problem, 0, sizeof(*problem));
     problem->file = strdup(file);
     problem->message = strdup(message);
     if (!problem->file || !problem->message) {
@@ -45,11 +49,42 @@ bool rules_problem_add(struct weir_problems *problems, const char *file, uint32_
     return true;
 }
 
+bool rules_problem_deprecated(struct weir_problems *problems, const char *file, uint32_t line,
+                              uint32_t column, const char *refused_from, const char *message,
+                              bool *refused)
+{
+    char text[MESSAGE_MAX];
+    *refused = problems->strict || !weir_still_takes(refused_from);
+    if (*refused)
+        return rules_problem_add(problems, file, line, column, message);
+    snprintf(text, sizeof(text), "%s (weir %s will refuse this)", message, refused_from);
+    uint32_t before = problems->count;
+    if (!rules_problem_add(problems, file, line, column, text))
+        return false;
+    problems->deprecated++;
+    if (problems->count > before)
+        problems->list[before].refused_from = refused_from;
+    return true;
+}
+
+bool rules_problem_fix(struct weir_problems *problems, enum weir_fix fix, const char *text,
+                       size_t size, uint32_t at)
+{
+    if (problems->dropped > 0)
+        return true;
+    struct weir_problem *problem = &problems->list[problems->count - 1];
+    problem->fix = (uint8_t)fix;
+    problem->fix_at = at;
+    problem->fix_text = text ? strndup(text, size) : NULL;
+    return !text || problem->fix_text;
+}
+
 void weir_problems_free(struct weir_problems *problems)
 {
     for (uint32_t i = 0; i < problems->count; i++) {
         free(problems->list[i].file);
         free(problems->list[i].message);
+        free(problems->list[i].fix_text);
     }
     free(problems->list);
     memset(problems, 0, sizeof(*problems));

@@ -16,6 +16,19 @@
 bool rules_problem_add(struct weir_problems *problems, const char *file, uint32_t line,
                        uint32_t column, const char *message);
 
+/* The same for what is deprecated: taken today, because earlier versions took it, and refused from
+ * the version `refused_from` on (a constant), because it switches something off in silence. Whether
+ * it is refused already depends on nothing but the version of this build (weir_still_takes) and
+ * `strict`. Where it still is taken, *refused is false, and the message says how long. */
+bool rules_problem_deprecated(struct weir_problems *problems, const char *file, uint32_t line,
+                              uint32_t column, const char *refused_from, const char *message,
+                              bool *refused);
+
+/* How the problem that was added last can be fixed; false when memory is out. Does nothing where
+ * that problem was only counted. */
+bool rules_problem_fix(struct weir_problems *problems, enum weir_fix fix, const char *text,
+                       size_t size, uint32_t at);
+
 /* Puts the problems of each file in the order of line and column; files stay in the order in which
  * they first came. */
 void rules_problems_sort(struct weir_problems *problems);

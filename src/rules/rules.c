@@ -28,7 +28,9 @@ int weir_rules_parse(struct weir_rules **out, const char *name, const char *fold
         return WEIR_ERR_MEMORY;
     atomic_init(&rules->references, 1);
     rules->default_plan = RULES_NONE;
+    uint32_t deprecated = problems->deprecated;
     int err = rules_load_text(rules, name, folder, text, size, problems);
+    rules->deprecated = problems->deprecated - deprecated;
     if (err < 0) {
         weir_rules_unref(rules);
         return err;
@@ -105,6 +107,11 @@ int weir_rules_load(struct weir_rules **rules, const char *path, struct weir_pro
     return err;
 }
 
+uint32_t weir_rules_deprecated(const struct weir_rules *rules)
+{
+    return rules->deprecated;
+}
+
 /* --- References ------------------------------------------------------------------------------- */
 
 struct weir_rules *weir_rules_ref(struct weir_rules *rules)
@@ -125,6 +132,7 @@ void weir_rules_unref(struct weir_rules *rules)
         return;
     rules_string_map_free(&rules->rule_names);
     rules_string_map_free(&rules->attributes);
+    rules_string_map_free(&rules->declared);
     rules_string_map_free(&rules->plans);
     rules_string_map_free(&rules->literals);
     rules_keys_free(&rules->keys);

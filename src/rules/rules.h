@@ -21,19 +21,33 @@
 
 struct weir_rules;
 
+/* What `weir validate --fix` does about a problem. */
+enum weir_fix {
+    WEIR_FIX_NONE,
+    WEIR_FIX_DECLARE, /* adds the name `fix_text` to `attributes` of the file */
+    WEIR_FIX_ESCAPE,  /* puts a backslash before byte `fix_at` of the text at line and column */
+};
+
 /* One problem in a file: "file:line:column: message" when printed. */
 struct weir_problem {
     char *file; /* owned by the list */
     uint32_t line, column;
     char *message;
+    const char *refused_from; /* deprecated: the first version that refuses it; NULL: an error */
+    uint8_t fix;       /* enum weir_fix */
+    uint32_t fix_at;
+    char *fix_text; /* NULL: none */
 };
 
 /* All problems of one load, in the order of file and line; grows up to WEIR_PROBLEMS_MAX, then says
- * how many more there are. */
+ * how many more there are. What is deprecated is a problem that does not keep the rules from being
+ * loaded: a load that succeeds may leave some of these. */
 #define WEIR_PROBLEMS_MAX 1000
 struct weir_problems {
     struct weir_problem *list;
     uint32_t count, dropped;
+    uint32_t deprecated; /* of all, dropped ones included */
+    bool strict;         /* given: what is deprecated is an error now, as it will be */
 };
 void weir_problems_free(struct weir_problems *problems);
 
@@ -179,7 +193,8 @@ struct weir_settings {
 
 /* Loads a file. On error returns WEIR_ERR_RULES with `problems` filled (the caller frees them), or
  * WEIR_ERR_MEMORY; *rules is NULL then. A file that cannot be read is a problem too (line 0).
- * On success the caller owns one reference. */
+ * On success the caller owns one reference, and `problems` has what is deprecated: a caller that
+ * uses the rules tells the operator. */
 int weir_rules_load(struct weir_rules **rules, const char *path, struct weir_problems *problems)
     __attribute__((warn_unused_result));
 
@@ -187,6 +202,9 @@ int weir_rules_load(struct weir_rules **rules, const char *path, struct weir_pro
 int weir_rules_parse(struct weir_rules **rules, const char *name, const char *folder,
                      const char *text, size_t size, struct weir_problems *problems)
     __attribute__((warn_unused_result));
+
+/* How many things in the file are deprecated: problems with `refused_from`. */
+uint32_t weir_rules_deprecated(const struct weir_rules *rules);
 
 struct weir_rules *weir_rules_ref(struct weir_rules *rules);
 void weir_rules_unref(struct weir_rules *rules);

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include <weir/version.h>
+
 #include "core/bytes.h"
 #include "rules/match/explain.h"
 #include "rules/rules.h"
@@ -21,26 +23,40 @@ static const uint64_t test_secret[2] = {UINT64_C(0x0123456789ABCDEF), UINT64_C(0
 
 #define TEST_PROBLEMS_MAX 65536
 
-/* Loads `text`; on errors writes "line:column: message\n" for each to `out`. */
-static inline struct weir_rules *test_parse(const char *text, char out[TEST_PROBLEMS_MAX])
+/* Loads `text`, and writes "line:column: message\n" for each error, or (not errors_wanted) each
+ * thing that is deprecated, to `out`. `strict`: the latter are errors. */
+static inline struct weir_rules *test_parse_as(const char *text, bool strict, bool errors_wanted,
+                                               char out[TEST_PROBLEMS_MAX])
 {
     struct weir_rules *rules;
     struct weir_problems problems = {0};
     size_t used = 0;
     out[0] = '\0';
+    problems.strict = strict;
     int err = weir_rules_parse(&rules, "test.yaml", "", text, strlen(text), &problems);
+    uint32_t errors = problems.count - problems.deprecated;
     for (uint32_t i = 0; i < problems.count; i++) {
         const struct weir_problem *problem = &problems.list[i];
         assert_non_null(problem->file);
+        if ((problem->refused_from == NULL) != errors_wanted)
+            continue;
         int size = snprintf(out + used, TEST_PROBLEMS_MAX - used, "%u:%u: %s\n", problem->line,
                             problem->column, problem->message);
         assert_true(size > 0 && (size_t)size < TEST_PROBLEMS_MAX - used);
         used += (size_t)size;
     }
-    assert_int_equal(err, problems.count > 0 ? WEIR_ERR_RULES : 0);
+    assert_int_equal(err, errors > 0 ? WEIR_ERR_RULES : 0);
     assert_true((rules == NULL) == (err != 0));
+    if (rules)
+        assert_int_equal(weir_rules_deprecated(rules), problems.deprecated);
     weir_problems_free(&problems);
     return rules;
+}
+
+/* Loads `text`; on errors writes "line:column: message\n" for each to `out`. */
+static inline struct weir_rules *test_parse(const char *text, char out[TEST_PROBLEMS_MAX])
+{
+    return test_parse_as(text, false, true, out);
 }
 
 /* Loads a text that has no errors. */
@@ -61,6 +77,27 @@ static inline void test_refused(const char *text, const char *expected)
     struct weir_rules *rules = test_parse(text, problems);
     assert_string_equal(problems, expected);
     assert_null(rules);
+}
+
+#define TEST_REFUSED_LATER " (weir " WEIR_REFUSED_FROM " will refuse this)\n"
+
+/* Expects that exactly this is deprecated, and that these are the errors of a strict load. */
+static inline void test_deprecated(const char *text, const char *expected)
+{
+    static char problems[TEST_PROBLEMS_MAX], later[TEST_PROBLEMS_MAX];
+    size_t used = 0;
+    for (const char *line = expected; *line; line = strchr(line, '\n') + 1)
+        used += (size_t)snprintf(later + used, sizeof later - used, "%.*s" TEST_REFUSED_LATER,
+                                 (int)strcspn(line, "\n"), line);
+    later[used] = '\0';
+    struct weir_rules *rules = test_parse_as(text, false, false, problems);
+    assert_string_equal(problems, later);
+    assert_non_null(rules);
+    weir_rules_unref(rules);
+    rules = test_parse_as(text, true, true, problems);
+    assert_string_equal(problems, expected);
+    assert_true((rules == NULL) == (*expected != '\0'));
+    weir_rules_unref(rules);
 }
 
 /* Texts, each with its problems: "line:column: message\n". */

@@ -49,6 +49,10 @@ static const struct cli_syntax syntax = {
 static const char fix_rules[] =
     "correct the line; `weir validate FILE` shows all problems, `man weir.yaml` all keys";
 
+static const char fix_deprecated[] =
+    "correct the line before the version that refuses it; `weir validate --fix FILE` does what can "
+    "be done by itself";
+
 /* NULL: there are none, and the findings say why. */
 static struct weir_rules *load(struct findings *findings, const char *path)
 {
@@ -57,7 +61,11 @@ static struct weir_rules *load(struct findings *findings, const char *path)
     int error = weir_rules_load(&rules, path, &problems);
     for (uint32_t i = 0; i < problems.count && i < PROBLEMS_SHOWN; i++) {
         const struct weir_problem *problem = &problems.list[i];
-        if (problem->line > 0)
+        if (problem->refused_from)
+            findings_add(findings, FINDING_WARNING, "rules_deprecated", fix_deprecated,
+                         "%s:%u:%u: %s", problem->file, problem->line, problem->column,
+                         problem->message);
+        else if (problem->line > 0)
             findings_add(findings, FINDING_ERROR, "rules", fix_rules, "%s:%u:%u: %s", problem->file,
                          problem->line, problem->column, problem->message);
         else

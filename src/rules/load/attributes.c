@@ -8,6 +8,7 @@
 #include "core/bytes.h"
 #include "rules/challenge/section.h"
 #include "rules/identity/jwt.h"
+#include "rules/load/names.h"
 #include "rules/load/numbers.h"
 #include "rules/score/section.h"
 
@@ -160,6 +161,20 @@ static bool claim_byte(char byte)
            (byte >= '0' && byte <= '9') || (byte != '\0' && strchr("._-:/@#~+", byte));
 }
 
+static bool check_claim(struct rules_loader *loader, const struct rules_node *node,
+                        struct weir_bytes name)
+{
+    struct rules_quote quote;
+    bool good = name.size > 0 && name.size <= RULES_CLAIM_NAME_MAX;
+    for (size_t i = 0; good && i < name.size; i++)
+        good = claim_byte(name.data[i]);
+    if (!good)
+        rules_problem(loader, node,
+                      "%s is not the name of a claim: use 1 to %d of a-z, A-Z, 0-9, ._-:/@#~+",
+                      rules_quote(&quote, name.data, name.size), RULES_CLAIM_NAME_MAX);
+    return good;
+}
+
 int rules_intern_claim(struct rules_loader *loader, const struct rules_node *node,
                        struct weir_bytes name)
 {
@@ -170,15 +185,8 @@ int rules_intern_claim(struct rules_loader *loader, const struct rules_node *nod
                       rules_quote(&quote, name.data, name.size));
         return -1;
     }
-    bool good = name.size > 0 && name.size <= RULES_CLAIM_NAME_MAX;
-    for (size_t i = 0; good && i < name.size; i++)
-        good = claim_byte(name.data[i]);
-    if (!good) {
-        rules_problem(loader, node,
-                      "%s is not the name of a claim: use 1 to %d of a-z, A-Z, 0-9, ._-:/@#~+",
-                      rules_quote(&quote, name.data, name.size), RULES_CLAIM_NAME_MAX);
+    if (!check_claim(loader, node, name))
         return -1;
-    }
     for (uint8_t i = 0; i < jwt->claim_count; i++)
         if (weir_bytes_equal(jwt->claims[i], name))
             return i;
@@ -198,6 +206,14 @@ static uint8_t within_of(struct weir_bytes name)
     return begins_with(name, RULES_QUERY)    ? RULES_WITHIN_QUERY
            : begins_with(name, RULES_COOKIE) ? RULES_WITHIN_COOKIES
                                              : RULES_WITHIN_NONE;
+}
+
+bool rules_check_attribute_name(struct rules_loader *loader, const struct rules_node *node,
+                                struct weir_bytes name)
+{
+    if (begins_with(name, "jwt."))
+        return check_claim(loader, node, (struct weir_bytes){name.data + 4, name.size - 4});
+    return check_name(loader, node, name, false);
 }
 
 int rules_intern_attribute(struct rules_loader *loader, const struct rules_node *node,
@@ -228,6 +244,7 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
                                                        : check_name(loader, node, name, header);
     if (!good)
         return -1;
+    rules_check_declared(loader, node, name);
     if (begins_with(name, RULES_COOKIE)) {
         static const char field[] = "header.cookie";
         int cookies =

@@ -12,6 +12,10 @@ bool rules_fixed_attributes(struct rules_loader *loader);
 int rules_intern_attribute(struct rules_loader *loader, const struct rules_node *node,
                            struct weir_bytes name);
 
+/* Whether `attributes` may declare this name; false after a problem. */
+bool rules_check_attribute_name(struct rules_loader *loader, const struct rules_node *node,
+                                struct weir_bytes name);
+
 /* The number of a claim ("sub", without "jwt."), assigned when it is new; -1 after a problem. */
 int rules_intern_claim(struct rules_loader *loader, const struct rules_node *node,
                        struct weir_bytes name);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see fields.h */
+#include <weir/version.h>
+
 #include "rules/load/fields.h"
 
 #include <stdarg.h>
@@ -23,6 +25,28 @@ void rules_problem(struct rules_loader *loader, const struct rules_node *node, c
     va_end(values);
     loader->wrong++;
     if (!rules_problem_add(loader->problems, loader->file, node->line, node->column, message))
+        loader->no_memory = true;
+}
+
+bool rules_deprecated(struct rules_loader *loader, const struct rules_node *node,
+                      const char *format, ...)
+{
+    char message[1024];
+    bool refused;
+    va_list values;
+    va_start(values, format);
+    vsnprintf(message, sizeof(message), format, values);
+    va_end(values);
+    if (!rules_problem_deprecated(loader->problems, loader->file, node->line, node->column,
+                                  WEIR_REFUSED_FROM, message, &refused))
+        loader->no_memory = true;
+    loader->wrong += refused;
+    return refused;
+}
+
+void rules_fix(struct rules_loader *loader, enum weir_fix fix, struct weir_bytes text, uint32_t at)
+{
+    if (!rules_problem_fix(loader->problems, fix, text.data, text.size, at))
         loader->no_memory = true;
 }
 

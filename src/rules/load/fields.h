@@ -61,6 +61,14 @@ struct rules_loader {
 void rules_problem(struct rules_loader *loader, const struct rules_node *node, const char *format,
                    ...) __attribute__((format(printf, 3, 4)));
 
+/* The same for what is deprecated: an error from the next but one release on (WEIR_REFUSED_FROM),
+ * taken until then. Returns whether it is refused now. */
+bool rules_deprecated(struct rules_loader *loader, const struct rules_node *node,
+                      const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* How the problem that was reported last can be fixed. */
+void rules_fix(struct rules_loader *loader, enum weir_fix fix, struct weir_bytes text, uint32_t at);
+
 /* --- Memory ----------------------------------------------------------------------------------- */
 
 /* Zeroed memory from the arena of the rules (keep), or from scratch (borrow). NULL when memory is

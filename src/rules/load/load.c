@@ -18,6 +18,7 @@
 #include "rules/load/jwt.h"
 #include "rules/load/limits.h"
 #include "rules/load/match.h"
+#include "rules/load/names.h"
 #include "rules/load/pressure/adaptive.h"
 #include "rules/load/pressure/penalties.h"
 #include "rules/load/pressure/priority.h"
@@ -60,6 +61,8 @@ enum top_field {
     TOP_REGIONS,
     TOP_KERNEL,
     TOP_STICKY,
+    TOP_ATTRIBUTES,
+    TOP_STRICT_ATTRIBUTES,
     TOP_FIELDS,
 };
 
@@ -69,10 +72,35 @@ enum top_field {
 #define HASH_DIGITS 64 /* of SHA-256 */
 
 static const char *const top_names[TOP_FIELDS] = {
-    "version",   "server",  "state",   "headers",  "identify",    "keys",     "default_plan",
-    "plans",     "limits",  "jwt",     "store",    "idempotency", "envoy",    "identities",
-    "timezone",  "webhook", "paths",   "priority", "adaptive",    "standing", "challenge",
-    "penalties", "score",   "denials", "regions",  "kernel",      "sticky",
+    "version",
+    "server",
+    "state",
+    "headers",
+    "identify",
+    "keys",
+    "default_plan",
+    "plans",
+    "limits",
+    "jwt",
+    "store",
+    "idempotency",
+    "envoy",
+    "identities",
+    "timezone",
+    "webhook",
+    "paths",
+    "priority",
+    "adaptive",
+    "standing",
+    "challenge",
+    "penalties",
+    "score",
+    "denials",
+    "regions",
+    "kernel",
+    "sticky",
+    "attributes",
+    "strict_attributes",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -142,6 +170,11 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         return;
     if (fields[TOP_VERSION].value)
         load_version(loader, fields[TOP_VERSION].value);
+    if (fields[TOP_ATTRIBUTES].value)
+        rules_load_declared(loader, fields[TOP_ATTRIBUTES].value); /* before all that names any */
+    if (fields[TOP_STRICT_ATTRIBUTES].value)
+        rules_read_bool(loader, fields[TOP_STRICT_ATTRIBUTES].value, "strict_attributes",
+                        &loader->rules->strict_attributes);
     if (fields[TOP_SERVER].value)
         rules_load_server(loader, fields[TOP_SERVER].value);
     if (fields[TOP_STATE].value)
@@ -261,7 +294,6 @@ int rules_load_text(struct weir_rules *rules, const char *name, const char *fold
     int err = load_document(&loader, text, size);
     rules_string_map_free(&loader.plan_limits);
     rules_arena_free(&loader.scratch);
-    if (err < 0)
-        rules_problems_sort(problems);
+    rules_problems_sort(problems);
     return err;
 }

@@ -582,6 +582,9 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
                         daemon->worker_count);
     weir_metrics_number(&metrics, "weir_limits", "gauge", "Limits in the rules.",
                         weir_rules_count(daemon->rules));
+    weir_metrics_number(&metrics, "weir_rules_deprecated", "gauge",
+                        "Things in the rules file that a later version refuses.",
+                        weir_rules_deprecated(daemon->rules));
     weir_metrics_head(&metrics, "weir_reloads_total", "counter",
                       "Times the rules file was read again.");
     weir_metrics_put(&metrics, "weir_reloads_total{result=\"ok\"} %" PRIu64 "\n", daemon->reloads);

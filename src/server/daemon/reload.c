@@ -36,7 +36,8 @@ static void problem_print(const struct weir_problem *problem)
 static void problem_log(struct weir_log *log, const struct weir_problem *problem)
 {
     struct weir_log_line line;
-    weir_log_begin(&line, log, WEIR_LOG_ERROR, "rules_error");
+    weir_log_begin(&line, log, WEIR_LOG_ERROR,
+                   problem->refused_from ? "rules_deprecated" : "rules_error");
     weir_log_text(&line, "file", problem->file);
     weir_log_number(&line, "line", problem->line);
     weir_log_number(&line, "column", problem->column);
@@ -55,11 +56,11 @@ static int load_rules(struct weir_reload *reload)
                                         ".", text ? text : no_rules,
                                         text ? strlen(text) : sizeof no_rules - 1, &problems);
     for (uint32_t i = 0; i < problems.count; i++)
-        if (!reload->first)
+        if (!reload->first || problems.list[i].refused_from)
             problem_log(&daemon->log, &problems.list[i]);
         else
             problem_print(&problems.list[i]);
-    if (err < 0 && reload->first && problems.dropped)
+    if (reload->first && problems.dropped)
         fprintf(stderr, "weir: %u more errors\n", problems.dropped);
     if (err < 0 && reload->first && !problems.count)
         fprintf(stderr, "weir: %s: %s\n", config, weir_error_text(err));

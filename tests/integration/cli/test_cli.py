@@ -134,17 +134,17 @@ def test_validate_says_how_much_of_the_state_is_for_spans(tmp_path):
     assert "`spans`" in done.stderr and "90%" in done.stderr
 
 
-def test_validate_warns_of_attributes_that_no_front_end_supplies(tmp_path):
+def test_validate_tells_of_each_name_that_is_not_declared_once(tmp_path):
     """A limit by an attribute that none says limits nobody: a mistaken name is to be seen."""
     rules = write(tmp_path, "rules.yaml", "version: 1\nlimits:\n"
                   "  - { name: a, key: [usr, user], rate: 1/s }\n"
                   "  - { name: b, key: [header.x-key, client.ip/64, host, model], rate: 1/s }\n"
                   "  - { name: c, match: { path: '/:id' }, key: [path.id, usr], rate: 1/s }\n")
     done = run_weir("validate", rules)
-    lines = lines_but_hints(done)
-    assert lines[0] == f"{rules}: OK, 3 limits"
-    assert [line.split(": no front end")[0] for line in lines[1:]] == [
-        f"{rules}: warning: `usr`", f"{rules}: warning: `model`"]
+    assert lines_but_hints(done) == [f"{rules}: OK, 3 limits"]
+    assert [line.split("; ")[0] for line in done.stderr.splitlines()] == [
+        f"{rules}:3:22: unknown attribute `usr`", f"{rules}:4:56: unknown attribute `model`"]
+    assert "did you mean `user`?" in done.stderr
 
 
 def test_validate_names_every_problem_of_every_file_in_one_run(tmp_path):

@@ -135,7 +135,7 @@ def test_identities_and_tokens_can_come_from_them(tmp_path):
         assert "user ann\n" in done.stdout and "user=ann" in done.stdout, done.stdout + done.stderr
 
 
-def test_validate_warns_of_what_no_front_end_supplies(tmp_path):
+def test_validate_tells_of_names_that_are_not_declared(tmp_path):
     rules = tmp_path / "weir.yaml"
     limits = [{"name": "a", "key": ["query.account", "cookie.sid", "path"], "rate": "1/s"},
               {"name": "b", "key": ["api_key"], "rate": "1/s"}, {"name": "c", "key": ["tenant"],
@@ -144,9 +144,9 @@ def test_validate_warns_of_what_no_front_end_supplies(tmp_path):
     rules.write_text(rules_of(*limits), encoding="utf-8")
     done = run_weir("validate", rules)
     assert done.returncode == 0
-    warnings = [line for line in done.stdout.splitlines() if ": warning: " in line]
-    named = {line.split(": warning: ")[1].split(":")[0]: line for line in warnings}
+    named = {line.split("unknown attribute ")[1].split(";")[0]: line
+             for line in done.stderr.splitlines()}
     assert set(named) == {"`api_key`", "`region`", "`tenant`"}
     assert "`query.api_key`" in named["`api_key`"]
     rules.write_text(rules_of(limits[0]), encoding="utf-8")
-    assert "warning" not in run_weir("validate", rules).stdout
+    assert run_weir("validate", "--strict", rules).stderr == ""

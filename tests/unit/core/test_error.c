@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <weir/error.h>
+#include <weir/version.h>
 
 #include "core/reason.h"
 
@@ -34,6 +35,27 @@ static void any_other_number_is_an_unknown_error(void **state)
     assert_string_equal(weir_error_text(0), "unknown error");
     assert_string_equal(weir_error_text(1), "unknown error");
     assert_string_equal(weir_error_text(-1000), "unknown error");
+}
+
+static void versions_are_compared_by_their_numbers(void **state)
+{
+    assert_true(weir_version_before("0.2.0", "0.5.0"));
+    assert_true(weir_version_before("0.4.99", "0.5.0"));
+    assert_true(weir_version_before("0.9.0", "0.10.0"));
+    assert_true(weir_version_before("0.5", "0.5.1"));
+    assert_false(weir_version_before("0.5.0", "0.5.0"));
+    assert_false(weir_version_before("0.5.0", "0.5"));
+    assert_false(weir_version_before("0.10.0", "0.9.0"));
+    assert_false(weir_version_before("1.0.0", "0.5.0"));
+}
+
+static void what_is_deprecated_is_taken_before_its_version_only(void **state)
+{
+    assert_true(weir_still_takes("99.0.0"));
+    assert_false(weir_still_takes("0.0.1"));
+    assert_false(weir_still_takes(WEIR_VERSION));
+    assert_int_equal(weir_still_takes(WEIR_REFUSED_FROM),
+                     weir_version_before(WEIR_VERSION, WEIR_REFUSED_FROM));
 }
 
 static void a_reason_is_made_of_texts_and_numbers(void **state)
@@ -72,6 +94,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_error_has_its_own_text),
         cmocka_unit_test(any_other_number_is_an_unknown_error),
+        cmocka_unit_test(versions_are_compared_by_their_numbers),
+        cmocka_unit_test(what_is_deprecated_is_taken_before_its_version_only),
         cmocka_unit_test(a_reason_is_made_of_texts_and_numbers),
         cmocka_unit_test(a_reason_that_is_too_long_is_cut_and_terminated),
         cmocka_unit_test(nobody_needs_to_ask_for_a_reason),

@@ -16,8 +16,9 @@ static char file[] = "weir.yaml", wrong[] = "wrong";
 
 static void each_error_is_a_line_that_says_where_it_is(void **state)
 {
-    struct weir_problem list[] = {{file, 3, 14, wrong}, {file, 0, 0, wrong}};
-    struct weir_problems problems = {list, 2, 0};
+    struct weir_problem list[] = {
+        {.file = file, .line = 3, .column = 14, .message = wrong}, {.file = file, .message = wrong}};
+    struct weir_problems problems = {.list = list, .count = 2};
     char *text = weir_rules_problems_text(&problems);
     assert_string_equal(text, "weir.yaml:3:14: wrong\nweir.yaml: wrong\n");
     free(text);
@@ -32,9 +33,9 @@ static void without_errors_there_is_no_text(void **state)
 static void errors_beyond_the_bound_are_counted(void **state)
 {
     static struct weir_problem list[WEIR_RULES_PROBLEMS_MAX + 1];
-    struct weir_problems problems = {list, WEIR_RULES_PROBLEMS_MAX, 0};
+    struct weir_problems problems = {.list = list, .count = WEIR_RULES_PROBLEMS_MAX};
     for (unsigned i = 0; i <= WEIR_RULES_PROBLEMS_MAX; i++)
-        list[i] = (struct weir_problem){file, 1, i, wrong};
+        list[i] = (struct weir_problem){.file = file, .line = 1, .column = i, .message = wrong};
     char *text = weir_rules_problems_text(&problems);
     assert_null(strstr(text, "more errors"));
     free(text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see validate.h */
-#include "cli/validate.h"
+#include "cli/validate/validate.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/envoy/check.h"
+#include "cli/validate/fix.h"
 #include "cli/options.h"
 #include "cli/rules_file.h"
 #include "server/daemon/server.h"
@@ -21,7 +22,7 @@
 
 struct validate_options {
     const char *envoy_config;
-    bool merge_domains, quiet;
+    bool merge_domains, quiet, strict, fix;
 };
 
 #define AT(field) .at = offsetof(struct validate_options, field)
@@ -32,6 +33,12 @@ static const struct cli_option options_table[] = {
                AT(envoy_config)),
     CLI_OPTION(0, "merge-domains", NULL, "as MERGE_DOMAIN_CONFIG: files may share a domain",
                .kind = CLI_FLAG, AT(merge_domains)),
+    CLI_OPTION(0, "strict", NULL, "what a later version refuses makes the exit status 1, too",
+               .kind = CLI_FLAG, AT(strict)),
+    CLI_OPTION(0, "fix", NULL,
+               "first change the files so that they say what they mean: declare\n"
+               "attributes, put a backslash before what looks like an expression",
+               .kind = CLI_FLAG, AT(fix)),
     CLI_OPTION('q', "quiet", NULL, "print nothing about files without problems", .kind = CLI_FLAG,
                AT(quiet)),
 };
@@ -45,11 +52,11 @@ static const struct cli_syntax syntax = {
         "them.\n"
         "Every problem is one line on standard error, FILE:LINE:COLUMN: MESSAGE, and makes the "
         "exit\n"
-        "status 1. Warnings and hints go to standard output: attributes that no front end "
-        "supplies,\n"
-        "limits that are less exact than they look, and limits for fewer than 10,000 of whose "
-        "keys the\n"
-        "state has room.\n",
+        "status 1. What a later version refuses is a line, too, and makes it 1 with --strict "
+        "only.\n"
+        "Hints go to standard output: limits that are less exact than they look, and limits for "
+        "fewer\n"
+        "than 10,000 of whose keys the state has room.\n",
     .options = options_table,
     .count = sizeof options_table / sizeof *options_table,
     .takes_arguments = true,
@@ -97,49 +104,6 @@ static int check_server(const char *path, struct weir_rules *rules)
     if (error < 0)
         cli_error("%s: %s", path, reason.text[0] ? reason.text : weir_error_text(error));
     return error;
-}
-
-/* Whether only `attributes` of a request can say it. */
-static bool only_given(const char *name)
-{
-    static const char *const known[] = {"method",
-                                        "path",
-                                        "host",
-                                        "user",
-                                        "org",
-                                        "plan",
-                                        "header.",
-                                        "path.",
-                                        "jwt.",
-                                        "standing",
-                                        "client.class",
-                                        "client.score",
-                                        "tls.client.",
-                                        "challenge",
-                                        "query.",
-                                        "cookie.",
-                                        "source.principal",
-                                        "connection.requests"};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        size_t size = strlen(known[i]);
-        if (strncmp(name, known[i], size) == 0 && (known[i][size - 1] == '.' || !name[size]))
-            return false;
-    }
-    return strncmp(name, "client.ip", strlen("client.ip")) != 0;
-}
-
-/* A limit by an attribute that no request says limits nobody: a name that was mistaken is seen
- * here. */
-static void print_unsupplied(const char *path, const struct weir_rules *rules)
-{
-    for (uint16_t i = WEIR_ATTR_FIRST_NAMED; i < weir_rules_attribute_count(rules); i++) {
-        const char *name = weir_rules_attribute_name(rules, i);
-        if (only_given(name))
-            printf("%s: warning: `%s`: no front end supplies this attribute; requests must give it "
-                   "in `attributes`. A parameter of the query is `query.%s`, a cookie "
-                   "`cookie.%s`, a header field `header.%s`\n",
-                   path, name, name, name, name);
-    }
 }
 
 /* How much of the state is for spans, where a limit needs any or the file says it. */
@@ -252,15 +216,18 @@ int weir_command_validate(int argc, char **argv)
     status = EXIT_SUCCESS;
     for (int i = first; i < argc; i++) {
         struct weir_rules *rules;
+        if (options.fix && cli_fix_rules(argv[i]) < 0)
+            status = EXIT_FAILURE;
         if (cli_load_rules(&rules, argv[i]) < 0) {
             status = EXIT_FAILURE;
             continue;
         }
+        if (options.strict && weir_rules_deprecated(rules) > 0)
+            status = EXIT_FAILURE;
         if (check_store(argv[i], rules) < 0 || check_server(argv[i], rules) < 0)
             status = EXIT_FAILURE;
         else if (!options.quiet) {
             print_summary(argv[i], rules);
-            print_unsupplied(argv[i], rules);
             print_hints(argv[i], rules);
         }
         weir_rules_unref(rules);
