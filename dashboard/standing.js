@@ -10,6 +10,11 @@ const TERMS = [["600000", "10 minutes"], ["3600000", "an hour"], ["86400000", "a
 
 const when = (ms) => dateTime(ms / 1000);
 
+/* What to add where the history of standing has not written a change yet. */
+function waits(answer) {
+  return answer.written === false ? " The history does not have it yet: it is lost if weir ends before." : "";
+}
+
 export class Standing {
   constructor(live) {
     this.live = live;
@@ -66,8 +71,8 @@ export class Standing {
     if (term && level !== "revoked") body.for_ms = Number(term);
     if (reason) body.reason = reason;
     try {
-      await ask("/v1/standing", { method: "PUT", body });
-      this.tell(`${kind}=${body.value} is ${level}.`);
+      const answer = await ask("/v1/standing", { method: "PUT", body });
+      this.tell(`${kind}=${body.value} is ${level}.${waits(answer)}`);
       this.again();
     } catch (error) {
       this.tell(error.message, true);
@@ -76,8 +81,8 @@ export class Standing {
 
   async clear(entry) {
     try {
-      await ask(query("/v1/standing", { kind: entry.kind, value: entry.value, by: "dashboard" }), { method: "DELETE" });
-      this.tell(`${entry.kind}=${entry.value} has no standing of its own any more.`);
+      const answer = await ask(query("/v1/standing", { kind: entry.kind, value: entry.value, by: "dashboard" }), { method: "DELETE" });
+      this.tell(`${entry.kind}=${entry.value} has no standing of its own any more.${waits(answer)}`);
       this.again();
     } catch (error) {
       this.tell(error.message, true);

@@ -40,9 +40,9 @@ struct weir_py_call {
 bool weir_py_reads_learn(struct weir_py_reads *reads, struct weir *weir);
 void weir_py_reads_clear(struct weir_py_reads *reads);
 
-/* The attributes as texts, bytes and None: the same dict where all of them are, else a copy. Numbers
- * and UUIDs become texts, true and false, too; what has another type stays. Returns a new reference;
- * NULL: an exception is set. */
+/* The attributes as texts, bytes and None: the same dict where all of them are, else a copy.
+ * Numbers and UUIDs become texts, true and false, too; what has another type stays. Returns a new
+ * reference; NULL: an exception is set. */
 PyObject *weir_py_texts(PyObject *attributes);
 
 /* Writes the values of a dict (NULL: none) to `call`. False: an exception is set. */

@@ -160,7 +160,7 @@ static json_t *get(struct admin_client *client, const char *path, int *error,
     }
     long status = 0;
     curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (status != 200) {
+    if (status != 200 && status != 202) {
         take_refusal(client, path, status, reason);
         *error = WEIR_ERR_IO;
         return NULL;

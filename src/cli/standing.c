@@ -228,6 +228,12 @@ static void print_in_force(const json_t *answer)
         print_entry(now);
     else
         puts("good; nothing is in force");
+    if (json_is_false(json_object_get(answer, "written"))) {
+        print_text(answer, "detail");
+        fputs(": ", stdout);
+        print_text(answer, "reason");
+        putchar('\n');
+    }
 }
 
 /* --- Calls ------------------------------------------------------------------------------------ */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see history.h */
-#include "standing/history.h"
+#include "standing/history_db.h"
 
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +54,8 @@ enum statement {
     STATEMENTS,
 };
 
+_Static_assert(STATEMENTS <= HISTORY_STATEMENTS, "there is room for all");
+
 static const char *const texts[STATEMENTS] = {
     [GET] = "SELECT level, until, id FROM entry WHERE kind = ?1 AND value = ?2 AND origin = ?3",
     [PUT] = "INSERT OR REPLACE INTO entry(kind, value, origin, level, since, until, reason, by, "
@@ -86,16 +87,6 @@ static const char *const texts[STATEMENTS] = {
     [LADDERS] = "SELECT kind, value, penalty, step, until, clean, gone, network, id FROM ladder "
                 "WHERE (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR value = ?2) AND (gone IS NULL "
                 "OR gone > ?3) ORDER BY kind, value, penalty LIMIT ?4 OFFSET ?5",
-};
-
-struct weir_history {
-    sqlite3 *db;
-    char *path;
-    uint64_t rows_max, age_ns;
-    uint64_t secret[2];
-    bool grouped; /* between begin and end */
-    bool failed;  /* a change of the group */
-    sqlite3_stmt *statements[STATEMENTS];
 };
 
 static int code_of(int result)
@@ -134,7 +125,7 @@ static int fail_here(struct weir_history *history, int result, struct weir_reaso
     return fail(history->path, history->db, result, reason);
 }
 
-static int run(struct weir_history *history, const char *sql, struct weir_reason *reason)
+int history_run(struct weir_history *history, const char *sql, struct weir_reason *reason)
 {
     int result = sqlite3_exec(history->db, sql, NULL, NULL, NULL);
 
@@ -157,12 +148,12 @@ static int64_t ask(struct weir_history *history, const char *sql)
 static int make_tables(struct weir_history *history, struct weir_reason *reason)
 {
     sqlite3_stmt *statement = NULL;
-    int err = run(history, "BEGIN IMMEDIATE", reason), result;
+    int err = history_run(history, "BEGIN IMMEDIATE", reason), result;
 
     if (err == 0 && ask(history, "PRAGMA user_version") == 0) {
         if (getrandom(history->secret, sizeof history->secret, 0) != sizeof history->secret)
             return WEIR_ERR_IO;
-        err = run(history, schema, reason);
+        err = history_run(history, schema, reason);
         if (err < 0)
             return err;
         result = sqlite3_prepare_v2(history->db, "INSERT INTO meta VALUES('secret', ?1)", -1,
@@ -175,7 +166,7 @@ static int make_tables(struct weir_history *history, struct weir_reason *reason)
         if (result != SQLITE_DONE)
             return fail_here(history, result, reason);
     }
-    return err < 0 ? err : run(history, "COMMIT", reason);
+    return err < 0 ? err : history_run(history, "COMMIT", reason);
 }
 
 static int check_version(struct weir_history *history, struct weir_reason *reason)
@@ -228,9 +219,9 @@ static int prepare(struct weir_history *history, struct weir_reason *reason)
     return 0;
 }
 
-/* Who may read it is who may write it; SQLite gives the files beside it the same rights. What goes
- * wrong here goes wrong again when SQLite opens it. */
-static void create_private(const char *path)
+/* see history_db.h; SQLite gives the files beside it the same rights. What goes wrong here goes
+ * wrong again when SQLite opens it. */
+void history_create_private(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
@@ -238,41 +229,65 @@ static void create_private(const char *path)
         close(fd);
 }
 
+/* Opens the database of the options into *history, which has nothing open. */
+static int open_database(struct weir_history *history, struct weir_reason *reason)
+{
+    const struct weir_history_options *options = &history->options;
+    int result, err;
+
+    if (!options->look)
+        history_create_private(history->path);
+    result = sqlite3_open_v2(
+        history->path, &history->db,
+        SQLITE_OPEN_NOMUTEX |
+            (options->look ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE),
+        NULL);
+    err = result == SQLITE_OK ? 0 : fail_here(history, result, reason);
+    if (err < 0)
+        return err;
+    sqlite3_busy_timeout(history->db,
+                         options->patience_ms ? options->patience_ms : WEIR_HISTORY_PATIENCE_MS);
+    err = check_version(history, reason);
+    if (err == 0 && !options->look)
+        err = history_run(history, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", reason);
+    if (err == 0 && !options->look)
+        err = history_run(history, schema_of_ladders, reason);
+    if (err == 0)
+        err = read_secret(history, reason);
+    if (err == 0)
+        err = prepare(history, reason);
+    if (err == 0 && stat(history->path, &history->file) != 0)
+        memset(&history->file, 0, sizeof history->file); /* gone already */
+    if (err == 0)
+        history_stat_log(history->path, &history->log);
+    return err;
+}
+
+static void close_database(struct weir_history *history)
+{
+    for (int i = 0; i < STATEMENTS; i++) {
+        sqlite3_finalize(history->statements[i]);
+        history->statements[i] = NULL;
+    }
+    sqlite3_close(history->db);
+    history->db = NULL;
+}
+
 int weir_history_open(struct weir_history **history, const struct weir_history_options *options,
                       struct weir_reason *reason)
 {
     struct weir_history *opened = calloc(1, sizeof *opened);
-    int result, err = WEIR_ERR_MEMORY;
+    int err = WEIR_ERR_MEMORY;
 
     *history = NULL;
     if (!opened)
         return WEIR_ERR_MEMORY;
+    opened->options = *options;
     opened->rows_max = options->rows_max ? options->rows_max : WEIR_HISTORY_ROWS_DEFAULT;
     opened->age_ns = options->age_ns ? options->age_ns : WEIR_HISTORY_AGE_DEFAULT_NS;
     opened->path = strdup(options->path);
-    if (!opened->path)
-        goto close;
-    if (!options->look)
-        create_private(options->path);
-    result = sqlite3_open_v2(
-        options->path, &opened->db,
-        SQLITE_OPEN_NOMUTEX |
-            (options->look ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE),
-        NULL);
-    err = result == SQLITE_OK ? 0 : fail_here(opened, result, reason);
-    if (err < 0)
-        goto close;
-    sqlite3_busy_timeout(opened->db, WEIR_HISTORY_PATIENCE_MS);
-    err = check_version(opened, reason);
-    if (err == 0 && !options->look)
-        err = run(opened, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", reason);
-    if (err == 0 && !options->look)
-        err = run(opened, schema_of_ladders, reason);
-    if (err == 0)
-        err = read_secret(opened, reason);
-    if (err == 0)
-        err = prepare(opened, reason);
-close:
+    if (opened->path)
+        err = open_database(opened, reason);
     if (err < 0)
         weir_history_close(opened);
     else
@@ -284,11 +299,14 @@ void weir_history_close(struct weir_history *history)
 {
     if (!history)
         return;
-    for (int i = 0; i < STATEMENTS; i++)
-        sqlite3_finalize(history->statements[i]);
-    sqlite3_close(history->db);
+    close_database(history);
     free(history->path);
     free(history);
+}
+
+void weir_history_be_patient(struct weir_history *history, int patience_ms)
+{
+    sqlite3_busy_timeout(history->db, patience_ms);
 }
 
 void weir_history_secret(const struct weir_history *history, uint64_t secret[2])
@@ -422,7 +440,7 @@ static int prune(struct weir_history *history, uint64_t now_ns, struct weir_reas
 /* Begins a change: a transaction, unless it is one of a group. */
 static int change_begin(struct weir_history *history, struct weir_reason *reason)
 {
-    return history->grouped ? 0 : run(history, "BEGIN IMMEDIATE", reason);
+    return history->grouped ? 0 : history_run(history, "BEGIN IMMEDIATE", reason);
 }
 
 /* Ends it; on an error nothing of it, or of its group, remains. */
@@ -433,15 +451,15 @@ static int change_end(struct weir_history *history, int err, struct weir_reason 
         return err;
     }
     if (err == 0)
-        err = run(history, "COMMIT", reason);
+        err = history_run(history, "COMMIT", reason);
     if (err < 0)
-        run(history, "ROLLBACK", NULL);
+        history_run(history, "ROLLBACK", NULL);
     return err;
 }
 
 int weir_history_begin(struct weir_history *history, struct weir_reason *reason)
 {
-    int err = run(history, "BEGIN IMMEDIATE", reason);
+    int err = history_run(history, "BEGIN IMMEDIATE", reason);
 
     history->grouped = err == 0;
     history->failed = false;
@@ -452,7 +470,7 @@ int weir_history_end(struct weir_history *history, struct weir_reason *reason)
 {
     history->grouped = false;
     if (history->failed) {
-        run(history, "ROLLBACK", NULL);
+        history_run(history, "ROLLBACK", NULL);
         return WEIR_ERR_IO;
     }
     return change_end(history, 0, reason);
@@ -572,7 +590,7 @@ int weir_history_swap_ladder(struct weir_history *history, const struct weir_his
     if (err < 0)
         return err;
     err = get_ladder(history, ladder, &found, reason);
-    if (err == 0 && is_state(&found, expected)) {
+    if (err == 0 && (!expected || is_state(&found, expected))) {
         swapped = true;
         err = put_ladder(history, ladder, reason);
     }

@@ -20,8 +20,10 @@
  *
  * Processes: one writer; others may look (weir_history_options).
  *
- * Threads: one owner. Calls wait for the disk, and WEIR_HISTORY_PATIENCE_MS for another process
- * that has the database locked.
+ * A file that is deleted or replaced while it is open, a disk that hangs: rescue.h.
+ *
+ * Threads: one owner. Calls wait for the disk, and options.patience_ms for another process that has
+ * the database locked.
  */
 #ifndef WEIR_STANDING_HISTORY_H
 #define WEIR_STANDING_HISTORY_H
@@ -40,6 +42,7 @@ struct weir_history_options {
     uint64_t rows_max; /* of the audit; 0: ROWS_DEFAULT */
     uint64_t age_ns;   /* of its oldest row; 0: AGE_DEFAULT_NS (400 days) */
     bool look;         /* only to read what another process may be writing: nothing is made */
+    int patience_ms;   /* 0: PATIENCE_MS */
 };
 
 /* A value and an entry for it: of the history, or about to be. */
@@ -66,6 +69,9 @@ struct weir_history_row {
 int weir_history_open(struct weir_history **history, const struct weir_history_options *options,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
 void weir_history_close(struct weir_history *history);
+
+/* How long calls wait from now on for another process that has it locked. */
+void weir_history_be_patient(struct weir_history *history, int patience_ms);
 
 /* The secret by which the map makes ids; made when the database was. */
 void weir_history_secret(const struct weir_history *history, uint64_t secret[2]);
@@ -100,8 +106,9 @@ struct weir_history_ladder {
     struct weir_ladder_state state;
 };
 
-/* Puts a ladder's state in the place of another one: all zero, where there is none yet. Returns 1;
- * 0: another state is there, and nothing is changed. Errors: as weir_history_set. */
+/* Puts a ladder's state in the place of another one: all zero, where there is none yet; NULL: of
+ * whatever is there. Returns 1; 0: another state is there, and nothing is changed. Errors: as
+ * weir_history_set. */
 int weir_history_swap_ladder(struct weir_history *history, const struct weir_history_ladder *ladder,
                              const struct weir_ladder_state *expected, struct weir_reason *reason)
     __attribute__((warn_unused_result));

@@ -102,6 +102,10 @@ static void readyz_tell_standing(const struct weir_daemon *daemon, char *text, s
     if (daemon->standing && weir_standing_service_stale(daemon->standing))
         snprintf(text + used, room - used, "%s Redis is away: standing is its last known state",
                  strchr(text, ':') ? "," : ":");
+    if (daemon->standing && daemon->standing->kept.down)
+        snprintf(text + used, room - used,
+                 "%s the history of standing takes no changes: they are in force, and wait",
+                 strchr(text, ':') ? "," : ":");
 }
 
 static void readyz_handle(struct weir_http_call *call)

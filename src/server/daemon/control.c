@@ -132,8 +132,12 @@ void weir_daemon_want(struct weir_daemon *daemon, unsigned wanted)
 
 static void control_on_hangup(uv_signal_t *handle, int number)
 {
+    struct weir_daemon *daemon = handle->data;
     (void)number;
-    weir_daemon_want(handle->data, WEIR_WANT_RELOAD);
+    if (daemon->standing)
+        weir_standing_service_reopen(daemon->standing);
+    weir_use_reopen(daemon->use);
+    weir_daemon_want(daemon, WEIR_WANT_RELOAD);
 }
 
 static void control_on_settled(uv_timer_t *timer)

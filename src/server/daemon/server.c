@@ -216,7 +216,7 @@ static int open_standing(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         weir_standing_service_set_lists(daemon->standing, lists, now_ns);
     weir_standing_lists_free(lists);
-    if (err == 0 && (daemon->standing->history || daemon->standing->sharing))
+    if (err == 0 && weir_standing_service_keeps(daemon->standing))
         err = weir_penalties_open(&daemon->penalties, daemon->standing, daemon->webhook,
                                   daemon->rules, now_ns, reason);
     if (err < 0 && !reason->text[0])

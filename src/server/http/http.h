@@ -29,6 +29,7 @@
 /* The statuses that weir answers with: code, reason. */
 #define WEIR_HTTP_STATUSES(X)                                                                      \
     X(200, "OK")                                                                                   \
+    X(202, "Accepted")                                                                             \
     X(303, "See Other")                                                                            \
     X(400, "Bad Request")                                                                          \
     X(401, "Unauthorized")                                                                         \

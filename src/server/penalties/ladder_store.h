@@ -5,7 +5,8 @@
  * the state that was read, and the store refuses it when another one is there by now.
  * The entry that comes in force with a step is kept in the same change.
  *
- * ladder_history.h keeps them in the history of standing (SQLite).
+ * ladder_memory.h keeps them in memory, and in the history of standing (SQLite); ladder_shared.h
+ * keeps them in Redis.
  *
  * Threads: one loop's; `done` is called on it, later than the call that began, never from inside.
  */
@@ -29,7 +30,9 @@ struct weir_ladder_call {
     bool swapped;
     struct weir_keeper_ladders found; /* of a read */
 
-    struct weir_keeper *keeper; /* the store's own */
+    struct weir_keeper *keeper; /* this and what follows are the store's own */
+    struct weir_ladder_call *next;
+    bool swaps;
 };
 
 struct weir_ladder_store {

@@ -11,8 +11,10 @@
 #include "core/reason.h"
 #include "server/daemon/clock.h"
 #include "server/penalties/known.h"
-#include "server/penalties/ladder_history.h"
+#include "server/penalties/ladder_memory.h"
+#include "server/penalties/ladder_shared.h"
 #include "server/penalties/queue.h"
+#include "server/penalties/restoring.h"
 
 /* Values whose strikes are gathered at a time. */
 #define GATHERED 256
@@ -49,8 +51,10 @@ struct weir_penalties {
     struct weir_standing_service *standing;
     struct weir_webhook *webhook;
     struct weir_rules *rules;
-    struct weir_ladder_history history;
+    struct weir_ladder_memory memory;
+    struct weir_ladder_shared shared;
     struct weir_ladder_store *store;
+    struct weir_ladder_restoring restoring;
     struct weir_strike_queue queue;
     struct weir_known known;
     uv_loop_t *loop;
@@ -607,9 +611,21 @@ static void look_again(struct weir_penalties *penalties)
     }
 }
 
+/* --- Open, close ------------------------------------------------------------------------------ */
+
+/* Once a second. */
+static void tend_memory(struct weir_penalties *penalties, uint64_t now_ns)
+{
+    if (penalties->store != &penalties->memory.base)
+        return;
+    weir_ladder_memory_sweep(&penalties->memory, now_ns);
+    weir_ladder_restoring_tick(&penalties->restoring, penalties->standing->keeper, now_ns);
+}
+
 void weir_penalties_tick(struct weir_penalties *penalties, uint64_t now_ns)
 {
     look_again(penalties);
+    tend_memory(penalties, now_ns);
     for (unsigned i = 0; i < GATHERED; i++)
         flush(penalties, i);
     for (unsigned i = 0; i < penalties->due_count;) {
@@ -623,64 +639,16 @@ void weir_penalties_tick(struct weir_penalties *penalties, uint64_t now_ns)
     take_queued(penalties);
 }
 
-/* --- Open, close ------------------------------------------------------------------------------ */
-
-/* What the history has of steps. */
-struct restore {
-    struct weir_penalties *penalties;
-    uint64_t now_ns;
-    struct weir_queued_strike last; /* the ladder before: of the same value? */
-    uint64_t last_until_ns;
-};
-
-static void restore_ladder(void *context, const struct weir_history_ladder *ladder)
+bool weir_penalties_forget(struct weir_penalties *penalties, struct weir_bytes kind,
+                           struct weir_bytes value)
 {
-    struct restore *restore = context;
-    struct weir_queued_strike strike = {.moves = false};
-    struct weir_cidr network;
-    uint64_t until_ns = ladder->state.until_ns;
-    bool same;
-
-    if (ladder->network && weir_cidr_parse(&network, ladder->value.data, ladder->value.size) < 0)
-        return;
-    strike.hash = weir_known_hash(ladder->penalty, ladder->network ? &network : NULL, ladder->id);
-    strike.value_hash = weir_known_hash((struct weir_bytes){NULL, 0},
-                                        ladder->network ? &network : NULL, ladder->id);
-    weir_known_add(&restore->penalties->known, strike.hash);
-    set_name(strike.penalty, sizeof strike.penalty, ladder->penalty);
-    set_name(strike.kind, sizeof strike.kind, ladder->kind);
-    set_name(strike.value.shown, sizeof strike.value.shown, ladder->value);
-    if (ladder->network)
-        strike.value.network = network;
-    memcpy(strike.value.id, ladder->id, sizeof ladder->id);
-    same = strcmp(strike.kind, restore->last.kind) == 0 &&
-           strcmp(strike.value.shown, restore->last.value.shown) == 0;
-    if (until_ns <= restore->now_ns)
-        return;
-    if (same)
-        add_due(restore->penalties, &strike,
-                until_ns < restore->last_until_ns ? until_ns : restore->last_until_ns);
-    restore->last = strike;
-    restore->last_until_ns = until_ns;
+    return penalties->store == &penalties->memory.base &&
+           weir_ladder_memory_clear(&penalties->memory, kind, value);
 }
 
-static int restore(struct weir_penalties *penalties, uint64_t now_ns, struct weir_reason *reason)
+static void add_restored(void *context, const struct weir_queued_strike *strike, uint64_t at_ns)
 {
-    const struct weir_history_filter filter = {.now_ns = now_ns, .count = UINT64_MAX};
-    struct restore *restore;
-    int err;
-
-    if (!penalties->standing->history)
-        return 0;
-    restore = calloc(1, sizeof *restore);
-    if (!restore)
-        return WEIR_ERR_MEMORY;
-    restore->penalties = penalties;
-    restore->now_ns = now_ns;
-    err = weir_history_ladders(penalties->standing->history, &filter, restore_ladder, restore,
-                               reason);
-    free(restore);
-    return err;
+    add_due(context, strike, at_ns);
 }
 
 int weir_penalties_open(struct weir_penalties **out, struct weir_standing_service *standing,
@@ -688,6 +656,7 @@ int weir_penalties_open(struct weir_penalties **out, struct weir_standing_servic
                         struct weir_reason *reason)
 {
     struct weir_penalties *penalties = calloc(1, sizeof *penalties);
+    uint64_t secret[2];
     int err = WEIR_ERR_MEMORY;
 
     *out = NULL;
@@ -697,10 +666,18 @@ int weir_penalties_open(struct weir_penalties **out, struct weir_standing_servic
         penalties->rules = weir_rules_ref(rules);
         weir_penalty_counts_name(&penalties->counts, rules);
         penalties->due = calloc(WEIR_PENALTIES_DUE_MAX, sizeof *penalties->due);
-        err = penalties->due ? weir_strike_queue_open(&penalties->queue) : WEIR_ERR_MEMORY;
+        weir_standing_secret(standing->map, secret);
+        err = weir_ladder_memory_init(&penalties->memory, secret);
+        if (err == 0)
+            err = penalties->due ? weir_strike_queue_open(&penalties->queue) : WEIR_ERR_MEMORY;
     }
-    if (err == 0)
-        err = restore(penalties, now_ns, reason);
+    if (err == 0 && !standing->sharing) {
+        penalties->restoring = (struct weir_ladder_restoring){.memory = &penalties->memory,
+                                                              .known = &penalties->known,
+                                                              .due = add_restored,
+                                                              .context = penalties};
+        err = weir_ladder_restoring_begin(&penalties->restoring, standing->history, now_ns, reason);
+    }
     if (err < 0) {
         if (!reason->text[0])
             reason_text(reason, weir_error_text(err));
@@ -714,8 +691,12 @@ int weir_penalties_open(struct weir_penalties **out, struct weir_standing_servic
 int weir_penalties_join(struct weir_penalties *penalties, uv_loop_t *loop,
                         struct weir_ladder_store *store)
 {
-    weir_ladder_history_init(&penalties->history, penalties->standing->keeper);
-    penalties->store = store ? store : &penalties->history.base;
+    weir_ladder_shared_init(&penalties->shared, penalties->standing->keeper);
+    if (weir_ladder_memory_join(&penalties->memory, penalties->standing->keeper, loop) < 0)
+        return WEIR_ERR_IO;
+    penalties->store = store                          ? store
+                       : penalties->standing->sharing ? &penalties->shared.base
+                                                      : &penalties->memory.base;
     if (uv_async_init(loop, &penalties->queued, on_queued) < 0)
         return WEIR_ERR_IO;
     penalties->queued.data = penalties;
@@ -731,7 +712,9 @@ void weir_penalties_stop(struct weir_penalties *penalties)
     take_queued(penalties);
     for (unsigned i = 0; i < GATHERED; i++)
         flush(penalties, i);
-    while (penalties->store == &penalties->history.base && penalties->work_count > 0 &&
+    while (weir_ladder_memory_busy(&penalties->memory))
+        uv_run(penalties->loop, UV_RUN_ONCE);
+    while (penalties->store == &penalties->shared.base && penalties->work_count > 0 &&
            weir_keeper_jobs(penalties->standing->keeper) > 0)
         uv_run(penalties->loop, UV_RUN_ONCE);
 }
@@ -747,6 +730,7 @@ void weir_penalties_close(struct weir_penalties *penalties)
         free(work);
     }
     weir_strike_queue_close(&penalties->queue);
+    weir_ladder_memory_free(&penalties->memory);
     weir_rules_unref(penalties->rules);
     free(penalties->due);
     free(penalties);

@@ -17,8 +17,10 @@
  *
  * Bounds: the queue; WEIR_PENALTIES_AT_WORK values at work; WEIR_PENALTIES_DUE_MAX terms that wait
  * for the end of another one. What finds no room is lost and counted: the limits still hold.
- * What the store fails to keep is in force until its term or this process ends. A change that Redis
- * may have made is read again every second, and made where it was not.
+ * Where a node's standing is its own, steps are in memory (ladder_memory.h), so a move waits for no
+ * disk. What the history does not keep, as its queue is full, is in force until its term or this
+ * process ends, or until the next strike writes it. A change that Redis may have made is read again
+ * every second, and made where it was not.
  *
  * Threads: weir_penalties_struck from any; the rest is the main thread's.
  */
@@ -43,7 +45,7 @@ struct weir_penalties;
 struct weir_penalties_stats {
     _Atomic uint64_t queue_full; /* strikes and moves that were lost: there was no room */
     uint64_t lost;               /* likewise: the store was behind, or failed to answer */
-    uint64_t unkept;             /* moves in force only until a restart */
+    uint64_t unkept;             /* moves in force only until a restart or the next strike */
     uint64_t unplaced;           /* moves that the map of standing had no room for */
 };
 
@@ -73,6 +75,10 @@ void weir_penalties_struck(void *context, const struct weir_struck *struck);
 
 /* Once a second: sends what is gathered, and puts back terms that were hidden by stricter ones. */
 void weir_penalties_tick(struct weir_penalties *penalties, uint64_t now_ns);
+
+/* Forgets the steps of a value that are kept in this process. False: there are none. */
+bool weir_penalties_forget(struct weir_penalties *penalties, struct weir_bytes kind,
+                           struct weir_bytes value);
 
 const struct weir_penalties_stats *weir_penalties_stats(const struct weir_penalties *penalties);
 /* The counters of a penalty of the newest rules. */

@@ -7,8 +7,10 @@
  *   DELETE /v1/standing?kind=…&value=…&by=…&reason=…
  *   GET    /v1/standing/history[?kind=…&value=…]   changes, the newest first
  *
- * A change is in force before its job is queued, and answered when the history has it. Where Redis
- * is the history, a change is in force once Redis has reported it, and is answered then.
+ * A change is in force before its job is queued, and answered when the history has it, or after
+ * WEIR_KEEPER_LATE_MS: with 202 and "written": false, as it waits for the history. Reading then
+ * answers 503. Where Redis is the history, a change is in force once Redis has reported it, and is
+ * answered then.
  */
 #include "server/standing/api.h"
 
@@ -22,6 +24,7 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/penalties/show.h"
+#include "server/standing/json.h"
 #include "server/standing/service.h"
 
 #define COUNT_DEFAULT 100
@@ -46,6 +49,8 @@ struct wait {
     bool cleared;  /* DELETE: the map had an entry */
     bool one;      /* GET of one value */
     bool in_force; /* `now` is */
+    bool released; /* the slot does not wait any more */
+    bool done;     /* nor does the job */
     struct weir_standing_entry now;
     struct weir_standing_service *service;
     struct weir_standing_kind kind; /* of the value: the rules may be replaced meanwhile */
@@ -76,7 +81,8 @@ static const struct weir_daemon *daemon_of(const struct weir_slot *slot)
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-static void write_json(struct weir_slot *slot, struct weir_output *output, json_t *json)
+static void write_json(struct weir_slot *slot, struct weir_output *output,
+                       enum weir_http_status status, json_t *json)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -85,7 +91,7 @@ static void write_json(struct weir_slot *slot, struct weir_output *output, json_
     if (!text) {
         weir_http_write_problem(slot, output, WEIR_HTTP_500, weir_error_text(WEIR_ERR_MEMORY));
     } else {
-        weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
+        weir_http_begin(http, output, status, slot->detail, slot->flags);
         weir_http_end(output, "application/json", size);
         weir_connection_send(slot->connection, output, text,
                              slot->flags & WEIR_HTTP_HEAD ? 0 : size);
@@ -145,8 +151,37 @@ static void write_change(struct weir_slot *slot, struct weir_output *output,
     } else {
         json = value_json(wait);
         json_object_set_new(json, "was", was_json(job->was));
-        write_json(slot, output, json);
+        json_object_set_new(json, "written", json_true());
+        write_json(slot, output, WEIR_HTTP_200, json);
     }
+}
+
+/* The job is not done yet: the history is locked, or its disk is slow. */
+static void write_late(struct weir_slot *slot, struct weir_output *output, struct wait *wait)
+{
+    struct weir_keeper_state state;
+    char detail[WEIR_REASON_MAX + 80];
+    json_t *json;
+
+    weir_keeper_state(wait->keeper, &state);
+    if (wait->job->op > WEIR_KEEPER_CLEAR) {
+        snprintf(detail, sizeof detail, "the history does not answer; try again: %s",
+                 state.reason.text);
+        weir_http_write_problem(slot, output, WEIR_HTTP_503, detail);
+        return;
+    }
+    wait->service->tally.late++;
+    json = value_json(wait);
+    json_object_set_new(json, "written", json_false());
+    json_object_set_new(json, "detail",
+                        json_string(wait->value.hidden
+                                        ? "only the history knows the value of this digest: it is "
+                                          "cleared once the history answers"
+                                        : "the change is in force, and waits for the history"));
+    json_object_set_new(
+        json, "reason",
+        json_string(state.reason.text[0] ? state.reason.text : "other changes are before it"));
+    write_json(slot, output, WEIR_HTTP_202, json);
 }
 
 /* Says of each entry of a network whether the kernel drops its packets. */
@@ -186,7 +221,7 @@ static void write_read(struct weir_slot *slot, struct weir_output *output, const
             weir_penalties_json(weir_worker_rules(worker), job->ladders, weir_worker_time(worker)));
         json_object_set(json, "moves", job->moves);
     }
-    write_json(slot, output, json);
+    write_json(slot, output, WEIR_HTTP_200, json);
 }
 
 static void wait_free(struct wait *wait)
@@ -200,6 +235,11 @@ static void wait_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct wait *wait = slot->owner;
 
+    if (!wait->done) {
+        write_late(slot, output, wait);
+        wait->slot = NULL; /* job_done frees it */
+        return;
+    }
     if (wait->job->op == WEIR_KEEPER_SET || wait->job->op == WEIR_KEEPER_CLEAR)
         write_change(slot, output, wait);
     else
@@ -213,7 +253,7 @@ static void wait_drop(struct weir_slot *slot)
     struct wait *wait = slot->owner;
 
     wait->slot = NULL;
-    if (slot->waiting == 0)
+    if (wait->done)
         wait_free(wait);
 }
 
@@ -221,6 +261,17 @@ static void find_now(struct wait *wait, uint64_t now_ns)
 {
     wait->in_force = wait->value.kind &&
                      weir_standing_service_find(wait->service, &wait->value, now_ns, &wait->now);
+}
+
+/* Lets the slot be written. */
+static void release(struct wait *wait)
+{
+    if (wait->released)
+        return;
+    wait->released = true;
+    find_now(wait, weir_worker_time(wait->slot->connection->worker));
+    wait->slot->waiting--;
+    weir_worker_mark(wait->slot->connection->worker, wait->slot->connection);
 }
 
 static void job_done(struct weir_keeper_job *job)
@@ -235,18 +286,26 @@ static void job_done(struct weir_keeper_job *job)
         wait->cleared = weir_standing_service_clear(
             wait->service, &wait->value, job->entry.by,
             (struct weir_bytes){job->entry.entry.reason, job->entry.entry.reason_size});
-    } else if (job->op == WEIR_KEEPER_CLEAR && !wait->value.hidden && !wait->service->sharing) {
-        /* A penalty whose job was before this one has put its entry in force since. */
-        weir_standing_service_forget(wait->service, &wait->value);
     }
-    wait->service->tally.errors += job->err < 0 && job->op <= WEIR_KEEPER_CLEAR;
-    if (!wait->slot) {
+    wait->done = true;
+    if (wait->slot)
+        release(wait);
+    else
         wait_free(wait);
-        return;
-    }
-    find_now(wait, weir_worker_time(wait->slot->connection->worker));
-    wait->slot->waiting--;
-    weir_worker_mark(wait->slot->connection->worker, wait->slot->connection);
+}
+
+static void job_late(struct weir_keeper_job *job)
+{
+    struct wait *wait = job->context;
+
+    if (wait->slot)
+        release(wait);
+}
+
+/* The keeper is closed, after all connections. */
+static void job_dropped(struct weir_keeper_job *job)
+{
+    wait_free(job->context);
 }
 
 /* A slot that waits for the job; takes both over. */
@@ -255,6 +314,8 @@ static void wait_for(struct weir_http_call *call, struct wait *wait)
     struct weir_slot *slot = weir_http_slot(call);
 
     wait->job->done = job_done;
+    wait->job->late = job_late;
+    wait->job->drop = job_dropped;
     wait->job->context = wait;
     wait->slot = slot;
     if (slot) {
@@ -298,6 +359,28 @@ static struct wait *wait_new(struct weir_http_call *call, enum weir_keeper_op op
     if (value.size == 0)
         wait->job->filter.value.data = NULL;
     return wait;
+}
+
+/* Whether the history has room for a change, before that is in force; false after a problem. */
+static bool has_room(struct weir_http_call *call)
+{
+    struct weir_standing_service *service = service_of(call);
+
+    if (!service->keeper || weir_keeper_has_room(service->keeper))
+        return true;
+    service->tally.queue_full++;
+    weir_http_problem(call, WEIR_HTTP_503, NULL,
+                      "nothing is changed: too many changes wait for the history; try again");
+    return false;
+}
+
+/* Forgets the steps of penalties of a value, where they are in memory. */
+static bool forget_steps(struct weir_http_call *call, const struct weir_standing_value *value)
+{
+    const struct weir_daemon *daemon = call->http->server;
+
+    return daemon->penalties &&
+           weir_penalties_forget(daemon->penalties, value->kind->name, weir_bytes_of(value->shown));
 }
 
 /* Gives it the value that it is about, with a kind of its own. */
@@ -530,6 +613,8 @@ static void set_read(struct weir_http_call *call, json_t *body)
         return;
     }
     set_reason(&entry, ask.reason);
+    if (!has_room(call))
+        return;
     err = service->sharing ? 0 : weir_standing_service_set(service, &now.value, &entry, ask.by);
     if (err < 0) {
         refuse_set(call, err);
@@ -566,12 +651,15 @@ static void clear(struct weir_http_call *call)
     struct weir_standing_service *service = service_of(call);
     struct wait *wait, now = {.service = service};
     struct ask ask;
+    bool forgotten;
 
     if (!weir_admin_may_change(call) || !read_query(call, &ask) || !read_why(call, &ask) ||
-        !read_value(call, &ask, &now.value))
+        !read_value(call, &ask, &now.value) || !has_room(call))
         return;
+    forgotten = forget_steps(call, &now.value);
     if (!now.value.hidden && !service->sharing)
         now.cleared = weir_standing_service_clear(service, &now.value, ask.by, ask.reason);
+    now.cleared |= forgotten;
     if (!service->keeper) {
         if (now.cleared)
             answer_now(call, &now);

@@ -26,13 +26,14 @@ static void put_changes(struct weir_metrics *metrics, const struct weir_standing
                      tally->sets);
     weir_metrics_put(metrics, "weir_standing_changes_total{change=\"clear\"} %" PRIu64 "\n",
                      tally->clears);
-    weir_metrics_head(
-        metrics, "weir_standing_unkept_total", "counter",
-        "Changes that are in force only until a restart, by what the history lacked.");
+    weir_metrics_head(metrics, "weir_standing_unkept_total", "counter",
+                      "Changes that the history did not keep at once: `queue`: it had no room, "
+                      "they are refused or "
+                      "in force until a restart; `late`: they were answered, and wait for it.");
     weir_metrics_put(metrics, "weir_standing_unkept_total{cause=\"queue\"} %" PRIu64 "\n",
                      tally->queue_full);
-    weir_metrics_put(metrics, "weir_standing_unkept_total{cause=\"error\"} %" PRIu64 "\n",
-                     tally->errors);
+    weir_metrics_put(metrics, "weir_standing_unkept_total{cause=\"late\"} %" PRIu64 "\n",
+                     tally->late);
 }
 
 static void put_bans(struct weir_metrics *metrics, struct weir_bans *bans)
@@ -98,8 +99,12 @@ void weir_metrics_of_standing(struct weir_metrics *metrics)
                         "Entries that the full map had no room for.", stats.refused);
     put_changes(metrics, &service->tally);
     weir_metrics_number(metrics, "weir_standing_history_jobs", "gauge",
-                        "Calls that wait for the history.",
+                        "Calls and changes that wait for the history.",
                         service->keeper ? weir_keeper_jobs(service->keeper) : 0);
+    if (service->keeper && !service->sharing)
+        weir_metrics_number(metrics, "weir_standing_history_up", "gauge",
+                            "1: the history takes changes; 0: they wait, or are lost at a stop.",
+                            !service->kept.down);
     put_sharing(metrics, service->sharing);
     put_bans(metrics, service->bans);
 }

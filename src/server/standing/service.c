@@ -12,6 +12,10 @@
 #include "rules/identity/keys.h"
 #include "server/daemon/state_guard.h"
 #include "server/standing/sharing.h"
+#include "standing/rescue.h"
+
+/* How long a start waits for the history. */
+#define START_MS 5000
 
 #define HIDDEN "sha256:"
 #define HIDDEN_SIZE (sizeof HIDDEN - 1)
@@ -39,6 +43,21 @@ int weir_standing_service_open_map(struct weir_standing_service *service, const 
     if (err == 0)
         weir_state_guard_standing(service->map, options.path, service->log);
     return err;
+}
+
+bool weir_standing_service_has_map(const struct weir_standing_service *service)
+{
+    struct weir_standing *map;
+    struct weir_reason unwanted;
+    char *path;
+    bool has;
+
+    if (asprintf(&path, "%s.map", service->settings->file) < 0)
+        return false;
+    has = weir_standing_open(&map, path, &unwanted) == 0;
+    free(path);
+    weir_standing_close(has ? map : NULL);
+    return has;
 }
 
 /* A value of the history or of Redis. Ids of secret kinds are known only with the secret that they
@@ -121,16 +140,45 @@ static int restore(struct weir_standing_service *service, uint64_t now_ns,
     return err;
 }
 
+static void log_history(struct weir_standing_service *service, enum weir_log_level level,
+                        const char *event, const char *reason)
+{
+    struct weir_log_line line;
+
+    weir_log_begin(&line, service->log, level, event);
+    weir_log_text(&line, "file", service->settings->file);
+    if (reason)
+        weir_log_text(&line, "reason", reason);
+    weir_log_end(&line);
+}
+
+/* Whether weir can start without the history: for now it cannot be read, and the map of the last
+ * run says what is in force. */
+static bool can_do_without(const struct weir_standing_service *service, int err)
+{
+    return (err == WEIR_ERR_IO || err == WEIR_ERR_BUSY) && weir_standing_service_has_map(service);
+}
+
+static int open_history(struct weir_standing_service *service, struct weir_reason *reason)
+{
+    const struct weir_history_options options = {.path = service->settings->file};
+    int err = weir_history_open_within(&service->history, &options, START_MS, reason);
+
+    if (!can_do_without(service, err))
+        return err;
+    service->kept.down = true;
+    log_history(service, WEIR_LOG_ERROR, "standing_history_down", reason->text);
+    reason->text[0] = '\0';
+    return 0;
+}
+
 /* The history and the map of this node alone. */
 static int open_alone(struct weir_standing_service *service, uint64_t now_ns,
                       struct weir_reason *reason)
 {
-    const struct weir_history_options options = {.path = service->settings->file};
     uint64_t secret[2] = {0, 0};
-    int err = 0;
+    int err = service->settings->file ? open_history(service, reason) : 0;
 
-    if (service->settings->file)
-        err = weir_history_open(&service->history, &options, reason);
     if (err == 0 && service->history)
         weir_history_secret(service->history, secret);
     if (err == 0)
@@ -170,7 +218,41 @@ int weir_standing_service_join(struct weir_standing_service *service, uv_loop_t 
 {
     if (service->sharing)
         return weir_standing_sharing_join(service, loop, reason);
-    return service->history ? weir_keeper_open(&service->keeper, service->history, loop) : 0;
+    if (!service->settings->file)
+        return 0;
+    struct weir_history *history = service->history;
+    service->history = NULL;
+    return weir_keeper_open(&service->keeper, history, service->settings->file, loop);
+}
+
+bool weir_standing_service_keeps(const struct weir_standing_service *service)
+{
+    return service->settings->file || service->sharing;
+}
+
+/* One line for each, however many there are: nobody else knows them any more. */
+static void log_lost_change(void *context, const struct weir_keeper_job *job)
+{
+    const struct weir_standing_service *service = context;
+    const struct weir_standing_entry *entry = &job->entry.entry;
+    bool clears = job->op == WEIR_KEEPER_CLEAR;
+    struct weir_log_line line;
+    struct weir_log form; /* without the rate of the log */
+
+    weir_log_init(&form, service->log->fd, service->log->format);
+    weir_log_begin(&line, &form, WEIR_LOG_ERROR, "standing_change_lost");
+    weir_log_text(&line, "change", clears ? "clear" : "set");
+    weir_log_bytes(&line, "kind", job->entry.kind.data, job->entry.kind.size);
+    weir_log_bytes(&line, "value", job->entry.value.data, job->entry.value.size);
+    if (!clears)
+        weir_log_text(&line, "standing", weir_standing_level_name(entry->level));
+    if (!clears && entry->until_ns != WEIR_NEVER)
+        weir_log_number(&line, "until_ms", (int64_t)(entry->until_ns / 1000000));
+    if (job->put)
+        weir_log_text(&line, "penalty", job->put->penalty);
+    weir_log_bytes(&line, "reason", entry->reason, entry->reason_size);
+    weir_log_bytes(&line, "by", job->entry.by.data, job->entry.by.size);
+    weir_log_end(&line);
 }
 
 void weir_standing_service_stop(struct weir_standing_service *service)
@@ -180,6 +262,8 @@ void weir_standing_service_stop(struct weir_standing_service *service)
     if (service->sharing)
         weir_standing_sharing_stop(service);
     weir_keeper_stop(service->keeper);
+    if (service->keeper && !service->sharing)
+        weir_keeper_each_lost(service->keeper, log_lost_change, service);
 }
 
 void weir_standing_service_close(struct weir_standing_service *service)
@@ -461,7 +545,30 @@ bool weir_standing_service_stale(const struct weir_standing_service *service)
            !weir_standing_sharing_fresh(service->sharing);
 }
 
+void weir_standing_service_reopen(struct weir_standing_service *service)
+{
+    weir_keeper_reopen(service->keeper);
+}
+
+/* Logs what has become of the history since the last second. */
+static void watch_history(struct weir_standing_service *service)
+{
+    struct weir_keeper_state *kept = &service->kept, now;
+
+    weir_keeper_state(service->keeper, &now);
+    if (now.down && !kept->down)
+        log_history(service, WEIR_LOG_ERROR, "standing_history_down", now.reason.text);
+    if (!now.down && kept->down)
+        log_history(service, WEIR_LOG_INFO, "standing_history_up", NULL);
+    if (now.reopened != kept->reopened)
+        log_history(service, WEIR_LOG_WARNING, "standing_history_reopened",
+                    "the file was gone from its path, or another one had taken its place");
+    *kept = now;
+}
+
 void weir_standing_service_tick(struct weir_standing_service *service, uint64_t now_ns)
 {
+    if (service->keeper && !service->sharing)
+        watch_history(service);
     weir_standing_sweep(service->map, now_ns, WEIR_STANDING_SWEEP_MAX);
 }

@@ -9,8 +9,10 @@
  *
  *   change   admin call ─▶ Redis ─▶ map of each node (in force) ─▶ answer
  *
- * A history that fails later does not stop changes: they are in force until the end of this
- * process, the caller learns that they are not kept, and the log says why.
+ * A history that fails does not stop changes: they are in force at once, wait for the history
+ * (keeper.h), and are lost only when this process ends before it takes them; each of these has a
+ * line of the log. A history that cannot be opened at the start is no reason not to start, where
+ * the map of the last run is there: it holds all that was in force.
  *
  * Threads: the main thread's, except that workers read the map, and that the background thread
  * reads lists.
@@ -31,8 +33,8 @@
 struct weir_standing_tally {
     uint64_t sets, clears;
     uint64_t full;       /* changes refused: the map was full */
-    uint64_t queue_full; /* changes not kept: the history was behind */
-    uint64_t errors;     /* changes not kept: the history failed */
+    uint64_t queue_full; /* changes refused, or not kept: too many wait for the history */
+    uint64_t late;       /* changes answered before the history had them */
 };
 
 struct weir_standing_service {
@@ -40,7 +42,8 @@ struct weir_standing_service {
     struct weir_rules *rules; /* of the start: they hold the texts of `settings` */
     const struct weir_standing_settings *settings;
     struct weir_standing *map;
-    struct weir_history *history;          /* NULL: nothing is kept, or in Redis */
+    struct weir_history *history;          /* until it has joined; then it is the keeper's. NULL: it
+                                              could not be opened, nothing is kept, or in Redis */
     struct weir_standing_sharing *sharing; /* NULL: it is this node's alone */
     struct weir_keeper *keeper;            /* NULL: nothing is kept */
     struct weir_bans *bans;
@@ -48,7 +51,11 @@ struct weir_standing_service {
     uint64_t network_moves; /* changes of networks that the queue of bans does not carry: what
                                becomes trusted, or no longer is; whole lists */
     struct weir_standing_tally tally;
+    struct weir_keeper_state kept; /* of the history, as of the last second */
 };
+
+/* Whether what is in force is kept beyond this process. */
+bool weir_standing_service_keeps(const struct weir_standing_service *service);
 
 /* Opens the history and the map, with what is in force in the history. Errors: those of
  * weir_history_open, weir_standing_create and weir_standing_sharing_open; *reason says which file
@@ -62,8 +69,9 @@ int weir_standing_service_open(struct weir_standing_service **service, struct we
 int weir_standing_service_join(struct weir_standing_service *service, uv_loop_t *loop,
                                struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Keeps what is queued, and ends the thread: before the loop is closed. close: after it, and after
- * the last reader of the map. NULL is allowed. */
+/* Keeps what is queued, for WEIR_KEEPER_STOP_MS at most, logs what is lost, and ends the thread:
+ * before the loop is closed. close: after it, and after the last reader of the map. NULL is
+ * allowed. */
 void weir_standing_service_stop(struct weir_standing_service *service);
 void weir_standing_service_close(struct weir_standing_service *service);
 
@@ -118,6 +126,8 @@ void weir_standing_service_forget(struct weir_standing_service *service,
  * one). Errors: as weir_standing_create. */
 int weir_standing_service_open_map(struct weir_standing_service *service, const uint64_t secret[2],
                                    struct weir_reason *reason) __attribute__((warn_unused_result));
+/* Whether the map of the last run is there, and good. */
+bool weir_standing_service_has_map(const struct weir_standing_service *service);
 /* Puts in force what is kept, without a word. Errors: as weir_standing_set; WEIR_ERR_SYNTAX (not a
  * network), WEIR_ERR_NOT_FOUND (the id of the value is not known here). */
 int weir_standing_service_restore(struct weir_standing_service *service,
@@ -141,7 +151,10 @@ bool weir_standing_service_find(const struct weir_standing_service *service,
 /* Whether Redis holds the history and cannot be reached: its last known state counts. */
 bool weir_standing_service_stale(const struct weir_standing_service *service);
 
-/* Removes entries that have ended; once a second. */
+/* Opens the history again, which another program may have moved. */
+void weir_standing_service_reopen(struct weir_standing_service *service);
+
+/* Removes entries that have ended, and logs whether the history takes changes; once a second. */
 void weir_standing_service_tick(struct weir_standing_service *service, uint64_t now_ns);
 
 #endif

@@ -24,9 +24,11 @@ struct weir_denial_file {
     uint64_t size; /* of the newest file */
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t more;
-    bool closing;
-    size_t waiting; /* bytes in `lines` */
+    pthread_cond_t more, ended;
+    bool closing, gone; /* gone: the thread has ended */
+    bool reopen;        /* before the next lines */
+    size_t waiting;     /* bytes in `lines` */
+    size_t at_work;     /* of `taken`, that the thread is writing */
     char *lines, *taken;
     struct weir_denial_file_stats stats;
 };
@@ -89,18 +91,43 @@ static void rotate(struct weir_denial_file *file)
         close(old);
 }
 
-static bool write_all(int fd, const char *data, size_t size)
+/* Returns how many bytes were written: fewer, when the disk refuses the rest. */
+static size_t write_all(int fd, const char *data, size_t size)
 {
-    while (size > 0) {
-        ssize_t written = write(fd, data, size);
+    size_t done = 0;
+    while (done < size) {
+        ssize_t written = write(fd, data + done, size - done);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
-            return false;
-        data += written;
-        size -= (size_t)written;
+            break;
+        done += (size_t)written;
     }
-    return true;
+    return done;
+}
+
+/* Whether the path is still that of the open file. */
+static bool is_there(const struct weir_denial_file *file)
+{
+    struct stat open, now;
+    return file->fd >= 0 && fstat(file->fd, &open) == 0 && lstat(file->path, &now) == 0 &&
+           open.st_dev == now.st_dev && open.st_ino == now.st_ino;
+}
+
+/* Opens the file again, where it has gone from its path. The open one stays in use where that
+ * fails. */
+static void follow_path(struct weir_denial_file *file)
+{
+    int old = file->fd;
+    uint64_t size = file->size;
+    if (is_there(file))
+        return;
+    if (open_newest(file) < 0) {
+        file->fd = old;
+        file->size = size;
+    } else if (old >= 0) {
+        close(old);
+    }
 }
 
 static uint64_t count_lines(const char *text, size_t size)
@@ -123,13 +150,17 @@ static size_t size_of_piece(const struct weir_denial_file *file, const char *lin
 
 static void write_piece(struct weir_denial_file *file, const char *data, size_t size)
 {
-    uint64_t lines = count_lines(data, size);
-    bool written = write_all(file->fd, data, size);
-    file->size += written ? size : 0;
-    weir_count(&file->stats.written, written ? lines : 0);
-    if (!written) {
+    size_t done = write_all(file->fd, data, size);
+    const char *last = done < size ? memrchr(data, '\n', done) : NULL;
+    size_t whole = done == size ? size : last ? (size_t)(last + 1 - data) : 0;
+    uint64_t lines = count_lines(data, size), kept = count_lines(data, whole);
+    file->size += whole;
+    if (done > whole && ftruncate(file->fd, (off_t)file->size) < 0)
+        file->size += done - whole; /* a line without its end: readers skip it */
+    weir_count(&file->stats.written, kept);
+    if (kept < lines) {
         pthread_mutex_lock(&file->lock);
-        weir_count(&file->stats.dropped, lines);
+        weir_count(&file->stats.dropped, lines - kept);
         pthread_mutex_unlock(&file->lock);
     }
 }
@@ -155,19 +186,24 @@ static void *writer(void *context)
     struct weir_denial_file *file = context;
     pthread_mutex_lock(&file->lock);
     for (;;) {
-        while (file->waiting == 0 && !file->closing)
+        while (file->waiting == 0 && !file->closing && !file->reopen)
             pthread_cond_wait(&file->more, &file->lock);
-        if (file->waiting == 0)
+        if (file->waiting == 0 && file->closing)
             break;
-        size_t size = file->waiting;
+        size_t size = file->at_work = file->waiting;
         char *lines = file->lines;
         file->lines = file->taken;
         file->taken = lines;
         file->waiting = 0;
+        file->reopen = false;
         pthread_mutex_unlock(&file->lock);
+        follow_path(file);
         write_taken(file, size);
         pthread_mutex_lock(&file->lock);
+        file->at_work = 0;
     }
+    file->gone = true;
+    pthread_cond_signal(&file->ended);
     pthread_mutex_unlock(&file->lock);
     return NULL;
 }
@@ -211,11 +247,17 @@ int weir_denial_file_open(struct weir_denial_file **out,
         free_file(file);
         return err;
     }
+    pthread_condattr_t steady;
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_mutex_init(&file->lock, NULL);
     pthread_cond_init(&file->more, NULL);
+    pthread_cond_init(&file->ended, &steady);
+    pthread_condattr_destroy(&steady);
     if (pthread_create(&file->thread, NULL, writer, file) != 0) {
         snprintf(reason->text, sizeof reason->text, "denials.file: cannot start its thread");
         pthread_cond_destroy(&file->more);
+        pthread_cond_destroy(&file->ended);
         pthread_mutex_destroy(&file->lock);
         free_file(file);
         return WEIR_ERR_MEMORY;
@@ -224,18 +266,49 @@ int weir_denial_file_open(struct weir_denial_file **out,
     return 0;
 }
 
-void weir_denial_file_close(struct weir_denial_file *file)
+/* Whether the thread ends in time; else the disk hangs, and what is not written is lost. */
+static bool wait_for_end(struct weir_denial_file *file)
+{
+    struct timespec then;
+    int err = 0;
+    clock_gettime(CLOCK_MONOTONIC, &then);
+    then.tv_sec += WEIR_DENIAL_FILE_STOP_MS / 1000;
+    while (!file->gone && err == 0)
+        err = pthread_cond_timedwait(&file->ended, &file->lock, &then);
+    if (!file->gone)
+        weir_count(&file->stats.dropped, count_lines(file->lines, file->waiting) +
+                                             count_lines(file->taken, file->at_work));
+    return file->gone;
+}
+
+uint64_t weir_denial_file_close(struct weir_denial_file *file)
 {
     if (!file)
-        return;
+        return 0;
     pthread_mutex_lock(&file->lock);
     file->closing = true;
     pthread_cond_signal(&file->more);
+    bool gone = wait_for_end(file);
     pthread_mutex_unlock(&file->lock);
+    uint64_t dropped = weir_counted(&file->stats.dropped);
+    if (!gone) {
+        pthread_detach(file->thread); /* with all that it uses */
+        return dropped;
+    }
     pthread_join(file->thread, NULL);
     pthread_cond_destroy(&file->more);
+    pthread_cond_destroy(&file->ended);
     pthread_mutex_destroy(&file->lock);
     free_file(file);
+    return dropped;
+}
+
+void weir_denial_file_reopen(struct weir_denial_file *file)
+{
+    pthread_mutex_lock(&file->lock);
+    file->reopen = true;
+    pthread_cond_signal(&file->more);
+    pthread_mutex_unlock(&file->lock);
 }
 
 bool weir_denial_file_put(struct weir_denial_file *file, const char *line, size_t size)

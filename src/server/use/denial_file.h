@@ -8,8 +8,15 @@
  * shown, and PATH.1 is removed when all of it is older.
  *
  * The main thread hands on lines through a bounded buffer and never waits for the disk: lines that
- * find no room are dropped and counted. A line that a crash has cut is ended before the next one.
- * A path that is a link, or no regular file, is refused.
+ * find no room, or that the disk refuses, are dropped and counted. A line that a crash has cut is
+ * ended before the next one, and one that a full disk has cut is removed. A path that is a link, or
+ * no regular file, is refused.
+ *
+ * A file that is gone from its path (`rm`, `mv`) is made anew before the next lines are written.
+ * weir_denial_file_reopen has that done at once, as a program that rotates logs expects.
+ *
+ * Closing waits WEIR_DENIAL_FILE_STOP_MS for the disk. What it has not taken then is lost and
+ * counted.
  *
  * Reading takes whatever a file may have: lines that are too long or no denials are skipped and
  * counted.
@@ -23,6 +30,8 @@
 
 #include "server/use/denial.h"
 
+/* How long the end of weir waits for lines to be written. */
+#define WEIR_DENIAL_FILE_STOP_MS 5000
 /* Lines that wait to be written. */
 #define WEIR_DENIAL_FILE_WAITING ((size_t)1 << 20)
 
@@ -39,8 +48,12 @@ struct weir_denial_file_options {
 int weir_denial_file_open(struct weir_denial_file **file,
                           const struct weir_denial_file_options *options,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
-/* Writes what waits, and closes. NULL is allowed. */
-void weir_denial_file_close(struct weir_denial_file *file);
+/* Writes what waits, and closes. Returns how many lines have been dropped in all. NULL is allowed.
+ */
+uint64_t weir_denial_file_close(struct weir_denial_file *file);
+
+/* Has the file opened again before the next lines. */
+void weir_denial_file_reopen(struct weir_denial_file *file);
 
 /* Hands a line on, without its end. False: it was dropped. */
 bool weir_denial_file_put(struct weir_denial_file *file, const char *line, size_t size);

@@ -14,6 +14,8 @@
 
 #define S UINT64_C(1000000000)
 #define TICK_MS 250
+/* Between two lines about denials that the file lacks. */
+#define DROPPED_AGAIN_NS (60 * S)
 /* Of the file that an earlier run has left: some thousand denials, in some tenths of a second. */
 #define TAIL_BYTES (UINT64_C(4) << 20)
 
@@ -123,6 +125,41 @@ void weir_use_collect(struct weir_use_service *use, uint64_t now_ns)
     }
 }
 
+static void log_dropped(struct weir_use_service *use, uint64_t dropped)
+{
+    struct weir_log_line line;
+    if (dropped == use->dropped_logged)
+        return;
+    weir_log_begin(&line, &use->daemon->log, WEIR_LOG_ERROR, "denials_dropped");
+    weir_log_text(&line, "file", use->file_path);
+    weir_log_number(&line, "denials", (int64_t)(dropped - use->dropped_logged));
+    weir_log_text(&line, "reason",
+                  "the file does not have them: its disk is full, slow, or refuses it");
+    weir_log_end(&line);
+    use->dropped_logged = dropped;
+}
+
+/* The first time at once, then once a minute. */
+static void watch_file(struct weir_use_service *use, uint64_t now_ns)
+{
+    if (!use->file || now_ns < use->dropped_log_ns)
+        return;
+    uint64_t dropped = weir_counted(&weir_denial_file_stats(use->file)->dropped);
+    if (dropped != use->dropped_logged)
+        use->dropped_log_ns = now_ns + DROPPED_AGAIN_NS;
+    log_dropped(use, dropped);
+}
+
+/* Writes what waits. What is lost is logged: nobody else will say it. */
+static void close_file(struct weir_use_service *use)
+{
+    if (!use->file)
+        return;
+    log_dropped(use, weir_denial_file_close(use->file));
+    use->file = NULL;
+    use->dropped_logged = use->dropped_log_ns = 0;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct weir_use_service *use = timer->data;
@@ -132,6 +169,7 @@ static void on_timer(uv_timer_t *timer)
         weir_use_history_skip(use);
         return;
     }
+    watch_file(use, now_ns);
     weir_use_collect(use, now_ns);
     weir_use_history_tick(use, now_ns);
     use->tick_s = now_ns / S;
@@ -217,7 +255,7 @@ static int open_file(struct weir_use_service *use, struct weir_reason *reason)
             return err;
         }
     }
-    weir_denial_file_close(use->file);
+    close_file(use);
     free(use->file_path);
     use->file = file;
     use->file_path = path;
@@ -271,15 +309,20 @@ void weir_use_stop(struct weir_use_service *use)
     take_denials(use);
     wake(use, true);
     use->running = false;
-    weir_denial_file_close(use->file);
-    use->file = NULL;
+    close_file(use);
+}
+
+void weir_use_reopen(struct weir_use_service *use)
+{
+    if (use->file)
+        weir_denial_file_reopen(use->file);
 }
 
 void weir_use_close(struct weir_use_service *use)
 {
     if (!use)
         return;
-    weir_denial_file_close(use->file);
+    close_file(use);
     for (unsigned i = 0; i < use->observer_count; i++)
         weir_observer_close(use->observers[i]);
     weir_windows_close(use->keys);

@@ -112,6 +112,7 @@ struct weir_use_service {
     struct weir_denial_file *file;
     char *file_path; /* NULL: none */
     uint64_t file_size, file_keep_ns;
+    uint64_t dropped_logged, dropped_log_ns; /* lines it lacks, as logged; when to log again */
     char node[WEIR_DENIAL_NODE_MAX + 1];
     struct weir_follower *followers;
     unsigned follower_count;
@@ -153,6 +154,8 @@ int weir_use_start(struct weir_use_service *use, uv_loop_t *loop, struct weir_re
     __attribute__((warn_unused_result));
 /* The rules of the daemon are others: settings and limits follow. */
 void weir_use_set_rules(struct weir_use_service *use);
+/* Opens the file of denials again, which another program may have moved. */
+void weir_use_reopen(struct weir_use_service *use);
 /* Before the loop ends: wakes followers, writes the file. NULL is allowed. */
 void weir_use_stop(struct weir_use_service *use);
 /* When no worker is left. NULL is allowed. */

@@ -180,15 +180,15 @@ def test_a_history_that_fails_does_not_stop_a_ban(tmp_path):
     with start(tmp_path) as weir:
         other = sqlite3.connect(tmp_path / "standing.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        status, problem = call(weir, "PUT", "/v1/standing",
-                               {"kind": "client.ip", "value": FREE, "level": "suspended"})
-        assert status == 500 and "in force" in problem["detail"] and "locked" in problem["detail"]
+        status, answer = call(weir, "PUT", "/v1/standing",
+                              {"kind": "client.ip", "value": FREE, "level": "suspended"})
+        assert status == 202 and answer["written"] is False and "locked" in answer["reason"]
         assert denied(weir, FREE)["level"] == "suspended"
         other.execute("ROLLBACK")
         other.close()
         assert call(weir, "PUT", "/v1/standing",
                     {"kind": "client.ip", "value": FREE, "level": "suspended"})[0] == 200
-        assert weir.metrics()['weir_standing_unkept_total{cause="error"}'] == 1
+        assert weir.metrics()['weir_standing_unkept_total{cause="late"}'] == 1
 
 
 def test_a_history_that_is_not_one_is_refused_at_start(tmp_path):

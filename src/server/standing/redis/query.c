@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "server/standing/json.h"
 
 struct standing_kept {
     struct weir_history_entry entry; /* its texts are in `text` */

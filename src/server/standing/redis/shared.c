@@ -10,6 +10,7 @@
 #include "core/reason.h"
 #include "core/text/hex.h"
 #include "server/net/seed.h"
+#include "server/standing/json.h"
 #include "server/standing/redis/query.h"
 #include "store/redis/script/texts.h"
 
@@ -638,7 +639,7 @@ int weir_shared_standing_open(struct weir_shared_standing **out,
         .url = options->url,
         .scripts = scripts,
         .script_count = 2,
-        .calls_max = 2 * WEIR_KEEPER_JOBS_MAX,
+        .calls_max = 2 * WEIR_KEEPER_BACKEND_MAX,
         .random_seed = weir_seed_draw(3),
         .event = on_event,
         .context = shared,

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/bytes.h"
@@ -22,7 +24,7 @@ struct rig {
     uv_loop_t loop;
     struct weir_history *history;
     struct weir_keeper *keeper;
-    unsigned done;
+    unsigned done, late;
     json_t *answer, *moves;
     int err;
 };
@@ -38,7 +40,7 @@ static int open_rig(void **state)
     *state = rig;
     uv_loop_init(&rig->loop);
     return weir_history_open(&rig->history, &options, NULL) < 0 ||
-           weir_keeper_open(&rig->keeper, rig->history, &rig->loop) < 0;
+           weir_keeper_open(&rig->keeper, rig->history, rig->path, &rig->loop) < 0;
 }
 
 static void close_handle(uv_handle_t *handle, void *context)
@@ -56,7 +58,6 @@ static int close_rig(void **state)
     uv_run(&rig->loop, UV_RUN_DEFAULT);
     uv_loop_close(&rig->loop);
     weir_keeper_close(rig->keeper);
-    weir_history_close(rig->history);
     temporary_remove(rig->folder);
     json_decref(rig->answer);
     json_decref(rig->moves);
@@ -102,7 +103,7 @@ static bool start(struct rig *rig, enum weir_keeper_op op, const char *value)
                                                     .until_ns = WEIR_NEVER,
                                                     .level = WEIR_STANDING_SUSPENDED,
                                                     .origin = WEIR_STANDING_BY_OPERATOR};
-    job->filter = (struct weir_history_filter){.level = -1, .now_ns = S, .count = 10000};
+    job->filter = (struct weir_history_filter){.level = -1, .now_ns = S, .count = 100000};
     weir_keeper_start(rig->keeper, job);
     return true;
 }
@@ -223,6 +224,145 @@ static void test_what_is_queued_is_kept_when_it_stops(void **state)
     weir_history_close(history);
 }
 
+static void job_late(struct weir_keeper_job *job)
+{
+    struct rig *rig = job->context;
+
+    rig->late++;
+}
+
+/* Another process that has the history locked. */
+static sqlite3 *lock(struct rig *rig)
+{
+    sqlite3 *other;
+
+    assert_int_equal(sqlite3_open(rig->path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    return other;
+}
+
+static void unlock(sqlite3 *other)
+{
+    assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+}
+
+static struct weir_keeper_job *waited_for(struct rig *rig, const char *value)
+{
+    struct weir_keeper_job *job =
+        weir_keeper_take(rig->keeper, WEIR_KEEPER_SET, weir_bytes_of("user"), weir_bytes_of(value),
+                         weir_bytes_of("eve"));
+
+    assert_non_null(job);
+    job->done = job_done;
+    job->late = job_late;
+    job->context = rig;
+    job->now_ns = S;
+    job->entry.entry = (struct weir_standing_entry){.since_ns = S,
+                                                    .until_ns = WEIR_NEVER,
+                                                    .level = WEIR_STANDING_SUSPENDED,
+                                                    .origin = WEIR_STANDING_BY_OPERATOR};
+    return job;
+}
+
+static void test_changes_that_wait_are_late_once_and_made_in_their_order_later(void **state)
+{
+    struct rig *rig = *state;
+    struct weir_keeper_state now;
+    sqlite3 *other = lock(rig);
+
+    weir_keeper_start(rig->keeper, waited_for(rig, "ada"));
+    weir_keeper_start(rig->keeper, waited_for(rig, "bob"));
+    assert_true(start(rig, WEIR_KEEPER_CLEAR, "ada"));
+    while (rig->late < 2)
+        uv_run(&rig->loop, UV_RUN_ONCE);
+    assert_int_equal(rig->done, 0);
+    assert_int_equal(weir_keeper_jobs(rig->keeper), 3);
+    do
+        weir_keeper_state(rig->keeper, &now);
+    while (!now.down);
+    assert_true(start(rig, WEIR_KEEPER_ENTRIES, "")); /* reading does not wait */
+    run_until(rig, 1);
+    assert_int_equal(json_array_size(rig->answer), 0);
+    unlock(other);
+    run_until(rig, 4);
+    assert_int_equal(rig->late, 2);
+    assert_true(start(rig, WEIR_KEEPER_ENTRIES, ""));
+    run_until(rig, 5);
+    assert_int_equal(json_array_size(rig->answer), 1);
+    do
+        weir_keeper_state(rig->keeper, &now);
+    while (now.down);
+}
+
+static void take_lost(void *context, const struct weir_keeper_job *job)
+{
+    char *names = context;
+
+    strncat(names, job->entry.value.data, job->entry.value.size);
+    strcat(names, job->op == WEIR_KEEPER_CLEAR ? "- " : "+ ");
+}
+
+static void test_a_stop_names_what_it_could_not_write(void **state)
+{
+    struct rig *rig = *state;
+    struct weir_keeper_state now;
+    sqlite3 *other = lock(rig);
+    char names[100] = "";
+
+    weir_keeper_start(rig->keeper, waited_for(rig, "ada"));
+    assert_true(start(rig, WEIR_KEEPER_CLEAR, "bob"));
+    weir_keeper_stop(rig->keeper);
+    weir_keeper_state(rig->keeper, &now);
+    assert_int_equal(now.lost, 2);
+    weir_keeper_each_lost(rig->keeper, take_lost, names);
+    assert_string_equal(names, "ada+ bob- ");
+    unlock(other);
+}
+
+static void test_a_file_that_is_gone_is_written_again(void **state)
+{
+    struct rig *rig = *state;
+    struct weir_keeper_state now;
+
+    assert_true(start(rig, WEIR_KEEPER_SET, "ada"));
+    run_until(rig, 1);
+    assert_int_equal(unlink(rig->path), 0);
+    weir_keeper_reopen(rig->keeper);
+    do
+        weir_keeper_state(rig->keeper, &now);
+    while (now.reopened == 0);
+    assert_true(start(rig, WEIR_KEEPER_SET, "bob"));
+    assert_true(start(rig, WEIR_KEEPER_ENTRIES, ""));
+    run_until(rig, 3);
+    assert_int_equal(json_array_size(rig->answer), 2);
+    assert_int_equal(access(rig->path, F_OK), 0);
+}
+
+/* As where the disk was full, or the database locked, when weir started. */
+static void test_a_history_that_was_not_open_is_opened_later(void **state)
+{
+    struct rig *rig = *state;
+    struct weir_keeper *keeper;
+    struct weir_keeper_state now;
+    char path[sizeof rig->path + 16];
+
+    snprintf(path, sizeof path, "%s/later/standing.db", rig->folder);
+    assert_int_equal(weir_keeper_open(&keeper, NULL, path, &rig->loop), 0);
+    weir_keeper_state(keeper, &now);
+    assert_true(now.down && !now.opened);
+    *strrchr(path, '/') = '\0';
+    assert_int_equal(mkdir(path, 0700), 0);
+    do
+        weir_keeper_state(keeper, &now);
+    while (!now.opened || now.down);
+    assert_int_equal(now.reopened, 0);
+    weir_keeper_stop(keeper);
+    uv_walk(&rig->loop, close_handle, NULL);
+    uv_run(&rig->loop, UV_RUN_DEFAULT);
+    weir_keeper_close(keeper);
+}
+
 int main(void)
 {
 #define WITH_A_RIG(test) cmocka_unit_test_setup_teardown(test, open_rig, close_rig)
@@ -231,6 +371,10 @@ int main(void)
         WITH_A_RIG(test_a_full_queue_takes_no_more_until_jobs_are_done),
         WITH_A_RIG(test_of_two_swaps_from_one_state_one_is_made),
         WITH_A_RIG(test_what_is_queued_is_kept_when_it_stops),
+        WITH_A_RIG(test_changes_that_wait_are_late_once_and_made_in_their_order_later),
+        WITH_A_RIG(test_a_stop_names_what_it_could_not_write),
+        WITH_A_RIG(test_a_file_that_is_gone_is_written_again),
+        WITH_A_RIG(test_a_history_that_was_not_open_is_opened_later),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see ladder_history.h */
-#include "server/penalties/ladder_history.h"
+/* see ladder_shared.h */
+#include "server/penalties/ladder_shared.h"
 #include "core/bytes.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static void job_done(struct weir_keeper_job *job)
 static int start(struct weir_ladder_store *base, struct weir_ladder_call *call,
                  enum weir_keeper_op op)
 {
-    struct weir_keeper *keeper = ((struct weir_ladder_history *)base)->keeper;
+    struct weir_keeper *keeper = ((struct weir_ladder_shared *)base)->keeper;
     const struct weir_standing_value *value = call->value;
     struct weir_keeper_job *job =
         weir_keeper_take(keeper, op, value->kind->name, weir_bytes_of(value->shown), call->by);
@@ -39,18 +39,18 @@ static int start(struct weir_ladder_store *base, struct weir_ladder_call *call,
     return 0;
 }
 
-static int history_read(struct weir_ladder_store *store, struct weir_ladder_call *call)
+static int shared_read(struct weir_ladder_store *store, struct weir_ladder_call *call)
 {
     return start(store, call, WEIR_KEEPER_LADDERS);
 }
 
-static int history_swap(struct weir_ladder_store *store, struct weir_ladder_call *call)
+static int shared_swap(struct weir_ladder_store *store, struct weir_ladder_call *call)
 {
     return start(store, call, WEIR_KEEPER_SWAP);
 }
 
-void weir_ladder_history_init(struct weir_ladder_history *history, struct weir_keeper *keeper)
+void weir_ladder_shared_init(struct weir_ladder_shared *shared, struct weir_keeper *keeper)
 {
-    history->base = (struct weir_ladder_store){.read = history_read, .swap = history_swap};
-    history->keeper = keeper;
+    shared->base = (struct weir_ladder_store){.read = shared_read, .swap = shared_swap};
+    shared->keeper = keeper;
 }
