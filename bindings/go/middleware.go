@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,7 +38,10 @@ type Middleware struct {
 	Skip func(*http.Request) bool
 	// OnLimited is called for each denial; true: it has answered.
 	OnLimited func(http.ResponseWriter, *http.Request, *Answer) bool
-	// OnError is called where weir cannot decide.
+	// IP says the client's address, in place of RemoteAddr; X-Forwarded-For and Forwarded do not count then. "": it has
+	// none.
+	IP func(*http.Request) string
+	// OnError is called where weir cannot decide, and for mistakes of the program, which are answered with 500.
 	OnError func(*http.Request, error)
 	// FailOpen lets requests pass where weir cannot decide; else they are answered with 503.
 	FailOpen bool
@@ -45,6 +50,22 @@ type Middleware struct {
 }
 
 type answerKey struct{}
+
+// What has decided a request: a list, from its context.
+type guardKey struct{}
+
+type decided struct {
+	guard  *guard
+	before *decided
+}
+
+// misuse is a mistake of the program.
+type misuse string
+
+func (m misuse) Error() string { return "weir: " + string(m) }
+
+const errTwice = misuse("two handlers of one Weir meet one request, which would be charged twice: use one, with all options, " +
+	"or Open the rules of each")
 
 // AnswerOf is what weir has said of the request; nil: nothing.
 func AnswerOf(r *http.Request) *Answer {
@@ -55,18 +76,20 @@ func AnswerOf(r *http.Request) *Answer {
 // Handler limits what reaches `next`. Put it outside of whatever changes RemoteAddr: the peer counts, and what
 // trusted proxies have forwarded.
 func (w *Weir) Handler(next http.Handler, options *Middleware) http.Handler {
+	given := options
 	if options == nil {
 		options = &Middleware{}
 	}
-	return &guard{weir: w, next: next, Middleware: *options}
+	return &guard{weir: w, next: next, Middleware: *options, given: given}
 }
 
 type guard struct {
 	Middleware
-	weir *Weir
-	next http.Handler
-	held atomic.Int64
-	bare sync.Once // has said that RemoteAddr is no peer
+	given *Middleware // what Handler was called with: handlers with the same are one
+	weir  *Weir
+	next  http.Handler
+	held  atomic.Int64
+	bare  sync.Once // has said that RemoteAddr is no peer
 }
 
 func joined(h http.Header, name string) *string {
@@ -110,6 +133,16 @@ func (g *guard) sayBare(r *http.Request) {
 // outside (chi's RealIP, gorilla's ProxyHeaders) or an adapter (of AWS Lambda) says of the client: no proxy, even if it is
 // 127.0.0.1, whose X-Forwarded-For would be read again.
 func (g *guard) client(r *http.Request, given *Request) error {
+	if g.IP != nil {
+		given.IP = g.IP(r)
+		if given.IP == "" {
+			return errNoAddress
+		}
+		if !isAddress(given.IP) {
+			return misuse("IP: " + strconv.Quote(given.IP) + " is no address")
+		}
+		return nil
+	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	bare := strings.TrimSuffix(strings.TrimPrefix(r.RemoteAddr, "["), "]")
 	switch {
@@ -189,12 +222,17 @@ func (g *guard) deny(rw http.ResponseWriter, r *http.Request, answer *Answer) {
 // Whether the request passes although there is no answer.
 func (g *guard) failed(rw http.ResponseWriter, r *http.Request, err error) bool {
 	var known *Error
-	if errors.As(err, &known) && (known.Code == Syntax || known.Code == Range || known.Code == TooLarge) {
+	var wrong misuse
+	if errors.As(err, &known) && (known.Code == Syntax || known.Code == TooLarge) {
 		http.Error(rw, known.Text, http.StatusBadRequest) // the client's mistake
 		return false
 	}
 	if g.OnError != nil {
 		g.OnError(r, err)
+	}
+	if errors.As(err, &wrong) || (known != nil && known.Code == Range) { // the program's: a cost that cannot be
+		http.Error(rw, "the server has failed", http.StatusInternalServerError)
+		return false
 	}
 	if !g.FailOpen {
 		http.Error(rw, "the rate limiter is out of order", http.StatusServiceUnavailable)
@@ -229,6 +267,21 @@ func (g *guard) hold(answer *Answer) func() {
 	}
 }
 
+// Whether this handler, or another one with the same options, has decided the request. Errors: errTwice.
+func (g *guard) met(r *http.Request) (bool, error) {
+	last, _ := r.Context().Value(guardKey{}).(*decided)
+	for each := last; each != nil; each = each.before {
+		if each.guard.weir != g.weir {
+			continue
+		}
+		if each.guard != g && each.guard.given != g.given {
+			return false, errTwice
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
 // What the outcome gives back, and whether it is a strike.
 func (g *guard) end(r *http.Request, given *Request, answer *Answer, status int) {
 	if status == 0 {
@@ -254,6 +307,15 @@ func (g *guard) end(r *http.Request, given *Request, answer *Answer, status int)
 }
 
 func (g *guard) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	met, err := g.met(r)
+	if err != nil {
+		g.failed(rw, r, err)
+		return
+	}
+	if met {
+		g.next.ServeHTTP(rw, r)
+		return
+	}
 	if g.Skip != nil && g.Skip(r) {
 		g.next.ServeHTTP(rw, r)
 		return
@@ -289,7 +351,9 @@ func (g *guard) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	r = r.WithContext(context.WithValue(r.Context(), answerKey{}, answer))
+	before, _ := r.Context().Value(guardKey{}).(*decided)
+	r = r.WithContext(context.WithValue(context.WithValue(r.Context(), answerKey{}, answer), guardKey{},
+		&decided{guard: g, before: before}))
 	if (answer.Reservation == nil || !given.Reserve) && !g.weir.names.Load().anyStrike {
 		g.next.ServeHTTP(rw, r)
 		return
@@ -304,7 +368,14 @@ func (g *guard) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 		g.end(r, given, answer, writer.status)
 	}()
-	g.next.ServeHTTP(writer, r)
+	if pusher, can := rw.(http.Pusher); can {
+		g.next.ServeHTTP(struct {
+			*statusWriter
+			http.Pusher
+		}{writer, pusher}, r)
+	} else {
+		g.next.ServeHTTP(writer, r)
+	}
 	panics = false
 }
 
@@ -326,6 +397,17 @@ func (w *statusWriter) Write(data []byte) (int, error) {
 		w.status = http.StatusOK
 	}
 	return w.ResponseWriter.Write(data)
+}
+
+// ReadFrom keeps what the connection can do, such as sendfile.
+func (w *statusWriter) ReadFrom(source io.Reader) (int64, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	if reader, can := w.ResponseWriter.(io.ReaderFrom); can {
+		return reader.ReadFrom(source)
+	}
+	return io.Copy(struct{ io.Writer }{w.ResponseWriter}, source)
 }
 
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

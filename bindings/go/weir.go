@@ -101,6 +101,9 @@ type Options struct {
 	StateMode     uint32        // bits of 0666
 	StatePatience time.Duration // how long a check waits for a process that is stopped; 0: 100 ms
 	Threads       uint          // that check at the same time; 0: one for each processor
+	// TestClock is for tests: the clock begins then, stands still, and moves by Advance only. The state is private
+	// memory, also where the rules name a file. Zero: the kernel's clock.
+	TestClock time.Time
 }
 
 // Weir is an open rules file.
@@ -109,7 +112,10 @@ type Weir struct {
 	names atomic.Pointer[attributes]
 	calls sync.Pool
 	lock  sync.RWMutex // held for writing by Close
-	done  chan struct{}
+	// Handles of attributes that were given and that no rule reads: libweir counts names that it does not know.
+	unread      sync.Map
+	unreadCount atomic.Int32
+	done        chan struct{}
 }
 
 // What the present rules read.
@@ -153,6 +159,12 @@ func Open(rules string, options *Options) (*Weir, error) {
 	given.state_patience_ns = C.uint64_t(options.StatePatience)
 	given.threads = C.uint(options.Threads)
 	given.leases_end_with_process = true
+	if !options.TestClock.IsZero() {
+		if options.TestClock.Unix() <= 0 {
+			return nil, failure(C.WEIR_ERR_RANGE, "TestClock: is before 1970")
+		}
+		given.test_clock_ns = C.uint64_t(options.TestClock.UnixNano())
+	}
 	w := &Weir{done: make(chan struct{})}
 	var reason C.struct_weir_reason
 	if err := C.weir_open(&w.weir, texts[0], &given, &reason); err < 0 {
@@ -365,7 +377,30 @@ func sizeOf(r *Request) int {
 	return size
 }
 
-func fill(call *C.struct_weir_go_call, r *Request, names *attributes) error {
+// The handle of an attribute that no rule reads; false: it has none. Names of fields, of which a client may send any
+// number, have none.
+func (w *Weir) unreadHandle(name string) (C.int, bool) {
+	for _, family := range []string{"header.", "query.", "cookie."} {
+		if strings.HasPrefix(name, family) {
+			return 0, false
+		}
+	}
+	if known, found := w.unread.Load(name); found {
+		return known.(C.int), known.(C.int) >= 0
+	}
+	if w.unreadCount.Add(1) > C.WEIR_HANDLES_MAX {
+		w.unreadCount.Add(-1)
+		return 0, false
+	}
+	text := C.CString(name)
+	defer C.free(unsafe.Pointer(text))
+	handle := C.weir_attribute(w.weir, text)
+	w.unread.Store(name, handle)
+	return handle, handle >= 0
+}
+
+func (w *Weir) fill(call *C.struct_weir_go_call, r *Request) error {
+	names := w.names.Load()
 	size := sizeOf(r)
 	if call == nil {
 		return failure(C.WEIR_ERR_MEMORY, "")
@@ -409,7 +444,11 @@ func fill(call *C.struct_weir_go_call, r *Request, names *attributes) error {
 		}
 	}
 	for name, value := range r.Attributes {
-		if handle, read := names.handles[name]; read {
+		handle, known := names.handles[name]
+		if !known {
+			handle, known = w.unreadHandle(name)
+		}
+		if known {
 			f.add(handle, value)
 		}
 	}
@@ -467,7 +506,7 @@ func (w *Weir) Check(r *Request) (*Answer, error) {
 	}
 	holder := w.calls.Get().(*callHolder)
 	defer w.calls.Put(holder)
-	if err := fill(holder.call, r, w.names.Load()); err != nil {
+	if err := w.fill(holder.call, r); err != nil {
 		return nil, err
 	}
 	if err := C.weir_go_check(w.weir, holder.call); err < 0 {
@@ -491,7 +530,7 @@ func (w *Weir) Outcome(r *Request, status int) error {
 	}
 	holder := w.calls.Get().(*callHolder)
 	defer w.calls.Put(holder)
-	if err := fill(holder.call, r, w.names.Load()); err != nil {
+	if err := w.fill(holder.call, r); err != nil {
 		return err
 	}
 	err := C.weir_go_outcome(w.weir, holder.call, C.uint(status))
@@ -535,6 +574,14 @@ func (w *Weir) lease(text string, end bool) error {
 		}
 		return C.weir_renew(w.weir, &token)
 	})
+}
+
+// Advance lets time pass for a Weir with a TestClock. Errors: Unsupported (it has none), Range.
+func (w *Weir) Advance(d time.Duration) error {
+	if d < 0 {
+		return failure(C.WEIR_ERR_RANGE, "a clock does not go back")
+	}
+	return w.with(func() C.int { return C.weir_advance(w.weir, C.uint64_t(d)) })
 }
 
 // Release ends a lease.

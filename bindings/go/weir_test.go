@@ -4,12 +4,14 @@ package weir
 
 import (
 	"context"
+	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -332,4 +334,132 @@ func TestOutcomesAreStrikes(t *testing.T) {
 	until("the suspension of the user", func() bool { return ask(h, "/200", "X-User", "ann").Code == 403 })
 	is(t, ask(h, "/401", "X-User", "bob").Code, 401)
 	is(t, ask(h, "/200", "X-User", "bob").Code, 200)
+}
+
+// --- What a program gives ---------------------------------------------------------------------------
+
+const oneRule = "limits: [ { name: one, key: [client.ip], rate: 9/h, algorithm: sliding_log } ]\n"
+
+func used(t *testing.T, w *Weir, ip string) uint64 {
+	t.Helper()
+	return 9 - checked(t, w, Request{IP: ip, DryRun: true}).Remaining
+}
+
+func hello(rw http.ResponseWriter, r *http.Request) { _, _ = rw.Write([]byte("hello")) }
+
+func TestTheOptionIPSaysWhoTheClientIs(t *testing.T) {
+	w := opened(t, oneRule, nil)
+	var errs []error
+	h := w.Handler(http.HandlerFunc(hello), &Middleware{FailOpen: true, IP: func(r *http.Request) string {
+		return r.Header.Get("X-Client")
+	}, OnError: func(_ *http.Request, err error) { errs = append(errs, err) }})
+	is(t, ask(h, "/", "X-Client", "127.0.0.1", "X-Forwarded-For", "203.0.113.1").Code, 200)
+	is(t, used(t, w, "127.0.0.1"), uint64(1)) // no proxy
+	is(t, ask(h, "/", "X-Client", "somebody").Code, 500)
+	is(t, ask(h, "/").Code, 200) // none: FailOpen
+	is(t, len(errs), 2)
+	is(t, errs[1], errNoAddress)
+	closed := w.Handler(http.HandlerFunc(hello), &Middleware{IP: func(*http.Request) string { return "" }})
+	is(t, ask(closed, "/").Code, 503)
+}
+
+func TestAHandlerThatARequestMeetsTwiceCountsItOnce(t *testing.T) {
+	w, other := opened(t, oneRule, nil), opened(t, oneRule, nil)
+	options := &Middleware{Cost: func(*http.Request) uint64 { return 2 }}
+	var errs []error
+	watched := &Middleware{FailOpen: true, OnError: func(_ *http.Request, err error) { errs = append(errs, err) }}
+	end := http.Handler(http.HandlerFunc(hello))
+	for _, one := range []struct {
+		h    http.Handler
+		code int
+		used uint64
+	}{{w.Handler(w.Handler(end, nil), nil), 200, 1}, {w.Handler(other.Handler(w.Handler(end, options), nil), options), 200, 3},
+		{w.Handler(w.Handler(end, watched), nil), 500, 4}} {
+		is(t, ask(one.h, "/").Code, one.code)
+		is(t, used(t, w, "127.0.0.1"), one.used)
+	}
+	is(t, len(errs), 1)
+	is(t, errs[0], error(errTwice))
+	is(t, used(t, other, "127.0.0.1"), uint64(1))
+}
+
+// A ResponseWriter as HTTP/2 has it, which may also read.
+type whole struct {
+	*httptest.ResponseRecorder
+	pushed, read int
+}
+
+func (w *whole) Push(string, *http.PushOptions) error { w.pushed++; return nil }
+
+func (w *whole) ReadFrom(source io.Reader) (int64, error) {
+	w.read++
+	return io.Copy(w.ResponseRecorder, source)
+}
+
+func TestWhatAWriterCanDoIsKept(t *testing.T) {
+	for _, options := range []*Middleware{nil, {SkipFailed: true}, {Settle: func(*http.Request, int) (uint64, bool) { return 3, true }}} {
+		w := opened(t, oneRule, nil)
+		pushes := true
+		h := w.Handler(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			pusher, can := rw.(http.Pusher)
+			is(t, can, pushes)
+			if can {
+				is(t, pusher.Push("/style.css", nil), nil)
+			}
+			n, err := io.Copy(rw, struct{ io.Reader }{strings.NewReader("of a file")})
+			is(t, n, int64(9))
+			is(t, err, nil)
+		}), options)
+		rw := &whole{ResponseRecorder: httptest.NewRecorder()}
+		request := httptest.NewRequest("GET", "/", nil)
+		request.RemoteAddr = "127.0.0.1:4711"
+		h.ServeHTTP(rw, request)
+		is(t, rw.pushed, 1)
+		is(t, rw.read, 1)
+		is(t, rw.Code, 200)
+		is(t, rw.Body.String(), "of a file")
+		pushes = false // over HTTP/1.1
+		is(t, ask(h, "/").Body.String(), "of a file")
+		cost := uint64(1)
+		if options != nil && options.Settle != nil {
+			cost = 3
+		}
+		is(t, used(t, w, "127.0.0.1"), 2*cost)
+	}
+}
+
+func TestNamesThatNoRuleReadsAreIgnored(t *testing.T) {
+	w := opened(t, oneRule, nil)
+	for i := 0; i < 1000; i++ {
+		r := Request{IP: "192.0.2.1", DryRun: true, Attributes: map[string]string{"tenant" + strconv.Itoa(i): "a",
+			"header.x-" + strconv.Itoa(i): "b", strings.Repeat("x", 200): "c"}}
+		is(t, checked(t, w, r).Remaining, uint64(9))
+	}
+	if _, known := w.unread.Load("header.x-1"); known {
+		t.Fatal("names of fields are kept")
+	}
+}
+
+func TestAClockForTestsMovesByAdvanceOnly(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	w := opened(t, "state: { file: never }\nlimits: [ { name: a, key: [], rate: 1/min, algorithm: sliding_log },\n"+
+		"  { name: m, key: [], quota: 3/month } ]\n", &Options{TestClock: start})
+	is(t, checked(t, w, Request{}).Allowed, true)
+	is(t, checked(t, w, Request{}).RetryAfter, time.Minute)
+	is(t, w.Advance(time.Minute-1), nil)
+	is(t, checked(t, w, Request{}).RetryAfter, time.Duration(1))
+	is(t, w.Advance(1), nil)
+	for i := 0; i < 2; i++ {
+		is(t, checked(t, w, Request{}).Allowed, true)
+		is(t, w.Advance(time.Minute), nil)
+	}
+	is(t, checked(t, w, Request{}).RetryAfter, (31*24*60-3)*time.Minute)
+	is(t, w.Advance(-1).(*Error).Code, Range)
+	is(t, w.Advance(Never).(*Error).Code, Range)
+	if _, err := os.Stat("never"); err == nil {
+		t.Fatal("a state file was made")
+	}
+	is(t, opened(t, oneRule, nil).Advance(1).(*Error).Code, Unsupported)
+	_, err := Open("weir.yaml", &Options{TestClock: time.Unix(-1, 0)})
+	is(t, err.(*Error).Code, Range)
 }

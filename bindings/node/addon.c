@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/version.h>
+
 #include "values.h"
 
 #define STATUS_MIN 100u
@@ -373,10 +375,14 @@ NAPI_MODULE_INIT()
         METHOD("reload", reload),
         METHOD("tend", tend),
     };
-    napi_value class;
+    napi_value class, refused_from;
     if (napi_define_class(env, "Weir", NAPI_AUTO_LENGTH, construct, NULL,
                           sizeof methods / sizeof methods[0], methods, &class) != napi_ok ||
-        napi_set_named_property(env, exports, "Weir", class) != napi_ok)
+        napi_set_named_property(env, exports, "Weir", class) != napi_ok ||
+        napi_create_string_utf8(env, WEIR_REFUSED_FROM, NAPI_AUTO_LENGTH, &refused_from) !=
+            napi_ok ||
+        (weir_still_takes(WEIR_REFUSED_FROM) &&
+         napi_set_named_property(env, exports, "refusedFrom", refused_from) != napi_ok))
         return NULL;
     return exports;
 }

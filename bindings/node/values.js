@@ -69,11 +69,17 @@ const KINDS = {
 };
 
 // Refuses options that are not there, and values of another type than theirs; `kinds`: { name: [type, …] }.
-function checkOptions(options, kinds, of) {
+// `refusedFrom`: the version that will refuse the first; until then it is a warning.
+function checkOptions(options, kinds, of, refusedFrom) {
   namedValues(options, of);
   for (const name of Object.keys(options)) {
-    if (!Object.hasOwn(kinds, name))
-      throw new TypeError(`no option ${name}; there are ${Object.keys(kinds).join(', ')}`);
+    if (!Object.hasOwn(kinds, name)) {
+      const text = `no option ${name}; there are ${Object.keys(kinds).join(', ')}`;
+      if (!refusedFrom)
+        throw new TypeError(text);
+      warn(`${text} (weir ${refusedFrom} will refuse this)`);
+      continue;
+    }
     const value = options[name];
     if (value !== undefined && value !== null && !kinds[name].includes(typeof value))
       throw wrong(name, kinds[name].map((kind) => KINDS[kind]).join(' or '), value);

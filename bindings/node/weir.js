@@ -287,7 +287,7 @@ function openObject(rules, options, testClockMs) {
 }
 
 function openAt(rules, options, testClockMs) {
-  checkOptions(options, OPTIONS, 'options');
+  checkOptions(options, OPTIONS, 'options', native.refusedFrom);
   if (typeof rules === 'string')
     return new Weir(rules, options, testClockMs);
   if (namedValues(rules, 'rules') === null)

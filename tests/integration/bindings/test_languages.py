@@ -17,15 +17,19 @@ from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir
 from model.program import ROOT, weir_path
 from penalties import guessing_rules
-from registry import needed
+from registry import Folder, needed
 
 LIBRARY = Path(weir_path()).resolve().parent
 GO = ROOT / "bindings/go"
 
 
-def block(page, language):
+def blocks(page, language):
     text = (ROOT / f"docs/languages/{page}.md").read_text(encoding="utf-8")
-    return re.search(rf"^```{language}\n(.*?)^```", text, re.M | re.S)[1]
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
+
+
+def block(page, language):
+    return blocks(page, language)[0]
 
 
 def lasting(rules):
@@ -96,14 +100,47 @@ def listens(port):
     return True
 
 
-def test_the_program_of_the_page_for_go(go, tmp_path):
-    port = free_port()
-    (tmp_path / "main.go").write_text(block("go", "go").replace("3000", str(port)), encoding="utf-8")
+def program_of_the_page(go, tmp_path, rules, name, program):
+    """A folder as the page makes it."""
+    (tmp_path / name).write_text(program, encoding="utf-8")
     (tmp_path / "go.mod").write_text("module app\n\ngo 1.19\n", encoding="utf-8")
-    (tmp_path / "weir.yaml").write_text(lasting(block("go", "yaml")), encoding="utf-8")
+    (tmp_path / "weir.yaml").write_text(rules, encoding="utf-8")
     shutil.copytree(GO, tmp_path / "weir/bindings/go")
     edit = re.search(r"^go (mod edit .*)$", block("go", "sh"), re.M)[1]
     run_go(go, tmp_path, *edit.split())
+
+
+def test_the_test_of_the_page_for_go(go, tmp_path):
+    """As it is written, with the rules as they are written: it waits for nothing."""
+    _, program = blocks("go", "go")
+    program_of_the_page(go, tmp_path, block("go", "yaml"), "limits_test.go", program)
+    run_go(go, tmp_path, "test", "-count=1", "-vet=off", ".")
+
+
+def test_the_published_routers(go, tmp_path):
+    """As a user without privileges, with a copy of libweir."""
+    folder = Folder(ROOT / "tests/integration/bindings/go_frameworks", weir=GO, include=ROOT / "include")
+    try:
+        library = folder.path / "work/lib"
+        library.mkdir(mode=0o755)
+        for each in (LIBRARY / "src/library").glob("libweir.so*"):
+            if each.is_file():
+                shutil.copy(each, library)
+        (library / "weir.pc").write_text(
+            f"Name: weir\nDescription: weir\nVersion: 0\nCflags: -I{library.parent / "include"}\n"
+            f"Libs: -L{library} -lweir\n", encoding="utf-8")
+        folder.environment |= {"PKG_CONFIG_PATH": str(library), "LD_LIBRARY_PATH": str(library), "CGO_ENABLED": "1"}
+        folder.install("modules of Go", "go", "mod", "tidy")
+        done = folder.run("go", "test", "-count=1", "-vet=off", ".", seconds=580)
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        folder.remove()
+
+
+def test_the_program_of_the_page_for_go(go, tmp_path):
+    port = free_port()
+    program_of_the_page(go, tmp_path, lasting(block("go", "yaml")), "main.go",
+                        block("go", "go").replace("3000", str(port)))
     run_go(go, tmp_path, "build", "-o", "app", ".")
     with subprocess.Popen(["./app"], cwd=tmp_path, env=go, stdin=subprocess.DEVNULL) as process:
         try:
