@@ -9,24 +9,25 @@ void bucket_charge_time(const struct weir_limit *limit, struct weir_cell *cell, 
 }
 
 void bucket_charge_time_denied(const struct weir_limit *limit, struct weir_cell *cell,
-                               uint64_t now_ns, const struct bucket_time *time)
+                               uint64_t now_ns, const struct bucket_time *time,
+                               const struct bucket_time *depth)
 {
     struct bucket_time owed = bucket_owed(cell, now_ns);
-    struct bucket_time depth = {limit->depth_ns, limit->depth_rem};
 
-    if (bucket_time_less(depth, owed))
+    if (bucket_time_less(*depth, owed))
         return;
     owed = bucket_time_add(limit, owed, *time);
-    bucket_owe(cell, now_ns, bucket_time_less(depth, owed) ? depth : owed);
+    bucket_owe(cell, now_ns, bucket_time_less(*depth, owed) ? *depth : owed);
 }
 
 void bucket_charge_denied(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                           uint64_t cost)
 {
     struct bucket_time time = bucket_cost(limit, cost);
+    struct bucket_time depth = {limit->depth_ns, limit->depth_rem};
 
     if (cost != 0 && limit->spec.rate != 0)
-        bucket_charge_time_denied(limit, cell, now_ns, &time);
+        bucket_charge_time_denied(limit, cell, now_ns, &time, &depth);
 }
 
 /* Where the bucket owes less than the refund, TAT becomes now: not earlier, so that a time before

@@ -189,11 +189,13 @@ void bucket_charge_denied(const struct weir_limit *limit, struct weir_cell *cell
 void bucket_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                    uint64_t cost);
 
-/* The same three of a time instead of a cost; for rates above 0. */
+/* The same three of a time instead of a cost, and of the depth at which a denied charge stops; for
+ * rates above 0. */
 void bucket_charge_time(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                         const struct bucket_time *time);
 void bucket_charge_time_denied(const struct weir_limit *limit, struct weir_cell *cell,
-                               uint64_t now_ns, const struct bucket_time *time);
+                               uint64_t now_ns, const struct bucket_time *time,
+                               const struct bucket_time *depth);
 void bucket_refund_time(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                         const struct bucket_time *time);
 void bucket_report(const struct weir_limit *limit, const struct weir_cell *cell,

@@ -18,11 +18,10 @@ uint64_t weir_check_tag(const struct weir_check *check)
     return hash[0];
 }
 
-/* The report of check `i`, of a scale or of the whole limit. */
-static void make_report(const struct weir_decision *decision, uint16_t i, bool scaled,
-                        struct weir_report *report)
+/* The report of check `i`, which has the scale of `check`, or of the whole limit. */
+static void make_report(const struct weir_decision *decision, uint16_t i,
+                        const struct weir_check *check, bool scaled, struct weir_report *report)
 {
-    const struct weir_check *check = &decision->checks[i];
     const struct weir_outcome *outcome = &decision->outcomes[i];
     bool allowed = outcome->verdict == WEIR_ALLOWED;
 
@@ -47,13 +46,24 @@ static void make_report(const struct weir_decision *decision, uint16_t i, bool s
 void weir_decision_report(const struct weir_decision *decision, uint16_t i,
                           struct weir_report *report)
 {
-    make_report(decision, i, scale_is_set(&decision->checks[i]), report);
+    const struct weir_check *check = &decision->checks[i];
+
+    make_report(decision, i, check, scale_is_set(check), report);
+}
+
+void weir_decision_report_unchallenged(const struct weir_decision *decision, uint16_t i,
+                                       struct weir_report *report)
+{
+    struct weir_check check;
+
+    weir_check_unchallenged(&decision->checks[i], &check);
+    make_report(decision, i, &check, scale_is_set(&check), report);
 }
 
 void weir_decision_report_whole(const struct weir_decision *decision, uint16_t i,
                                 struct weir_report *report)
 {
-    make_report(decision, i, false, report);
+    make_report(decision, i, &decision->checks[i], false, report);
 }
 
 uint16_t weir_decision_limit_end(const struct weir_decision *decision, uint16_t first)

@@ -69,14 +69,37 @@ struct weir_check {
     uint8_t flags;         /* enum weir_check_flag */
     uint8_t scale : 7;     /* percent of the limit that this request may use: 1..99; 0: all of it */
     uint8_t scale_kind : 1; /* enum weir_scale_kind; 0 where `scale` is 0 */
-    uint16_t floor : 12;    /* WEIR_OP_DEBIT: 0: none; else 1 + the most that may be owed beyond the
+    uint16_t floor : 10;    /* WEIR_OP_DEBIT: 0: none; else 1 + the most that may be owed beyond the
                                capacity, in percent of it (0..1000): the store lowers `cost` to
-                               what it has charged */
+                               what it has charged. With `challenged`, which no debit has: the
+                               scale without the challenge (weir_check_unchallenged) */
+    uint16_t scale_alone : 1; /* WEIR_SCALE_RATE: all that charge this state have the scale, so one
+                                 request may weigh more than the depth: see core/scale.h */
     uint16_t on_store_error : 2; /* enum weir_store_failure */
     uint16_t key_is_tuple : 1;   /* `key` is the tuple: weir_rules_key_text writes its text */
     uint16_t challenged : 1; /* `scale` is that of the limit's challenge, and would be higher, or
                                 none, if the request had passed one. Stores ignore it */
 };
+
+/* The scale that a check with `challenged` would have if the request had passed the challenge. */
+static inline void weir_check_unchallenged(const struct weir_check *check,
+                                           struct weir_check *without)
+{
+    *without = *check;
+    without->scale = check->floor & 0x7f;
+    without->scale_kind = check->floor >> 7 & 1;
+    without->scale_alone = check->floor >> 8 & 1;
+    without->floor = without->challenged = 0;
+}
+
+/* Notes that scale, which the check has until now. */
+static inline void weir_check_challenge(struct weir_check *check)
+{
+    unsigned scale = check->scale, kind = check->scale_kind, alone = check->scale_alone;
+
+    check->floor = (scale | kind << 7 | alone << 8) & 0x3ff;
+    check->challenged = 1;
+}
 _Static_assert(sizeof(void *) != 8 || sizeof(struct weir_check) == 64, "a check is one line");
 
 /* Whether a check has a state, and so a limit and a key. */
@@ -209,6 +232,11 @@ uint64_t weir_check_tag(const struct weir_check *check);
 /* The report of check `i` of a finished decision, made from its outcome, at the check's scale. */
 void weir_decision_report(const struct weir_decision *decision, uint16_t i,
                           struct weir_report *report);
+
+/* The same as if the request had passed the challenge of a check with `challenged`; its retry is
+ * unspecified. */
+void weir_decision_report_unchallenged(const struct weir_decision *decision, uint16_t i,
+                                       struct weir_report *report);
 
 /* The same with limit and remaining of the whole limit, whatever the scale; its retry is
  * unspecified where the check has a scale. */

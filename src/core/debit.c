@@ -58,8 +58,11 @@ uint64_t weir_check_debit_room(const struct weir_check *check, const struct weir
         return weir_cell_debit_room(check->limit, cell, now_ns, debt);
     deepen(check->limit, debt, now_ns, &deeper);
 
-    struct bucket_time depth = {deeper.depth_ns, deeper.depth_rem};
+    struct bucket_time depth = {deeper.depth_ns, deeper.depth_rem}, own;
 
+    scale_depth(check, &own);
+    if (bucket_time_less(depth, own))
+        depth = own;
     return scale_bucket_room(check, cell, now_ns, &depth);
 }
 

@@ -58,17 +58,22 @@ void scale_weight(const struct weir_check *check, uint64_t cost, struct bucket_t
     }
 
     struct wide product = multiply(wide_multiply(cost, period_units(limit)), 100);
-    uint64_t rest, high = product.hi / check->scale;
-    uint64_t low = wide_divide(product.hi % check->scale, product.lo, check->scale, &rest);
-    struct wide units = wide_add((struct wide){high, low}, rest != 0);
+    uint64_t rest;
+    struct wide units = {product.hi / check->scale,
+                         wide_divide(product.hi % check->scale, product.lo, check->scale, &rest)};
 
     *weight = (struct bucket_time){BUCKET_TAT_MAX, 0};
     if (units.hi < limit->denom)
         weight->ns = wide_divide(units.hi, units.lo, limit->denom, &weight->rem);
     if (weight->ns >= BUCKET_TAT_MAX)
         *weight = (struct bucket_time){BUCKET_TAT_MAX, 0};
-    if (cost == 1 && bucket_time_less(depth, *weight))
+    if (cost == 1 && !check->scale_alone && bucket_time_less(depth, *weight))
         *weight = depth;
+}
+
+bool scale_is_shallow(const struct weir_check *check)
+{
+    return scale_is_weighed(check) && check->limit->capacity * check->scale < 100;
 }
 
 void scale_depth(const struct weir_check *check, struct bucket_time *depth)
@@ -78,6 +83,8 @@ void scale_depth(const struct weir_check *check, struct bucket_time *depth)
     *depth = (struct bucket_time){limit->depth_ns, limit->depth_rem};
     if (check->scale != 0 && check->scale_kind == WEIR_SCALE_RESERVE)
         *depth = bucket_cost(limit, scale_capacity(check));
+    else if (check->scale_alone && scale_is_shallow(check))
+        scale_weight(check, 1, depth);
 }
 
 void scale_load_add(struct scale_load *load, const struct weir_check *check)
@@ -145,13 +152,14 @@ void scale_cell_charge(const struct weir_check *check, struct weir_cell *cell, u
 void scale_cell_charge_denied(const struct weir_check *check, struct weir_cell *cell,
                               uint64_t now_ns)
 {
-    struct bucket_time weight;
+    struct bucket_time weight, depth;
 
     if (!scale_is_weighed(check)) {
         weir_cell_charge_denied(check->limit, cell, now_ns, check->cost);
     } else if (check->cost > 0) {
         scale_weight(check, check->cost, &weight);
-        bucket_charge_time_denied(check->limit, cell, now_ns, &weight);
+        scale_depth(check, &depth);
+        bucket_charge_time_denied(check->limit, cell, now_ns, &weight, &depth);
     }
 }
 
@@ -176,8 +184,8 @@ void scale_cell_refund(const struct weir_check *check, struct weir_cell *cell, u
     }
 }
 
-/* ceil(c * P * 100 / s) <= left iff c <= floor(left * s / (100 * P)), P = period_units, since left
- * is a whole number of units; and a cost of 1 may weigh less than that. left is below 2^103. */
+/* With P = period_units, and left in whole units, floor(c * P * 100 / s) <= left iff
+ * c * P * 100 < (left + 1) * s; and a cost of 1 may weigh less than that. left is below 2^103. */
 uint64_t scale_bucket_room(const struct weir_check *check, const struct weir_cell *cell,
                            uint64_t now_ns, const struct bucket_time *depth)
 {
@@ -190,7 +198,7 @@ uint64_t scale_bucket_room(const struct weir_check *check, const struct weir_cel
     left = bucket_time_subtract(limit, *depth, owed);
 
     struct wide units = wide_add(wide_multiply(left.ns, limit->denom), left.rem);
-    struct wide product = multiply(units, check->scale);
+    struct wide product = wide_add(multiply(units, check->scale), check->scale - 1U);
 
     room = wide_divide(product.hi, product.lo, 100 * period_units(limit), &rest);
     scale_weight(check, 1, &one);
@@ -201,9 +209,9 @@ static void report_weighed(const struct weir_check *check, const struct weir_cel
                            const struct weir_use *use, bool allowed, struct weir_report *report)
 {
     const struct weir_limit *limit = check->limit;
-    struct bucket_time owed = bucket_owed(cell, use->now_ns), weight;
-    struct bucket_time depth = {limit->depth_ns, limit->depth_rem};
+    struct bucket_time owed = bucket_owed(cell, use->now_ns), weight, depth;
 
+    scale_depth(check, &depth);
     report->limit = scale_capacity(check);
     report->remaining = scale_bucket_room(check, cell, use->now_ns, &depth);
     report->retry_after_ns = 0;
@@ -214,6 +222,8 @@ static void report_weighed(const struct weir_check *check, const struct weir_cel
         report->retry_after_ns = WEIR_NEVER;
         return;
     }
+    if (use->cost == 0)
+        depth = (struct bucket_time){limit->depth_ns, limit->depth_rem};
     scale_weight(check, use->cost, &weight);
     owed = bucket_time_add(limit, owed, weight);
     if (bucket_time_less(depth, owed)) {

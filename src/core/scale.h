@@ -9,10 +9,21 @@
  *
  * A bucket at a rate (WEIR_SCALE_RATE) instead is charged the weight w(c) against its whole depth:
  *
- *   w(c) = ceil(c * T * 100 / s)   in units of 1/denom ns; w(1) is at most the depth
+ *   w(c) = floor(c * T * 100 / s)   in units of 1/denom ns
  *
- * so that its rate and its burst are scaled. A debit and a refund take the same weight. The report
- * at a scale has part(C) as the limit; `remaining` and `retry_after_ns` follow from what is
+ * so that its rate and its burst are scaled. It is rounded down, so that floor(C * s / 100) are
+ * admitted at once, and nobody waits for the rest of a unit. Where that number is 0, w(1) exceeds
+ * the depth:
+ *
+ *   alone (weir_check.scale_alone)   a cost of 1, and none larger, is admitted iff nothing is owed,
+ *                                    and is charged w(1): the depth is w(1) for costs above 0, and
+ *                                    a cost of 0 waits as in any debt
+ *   else                             w(1) is the depth, so that one caller cannot keep others, who
+ *                                    charge the same state at a higher scale, waiting for longer
+ *                                    than with an empty bucket
+ *
+ * What is owed stays owed when the scale changes. A debit and a refund take the same weight. The
+ * report at a scale has part(C) as the limit; `remaining` and `retry_after_ns` follow from what is
  * admitted at this scale; `reset_after_ns` is the state's and has no scale.
  *
  * All functions accept checks without a scale, and then do what the unscaled functions do.
@@ -64,7 +75,8 @@ uint64_t scale_capacity(const struct weir_check *check);
 /* What a bucket is charged for `cost`, at most BUCKET_TAT_MAX. */
 void scale_weight(const struct weir_check *check, uint64_t cost, struct bucket_time *weight);
 
-/* How deep a bucket may be used: depth, or at a reserve part(capacity) * T. */
+/* How deep a cost of 1 or more may use a bucket: the depth; at a reserve part(capacity) * T; at a
+ * rate at least w(1). */
 void scale_depth(const struct weir_check *check, struct bucket_time *depth);
 
 /* What one check, or several that share a state, charge together. All zero: nothing. */
@@ -93,6 +105,9 @@ void scale_cell_charge_denied(const struct weir_check *check, struct weir_cell *
 void scale_cell_fill(const struct weir_check *check, struct weir_cell *cell, uint64_t now_ns);
 void scale_cell_refund(const struct weir_check *check, struct weir_cell *cell, uint64_t now_ns,
                        uint64_t charged_at_ns);
+
+/* Whether the kind of rate (weir_check.scale_alone) makes a difference: w(1) exceeds the depth. */
+bool scale_is_shallow(const struct weir_check *check);
 
 /* The largest cost whose weight a bucket at a rate can take until it owes `depth`. */
 uint64_t scale_bucket_room(const struct weir_check *check, const struct weir_cell *cell,

@@ -121,14 +121,15 @@ static bool is_denying(const struct weir_decision *decision, uint16_t i)
            (decision->checks[i].flags & WEIR_CHECK_SHADOW) == 0;
 }
 
-/* Whether the challenge alone denies: the whole limit would admit the request. */
+/* Whether the challenge alone denies: without it the request would be admitted, at the scale that
+ * it then had. */
 static bool is_challenged(const struct weir_decision *decision, uint16_t i)
 {
     const struct weir_check *check = &decision->checks[i];
     struct weir_report report;
     if (!check->challenged)
         return false;
-    weir_decision_report_whole(decision, i, &report);
+    weir_decision_report_unchallenged(decision, i, &report);
     return check->cost <= report.remaining;
 }
 

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "core/reason.h"
+#include "core/scale.h"
 #include "core/text/hex.h"
 #include "core/text/siphash.h"
 #include "engine/lease.h"
@@ -46,6 +47,7 @@ _Static_assert(HEAD_BYTES + MAC_BYTES == WEIR_RESERVATION_FIXED_BYTES &&
 
 /* In what says a limit's place in the rules: weir_reserved.network. */
 #define NETWORK (UINT32_C(1) << 31)
+#define ALONE (UINT32_C(1) << 30)
 
 /* Tells this use of the secret from others. */
 #define RESERVATION_DOMAIN UINT64_C(0x7672657372696577) /* "weirserv" */
@@ -90,7 +92,7 @@ static unsigned char *pack_part(const struct weir_reserved *part, bool named, un
     weir_put64(at, part->mark.name);
     put32(at + 8, part->mark.exact);
     put32(at + 12, part->mark.kind);
-    put32(at + 16, part->rule | (part->network ? NETWORK : 0));
+    put32(at + 16, part->rule | (part->network ? NETWORK : 0) | (part->scale_alone ? ALONE : 0));
     weir_put64(at + 20, part->hash[0]);
     weir_put64(at + 28, part->hash[1]);
     weir_put64(at + 36, part->unit);
@@ -138,8 +140,9 @@ static const unsigned char *unpack_part(struct weir_reserved *part, bool named,
         return NULL;
     *part = (struct weir_reserved){
         .mark = {weir_get64(at), get32(at + 8), get32(at + 12)},
-        .rule = get32(at + 16) & ~NETWORK,
+        .rule = get32(at + 16) & ~(NETWORK | ALONE),
         .network = (get32(at + 16) & NETWORK) != 0,
+        .scale_alone = (get32(at + 16) & ALONE) != 0,
         .hash = {weir_get64(at + 20), weir_get64(at + 28)},
         .unit = weir_get64(at + 36),
         .scale = at[44] & 0x7f,
@@ -357,6 +360,7 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
             .unit = check->cost / estimate,
             .scale = check->scale,
             .scale_kind = check->scale_kind,
+            .scale_alone = check->scale_alone && scale_is_shallow(check),
             .charged_at_ns =
                 decision->apart ? decision->outcomes[i].charged_at_ns : decision->now_ns,
             .tag = weir_check_tag(check),
@@ -414,6 +418,7 @@ static void set_scale(struct weir_check *check, const struct weir_reserved *part
 {
     check->scale = part->scale & 0x7f;
     check->scale_kind = part->scale_kind & 1;
+    check->scale_alone = part->scale_alone;
 }
 
 /* The token alone says it, so that all settlements of a reservation have one class of record. A

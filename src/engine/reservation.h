@@ -87,8 +87,9 @@
 struct weir_reserved {
     struct weir_limit_mark mark;
     uint32_t rule;
-    bool network;                /* WEIR_CHECK_NETWORK */
-    uint8_t scale, scale_kind;   /* as in struct weir_check: it is settled by the same weight */
+    bool network;              /* WEIR_CHECK_NETWORK */
+    uint8_t scale, scale_kind; /* as in struct weir_check: it is settled by the same weight */
+    bool scale_alone;
     uint64_t hash[2], unit;      /* unit: what a request of cost 1 takes */
     uint64_t charged_at_ns, tag; /* REMOTE */
     struct weir_bytes key;       /* REMOTE */

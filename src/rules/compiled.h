@@ -152,11 +152,13 @@ struct rules_rule {
     struct weir_warn_at warn_at;
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
-    uint8_t flags;    /* of its checks */
-    uint8_t enforce;  /* percent of the keys that it may deny; shadow for the others */
-    bool personal;    /* callers may have rates of their own */
-    bool scaled;      /* some keyword scales it: see join_scales in match/checks.c */
-    bool for_trusted; /* its match says which standing, and so may apply to trusted callers */
+    uint8_t flags;        /* of its checks */
+    uint8_t enforce;      /* percent of the keys that it may deny; shadow for the others */
+    bool personal;        /* callers may have rates of their own */
+    bool scaled;          /* some keyword scales it: see join_scales in match/checks.c */
+    bool alone_class;     /* its key contains that of the score: see charge/scale.h */
+    uint16_t alone_kinds; /* of standings, a bit each: those that its key contains */
+    bool for_trusted;     /* its match says which standing, and so may apply to trusted callers */
     uint8_t prefix_size, tag_count;
     uint8_t tag[RULES_KEY_MAX]; /* hash_tag: which of its key's attributes, in the file's order */
     const uint8_t *prefix;      /* what its tuples begin with, padded; see match/key.c */

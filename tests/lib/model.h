@@ -27,6 +27,7 @@ struct model {
     model_wide arrival;          /* buckets: TAT * N */
     uint32_t percent;            /* the scale of what is asked and charged next; 0: none */
     bool at_rate;                /* a bucket's rate and burst are scaled; else a part is kept */
+    bool alone;                  /* all that charge the state are at that rate */
     struct model_event *events;
     uint32_t count, room;
 };

@@ -21,8 +21,9 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* c * W; at a rate of s percent c * W * 100 / s, rounded up to a multiple of gcd(N, W), which is
- * 1/denom of a nanosecond; of a cost of 1 at most the depth. */
+/* c * W; at a rate of s percent c * W * 100 / s, rounded down to a multiple of gcd(N, W), which is
+ * 1/denom of a nanosecond; of a cost of 1 at most the depth, unless the state is charged at that
+ * rate alone. */
 model_wide model_bucket_weight(const struct model *model, uint64_t cost)
 {
     uint64_t w = model->spec.window_ns, unit = common_divisor(model->spec.rate, w);
@@ -30,8 +31,16 @@ model_wide model_bucket_weight(const struct model *model, uint64_t cost)
 
     if (model->percent == 0 || !model->at_rate)
         return weight;
-    weight = ((model_wide)cost * (w / unit) * 100 + model->percent - 1) / model->percent * unit;
-    return cost == 1 && weight > depth ? depth : weight;
+    weight = (model_wide)cost * (w / unit) * 100 / model->percent * unit;
+    return cost == 1 && !model->alone && weight > depth ? depth : weight;
+}
+
+/* Whether not one whole request of the burst is left at the scale, and one passes after the other.
+ */
+static bool model_bucket_is_shallow(const struct model *model)
+{
+    return model->percent != 0 && model->at_rate && model->alone &&
+           model_capacity(model) * model->percent / 100 == 0;
 }
 
 /* Each algorithm by its own words. */
@@ -43,6 +52,8 @@ bool model_bucket_admits(const struct model *model, uint64_t now_ns, uint64_t co
 
     if (spec->rate == 0)
         return cost == 0;
+    if (cost > 0 && model_bucket_is_shallow(model)) /* iff TAT <= now */
+        return cost == 1 && owed == 0;
     switch (spec->algorithm) {
     case WEIR_TOKEN_BUCKET: /* level >= c; in debt the level is below every c */
         return owed <= b * w && b * w - owed >= weight;
@@ -82,6 +93,8 @@ void model_bucket_charge_denied(struct model *model, uint64_t now_ns, uint64_t c
     model_wide empty = (model_wide)model_capacity(model) * model->spec.window_ns;
     model_wide after = owed + model_bucket_weight(model, cost);
 
+    if (model_bucket_is_shallow(model)) /* what is denied waits as after a request that was not */
+        empty = model_bucket_weight(model, 1);
     if (cost == 0 || owed > empty)
         return;
     model_bucket_set(model, now + (after < empty ? after : empty));

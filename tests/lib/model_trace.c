@@ -293,13 +293,14 @@ static void draw_scale(struct run *run)
     static const uint32_t usual[] = {1, 10, 50, 60, 90, 99};
 
     run->model.percent = 0;
-    run->model.at_rate = false;
+    run->model.at_rate = run->model.alone = false;
     if (run_below(run, 2) == 0)
         return;
     run->model.percent = 1 + (uint32_t)run_below(run, 99);
     if (run_below(run, 2) == 0)
         run->model.percent = usual[run_below(run, sizeof(usual) / sizeof(usual[0]))];
     run->model.at_rate = run_below(run, 2) == 0;
+    run->model.alone = run->model.at_rate && run_below(run, 2) == 0;
     model_trace_counts.scaled++;
 }
 
@@ -308,7 +309,8 @@ static struct weir_check run_check(const struct run *run, uint64_t cost)
     return (struct weir_check){.limit = &run->limit,
                                .cost = cost,
                                .scale = run->model.percent & 0x7f,
-                               .scale_kind = run->model.at_rate};
+                               .scale_kind = run->model.at_rate,
+                               .scale_alone = run->model.alone};
 }
 
 static bool run_test(struct run *run, uint64_t cost, uint64_t *delay_ns)
@@ -588,14 +590,15 @@ static void run_tell(const struct run *run, uint64_t operation, uint64_t seed)
 {
     const struct weir_limit_spec *spec = &run->limit.spec;
 
-    fprintf(
-        stderr,
-        "%s differs at operation %" PRIu64 " of seed %" PRIu64 ": algorithm %d rate %" PRIu64
-        " window %" PRIu64 " burst %" PRIu64 " segments %u strict %d scale %u kind %d; t %" PRIu64
-        " remaining %" PRIu64 " retry %" PRIu64 " reset %" PRIu64 "\n",
-        run->wrong, operation, seed, (int)spec->algorithm, spec->rate, spec->window_ns, spec->burst,
-        spec->segments, spec->strict, run->model.percent, run->model.at_rate, run->now_ns,
-        run->report.remaining, run->report.retry_after_ns, run->report.reset_after_ns);
+    fprintf(stderr,
+            "%s differs at operation %" PRIu64 " of seed %" PRIu64 ": algorithm %d rate %" PRIu64
+            " window %" PRIu64 " burst %" PRIu64
+            " segments %u strict %d scale %u kind %d alone %d; t %" PRIu64 " remaining %" PRIu64
+            " retry %" PRIu64 " reset %" PRIu64 "\n",
+            run->wrong, operation, seed, (int)spec->algorithm, spec->rate, spec->window_ns,
+            spec->burst, spec->segments, spec->strict, run->model.percent, run->model.at_rate,
+            run->model.alone, run->now_ns, run->report.remaining, run->report.retry_after_ns,
+            run->report.reset_after_ns);
 }
 
 bool model_trace_run(const struct model_trace *trace)

@@ -12,6 +12,7 @@
 #include "cli/validate/fix.h"
 #include "cli/options.h"
 #include "cli/rules_file.h"
+#include "rules/charge/scale.h"
 #include "server/daemon/server.h"
 #include "store/redis/client/url.h"
 #include "store/redis/script/script.h"
@@ -189,8 +190,24 @@ static void print_few_keys(const char *path, const struct weir_rules *rules)
                few.count - few.listed, WEIR_FEW_KEYS);
 }
 
+/* Limits that a caller with a low scale is not slowed by. */
+static void print_fillable(const char *path, const struct weir_rules *rules)
+{
+    for (uint32_t i = 0; i < weir_rules_count(rules); i++) {
+        struct weir_rule_info info;
+        uint64_t burst;
+        weir_rules_info(rules, i, &info);
+        if (weir_rules_one_fills(rules, i, &burst))
+            printf("%s: warning: %s: one throttled caller can fill this for all: its key does not "
+                   "contain the caller, and its burst is too small to slow one down; add the "
+                   "caller to `key`, or set a burst of at least %" PRIu64 "\n",
+                   path, info.name, burst);
+    }
+}
+
 static void print_hints(const char *path, const struct weir_rules *rules)
 {
+    print_fillable(path, rules);
     print_few_keys(path, rules);
     print_hint(path, rules, true,
                "sliding_window admits up to twice such a small rate; for exactly so many use "

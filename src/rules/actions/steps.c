@@ -16,16 +16,17 @@ bool weir_rules_acts(const struct weir_rules *rules)
     return rules->acts;
 }
 
-/* The step is at floor(capacity * T * percent / 100) ns: what is owed is a whole number of ns, so
- * the part of one that is cut off delays nothing. */
+/* What is owed is rounded up to whole nanoseconds, and so is the step: a bucket that is used up to
+ * the step, and no further, delays nothing. */
 uint64_t weir_step_drain_ns(const struct weir_limit *limit, uint8_t percent, uint64_t owed_ns)
 {
     struct wide units = wide_multiply(limit->depth_ns, percent);
-    uint64_t rest;
+    uint64_t rest, part_rest;
     /* percent * depth_rem / denom, below 100 */
     struct wide part = wide_multiply(limit->depth_rem, percent);
-    uint64_t more = wide_divide(part.hi, part.lo, limit->denom, &rest);
+    uint64_t more = wide_divide(part.hi, part.lo, limit->denom, &part_rest);
     units = wide_add(units, more);
     uint64_t step_ns = wide_divide(units.hi, units.lo, 100, &rest);
+    step_ns += rest != 0 || part_rest != 0;
     return owed_ns > step_ns ? owed_ns - step_ns : 0;
 }

@@ -40,8 +40,9 @@ uint16_t weir_rules_candidate(const struct weir_rules *rules, const struct weir_
         *check = *live;
         check->limit = &rates->limits[i];
         check->flags = (uint8_t)(live->flags & kept);
-        check->scale = check->scale_kind = 0; /* a candidate is tried at 100 % */
-        check->challenged = 0;
+        check->scale = check->scale_kind = check->scale_alone =
+            0; /* a candidate is tried at 100 % */
+        check->challenged = check->floor = 0;
         if (check->limit->spec.algorithm == WEIR_LEAKY_QUEUE)
             check->flags &= (uint8_t)~WEIR_CHECK_LEASED;
         rules_state_choose(check->hash, state);

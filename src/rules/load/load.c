@@ -6,6 +6,7 @@
 
 #include "rules/challenge/section.h"
 #include "rules/challenge/solution.h"
+#include "rules/charge/scale.h"
 #include "rules/charge/settle.h"
 #include "rules/charge/warn.h"
 #include "rules/identity/jwt.h"
@@ -231,8 +232,10 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_load_penalties(loader, &fields[TOP_PENALTIES]);
     if (fields[TOP_KEYS].value && !loader->no_memory)
         load_keys(loader, fields[TOP_KEYS].value);
-    if (loader->wrong == 0 && !loader->no_memory)
+    if (loader->wrong == 0 && !loader->no_memory) {
         rules_count_overrides(loader->rules);
+        rules_find_alone(loader->rules);
+    }
     if (!loader->no_memory)
         rules_check_nodes(loader);
 }

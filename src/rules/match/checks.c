@@ -30,6 +30,7 @@ static uint64_t multiply(uint64_t a, uint64_t b)
 /* The checks of the other rates behind the first, which is checks[count - 1], each on a state of
  * its own. Returns how many checks there are then. */
 static int add_rates(struct rules_evaluation *evaluation, const struct rules_rates *rates,
+                     const struct weir_joined_scale *joined,
                      struct weir_check checks[WEIR_CHECKS_MAX], int count)
 {
     struct weir_check *first = &checks[count - 1];
@@ -39,6 +40,8 @@ static int add_rates(struct rules_evaluation *evaluation, const struct rules_rat
         struct weir_check *check = &checks[count++];
         *check = *first;
         check->limit = &rates->limits[i];
+        if (joined->alone != 0 && !check->challenged) /* what counts may depend on the burst */
+            weir_rules_scale_check(check, joined);
         rules_state_choose(check->hash, rates->states ? rates->states[i] : i);
     }
     if (rates->states)
@@ -79,12 +82,13 @@ static bool is_enforced(const struct rules_rule *rule, const struct weir_check *
     return (hash[0] >> 32) * 100 >> 32 < rule->enforce;
 }
 
-static void join_scale(const struct rules_evaluation *evaluation, struct weir_check *check,
-                       enum weir_scale_cause cause, uint8_t percent, enum weir_scale_kind kind)
+static void join_scale(const struct rules_evaluation *evaluation, struct weir_joined_scale *joined,
+                       enum weir_scale_cause cause, uint8_t percent, bool alone)
 {
+    bool reserve = cause == WEIR_SCALE_BY_PRIORITY;
     if (evaluation->scales)
         evaluation->scales[cause] = percent;
-    weir_rules_join_scale(check, percent, kind);
+    weir_rules_join_scale(joined, percent, reserve ? WEIR_SCALE_RESERVE : WEIR_SCALE_RATE, alone);
 }
 
 /* The scale of the challenge counts where it is the smallest. Beside an equal one of another
@@ -93,27 +97,40 @@ static void join_challenge(const struct rules_evaluation *evaluation, const stru
                            struct weir_check *check)
 {
     uint8_t percent = rule->steps->challenge;
-    bool counts = check->scale == 0 || check->scale > percent;
-    join_scale(evaluation, check, WEIR_SCALE_BY_CHALLENGE, percent, WEIR_SCALE_RESERVE);
-    check->challenged = counts;
+    if (evaluation->scales)
+        evaluation->scales[WEIR_SCALE_BY_CHALLENGE] = percent;
+    if (percent >= 100 || (check->scale != 0 && check->scale <= percent))
+        return;
+    weir_check_challenge(check);
+    check->scale = percent & 0x7f;
+    check->scale_kind = WEIR_SCALE_RESERVE;
+    check->scale_alone = 0;
 }
 
 /* What of the limit this request may use. All keywords that say so join their scales here. */
 static void join_scales(struct rules_evaluation *evaluation, const struct rules_rule *rule,
-                        struct weir_check *check)
+                        struct weir_joined_scale *joined)
 {
     if (rule->shed)
-        join_scale(evaluation, check, WEIR_SCALE_BY_PRIORITY,
-                   rule->shed[rules_class_of(evaluation)], WEIR_SCALE_RESERVE);
+        join_scale(evaluation, joined, WEIR_SCALE_BY_PRIORITY,
+                   rule->shed[rules_class_of(evaluation)], false);
     if (rule->adaptive != 0)
-        join_scale(evaluation, check, WEIR_SCALE_BY_ADAPTIVE,
-                   weir_rules_scale(evaluation->rules, rule->adaptive - 1u), WEIR_SCALE_RATE);
+        join_scale(evaluation, joined, WEIR_SCALE_BY_ADAPTIVE,
+                   weir_rules_scale(evaluation->rules, rule->adaptive - 1u), true);
     if (rule->by_standing)
-        join_scale(evaluation, check, WEIR_SCALE_BY_STANDING,
-                   rule->by_standing[evaluation->standing], WEIR_SCALE_RATE);
+        join_scale(evaluation, joined, WEIR_SCALE_BY_STANDING,
+                   rule->by_standing[evaluation->standing],
+                   rule->alone_kinds >> evaluation->standing_kind & 1);
     if (rule->by_class)
-        join_scale(evaluation, check, WEIR_SCALE_BY_CLASS, rule->by_class[evaluation->score.class],
-                   WEIR_SCALE_RATE);
+        join_scale(evaluation, joined, WEIR_SCALE_BY_CLASS, rule->by_class[evaluation->score.class],
+                   rule->alone_class);
+}
+
+static void scale_check(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                        struct weir_joined_scale *joined, struct weir_check *check)
+{
+    join_scales(evaluation, rule, joined);
+    weir_rules_scale_check(check, joined);
     if (rule->steps && rule->steps->challenge != 0 && !rules_challenge_passed(evaluation))
         join_challenge(evaluation, rule, check);
 }
@@ -131,6 +148,7 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
                  uint32_t number, struct weir_check checks[WEIR_CHECKS_MAX], int count)
 {
     struct rules_rates own, abroad;
+    struct weir_joined_scale joined = {0, 0, 0};
     if (count == WEIR_CHECKS_MAX)
         return rules_too_many(evaluation);
     struct weir_check *check = &checks[count];
@@ -141,7 +159,7 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     check->cost = multiply(cost, evaluation->request->cost);
     check->rule = number;
     check->flags = rule->flags;
-    check->scale = check->scale_kind = 0;
+    check->scale = check->scale_kind = check->scale_alone = 0;
     check->floor = 0;
     check->challenged = 0;
     check->on_store_error = rule->on_store_error & 3;
@@ -165,12 +183,12 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
         check->limit = rates->limits;
     }
     if (check->limit && rule->scaled)
-        join_scales(evaluation, rule, check);
+        scale_check(evaluation, rule, &joined, check);
     if (rule->enforce < 100 && !is_enforced(rule, check))
         check->flags |= WEIR_CHECK_SHADOW;
     count++;
     bool others = (rates->count > 1 || rates->states) && check->limit;
-    int end = others ? add_rates(evaluation, rates, checks, count) : count;
+    int end = others ? add_rates(evaluation, rates, &joined, checks, count) : count;
     if (__builtin_expect(rates == &abroad, 0) && rule->global->wait_ns > 0)
         deny_nothing(check, end - count + 1);
     return end;

@@ -89,6 +89,7 @@ bool rules_standing_find(struct rules_evaluation *evaluation)
         any = true;
     }
     evaluation->standing = standing->entry.level;
+    evaluation->standing_kind = any ? standing->kind : 0;
     standing->by = (struct weir_bytes){NULL, 0};
     standing->refused = query->refuses && weir_standing_refuses(evaluation->standing);
     if (standing->refused)

@@ -88,6 +88,7 @@ bool weir_resp_fill_check(struct weir_resp_call *call, struct weir_decision *dec
     check->rule = UINT32_MAX;
     check->flags = redis->flags;
     check->scale = check->scale_kind = 0;
+    check->scale_alone = 0;
     check->floor = 0;
     check->on_store_error = redis->on_store_error & 3;
     check->key_is_tuple = false;

@@ -109,7 +109,8 @@ static void identify(struct redis_denial_cache *denials, const struct weir_decis
         *word++ = spec->calendar;
         *word++ = (uint64_t)spec->algorithm | (uint64_t)spec->strict << 8 |
                   (uint64_t)check->flags << 16 | (uint64_t)check->scale << 24 |
-                  (uint64_t)check->scale_kind << 31 | (uint64_t)spec->segments << 32;
+                  (uint64_t)check->scale_kind << 31 | (uint64_t)spec->segments << 32 |
+                  (uint64_t)check->scale_alone << 63;
         *word++ = *epoch_of(denials, check);
     }
     weir_siphash128(denials->secret, words, (size_t)(word - words) * sizeof *words, hash);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/scale.h"
+
 #define VERSION 1
 
 enum outcome_bit { REPORTED = 1, CHARGED = 2, OVERFLOWED = 4 };
@@ -85,7 +87,9 @@ static char *write_check(char *out, const struct weir_check *check, const unsign
 
     out = put(out, check->flags, 1);
     out = put(out, check->scale, 1);
-    out = put(out, check->scale_kind, 1);
+    /* A node that does not know the second bit refuses it: sent where it makes a difference. */
+    bool alone = state && check->scale_alone && scale_is_shallow(check);
+    out = put(out, check->scale_kind | (unsigned)alone << 1, 1);
     out = put(out, check->floor, 2);
     out = put(out, limit->spec.algorithm, 1);
     out = put(out, limit->spec.strict, 1);
@@ -135,13 +139,14 @@ static bool read_check(struct reader *reader, struct weir_check *check, struct s
     memcpy(read->digest, take_bytes(reader, STICKY_DIGEST), STICKY_DIGEST);
     read->name.size = (size_t)take(reader, 1);
     read->name.data = take_bytes(reader, read->name.size);
-    if (reader->bad || scale > 99 || kind > WEIR_SCALE_RATE || (scale == 0 && kind != 0) ||
+    if (reader->bad || scale > 99 || kind > 3 || kind == 2 || (scale == 0 && kind != 0) ||
         floor > 1001 || strict > 1 || (check->flags & WEIR_CHECK_COUNTER) != 0 ||
         !algorithm_is_sent((unsigned)algorithm))
         return false;
     check->scale = scale & 127;
     check->scale_kind = kind & 1;
-    check->floor = floor & 4095;
+    check->scale_alone = kind >> 1 & 1;
+    check->floor = floor & 1023;
     read->spec.algorithm = (enum weir_algorithm)algorithm;
     read->spec.strict = strict == 1;
     return true;

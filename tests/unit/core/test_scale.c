@@ -98,16 +98,16 @@ static void a_cost_of_one_weighs_at_most_the_depth(void **state)
     assert_int_equal(report.retry_after_ns, WEIR_NEVER);
 }
 
-static void a_weight_is_rounded_up_to_the_unit_of_the_state(void **state)
+static void a_weight_is_rounded_down_to_the_unit_of_the_state(void **state)
 {
     struct weir_limit limit = bucket(7, SECOND, 100); /* T = 142857142 + 6/7 ns */
     struct weir_check check = at(&limit, 1, 30, WEIR_SCALE_RATE);
     struct bucket_time weight;
 
     (void)state;
-    scale_weight(&check, 1, &weight); /* 10^9 * 100 / 30 / 7: 476190476 + 1.33/7, and up */
+    scale_weight(&check, 1, &weight); /* 10^9 * 100 / 30 / 7: 476190476 + 1.33/7, and down */
     assert_int_equal(weight.ns, 476190476);
-    assert_int_equal(weight.rem, 2);
+    assert_int_equal(weight.rem, 1);
     scale_weight(&check, 3, &weight);
     assert_int_equal(weight.ns, 1428571428);
     assert_int_equal(weight.rem, 4);
@@ -115,6 +115,140 @@ static void a_weight_is_rounded_up_to_the_unit_of_the_state(void **state)
     assert_int_equal(weight.ns, BUCKET_TAT_MAX);
     scale_weight(&check, 0, &weight);
     assert_int_equal(weight.ns + weight.rem, 0);
+}
+
+/* gcra 100/h at 67 %: 67 at once, and not 66 and one 28 ns later. */
+static void what_a_scale_leaves_of_a_burst_is_admitted_at_once(void **state)
+{
+    static const uint64_t rates[] = {1, 3, 7, 60, 100, 999, 1000000};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
+        for (uint64_t burst = 1; burst <= 200; burst += 1 + burst / 11)
+            for (unsigned percent = 1; percent < 100; percent++) {
+                struct weir_limit limit = bucket(rates[i], 3600 * SECOND, burst);
+                struct weir_check check = at(&limit, 1, percent, WEIR_SCALE_RATE);
+                struct weir_cell cell = {0, 0};
+                struct weir_report report;
+                uint64_t part = scale_capacity(&check);
+
+                for (uint64_t left = part; left > 0; left--) {
+                    const struct weir_use use = {.now_ns = START, .cost = 1};
+
+                    scale_cell_report(&check, &cell, &use, false, &report);
+                    assert_int_equal(report.remaining, left);
+                    assert_true(take(&check, &cell, START));
+                }
+                assert_false(take(&check, &cell, START));
+            }
+}
+
+/* How many requests of one caller pass in a minute at 600/min who always comes as soon as it may.
+ */
+static int passed_in_a_minute(uint64_t burst, unsigned percent, bool alone)
+{
+    struct weir_limit limit = bucket(600, MINUTE, burst);
+    struct weir_check check = at(&limit, 1, percent, WEIR_SCALE_RATE);
+    struct weir_cell cell = {0, 0};
+    struct weir_use use = {.now_ns = START, .cost = 1};
+    struct weir_report report;
+    int passed = 0;
+
+    check.scale_alone = alone;
+    while (use.now_ns <= START + MINUTE) {
+        passed += take(&check, &cell, use.now_ns);
+        scale_cell_report(&check, &cell, &use, false, &report);
+        use.now_ns += report.retry_after_ns;
+    }
+    return passed;
+}
+
+static void a_scale_slows_a_bucket_of_any_burst(void **state)
+{
+    (void)state;
+    for (uint64_t burst = 1; burst <= 10; burst++)
+        for (unsigned percent = 1; percent < 100; percent++) {
+            int part = burst * percent < 100 ? 1 : (int)(burst * percent / 100);
+
+            assert_int_equal(passed_in_a_minute(burst, percent, true) - part, 6 * (int)percent);
+        }
+    assert_int_equal(passed_in_a_minute(1, 20, false), 601);
+    assert_int_equal(passed_in_a_minute(2, 20, false), 301);
+    assert_int_equal(passed_in_a_minute(5, 20, false), 121);
+}
+
+/* What passes is one after the other, a cost of 0 waits as in any debt, and nothing larger ever
+ * passes. */
+static void alone_one_request_may_owe_more_than_the_depth(void **state)
+{
+    struct weir_limit limit = bucket(10, SECOND, 2);
+    struct weir_check check = at(&limit, 1, 20, WEIR_SCALE_RATE), none = check, two = check;
+    struct weir_cell cell = {0, 0};
+    struct weir_report report;
+    struct weir_use use = {.now_ns = START, .cost = 1};
+
+    (void)state;
+    check.scale_alone = none.scale_alone = two.scale_alone = 1;
+    none.cost = 0;
+    two.cost = 2;
+    assert_false(take(&two, &cell, START));
+    assert_true(take(&check, &cell, START)); /* 500 ms; the depth is 200 ms */
+    assert_false(take(&none, &cell, START + 300 * MS - 1));
+    assert_true(take(&none, &cell, START + 300 * MS));
+    scale_cell_report(&none, &cell, &(struct weir_use){.now_ns = START, .cost = 0}, false, &report);
+    assert_int_equal(report.retry_after_ns, 300 * MS);
+    scale_cell_report(&check, &cell, &use, false, &report);
+    assert_int_equal(report.limit, 1);
+    assert_int_equal(report.remaining, 0);
+    assert_int_equal(report.retry_after_ns, 500 * MS);
+    use.cost = 2;
+    scale_cell_report(&two, &cell, &use, false, &report);
+    assert_int_equal(report.retry_after_ns, WEIR_NEVER);
+    assert_false(take(&check, &cell, START + 500 * MS - 1));
+    scale_cell_charge_denied(&check, &cell, START + 400 * MS); /* fills what one request fills */
+    assert_false(take(&check, &cell, START + 900 * MS - 1));
+    assert_true(take(&check, &cell, START + 900 * MS));
+    scale_cell_refund(&check, &cell, START + 900 * MS, START + 900 * MS);
+    assert_true(take(&check, &cell, START + 900 * MS));
+}
+
+/* What is owed stays when the scale changes; the wait is that of the scale now. */
+static void what_is_owed_stays_when_the_scale_moves(void **state)
+{
+    struct weir_limit limit = bucket(10, SECOND, 1);
+    struct weir_check slow = at(&limit, 1, 10, WEIR_SCALE_RATE),
+                      whole = {.limit = &limit, .cost = 1};
+    struct weir_check half = at(&limit, 1, 50, WEIR_SCALE_RATE);
+    struct weir_cell cell = {0, 0};
+    struct weir_report report;
+    const struct weir_use use = {.now_ns = START, .cost = 1};
+
+    (void)state;
+    slow.scale_alone = half.scale_alone = 1;
+    assert_true(take(&slow, &cell, START)); /* 1 s */
+    scale_cell_report(&half, &cell, &use, false, &report);
+    assert_int_equal(report.retry_after_ns, SECOND);
+    scale_cell_report(&whole, &cell, &use, false, &report);
+    assert_int_equal(report.retry_after_ns, SECOND);
+    assert_false(take(&whole, &cell, START + SECOND - 1));
+    assert_true(take(&half, &cell, START + SECOND)); /* 200 ms */
+    assert_true(take(&whole, &cell, START + 1200 * MS));
+}
+
+/* A debit with a floor of debt of nothing charges the one that a request could take. */
+static void alone_a_debit_has_room_for_one(void **state)
+{
+    struct weir_limit limit = bucket(10, SECOND, 2);
+    struct weir_check check = at(&limit, 1, 20, WEIR_SCALE_RATE);
+    struct weir_cell cell = {0, 0};
+
+    (void)state;
+    check.scale_alone = 1;
+    assert_int_equal(weir_check_debit_room(&check, &cell, START, 0), 1);
+    assert_int_equal(weir_check_debit_room(&check, &cell, START, 8), 2); /* 10 units of 5 each */
+    scale_cell_charge(&check, &cell, START);
+    assert_int_equal(weir_check_debit_room(&check, &cell, START, 0), 0);
+    assert_int_equal(weir_check_debit_room(&check, &cell, START, 8), 1);
 }
 
 static void what_shares_a_state_is_added_by_weight(void **state)
@@ -229,7 +363,12 @@ int main(void)
         cmocka_unit_test(a_reserve_leaves_the_refill_of_a_bucket_as_it_is),
         cmocka_unit_test(a_rate_scales_the_refill_of_a_bucket_too),
         cmocka_unit_test(a_cost_of_one_weighs_at_most_the_depth),
-        cmocka_unit_test(a_weight_is_rounded_up_to_the_unit_of_the_state),
+        cmocka_unit_test(a_weight_is_rounded_down_to_the_unit_of_the_state),
+        cmocka_unit_test(what_a_scale_leaves_of_a_burst_is_admitted_at_once),
+        cmocka_unit_test(a_scale_slows_a_bucket_of_any_burst),
+        cmocka_unit_test(alone_one_request_may_owe_more_than_the_depth),
+        cmocka_unit_test(what_is_owed_stays_when_the_scale_moves),
+        cmocka_unit_test(alone_a_debit_has_room_for_one),
         cmocka_unit_test(what_shares_a_state_is_added_by_weight),
         cmocka_unit_test(a_refund_gives_back_the_weight_that_was_charged),
         cmocka_unit_test(a_debit_has_room_by_its_weight),

@@ -149,7 +149,8 @@ static bool step_reached(const struct model *model, uint64_t more, const struct 
     model_wide owed =
         model_bucket_owed(model, world.now_ns) + (model_wide)more * model->spec.window_ns;
     model_wide owed_ns = (owed + rate - 1) / rate;
-    model_wide step_ns = (model_wide)step->percent * capacity * model->spec.window_ns / rate / 100;
+    model_wide step_ns = (model_wide)step->percent * capacity * model->spec.window_ns;
+    step_ns = (step_ns + (model_wide)rate * 100 - 1) / ((model_wide)rate * 100);
     *delay_ns = owed_ns > step_ns ? (uint64_t)(owed_ns - step_ns) : 0;
     return *delay_ns > 0;
 }
@@ -356,6 +357,33 @@ static void a_challenge_does_not_take_the_denials_of_an_equal_scale_for_its_own(
     close_world();
 }
 
+/* Of 10 a free request may use 8, and 5 without a challenge; of a bucket of 10 too, where the rest
+ * is scaled. */
+static void what_another_scale_denies_anyway_is_not_challenged(void **state)
+{
+    static const char *const algorithms[] = {"fixed_window", "token_bucket"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "plans: {free: {}, paid: {}}\n"
+                 "default_plan: free\n"
+                 "priority: {from: plan}\n"
+                 "limits: [{name: a, key: [], rate: 10/h, algorithm: %s, shed: {free: 80%%},\n"
+                 "          steps: [{at: 50%%, challenge: true}]}]\n",
+                 algorithms[i]);
+        open_world(text);
+        world.plan = "free";
+        expect("a", 5, WEIR_ACTION_NONE, 0);
+        expect("a", 3, WEIR_ACTION_CHALLENGE, 0);
+        expect("a", 4, WEIR_ACTION_REJECT, 0);
+        world.plan = "paid";
+        expect("a", 5, WEIR_ACTION_CHALLENGE, 0);
+        expect("a", 6, WEIR_ACTION_REJECT, 0);
+        close_world();
+    }
+}
+
 /* At a rate of 50 % a cost weighs twice as much. */
 static void a_peek_counts_its_cost_as_a_scale_weighs_it(void **state)
 {
@@ -477,6 +505,7 @@ int main(void)
         cmocka_unit_test(a_bucket_lets_a_burst_through_at_its_own_pace),
         cmocka_unit_test(only_a_challenge_that_alone_denies_challenges),
         cmocka_unit_test(a_challenge_does_not_take_the_denials_of_an_equal_scale_for_its_own),
+        cmocka_unit_test(what_another_scale_denies_anyway_is_not_challenged),
         cmocka_unit_test(a_peek_counts_its_cost_as_a_scale_weighs_it),
         cmocka_unit_test(the_limit_to_blame_shapes_and_the_strictest_denial_counts),
         cmocka_unit_test(shadow_and_unlimited_limits_take_no_step),

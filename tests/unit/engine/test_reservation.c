@@ -369,6 +369,7 @@ static void fill(struct weir_reservation *r, uint8_t place, uint16_t count)
                                              .network = i % 2 == 1,
                                              .scale = i * 3 % 100,
                                              .scale_kind = i % 2,
+                                             .scale_alone = i % 4 == 3,
                                              .hash = {i, ~(uint64_t)i},
                                              .unit = i};
 }
@@ -397,6 +398,7 @@ static void a_token_says_what_was_written_and_nothing_else(void **state)
                 assert_int_equal(read.parts[i].network, i % 2);
                 assert_int_equal(read.parts[i].scale, i * 3 % 100);
                 assert_int_equal(read.parts[i].scale_kind, i % 2);
+                assert_int_equal(read.parts[i].scale_alone, i % 4 == 3);
             }
             assert_int_equal(weir_reservation_read(&read, other, token, bytes), WEIR_ERR_SYNTAX);
             token.size--;

@@ -201,6 +201,7 @@ static void random_decision(struct model *model, const struct weir_table *table,
         if (next_random(random) % 3 == 0) {
             check->scale = 1 + next_random(random) % 99;
             check->scale_kind = next_random(random) & 1;
+            check->scale_alone = check->scale_kind & next_random(random) & 1;
         }
     }
     one->decision.policy = next_random(random) % 4 == 0 ? next_random(random) % 3 : 0;

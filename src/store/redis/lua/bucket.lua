@@ -41,16 +41,15 @@ function bucket.deepen(c, a, b)
 end
 
 -- Of a cost that is not the packed one: what it weighs at a rate of some percent; a cost of 1 at
--- most the depth.
+-- most the depth, unless the state is charged at this scale alone.
 local function bucket_weigh(c, cost)
     local number = open_number()
     local units = number.multiply(number.multiply(number.of(cost), number.of(c.period)),
         number.of(100))
-    local whole, rest = number.divide(units, number.of(c.percent))
-    if #rest > 0 then whole = number.add(whole, number.of(1)) end
-    local us, left = number.divide(whole, number.of(c.unit))
+    local us, left = number.divide((number.divide(units, number.of(c.percent))),
+        number.of(c.unit))
     c.cost, c.ca, c.cb = cost, number.value(us), number.value(left)
-    if cost == 1 and (c.ca > c.whole_a or c.ca == c.whole_a and c.cb > c.whole_b) then
+    if cost == 1 and not c.alone and (c.ca > c.whole_a or c.ca == c.whole_a and c.cb > c.whole_b) then
         c.ca, c.cb = c.whole_a, c.whole_b
     end
 end
@@ -63,7 +62,8 @@ function bucket.room(c, to)
     if b < 0 then a, b = a - 1, b + c.unit end
     if a < 0 then return 0 end
     local left = number.add(number.multiply(number.of(a), number.of(c.unit)), number.of(b))
-    local room = number.value((number.divide(number.multiply(left, number.of(c.percent)),
+    left = number.add(number.multiply(left, number.of(c.percent)), number.of(c.percent - 1))
+    local room = number.value((number.divide(left,
         number.multiply(number.of(c.period), number.of(100)))))
     if room > 0 then return room end
     bucket_weigh(c, 1)
@@ -133,14 +133,15 @@ function bucket.charge(c, to)
     return to.a ~= a or to.b ~= b
 end
 
--- Stops at empty.
+-- Stops at empty, at a rate of some percent at the depth there.
 function bucket.charge_denied(c, to)
-    local since, a, b = now - EPOCH, to.a, to.b
+    local since, a, b, da, db = now - EPOCH, to.a, to.b, c.da, c.db
+    if c.weighs then da, db = c.part_a, c.part_b end
     local over = a - since
-    local is_beyond = over > c.da or over == c.da and b > c.db
+    local is_beyond = over > da or over == da and b > db
     if c.cost == 0 or c.period == 0 or is_beyond then return false end
     local sa, sb = bucket_add(c, over, b, c.ca, c.cb)
-    if sa > c.da or sa == c.da and sb > c.db then sa, sb = c.da, c.db end
+    if sa > da or sa == da and sb > db then sa, sb = da, db end
     bucket_owe(to, since + sa, sb)
     return to.a ~= a or to.b ~= b
 end

@@ -29,13 +29,15 @@ end
 
 -- A scale (src/core/scale.h), behind all else of a check. For windows, logs and leases: what of the
 -- capacity is kept for others, which is added to costs of 1 and more when they are tested or a retry
--- is reported. A bucket's packed cost and depth are at the scale; here comes its whole depth.
+-- is reported. A bucket's packed cost and depth are at the scale; here comes its whole depth. The
+-- kind: 1, rate and burst are scaled; 2 more, the state is charged at this scale alone.
 local function read_scale(c)
     local packed = checks[c.place]
     local percent, kind, a, b = unpack('<BBdd', packed, #packed - 17)
     checks[c.place], c.percent = string.sub(packed, 1, -19), percent
     if c.unit then
-        c.part_a, c.part_b, c.da, c.db, c.weighs = c.da, c.db, a, b, kind == 1
+        c.part_a, c.part_b, c.da, c.db, c.weighs = c.da, c.db, a, b, kind % 2 == 1
+        c.alone = kind >= 2
     elseif not c.rollover then
         c.lift = c.rate > 0 and c.rate - math.max(math.floor(c.rate * percent / 100), 1) or 0
         c.ask, c.one = c.cost > 0 and c.cost + c.lift or 0, 1 + c.lift

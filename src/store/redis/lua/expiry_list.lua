@@ -47,19 +47,6 @@ local function entries_convert(c)
     end
 end
 
-function entries.load(c, s)
-    c.capacity = math.max(c.rate, 1)
-    c.count, c.sum, c.list = 0, 0, ''
-    if not s then return end
-    local _, sum, w, gone = unpack('<Bddd', s)
-    c.other = c.converts_from and w ~= c.converts_from
-    if c.other then return end
-    c.sum, c.list = sum, string.sub(s, HEAD + 1 + gone)
-    c.count = #c.list / c.stride
-    c.other = c.count > c.capacity
-    if c.other then entries_convert(c) end
-end
-
 -- The sum of what has not expired at a time, and where it begins.
 function entries.live(c, at)
     if c.count == 0 or entry(c, c.count - 1) <= at then return 0, c.count end
@@ -76,6 +63,21 @@ function entries.purge(c, at)
     if first > 0 then
         c.list, c.sum, c.count = entries_cut(c, first, c.count), sum, c.count - first
     end
+end
+
+-- What has expired becomes no part of an entry that has not.
+function entries.load(c, s)
+    c.capacity = math.max(c.rate, 1)
+    c.count, c.sum, c.list = 0, 0, ''
+    if not s then return end
+    local _, sum, w, gone = unpack('<Bddd', s)
+    c.other = c.converts_from and w ~= c.converts_from
+    if c.other then return end
+    c.sum, c.list = sum, string.sub(s, HEAD + 1 + gone)
+    c.count = #c.list / c.stride
+    if c.count > c.capacity then entries.purge(c, now) end
+    c.other = c.count > c.capacity
+    if c.other then entries_convert(c) end
 end
 
 -- Behind all that do not expire later. Returns whether there was room.

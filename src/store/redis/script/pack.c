@@ -133,7 +133,16 @@ bool redis_has_floor(const struct weir_decision *decision, const struct weir_che
            check->limit->spec.algorithm != WEIR_CONCURRENCY;
 }
 
-/* Capacity and debt, as a depth: what a bucket's packed cost is compared with. */
+/* Capacity and debt, as a depth; at a scale at least what one request weighs. */
+static struct bucket_time debit_depth(const struct weir_check *check, uint64_t debt)
+{
+    struct bucket_time depth = bucket_cost(check->limit, check->limit->capacity + debt), own;
+
+    scale_depth(check, &own);
+    return bucket_time_less(depth, own) ? own : depth;
+}
+
+/* The depth is what a bucket's packed cost is compared with. */
 char *redis_pack_floor(char *out, const struct weir_check *check)
 {
     const struct weir_limit *limit = check->limit;
@@ -141,7 +150,7 @@ char *redis_pack_floor(char *out, const struct weir_check *check)
 
     out = put(out, check->cost);
     if (limit->spec.algorithm >= WEIR_TOKEN_BUCKET && limit->spec.algorithm <= WEIR_LEAKY_QUEUE)
-        return put_bucket_time(out, limit, bucket_cost(limit, limit->capacity + debt));
+        return put_bucket_time(out, limit, debit_depth(check, debt));
     return put(put(out, debt), 0);
 }
 
@@ -150,7 +159,7 @@ char *redis_pack_scale(char *out, const struct weir_check *check)
     const struct weir_limit *limit = check->limit;
 
     *out++ = (char)check->scale;
-    *out++ = (char)check->scale_kind;
+    *out++ = (char)(check->scale_kind | check->scale_alone << 1);
     if (!bucket_is(limit->spec.algorithm))
         return put(put(out, 0), 0);
     return put_bucket_time(out, limit, (struct bucket_time){limit->depth_ns, limit->depth_rem});

@@ -117,7 +117,8 @@ static void a_challenge_is_a_reserve_beside_other_scales(void **state)
     weir_rules_unref(rules);
 }
 
-/* The smallest whole wait after which no more than percent * capacity * T / 100 is owed. */
+/* The smallest whole wait after which no more than percent * capacity * T / 100 is owed, rounded up
+ * as what is owed is. */
 static void a_bucket_drains_to_the_step_and_not_a_nanosecond_longer(void **state)
 {
     uint64_t random = 88172645463325252;
@@ -135,11 +136,31 @@ static void a_bucket_drains_to_the_step_and_not_a_nanosecond_longer(void **state
         uint64_t wait_ns = weir_step_drain_ns(&limit, percent, owed_ns);
         /* owed * 100 * N <= percent * B * W */
         __extension__ typedef unsigned __int128 u128;
-        u128 step = (u128)percent * spec.burst * spec.window_ns;
+        u128 step = (u128)percent * spec.burst * spec.window_ns, ns = 100 * spec.rate;
+        step = (step + ns - 1) / ns * ns;
         assert_true(wait_ns <= owed_ns);
-        assert_true((u128)(owed_ns - wait_ns) * 100 * spec.rate <= step);
+        assert_true((u128)(owed_ns - wait_ns) * ns <= step);
         if (wait_ns > 0)
-            assert_true((u128)(owed_ns - wait_ns + 1) * 100 * spec.rate > step);
+            assert_true((u128)(owed_ns - wait_ns + 1) * ns > step);
+    }
+}
+
+/* gcra 7/10h burst 20, at 60 %: 12 units are a step of no whole nanosecond. */
+static void what_is_used_up_to_a_step_drains_at_once(void **state)
+{
+    (void)state;
+    for (uint64_t rate = 1; rate <= 100; rate++) {
+        struct weir_limit_spec spec = {.algorithm = WEIR_GCRA,
+                                       .rate = rate,
+                                       .window_ns = UINT64_C(36000000000000),
+                                       .burst = 20};
+        struct weir_limit limit;
+        struct weir_cell cell = {0, 0};
+        assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
+        weir_cell_charge(&limit, &cell, 1, 12);
+        uint64_t owed_ns = cell.a - 1 + (cell.b != 0);
+        assert_int_equal(weir_step_drain_ns(&limit, 60, owed_ns), 0);
+        assert_int_equal(weir_step_drain_ns(&limit, 60, owed_ns + 1), 1);
     }
 }
 
@@ -151,6 +172,7 @@ int main(void)
         cmocka_unit_test(steps_are_kept_in_order_and_a_shadow_limit_has_none),
         cmocka_unit_test(a_challenge_is_a_reserve_beside_other_scales),
         cmocka_unit_test(a_bucket_drains_to_the_step_and_not_a_nanosecond_longer),
+        cmocka_unit_test(what_is_used_up_to_a_step_drains_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

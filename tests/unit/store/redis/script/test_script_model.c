@@ -167,6 +167,7 @@ static void random_scale(struct traces *t, struct weir_check *check)
         return;
     check->scale = 1 + draw_below(&t->random, 99);
     check->scale_kind = draw_below(&t->random, 2);
+    check->scale_alone = check->scale_kind & draw_below(&t->random, 2);
 }
 
 static void random_check(struct traces *t, struct one *one, uint32_t key)
@@ -359,12 +360,13 @@ static void print_decision(const struct traces *t, const struct one *one)
     for (uint16_t i = 0; i < one->decision.count; i++) {
         const struct weir_check *check = &one->checks[i];
 
-        print_error(
-            "  %s algorithm %u rate %llu window %llu cost %llu flags %u rule %u floor %u "
-            "scale %u kind %u\n",
-            one->keys[i], check->limit->spec.algorithm, (unsigned long long)check->limit->spec.rate,
-            (unsigned long long)check->limit->spec.window_ns, (unsigned long long)check->cost,
-            check->flags, check->rule, check->floor, check->scale, check->scale_kind);
+        print_error("  %s algorithm %u rate %llu window %llu cost %llu flags %u rule %u floor %u "
+                    "scale %u kind %u alone %u\n",
+                    one->keys[i], check->limit->spec.algorithm,
+                    (unsigned long long)check->limit->spec.rate,
+                    (unsigned long long)check->limit->spec.window_ns,
+                    (unsigned long long)check->cost, check->flags, check->rule, check->floor,
+                    check->scale, check->scale_kind, check->scale_alone);
     }
 }
 
