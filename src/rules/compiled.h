@@ -54,6 +54,7 @@ struct rules_part {
     uint8_t kind;
     uint8_t of;          /* SPECIAL: the kind of its values */
     bool globs;          /* some value is one: the index cannot use the part */
+    bool fold;           /* `ignore_case`: values are globs in lower case */
     bool secret;         /* shown only as SHA-256 */
     bool absent;         /* SPECIAL: one of the values is `absent` */
     bool negated;        /* SPECIAL: present, but none of the values */

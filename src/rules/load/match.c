@@ -10,6 +10,7 @@
 #include "core/bytes.h"
 #include "rules/calendar/schedule.h"
 #include "rules/challenge/section.h"
+#include "rules/foreign.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
 #include "rules/load/pressure/match_list.h"
@@ -140,6 +141,11 @@ static bool check_level(struct rules_loader *loader, const struct rules_node *no
     return rules_read_level(loader, node, "standing", text, &level);
 }
 
+static char lower(char byte)
+{
+    return (char)(byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte);
+}
+
 /* A glob of what a pattern captures, in the form in which it captures it. */
 static void load_captured(struct rules_loader *loader, const struct rules_node *node,
                           struct rules_part *part, struct weir_bytes text,
@@ -152,6 +158,7 @@ static void load_captured(struct rules_loader *loader, const struct rules_node *
         bool upper = text.data[i] >= 'A' && text.data[i] <= 'Z' && !encoded;
         bool fold = upper && (options & WEIR_PATH_FOLD_CASE) != 0;
         kept[i] = (char)(fold ? text.data[i] | 0x20 : text.data[i]);
+        kept[i] = part->fold ? lower(kept[i]) : kept[i];
     }
     if ((options & WEIR_PATH_KEEP_PARAMETERS) == 0 && text.size > 0 &&
         memchr(text.data, ';', text.size)) {
@@ -176,6 +183,36 @@ static bool take_absent(struct rules_loader *loader, const struct rules_node *no
     return true;
 }
 
+/* Reports what looks like an expression of another program, and so would match nothing. */
+static void check_foreign(struct rules_loader *loader, const struct rules_node *node,
+                          const struct rules_part *part, struct weir_bytes text)
+{
+    struct rules_foreign found;
+    struct rules_quote quote;
+    if (!rules_find_foreign(text, part->attribute, &found))
+        return;
+    bool refused = rules_deprecated(
+        loader, node,
+        "%s %s: %s is not special here, only `*` is, so that it would match this very text; give a "
+        "list of values, and `ignore_case: true` for any case, or write `\\` before it if it is "
+        "meant",
+        part->name, rules_quote(&quote, text.data, text.size), found.what);
+    if (!refused)
+        rules_fix(loader, WEIR_FIX_ESCAPE, (struct weir_bytes){NULL, 0}, (uint32_t)found.at);
+}
+
+/* A value that any case of a text is equal to: always a glob, since only a glob is compared so. */
+static void load_folded(struct rules_loader *loader, struct rules_part *part,
+                        struct weir_bytes text, uint32_t *atoms, struct weir_bytes *values)
+{
+    char *kept = rules_keep(loader, text.size + 1);
+    for (size_t i = 0; kept && i < text.size; i++)
+        kept[i] = lower(text.data[i]);
+    part->globs = true;
+    atoms[part->count] = RULES_NONE;
+    values[part->count++] = (struct weir_bytes){kept, text.size};
+}
+
 /* One value of a part: a glob, or a literal with its atom. */
 static void load_value(struct rules_loader *loader, const struct rules_node *node,
                        struct rules_part *part, uint32_t *atoms, struct weir_bytes *values)
@@ -184,6 +221,7 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
     if (!rules_read_text(loader, node, part->name, &text))
         return;
     bool glob = has_star(text), host = part->attribute == WEIR_ATTR_HOST;
+    check_foreign(loader, node, part, text);
     if (part->kind == RULES_PART_CAPTURE) {
         load_captured(loader, node, part, text, values);
         return;
@@ -194,6 +232,13 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
         return;
     struct weir_bytes value = {NULL, text.size};
     uint32_t atom = RULES_NONE;
+    if (part->fold) {
+        if (glob && !weir_glob_fits(text))
+            rules_problem(loader, node, "between two `*` there are at most %d bytes",
+                          WEIR_GLOB_PIECE_MAX);
+        load_folded(loader, part, text, atoms, values);
+        return;
+    }
     if (glob) {
         char *kept = rules_keep(loader, text.size + 1);
         for (size_t i = 0; kept && i < text.size; i++) {
@@ -478,14 +523,40 @@ static void count_globs(struct rules_loader *loader, const struct rules_node *no
     }
 }
 
+static const char ignore_case[] = "ignore_case";
+
+/* `ignore_case` of a match: whether its values are compared without regard to case. */
+static bool load_ignore_case(struct rules_loader *loader, const struct rules_node *match)
+{
+    bool folds = false;
+    for (uint32_t i = 0; i < match->size; i += 2) {
+        const struct rules_node *key = match->items[i];
+        if (key->kind == RULES_SCALAR &&
+            weir_bytes_are((struct weir_bytes){key->text, key->size}, ignore_case))
+            (void)rules_read_bool(loader, match->items[i + 1], ignore_case, &folds);
+    }
+    return folds;
+}
+
+/* Whether the values of a part are texts that come in any case: not words of weir's own, and not
+ * what has a normal form. */
+static bool may_fold(const struct rules_part *part)
+{
+    return part->kind == RULES_PART_CAPTURE ||
+           (part->kind == RULES_PART_VALUES &&
+            (part->attribute >= WEIR_ATTR_FIRST_NAMED || part->attribute == WEIR_ATTR_USER ||
+             part->attribute == WEIR_ATTR_ORG || part->attribute == WEIR_ATTR_METHOD));
+}
+
 /* One part; false after a problem with its key. */
 static bool load_named(struct rules_loader *loader, const struct rules_node *key,
-                       const struct rules_node *value, struct rules_part *part)
+                       const struct rules_node *value, bool folds, struct rules_part *part)
 {
     if (weir_bytes_are((struct weir_bytes){key->text, key->size}, "list"))
         return rules_load_match_list(loader, value, part);
     if (!name_part(loader, key, part))
         return false;
+    part->fold = folds && may_fold(part);
     load_part(loader, value, part);
     if (part->kind == RULES_PART_SPECIAL && part->of == RULES_PART_PATH)
         loader->pattern_count = 0; /* they name no segments */
@@ -508,13 +579,15 @@ void rules_load_match(struct rules_loader *loader, const struct rules_node *node
         return;
     }
     struct rules_part *parts = rules_keep(loader, (node->size / 2 + 1) * sizeof(*parts));
+    bool folds = load_ignore_case(loader, node), folded = false;
+    uint32_t wrong = loader->wrong;
     rule->parts = parts;
     /* The path first, because its names are parts themselves; what is about the caller last. */
     for (int turn = 0; turn < 3; turn++) {
         for (uint32_t i = 0; i < node->size && !loader->no_memory; i += 2) {
             const struct rules_node *key = node->items[i];
             struct weir_bytes name = {key->text, key->size};
-            if (key->kind != RULES_SCALAR)
+            if (key->kind != RULES_SCALAR || weir_bytes_are(name, ignore_case))
                 continue;
             bool caller = weir_bytes_are(name, "user") || weir_bytes_are(name, "org") ||
                           weir_bytes_are(name, "plan");
@@ -522,13 +595,18 @@ void rules_load_match(struct rules_loader *loader, const struct rules_node *node
                 continue;
             struct rules_part *part = &parts[rule->part_count];
             memset(part, 0, sizeof(*part));
-            if (load_named(loader, key, node->items[i + 1], part)) {
+            if (load_named(loader, key, node->items[i + 1], folds, part)) {
                 rule->path_part = part->kind == RULES_PART_PATH ? part : rule->path_part;
                 rule->for_trusted |= part->attribute == WEIR_ATTR_STANDING;
+                folded |= part->fold;
                 rule->part_count++;
             }
         }
     }
+    if (folds && !folded && loader->wrong == wrong)
+        rules_problem(loader, node,
+                      "`ignore_case` has no effect here: hosts have no case, paths follow `paths`, "
+                      "and weir's own words are exact");
     count_globs(loader, node, rule);
 }
 

@@ -15,11 +15,15 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-static const char *const unit_names[] = {"ms",   "s", "sec", "min", "h",
-                                         "hour", "d", "day", "w",   "week"};
+/* The last ones are words that people write; messages name the short ones. */
+static const char *const unit_names[] = {"ms",     "s",       "sec",   "min",  "h",      "hour",
+                                         "d",      "day",     "w",     "week", "second", "seconds",
+                                         "minute", "minutes", "hours", "days", "weeks"};
 static const uint64_t unit_ns[] = {
-    NS_PER_MS,       NS_PER_S,         NS_PER_S,         60 * NS_PER_S,     3600 * NS_PER_S,
-    3600 * NS_PER_S, 86400 * NS_PER_S, 86400 * NS_PER_S, 604800 * NS_PER_S, 604800 * NS_PER_S,
+    NS_PER_MS,        NS_PER_S,          NS_PER_S,         60 * NS_PER_S,     3600 * NS_PER_S,
+    3600 * NS_PER_S,  86400 * NS_PER_S,  86400 * NS_PER_S, 604800 * NS_PER_S, 604800 * NS_PER_S,
+    NS_PER_S,         NS_PER_S,          60 * NS_PER_S,    60 * NS_PER_S,     3600 * NS_PER_S,
+    86400 * NS_PER_S, 604800 * NS_PER_S,
 };
 #define UNIT_COUNT (sizeof(unit_names) / sizeof(unit_names[0]))
 #define UNITS_TEXT "ms, s, sec, min, h, hour, d, day, w, week"
@@ -85,14 +89,18 @@ static int unit_parse(uint64_t *window_ns, const char *text, size_t size, bool b
     }
     if (name_size == 0)
         return malformed(whole->data, whole->size, "time: it needs a unit, as in `30s`", reason);
-    bool month = name_size == 5 && memcmp(name, "month", 5) == 0;
-    if (month || (name_size == 4 && memcmp(name, "year", 4) == 0)) {
+    size_t singular = name_size - (name[name_size - 1] == 's');
+    bool month = singular == 5 && memcmp(name, "month", 5) == 0;
+    if (month || (singular == 4 && memcmp(name, "year", 4) == 0)) {
         snprintf(reason->text, sizeof(reason->text),
                  "%.80s: a %s has no fixed length; write `quota:` for a calendar's, or `30d`",
                  rules_quote(&quote, whole->data, whole->size), month ? "month" : "year");
         return WEIR_ERR_SYNTAX;
     }
-    const char *nearest = rules_nearest(name, name_size, unit_names, UNIT_COUNT);
+    /* "m" is like many, and of minutes it is used most. */
+    const char *nearest = name_size == 1 && *name == 'm'
+                              ? "min"
+                              : rules_nearest(name, name_size, unit_names, UNIT_COUNT);
     snprintf(reason->text, sizeof(reason->text), "%.80s: unknown unit %.40s%s%s%s; units are %s",
              rules_quote(&quote, whole->data, whole->size), rules_quote(&unit, name, name_size),
              nearest ? " (did you mean `" : "", nearest ? nearest : "", nearest ? "`?)" : "",

@@ -247,6 +247,12 @@ static bool has_atom(const struct rules_part *part, uint32_t atom)
     return false;
 }
 
+static bool glob_holds(const struct rules_part *part, struct weir_bytes glob,
+                       struct weir_bytes value)
+{
+    return part->fold ? weir_glob_match_folded(glob, value) : weir_glob_match(glob, value);
+}
+
 static bool values_hold(struct rules_evaluation *evaluation, const struct rules_part *part)
 {
     uint32_t atom = rules_atom(evaluation, part->attribute);
@@ -254,7 +260,7 @@ static bool values_hold(struct rules_evaluation *evaluation, const struct rules_
         return atom != RULES_NONE && has_atom(part, atom);
     struct weir_bytes value = rules_value(evaluation, part->attribute);
     for (uint32_t i = 0; value.data && i < part->count; i++) {
-        bool holds = part->atoms[i] == RULES_NONE ? weir_glob_match(part->values[i], value)
+        bool holds = part->atoms[i] == RULES_NONE ? glob_holds(part, part->values[i], value)
                                                   : part->atoms[i] == atom;
         if (holds)
             return true;
@@ -270,7 +276,7 @@ static bool capture_holds(struct rules_evaluation *evaluation, const struct rule
         return false;
     struct weir_bytes value = evaluation->segments.text[part->segments[pattern]];
     for (uint32_t i = 0; i < part->count; i++)
-        if (weir_glob_match(part->values[i], value))
+        if (glob_holds(part, part->values[i], value))
             return true;
     return false;
 }

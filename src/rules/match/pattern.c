@@ -208,28 +208,36 @@ static struct piece piece_at(const char *at, const char *end)
     return piece;
 }
 
+/* A byte of the text as globs see it: as it is, or in lower case. `fold` is a constant wherever the
+ * compiler has made a copy of these functions for it. */
+static inline char seen(char byte, bool fold)
+{
+    return (char)(fold && byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte);
+}
+
 /* Whether a text begins with a piece. */
-static bool begins_with(const char *text, const char *end, struct piece piece)
+static inline bool begins_with(const char *text, const char *end, struct piece piece, bool fold)
 {
     while (piece.at < piece.end)
-        if (text == end || next_byte(&piece) != *text++)
+        if (text == end || next_byte(&piece) != seen(*text++, fold))
             return false;
     return true;
 }
 
 /* As find_piece, in a time that grows with both sizes: for rules of Envoy, which has no bound. */
-static const char *find_long_piece(const char *text, const char *end, struct piece piece)
+static const char *find_long_piece(const char *text, const char *end, struct piece piece, bool fold)
 {
     size_t size = size_of(piece);
     for (; size <= (size_t)(end - text); text++)
-        if (begins_with(text, end, piece))
+        if (begins_with(text, end, piece, fold))
             return text + size;
     return NULL;
 }
 
 /* The end of the first place of a piece in a text, or NULL. Linear: D. Knuth, J. Morris, V. Pratt,
  * "Fast pattern matching in strings" (1977). */
-static const char *find_piece(const char *text, const char *end, struct piece whole)
+static inline const char *find_piece(const char *text, const char *end, struct piece whole,
+                                     bool fold)
 {
     struct piece piece = whole;
     char bytes[WEIR_GLOB_PIECE_MAX];
@@ -238,7 +246,7 @@ static const char *find_piece(const char *text, const char *end, struct piece wh
     while (piece.at < piece.end && size < sizeof bytes)
         bytes[size++] = next_byte(&piece);
     if (piece.at < piece.end)
-        return find_long_piece(text, end, whole);
+        return find_long_piece(text, end, whole, fold);
     back[0] = 0;
     for (size_t i = 1; i < size; i++) {
         while (same > 0 && bytes[same] != bytes[i])
@@ -247,18 +255,19 @@ static const char *find_piece(const char *text, const char *end, struct piece wh
         back[i] = (uint8_t)same;
     }
     for (same = 0; same < size && text < end; text++) {
-        while (same > 0 && bytes[same] != *text)
+        char byte = seen(*text, fold);
+        while (same > 0 && bytes[same] != byte)
             same = back[same - 1];
-        same += bytes[same] == *text;
+        same += bytes[same] == byte;
     }
     return same == size ? text : NULL;
 }
 
-bool weir_glob_match(struct weir_bytes glob, struct weir_bytes text)
+static inline bool match_glob(struct weir_bytes glob, struct weir_bytes text, bool fold)
 {
     const char *at = text.data, *end = text.data + text.size, *glob_end = glob.data + glob.size;
     struct piece piece = piece_at(glob.data, glob_end);
-    if (!begins_with(at, end, piece))
+    if (!begins_with(at, end, piece, fold))
         return false;
     at += size_of(piece);
     if (piece.end == glob_end)
@@ -267,12 +276,22 @@ bool weir_glob_match(struct weir_bytes glob, struct weir_bytes text)
         piece = piece_at(piece.end + 1, glob_end);
         if (piece.end == glob_end)
             break;
-        at = find_piece(at, end, piece);
+        at = find_piece(at, end, piece, fold);
         if (!at)
             return false;
     }
     size_t size = size_of(piece);
-    return size <= (size_t)(end - at) && begins_with(end - size, end, piece);
+    return size <= (size_t)(end - at) && begins_with(end - size, end, piece, fold);
+}
+
+bool weir_glob_match(struct weir_bytes glob, struct weir_bytes text)
+{
+    return match_glob(glob, text, false);
+}
+
+bool weir_glob_match_folded(struct weir_bytes glob, struct weir_bytes text)
+{
+    return match_glob(glob, text, true);
 }
 
 bool weir_glob_fits(struct weir_bytes glob)

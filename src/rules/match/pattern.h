@@ -43,6 +43,9 @@ int weir_path_pattern_compile(struct weir_path_pattern *pattern, struct weir_byt
  * linear in glob and text, if weir_glob_fits. */
 bool weir_glob_match(struct weir_bytes glob, struct weir_bytes text);
 
+/* The same for a glob in lower case, with the letters A to Z of the text taken as a to z. */
+bool weir_glob_match_folded(struct weir_bytes glob, struct weir_bytes text);
+
 /* Whether no piece between two stars of a glob has more than WEIR_GLOB_PIECE_MAX bytes. */
 bool weir_glob_fits(struct weir_bytes glob);
 

@@ -97,3 +97,29 @@ def test_fix_leaves_what_it_cannot_mend(tmp_path, text):
     status, _, err = validate(path, "--fix", "--strict")
     assert status == 1 and err != ""
     assert path.read_text() == text
+
+
+ESCAPES = [
+    ("user-agent: ~*(bot)", r"user-agent: \~*(bot)"),
+    ("user-agent: '^it''s'", r"user-agent: '\^it''s'"),
+    ("user-agent: 'it''s [ab]'", r"user-agent: 'it''s \[ab]'"),
+    ('user-agent: "a\\\\\\"b [é].*"', 'user-agent: "a\\\\\\"b \\\\[é]\\\\.*"'),
+    ("user-agent: [x, 'é.*', 'a.*b.{c,d}']", r"user-agent: [x, 'é\.*', 'a\.*b.\{c,d}']"),
+]
+
+
+@pytest.mark.parametrize("before, after", ESCAPES)
+def test_fix_puts_a_backslash_before_what_is_meant_as_it_stands(tmp_path, before, after):
+    text = "limits:\n- name: a\n  key: []\n  rate: 9/s\n  match:\n    # é\n    header."
+    path = write(tmp_path, text + before + "\n")
+    status, _, err = validate(path, "--fix", "--strict")
+    assert (status, err) == (0, ""), err
+    assert path.read_text() == text + after + "\n"
+
+
+def test_fix_declares_and_escapes_in_one_run(tmp_path):
+    path = write(tmp_path, "limits: [{ name: a, key: [t], match: { u7: '^x' }, rate: 9/s }]\n")
+    status, _, err = validate(path, "--fix", "--strict")
+    assert (status, err) == (0, ""), err
+    assert path.read_text() == ("attributes: [t, u7]\n"
+                                "limits: [{ name: a, key: [t], match: { u7: '\\^x' }, rate: 9/s }]\n")

@@ -13,7 +13,7 @@ from model.program import ROOT, run_weir
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 KEYS = "version|limits|identify|keys|identities|plans|default_plan|paths|server|state|headers|store|" \
-       "timezone|idempotency|webhook|envoy|priority|adaptive|standing|challenge|score"
+       "timezone|idempotency|webhook|envoy|priority|adaptive|standing|challenge|score|attributes"
 
 
 def blocks():
@@ -64,7 +64,7 @@ def test_a_rules_file_of_the_docs_is_valid(folder, block):
     text = text.replace("/var/lib/weir/state", f"{folder}/state")
     rules = folder / "weir.yaml"
     rules.write_text(text, encoding="utf-8")
-    done = run_weir("validate", "--quiet", rules)
+    done = run_weir("validate", "--quiet", "--strict", rules)
     assert done.returncode == 0, f"{text}\n{done.stderr}"
 
 
@@ -77,7 +77,7 @@ def examples():
 
 @pytest.mark.parametrize("file", examples(), ids=lambda file: str(file.relative_to(ROOT)))
 def test_an_example_is_valid_as_it_stands(file):
-    done = run_weir("validate", file)
+    done = run_weir("validate", "--strict", file)
     assert done.returncode == 0, done.stderr
 
 

@@ -49,6 +49,13 @@ static void a_window_may_be_several_units(void **state)
 static void a_burst_may_follow(void **state)
 {
     expect_rate("100/min burst 20", 100, 60 * S, 20);
+    expect_rate("3/second", 3, S, 0);
+    expect_rate("3/seconds", 3, S, 0);
+    expect_rate("3/minute", 3, 60 * S, 0);
+    expect_rate("3/10minutes", 3, 600 * S, 0);
+    expect_rate("3/2hours", 3, 7200 * S, 0);
+    expect_rate("3/days", 3, 86400 * S, 0);
+    expect_rate("3/weeks", 3, 604800 * S, 0);
     expect_rate("100/2min  burst   1", 100, 120 * S, 1);
 }
 
