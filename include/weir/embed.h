@@ -4,6 +4,7 @@
  * <weir/weir.h> answers "may this request pass?". This header has what an edge needs beside that:
  *
  *   weir_rules_check_file       checks a rules file and tells every mistake, with no state made
+ *   weir_open_check             whether this user can open what the rules name, with no state made
  *   weir_attribute              a handle for an attribute, so that no name is looked up per request
  *   weir_attribute_read         whether the rules read it, so that no value is copied unread
  *   weir_check_full             one decision with everything that HTTP says of it: each limit, the
@@ -14,6 +15,7 @@
  *   weir_renew, weir_tend       leases that live as long as the process that holds them
  *   weir_advance                moves the clock of a program's tests
  *   weir_memory                 what an open weir takes, for languages that collect garbage
+ *   weir_standing_check         whether bans of `weir serve` can be read
  *   weir_front                  as what `weir serve` counts the decisions that are made here
  *
  *     int path = weir_attribute(weir, "path"), ip = weir_attribute(weir, "client.ip");
@@ -57,6 +59,18 @@ typedef void (*weir_mistake)(void *context, const char *file, unsigned line, uns
  * docs/library.md), WEIR_ERR_MEMORY. */
 int weir_rules_check_file(const char *rules_file, weir_mistake tell, void *context,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Called for each thing that is wrong; the text is borrowed for the call. */
+typedef void (*weir_finding)(void *context, const char *text);
+
+/* Whether weir_open with these arguments will find what it needs, as the user and the groups of
+ * this process: the rules file and the files that it names, the map of standing, and a state file
+ * that can be used, or made. It opens and makes no state, and tells nothing that may change while
+ * other programs start (an absent map; penalties without a server). For programs that check their
+ * configuration before they become another user: in a child process that has become it. `tell` may
+ * be NULL. Errors: the first of those that it tells, as weir_open. */
+int weir_open_check(const char *rules_file, const struct weir_options *options, weir_finding tell,
+                    void *context) __attribute__((warn_unused_result));
 
 /* --- Attributes ------------------------------------------------------------------------------- */
 
@@ -210,6 +224,12 @@ int weir_cancel(struct weir *weir, const struct weir_reservation_token *reservat
 /* With weir_options.leases_end_with_process: the lease expires a whole `life` from now. Call it
  * before `life` has passed, for work that outlives it. Errors: as weir_release. */
 int weir_renew(struct weir *weir, const struct weir_lease_token *lease);
+
+/* Whether the map of standing of the present rules can be read, or is not there yet. For programs
+ * with weir_options.standing_may_fail, about once a second: it opens the file. Errors: as weir_open
+ * of the map; WEIR_ERR_UNSUPPORTED (in a child). */
+int weir_standing_check(struct weir *weir, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
 
 /* Says what the program is: "nginx", or "library", which it is if it does not say. `weir serve` on
  * the same state file shows by this where decisions were made. Errors: WEIR_ERR_RANGE (another

@@ -67,6 +67,9 @@ struct weir_options {
                             a group shares (docs/state.md) */
     unsigned threads; /* that check at the same time, 1 to 64: each takes one of the 256 places that
                          a state has for all processes; 0: one for each processor */
+    bool standing_may_fail; /* a map of standing that is there, and that this process cannot read,
+                               is no error of weir_open: limits decide, and the callers in it count
+                               as good until it can be read (weir_standing_check, <weir/embed.h>) */
     bool
         leases_end_with_process; /* leases end when this process does, however that happens, as soon
                                     as another one calls weir_open or weir_tend (<weir/embed.h>) */

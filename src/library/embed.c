@@ -13,6 +13,9 @@
 #include "engine/token/lease_token.h"
 #include "library/library.h"
 #include "rules/charge/penalty.h"
+#include "standing/standing.h"
+#include "table/file/access.h"
+#include "table/file/state_file.h"
 #include "wire/http/forwarded.h"
 #include "wire/http/ratelimit_headers.h"
 #include "wire/socket_address.h"
@@ -24,7 +27,7 @@ _Static_assert(WEIR_RATELIMIT_HEADERS_MAX + WEIR_DENIAL_FIELDS_MAX <= WEIR_FIELD
 _Static_assert(sizeof(((struct weir_reservation_token *)NULL)->text) > WEIR_RESERVATION_TEXT_MAX,
                "every reservation fits, with its NUL");
 
-/* --- Rules and attributes --------------------------------------------------------------------- */
+/* --- Rules --------------------------------------------------------------------- */
 
 int weir_rules_check_file(const char *rules_file, weir_mistake tell, void *context,
                           struct weir_reason *reason)
@@ -45,6 +48,76 @@ int weir_rules_check_file(const char *rules_file, weir_mistake tell, void *conte
         weir_rules_unref(rules);
     return err;
 }
+
+/* --- Before opening ----------------------------------------------------------------------------
+ */
+
+/* What has been found. */
+struct findings {
+    weir_finding tell;
+    void *context;
+    int err; /* the first */
+};
+
+static void find(struct findings *findings, int err, const struct weir_reason *reason)
+{
+    if (err == 0)
+        return;
+    if (findings->err == 0)
+        findings->err = err;
+    if (findings->tell)
+        findings->tell(findings->context,
+                       reason->text[0] != '\0' ? reason->text : weir_error_text(err));
+}
+
+static void check_state(struct findings *findings, struct weir_rules *rules,
+                        const struct weir_options *options)
+{
+    struct weir_table_options table = library_table_options(rules, options);
+    uint32_t limits, specs;
+    struct weir_reason reason = {{0}};
+    table.path = options->state_file ? options->state_file : weir_rules_settings(rules)->state_file;
+    int err = weir_table_check_access(&table, &reason);
+    if (err == 0)
+        err = weir_rules_distinct(rules, &limits, &specs);
+    if (err == 0)
+        err = weir_table_check_room(&table, limits, specs, &reason);
+    find(findings, err, &reason);
+}
+
+/* One that is not there yet is as good as an empty one. */
+static void check_map(struct findings *findings, const struct weir_rules *rules)
+{
+    const char *path = weir_rules_settings(rules)->standing.map;
+    struct weir_standing *map = NULL;
+    struct weir_reason reason = {{0}};
+    int err = path ? weir_standing_open(&map, path, &reason) : 0;
+    weir_standing_close(map);
+    if (err != WEIR_ERR_NOT_FOUND)
+        find(findings, err, &reason);
+}
+
+int weir_open_check(const char *rules_file, const struct weir_options *options, weir_finding tell,
+                    void *context)
+{
+    static const struct weir_options defaults = {.state_file = NULL};
+    struct findings findings = {tell, context, 0};
+    struct weir_problems problems = {0};
+    struct weir_reason reason = {{0}};
+    struct weir_rules *rules;
+    int err = library_load(&rules, rules_file, &problems, &reason);
+    weir_problems_free(&problems);
+    find(&findings, err, &reason);
+    if (err < 0)
+        return err;
+    check_state(&findings, rules, options ? options : &defaults);
+    check_map(&findings, rules);
+    weir_rules_unref(rules);
+    return findings.err;
+}
+
+/* --- Attributes --------------------------------------------------------------------------------
+ */
 
 int weir_attribute(struct weir *weir, const char *name)
 {

@@ -91,6 +91,11 @@ void library_say(const struct library_say *say, const char *format, ...)
 /* Says what is deprecated in rules that were loaded. */
 void library_say_deprecated(const struct library_say *say, const struct weir_problems *problems);
 
+/* Which table weir_open opens, except its path and the times; the texts are those of rules and
+ * options. */
+struct weir_table_options library_table_options(const struct weir_rules *rules,
+                                                const struct weir_options *options);
+
 /* Loads a rules file and refuses what libweir cannot do. Errors: WEIR_ERR_RULES,
  * WEIR_ERR_UNSUPPORTED, WEIR_ERR_MEMORY; `problems` are the caller's to free. */
 int library_load(struct weir_rules **rules, const char *file, struct weir_problems *problems,

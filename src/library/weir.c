@@ -73,26 +73,32 @@ static int prepare(struct weir_rules *rules, struct weir_table *table, struct we
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
-static int open_table(struct weir *weir, const struct weir_rules *rules,
-                      const struct weir_options *options, struct weir_reason *reason)
+struct weir_table_options library_table_options(const struct weir_rules *rules,
+                                                const struct weir_options *options)
 {
     const struct weir_settings *settings = weir_rules_settings(rules);
     uint64_t patience_ns = options->state_patience_ns;
     if (patience_ns == 0)
         patience_ns = WEIR_STATE_PATIENCE_DEFAULT_NS;
-    struct weir_table_options table = {
-        .path = library_state_file(weir, options, rules),
+    return (struct weir_table_options){
         .bytes = options->state_bytes != 0 ? options->state_bytes : settings->state_bytes,
         .span_percent = settings->state_spans,
         .span_percent_new = weir_rules_span_percent(rules),
         .owner = options->state_owner ? options->state_owner : settings->state_owner,
         .group = options->state_group ? options->state_group : settings->state_group,
         .mode = options->state_mode != 0 ? options->state_mode : settings->state_mode,
-        .wall_ns = library_wall_time(weir),
-        .boot_ns = library_boot_time(weir),
         .patience_ns = patience_ns != WEIR_NEVER ? patience_ns : 0,
         .open_patience_ns = options->state_open_patience_ns,
     };
+}
+
+static int open_table(struct weir *weir, const struct weir_rules *rules,
+                      const struct weir_options *options, struct weir_reason *reason)
+{
+    struct weir_table_options table = library_table_options(rules, options);
+    table.path = library_state_file(weir, options, rules);
+    table.wall_ns = library_wall_time(weir);
+    table.boot_ns = library_boot_time(weir);
     int err = weir_table_open(&weir->table, &table, reason);
     weir->spare = NULL;
     if (err == 0 && table.path) {
@@ -128,6 +134,22 @@ static int try_standing(const struct weir_rules *rules, struct weir_reason *reas
     return err;
 }
 
+int weir_standing_check(struct weir *weir, struct weir_reason *reason)
+{
+    struct weir_reason unwanted;
+    if (!reason)
+        reason = &unwanted;
+    reason->text[0] = '\0';
+    if (!library_is_ours(weir))
+        return WEIR_ERR_UNSUPPORTED;
+    pthread_mutex_lock(&weir->lanes.opening);
+    struct weir_rules *rules = weir_rules_ref(weir->lanes.rules);
+    pthread_mutex_unlock(&weir->lanes.opening);
+    int err = try_standing(rules, reason);
+    weir_rules_unref(rules);
+    return err;
+}
+
 static int open_state(struct weir *weir, struct weir_rules *rules,
                       const struct weir_options *options, struct weir_reason *reason)
 {
@@ -141,7 +163,7 @@ static int open_state(struct weir *weir, struct weir_rules *rules,
     if (err < 0)
         goto close_strikes;
     err = prepare(rules, weir->table, reason);
-    if (err == 0)
+    if (err == 0 && !options->standing_may_fail)
         err = try_standing(rules, reason);
     if (err < 0)
         goto close_table;

@@ -13,6 +13,8 @@
 
 #include <stdbool.h>
 
+#include <weir/weir.h>
+
 struct weir_ngx_worker;
 
 enum weir_ngx_on_error { WEIR_NGX_OPEN, WEIR_NGX_CLOSED };
@@ -24,9 +26,13 @@ struct weir_ngx_main {
     off_t state_bytes;              /* 0: the rules file's, else 64 MiB */
     ngx_uint_t state_mode;          /* 0: the rules file's, else 0600 */
     ngx_uint_t on_error;            /* enum weir_ngx_on_error */
+    ngx_flag_t strict;              /* `weir_strict on`: mistakes in `notes` are refused */
+    ngx_array_t *notes;             /* of ngx_str_t: mistakes, see check.h; NULL: none */
     bool used;                      /* some location has `weir on` */
     ngx_shm_zone_t *zone;           /* the counters of all workers; NULL: none */
     struct weir_ngx_worker *worker; /* this process's; NULL: it decides nothing */
+    time_t told; /* when this process last logged that it cannot decide; 0: never,
+                    or it can */
 };
 
 #define WEIR_NGX_HANDLE_UNKNOWN (-100)
@@ -41,12 +47,34 @@ struct weir_ngx_attribute {
 struct weir_ngx_location {
     ngx_flag_t on, dry_run, trusted;
     ngx_uint_t phase;                 /* enum weir_ngx_phase */
+    ngx_uint_t log_level;             /* of denials: NGX_LOG_INFO, ... */
     ngx_http_complex_value_t *cost;   /* NULL: 1 */
     ngx_http_complex_value_t *settle; /* NULL: what a request costs is what it was charged */
     ngx_array_t *attributes;          /* of struct weir_ngx_attribute; NULL: none */
 };
 
 extern ngx_module_t ngx_http_weir_module __attribute__((visibility("default")));
+
+/* The master has logged what rules of this configuration say that will be refused. */
+static inline void weir_ngx_say_nothing(void *context, const char *text)
+{
+}
+
+/* What workers open the state with, and the check of the configuration asks for. */
+static inline struct weir_options weir_ngx_options(const struct weir_ngx_main *conf)
+{
+    return (struct weir_options){
+        .state_file = (const char *)conf->state.data,
+        .state_bytes = (uint64_t)conf->state_bytes,
+        .state_owner = (const char *)conf->owner.data,
+        .state_group = (const char *)conf->group.data,
+        .state_mode = (unsigned)conf->state_mode,
+        .threads = 1,
+        .say = weir_ngx_say_nothing,
+        .standing_may_fail = conf->on_error == WEIR_NGX_OPEN,
+        .leases_end_with_process = true,
+    };
+}
 
 static inline struct weir_ngx_main *weir_ngx_main_of(ngx_http_request_t *r)
 {

@@ -66,7 +66,7 @@ static ngx_int_t resume(ngx_http_request_t *r, struct weir_ngx_request *request)
 /* --- Deciding --------------------------------------------------------------------------------- */
 
 /* weir cannot decide: the state is not usable. */
-static ngx_int_t give_up(struct weir_ngx_request *request, const struct weir_ngx_main *conf)
+static ngx_int_t give_up(struct weir_ngx_request *request, struct weir_ngx_main *conf)
 {
     if (request)
         request->verdict = WEIR_NGX_ERROR;
@@ -74,9 +74,10 @@ static ngx_int_t give_up(struct weir_ngx_request *request, const struct weir_ngx
     return conf->on_error == WEIR_NGX_OPEN ? NGX_DECLINED : NGX_HTTP_SERVICE_UNAVAILABLE;
 }
 
-/* What the request costs: 1 where the configuration says nothing, or no number. */
+/* What the request costs: 1 where the configuration says nothing. *err: it says no number, for
+ * which the client may be to blame. */
 static ngx_int_t read_cost(ngx_http_request_t *r, struct weir_ngx_worker *worker,
-                           const struct weir_ngx_location *location, uint64_t *cost)
+                           const struct weir_ngx_location *location, uint64_t *cost, int *err)
 {
     ngx_str_t text;
     *cost = 1;
@@ -86,7 +87,9 @@ static ngx_int_t read_cost(ngx_http_request_t *r, struct weir_ngx_worker *worker
         return NGX_ERROR;
     if (text.len == 0)
         return NGX_OK;
-    (void)weir_ngx_read_number(r, &worker->costs, "weir_cost", "1 counts", &text, cost);
+    if (weir_ngx_read_number(r, &worker->costs, "weir_cost", "the request is answered with 400",
+                             &text, cost) != NGX_OK)
+        *err = WEIR_ERR_SYNTAX;
     return NGX_OK;
 }
 
@@ -104,8 +107,10 @@ static ngx_int_t ask(ngx_http_request_t *r, struct weir_ngx_request *request,
         .body = worker->body,
     };
     if (weir_ngx_attributes(r, worker, location, &call.count) != NGX_OK ||
-        read_cost(r, worker, location, &call.cost) != NGX_OK)
+        read_cost(r, worker, location, &call.cost, err) != NGX_OK)
         return NGX_ERROR;
+    if (*err < 0)
+        return NGX_OK;
     request->cost = call.cost;
     if (call.cost > 0)
         call.reserve = settles ? WEIR_RESERVE_ALWAYS : WEIR_RESERVE_DELAYED;
@@ -116,7 +121,7 @@ static ngx_int_t ask(ngx_http_request_t *r, struct weir_ngx_request *request,
 static ngx_int_t deny(ngx_http_request_t *r, struct weir_ngx_request *request)
 {
     struct weir_ngx_worker *worker = request->worker;
-    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "weir: denied by \"%V\"%s",
+    ngx_log_error(request->location->log_level, r->connection->log, 0, "weir: denied by \"%V\"%s",
                   &request->denied_by, request->dry_run ? ", dry run" : "");
     if (request->dry_run)
         return NGX_DECLINED;
@@ -135,6 +140,10 @@ static ngx_int_t answer(ngx_http_request_t *r, struct weir_ngx_request *request)
                        : told->summary.delay_ns != 0 ? WEIR_NGX_DELAYED
                                                      : WEIR_NGX_ALLOWED;
     weir_ngx_count(worker->conf, request->verdict, told);
+    if (told->summary.store_failed)
+        weir_ngx_tell(worker->conf, r->connection->log,
+                      "a process that shares the state is stopped, and has a part of it locked",
+                      "on_store_error of the limits decides");
     if (weir_ngx_request_keep(r, request, told) != NGX_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     if (!request->dry_run && weir_ngx_add_fields(r, worker->fields, told->fields_size) != NGX_OK)
@@ -156,7 +165,7 @@ static bool is_of_request(int err)
 
 static ngx_int_t decide(ngx_http_request_t *r, struct weir_ngx_location *location)
 {
-    const struct weir_ngx_main *conf = weir_ngx_main_of(r);
+    struct weir_ngx_main *conf = weir_ngx_main_of(r);
     struct weir_ngx_worker *worker = conf->worker;
     int err = 0;
     if (!worker)
@@ -179,7 +188,7 @@ static ngx_int_t decide(ngx_http_request_t *r, struct weir_ngx_location *locatio
         weir_ngx_count(conf, WEIR_NGX_ERROR, NULL);
         return NGX_HTTP_BAD_REQUEST;
     }
-    weir_ngx_worker_tell(worker, r->connection->log, weir_error_text(err));
+    weir_ngx_tell(conf, r->connection->log, weir_error_text(err), NULL);
     return give_up(request, conf);
 }
 

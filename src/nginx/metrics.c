@@ -2,12 +2,15 @@
 /* see metrics.h */
 #include "nginx/metrics.h"
 
+#include <weir/version.h>
+
 #include "nginx/request.h"
 
 #define PLACES 512
 #define NAME_BYTES 72
 #define ZONE_BYTES (160 * 1024)
 
+enum unable { UNABLE_STATE, UNABLE_STANDING, UNABLE };
 enum result { ALLOWED, DENIED, SHADOW_DENIED, RESULTS };
 
 struct weir_ngx_place {
@@ -17,7 +20,9 @@ struct weir_ngx_place {
 };
 
 struct counters {
-    ngx_atomic_t verdicts[WEIR_NGX_VERDICTS], cancelled;
+    ngx_atomic_t verdicts[WEIR_NGX_VERDICTS], cancelled, store_failed;
+    ngx_atomic_t unable[UNABLE];
+    ngx_atomic_t notes; /* of the configuration in force */
     struct weir_ngx_place places[PLACES];
 };
 
@@ -93,12 +98,28 @@ void weir_ngx_count(const struct weir_ngx_main *conf, unsigned verdict,
     if (!counters)
         return;
     (void)ngx_atomic_fetch_add(&counters->verdicts[verdict], 1);
+    if (answer && answer->summary.store_failed)
+        (void)ngx_atomic_fetch_add(&counters->store_failed, 1);
     for (unsigned i = 0; answer && i < answer->limit_count; i++) {
         const struct weir_limit_answer *limit = &answer->limits[i];
         enum result result = limit->allowed ? ALLOWED : limit->shadow ? SHADOW_DENIED : DENIED;
         struct weir_ngx_place *place = place_of(counters, limit->name, &conf->worker->places[i]);
         (void)ngx_atomic_fetch_add(&place->counts[result], 1);
     }
+}
+
+void weir_ngx_count_unable(const struct weir_ngx_main *conf, bool state)
+{
+    struct counters *counters = counters_of(conf);
+    if (counters)
+        (void)ngx_atomic_fetch_add(&counters->unable[state ? UNABLE_STATE : UNABLE_STANDING], 1);
+}
+
+void weir_ngx_metrics_note(const struct weir_ngx_main *conf)
+{
+    struct counters *counters = counters_of(conf);
+    if (counters)
+        counters->notes = conf->notes ? conf->notes->nelts : 0;
 }
 
 void weir_ngx_count_cancelled(const struct weir_ngx_main *conf)
@@ -110,7 +131,7 @@ void weir_ngx_count_cancelled(const struct weir_ngx_main *conf)
 
 /* --- The page --------------------------------------------------------------------------------- */
 
-#define HEAD_BYTES 2048
+#define HEAD_BYTES 4096
 #define LINE_BYTES (NAME_BYTES + 96)
 
 static u_char *write_verdicts(const struct counters *counters, u_char *at)
@@ -128,6 +149,28 @@ static u_char *write_verdicts(const struct counters *counters, u_char *at)
                        "# TYPE weir_nginx_cancelled_total counter\n"
                        "weir_nginx_cancelled_total{front=\"nginx\"} %uA\n",
                        counters->cancelled);
+}
+
+static u_char *write_failures(const struct counters *counters, u_char *at)
+{
+    static const char *const names[] = {"state", "standing"};
+    at = ngx_sprintf(
+        at,
+        "# HELP weir_nginx_store_failed_total Requests that on_store_error decided.\n"
+        "# TYPE weir_nginx_store_failed_total counter\n"
+        "weir_nginx_store_failed_total{front=\"nginx\"} %uA\n"
+        "# HELP weir_nginx_config_errors Mistakes of the configuration that weir " WEIR_REFUSED_FROM
+        " will refuse.\n"
+        "# TYPE weir_nginx_config_errors gauge\n"
+        "weir_nginx_config_errors{front=\"nginx\"} %uA\n"
+        "# HELP weir_nginx_unable_seconds_total Seconds in which a worker could not use "
+        "its state, or the map of standing.\n"
+        "# TYPE weir_nginx_unable_seconds_total counter\n",
+        counters->store_failed, counters->notes);
+    for (ngx_uint_t i = 0; i < UNABLE; i++)
+        at = ngx_sprintf(at, "weir_nginx_unable_seconds_total{front=\"nginx\",what=\"%s\"} %uA\n",
+                         names[i], counters->unable[i]);
+    return at;
 }
 
 /* Two workers that meet a new limit at the same moment may give it two places: the second one is
@@ -192,7 +235,8 @@ ngx_int_t weir_ngx_status(ngx_http_request_t *r)
     text.value.data = ngx_pnalloc(r->pool, HEAD_BYTES + places * RESULTS * LINE_BYTES);
     if (!text.value.data)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    u_char *end = write_limits(counters, places, write_verdicts(counters, text.value.data));
+    u_char *end = write_verdicts(counters, text.value.data);
+    end = write_limits(counters, places, write_failures(counters, end));
     text.value.len = (size_t)(end - text.value.data);
     return ngx_http_send_response(r, NGX_HTTP_OK, &type, &text);
 }

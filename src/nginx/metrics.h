@@ -20,6 +20,12 @@ ngx_int_t weir_ngx_metrics_add(ngx_conf_t *cf, struct weir_ngx_main *conf);
 void weir_ngx_count(const struct weir_ngx_main *conf, unsigned verdict,
                     const struct weir_full_answer *answer);
 
+/* A second of a worker that cannot use its state (or else, the map of standing). */
+void weir_ngx_count_unable(const struct weir_ngx_main *conf, bool state);
+
+/* Shows how many mistakes of the configuration were taken, from now on. For the master. */
+void weir_ngx_metrics_note(const struct weir_ngx_main *conf);
+
 /* A delayed request left, and what it had charged was given back. */
 void weir_ngx_count_cancelled(const struct weir_ngx_main *conf);
 

@@ -2,6 +2,7 @@
 /* see module.h */
 #include "nginx/module.h"
 
+#include "nginx/check.h"
 #include "nginx/decide.h"
 #include "nginx/metrics.h"
 #include "nginx/request.h"
@@ -83,6 +84,24 @@ static char *set_on(ngx_conf_t *cf, ngx_command_t *command, void *conf)
     return result;
 }
 
+/* A value that must become a whole number; a constant that is none is seen now, and counts as if it
+ * were not there. */
+static char *set_number(ngx_conf_t *cf, ngx_command_t *command, void *conf)
+{
+    struct weir_ngx_main *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
+    ngx_http_complex_value_t **place = (void *)((char *)conf + command->offset);
+    char *result = ngx_http_set_complex_value_slot(cf, command, conf);
+    if (result != NGX_CONF_OK || (*place)->lengths)
+        return result;
+    ngx_str_t *text = &(*place)->value;
+    if (text->len > 0 && ngx_atoof(text->data, text->len) == NGX_ERROR) {
+        weir_ngx_note(main, cf->pool, "%V: \"%V\" is not a whole number in %V:%ui", &command->name,
+                      text, &cf->conf_file->file.name, cf->conf_file->line);
+        *place = NULL;
+    }
+    return result;
+}
+
 static char *add_attribute(ngx_conf_t *cf, ngx_command_t *command, void *conf)
 {
     struct weir_ngx_location *location = conf;
@@ -116,6 +135,12 @@ static ngx_conf_enum_t phases[] = {{ngx_string("preaccess"), WEIR_NGX_PREACCESS}
                                    {ngx_string("precontent"), WEIR_NGX_PRECONTENT},
                                    {ngx_null_string, 0}};
 
+static ngx_conf_enum_t log_levels[] = {{ngx_string("info"), NGX_LOG_INFO},
+                                       {ngx_string("notice"), NGX_LOG_NOTICE},
+                                       {ngx_string("warn"), NGX_LOG_WARN},
+                                       {ngx_string("error"), NGX_LOG_ERR},
+                                       {ngx_null_string, 0}};
+
 #define ANYWHERE (NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF)
 #define IN_LOCATION NGX_HTTP_LOC_CONF_OFFSET
 
@@ -126,12 +151,16 @@ static ngx_command_t commands[] = {
      NGX_HTTP_MAIN_CONF_OFFSET, 0, NULL},
     {ngx_string("weir_on_error"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE1, ngx_conf_set_enum_slot,
      NGX_HTTP_MAIN_CONF_OFFSET, offsetof(struct weir_ngx_main, on_error), on_errors},
+    {ngx_string("weir_strict"), NGX_HTTP_MAIN_CONF | NGX_CONF_FLAG, ngx_conf_set_flag_slot,
+     NGX_HTTP_MAIN_CONF_OFFSET, offsetof(struct weir_ngx_main, strict), NULL},
     {ngx_string("weir"), ANYWHERE | NGX_CONF_FLAG, set_on, IN_LOCATION,
      offsetof(struct weir_ngx_location, on), NULL},
-    {ngx_string("weir_cost"), ANYWHERE | NGX_CONF_TAKE1, ngx_http_set_complex_value_slot,
-     IN_LOCATION, offsetof(struct weir_ngx_location, cost), NULL},
-    {ngx_string("weir_settle"), ANYWHERE | NGX_CONF_TAKE1, ngx_http_set_complex_value_slot,
-     IN_LOCATION, offsetof(struct weir_ngx_location, settle), NULL},
+    {ngx_string("weir_log_level"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_enum_slot, IN_LOCATION,
+     offsetof(struct weir_ngx_location, log_level), log_levels},
+    {ngx_string("weir_cost"), ANYWHERE | NGX_CONF_TAKE1, set_number, IN_LOCATION,
+     offsetof(struct weir_ngx_location, cost), NULL},
+    {ngx_string("weir_settle"), ANYWHERE | NGX_CONF_TAKE1, set_number, IN_LOCATION,
+     offsetof(struct weir_ngx_location, settle), NULL},
     {ngx_string("weir_attribute"), ANYWHERE | NGX_CONF_TAKE2, add_attribute, IN_LOCATION, 0, NULL},
     {ngx_string("weir_dry_run"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, IN_LOCATION,
      offsetof(struct weir_ngx_location, dry_run), NULL},
@@ -151,6 +180,8 @@ static void *create_main(ngx_conf_t *cf)
     struct weir_ngx_main *main = ngx_pcalloc(cf->pool, sizeof *main);
     if (main)
         main->on_error = NGX_CONF_UNSET_UINT;
+    if (main)
+        main->strict = NGX_CONF_UNSET;
     return main;
 }
 
@@ -158,6 +189,7 @@ static char *init_main(ngx_conf_t *cf, void *conf)
 {
     struct weir_ngx_main *main = conf;
     ngx_conf_init_uint_value(main->on_error, WEIR_NGX_OPEN);
+    ngx_conf_init_value(main->strict, 0);
     return NGX_CONF_OK;
 }
 
@@ -170,6 +202,7 @@ static void *create_location(ngx_conf_t *cf)
     location->dry_run = NGX_CONF_UNSET;
     location->trusted = NGX_CONF_UNSET;
     location->phase = NGX_CONF_UNSET_UINT;
+    location->log_level = NGX_CONF_UNSET_UINT;
 #if nginx_version >= 1021000
     location->cost = NGX_CONF_UNSET_PTR;
     location->settle = NGX_CONF_UNSET_PTR;
@@ -185,6 +218,7 @@ static char *merge_location(ngx_conf_t *cf, void *above, void *conf)
     ngx_conf_merge_value(location->dry_run, parent->dry_run, 0);
     ngx_conf_merge_value(location->trusted, parent->trusted, 0);
     ngx_conf_merge_uint_value(location->phase, parent->phase, WEIR_NGX_PREACCESS);
+    ngx_conf_merge_uint_value(location->log_level, parent->log_level, NGX_LOG_INFO);
     ngx_conf_merge_ptr_value(location->cost, parent->cost, NULL);
     ngx_conf_merge_ptr_value(location->settle, parent->settle, NULL);
     if (!location->attributes)
@@ -228,10 +262,24 @@ static struct weir_ngx_main *main_of(ngx_cycle_t *cycle)
     return main && main->rules.data ? main : NULL;
 }
 
+/* The configuration is read, the users of the workers included. An error leaves the one that runs
+ * in force; init_module has none, because nginx would end by it. */
+static char *check_configuration(ngx_cycle_t *cycle, void *unused)
+{
+    struct weir_ngx_main *main = main_of(cycle);
+    if (!main || ngx_process == NGX_PROCESS_SIGNALLER)
+        return NGX_CONF_OK;
+    return weir_ngx_check(cycle, main) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
 static ngx_int_t init_module(ngx_cycle_t *cycle)
 {
     struct weir_ngx_main *main = ngx_test_config ? NULL : main_of(cycle);
-    return main ? weir_ngx_make_folder(cycle, main) : NGX_OK;
+    if (main) {
+        weir_ngx_metrics_note(main);
+        weir_ngx_log_notes(cycle, main);
+    }
+    return NGX_OK;
 }
 
 static ngx_int_t init_process(ngx_cycle_t *cycle)
@@ -258,6 +306,15 @@ ngx_module_t ngx_http_weir_module = {
     init_process,  NULL,     NULL,     exit_process,    NULL, NGX_MODULE_V1_PADDING,
 };
 
-ngx_module_t *ngx_modules[] = {&ngx_http_weir_module, NULL};
-char *ngx_module_names[] = {(char *)(uintptr_t) "ngx_http_weir_module", NULL};
+/* A module of the core alone learns when the whole configuration is read. */
+static ngx_core_module_t check_context = {ngx_string("weir_check"), NULL, check_configuration};
+
+static ngx_module_t check_module = {
+    NGX_MODULE_V1, &check_context, NULL, NGX_CORE_MODULE,       NULL, NULL, NULL, NULL,
+    NULL,          NULL,           NULL, NGX_MODULE_V1_PADDING,
+};
+
+ngx_module_t *ngx_modules[] = {&ngx_http_weir_module, &check_module, NULL};
+char *ngx_module_names[] = {(char *)(uintptr_t) "ngx_http_weir_module",
+                            (char *)(uintptr_t) "ngx_weir_check_module", NULL};
 char *ngx_module_order[] = {NULL};

@@ -3,6 +3,7 @@
  *
  *   module      directives, phases, processes
  *   worker      the state, its timer           attributes  values of a request
+ *   check       of the configuration, before workers run
  *   decide      the phase handlers             request     what is kept until its end
  *   reply       fields, denials                variables, metrics
  */

@@ -2,6 +2,7 @@
 /* see worker.h */
 #include "nginx/worker.h"
 
+#include "nginx/metrics.h"
 #include "nginx/request.h"
 
 #define TICK_MS 1000
@@ -16,67 +17,20 @@
 static const char header_prefix[] = "header.";
 #define HEADER_PREFIX (sizeof header_prefix - 1)
 
-/* --- Configuring ------------------------------------------------------------------------------ */
-
-static void tell_mistake(void *context, const char *file, unsigned line, unsigned column,
-                         const char *message)
-{
-    ngx_conf_t *cf = context;
-    if (line > 0) {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "weir_rules: %s:%ui:%ui: %s", file,
-                      (ngx_uint_t)line, (ngx_uint_t)column, message);
-    } else {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "weir_rules: %s: %s", file, message);
-    }
-}
-
-ngx_int_t weir_ngx_check_rules(ngx_conf_t *cf, struct weir_ngx_main *conf)
-{
-    struct weir_reason reason;
-    int err = weir_rules_check_file((const char *)conf->rules.data, tell_mistake, cf, &reason);
-    if (err == 0)
-        return NGX_OK;
-    if (err != WEIR_ERR_RULES)
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "weir_rules: %s",
-                      reason.text[0] != '\0' ? reason.text : weir_error_text(err));
-    return NGX_ERROR;
-}
-
-ngx_int_t weir_ngx_make_folder(ngx_cycle_t *cycle, const struct weir_ngx_main *conf)
-{
-    const ngx_core_conf_t *core = (const void *)ngx_get_conf(cycle->conf_ctx, ngx_core_module);
-    ngx_file_info_t info;
-    u_char folder[NGX_MAX_PATH];
-    size_t size = conf->state.len;
-    while (size > 0 && conf->state.data[size - 1] != '/')
-        size--;
-    if (size < 2 || size > sizeof folder)
-        return NGX_OK;
-    ngx_cpystrn(folder, conf->state.data, size); /* without its last slash */
-    if (ngx_file_info(folder, &info) != NGX_FILE_ERROR || ngx_errno != NGX_ENOENT)
-        return NGX_OK;
-    if (ngx_create_dir(folder, 0750) == NGX_FILE_ERROR) {
-        ngx_log_error(NGX_LOG_ERR, cycle->log, ngx_errno, "weir_state: cannot create the folder %s",
-                      folder);
-        return NGX_OK; /* the workers say what it means */
-    }
-    if (geteuid() == 0 && chown((const char *)folder, core->user, core->group) != 0)
-        ngx_log_error(NGX_LOG_ERR, cycle->log, ngx_errno,
-                      "weir_state: cannot give the folder %s to the workers", folder);
-    return NGX_OK;
-}
-
 /* --- The state -------------------------------------------------------------------------------- */
 
-void weir_ngx_worker_tell(struct weir_ngx_worker *worker, ngx_log_t *log, const char *what)
+void weir_ngx_tell(struct weir_ngx_main *conf, ngx_log_t *log, const char *what,
+                   const char *instead)
 {
     time_t now = ngx_time();
-    if (worker->told != 0 && now - worker->told < TELL_EVERY_S)
+    if (conf->told != 0 && now - conf->told < TELL_EVERY_S)
         return;
-    worker->told = now;
-    ngx_log_error(NGX_LOG_ERR, log, 0, "weir: %s; requests %s (weir_on_error)", what,
-                  worker->conf->on_error == WEIR_NGX_OPEN ? "pass without a limit"
-                                                          : "are answered with 503");
+    conf->told = now;
+    if (!instead)
+        instead = conf->on_error == WEIR_NGX_OPEN
+                      ? "requests pass without a limit (weir_on_error)"
+                      : "requests are answered with 503 (weir_on_error)";
+    ngx_log_error(NGX_LOG_CRIT, log, 0, "weir: %s; %s", what, instead);
 }
 
 ngx_int_t weir_ngx_read_number(ngx_http_request_t *r, struct weir_ngx_unread *unread,
@@ -139,37 +93,50 @@ static void find_outcomes(struct weir_ngx_worker *worker)
             worker->outcomes[(status - 100) / 8] |= (uint8_t)(1u << (status - 100) % 8);
 }
 
+/* The log says when all can be used again. */
+static void tell_good(struct weir_ngx_main *conf, ngx_log_t *log)
+{
+    if (conf->told != 0)
+        ngx_log_error(NGX_LOG_NOTICE, log, 0, "weir: the state can be used again");
+    conf->told = 0;
+}
+
+/* With weir_on_error open the limits decide without a map that cannot be read. */
+static void check_standing(struct weir_ngx_worker *worker, ngx_log_t *log)
+{
+    struct weir_reason reason;
+    bool failed = worker->standing_fails;
+    worker->standing_fails = weir_standing_check(worker->weir, &reason) < 0;
+    if (worker->standing_fails)
+        weir_ngx_tell(worker->conf, log, reason.text,
+                      "limits hold, and callers that are banned pass (weir_on_error)");
+    else if (failed)
+        tell_good(worker->conf, log);
+}
+
 static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log, uint64_t patience_ns)
 {
-    const struct weir_ngx_main *conf = worker->conf;
-    const struct weir_options options = {
-        .state_file = (const char *)conf->state.data,
-        .state_bytes = (uint64_t)conf->state_bytes,
-        .state_patience_ns = PATIENCE_NS,
-        .state_open_patience_ns = patience_ns,
-        .state_owner = (const char *)conf->owner.data,
-        .state_group = (const char *)conf->group.data,
-        .state_mode = (unsigned)conf->state_mode,
-        .threads = 1,
-        .leases_end_with_process = true,
-    };
+    struct weir_ngx_main *conf = worker->conf;
+    struct weir_options options = weir_ngx_options(conf);
+    options.state_patience_ns = PATIENCE_NS;
+    options.state_open_patience_ns = patience_ns;
     struct weir_reason reason;
     if (weir_open(&worker->weir, (const char *)conf->rules.data, &options, &reason) < 0) {
         worker->weir = NULL;
-        weir_ngx_worker_tell(worker, log, reason.text);
+        weir_ngx_tell(conf, log, reason.text, NULL);
         return;
     }
     (void)weir_front(worker->weir, "nginx"); /* a name that it knows, and no child */
     if (find_attributes(worker) != NGX_OK) {
         weir_close(worker->weir);
         worker->weir = NULL;
+        weir_ngx_tell(conf, log, weir_error_text(WEIR_ERR_MEMORY), NULL);
         return;
     }
     worker->refunds = weir_rules_refund(worker->weir);
     find_outcomes(worker);
-    if (worker->told != 0)
-        ngx_log_error(NGX_LOG_NOTICE, log, 0, "weir: the state can be used again");
-    worker->told = 0;
+    tell_good(conf, log);
+    check_standing(worker, log);
 }
 
 /* Once in TICK_MS, however often the timer fires. */
@@ -178,10 +145,14 @@ static void tend(struct weir_ngx_worker *worker, ngx_log_t *log)
     if (ngx_current_msec - worker->tended < TICK_MS)
         return;
     worker->tended = ngx_current_msec;
-    if (worker->weir)
+    if (worker->weir) {
         (void)weir_tend(worker->weir);
-    else
+        check_standing(worker, log);
+    } else {
         open_state(worker, log, PATIENCE_NS);
+    }
+    if (!worker->weir || worker->standing_fails)
+        weir_ngx_count_unable(worker->conf, !worker->weir);
 }
 
 static void tick(ngx_event_t *event)
@@ -207,8 +178,10 @@ void weir_ngx_worker_renews(struct weir_ngx_worker *worker, ngx_msec_t life_ms)
 ngx_int_t weir_ngx_worker_start(ngx_cycle_t *cycle, struct weir_ngx_main *conf)
 {
     struct weir_ngx_worker *worker = ngx_pcalloc(cycle->pool, sizeof *worker);
-    if (!worker)
-        return NGX_OK; /* requests find no worker, and are answered by weir_on_error */
+    if (!worker) { /* requests find no worker, and are answered by weir_on_error */
+        weir_ngx_tell(conf, cycle->log, weir_error_text(WEIR_ERR_MEMORY), NULL);
+        return NGX_OK;
+    }
     worker->conf = conf;
     ngx_queue_init(&worker->leases);
     worker->timer.handler = tick;

@@ -3,9 +3,10 @@
  *
  * The master only checks the rules; each worker opens the state by itself, as the user that it runs
  * as. A state that cannot be opened ends no worker: requests are then answered as `weir_on_error`
- * says, the log has the reason once a minute, and the timer tries again every second. The same
- * timer, sooner where a `life` is short, renews the leases of requests that outlive `life`, and
- * ends those of processes that have died.
+ * says, the log has the reason (crit) once a minute, metrics count the seconds, and the timer tries
+ * again every second. So it is with a map of standing that cannot be read; with `weir_on_error
+ * open` the limits decide without it. The same timer, sooner where a `life` is short, renews the
+ * leases of requests that outlive `life`, and ends those of processes that have died.
  *
  * Memory: about 100 KiB, and the state. Threads: the worker's one.
  */
@@ -39,7 +40,7 @@ struct weir_ngx_unread {
 struct weir_ngx_place; /* see metrics.c */
 
 struct weir_ngx_worker {
-    const struct weir_ngx_main *conf;
+    struct weir_ngx_main *conf;
     struct weir *weir;                /* NULL: the state cannot be used */
     bool refunds;                     /* some limit gives back by outcome */
     uint8_t outcomes[64];             /* a bit for each status from 100 on that is a strike */
@@ -50,7 +51,7 @@ struct weir_ngx_worker {
     ngx_msec_t tick, tended; /* its period; when the dead were last looked for */
     ngx_queue_t leases;      /* of struct weir_ngx_request */
     ngx_uint_t held;         /* denials */
-    time_t told;             /* when the log last had an error */
+    bool standing_fails;     /* the map of standing could not be read when last looked for */
     struct weir_ngx_unread costs, settlements;
     /* Where metrics count the first, second, ... limit of the last answer; NULL: not known. */
     struct weir_ngx_place *places[WEIR_LIMITS_MAX];
@@ -59,13 +60,6 @@ struct weir_ngx_worker {
     char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
 };
 
-/* Checks the rules as a part of the configuration: each mistake goes to nginx's log with file, line
- * and column. */
-ngx_int_t weir_ngx_check_rules(ngx_conf_t *cf, struct weir_ngx_main *conf);
-
-/* Makes the folder of the state, if it is not there, for the user of the workers. */
-ngx_int_t weir_ngx_make_folder(ngx_cycle_t *cycle, const struct weir_ngx_main *conf);
-
 /* Begins and ends the work of a worker. A failure leaves it without a state. */
 ngx_int_t weir_ngx_worker_start(ngx_cycle_t *cycle, struct weir_ngx_main *conf);
 void weir_ngx_worker_stop(struct weir_ngx_main *conf);
@@ -73,8 +67,10 @@ void weir_ngx_worker_stop(struct weir_ngx_main *conf);
 /* Leases of this life are to be renewed: the timer fires often enough for that. */
 void weir_ngx_worker_renews(struct weir_ngx_worker *worker, ngx_msec_t life_ms);
 
-/* Logs an error, at most once a minute. */
-void weir_ngx_worker_tell(struct weir_ngx_worker *worker, ngx_log_t *log, const char *what);
+/* Logs that requests are not decided as the rules say, and what holds instead (NULL: what
+ * weir_on_error says): at once, and then at most once a minute. */
+void weir_ngx_tell(struct weir_ngx_main *conf, ngx_log_t *log, const char *what,
+                   const char *instead);
 
 /* Reads a whole number. NGX_DECLINED: it is none; the log says so, and `what` then holds. */
 ngx_int_t weir_ngx_read_number(ngx_http_request_t *r, struct weir_ngx_unread *unread,

@@ -3,6 +3,7 @@
 #include "table/file/access.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <libgen.h>
 #include <limits.h>
@@ -173,4 +174,72 @@ int access_set(int fd, const char *path, const struct weir_table_options *option
     if (fchmod(fd, mode) != 0)
         return refuse(reason, path, ": cannot set the mode of the state file", "", errno);
     return 0;
+}
+
+/* --- Asking beforehand ------------------------------------------------------------------------ */
+
+static bool is_in_group(gid_t gid)
+{
+    gid_t groups[NGROUPS_MAX];
+    int count = getgroups(NGROUPS_MAX, groups);
+
+    for (int i = 0; i < count; i++)
+        if (groups[i] == gid)
+            return true;
+    return getegid() == gid;
+}
+
+/* What access_set will be asked for. `folder`: where the new file will be. */
+static int check_gift(const struct weir_table_options *options, const struct stat *folder,
+                      uid_t uid, gid_t gid, struct weir_reason *reason)
+{
+    bool is_folders = (folder->st_mode & S_ISGID) != 0 && folder->st_gid == gid;
+
+    if (geteuid() == 0)
+        return 0;
+    if (options->owner && uid != geteuid())
+        return refuse(reason, options->path, ": only root can give the state file to user ",
+                      options->owner, EPERM);
+    if (options->group && !is_folders && !is_in_group(gid))
+        return refuse(reason, options->path, ": only a member can give the state file to group ",
+                      options->group, EPERM);
+    return 0;
+}
+
+static int check_folder(const struct weir_table_options *options, uid_t uid, gid_t gid,
+                        struct weir_reason *reason)
+{
+    struct stat status;
+    char room[PATH_MAX], *folder;
+
+    snprintf(room, sizeof room, "%s", options->path);
+    folder = dirname(room);
+    if (stat(folder, &status) != 0 || faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0)
+        return refuse(reason, options->path, ": cannot create it in the folder ", folder, errno);
+    return check_gift(options, &status, uid, gid, reason);
+}
+
+int weir_table_check_access(const struct weir_table_options *options, struct weir_reason *reason)
+{
+    struct stat status;
+    uid_t uid = (uid_t)-1;
+    gid_t gid = (gid_t)-1;
+    int err = 0;
+
+    if (!options->path)
+        return 0;
+    if (options->owner)
+        err = find_user(options->path, options->owner, &uid, reason);
+    if (err == 0 && options->group)
+        err = find_group(options->path, options->group, &gid, reason);
+    if (err < 0)
+        return err;
+    if (stat(options->path, &status) != 0)
+        return check_folder(options, uid, gid, reason);
+    if (faccessat(AT_FDCWD, options->path, R_OK | W_OK, AT_EACCESS) == 0)
+        return 0;
+    (void)refuse(reason, options->path, ": cannot open it: ",
+                 errno == EACCES ? "Permission denied" : "it cannot be written to", 0);
+    access_explain(options->path, reason);
+    return WEIR_ERR_IO;
 }

@@ -23,4 +23,10 @@ int access_set(int fd, const char *path, const struct weir_table_options *option
  * and the user of this process. */
 void access_explain(const char *path, struct weir_reason *reason);
 
+/* Whether this process may open the state file of these options, or make it where there is none:
+ * that the names in the options exist, and that the file or its folder lets this process. Neither
+ * opens nor makes the file. Errors: WEIR_ERR_IO. */
+int weir_table_check_access(const struct weir_table_options *options, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
 #endif

@@ -14,12 +14,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from daemon.proxies import DEPLOY
 from daemon.weir import Weir, rules_of
 from model.program import ROOT, run_weir, weir_path
 
 NGINX = "www-data"
 UID, GID = 64999, 64998  # as if they were those of the user and the group weir
 CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+SHARED = "/run/weir-state 2770 root weir-state"
 UNITS = ("weir.service", "weir-kernel.service", "weir-kernel.socket")
 
 
@@ -68,9 +70,23 @@ def test_user_group_and_folders_are_made_by_systemd_as_the_units_name_them():
     folders = (ROOT / "packaging" / "weir.tmpfiles").read_text(encoding="utf-8")
     settings = unit()
     wanted = {f"/run/{settings['RuntimeDirectory']} 0755 weir weir",
-              f"/var/lib/{settings['StateDirectory']} {settings['StateDirectoryMode']} weir weir"}
+              f"/var/lib/{settings['StateDirectory']} {settings['StateDirectoryMode']} weir weir",
+              SHARED}
     assert set(re.findall(r"^d (.*)$", folders, re.M)) == wanted
     assert unit("weir-kernel.socket")["SocketUser"] == settings["User"]
+
+
+def test_both_packages_share_a_folder_by_a_group_that_both_users_are_in():
+    for name, user in (("weir", "weir"), ("weir-nginx", NGINX)):
+        sysusers = (ROOT / "packaging" / f"{name}.sysusers").read_text(encoding="utf-8")
+        assert re.search(r"^g weir-state -$", sysusers, re.M)
+        assert re.search(rf"^m {user} weir-state$", sysusers, re.M)
+        folders = (ROOT / "packaging" / f"{name}.tmpfiles").read_text(encoding="utf-8")
+        assert re.search(rf"^d {SHARED}$", folders, re.M)
+    folder = SHARED.split()[0]
+    assert unit()["ReadWritePaths"] == f"-{folder}"
+    example = (DEPLOY / "nginx" / "module.conf").read_text(encoding="utf-8")
+    assert f"weir_state {folder}/state;" in example and "weir_strict on;" in example
 
 
 def exposure_in_docs(name):

@@ -609,6 +609,68 @@ static void a_new_state_has_the_mode_that_is_asked_for_and_keeps_it(void **state
     assert_int_equal(mode_of(place->state), 0640);
 }
 
+/* What weir_open_check finds, one line each. */
+static void append_finding(void *context, const char *text)
+{
+    char *found = context;
+    size_t size = strlen(found);
+    snprintf(found + size, 2048 - size, "%s\n", text);
+}
+
+static int check_opening(const struct place *place, const struct weir_options *options,
+                         char found[2048])
+{
+    found[0] = '\0';
+    return weir_open_check(place->rules, options, append_finding, found);
+}
+
+static void a_check_before_opening_makes_nothing_and_finds_what_fails(void **state)
+{
+    struct place *place = *state;
+    struct weir_options options = {.state_file = place->state, .state_bytes = 1 << 20};
+    char found[2048], missing[sizeof place->state + 16];
+    write_rules(place, jobs);
+    assert_int_equal(check_opening(place, &options, found), 0);
+    assert_string_equal(found, "");
+    assert_int_equal(access(place->state, F_OK), -1);
+    options.state_bytes = 1000;
+    assert_int_equal(check_opening(place, &options, found), WEIR_ERR_RANGE);
+    assert_non_null(strstr(found, "256"));
+    options.state_bytes = 1 << 20;
+    options.state_owner = "no-such-user-here";
+    assert_int_equal(check_opening(place, &options, found), WEIR_ERR_IO);
+    assert_non_null(strstr(found, "no-such-user-here"));
+    options.state_owner = NULL;
+    snprintf(missing, sizeof missing, "%s-missing/state", place->state);
+    options.state_file = missing;
+    assert_int_equal(check_opening(place, &options, found), WEIR_ERR_IO);
+    assert_non_null(strstr(found, "cannot create it in the folder"));
+    write_rules(place, "limits: [ { nam: a } ]\n");
+    assert_int_equal(check_opening(place, &options, found), WEIR_ERR_RULES);
+    assert_int_equal(weir_open_check(place->rules, NULL, NULL, NULL), WEIR_ERR_RULES);
+}
+
+/* In a child, which is no longer root. */
+static void a_check_before_opening_is_of_this_user(void **state)
+{
+    struct place *place = *state;
+    struct weir_options options = {.state_file = place->state, .state_bytes = 1 << 20};
+    char found[2048];
+    int status;
+    if (geteuid() != 0)
+        skip();
+    write_rules(place, jobs);
+    weir_close(open_weir(place, &options));
+    pid_t child = fork();
+    if (child == 0) {
+        bool became = setgid(65534) == 0 && setuid(65534) == 0;
+        int err = became ? check_opening(place, &options, found) : 0;
+        _exit(err < 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void a_group_that_does_not_exist_is_named(void **state)
 {
     struct place *place = *state;
@@ -673,6 +735,8 @@ int main(void)
         EMBED_TEST(a_renewed_lease_lives_on),
         EMBED_TEST(a_new_state_has_the_mode_that_is_asked_for_and_keeps_it),
         EMBED_TEST(a_group_that_does_not_exist_is_named),
+        EMBED_TEST(a_check_before_opening_makes_nothing_and_finds_what_fails),
+        EMBED_TEST(a_check_before_opening_is_of_this_user),
         EMBED_TEST(a_state_that_may_not_be_read_says_who_which_file_and_which_mode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <weir/embed.h>
 #include <weir/weir.h>
 
 #include "core/bytes.h"
@@ -245,6 +246,28 @@ static void a_map_that_is_none_is_an_error(void **state)
     assert_non_null(strstr(reason.text, "standing.db.map"));
 }
 
+static void a_map_that_is_none_may_leave_the_limits_in_force(void **state)
+{
+    const struct weir_options options = {.standing_may_fail = true};
+    struct weir *weir;
+    struct weir_reason reason;
+    write_text(map_path, "something else");
+    assert_int_equal(weir_open(&weir, rules, &options, &reason), 0);
+    assert_true(ask(weir, "eve").allowed);
+    assert_true(weir_standing_check(weir, &reason) < 0);
+    assert_non_null(strstr(reason.text, "standing.db.map"));
+    unlink(map_path);
+    assert_int_equal(weir_standing_check(weir, &reason), 0); /* as good as an empty one */
+    struct weir_standing *map = create_map();
+    hold(map, "eve", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
+    assert_int_equal(weir_standing_check(weir, &reason), 0);
+    uint64_t deadline_ns = wall_ns() + 60 * SECOND;
+    while (ask(weir, "eve").allowed) /* it is looked for each 100 ms */
+        assert_true(wall_ns() < deadline_ns);
+    weir_close(weir);
+    weir_standing_close(map);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -258,6 +281,7 @@ int main(void)
         TEST(rules_without_a_file_have_their_lists),
         TEST(a_map_that_is_cut_short_is_dropped_without_a_signal),
         TEST(a_map_that_is_none_is_an_error),
+        TEST(a_map_that_is_none_may_leave_the_limits_in_force),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
