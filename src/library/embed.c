@@ -27,7 +27,7 @@ _Static_assert(WEIR_RATELIMIT_HEADERS_MAX + WEIR_DENIAL_FIELDS_MAX <= WEIR_FIELD
 _Static_assert(sizeof(((struct weir_reservation_token *)NULL)->text) > WEIR_RESERVATION_TEXT_MAX,
                "every reservation fits, with its NUL");
 
-/* --- Rules --------------------------------------------------------------------- */
+/* --- Rules ------------------------------------------------------------------------------------ */
 
 int weir_rules_check_file(const char *rules_file, weir_mistake tell, void *context,
                           struct weir_reason *reason)
@@ -49,8 +49,7 @@ int weir_rules_check_file(const char *rules_file, weir_mistake tell, void *conte
     return err;
 }
 
-/* --- Before opening ----------------------------------------------------------------------------
- */
+/* --- Before opening --------------------------------------------------------------------------- */
 
 /* What has been found. */
 struct findings {
@@ -116,8 +115,7 @@ int weir_open_check(const char *rules_file, const struct weir_options *options, 
     return findings.err;
 }
 
-/* --- Attributes --------------------------------------------------------------------------------
- */
+/* --- Attributes ------------------------------------------------------------------------------- */
 
 int weir_attribute(struct weir *weir, const char *name)
 {

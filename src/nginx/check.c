@@ -114,16 +114,21 @@ ngx_int_t weir_ngx_check_rules(ngx_conf_t *cf, struct weir_ngx_main *conf)
 
 /* --- The folder ------------------------------------------------------------------------------- */
 
-/* Gives a folder that was just made to the workers, and to `group=`, if there is one. */
+/* Gives a folder that was just made to the workers, and to `group=`, if there is one. By its
+ * descriptor: root follows no link that another user may have put in its place. */
 static void give_folder(ngx_cycle_t *cycle, struct weir_ngx_main *conf, const char *folder)
 {
     const ngx_core_conf_t *core = (const void *)ngx_get_conf(cycle->conf_ctx, ngx_core_module);
     const struct group *group = conf->group.data ? getgrnam((const char *)conf->group.data) : NULL;
     gid_t gid = group ? group->gr_gid : core->group;
-    if (geteuid() == 0 && chown(folder, core->user, gid) != 0)
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool given = fd >= 0 && (geteuid() != 0 || fchown(fd, core->user, gid) == 0) &&
+                 fchmod(fd, group ? SHARED_FOLDER_MODE : FOLDER_MODE) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (!given)
         weir_ngx_note(conf, cycle->pool, "weir_state: cannot give the folder %s to the workers",
                       folder);
-    (void)!chmod(folder, group ? SHARED_FOLDER_MODE : FOLDER_MODE);
 }
 
 /* Makes each folder of the path that is missing; the last one is the workers'. What cannot be made

@@ -109,7 +109,7 @@ static void check_standing(struct weir_ngx_worker *worker, ngx_log_t *log)
     worker->standing_fails = weir_standing_check(worker->weir, &reason) < 0;
     if (worker->standing_fails)
         weir_ngx_tell(worker->conf, log, reason.text,
-                      "limits hold, and callers that are banned pass (weir_on_error)");
+                      "limits hold, but callers that are banned may pass (weir_on_error)");
     else if (failed)
         tell_good(worker->conf, log);
 }

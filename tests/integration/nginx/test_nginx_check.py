@@ -208,7 +208,7 @@ def test_a_map_of_standing_that_the_workers_may_not_read(folder):
         with nginx:  # the limits hold; the log and the metrics say what does not
             assert asked(nginx, 2) == [200, 429]
             line = next(line for line in nginx.log().splitlines() if "[crit]" in line)
-            assert f"{private}/standing.map" in line and "callers that are banned pass" in line
+            assert f"{private}/standing.map" in line and "callers that are banned may pass" in line
             wait_until(lambda: unable(nginx, "standing") > 0, what="a second without the map")
             assert unable(nginx, "state") == 0
             assert mistakes(nginx) == 1
