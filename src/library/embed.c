@@ -76,9 +76,9 @@ static void check_state(struct findings *findings, struct weir_rules *rules,
     uint32_t limits, specs;
     struct weir_reason reason = {{0}};
     table.path = options->state_file ? options->state_file : weir_rules_settings(rules)->state_file;
-    int err = weir_table_check_access(&table, &reason);
-    if (err == 0)
-        err = weir_rules_distinct(rules, &limits, &specs);
+    find(findings, weir_table_check_access(&table, &reason), &reason);
+    int err = weir_rules_distinct(rules, &limits, &specs);
+    reason.text[0] = '\0';
     if (err == 0)
         err = weir_table_check_room(&table, limits, specs, &reason);
     find(findings, err, &reason);

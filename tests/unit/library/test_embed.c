@@ -636,10 +636,11 @@ static void a_check_before_opening_makes_nothing_and_finds_what_fails(void **sta
     options.state_bytes = 1000;
     assert_int_equal(check_opening(place, &options, found), WEIR_ERR_RANGE);
     assert_non_null(strstr(found, "256"));
-    options.state_bytes = 1 << 20;
-    options.state_owner = "no-such-user-here";
+    options.state_owner = "no-such-user-here"; /* it names each mistake, and returns the first */
     assert_int_equal(check_opening(place, &options, found), WEIR_ERR_IO);
     assert_non_null(strstr(found, "no-such-user-here"));
+    assert_non_null(strstr(found, "256"));
+    options.state_bytes = 1 << 20;
     options.state_owner = NULL;
     snprintf(missing, sizeof missing, "%s-missing/state", place->state);
     options.state_file = missing;
