@@ -615,7 +615,8 @@ def set_up_django(monkeypatch, patterns, middleware, **weir_options):
     from django.conf import settings
     if not settings.configured:
         settings.configure(ROOT_URLCONF="django_urls", ALLOWED_HOSTS=["*"], SECRET_KEY="test",
-                           MIDDLEWARE=[], WEIR={})
+                           MIDDLEWARE=[], WEIR={},
+                           INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes"])
         import django
         django.setup()
     urls = ModuleType("django_urls")
