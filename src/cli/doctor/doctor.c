@@ -13,6 +13,7 @@
 #include "cli/doctor/machine.h"
 #include "cli/doctor/peers.h"
 #include "cli/doctor/redis.h"
+#include "cli/doctor/running.h"
 #include "cli/options.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/server.h"
@@ -132,6 +133,7 @@ static void examine(struct findings *findings, const char *config)
     files_judge(findings, config, rules, weir_clock_wall_s());
     redis_examine(findings, rules);
     peers_examine(findings, rules);
+    running_examine(findings, rules);
     weir_rules_unref(rules);
 }
 

@@ -15,6 +15,7 @@
 #include "server/admin/forget_api.h"
 #include "server/admin/grant_api.h"
 #include "server/admin/health_api.h"
+#include "server/admin/overlooked_api.h"
 #include "server/admin/limit_json.h"
 #include "server/admin/metrics.h"
 #include "server/admin/playground.h"
@@ -432,6 +433,7 @@ const struct weir_http_route weir_admin_routes[] = {
     {.path = "/v1/limits", .name = "limits", .prefix = true, .handle = limits_handle},
     {.path = "/v1/standing", .name = "standing", .prefix = true, .handle = weir_standing_handle},
     {.path = "/v1/kernel", .name = "kernel", .handle = weir_kernel_handle},
+    {.path = "/v1/overlooked", .name = "overlooked", .handle = weir_overlooked_handle},
     {.path = "/v1/health", .name = "health", .handle = weir_health_handle},
     {.path = "/v1/use", .name = "use", .prefix = true, .handle = weir_consumers_handle},
     {.path = "/v1/denials", .name = "denials", .handle = weir_denials_handle},

@@ -14,6 +14,7 @@
 
 #include "rules/region/region.h"
 #include "server/admin/health_api.h"
+#include "server/admin/overlooked_api.h"
 #include "server/admin/limit_metrics.h"
 #include "server/challenge/metrics.h"
 #include "server/daemon/clock.h"
@@ -615,6 +616,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_of_health(&metrics);
     weir_metrics_of_dashboard(&metrics);
     weir_metrics_of_challenge(&metrics);
+    weir_metrics_of_overlooked(&metrics);
     put_requests(&metrics);
     put_calls(&metrics);
     weir_metrics_of_quotas(&metrics);

@@ -107,6 +107,7 @@ struct weir_daemon {
     struct weir_worker *admin;
     struct weir_reservations *reservations;
     struct weir_guesses *guesses;
+    struct weir_overlooked overlooked;
     struct weir_peers *peers;
     struct weir_controllers *controllers;
     struct weir_pressure *pressure;

@@ -48,6 +48,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, 
         .decisions = decisions,
         .reservations = daemon->reservations,
         .guesses = daemon->guesses,
+        .overlooked = &daemon->overlooked,
         .peers = daemon->peers,
         .controllers = daemon->controllers,
         .directories = index < WEIR_WORKERS_MAX ? daemon->directories : NULL,
@@ -181,6 +182,7 @@ static int open_webhook(struct weir_daemon *daemon, struct weir_reason *reason)
 
 static int open_guesses(struct weir_daemon *daemon, struct weir_reason *reason)
 {
+    weir_overlooked_init(&daemon->overlooked);
     int err = weir_guesses_open(&daemon->guesses, weir_table_secret(daemon->table));
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));

@@ -628,6 +628,7 @@ int weir_worker_open(struct weir_worker **out, const struct weir_worker_options 
     worker->base.table = options->table;
     worker->base.reservations = options->reservations;
     worker->base.guesses = options->guesses;
+    worker->base.overlooked = options->overlooked;
     worker->base.peers = options->peers;
     worker->base.controllers = options->controllers;
     worker->certificates =

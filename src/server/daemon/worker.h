@@ -29,6 +29,7 @@
 #include "server/net/connection.h"
 #include "server/net/guesses.h"
 #include "server/net/listener.h"
+#include "server/net/overlooked.h"
 #include "server/net/peers.h"
 #include "server/region/lenders.h"
 #include "server/reserve/reservations.h"
@@ -70,8 +71,9 @@ struct weir_worker {
     struct weir_store *local; /* the table beside a shared store; beside a table in a file: its
                                  spare; NULL: none */
     struct weir_reservations *reservations; /* of all workers; NULL: none can be made */
-    struct weir_guesses *guesses; /* of all workers; NULL: addresses are not distinguished */
-    struct weir_peers *peers;     /* of all workers; NULL: connections are not counted by address */
+    struct weir_guesses *guesses;       /* of all workers; NULL: addresses are not distinguished */
+    struct weir_overlooked *overlooked; /* of all workers; NULL: it is not counted */
+    struct weir_peers *peers; /* of all workers; NULL: connections are not counted by address */
     struct weir_controllers *controllers; /* of all workers; NULL: nothing learns from outcomes */
     uv_loop_t *loop;
     uint64_t patience_ns;    /* how long a decision may take by itself */
@@ -99,6 +101,7 @@ struct weir_worker_options {
     struct weir_lenders *lenders;           /* of other regions; NULL: none lends */
     struct weir_reservations *reservations; /* shared by all workers; borrowed; NULL: none */
     struct weir_guesses *guesses;           /* likewise */
+    struct weir_overlooked *overlooked;     /* likewise */
     struct weir_peers *peers;               /* likewise */
     struct weir_controllers *controllers;   /* likewise */
     struct weir_directories *directories;   /* likewise */

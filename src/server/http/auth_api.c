@@ -383,6 +383,9 @@ void weir_auth_handle(struct weir_http_call *call)
     struct weir_reason reason = {{0}};
     struct auth_options options = {.cost = 1, .deny_status = WEIR_HTTP_429};
     if (!weir_worker_trusts(call->worker, &call->connection->peer)) {
+        if (call->worker->overlooked)
+            weir_overlooked_proxy(call->worker->overlooked, call->worker->log,
+                                  &call->connection->peer, uv_now(call->worker->loop));
         weir_http_problem(call, WEIR_HTTP_403, NULL, "the caller is not in server.trusted_proxies");
         return;
     }

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/overlooked: what of requests was not taken (net/overlooked.h). See docs/http-api.md. */
+#ifndef WEIR_SERVER_ADMIN_OVERLOOKED_API_H
+#define WEIR_SERVER_ADMIN_OVERLOOKED_API_H
+
+#include "server/admin/metrics.h"
+#include "server/http/http.h"
+
+void weir_overlooked_handle(struct weir_http_call *call);
+void weir_metrics_of_overlooked(struct weir_metrics *metrics);
+
+#endif

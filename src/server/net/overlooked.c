@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see overlooked.h */
+#include "server/net/overlooked.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/daemon/log.h"
+
+void weir_overlooked_init(struct weir_overlooked *overlooked)
+{
+    memset(overlooked, 0, sizeof *overlooked);
+    pthread_mutex_init(&overlooked->mutex, NULL);
+}
+
+static void format(const struct weir_address *peer, char text[WEIR_ADDRESS_TEXT_MAX])
+{
+    snprintf(text, WEIR_ADDRESS_TEXT_MAX, "unix");
+    if (peer->family)
+        weir_address_format(peer, text);
+}
+
+static void log_proxy(struct weir_log *log, const struct weir_address *peer, uint64_t count)
+{
+    char text[WEIR_ADDRESS_TEXT_MAX], advice[160];
+    struct weir_log_line line;
+    format(peer, text);
+    snprintf(advice, sizeof advice,
+             "all its requests are refused with 403; if it is your proxy, write `server: { "
+             "trusted_proxies: [..., %s] }`",
+             text);
+    weir_log_begin(&line, log, WEIR_LOG_WARNING, "untrusted_proxy");
+    weir_log_text(&line, "peer", text);
+    weir_log_number(&line, "count", (int64_t)count);
+    weir_log_text(&line, "advice", advice);
+    weir_log_end(&line);
+}
+
+void weir_overlooked_proxy(struct weir_overlooked *overlooked, struct weir_log *log,
+                           const struct weir_address *peer, uint64_t now_ms)
+{
+    atomic_fetch_add_explicit(&overlooked->untrusted, 1, memory_order_relaxed);
+    uint64_t next_ms = atomic_load_explicit(&overlooked->next_ms, memory_order_relaxed);
+    if (now_ms < next_ms || !atomic_compare_exchange_strong(&overlooked->next_ms, &next_ms,
+                                                            now_ms + WEIR_OVERLOOKED_AGAIN_MS))
+        return;
+    pthread_mutex_lock(&overlooked->mutex);
+    uint64_t total = atomic_load_explicit(&overlooked->untrusted, memory_order_relaxed);
+    uint64_t count = total - overlooked->told;
+    overlooked->told = total;
+    overlooked->peer = *peer;
+    pthread_mutex_unlock(&overlooked->mutex);
+    log_proxy(log, peer, count);
+}
+
+void weir_overlooked_peer(struct weir_overlooked *overlooked, char text[WEIR_ADDRESS_TEXT_MAX])
+{
+    pthread_mutex_lock(&overlooked->mutex);
+    format(&overlooked->peer, text);
+    pthread_mutex_unlock(&overlooked->mutex);
+}
