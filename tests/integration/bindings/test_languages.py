@@ -126,8 +126,9 @@ def test_the_published_routers(go, tmp_path):
         for each in (LIBRARY / "src/library").glob("libweir.so*"):
             if each.is_file():
                 shutil.copy(each, library)
+        headers = library.parent / "include"
         (library / "weir.pc").write_text(
-            f"Name: weir\nDescription: weir\nVersion: 0\nCflags: -I{library.parent / "include"}\n"
+            f"Name: weir\nDescription: weir\nVersion: 0\nCflags: -I{headers}\n"
             f"Libs: -L{library} -lweir\n", encoding="utf-8")
         folder.environment |= {"PKG_CONFIG_PATH": str(library), "LD_LIBRARY_PATH": str(library), "CGO_ENABLED": "1"}
         folder.install("modules of Go", "go", "mod", "tidy")
