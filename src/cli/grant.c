@@ -37,8 +37,8 @@ static const struct cli_option options_table[] = {
     CLI_OPTION(0, "limit", "NAME", "a limit of the rules file", .kind = CLI_TEXT, AT(grant.limit)),
     CLI_OPTION(0, "key", "VALUE", "a value of its key; once for each, in the order of the file",
                .kind = CLI_TAKEN, .take = take_key),
-    CLI_OPTION(0, "plan", "NAME", "the key's plan, where the limit is by plan", .kind = CLI_TEXT,
-               AT(grant.plan)),
+    CLI_OPTION(0, "plan", "NAME", "the key's plan: required where the limit is by plan",
+               .kind = CLI_TEXT, AT(grant.plan)),
     CLI_OPTION(0, "user", "NAME", "whose own rates count, where the key does not name the user",
                .kind = CLI_TEXT, AT(grant.user)),
     CLI_OPTION(0, "units", "N", "how many units to give back", .kind = CLI_U64, .min = 1,
@@ -74,7 +74,11 @@ static int run(const struct grant_options *options)
     if (status != EXIT_SUCCESS)
         return status;
     printf("%s: %" PRIu64 " of %" PRIu64 " remain%s\n", options->grant.limit, granted->remaining,
-           granted->limit, granted->granted ? "" : "; there was nothing to give back");
+           granted->limit,
+           granted->granted
+               ? ""
+               : "; there was nothing to give back: no state of this key is live. It has "
+                 "used nothing, or is another key");
     return cli_finish(EXIT_SUCCESS);
 }
 

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/bytes.h"
 #include "rules/file.h"
@@ -349,6 +350,20 @@ bool rules_check_zone(struct rules_loader *loader, const struct rules_node *node
         "%s %s: weir cannot tell the links of zones apart; write the address without `%%`", what,
         rules_quote(&quote, address.data, address.size));
     return false;
+}
+
+const char *rules_moved_path_of(struct rules_loader *loader, const struct rules_node *node,
+                                const char *what, struct weir_bytes name)
+{
+    const char *path = rules_path_of(loader, name);
+    if (!path || name.size == 0 || access(path, F_OK) == 0 || access(name.data, F_OK) != 0)
+        return path;
+    bool refused =
+        rules_deprecated(loader, node,
+                         "`%s`: %s is in the working directory; a relative path starts at "
+                         "the folder of the rules file: move it to %s",
+                         what, name.data, path);
+    return refused ? path : rules_keep_text(loader, name.data, name.size);
 }
 
 void rules_note_secret_file(struct rules_loader *loader, const char *key, const char *path)

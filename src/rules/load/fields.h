@@ -144,6 +144,11 @@ bool rules_check_name(struct rules_loader *loader, const struct rules_node *node
  * is out. */
 const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name);
 
+/* The same for a file that earlier versions looked for in the working directory: one that is there,
+ * and not in the folder of the rules file, is deprecated and still used. `what` is the key. */
+const char *rules_moved_path_of(struct rules_loader *loader, const struct rules_node *node,
+                                const char *what, struct weir_bytes name);
+
 /* The secret in a file, without its line end: 1 to RULES_SECRET_MAX bytes. `what` is the key,
  * `kind` the content of the file ("a password"). Kept; NULL after a problem. */
 #define RULES_SECRET_MAX                                                                           \

@@ -180,5 +180,10 @@ int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
         evaluation.overrides = rules_keys_override(&rules->keys, user, index);
         evaluation.override_count = evaluation.overrides ? 1 : 0;
     }
+    bool guessed = rule->plans && rules->plan_count > 1 && !evaluation.overrides &&
+                   !values->plan.data && !evaluation.identity.plan.data;
+    if (guessed && values->needs_plan)
+        return refuse(reason, WEIR_ERR_RANGE, "plan: required, for the rate is by plan in ",
+                      rule->name);
     return rules_checks_build(&evaluation, index, checks, 0);
 }

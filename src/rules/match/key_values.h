@@ -19,6 +19,8 @@ struct weir_key_values {
     struct weir_bytes values[WEIR_KEY_VALUES_MAX]; /* data == NULL: missing */
     uint32_t count;
     struct weir_bytes plan; /* whose rate counts, for `rate: plan`; data == NULL: default_plan */
+    bool needs_plan; /* a limit by plan needs `plan`, the plan in its key, or an override: no plan
+                        is guessed */
     struct weir_bytes user; /* whose overrides count, if the keys file has some; data == NULL:
                                the user in the key, if there is one */
 };
@@ -27,8 +29,8 @@ struct weir_key_values {
  * weir_rules_count), cost 1 by the rule's own `cost`: one check for each of its rates. The key's
  * text is in `scratch`. Returns how many. Errors: WEIR_ERR_RANGE (not as many
  * values as the key has; one is missing though requests without it are not limited; no
- * pattern captures them all; an unknown plan), WEIR_ERR_SYNTAX (not an address; a malformed path or
- * host), WEIR_ERR_TOO_LARGE; `reason` names the value. */
+ * pattern captures them all; an unknown plan; none where one is needed), WEIR_ERR_SYNTAX (not an
+ * address; a malformed path or host), WEIR_ERR_TOO_LARGE; `reason` names the value. */
 int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
                          const struct weir_key_values *values, const uint64_t secret[2],
                          struct weir_scratch *scratch, struct weir_check *checks,

@@ -304,7 +304,7 @@ static void top_handle(struct weir_http_call *call, struct weir_bytes name, bool
 int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_decision *decision,
                         struct weir_bytes *units, struct weir_reason *reason)
 {
-    struct weir_key_values values = {0};
+    struct weir_key_values values = {.needs_plan = units != NULL}; /* it changes the state */
     struct weir_bytes query = call->request->query, name, value;
     char *at = call->http->joined;
     while (weir_http_next_parameter(&query, &name, &value)) {

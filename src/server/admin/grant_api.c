@@ -40,7 +40,8 @@ static void grant_write(struct weir_slot *slot, struct weir_output *output)
     for (uint16_t i = 0; i < decision->count; i++)
         granted = granted || decision->outcomes[i].charged;
     weir_engine_answer(decision, &http->answer, http->lease);
-    grant_log(http->worker, decision, &http->answer);
+    if (granted)
+        grant_log(http->worker, decision, &http->answer);
     if (weir_acted_problem(decision, acted)) {
         weir_http_write_problem(slot, output, WEIR_HTTP_503, acted);
         weir_worker_give(http->worker, slot->decision);

@@ -5,13 +5,15 @@ Each case has its own random rules and a trace of thousands of requests, made fr
 name of the test tells. A failure prints the rules, the line, and both decisions.
 """
 
+import random
+
 import pytest
 
 from model.access_log import parse_access_line
 from model.generator import Generator
 from model.program import replay_decisions
 from model.replay import Replay
-from model.rules import load_rules
+from model.rules import STANDINGS, load_rules
 
 REQUESTS = 2500
 MIXED_CASES = 60
@@ -29,6 +31,7 @@ def assert_same(rules_text, lines, found, expected):
 def compare(folder, generator, requests):
     pairs = list(generator.trace(requests))
     lines, expected = [line for line, _ in pairs], [decision for _, decision in pairs]
+    generator.write_lists(folder)
     found = replay_decisions(folder, generator.rules_text(), lines)
     assert_same(generator.rules_text(), lines, found, expected)
 
@@ -44,8 +47,45 @@ def test_each_algorithm_alone_gives_what_the_model_says(tmp_path, algorithm, see
     compare(tmp_path, Generator(f"{algorithm}-{seed}", algorithms=[algorithm], limits=1), REQUESTS)
 
 
+SMALL_BURSTS = """\
+version: 1
+standing: {{ by: [user], lists: [{{ file: throttled, by: user, level: throttled }},
+                               {{ file: warned, by: user, level: warned }}] }}
+limits:
+  - {{ name: own, key: [user], algorithm: {algorithm}, rate: 7/s, burst: {burst}, shadow: true,
+      by_standing: {{ throttled: {low}%, warned: {high}% }} }}
+  - {{ name: all, key: [], algorithm: {algorithm}, rate: 7/s, burst: {burst}, shadow: true,
+      by_standing: {{ throttled: {low}%, warned: {high}% }} }}
+"""
+
+
+@pytest.mark.parametrize("algorithm", ["token_bucket", "gcra, on_deny: charge",
+                                       "leaky_bucket, queue: true"])
+@pytest.mark.parametrize("burst", range(1, 11))
+def test_callers_of_different_standing_share_small_bursts_as_the_model_says(tmp_path, algorithm,
+                                                                            burst):
+    """Two callers and one of good standing on one state, and each alone on its own."""
+    rng = random.Random(f"{algorithm}-{burst}")
+    Generator.write_lists(tmp_path)
+    for low, high in [(1, 9), (10, 100), (20, 50), *(sorted(rng.sample(range(1, 100), 2))
+                                                     for _ in range(3))]:
+        rules = SMALL_BURSTS.format(algorithm=algorithm, burst=burst, low=low, high=high)
+        model, lines, expected, now = Replay(load_rules(rules), STANDINGS), [], [], 1_700_000_000 * 10**9
+        for _ in range(400):
+            user = rng.choice(["theo", "wendy", "ann"])
+            cost = rng.choice([1, 1, 1, 1, 0, 2])
+            lines.append(f'{{"t": "{now // 10**9}.{now % 10**9:09}", "cost": {cost}, '
+                         f'"attributes": {{"user": "{user}"}}}}')
+            expected.append(model.decide(now, {"user": user}, cost))
+            retries = [limit["retry_after_ns"] for limit in expected[-1]["limits"]]
+            now += rng.choice([0, 1, rng.randrange(10**9), *(max(r + rng.choice([-1, 0]), 0)
+                                                             for r in retries)])
+        assert_same(rules, lines, replay_decisions(tmp_path, rules, lines), expected)
+
+
 def test_gcra_token_bucket_and_leaky_bucket_decide_identically(tmp_path):
     generator = Generator(7, algorithms=["token_bucket"], limits=1)
+    generator.write_lists(tmp_path)
     decisions = []
     lines = [line for line, _ in generator.trace(REQUESTS)]
     for algorithm in ("token_bucket", "gcra", "leaky_bucket"):

@@ -5,11 +5,12 @@ import gzip
 import os
 import re
 import socket
+import subprocess
 
 import pytest
 
 from daemon.weir import Weir, rules_of
-from model.program import ROOT, run_weir
+from model.program import ROOT, run_weir, weir_path
 
 API = {"name": "api", "key": ["client.ip"], "rate": "5/min"}
 
@@ -185,3 +186,50 @@ def test_a_file_takes_variables_of_the_environment(tmp_path):
     assert done.returncode == 1
     assert done.stderr.startswith(f"{file}:2:16: `file`: the environment has no variable "
                                   "WEIR_TEST_STATE; set it, or give a default")
+
+
+LIMITS = "limits:\n- {name: a, key: [user], rate: 5/min}\n"
+PLACES = {"state.file": ("state: {file: %s}\n", "4KiB"),
+          "standing.file": ("standing: {by: [user], file: %s}\n", "")}
+
+
+def validate_from(cwd, rules):
+    return subprocess.run([weir_path(), "validate", rules], cwd=cwd, capture_output=True, text=True,
+                          timeout=60, check=False)
+
+
+@pytest.mark.parametrize("setting", PLACES)
+def test_a_relative_path_starts_at_the_folder_of_the_rules_file(tmp_path, setting):
+    """A file that is still in the working directory is used, and said to be in the wrong place."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir(), there.mkdir()
+    rules = there / "rules.yaml"
+    rules.write_text("version: 1\n" + PLACES[setting][0] % "kept" + LIMITS, encoding="utf-8")
+    assert "working directory" not in validate_from(here, rules).stderr
+    (here / "kept").write_bytes(b"")
+    line = validate_from(here, rules).stderr
+    assert f"`{setting}`: kept is in the working directory" in line
+    assert f"move it to {there}/kept" in line
+    (there / "kept").write_bytes(b"")
+    assert "working directory" not in validate_from(here, rules).stderr
+    (there / "kept").unlink()
+    assert "working directory" not in validate_from(there, rules).stderr
+
+
+def test_limits_that_one_throttled_caller_can_fill_are_named(tmp_path):
+    rules = """\
+standing: {by: [user, client.ip/64]}
+limits:
+- {name: own, key: [user, client.ip], algorithm: gcra, rate: 5/min, burst: 1, by_standing: {throttled: 20%}}
+- {name: half, key: [user], algorithm: gcra, rate: 5/min, burst: 1, by_standing: {throttled: 20%}}
+- {name: all, key: [], algorithm: gcra, rate: 5/min, burst: 4, by_standing: {throttled: 20%}}
+- {name: deep, key: [], algorithm: gcra, rate: 5/min, burst: 5, by_standing: {throttled: 20%}}
+- {name: window, key: [], algorithm: sliding_log, rate: 1/min, by_standing: {throttled: 20%}}
+"""
+    (tmp_path / "rules.yaml").write_text(rules, encoding="utf-8")
+    done = validate_from(tmp_path, "rules.yaml")
+    assert done.returncode == 0, done.stderr
+    named = [line.split(": ")[2] for line in done.stdout.splitlines()
+             if "one throttled caller can fill this for all" in line]
+    assert named == ["half", "all"]
+    assert "burst of at least 5" in done.stdout

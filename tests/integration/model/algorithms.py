@@ -14,6 +14,8 @@ largest cost for which the answer is yes: straight from the definition, with no 
 wrong. A state may offer a guess to shorten the search; the guess is proven before it is used.
 """
 
+import math
+
 NEVER = -1
 TIME_END = 1 << 64
 COUNTER_MAX = (1 << 32) - 1
@@ -158,7 +160,18 @@ class Bucket:
         self.level, self.time = self.level_at(t) - cost * self.window, t
 
     def charge_denied(self, t, cost):
-        self.level, self.time = max(self.level_at(t) - cost * self.window, 0), t
+        self.fill(t, cost * self.window, self.full)
+
+    def owed(self, t):
+        """In pieces; and what it takes to owe more, or to owe more up to a depth."""
+        return self.full - self.level_at(t)
+
+    def owe(self, t, pieces):
+        self.level, self.time = self.level_at(t) - pieces, t
+
+    def fill(self, t, pieces, depth):
+        if self.owed(t) <= depth:
+            self.owe(t, min(pieces, depth - self.owed(t)))
 
     def moments(self, t):
         if not self.rate:
@@ -193,9 +206,19 @@ class Queue:
         self.next = max(self.next, t * self.rate) + cost * self.window
 
     def charge_denied(self, t, cost):
-        full = t * self.rate + self.capacity * self.window
         if self.rate:
-            self.next = max(self.next, min(self.wait(t) + t * self.rate + cost * self.window, full))
+            self.fill(t, cost * self.window, self.capacity * self.window)
+
+    def owed(self, t):
+        """As of Bucket."""
+        return self.wait(t)
+
+    def owe(self, t, pieces):
+        self.next = max(self.next, t * self.rate) + pieces
+
+    def fill(self, t, pieces, depth):
+        if self.owed(t) <= depth and pieces:
+            self.owe(t, min(pieces, depth - self.owed(t)))
 
     def moments(self, t):
         return [-(-self.next // self.rate)] if self.rate else []
@@ -253,6 +276,53 @@ class Shed:
 
     def charge_denied(self, t, cost):
         self.state.charge_denied(t, cost)
+
+    def moments(self, t):
+        return self.state.moments(t)
+
+
+class Rated:
+    """A Bucket or Queue as a caller meets it whose standing leaves it some percent of rate and burst:
+    each cost takes more, of which the part of 1/denom of a nanosecond is cut off (`unit` pieces).
+    Where that leaves not one request of the burst, one passes when nothing is owed; it takes its
+    whole weight if all callers of this state have that percentage (`alone`), else the burst."""
+
+    def __init__(self, state, percent, alone):
+        self.state, self.percent = state, percent
+        self.window = state.window
+        self.depth = state.capacity * state.window
+        self.unit = math.gcd(state.rate, state.window)
+        self.capacity = max(state.capacity * percent // 100, min(state.capacity, 1))
+        self.one_by_one = state.capacity * percent < 100
+        if self.one_by_one and alone:
+            self.depth = max(self.depth, self.weight(1))
+
+    def weight(self, cost):
+        return cost * (self.window // self.unit) * 100 // self.percent * self.unit
+
+    def takes(self, cost):
+        return min(self.weight(1), self.depth) if cost == 1 else self.weight(cost)
+
+    def admits(self, t, cost):
+        if cost == 0 or not self.state.rate:
+            return self.state.admits(t, cost)
+        if self.one_by_one:
+            return cost == 1 and self.state.owed(t) == 0
+        return self.state.owed(t) + self.weight(cost) <= self.depth
+
+    def is_fresh(self, t):
+        return self.state.is_fresh(t)
+
+    def delay(self, t, cost):
+        return self.state.delay(t, cost)
+
+    def charge(self, t, cost):
+        if self.state.rate:
+            self.state.owe(t, self.takes(cost))
+
+    def charge_denied(self, t, cost):
+        if self.state.rate:
+            self.state.fill(t, self.takes(cost), self.depth)
 
     def moments(self, t):
         return self.state.moments(t)

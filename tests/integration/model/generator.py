@@ -10,7 +10,7 @@ import json
 import random
 
 from .replay import Replay
-from .rules import CLASSES, PRIORITY, UNITS_NS, Limit
+from .rules import CLASSES, PRIORITY, STANDINGS, UNITS_NS, Limit
 
 DAY_NS = UNITS_NS["day"]
 WINDOW_MAX_MS = 366 * 86400 * 1000
@@ -123,7 +123,7 @@ class Generator:
     def add_manners(self, entry):
         """Keys, matches, costs: what is independent of the algorithm."""
         rng = self.rng
-        entry["key"] = rng.choice([["k"], ["k"], ["k", "kind"], []])
+        entry["key"] = rng.choice([["k"], ["k"], ["k", "kind"], [], ["user"], ["user", "k"]])
         if rng.random() < 0.3:
             entry["match"] = {"kind": rng.choice(KINDS)}
         if entry["key"] and rng.random() < 0.1:
@@ -137,18 +137,29 @@ class Generator:
             low, high = sorted(rng.choice([1, 50, 60, 90, 99, 100, rng.randint(1, 100)])
                                for _ in range(2))
             entry["shed"] = {"sheddable": f"{low}%", "normal": f"{high}%"}
+        if rng.random() < 0.35:
+            entry["by_standing"] = {level: f"{rng.choice([1, 20, 50, 99, rng.randint(1, 100)])}%"
+                                    for level in STANDINGS}
         if rng.random() < 0.2 and entry["algorithm"] != "concurrency":
             entry["on_deny"] = "charge"
         if rng.random() < 0.03 and entry["algorithm"] != "concurrency":
-            for name in ("burst", "segments", "strict", "queue"):
+            for name in ("burst", "segments", "strict", "queue", "by_standing", "shed"):
                 entry.pop(name, None)
             entry["rate"] = "unlimited"
 
     def rules_text(self):
         """The rules file. JSON is YAML."""
         limits = ",\n".join("  " + json.dumps(entry) for entry in self.entries)
-        priority = json.dumps(PRIORITY)
-        return f"version: 1\npriority: {priority}\nlimits: [\n{limits}\n]\n"
+        lists = [{"file": level, "by": "user", "level": level} for level in STANDINGS]
+        head = {"priority": PRIORITY, "standing": {"by": ["user"], "lists": lists}}
+        sections = "".join(f"{name}: {json.dumps(value)}\n" for name, value in head.items())
+        return f"version: 1\n{sections}limits: [\n{limits}\n]\n"
+
+    @staticmethod
+    def write_lists(folder):
+        """The files that the rules name."""
+        for level, user in STANDINGS.items():
+            (folder / level).write_text(user + "\n", encoding="utf-8")
 
     # --- requests ---------------------------------------------------------------------------
 
@@ -189,6 +200,8 @@ class Generator:
         attributes = {"k": rng.choice(KEYS), "kind": rng.choice(KINDS)}
         if rng.random() < 0.2:
             attributes["rare"] = "x"
+        if rng.random() < 0.8:
+            attributes["user"] = rng.choice([*STANDINGS.values(), *STANDINGS.values(), "ann"])
         if rng.random() < 0.7:
             attributes[PRIORITY["from"]] = rng.choice([*CLASSES, "sheddable"])
         return {"attributes": attributes, "cost": self.cost(replay),
@@ -198,7 +211,7 @@ class Generator:
     def trace(self, count):
         """Yields (line of the trace, the decision that the model expects)."""
         rng = self.rng
-        replay = Replay([Limit(entry) for entry in self.entries])
+        replay = Replay([Limit(entry) for entry in self.entries], STANDINGS)
         now = pick(rng, (6, lambda: 1_700_000_000 * 10**9 + rng.randrange(10**12)),
                    (1, lambda: 0), (1, lambda: log_uniform(rng, 1, TIME_MAX_NS // 2)))
         moments = []

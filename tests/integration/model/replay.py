@@ -12,8 +12,9 @@ IDEMPOTENCY_NS = 600 * 10**9  # how long a key is remembered, by default
 
 
 class Replay:
-    def __init__(self, limits):
+    def __init__(self, limits, standings=None):
         self.limits = limits
+        self.standings = standings or {}  # level -> the user who has it
         self.now = 0
         self.count = 0
         self.admitted = {}  # idempotency key and what is charged for it -> when
@@ -31,15 +32,21 @@ class Replay:
                     checks.append(check)
         record = self.record(idempotency_key, checks)
         if self.now < self.admitted.get(record, -IDEMPOTENCY_NS) + IDEMPOTENCY_NS:
-            return self.repeat(checks)
+            return self.repeat(attributes, checks)
         allowed = all(check["allowed"] or check["limit"].shadow for check in checks)
         if not dry_run:
             for check in checks:
                 self.settle(check, allowed)
         if record and allowed and not dry_run:
             self.admitted[record] = self.now
-        return {"n": self.count, "allowed": allowed,
-                "limits": [self.report(check) for check in checks]}
+        return self.decision(allowed, attributes, checks)
+
+    def decision(self, allowed, attributes, checks):
+        line = {"n": self.count, "allowed": allowed}
+        for level, user in self.standings.items():
+            if attributes.get("user") == user:
+                line["standing"] = level
+        return line | {"limits": [self.report(check) for check in checks]}
 
     def record(self, idempotency_key, checks):
         """What a request with an idempotency key is recognised by; None: nothing is remembered."""
@@ -47,12 +54,11 @@ class Replay:
                  if check["state"]]
         return (idempotency_key, *parts) if idempotency_key and parts else None
 
-    def repeat(self, checks):
+    def repeat(self, attributes, checks):
         """A request that was admitted before: all limits admit it, and it is charged nothing."""
         for check in checks:
             check |= {"allowed": True, "delay": 0, "denying": [False] * len(check["denying"])}
-        return {"n": self.count, "allowed": True,
-                "limits": [self.report(check) for check in checks]}
+        return self.decision(True, attributes, checks)
 
     def check(self, limit, attributes, cost):
         """What one limit says, before anything is charged; None where it does not apply."""

@@ -14,9 +14,11 @@ UNITS_NS = {
 }
 KNOWN = {"name", "match", "key", "algorithm", "rate", "burst", "segments", "strict", "queue",
          "limit", "life", "cost", "shadow", "on_deny", "on_missing", "unless", "quota",
-         "timezone", "anchor", "rollover", "shed"}
+         "timezone", "anchor", "rollover", "shed", "by_standing"}
 PRIORITY = {"from": "header.x-priority"}
 CLASSES = ["critical", "normal", "sheddable"]
+# Who has which standing: lists of users.
+STANDINGS = {"warned": "wendy", "throttled": "theo"}
 COST_MAX = (1 << 64) - 1
 
 
@@ -50,6 +52,7 @@ class Limit:
         self.algorithm = entry.get("algorithm", "sliding_window")
         self.unlimited = entry.get("rate") == "unlimited"
         self.shed = entry.get("shed", {})
+        self.by_standing = entry.get("by_standing", {})
         self.states = {}
 
     def matches(self, attributes):
@@ -102,21 +105,38 @@ class Limit:
 
 
     def met_by(self, attributes, state):
-        """The state as the class of a request meets it."""
+        """The state as a request meets it, by its class and its caller's standing: the smaller
+        percentage counts, and of equal ones that of the standing."""
         priority = attributes.get(PRIORITY["from"])
-        percent = self.shed.get(priority if priority in CLASSES else "normal", "100%")
-        percent = int(percent.rstrip("%"))
-        if percent == 100:
+        shed = percent_of(self.shed, priority if priority in CLASSES else "normal")
+        levels = [level for level, user in STANDINGS.items() if attributes.get("user") == user]
+        standing = percent_of(self.by_standing, levels[0] if levels else None)
+        if min(shed, standing) == 100:
             return state
-        if isinstance(state, algorithms.Several):
-            return algorithms.Several([algorithms.Shed(each, percent) for each in state.states])
+        if standing <= shed:
+            return self.scaled(state, lambda rate: self.rated(rate, standing))
+        return self.scaled(state, lambda rate: algorithms.Shed(rate, shed))
+
+    def rated(self, state, percent):
+        if isinstance(state, (algorithms.Bucket, algorithms.Queue)):
+            return algorithms.Rated(state, percent, "user" in self.key)
         return algorithms.Shed(state, percent)
+
+    @staticmethod
+    def scaled(state, scale):
+        if isinstance(state, algorithms.Several):
+            return algorithms.Several([scale(each) for each in state.states])
+        return scale(state)
+
+
+def percent_of(percents, name):
+    return int(percents.get(name, "100%").rstrip("%"))
 
 
 def load_rules(text):
     document = yaml.safe_load(text)
-    if set(document) - {"version", "limits", "priority"}:
-        raise ValueError("the model reads `version`, `limits` and `priority` only")
+    if set(document) - {"version", "limits", "priority", "standing", "attributes"}:
+        raise ValueError("the model reads `version`, `limits`, `priority`, `standing` only")
     if document.get("priority", PRIORITY) != PRIORITY:
         raise ValueError(f"the model knows the priority {PRIORITY} only")
     return [Limit(entry) for entry in document["limits"]]

@@ -202,6 +202,24 @@ def test_an_operator_sees_and_tops_up_what_counts_for_a_caller(tmp_path):
         assert ask(client, "/month", "alice").json["limits"][0]["remaining"] == 1499
 
 
+def test_a_grant_by_plan_does_not_guess_the_plan(tmp_path):
+    rules = """\
+version: 1
+default_plan: free
+plans: { free: { month: 100/h }, pro: { month: 1000000/h } }
+limits: [{ name: month, key: [org], algorithm: fixed_window, rate: plan }]
+server: { admin: { address: '127.0.0.1:0', token: t } }
+"""
+    token = {"Authorization": "Bearer t"}
+    with Weir(tmp_path, rules, admin=None) as weir, weir.admin() as admin:
+        weir.check(attributes={"org": "acme", "plan": "pro"}, cost=299952)
+        path = "/v1/limits/month/grant?key=acme&units=1000"
+        refused = admin.request("POST", path, token)
+        assert refused.status == 400 and "plan: required" in refused.json["detail"]
+        assert admin.request("POST", path + "&plan=pro", token).json["limits"][0]["remaining"] \
+            == 701048
+
+
 @pytest.mark.parametrize("style", ["lines", "yaml"])
 def test_many_keys_are_reloaded_while_clients_ask(tmp_path, style):
     def keys(plan):

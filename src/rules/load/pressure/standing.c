@@ -405,7 +405,7 @@ void rules_load_standing(struct rules_loader *loader, const struct rules_node *n
         if (text.size == 0)
             rules_problem(loader, fields[FILE_].value,
                           "`file` is empty; remove it to keep nothing across restarts");
-        standing->file = rules_keep_text(loader, text.data, text.size);
+        standing->file = rules_moved_path_of(loader, fields[FILE_].value, "standing.file", text);
     }
     load_map(loader, fields[MAP].value, standing);
     if (fields[ENTRIES].value &&

@@ -485,7 +485,7 @@ void rules_load_state(struct rules_loader *loader, const struct rules_node *node
     if (fields[0].value && rules_read_place(loader, fields[0].value, "file", &text)) {
         if (text.size == 0)
             rules_problem(loader, fields[0].value, "`file` is empty; remove it for private memory");
-        settings->state_file = rules_keep_text(loader, text.data, text.size);
+        settings->state_file = rules_moved_path_of(loader, fields[0].value, "state.file", text);
     }
     if (!fields[1].value || !rules_read_text(loader, fields[1].value, "size", &text))
         return;

@@ -64,30 +64,42 @@ for i = 1, count do
     if has(c, ONCE) then once = c end
 end
 
--- The record of a reservation: when it was made; for each check whether it was charged; and the
--- states of other numbers (another plan of the caller's) that it has converted: the check's number,
--- the digest of what it wrote, and what was there.
+-- The record of a reservation: when it was made; for each check whether it was charged (2: as a denied
+-- one, in shadow, of which a refund would give back more than it took); and the states that a
+-- roll-back has to restore, those of other numbers (another plan of the caller's) that it has
+-- converted and those with such a charge: the check's number, the digest of what it wrote, and what
+-- was there.
 local function record_of()
     local marks, others = {}, {}
     for i = 1, count do
         local c = list[i]
-        marks[i] = string.char(c.charged and 1 or 0)
-        if c.other and c.saved then
-            others[#others + 1] = pack('<I4I4', i, #c.text) .. redis.sha1hex(c.saved) .. c.text
+        local as_denied = c.charged and not c.admits
+        c.to.restores = c.to.restores or c.other or as_denied
+        marks[i] = string.char(c.charged and (as_denied and 2 or 1) or 0)
+    end
+    for i = 1, count do
+        local c = list[i]
+        if c.restores and c.saved then
+            local text = c.text or ''
+            others[#others + 1] = pack('<I4I4', i, #text) .. redis.sha1hex(c.saved) .. text
         end
     end
     return RESERVED .. pack('<d', now) .. table.concat(marks) .. table.concat(others)
 end
 
--- Restores a state that a reservation has converted, if it has not been charged since.
+-- Restores such a state, if it has not been charged since.
 local function restore(record)
     local at, place, size = 10 + count
     while at <= #record do
         place, size = unpack('<I4I4', record, at)
         local c, text = list[place], string.sub(record, at + 48, at + 47 + size)
         if c.text and redis.sha1hex(c.text) == string.sub(record, at + 8, at + 47) then
-            local us, ns = c.state.fresh(text)
-            store(c.name, text, us + EPOCH + (ns > 0 and 1 or 0))
+            if size == 0 then
+                call('DEL', c.name)
+            else
+                local us, ns = c.state.fresh(text)
+                store(c.name, text, us + EPOCH + (ns > 0 and 1 or 0))
+            end
             c.restored = true
         end
         at = at + 48 + size

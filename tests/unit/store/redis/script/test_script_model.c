@@ -454,6 +454,41 @@ static struct weir_report use(struct traces *t, const struct weir_limit *limit, 
     return report;
 }
 
+/* Cluster: a limit in shadow denies and is charged for it, `on_deny: charge`; then a limit in
+ * another slot denies, and what was reserved is rolled back. Nothing more comes back than was
+ * charged. */
+static void a_denied_charge_in_shadow_is_rolled_back_as_it_was(void **state)
+{
+    struct traces *t = *state;
+
+    for (uint32_t family = 0; family + 1 < FAMILIES; family++)
+        for (uint32_t used = 0; used < 2; used++) {
+            const struct weir_limit *limit = &t->limits[family][0];
+            unsigned key = 900 + family * 2 + used;
+            struct weir_reason reason = {""};
+            struct one one;
+
+            begin_one(&one);
+            add_check(&one, limit, key, used);
+            assert_int_equal(rig_call(&t->rig, &one, REDIS_DECIDE, 1, t->now_ns, &reason),
+                             WEIR_ALLOWED);
+            begin_one(&one);
+            add_check(&one, limit, key, limit->capacity + 1)->flags =
+                WEIR_CHECK_SHADOW | WEIR_CHECK_CHARGE_ON_DENY;
+            assert_int_equal(rig_call(&t->rig, &one, REDIS_RESERVE, key, t->now_ns, &reason),
+                             WEIR_ALLOWED);
+            assert_int_equal(one.outcomes[0].verdict, WEIR_DENIED);
+            rig_call(&t->rig, &one, REDIS_ROLL_BACK, key, t->now_ns, &reason);
+            begin_one(&one);
+            add_check(&one, limit, key, limit->capacity - used + 1);
+            assert_int_equal(rig_call(&t->rig, &one, REDIS_PEEK, 1, t->now_ns, &reason),
+                             WEIR_DENIED);
+            one.checks[0].cost--;
+            assert_int_equal(rig_call(&t->rig, &one, REDIS_PEEK, 1, t->now_ns, &reason),
+                             WEIR_ALLOWED);
+        }
+}
+
 /* Where doubles cannot tell any more whether a fading counter leaves enough room: the microsecond
  * before a denied cost is admitted, that one, and what just fits. */
 static void the_borders_of_fading_windows_are_exact(void **state)
@@ -629,6 +664,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_decisions_equal_those_of_the_table),
+        cmocka_unit_test(a_denied_charge_in_shadow_is_rolled_back_as_it_was),
         cmocka_unit_test(the_borders_of_fading_windows_are_exact),
         cmocka_unit_test(the_largest_counts_of_the_smallest_windows_are_exact),
         cmocka_unit_test(a_changed_rate_keeps_what_was_used),
