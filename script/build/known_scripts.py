@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import textwrap
 import zipfile
 from pathlib import Path
 
@@ -48,6 +49,16 @@ KINDS = [
     ("ulule/limiter", "INCREMENT_MS", r'"incrby"'),
     ("ulule/limiter", "COUNT_OR_ZERO", r'"get"'),
     ("Spring Cloud Gateway", "SPRING", r"requested"),
+    ("@fastify/rate-limit", "FASTIFY_BAN", r"ARGV\[3\]\).*ban ~= -1"),
+    ("@fastify/rate-limit", "FASTIFY", r"current == 1"),
+    ("@fastify/rate-limit", "FASTIFY_LIFE", r"ttl == -1"),
+    ("@fastify/rate-limit", "FASTIFY_READ", r"'GET', key"),
+    ("@nest-lab/throttler-storage-redis", "NEST", r"blockKey"),
+    ("async-ratelimiter", "KOA", r"ZREMRANGEBYRANK"),
+    ("fastapi-limiter", "FASTAPI", r"expire_time"),
+    ("pyrate-limiter", "PYRATE_GCRA", r"emission"),
+    ("pyrate-limiter", "PYRATE_WINDOWS", r"blocking_rank"),
+    ("pyrate-limiter", "PYRATE_INTERVALS", r"rates_count"),
 ]
 
 # Laravel is in none of the registries that this program asks. The scripts are those of
@@ -58,6 +69,10 @@ LARAVEL = [
     ("LARAVEL_DURATION", "29cc07bd431ccbf64637e5dcb60484560fdfa2da", "12"),
     ("LARAVEL_TOO_MANY", "1c5d436d6863e949247f4fa66fa1e32b7fa18da9", "12"),
 ]
+
+
+# A library that is known by that of which it is a part.
+NAMES = {"async-ratelimiter": "koa-ratelimit"}
 
 
 def run(*command, **options):
@@ -138,7 +153,7 @@ def is_script(text):
 
 def of_javascript(text):
     """Template literals; some are trimmed by the expression behind them."""
-    for match in re.finditer(r"`([^`]*)`(\.replace(?:All)?\(/\^\\s\+/gm, \"\"\)\.trim\(\))?", text):
+    for match in re.finditer(r"`([^`]*)`(\s*\.replace(?:All)?\(/\^\\s\+/gm, (?:\"\"|'')\)\s*\.trim\(\))?", text):
         script = match[1].replace("\\\n", "")
         if match[2]:
             script = re.sub(r"^\s+", "", script, flags=re.M).strip()
@@ -189,15 +204,24 @@ SPRING = [("spring-cloud-gateway-core", ["2.0.4.RELEASE", "2.2.10.RELEASE"]),
 
 
 def all_versions():
-    for package in "rate-limiter-flexible", "rate-limit-redis":
+    for package in ("rate-limiter-flexible", "rate-limit-redis", "@fastify/rate-limit",
+                    "@nest-lab/throttler-storage-redis", "async-ratelimiter"):
         yield from ((package, version, files) for version, files in from_npm(package))
-    for package in "limits", "throttled-py":
+    for package in "limits", "throttled-py", "fastapi-limiter", "pyrate-limiter":
         yield from ((package, version, files) for version, files in from_pypi(package))
     for library, module in GO:
         yield from ((library, version, files) for version, files in from_go(module))
     for artifact, versions in SPRING:
         yield from (("Spring Cloud Gateway", version, files) for version, files
                     in from_maven("org.springframework.cloud", artifact, versions))
+
+
+def libraries_of(found):
+    """A C literal of the libraries' names."""
+    names = sorted({NAMES.get(library, library) for kind, library, _, _ in found.values() if kind},
+                   key=str.lower)
+    lines = textwrap.wrap(", ".join(names), 88)
+    return "\n    ".join(f'"{line}{" " if line is not lines[-1] else ""}"' for line in lines)
 
 
 def main(show):
@@ -228,6 +252,10 @@ const struct weir_known_script weir_known_scripts[] = {{
 }};
 /* clang-format on */
 const unsigned weir_known_script_count = sizeof weir_known_scripts / sizeof *weir_known_scripts;
+/* clang-format off */
+const char weir_known_libraries[] =
+    {libraries_of(found)};
+/* clang-format on */
 """, encoding="utf-8")
 
 

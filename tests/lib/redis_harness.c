@@ -2,8 +2,10 @@
 /* see redis_harness.h */
 #include "redis_harness.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/resp/front.h"
 
@@ -65,6 +67,8 @@ struct redis_harness *redis_harness_open(const char *rules, uint32_t limits_max)
     check(harness != NULL);
     struct weir_worker *worker = harness->worker = &harness->state.base;
     harness->now_ns = START_NS;
+    weir_log_init(&harness->log, open("/dev/null", O_WRONLY | O_CLOEXEC), WEIR_LOG_TEXT);
+    worker->log = &harness->log;
     open_engine(harness, rules, limits_max);
     weir_buffers_init(&worker->buffers);
     harness->state.dirty_end = &harness->state.dirty;
@@ -205,5 +209,6 @@ void redis_harness_close(struct redis_harness *harness)
     }
     weir_buffers_free(&worker->buffers);
     free(worker->output.data);
+    close(harness->log.fd);
     free(harness);
 }

@@ -16,6 +16,7 @@ struct redis_harness {
     struct weir_connection connection;
     struct weir_resp_shared shared;
     struct weir_rules *rules;
+    struct weir_log log; /* to /dev/null */
     uint64_t now_ns;
     bool closed; /* the front end wants the connection closed */
     char input[REDIS_HARNESS_TEXT];

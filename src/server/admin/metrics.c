@@ -150,7 +150,7 @@ static void put_requests(struct weir_metrics *metrics)
 static void put_commands(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
-    uint64_t commands = 0, errors = 0;
+    uint64_t commands = 0, errors = 0, unknown = 0;
     for (unsigned i = 0; i < daemon->worker_count; i++) {
         const struct weir_listener *listener;
         for (unsigned j = 0; (listener = weir_worker_listener(daemon->workers[i], j)); j++) {
@@ -159,6 +159,7 @@ static void put_commands(struct weir_metrics *metrics)
                 continue;
             commands += weir_counted(&redis->commands);
             errors += weir_counted(&redis->errors);
+            unknown += weir_counted(&redis->unknown_scripts);
         }
     }
     weir_metrics_number(metrics, "weir_adhoc_limits", "gauge",
@@ -170,6 +171,8 @@ static void put_commands(struct weir_metrics *metrics)
                         "Commands of the Redis protocol.", commands);
     weir_metrics_number(metrics, "weir_redis_errors_total", "counter",
                         "Errors that commands were answered with.", errors);
+    weir_metrics_number(metrics, "weir_redis_unknown_scripts_total", "counter",
+                        "Calls of scripts that weir does not know, which failed.", unknown);
 }
 
 /* Calls by method and status; series that are zero are left out. */

@@ -71,6 +71,14 @@ int64_t weir_counter_pttl(const struct weir_edit_state *state, uint64_t now_ns)
     return (int64_t)((ends_ns - now_ns + COUNTER_MS_NS - 1) / COUNTER_MS_NS);
 }
 
+bool weir_counter_persist(struct weir_edit_state *state, uint64_t now_ns)
+{
+    bool ends = weir_counter_exists(state) && !counter_is_endless(&state->cell);
+    if (ends)
+        state->cell.a = counter_endless(now_ns);
+    return ends;
+}
+
 bool weir_counter_ends(const struct weir_counter_step *step, uint64_t now_ns, int64_t *ends_ms)
 {
     int64_t ms = step->time, most = (int64_t)COUNTER_ENDS_MAX_MS;
@@ -208,10 +216,7 @@ static void step_ttl(struct weir_counter_step *step, struct weir_edit_state *sta
 static void step_persist(struct weir_counter_step *step, struct weir_edit_state *state,
                          uint64_t now_ns)
 {
-    bool ends = weir_counter_exists(state) && !counter_is_endless(&state->cell);
-    if (ends)
-        state->cell.a = counter_endless(now_ns);
-    say(step, WEIR_COUNTER_INTEGER, ends);
+    say(step, WEIR_COUNTER_INTEGER, weir_counter_persist(state, now_ns));
 }
 
 void weir_counter_step_run(struct weir_counter_step *step, struct weir_edit_state *states,

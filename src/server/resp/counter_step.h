@@ -88,5 +88,7 @@ void weir_counter_put(struct weir_edit_state *state, int64_t value, int64_t ends
 bool weir_counter_add(struct weir_edit_state *state, int64_t by, uint64_t now_ns);
 /* Gives an existing counter an end. */
 void weir_counter_expire(struct weir_edit_state *state, int64_t ends_ms, uint64_t now_ns);
+/* Takes a counter's end from it; whether it had one. */
+bool weir_counter_persist(struct weir_edit_state *state, uint64_t now_ns);
 
 #endif

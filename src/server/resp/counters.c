@@ -13,6 +13,11 @@
 #define NOT_KEPT                                                                                   \
     "ERR weir keeps 64-bit integers only: this value is none (docs/redis-protocol.md, Counters)"
 
+#define NOT_PICKLED                                                                                \
+    "ERR weir keeps 64-bit integers only, and this is a pickled object, as Django's cache writes " \
+    "for the throttles of Django REST framework: use weir's middleware for Django "                \
+    "(docs/limiter-libraries.md)"
+
 struct steps_edit {
     struct weir_edit edit; /* first */
     uint32_t count;
@@ -41,7 +46,10 @@ static bool read_kept(struct weir_counter_step *step, struct weir_bytes arg)
 {
     if (arg.data && resp_integer_read(arg.data, arg.size, &step->value))
         return true;
-    return refuse(step, NOT_KEPT);
+    /* What pickle writes first, from its protocol 2 on. */
+    bool pickled =
+        arg.size > 2 && (unsigned char)arg.data[0] == 0x80 && arg.data[1] >= 2 && arg.data[1] <= 5;
+    return refuse(step, pickled ? NOT_PICKLED : NOT_KEPT);
 }
 
 struct command {

@@ -1,171 +1,207 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* INCREX as a window limiter: INCREX key [BYINT n] UBOUND limit EX seconds|PX ms ENX. See resp.h.
- *
- * It is fixed_window with N = the upper bound: the count starts again at every multiple of the
- * window since the epoch, where Redis starts a window at its first hit; the bound over any window
- * is the same, 2N. What a counter of Redis can do beyond that (move its end with every hit, live
- * for ever, go down, take fractions) is refused in words, never ignored. */
+/* see increx.h */
 #include "server/resp/increx.h"
 
-#include <stdio.h>
-
+#include "server/resp/counter_step.h"
 #include "server/resp/decide.h"
+#include "server/resp/edit.h"
+#include "server/resp/increx_window.h"
 #include "server/resp/reply.h"
-#include "server/resp/throttle.h"
+#include "server/resp/script/script.h"
+#include "wire/resp/line.h"
 
-struct increx {
-    int64_t by, upper, window;
-    uint64_t unit_ns;
-    bool has_upper, has_enx;
+#define TIMES                                                                                      \
+    (WEIR_INCREX_EX | WEIR_INCREX_PX | WEIR_INCREX_EXAT | WEIR_INCREX_PXAT | WEIR_INCREX_PERSIST)
+
+/* --- Options -------------------------------------------------------------------------------------
+ */
+
+static const struct option {
+    const char *name;
+    uint16_t option;
+    uint16_t excludes; /* beside itself */
+    const char *value; /* as errors name it; NULL: it has none */
+} options[] = {
+    {"BYINT", WEIR_INCREX_BY, 0, "Increment is"},
+    {"LBOUND", WEIR_INCREX_LOWER, 0, "LBOUND is"},
+    {"UBOUND", WEIR_INCREX_UPPER, 0, "UBOUND is"},
+    {"SATURATE", WEIR_INCREX_SATURATE, 0, NULL},
+    {"EX", WEIR_INCREX_EX, TIMES, "value is"},
+    {"PX", WEIR_INCREX_PX, TIMES, "value is"},
+    {"EXAT", WEIR_INCREX_EXAT, TIMES, "value is"},
+    {"PXAT", WEIR_INCREX_PXAT, TIMES, "value is"},
+    {"PERSIST", WEIR_INCREX_PERSIST, TIMES | WEIR_INCREX_ENX, NULL},
+    {"ENX", WEIR_INCREX_ENX, WEIR_INCREX_PERSIST, NULL},
 };
 
-static void refuse(struct weir_resp_call *call, const char *what)
+static const struct option *find(struct weir_bytes name)
 {
-    weir_resp_error(call,
-                    "ERR INCREX %s: weir serves it for windows, as INCREX key BYINT n UBOUND "
-                    "limit EX seconds ENX",
-                    what);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (weir_resp_is(name, options[i].name))
+            return &options[i];
+    return NULL;
 }
 
-/* The value of the option at args[i], an integer of at least `min`. */
-static bool option_value(struct weir_resp_call *call, uint32_t i, int64_t min, int64_t *value)
+static int64_t *place(struct weir_increx *increx, uint16_t option)
 {
-    if (i + 1 >= call->count)
-        weir_resp_syntax_error(call);
-    else if (!weir_resp_number(call->args[i + 1], value))
-        weir_resp_error(call, "ERR value is not an integer or out of range");
-    else if (*value < min)
-        weir_resp_error(call, "ERR %.*s must be %lld or more", WEIR_RESP_SHOWN(call->args[i]),
-                        (long long)min);
+    return option == WEIR_INCREX_BY      ? &increx->by
+           : option == WEIR_INCREX_LOWER ? &increx->lower
+           : option == WEIR_INCREX_UPPER ? &increx->upper
+                                         : &increx->time;
+}
+
+static bool is_refused(struct weir_resp_call *call, struct weir_bytes name)
+{
+    if (weir_resp_is(name, "BYFLOAT"))
+        weir_resp_error(call, "ERR INCREX with BYFLOAT is not served: weir counts in integers; "
+                              "count in a smaller unit, with BYINT");
+    else if (weir_resp_is(name, "NX") || weir_resp_is(name, "XX"))
+        weir_resp_error(call, "ERR INCREX with %.*s, an option of Valkey, is not served",
+                        WEIR_RESP_SHOWN(name));
     else
-        return true;
-    return false;
-}
-
-/* Takes the option at args[*i]. False: it was answered. */
-static bool option_read(struct weir_resp_call *call, uint32_t *i, struct increx *increx)
-{
-    static const char *const refused[] = {"BYFLOAT", "SATURATE", "EXAT", "PXAT",
-                                          "PERSIST", "NX",       "XX"};
-    struct weir_bytes name = call->args[*i];
-    bool seconds = weir_resp_is(name, "EX");
-    int64_t lower;
-    for (size_t r = 0; r < sizeof refused / sizeof *refused; r++) {
-        if (!weir_resp_is(name, refused[r]))
-            continue;
-        weir_resp_error(call, "ERR INCREX with %s is not served: weir counts in fixed windows",
-                        refused[r]);
         return false;
-    }
-    if (weir_resp_is(name, "ENX")) {
-        increx->has_enx = true;
-        return true;
-    }
-    if (weir_resp_is(name, "BYINT")) {
-        if (!option_value(call, *i, 0, &increx->by))
-            return false;
-    } else if (weir_resp_is(name, "UBOUND")) {
-        increx->has_upper = true;
-        if (!option_value(call, *i, 0, &increx->upper))
-            return false;
-    } else if (weir_resp_is(name, "LBOUND")) {
-        if (!option_value(call, *i, INT64_MIN, &lower))
-            return false;
-        if (lower > 0) { /* a count starts at 0 */
-            refuse(call, "with LBOUND above 0");
-            return false;
-        }
-    } else if (!increx->window && (seconds || weir_resp_is(name, "PX"))) {
-        increx->unit_ns = seconds ? UINT64_C(1000000000) : UINT64_C(1000000);
-        if (!option_value(call, *i, 1, &increx->window))
-            return false;
-    } else {
-        weir_resp_syntax_error(call);
-        return false;
-    }
-    ++*i;
     return true;
 }
 
-static bool increx_read(struct weir_resp_call *call, struct increx *increx)
+/* Takes the option at args[*i]. False: it was answered. */
+static bool option_read(struct weir_resp_call *call, uint32_t *i, struct weir_increx *increx)
 {
-    *increx = (struct increx){.by = 1};
+    const struct option *option = find(call->args[*i]);
+    if (is_refused(call, call->args[*i]))
+        return false;
+    if (!option || increx->options & (option->option | option->excludes) ||
+        (option->value && *i + 1 >= call->count)) {
+        weir_resp_syntax_error(call);
+        return false;
+    }
+    increx->options |= option->option;
+    if (!option->value)
+        return true;
+    struct weir_bytes value = call->args[++*i];
+    if (value.data && resp_integer_read(value.data, value.size, place(increx, option->option)))
+        return true;
+    weir_resp_error(call, "ERR %s not an integer or out of range", option->value);
+    return false;
+}
+
+static bool increx_read(struct weir_resp_call *call, struct weir_increx *increx)
+{
+    *increx = (struct weir_increx){.by = 1, .lower = INT64_MIN, .upper = INT64_MAX};
     for (uint32_t i = 2; i < call->count; i++)
         if (!option_read(call, &i, increx))
             return false;
-    if (increx->has_enx && !increx->window)
+    bool ends = increx->options & TIMES & ~WEIR_INCREX_PERSIST;
+    if (increx->options & WEIR_INCREX_ENX && !ends)
         weir_resp_error(call, "ERR ENX flag requires an expiration");
-    else if (!increx->window)
-        refuse(call, "without EX or PX");
-    else if (!increx->has_enx)
-        refuse(call, "without ENX");
-    else if (!increx->has_upper)
-        refuse(call, "without UBOUND");
+    else if (increx->lower > increx->upper)
+        weir_resp_error(call, "ERR LBOUND can't be greater than UBOUND");
+    else if (ends && increx->time <= 0)
+        weir_resp_error(call, "ERR invalid expire time in 'increx' command");
     else
         return true;
     return false;
 }
 
-/* The count after the decision, and what was added. */
-static void increx_write(struct weir_slot *slot, struct weir_output *output)
+/* --- The counter ---------------------------------------------------------------------------------
+ */
+
+struct increx_edit {
+    struct weir_edit edit; /* first */
+    struct weir_increx increx;
+    int64_t value, added;
+    const char *error;
+};
+
+/* value + by, as near as there is a number; false: it leaves the bounds. */
+static bool add_within(const struct weir_increx *increx, int64_t value, int64_t *sum)
 {
-    struct weir_decision *decision = slot->decision;
-    const struct weir_check *check = &decision->checks[0];
-    const struct weir_outcome *outcome = &decision->outcomes[0];
-    struct weir_report report;
-    weir_decision_report(decision, 0, &report);
-    uint64_t count = report.limit - report.remaining;
-    /* A bound that was lowered may stand below the count, which only the state tells. */
-    if (report.remaining == 0 && !outcome->reported && report.reset_after_ns > 0)
-        count = (uint32_t)outcome->cell.b;
-    char *out = output->data + output->used;
-    out = WEIR_LITERAL_WRITE(out, "*2\r\n");
-    out = weir_resp_write_integer(out, (int64_t)count);
-    out = weir_resp_write_integer(out, decision->verdict != WEIR_DENIED ? (int64_t)check->cost
-                                                                        : (int64_t)0);
-    output->used = (size_t)(out - output->data);
-    weir_worker_give(slot->connection->worker, decision);
+    bool beyond = __builtin_add_overflow(value, increx->by, sum);
+    if (beyond)
+        *sum = increx->by > 0 ? INT64_MAX : INT64_MIN;
+    return !beyond && *sum >= increx->lower && *sum <= increx->upper;
 }
 
-/* The compiled limit, through the worker's cache: no bucket has a count of UINT64_MAX. */
-static int increx_limit(struct weir_resp_workspace *redis, const struct increx *increx,
-                        const struct weir_limit **limit, struct weir_reason *reason)
+static int64_t bounded(const struct weir_increx *increx, int64_t sum)
 {
-    uint64_t window = (uint64_t)increx->window;
-    struct weir_limit_spec spec = {.algorithm = WEIR_FIXED_WINDOW, .rate = (uint64_t)increx->upper};
-    spec.window_ns =
-        window <= WEIR_WINDOW_MAX_NS / increx->unit_ns ? window * increx->unit_ns : UINT64_MAX;
-    weir_resp_refresh(redis);
-    struct weir_adhoc_cached *cached =
-        weir_adhoc_cache_at(&redis->cache, spec.rate, UINT64_MAX, spec.window_ns);
-    if (!cached->limit || cached->a != spec.rate || cached->b != UINT64_MAX ||
-        cached->c != spec.window_ns) {
-        const struct weir_limit *found;
-        if (spec.window_ns > WEIR_WINDOW_MAX_NS) {
-            snprintf(reason->text, sizeof reason->text, "the window is longer than 366 days");
-            return WEIR_ERR_RANGE;
-        }
-        int err = weir_adhoc_limits_find(redis->shared->limits, redis->worker->store,
-                                         redis->worker->local, &spec, NULL, &found, reason);
-        if (err < 0)
-            return err;
-        *cached = (struct weir_adhoc_cached){spec.rate, UINT64_MAX, spec.window_ns, found};
+    return sum < increx->lower ? increx->lower : sum > increx->upper ? increx->upper : sum;
+}
+
+/* False: the time is out of range. */
+static bool set_end(const struct weir_increx *increx, struct weir_edit_state *state,
+                    uint64_t now_ns)
+{
+    const uint16_t seconds = WEIR_INCREX_EX | WEIR_INCREX_EXAT;
+    const uint16_t absolute = WEIR_INCREX_EXAT | WEIR_INCREX_PXAT;
+    bool keeps = increx->options & WEIR_INCREX_ENX && weir_counter_pttl(state, now_ns) != -1;
+    const struct weir_counter_step step = {
+        .time = increx->time,
+        .flags = (increx->options & seconds ? WEIR_COUNTER_SECONDS : 0) |
+                 (increx->options & absolute ? WEIR_COUNTER_ABSOLUTE : 0)};
+    int64_t ends_ms;
+    if (increx->options & WEIR_INCREX_PERSIST)
+        weir_counter_persist(state, now_ns);
+    if (!(increx->options & TIMES & ~WEIR_INCREX_PERSIST) || keeps)
+        return true;
+    if (!weir_counter_ends(&step, now_ns, &ends_ms))
+        return false;
+    weir_counter_expire(state, ends_ms, now_ns);
+    return true;
+}
+
+static void increx_run(struct weir_edit *edit, struct weir_edit_state *states, uint32_t count,
+                       uint64_t now_ns)
+{
+    struct increx_edit *run = (struct increx_edit *)(void *)edit;
+    const struct weir_increx *increx = &run->increx;
+    struct weir_edit_state *state = &states[0], before = states[0];
+    int64_t sum;
+    (void)count;
+    run->error = state->other_until_ns
+                     ? "WRONGTYPE Operation against a key holding the wrong kind of value"
+                     : NULL;
+    run->value = weir_counter_exists(state) ? (int64_t)state->cell.b : 0;
+    run->added = 0;
+    if (run->error ||
+        (!add_within(increx, run->value, &sum) && !(increx->options & WEIR_INCREX_SATURATE)))
+        return;
+    if (__builtin_sub_overflow(bounded(increx, sum), run->value, &run->added) ||
+        !weir_counter_add(state, run->added, now_ns)) {
+        run->error = "ERR increment or decrement would overflow";
+        return;
     }
-    *limit = cached->limit;
-    return 0;
+    run->value += run->added;
+    if (set_end(increx, state, now_ns))
+        return;
+    *state = before;
+    run->error = "ERR invalid expire time in 'increx' command";
+}
+
+static void increx_write(struct weir_slot *slot, struct weir_output *output)
+{
+    const struct increx_edit *run = weir_resp_edit_data(slot);
+    char text[WEIR_RESP_PROBLEM_MAX];
+    const char *failure = weir_resp_edit_failure(slot, text);
+    struct weir_script_reply reply = {.error = failure ? failure : run->error};
+    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, run->value);
+    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, run->added);
+    weir_script_write(slot, output, &reply);
+    weir_resp_edit_finish(slot);
 }
 
 void weir_resp_increx(struct weir_resp_call *call)
 {
-    struct increx increx;
-    const struct weir_limit *limit;
-    struct weir_reason reason = {{0}};
+    struct weir_resp_build build;
+    struct weir_increx increx;
     if (!increx_read(call, &increx))
         return;
-    int err = increx_limit(call->redis, &increx, &limit, &reason);
-    if (err < 0)
-        weir_adhoc_limit_error(call, err, "ERR ", &reason);
-    else
-        weir_resp_decide(call, WEIR_RESP_WINDOWS, call->args[1], limit, WEIR_OP_DECIDE,
-                         (uint64_t)increx.by, increx_write);
+    if (call->redis->remote) {
+        weir_increx_window(call, &increx);
+        return;
+    }
+    struct increx_edit *run = weir_resp_build_begin(&build, call, sizeof *run, increx_run);
+    if (!run)
+        return;
+    run->increx = increx;
+    (void)weir_resp_build_key(&build, call->args[1]);
+    weir_resp_build_wait(&build, increx_write);
 }

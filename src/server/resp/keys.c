@@ -190,6 +190,12 @@ void weir_resp_pttl(struct weir_resp_call *call)
     keys_wait(call, WEIR_OP_LOOK, 1, pttl_write);
 }
 
+/* Logs drop what has left their window; a library that does it, too, has nothing left to do. */
+void weir_resp_zremrangebyscore(struct weir_resp_call *call)
+{
+    weir_resp_integer(call, 0);
+}
+
 void weir_resp_dbsize(struct weir_resp_call *call)
 {
     struct weir_table_stats stats;

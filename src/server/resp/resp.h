@@ -4,7 +4,7 @@
  *   front        reads requests, authenticates, runs one command each
  *   commands     the table of commands; COMMAND, which shows it
  *   throttle     CL.THROTTLE, THROTTLE, GCRA: a limit in every command
- *   increx       INCREX: fixed windows
+ *   increx       INCREX: counters with bounds; beside a shared store, fixed windows
  *   checkall     WEIR.CHECKALL: several such limits, one decision
  *   rules        WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE, .RESERVE, .SETTLE: the limits of the
  *                rules file
@@ -58,6 +58,9 @@
  * ones. */
 #define WEIR_RESP_COMPATIBLE "7.2.0"
 
+/* Unknown scripts of which the log has a line each; later ones are only counted. */
+#define WEIR_RESP_SCRIPTS_LOGGED 16
+
 /* What all workers of one server share. */
 struct weir_resp_shared {
     struct weir_adhoc_limits *limits;
@@ -65,6 +68,8 @@ struct weir_resp_shared {
     unsigned worker_count;
     uint64_t started_wall_s;
     _Atomic uint64_t next_client;
+    /* The beginnings of the hashes of unknown scripts that the log has; 0: free. */
+    _Atomic uint64_t logged_scripts[WEIR_RESP_SCRIPTS_LOGGED];
 };
 
 enum weir_resp_kind { WEIR_RESP_BUCKETS, WEIR_RESP_WINDOWS, WEIR_RESP_KINDS };
@@ -79,7 +84,7 @@ struct weir_resp_workspace {
     uint8_t flags, on_store_error; /* of checks of commands */
     uint64_t epoch;                /* of the limits in `cache` */
     struct weir_adhoc_cache cache;
-    _Atomic uint64_t commands, errors;
+    _Atomic uint64_t commands, errors, unknown_scripts;
     struct weir_resp_request request;
     struct weir_request attributes;
     struct weir_answer answer;

@@ -2,6 +2,8 @@
 /* see counting.h */
 #include "server/resp/script/counting.h"
 
+#include <string.h>
+
 #include "core/counter.h"
 #include "core/wide.h"
 #include "server/resp/counter_step.h"
@@ -325,10 +327,91 @@ static void laravel_too_many(const struct run *run)
     say(run, WEIR_SCRIPT_INTEGER, run->now_ms / 1000 + args[0]);
 }
 
+/* The window that a hit above the limit begins: twice as long for each further one, as far as a
+ * counter lives. */
+static int64_t backed_off(int64_t window_ms, int64_t exceeding)
+{
+    for (; exceeding > 1 && window_ms < MS_MAX; exceeding--)
+        window_ms *= 2;
+    return window_ms < MS_MAX ? window_ms : MS_MAX;
+}
+
+/* ms, limit, whether a hit above the limit renews the window, whether it doubles it. Up to 10.2 a
+ * counter without an end gets one; later it has none. Version 9 has another argument, which says
+ * after how many hits above the limit a caller is banned (-1: never). */
+static void fastify(const struct run *run)
+{
+    const int64_t *args = run->counting->args;
+    const bool newest = run->counting->script == WEIR_SCRIPT_FASTIFY;
+    const bool bans = run->counting->script == WEIR_SCRIPT_FASTIFY_BAN;
+    if (!add(run, run->key, 1))
+        return;
+    int64_t count = value_of(run->key), life_ms = pttl(run, run->key);
+    bool begins = newest ? count == 1 : life_ms == -1;
+    if (begins || (args[2] && count > args[1]))
+        expire(run, run->key, life_ms = args[0]);
+    else if (!bans && args[3] && count > args[1])
+        expire(run, run->key, life_ms = backed_off(args[0], capped(run->key) - args[1]));
+    say(run, WEIR_SCRIPT_INTEGER, count);
+    say(run, WEIR_SCRIPT_INTEGER, life_ms);
+    if (bans) /* false is null, as Lua has it */
+        say(run,
+            args[3] != -1 && capped(run->key) - args[1] > args[3] ? WEIR_SCRIPT_INTEGER
+                                                                  : WEIR_SCRIPT_NULL,
+            1);
+}
+
+static void fastify_read(const struct run *run)
+{
+    int64_t life_ms = pttl(run, run->key);
+    say(run, WEIR_SCRIPT_INTEGER, weir_counter_exists(run->key) ? value_of(run->key) : 0);
+    say(run, WEIR_SCRIPT_INTEGER, life_ms > 0 ? life_ms : 0);
+}
+
+/* ms, limit, ms of a block. KEYS[1] counts, KEYS[2] is there while the caller is blocked. */
+static void nest(const struct run *run)
+{
+    const int64_t *args = run->counting->args;
+    if (!add(run, run->key, 1))
+        return;
+    if (pttl(run, run->key) <= 0)
+        expire(run, run->key, args[0]);
+    bool blocked = weir_counter_exists(run->second);
+    if (!blocked && value_of(run->key) > args[1]) {
+        put(run, run->second, 1, args[2]);
+        blocked = true;
+    }
+    int64_t block_ms = blocked ? pttl(run, run->second) : 0;
+    if (blocked && block_ms <= 0) { /* a block without an end, which somebody else has set */
+        put(run, run->second, 0, 0);
+        put(run, run->key, 1, args[0]);
+        blocked = false;
+    }
+    say(run, WEIR_SCRIPT_INTEGER, value_of(run->key));
+    say(run, WEIR_SCRIPT_INTEGER, pttl(run, run->key));
+    say(run, WEIR_SCRIPT_INTEGER, blocked);
+    say(run, WEIR_SCRIPT_INTEGER, block_ms);
+}
+
+/* limit, ms. The reply is how long the caller has to wait. */
+static void fastapi(const struct run *run)
+{
+    const int64_t *args = run->counting->args;
+    int64_t wait_ms = 0;
+    if (!weir_counter_exists(run->key) || value_of(run->key) <= 0)
+        put(run, run->key, 1, args[1]);
+    else if (value_of(run->key) >= args[0])
+        wait_ms = pttl(run, run->key);
+    else if (!add(run, run->key, 1))
+        return;
+    say_single(run, WEIR_SCRIPT_INTEGER, wait_ms);
+}
+
 /* --- What each one reads
  * -------------------------------------------------------------------------- */
 
-/* Of the script's arguments: the one at `at`, within a range. */
+/* Of the script's arguments: the one at `at`, within a range; without one (min above max), whether
+ * it is "true". */
 struct parameter {
     uint8_t at;
     int64_t min, max;
@@ -345,6 +428,10 @@ struct parameter {
 #define AMOUNT(at)                                                                                 \
     {                                                                                              \
         (at), 0, AMOUNT_MAX                                                                        \
+    }
+#define FLAG(at)                                                                                   \
+    {                                                                                              \
+        (at), 1, 0                                                                                 \
     }
 #define ANY(at)                                                                                    \
     {                                                                                              \
@@ -374,6 +461,12 @@ static const struct signature {
     [WEIR_SCRIPT_LARAVEL_ADD] = {laravel_add, 2, {ANY(0), SECONDS(1)}},
     [WEIR_SCRIPT_LARAVEL_DURATION] = {laravel_duration, 2, {SECONDS(2), AMOUNT(3)}},
     [WEIR_SCRIPT_LARAVEL_TOO_MANY] = {laravel_too_many, 2, {SECONDS(2), AMOUNT(3)}},
+    [WEIR_SCRIPT_FASTIFY_BAN] = {fastify, 4, {MS(0), AMOUNT(1), FLAG(3), {2, -1, AMOUNT_MAX}}},
+    [WEIR_SCRIPT_FASTIFY_LIFE] = {fastify, 4, {MS(0), AMOUNT(1), FLAG(2), FLAG(3)}},
+    [WEIR_SCRIPT_FASTIFY] = {fastify, 4, {MS(0), AMOUNT(1), FLAG(2), FLAG(3)}},
+    [WEIR_SCRIPT_FASTIFY_READ] = {fastify_read, 0, {{0}}},
+    [WEIR_SCRIPT_NEST] = {nest, 3, {MS(1), AMOUNT(2), MS(3)}},
+    [WEIR_SCRIPT_FASTAPI] = {fastapi, 2, {AMOUNT(0), MS(1)}},
 };
 
 static void counting_run(struct weir_edit *edit, struct weir_edit_state *states, uint32_t count,
@@ -406,13 +499,22 @@ static void counting_write(struct weir_slot *slot, struct weir_output *output)
     weir_resp_edit_finish(slot);
 }
 
+static bool is_true(const struct weir_script_call *script, uint32_t i)
+{
+    struct weir_bytes arg = i < script->arg_count ? script->args[i] : (struct weir_bytes){NULL, 0};
+    return arg.size == 4 && !memcmp(arg.data, "true", 4);
+}
+
 static bool read_args(const struct weir_script_call *script, int64_t args[4])
 {
     const struct signature *signature = &signatures[script->script];
     for (uint8_t i = 0; i < signature->count; i++) {
         const struct parameter *parameter = &signature->parameters[i];
-        if (parameter->at < script->arg_count &&
-            !weir_script_integer(script, parameter->at, parameter->min, parameter->max, &args[i]))
+        if (parameter->min > parameter->max)
+            args[i] = is_true(script, parameter->at);
+        else if (parameter->at < script->arg_count &&
+                 !weir_script_integer(script, parameter->at, parameter->min, parameter->max,
+                                      &args[i]))
             return false;
     }
     if (script->script == WEIR_SCRIPT_WINDOW) { /* as the older one without its reset */

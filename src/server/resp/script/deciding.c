@@ -13,6 +13,7 @@
 #include "server/resp/throttle.h"
 
 #define SECOND_NS UINT64_C(1000000000)
+#define MS_NS UINT64_C(1000000)
 #define SECONDS_MAX INT64_C(31622400) /* 366 days */
 #define BURST_MAX (INT64_C(1) << 40)
 #define COST_MAX (INT64_C(1) << 53)
@@ -104,9 +105,8 @@ static void spring_write(struct weir_slot *slot, struct weir_output *output)
 /* --- Buckets
  * --------------------------------------------------------------------------------------- */
 
-/* A bucket of `count` per `window` of `unit_ns`. NULL: it was answered. */
-static const struct weir_limit *bucket_of(const struct weir_script_call *script, int64_t burst,
-                                          uint64_t count, uint64_t window)
+const struct weir_limit *weir_script_bucket(const struct weir_script_call *script, int64_t burst,
+                                            uint64_t count, uint64_t window)
 {
     const struct weir_limit *limit;
     struct weir_reason reason = {{0}};
@@ -142,7 +142,7 @@ static const struct weir_limit *read_rate(const struct weir_script_call *script,
         weir_resp_error(script->call, "ERR the rate of this script is out of range");
         return NULL;
     }
-    return bucket_of(script, burst, (uint64_t)rate * parts, seconds);
+    return weir_script_bucket(script, burst, (uint64_t)rate * parts, seconds);
 }
 
 static void rate(const struct weir_script_call *script)
@@ -160,7 +160,7 @@ static void bucket(const struct weir_script_call *script)
     if (weir_script_fraction(script, 0, &tokens, &seconds) &&
         weir_script_integer(script, 1, 1, BURST_MAX, &capacity) &&
         weir_script_integer(script, 2, 0, COST_MAX, &cost))
-        decide(script, bucket_of(script, capacity, tokens, seconds), WEIR_OP_DECIDE, cost,
+        decide(script, weir_script_bucket(script, capacity, tokens, seconds), WEIR_OP_DECIDE, cost,
                bucket_write);
 }
 
@@ -173,7 +173,7 @@ static void gcra(const struct weir_script_call *script)
     if (weir_script_fraction(script, 0, &seconds, &tokens) &&
         weir_script_integer(script, 1, 1, BURST_MAX, &capacity) &&
         (peek || weir_script_integer(script, 2, 0, COST_MAX, &cost)))
-        decide(script, bucket_of(script, capacity, tokens, seconds),
+        decide(script, weir_script_bucket(script, capacity, tokens, seconds),
                peek ? WEIR_OP_PEEK : WEIR_OP_DECIDE, cost, gcra_write);
 }
 
@@ -184,8 +184,8 @@ static void spring(const struct weir_script_call *script)
     if (weir_script_integer(script, 0, 1, BURST_MAX, &tokens) &&
         weir_script_integer(script, 1, 1, BURST_MAX, &capacity) &&
         weir_script_integer(script, 3, 0, COST_MAX, &cost))
-        decide(script, bucket_of(script, capacity, (uint64_t)tokens, 1), WEIR_OP_DECIDE, cost,
-               spring_write);
+        decide(script, weir_script_bucket(script, capacity, (uint64_t)tokens, 1), WEIR_OP_DECIDE,
+               cost, spring_write);
 }
 
 /* --- As much as there is
@@ -251,6 +251,32 @@ static void rate_at_most(const struct weir_script_call *script)
 /* --- Logs
  * -------------------------------------------------------------------------------------------- */
 
+const struct weir_limit *weir_script_log(const struct weir_script_call *script, int64_t most,
+                                         uint64_t window_ns)
+{
+    struct weir_resp_workspace *redis = script->call->redis;
+    const struct weir_limit *limit;
+    struct weir_reason reason = {{0}};
+    const struct weir_limit_spec spec = {
+        .algorithm = WEIR_SLIDING_LOG, .rate = (uint64_t)most, .window_ns = window_ns};
+    weir_resp_refresh(redis);
+    int err = weir_adhoc_limits_find(redis->shared->limits, redis->worker->store,
+                                     redis->worker->local, &spec, NULL, &limit, &reason);
+    if (err == 0)
+        return limit;
+    weir_adhoc_limit_error(script->call, err, "ERR ", &reason);
+    return NULL;
+}
+
+static void take_from_log(const struct weir_script_call *script, const struct weir_limit *limit,
+                          enum weir_op op, int64_t amount,
+                          void (*write)(struct weir_slot *, struct weir_output *))
+{
+    if (limit)
+        weir_resp_decide(script->call, WEIR_RESP_WINDOWS, script->keys[0], limit, op,
+                         (uint64_t)amount, write);
+}
+
 static void moving_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_script_reply reply = {.single = true};
@@ -262,25 +288,40 @@ static void moving_write(struct weir_slot *slot, struct weir_output *output)
 /* now, limit, seconds, amount */
 static void moving_take(const struct weir_script_call *script)
 {
-    struct weir_resp_workspace *redis = script->call->redis;
-    const struct weir_limit *limit;
-    struct weir_reason reason = {{0}};
     int64_t most, seconds, amount = 1;
-    if (!weir_script_integer(script, 1, 1, WEIR_LOG_MAX, &most) ||
-        !weir_script_integer(script, 2, 1, SECONDS_MAX, &seconds) ||
-        (script->arg_count > 3 && !weir_script_integer(script, 3, 0, COST_MAX, &amount)))
-        return;
-    const struct weir_limit_spec spec = {.algorithm = WEIR_SLIDING_LOG,
-                                         .rate = (uint64_t)most,
-                                         .window_ns = (uint64_t)seconds * SECOND_NS};
-    weir_resp_refresh(redis);
-    int err = weir_adhoc_limits_find(redis->shared->limits, redis->worker->store,
-                                     redis->worker->local, &spec, NULL, &limit, &reason);
-    if (err < 0)
-        weir_adhoc_limit_error(script->call, err, "ERR ", &reason);
-    else
-        weir_resp_decide(script->call, WEIR_RESP_WINDOWS, script->keys[0], limit, WEIR_OP_DECIDE,
-                         (uint64_t)amount, moving_write);
+    if (weir_script_integer(script, 1, 1, WEIR_LOG_MAX, &most) &&
+        weir_script_integer(script, 2, 1, SECONDS_MAX, &seconds) &&
+        (script->arg_count <= 3 || weir_script_integer(script, 3, 0, COST_MAX, &amount)))
+        take_from_log(script, weir_script_log(script, most, (uint64_t)seconds * SECOND_NS),
+                      WEIR_OP_DECIDE, amount, moving_write);
+}
+
+/* What remained before this request, when the log will be as new (denied: when a request will be
+ * admitted) in seconds since 1970, and the limit. */
+static void koa_write(struct weir_slot *slot, struct weir_output *output)
+{
+    const struct weir_decision *decision = slot->decision;
+    struct weir_script_reply reply = {.error = NULL};
+    const struct result result = result_of(slot);
+    bool charged = result.allowed && decision->op == WEIR_OP_DECIDE;
+    uint64_t wait_ns = result.allowed ? result.report.reset_after_ns : result.report.retry_after_ns;
+    weir_script_say(&reply, WEIR_SCRIPT_INTEGER,
+                    result.allowed ? (int64_t)result.report.remaining + charged : 0);
+    weir_script_say(&reply, WEIR_SCRIPT_INTEGER,
+                    (int64_t)((decision->now_ns + wait_ns) / SECOND_NS));
+    weir_script_say(&reply, WEIR_SCRIPT_INTEGER, (int64_t)result.report.limit);
+    finish(slot, output, &reply);
+}
+
+/* now, ms, limit, whether it is only a look ("1") */
+static void koa(const struct weir_script_call *script)
+{
+    int64_t most, ms;
+    bool looks = script->arg_count > 3 && weir_resp_is(script->args[3], "1");
+    if (weir_script_integer(script, 1, 1, SECONDS_MAX * 1000, &ms) &&
+        weir_script_integer(script, 2, 1, WEIR_LOG_MAX, &most))
+        take_from_log(script, weir_script_log(script, most, (uint64_t)ms * MS_NS),
+                      looks ? WEIR_OP_PEEK : WEIR_OP_DECIDE, 1, koa_write);
 }
 
 /* When the oldest one was, in seconds since 1970, and how many there are; null where there is none.
@@ -327,6 +368,9 @@ void weir_script_decide(const struct weir_script_call *script)
         break;
     case WEIR_SCRIPT_BUCKET:
         bucket(script);
+        break;
+    case WEIR_SCRIPT_KOA:
+        koa(script);
         break;
     case WEIR_SCRIPT_GCRA:
     case WEIR_SCRIPT_GCRA_PEEK:

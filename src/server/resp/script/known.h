@@ -29,6 +29,12 @@ enum weir_script {
     WEIR_SCRIPT_LARAVEL_ADD,      /* Illuminate\Cache\RedisStore::add */
     WEIR_SCRIPT_LARAVEL_DURATION, /* Illuminate\Redis\Limiters\DurationLimiter */
     WEIR_SCRIPT_LARAVEL_TOO_MANY, /* the same: tooManyAttempts */
+    WEIR_SCRIPT_FASTIFY_BAN,      /* @fastify/rate-limit 9: tells whether to ban */
+    WEIR_SCRIPT_FASTIFY_LIFE,     /* 10.0 to 10.2: a counter without an end gets one */
+    WEIR_SCRIPT_FASTIFY,          /* from 10.3 on */
+    WEIR_SCRIPT_FASTIFY_READ,     /* the same: read */
+    WEIR_SCRIPT_NEST,             /* @nest-lab/throttler-storage-redis */
+    WEIR_SCRIPT_FASTAPI,          /* fastapi-limiter 0.1 */
     /* On limits: deciding.c. */
     WEIR_SCRIPT_MOVING_TAKE,  /* limits: moving window */
     WEIR_SCRIPT_MOVING_COUNT, /* limits: get_moving_window */
@@ -38,6 +44,11 @@ enum weir_script {
     WEIR_SCRIPT_GCRA,         /* throttled-py */
     WEIR_SCRIPT_GCRA_PEEK,    /* throttled-py */
     WEIR_SCRIPT_SPRING,       /* Spring Cloud Gateway: request_rate_limiter.lua */
+    WEIR_SCRIPT_KOA,          /* async-ratelimiter, of koa-ratelimit */
+    /* On several limits of one key: rates.c. */
+    WEIR_SCRIPT_PYRATE_INTERVALS, /* pyrate-limiter 3.2 to 4.4: logs */
+    WEIR_SCRIPT_PYRATE_WINDOWS,   /* from 4.5 on */
+    WEIR_SCRIPT_PYRATE_GCRA,      /* from 4.5 on: buckets */
     WEIR_SCRIPTS,
 };
 
@@ -49,5 +60,7 @@ struct weir_known_script {
 /* In the order of their hashes. */
 extern const struct weir_known_script weir_known_scripts[];
 extern const unsigned weir_known_script_count;
+/* The libraries that have them, as errors list them. */
+extern const char weir_known_libraries[];
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <openssl/sha.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "server/resp/reply.h"
 #include "server/resp/script/counting.h"
 #include "server/resp/script/deciding.h"
+#include "server/resp/script/rates.h"
 #include "wire/resp/line.h"
 
 #define PAGE "docs/limiter-libraries.md"
@@ -46,6 +48,16 @@ static const struct {
     [WEIR_SCRIPT_GCRA] = {1, 3},
     [WEIR_SCRIPT_GCRA_PEEK] = {1, 2},
     [WEIR_SCRIPT_SPRING] = {1, 4},
+    [WEIR_SCRIPT_FASTIFY_BAN] = {1, 4},
+    [WEIR_SCRIPT_FASTIFY_LIFE] = {1, 3},
+    [WEIR_SCRIPT_FASTIFY] = {1, 4},
+    [WEIR_SCRIPT_FASTIFY_READ] = {1, 0},
+    [WEIR_SCRIPT_NEST] = {2, 4},
+    [WEIR_SCRIPT_FASTAPI] = {1, 2},
+    [WEIR_SCRIPT_KOA] = {1, 3},
+    [WEIR_SCRIPT_PYRATE_INTERVALS] = {1, 6},
+    [WEIR_SCRIPT_PYRATE_WINDOWS] = {1, 7},
+    [WEIR_SCRIPT_PYRATE_GCRA] = {1, 6},
 };
 
 /* --- Which one it is ----------------------------------------------------------------------------
@@ -74,20 +86,69 @@ static const struct weir_known_script *find_sha(struct weir_bytes arg)
     return find(sha);
 }
 
-static const struct weir_known_script *find_text(struct weir_bytes text)
+static void hash(struct weir_bytes text, char sha[WEIR_SCRIPT_SHA + 1])
 {
     unsigned char digest[SHA_DIGEST_LENGTH];
-    char sha[WEIR_SCRIPT_SHA + 1];
     SHA1((const unsigned char *)(text.data ? text.data : ""), text.size, digest);
-    weir_hex_write(sha, digest, sizeof digest);
+    *weir_hex_write(sha, digest, sizeof digest) = '\0';
+}
+
+static const struct weir_known_script *find_text(struct weir_bytes text)
+{
+    char sha[WEIR_SCRIPT_SHA + 1];
+    hash(text, sha);
     return find(sha);
 }
 
-static void refuse_unknown(struct weir_resp_call *call)
+/* --- Unknown ones --------------------------------------------------------------------------------
+ */
+
+/* Whether this hash is to be logged: it is new, and there is room to remember it. */
+static bool is_news(struct weir_resp_shared *shared, const char *sha)
 {
-    weir_resp_error(call,
-                    "ERR weir runs no Lua, and this is not a script of a limiter library that "
-                    "it knows: see " PAGE);
+    uint64_t name;
+    memcpy(&name, sha, sizeof name); /* eight digits, so never 0 */
+    for (unsigned i = 0; i < WEIR_RESP_SCRIPTS_LOGGED; i++) {
+        uint64_t free = 0;
+        if (atomic_compare_exchange_strong(&shared->logged_scripts[i], &free, name))
+            return true;
+        if (free == name)
+            return false;
+    }
+    return false;
+}
+
+static bool has(struct weir_bytes text, const char *part)
+{
+    return text.size && memmem(text.data, text.size, part, strlen(part));
+}
+
+/* What there is to say of a library that weir will not serve; NULL: nothing. */
+static const char *why_not(struct weir_bytes text)
+{
+    if (has(text, "job_expirations_key") || has(text, "client_last_seen_key"))
+        return "bottleneck's clustering is a queue of jobs whose clients hear of each other by "
+               "publish and subscribe, which weir does not serve; run it without `datastore`, or "
+               "ask weir for each job";
+    return NULL;
+}
+
+static void refuse_unknown(struct weir_resp_call *call, struct weir_bytes text)
+{
+    struct weir_resp_workspace *redis = call->redis;
+    char sha[WEIR_SCRIPT_SHA + 1];
+    const char *why = why_not(text);
+    hash(text, sha);
+    weir_count(&redis->unknown_scripts, 1);
+    if (is_news(redis->shared, sha))
+        weir_log_event(redis->worker->log, WEIR_LOG_WARNING, "unknown_script", "sha", sha);
+    if (why)
+        weir_resp_error(call, "ERR %s", why);
+    else
+        weir_resp_error(call,
+                        "ERR weir runs no Lua, and does not know this script (%s). It knows "
+                        "those of %s: see " PAGE,
+                        sha, weir_known_libraries);
 }
 
 /* --- Calls ---------------------------------------------------------------------------------------
@@ -120,8 +181,10 @@ static void run(struct weir_resp_call *call, const struct weir_known_script *kno
                         needs[known->script].keys, needs[known->script].args);
     else if (known->script < WEIR_SCRIPT_MOVING_TAKE)
         weir_script_count(&script);
-    else
+    else if (known->script < WEIR_SCRIPT_PYRATE_INTERVALS)
         weir_script_decide(&script);
+    else
+        weir_script_rates(&script);
 }
 
 void weir_resp_eval(struct weir_resp_call *call)
@@ -130,7 +193,7 @@ void weir_resp_eval(struct weir_resp_call *call)
     if (known)
         run(call, known);
     else
-        refuse_unknown(call);
+        refuse_unknown(call, call->args[1]);
 }
 
 void weir_resp_evalsha(struct weir_resp_call *call)
@@ -161,7 +224,7 @@ void weir_resp_script(struct weir_resp_call *call)
         if (known)
             weir_resp_bulk(call, (struct weir_bytes){known->sha, WEIR_SCRIPT_SHA});
         else
-            refuse_unknown(call);
+            refuse_unknown(call, call->args[2]);
     } else if (weir_resp_is(name, "EXISTS") && call->count > 2) {
         script_exists(call);
     } else if (weir_resp_is(name, "FLUSH")) {

@@ -8,6 +8,7 @@
  *   counting   fixed windows and their like: edits of counters, as the script counts
  *   deciding   buckets and logs: decisions on limits, exact where the script counts in doubles or
  *              whole seconds
+ *   rates      several buckets or logs of one key, decided together
  *
  * Times among the arguments are ignored: weir's clock decides. No text is kept, and SCRIPT LOAD
  * answers the hash of a known one; what is unknown is NOSCRIPT, or an error that names the page of

@@ -46,9 +46,56 @@ def of_throttled(algorithm):
     return lambda: not throttle.limit("many").limited, steps
 
 
+def of_pyrate(kind):
+    """Two rates on one key, as logs or as buckets."""
+    import redis
+    from pyrate_limiter import Duration, Rate, RateItem
+    from pyrate_limiter.buckets import RedisBucket, RedisStateStore, StateBucket
+    client = redis.Redis(port=PORT)
+    rates = [Rate(LIMIT, Duration.HOUR), Rate(10 * LIMIT, Duration.DAY)]
+
+    def bucket_of(name):
+        if kind == "log":
+            return RedisBucket.init(rates, client, name)
+        return StateBucket(rates, store=RedisStateStore(client, name))
+
+    def take(bucket, weight=1):
+        return bucket.put(RateItem("item", time.time_ns() // 1000000, weight=weight))
+
+    def steps():
+        bucket = bucket_of(f"{kind}-steps")
+        for weight in 1, 20, 10, 4, 1:
+            yield take(bucket, weight)
+            yield bucket.failing_rate and bucket.failing_rate.limit
+        bucket.leak(time.time_ns() // 1000000 - 2 * 24 * 3600 * 1000)
+        assert 0 < bucket.waiting(RateItem("item", time.time_ns() // 1000000)) <= SECONDS * 1000 + 1
+
+    many = bucket_of(f"{kind}-many")
+    return lambda: take(many), steps
+
+
+def of_fastapi(_):
+    """The script of fastapi-limiter 0.1 and how its RateLimiter calls it."""
+    import redis
+    from fastapi_limiter import FastAPILimiter
+    client = redis.Redis(port=PORT)
+    sha = client.script_load(FastAPILimiter.lua_script)
+
+    def waits(key, times=LIMIT):
+        return client.evalsha(sha, 1, f"fastapi-limiter:{key}", str(times), str(SECONDS * 1000))
+
+    def steps():
+        for _ in range(5):
+            wait = waits("steps", 3)
+            assert 0 <= wait <= SECONDS * 1000
+            yield wait > 0
+    return lambda: waits("many") == 0, steps
+
+
 def main():
     name, _, kind = LIBRARY.partition(":")
-    make = {"limits": of_limits, "throttled": of_throttled}[name]
+    make = {"limits": of_limits, "throttled": of_throttled, "pyrate": of_pyrate,
+            "fastapi": of_fastapi}[name]
     _, steps = make(kind)
     results = list(steps())
     admitted = []

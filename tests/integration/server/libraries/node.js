@@ -62,6 +62,70 @@ const libraries = {
   },
 };
 
+// What the stores of @fastify/rate-limit share: counters that may be prolonged above the limit.
+libraries["@fastify/rate-limit"] = async (client) => {
+  const Store = require("@fastify/rate-limit/store/RedisStore.js");
+  const open = (prolongs, doubles) => {
+    const store = new Store(prolongs, doubles, client, `fastify-${prolongs}-${doubles}-`);
+    const call = (name) => (key, limit = LIMIT, ms = SECONDS * 1000) => new Promise((done, fail) =>
+      store[name](key, (error, result) => (error ? fail(error) : done(result)), ms, limit));
+    return { incr: call("incr"), read: call("read") };
+  };
+  const plain = open(false, false), prolongs = open(true, false), doubles = open(false, true);
+  const use = async (store, key, limit, ms = SECONDS * 1000) => {
+    const { current, ttl } = await store.incr(key, limit, ms);
+    const windows = ttl / ms; // a whole number of them just after a window has begun
+    return [current, Math.round(windows)];
+  };
+  const steps = async (key) => {
+    const done = [(await plain.read(key)).current, await use(plain, key)];
+    for (let i = 0; i < 4; i++)
+      done.push(await use(plain, key, 2), await use(prolongs, key, 2), await use(doubles, key, 2));
+    const { current, ttl } = await plain.read(key);
+    return [...done, current, ttl > 0 && ttl <= LIFE_MAX];
+  };
+  return { admits: async (key) => (await plain.incr(key)).current <= LIMIT, steps };
+};
+
+libraries["@nest-lab/throttler-storage-redis"] = async (client) => {
+  const { ThrottlerStorageRedisService } = require("@nest-lab/throttler-storage-redis");
+  const storage = new ThrottlerStorageRedisService(client);
+  const use = async (key, limit) => {
+    const hit = await storage.increment(key, SECONDS * 1000, limit, 60000, "default");
+    if (hit.timeToExpire <= 0 || hit.timeToExpire > LIFE_MAX / 1000)
+      throw new Error(`timeToExpire is ${hit.timeToExpire}`);
+    return [hit.totalHits, hit.isBlocked, hit.timeToBlockExpire > 0];
+  };
+  return {
+    admits: async (key) => !(await use(key, LIMIT))[1],
+    steps: async (key) => {
+      const done = [];
+      for (let i = 0; i < 5; i++) done.push(await use(key, 2));
+      return done;
+    },
+  };
+};
+
+// koa-ratelimit's own part of it is the middleware; async-ratelimiter counts.
+libraries["koa-ratelimit"] = async (client) => {
+  const Limiter = require("async-ratelimiter");
+  const limiter = new Limiter({ db: client, max: LIMIT, duration: SECONDS * 1000 });
+  const use = async (id, options) => {
+    const { remaining, total, reset } = await limiter.get({ id, ...options });
+    const left = reset * 1000 - Date.now();
+    if (left < -2000 || left > LIFE_MAX) throw new Error(`reset is in ${left} ms`);
+    return [remaining, total];
+  };
+  return {
+    admits: async (id) => (await use(id))[0] > 0,
+    steps: async (id) => {
+      const done = [await use(id, { peek: true })];
+      for (let i = 0; i < 4; i++) done.push(await use(id, { max: 3 }));
+      return [...done, await use(id, { max: 3, peek: true })];
+    },
+  };
+};
+
 async function main() {
   const clients = [];
   for (let i = 0; i < CLIENTS; i++) clients.push(new Redis(port, "127.0.0.1"));

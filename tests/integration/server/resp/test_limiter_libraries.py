@@ -7,6 +7,7 @@ its installation, and all of their code runs as a user without privileges. Where
 the tests are skipped, and say so."""
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -38,7 +39,8 @@ def fixture_node(folder):
 @pytest.fixture(scope="module", name="python")
 def fixture_python(folder):
     interpreter = folder.path / "work/venv/bin/python3"
-    folder.install("venv", sys.executable, "-m", "venv", "venv")
+    # fastapi-limiter imports Debian's fastapi.
+    folder.install("venv", sys.executable, "-m", "venv", "--system-site-packages", "venv")
     folder.install("packages of PyPI", interpreter, "-m", "pip", "install", "--quiet", "--no-input",
                    "--no-deps", "--only-binary=:all:", "--require-hashes",
                    "--disable-pip-version-check", "--no-cache-dir", "-r", "requirements.txt")
@@ -79,7 +81,9 @@ def compare(folder, command, library, weir, redis):
     assert theirs["admitted"] >= LIMIT  # some of them check first and count then
 
 
-@pytest.mark.parametrize("library", ["rate-limiter-flexible", "rate-limit-redis"])
+@pytest.mark.parametrize("library", [
+    "rate-limiter-flexible", "rate-limit-redis", "@fastify/rate-limit",
+    "@nest-lab/throttler-storage-redis", "koa-ratelimit"])
 def test_node(folder, node, weir, redis, library):
     compare(folder, node, library, weir, redis)
 
@@ -87,7 +91,8 @@ def test_node(folder, node, weir, redis, library):
 @pytest.mark.parametrize("library", [
     "limits:FixedWindowRateLimiter", "limits:MovingWindowRateLimiter",
     "limits:SlidingWindowCounterRateLimiter", "throttled:FIXED_WINDOW", "throttled:SLIDING_WINDOW",
-    "throttled:TOKEN_BUCKET", "throttled:LEAKING_BUCKET", "throttled:GCRA"])
+    "throttled:TOKEN_BUCKET", "throttled:LEAKING_BUCKET", "throttled:GCRA", "pyrate:log",
+    "pyrate:gcra", "fastapi:0.1"])
 def test_python(folder, python, weir, redis, library):
     compare(folder, python, library, weir, redis)
 
@@ -95,6 +100,14 @@ def test_python(folder, python, weir, redis, library):
 @pytest.mark.parametrize("library", ["redis_rate", "throttled"])
 def test_go(folder, go, weir, redis, library):
     compare(folder, go, library, weir, redis)
+
+
+def test_ruby(folder, weir, redis):
+    needed("ruby")
+    if subprocess.run(["ruby", "-r", "rack/attack", "-r", "redis", "-e", ""], check=False,
+                      capture_output=True).returncode:
+        pytest.skip("ruby-rack-attack and ruby-redis are not installed")
+    compare(folder, ["ruby", "rack.rb"], "rack-attack", weir, redis)
 
 
 # --- The examples of docs/limiter-libraries.md ------------------------------------------------------

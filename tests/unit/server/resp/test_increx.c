@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* INCREX and WEIR.CHECKALL: windows, and several buckets in one decision. */
+/* INCREX and WEIR.CHECKALL: counters with bounds, and several buckets in one decision. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +11,9 @@
 
 #include "redis_steps.h"
 
-/* The harness starts 1,700,000,000.123 s after the epoch: 38 s of 60 are left, 8 s of 10. */
+/* The harness starts 1,700,000,000.123 s after the epoch. */
 
-static void increx_counts_up_to_its_bound(void **state)
+static void a_window_begins_with_its_first_hit(void **state)
 {
     static const struct step steps[] = {
         {0, "INCREX w BYINT 3 UBOUND 10 EX 10 ENX", "3 3"},
@@ -22,74 +22,147 @@ static void increx_counts_up_to_its_bound(void **state)
         {0, "increx w enx ubound 10 lbound 0 px 10000 byint 6", "10 6"},
         {0, "INCREX w UBOUND 10 EX 10 ENX", "10 0"},
         {0, "INCREX w BYINT 0 UBOUND 10 EX 10 ENX", "10 0"},
-        {9876, "INCREX w UBOUND 10 EX 10 ENX", "10 0"},
-        {9877, "INCREX w UBOUND 10 EX 10 ENX", "1 1"},
+        {9999, "INCREX w UBOUND 10 EX 10 ENX", "10 0"},
+        {10000, "INCREX w UBOUND 10 EX 10 ENX", "1 1"},
+        {10000, "GET w", "1"},
+        {10000, "PTTL w", "10000"},
     };
     RUN(steps);
 }
 
-static void a_changed_bound_keeps_the_count(void **state)
+/* The examples of Redis' documentation. */
+static void the_documented_examples_are_answered_as_documented(void **state)
 {
     static const struct step steps[] = {
-        {0, "INCREX w BYINT 8 UBOUND 10 EX 10 ENX", "8 8"},
-        {0, "INCREX w UBOUND 5 EX 10 ENX", "8 0"},
-        {0, "INCREX w UBOUND 20 EX 10 ENX", "9 1"},
-        {0, "INCREX z UBOUND 0 EX 10 ENX", "0 0"},
-        {0, "INCREX l BYINT 4294967295 UBOUND 4294967295 EX 1 ENX", "4294967295 4294967295"},
+        {0, "INCREX k", "1 1"},
+        {0, "INCREX k", "2 1"},
+        {0, "SET k 100", "OK"},
+        {0, "INCREX k BYINT 5", "105 5"},
+        {0, "INCREX k BYINT -10", "95 -10"},
+        {0, "DEL k", "1"},
+        {0, "INCREX k BYINT 1 EX 100", "1 1"},
+        {0, "TTL k", "100"},
+        {0, "SET k 10", "OK"},
+        {0, "INCREX k BYINT 1 EX 100 ENX", "11 1"},
+        {0, "TTL k", "100"},
+        {0, "SET k 10 EX 500", "OK"},
+        {0, "INCREX k BYINT 1 EX 10 ENX", "11 1"},
+        {0, "TTL k", "500"},
+        {0, "SET k 5 EX 1000", "OK"},
+        {0, "INCREX k BYINT 1 PERSIST", "6 1"},
+        {0, "TTL k", "-1"},
+        {0, "SET k 99", "OK"},
+        {0, "INCREX k BYINT 5 UBOUND 100", "99 0"},
+        {0, "SET k 99", "OK"},
+        {0, "INCREX k BYINT 5 UBOUND 100 SATURATE", "100 1"},
     };
     RUN(steps);
 }
 
-static void what_is_no_window_is_refused_in_words(void **state)
+static void what_is_declined_changes_neither_count_nor_end(void **state)
 {
-    static const char usage[] = ": weir serves it for windows, as INCREX key BYINT n UBOUND limit "
-                                "EX seconds ENX";
-    static const struct {
-        const char *options, *why;
-    } uses[] = {{"", "without EX or PX"},
-                {"UBOUND 5", "without EX or PX"},
-                {"EX 10 UBOUND 5", "without ENX"},
-                {"EX 10 ENX", "without UBOUND"},
-                {"LBOUND 1 UBOUND 5 EX 10 ENX", "with LBOUND above 0"}};
-    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
-        char command[128], want[256];
-        snprintf(command, sizeof command, "INCREX k %s", uses[i].options);
-        snprintf(want, sizeof want, "-ERR INCREX %s%s", uses[i].why, usage);
-        assert_string_equal(redis_harness_ask(*state, 0, command), want);
-    }
-    static const char *const refused[] = {"BYFLOAT", "SATURATE", "EXAT", "PXAT", "PERSIST"};
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        char command[128], want[256];
-        snprintf(command, sizeof command, "INCREX k %s 1 UBOUND 5 EX 10 ENX", refused[i]);
-        snprintf(want, sizeof want,
-                 "-ERR INCREX with %s is not served: weir counts in fixed windows", refused[i]);
-        assert_string_equal(redis_harness_ask(*state, 0, command), want);
-    }
     static const struct step steps[] = {
-        {0, "INCREX k ENX UBOUND 5", "-ERR ENX flag requires an expiration"},
-        {0, "INCREX k UBOUND", "-ERR syntax error"},
-        {0, "INCREX k WHAT 5", "-ERR syntax error"},
-        {0, "INCREX k EX 5 PX 5 UBOUND 5 ENX", "-ERR syntax error"},
-        {0, "INCREX k UBOUND x EX 5 ENX", "-ERR value is not an integer or out of range"},
-        {0, "INCREX k BYINT -1 UBOUND 5 EX 5 ENX", "-ERR BYINT must be 0 or more"},
-        {0, "INCREX k UBOUND 5 EX 0 ENX", "-ERR EX must be 1 or more"},
-        {0, "INCREX k UBOUND 4294967296 EX 5 ENX",
-         "-ERR rate is 4294967296; the range is 0 to 4294967295"},
-        {0, "INCREX k UBOUND 5 EX 9223372036854775807 ENX",
-         "-ERR the window is longer than 366 days"},
+        {0, "INCREX none BYINT 6 UBOUND 5 EX 10", "0 0"},
+        {0, "EXISTS none", "0"},
+        {0, "SET k 10 EX 500", "OK"},
+        {0, "INCREX k UBOUND 10 EX 5", "10 0"},
+        {0, "INCREX k BYINT 5 UBOUND 5 PERSIST", "10 0"},
+        {0, "INCREX k BYINT -5 LBOUND 6 PX 5", "10 0"},
+        {0, "TTL k", "500"},
+        {0, "SET k 9223372036854775807 EX 500", "OK"},
+        {0, "INCREX k PERSIST", "9223372036854775807 0"},
+        {0, "TTL k", "500"},
+        {0, "SET k -9223372036854775808", "OK"},
+        {0, "INCREX k BYINT -1", "-9223372036854775808 0"},
+    };
+    RUN(steps);
+}
+
+static void a_saturated_sum_is_the_bound_and_its_end_is_set(void **state)
+{
+    static const struct step steps[] = {
+        {0, "INCREX k BYINT 7 UBOUND 5 SATURATE EX 10", "5 5"},
+        {0, "INCREX k BYINT 7 UBOUND 5 SATURATE EX 20", "5 0"},
+        {0, "TTL k", "20"},
+        {0, "INCREX k BYINT -9 LBOUND 1 SATURATE", "1 -4"},
+        {0, "SET k 20", "OK"},
+        {0, "INCREX k UBOUND 15 SATURATE", "15 -5"},
+        {0, "SET k 9223372036854775800", "OK"},
+        {0, "INCREX k BYINT 100 SATURATE", "9223372036854775807 7"},
+        {0, "SET k -9223372036854775808", "OK"},
+        {0, "INCREX k BYINT 0 LBOUND 5 SATURATE", "-ERR increment or decrement would overflow"},
+        {0, "GET k", "-9223372036854775808"},
+    };
+    RUN(steps);
+}
+
+static void an_end_may_be_a_time(void **state)
+{
+    static const struct step steps[] = {
+        {0, "INCREX k EXAT 1700000010", "1 1"},
+        {0, "PTTL k", "9877"},
+        {0, "INCREX k PXAT 1700000005123", "2 1"},
+        {0, "PTTL k", "5000"},
+        {0, "INCREX k EXAT 100 ENX", "3 1"}, /* it has an end already */
+        {0, "PTTL k", "5000"},
+        {0, "INCREX k EXAT 100", "4 1"},
+        {0, "EXISTS k", "0"},
+        {0, "SET k 10", "OK"},
+        {0, "INCREX k EXAT 100 ENX", "11 1"},
         {0, "EXISTS k", "0"},
     };
     RUN(steps);
 }
 
-static void a_window_and_a_bucket_of_one_name_are_one_key(void **state)
+static void wrong_options_are_refused_as_redis_refuses_them(void **state)
+{
+    static const char *const syntax[] = {"BYINT 1 BYINT 2",
+                                         "LBOUND 0 LBOUND 1",
+                                         "SATURATE SATURATE",
+                                         "EX 1 PX 1",
+                                         "EX 10 EX 20",
+                                         "PERSIST PERSIST",
+                                         "EX 10 PERSIST",
+                                         "PERSIST EX 10",
+                                         "PERSIST ENX",
+                                         "ENX PERSIST",
+                                         "UBOUND",
+                                         "BYINT",
+                                         "WHAT 5",
+                                         "ENX ENX EX 10"};
+    for (size_t i = 0; i < sizeof syntax / sizeof *syntax; i++) {
+        char command[128];
+        snprintf(command, sizeof command, "INCREX k %s", syntax[i]);
+        assert_string_equal(redis_harness_ask(*state, 0, command), "-ERR syntax error");
+    }
+    static const struct step steps[] = {
+        {0, "INCREX k ENX UBOUND 5", "-ERR ENX flag requires an expiration"},
+        {0, "INCREX k BYINT 1.5", "-ERR Increment is not an integer or out of range"},
+        {0, "INCREX k UBOUND abc", "-ERR UBOUND is not an integer or out of range"},
+        {0, "INCREX k LBOUND 9223372036854775808", "-ERR LBOUND is not an integer or out of range"},
+        {0, "INCREX k LBOUND 10 UBOUND 5", "-ERR LBOUND can't be greater than UBOUND"},
+        {0, "INCREX k EX 0", "-ERR invalid expire time in 'increx' command"},
+        {0, "INCREX k PXAT -5", "-ERR invalid expire time in 'increx' command"},
+        {0, "INCREX k EX 9223372036854775807", "-ERR invalid expire time in 'increx' command"},
+        {0, "INCREX k EX x", "-ERR value is not an integer or out of range"},
+        {0, "INCREX k BYFLOAT 0.5",
+         "-ERR INCREX with BYFLOAT is not served: weir counts in integers; count in a smaller "
+         "unit, "
+         "with BYINT"},
+        {0, "INCREX k NX", "-ERR INCREX with NX, an option of Valkey, is not served"},
+        {0, "EXISTS k", "0"},
+    };
+    RUN(steps);
+}
+
+static void a_counter_and_a_bucket_of_one_name_are_one_key(void **state)
 {
     static const struct step steps[] = {
         {0, "INCREX k UBOUND 5 EX 10 ENX", "1 1"},
         {0, "CL.THROTTLE k 1 1 1", "0 2 1 -1 1"},
         {0, "INCREX k UBOUND 5 EX 10 ENX", "2 1"},
         {0, "EXISTS k", "1"},
-        {0, "PTTL k", "9877"},
+        {0, "PTTL k", "10000"},
         {0, "DEL k", "1"},
         {0, "INCREX k UBOUND 5 EX 10 ENX", "1 1"},
         {0, "CL.THROTTLE k 1 1 1", "0 2 1 -1 1"},
@@ -151,10 +224,13 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_harness, close_harness)
     const struct CMUnitTest tests[] = {
-        CASE(increx_counts_up_to_its_bound),
-        CASE(a_changed_bound_keeps_the_count),
-        CASE(what_is_no_window_is_refused_in_words),
-        CASE(a_window_and_a_bucket_of_one_name_are_one_key),
+        CASE(a_window_begins_with_its_first_hit),
+        CASE(the_documented_examples_are_answered_as_documented),
+        CASE(what_is_declined_changes_neither_count_nor_end),
+        CASE(a_saturated_sum_is_the_bound_and_its_end_is_set),
+        CASE(an_end_may_be_a_time),
+        CASE(wrong_options_are_refused_as_redis_refuses_them),
+        CASE(a_counter_and_a_bucket_of_one_name_are_one_key),
         CASE(all_limits_are_charged_or_none_is),
         CASE(checkall_names_what_is_wrong_and_charges_nothing),
         CASE(thirty_two_limits_are_one_decision),

@@ -213,13 +213,126 @@ static void what_laravel_asks(void **state)
     assert_int_equal(remaining, -1);
 }
 
+static void what_fastify_counts(void **state)
+{
+    static const struct call calls[] = {
+        {0, WEIR_SCRIPT_FASTIFY_READ, "1 a", "0 0"},
+        {0, WEIR_SCRIPT_FASTIFY, "1 a 1000 2 false false", "1 1000"},
+        {400, WEIR_SCRIPT_FASTIFY, "1 a 1000 2 false false", "2 600"},
+        {400, WEIR_SCRIPT_FASTIFY, "1 a 1000 2 false false", "3 600"},
+        {500, WEIR_SCRIPT_FASTIFY, "1 a 1000 2 true false", "4 1000"},
+        {600, WEIR_SCRIPT_FASTIFY_READ, "1 a", "4 900"},
+        {600, WEIR_SCRIPT_FASTIFY, "1 a 1000 2 false true", "5 4000"}, /* 1000 * 2^2 */
+        {600, WEIR_SCRIPT_FASTIFY, "1 a 1000 2 true true", "6 1000"},
+        {600, WEIR_SCRIPT_FASTIFY_LIFE, "1 a 1000 9 false", "7 1000"},
+        {600, WEIR_SCRIPT_FASTIFY_LIFE, "1 b 1000 1 false true", "1 1000"},
+        {600, WEIR_SCRIPT_FASTIFY_LIFE, "1 b 1000 1 false true", "2 1000"}, /* 1000 * 2^0 */
+        {600, WEIR_SCRIPT_FASTIFY_LIFE, "1 b 1000 1 false true", "3 2000"},
+        {600, WEIR_SCRIPT_FASTIFY_BAN, "1 c 1000 1 1 false", "1 1000 nil"},
+        {600, WEIR_SCRIPT_FASTIFY_BAN, "1 c 1000 1 1 false", "2 1000 nil"},
+        {700, WEIR_SCRIPT_FASTIFY_BAN, "1 c 1000 1 1 false", "3 900 1"},
+        {700, WEIR_SCRIPT_FASTIFY_BAN, "1 c 1000 1 -1 true", "4 1000 nil"},
+    };
+    RUN_CALLS(calls);
+    /* However often the limit is passed, the window stays one that a counter can have. */
+    char command[128];
+    snprintf(command, sizeof command, "EVALSHA %s 1 d 1000 0 false true",
+             sha_of(WEIR_SCRIPT_FASTIFY));
+    for (int i = 0; i < 90; i++)
+        redis_harness_ask(*state, 700, command);
+    assert_string_equal(redis_harness_ask(*state, 700, command), "91 31622400000");
+}
+
+static void what_nest_blocks(void **state)
+{
+    static const struct call calls[] = {
+        {0, WEIR_SCRIPT_NEST, "2 h b default 1000 2 5000", "1 1000 0 0"},
+        {100, WEIR_SCRIPT_NEST, "2 h b default 1000 2 5000", "2 900 0 0"},
+        {200, WEIR_SCRIPT_NEST, "2 h b default 1000 2 5000", "3 800 1 5000"},
+        {1100, WEIR_SCRIPT_NEST, "2 h b default 1000 2 5000", "1 1000 1 4100"},
+        {5199, WEIR_SCRIPT_NEST, "2 h b default 1000 2 5000", "1 1000 1 1"},
+        {5200, WEIR_SCRIPT_NEST, "2 h b default 1000 2 5000", "2 999 0 0"},
+    };
+    RUN_CALLS(calls);
+}
+
+static void what_fastapi_limiter_waits(void **state)
+{
+    static const struct call calls[] = {
+        {0, WEIR_SCRIPT_FASTAPI, "1 a 2 1000", "0"},
+        {100, WEIR_SCRIPT_FASTAPI, "1 a 2 1000", "0"},
+        {300, WEIR_SCRIPT_FASTAPI, "1 a 2 1000", "700"},
+        {1000, WEIR_SCRIPT_FASTAPI, "1 a 2 1000", "0"},
+    };
+    RUN_CALLS(calls);
+}
+
+/* Seconds since 1970: the harness begins at 1,700,000,000.123. */
+static void what_koa_remains(void **state)
+{
+    static const struct call calls[] = {
+        {0, WEIR_SCRIPT_KOA, "1 a 9.5 10000 2 1", "2 1700000000 2"},
+        {0, WEIR_SCRIPT_KOA, "1 a 9.5 10000 2 0", "2 1700000010 2"},
+        {4000, WEIR_SCRIPT_KOA, "1 a 9.5 10000 2", "1 1700000014 2"},
+        {5000, WEIR_SCRIPT_KOA, "1 a 9.5 10000 2 0", "0 1700000010 2"},
+        {5000, WEIR_SCRIPT_KOA, "1 a 9.5 10000 2 1", "0 1700000010 2"},
+        {10000, WEIR_SCRIPT_KOA, "1 a 9.5 10000 2 0", "1 1700000020 2"},
+        {10000, WEIR_SCRIPT_KOA, "1 a 9.5 10000 10001 0",
+         "-ERR ARGV[3] of this script is out of range: '10001'"},
+    };
+    RUN_CALLS(calls);
+}
+
+static void all_rates_of_pyrate_are_charged_or_none(void **state)
+{
+    /* 2 in 1 s and 3 in 10 s. The client's clock is far away. */
+    static const struct call calls[] = {
+        {0, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 1 x 2 49000 2 1 40000 3 2", "-1 -1"},
+        {0, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 1 x 2 49000 2 1 40000 3 2", "-1 -1"},
+        {500, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 1 x 2 49000 2 1 40000 3 2", "0 1700000000123"},
+        {1000, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 2 x 2 49000 2 0 40000 3 1",
+         "1 1700000000123"},
+        {1000, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 1 x 2 49000 2 1 40000 3 2", "-1 -1"},
+        {2000, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 3 x 2 49000 2 -1 40000 3 0", "0 -1"},
+        {2000, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 1 x 1 49000 2 -1",
+         "-ERR weir serves the sliding windows of pyrate-limiter, not FixedWindow: it does not "
+         "send "
+         "how long a window is"},
+        {0, WEIR_SCRIPT_PYRATE_INTERVALS, "1 b 50000 2 x 2 1000 2 10000 3", "-1"},
+        {1000, WEIR_SCRIPT_PYRATE_INTERVALS, "1 b 50000 2 x 2 1000 2 10000 3", "1"},
+        {1000, WEIR_SCRIPT_PYRATE_INTERVALS, "1 b 50000 1 x 2 1000 2 10000 3", "-1"},
+        {0, WEIR_SCRIPT_PYRATE_GCRA, "1 c 50000 2 60000 2 500000 2 3000000 3", "-1 0"},
+        {0, WEIR_SCRIPT_PYRATE_GCRA, "1 c 50000 1 60000 2 500000 2 3000000 3", "0 500"},
+        {1000, WEIR_SCRIPT_PYRATE_GCRA, "1 c 50000 2 60000 2 500000 2 3000000 3", "1 2000"},
+        {1000, WEIR_SCRIPT_PYRATE_GCRA, "1 c 50000 3 60000 2 500000 2 3000000 3", "0 -1"},
+        {1000, WEIR_SCRIPT_PYRATE_GCRA, "1 c 50000 1 60000 33 500000 2",
+         "-ERR ARGV[4] of this script is out of range: '33'"},
+        {1000, WEIR_SCRIPT_PYRATE_GCRA, "1 c 50000 1 60000 2 500000 2",
+         "-ERR this script takes 2 arguments for each rate"},
+    };
+    RUN_CALLS(calls);
+    assert_string_equal(redis_harness_ask(*state, 1000, "ZREMRANGEBYSCORE a 0 1"), "0");
+}
+
+static void a_library_that_is_not_served_is_named(void **state)
+{
+    assert_memory_equal(redis_harness_ask(*state, 0, "EVAL \"local x = job_expirations_key\" 0"),
+                        "-ERR bottleneck's clustering is a queue", 39);
+    assert_memory_equal(redis_harness_ask(*state, 0, "SET k \x80\x04\x95. EX 60"),
+                        "-ERR weir keeps 64-bit integers only", 36);
+}
+
 static void what_is_unknown_or_wrong_is_said(void **state)
 {
-    static const char unknown[] = "-ERR weir runs no Lua, and this is not a script of a limiter "
-                                  "library that it knows: see docs/limiter-libraries.md";
+    static const char unknown[] = "-ERR weir runs no Lua, and does not know this script "
+                                  "(e0e1f9fabfc9d4800c877a703b823ac0578ff8db). It knows those of ";
     char command[160];
-    assert_string_equal(redis_harness_ask(*state, 0, "EVAL \"return 1\" 0"), unknown);
-    assert_string_equal(redis_harness_ask(*state, 0, "SCRIPT LOAD \"return 1\""), unknown);
+    const char *reply = redis_harness_ask(*state, 0, "EVAL \"return 1\" 0");
+    assert_memory_equal(reply, unknown, sizeof unknown - 1);
+    assert_non_null(strstr(reply, "rate-limiter-flexible"));
+    assert_non_null(strstr(reply, ": see docs/limiter-libraries.md"));
+    assert_memory_equal(redis_harness_ask(*state, 0, "SCRIPT LOAD \"return 1\""), unknown,
+                        sizeof unknown - 1);
     assert_string_equal(redis_harness_ask(*state, 0, "EVALSHA abc 0"),
                         "-NOSCRIPT No matching script. Please use EVAL.");
     assert_string_equal(redis_harness_ask(*state, 0, "SCRIPT FLUSH"), "OK");
@@ -257,6 +370,12 @@ int main(void)
         CASE(buckets_are_exact),
         CASE(a_log_moves),
         CASE(what_laravel_asks),
+        CASE(what_fastify_counts),
+        CASE(what_nest_blocks),
+        CASE(what_fastapi_limiter_waits),
+        CASE(what_koa_remains),
+        CASE(all_rates_of_pyrate_are_charged_or_none),
+        CASE(a_library_that_is_not_served_is_named),
         CASE(what_is_unknown_or_wrong_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
