@@ -72,6 +72,38 @@ typedef void (*weir_finding)(void *context, const char *text);
 int weir_open_check(const char *rules_file, const struct weir_options *options, weir_finding tell,
                     void *context) __attribute__((warn_unused_result));
 
+/* --- Where nothing can be decided ------------------------------------------------------------- */
+
+/* What a rules file says at its top: `on_store_error`. */
+enum weir_on_store_error {
+    WEIR_ON_STORE_ERROR_NONE, /* nothing */
+    WEIR_ON_STORE_ERROR_LOCAL,
+    WEIR_ON_STORE_ERROR_OPEN,
+    WEIR_ON_STORE_ERROR_CLOSED,
+};
+
+/* Reads that from a rules file, so that it is known where weir_open fails. NONE where the file has
+ * errors. It does not report what is deprecated. */
+enum weir_on_store_error weir_rules_on_store_error(const char *rules_file);
+
+/* Whether a request passes that could not be decided, or whose state could not be opened, because
+ * of `err`: the one table for all languages.
+ *
+ *   fault (weir_error_fault)     the rules say        the request
+ *   of the request, the program  -                    is denied
+ *   of the state                 `open`               passes
+ *                                `closed`, `local`    is denied: without a state nothing is local
+ *                                nothing              `open_before` until WEIR_REFUSED_FROM, then
+ * it is denied
+ *
+ * `open_before` is what this program did before the rules could say it. While it counts, say so to
+ * the operator at each start (weir_on_store_error_warning). */
+bool weir_passes(int err, enum weir_on_store_error rules, bool open_before);
+
+/* The line for the log of a program whose rules say nothing and that let requests pass until now;
+ * NULL: nothing changes, so there is nothing to say. Static. */
+const char *weir_on_store_error_warning(enum weir_on_store_error rules, bool open_before);
+
 /* --- Attributes ------------------------------------------------------------------------------- */
 
 /* Handles of one struct weir, those of its rules included. */

@@ -41,10 +41,21 @@ struct weir_reason {
     char text[WEIR_REASON_MAX];
 };
 
+/* Whose fault an error is. A request is admitted without a decision for no fault but the state's.
+ */
+enum weir_fault {
+    WEIR_FAULT_REQUEST, /* malformed, too large, out of range */
+    WEIR_FAULT_PROGRAM, /* rules with errors, a call that is not supported, no memory */
+    WEIR_FAULT_STATE,   /* the state or the store does not answer, or cannot be opened */
+};
+
 #pragma GCC visibility push(default)
 
 /* The text of an error code; "unknown error" for any other number. Static storage. */
 const char *weir_error_text(int err);
+
+/* Any other number is the program's fault. */
+enum weir_fault weir_error_fault(int err);
 
 #pragma GCC visibility pop
 

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <weir/version.h>
+
 #include "engine/http/denial.h"
 #include "engine/reservation.h"
 #include "engine/token/lease_token.h"
@@ -116,6 +118,44 @@ int weir_open_check(const char *rules_file, const struct weir_options *options, 
 }
 
 /* --- Attributes ------------------------------------------------------------------------------- */
+
+enum weir_on_store_error weir_rules_on_store_error(const char *rules_file)
+{
+    static const enum weir_on_store_error words[] = {
+        [WEIR_FAIL_LOCAL] = WEIR_ON_STORE_ERROR_LOCAL,
+        [WEIR_FAIL_OPEN] = WEIR_ON_STORE_ERROR_OPEN,
+        [WEIR_FAIL_CLOSED] = WEIR_ON_STORE_ERROR_CLOSED,
+    };
+    struct weir_rules *rules;
+    struct weir_problems problems = {0};
+    enum weir_on_store_error says = WEIR_ON_STORE_ERROR_NONE;
+    if (weir_rules_load(&rules, rules_file, &problems) == 0) {
+        const struct weir_settings *settings = weir_rules_settings(rules);
+        if (settings->on_store_error_given)
+            says = words[settings->on_store_error];
+        weir_rules_unref(rules);
+    }
+    weir_problems_free(&problems);
+    return says;
+}
+
+bool weir_passes(int err, enum weir_on_store_error rules, bool open_before)
+{
+    if (weir_error_fault(err) != WEIR_FAULT_STATE)
+        return false;
+    if (rules == WEIR_ON_STORE_ERROR_NONE)
+        return open_before && weir_still_takes(WEIR_REFUSED_FROM);
+    return rules == WEIR_ON_STORE_ERROR_OPEN;
+}
+
+const char *weir_on_store_error_warning(enum weir_on_store_error rules, bool open_before)
+{
+    if (rules != WEIR_ON_STORE_ERROR_NONE || !open_before || !weir_still_takes(WEIR_REFUSED_FROM))
+        return NULL;
+    return "the rules file does not say what happens to requests while the state does not answer "
+           "or cannot be opened: they pass, and from weir " WEIR_REFUSED_FROM
+           " on they are denied; write `on_store_error: open` or `on_store_error: closed`";
+}
 
 int weir_attribute(struct weir *weir, const char *name)
 {

@@ -64,6 +64,7 @@ enum top_field {
     TOP_STICKY,
     TOP_ATTRIBUTES,
     TOP_STRICT_ATTRIBUTES,
+    TOP_ON_STORE_ERROR,
     TOP_FIELDS,
 };
 
@@ -102,6 +103,7 @@ static const char *const top_names[TOP_FIELDS] = {
     "sticky",
     "attributes",
     "strict_attributes",
+    "on_store_error",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -120,6 +122,15 @@ static void load_keys(struct rules_loader *loader, const struct rules_node *node
         rules_problem(loader, node, "cannot read %s: %s", path, reason.text);
     loader->wrong += err == WEIR_ERR_RULES;
     loader->no_memory |= err == WEIR_ERR_MEMORY;
+}
+
+/* For the whole file; `store` and limits may say otherwise. */
+static void load_on_store_error(struct rules_loader *loader, const struct rules_node *node)
+{
+    struct weir_settings *settings = &loader->rules->settings;
+    settings->on_store_error = rules_read_failure(loader, node);
+    settings->on_store_error_given = true;
+    settings->store.on_store_error = settings->on_store_error;
 }
 
 static void load_version(struct rules_loader *loader, const struct rules_node *node)
@@ -176,6 +187,8 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     if (fields[TOP_STRICT_ATTRIBUTES].value)
         rules_read_bool(loader, fields[TOP_STRICT_ATTRIBUTES].value, "strict_attributes",
                         &loader->rules->strict_attributes);
+    if (fields[TOP_ON_STORE_ERROR].value)
+        load_on_store_error(loader, fields[TOP_ON_STORE_ERROR].value); /* before `store` */
     if (fields[TOP_SERVER].value)
         rules_load_server(loader, fields[TOP_SERVER].value);
     if (fields[TOP_STATE].value)

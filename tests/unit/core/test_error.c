@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -35,6 +36,21 @@ static void any_other_number_is_an_unknown_error(void **state)
     assert_string_equal(weir_error_text(0), "unknown error");
     assert_string_equal(weir_error_text(1), "unknown error");
     assert_string_equal(weir_error_text(-1000), "unknown error");
+}
+
+static void only_faults_of_the_state_are_not_of_request_or_program(void **state)
+{
+    static const int faults[] = {WEIR_ERR_IO,   WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED, WEIR_ERR_BUSY,
+                                 WEIR_ERR_FULL, WEIR_ERR_STORE,  WEIR_ERR_DEADLINE};
+    for (int err = -30; err < 2; err++) {
+        bool of_state = false;
+        for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+            of_state |= err == faults[i];
+        assert_int_equal(weir_error_fault(err) == WEIR_FAULT_STATE, of_state);
+    }
+    assert_int_equal(weir_error_fault(WEIR_ERR_SYNTAX), WEIR_FAULT_REQUEST);
+    assert_int_equal(weir_error_fault(WEIR_ERR_RULES), WEIR_FAULT_PROGRAM);
+    assert_int_equal(weir_error_fault(0), WEIR_FAULT_PROGRAM);
 }
 
 static void versions_are_compared_by_their_numbers(void **state)
@@ -94,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_error_has_its_own_text),
         cmocka_unit_test(any_other_number_is_an_unknown_error),
+        cmocka_unit_test(only_faults_of_the_state_are_not_of_request_or_program),
         cmocka_unit_test(versions_are_compared_by_their_numbers),
         cmocka_unit_test(what_is_deprecated_is_taken_before_its_version_only),
         cmocka_unit_test(a_reason_is_made_of_texts_and_numbers),

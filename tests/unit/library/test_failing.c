@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens where nothing can be decided, and what libweir says of rules to an operator. */
+#include "library_place.h"
+
+#include <string.h>
+
+#include <weir/embed.h>
+#include <weir/version.h>
+
+#define LIMITS "limits: [ { name: a, key: [], rate: 1/h } ]\n"
+
+static void the_rules_say_it_at_their_top(void **state)
+{
+    struct place *place = *state;
+    write_rules(place, LIMITS);
+    assert_int_equal(weir_rules_on_store_error(place->rules), WEIR_ON_STORE_ERROR_NONE);
+    write_rules(place, "on_store_error: local\n" LIMITS);
+    assert_int_equal(weir_rules_on_store_error(place->rules), WEIR_ON_STORE_ERROR_LOCAL);
+    write_rules(place, "on_store_error: open\n" LIMITS);
+    assert_int_equal(weir_rules_on_store_error(place->rules), WEIR_ON_STORE_ERROR_OPEN);
+    write_rules(place, "on_store_error: closed\n" LIMITS);
+    assert_int_equal(weir_rules_on_store_error(place->rules), WEIR_ON_STORE_ERROR_CLOSED);
+    write_rules(place, "on_store_error: shut\n" LIMITS);
+    assert_int_equal(weir_rules_on_store_error(place->rules), WEIR_ON_STORE_ERROR_NONE);
+    assert_int_equal(weir_rules_on_store_error("/nowhere"), WEIR_ON_STORE_ERROR_NONE);
+}
+
+static void only_a_state_that_fails_lets_requests_pass(void **state)
+{
+    const bool today = weir_still_takes(WEIR_REFUSED_FROM);
+    for (int open_before = 0; open_before < 2; open_before++) {
+        for (int says = WEIR_ON_STORE_ERROR_NONE; says <= WEIR_ON_STORE_ERROR_CLOSED; says++) {
+            bool open = says == WEIR_ON_STORE_ERROR_OPEN ||
+                        (says == WEIR_ON_STORE_ERROR_NONE && open_before && today);
+            assert_int_equal(weir_passes(WEIR_ERR_BUSY, says, open_before), open);
+            assert_int_equal(weir_passes(WEIR_ERR_IO, says, open_before), open);
+            assert_false(weir_passes(WEIR_ERR_SYNTAX, says, open_before));
+            assert_false(weir_passes(WEIR_ERR_RULES, says, open_before));
+            assert_false(weir_passes(WEIR_ERR_MEMORY, says, open_before));
+        }
+    }
+}
+
+static void who_lets_requests_pass_by_an_old_default_is_warned(void **state)
+{
+    const char *warning = weir_on_store_error_warning(WEIR_ON_STORE_ERROR_NONE, true);
+    if (weir_still_takes(WEIR_REFUSED_FROM))
+        assert_non_null(strstr(warning, "on_store_error: closed"));
+    else
+        assert_null(warning);
+    assert_null(weir_on_store_error_warning(WEIR_ON_STORE_ERROR_NONE, false));
+    assert_null(weir_on_store_error_warning(WEIR_ON_STORE_ERROR_OPEN, true));
+    assert_null(weir_on_store_error_warning(WEIR_ON_STORE_ERROR_CLOSED, true));
+}
+
+/* --- What is deprecated ----------------------------------------------------------------------- */
+
+struct said {
+    int count;
+    char last[512];
+};
+
+static void note(void *context, const char *text)
+{
+    struct said *said = context;
+    said->count++;
+    snprintf(said->last, sizeof said->last, "%s", text);
+}
+
+static void note_mistake(void *context, const char *file, unsigned line, unsigned column,
+                         const char *message)
+{
+    note(context, message);
+}
+
+static void what_is_deprecated_is_said_when_rules_are_read(void **state)
+{
+    struct place *place = *state;
+    struct said said = {0}, mistakes = {0};
+    const struct weir_options options = {.say = note, .say_context = &said};
+    struct weir_reason reason;
+    write_rules(place, "limits: [ { name: a, key: [tenant], rate: 1/h } ]\n");
+    assert_int_equal(weir_rules_check_file(place->rules, note_mistake, &mistakes, &reason), 0);
+    assert_int_equal(mistakes.count, 1);
+    assert_non_null(strstr(mistakes.last, "`tenant`"));
+    struct weir *weir = open_weir(place, &options);
+    assert_int_equal(said.count, 1);
+    assert_non_null(strstr(said.last, "rules.yaml:2:28: unknown attribute `tenant`"));
+    assert_int_equal(weir_reload(weir, &reason), 0);
+    assert_int_equal(said.count, 2);
+    write_rules(place, "attributes: [tenant]\nlimits: [ { name: a, key: [tenant], rate: 1/h } ]\n");
+    assert_int_equal(weir_reload(weir, &reason), 0);
+    assert_int_equal(said.count, 2);
+    weir_close(weir);
+}
+
+/* The reason of a failure is the first error, whatever is deprecated before it. */
+static void a_reason_is_an_error(void **state)
+{
+    struct place *place = *state;
+    struct weir *weir;
+    struct weir_reason reason;
+    write_rules(place, "limits: [ { name: a, key: [tenant], rate: 1/h, foo: 1 } ]\n");
+    assert_int_equal(weir_open(&weir, place->rules, NULL, &reason), WEIR_ERR_RULES);
+    assert_non_null(strstr(reason.text, "has no key `foo`"));
+    assert_null(strstr(reason.text, "more)"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, place_setup, place_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_rules_say_it_at_their_top),
+        TEST(only_a_state_that_fails_lets_requests_pass),
+        TEST(who_lets_requests_pass_by_an_old_default_is_warned),
+        TEST(what_is_deprecated_is_said_when_rules_are_read),
+        TEST(a_reason_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
