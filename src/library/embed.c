@@ -477,6 +477,20 @@ static bool gives_back(struct weir *weir, unsigned status)
     return i < count;
 }
 
+/* Whether it is a token of this state, be its life over or not: else an outcome that changes
+ * nothing would hide that a program reports what it never reserved. */
+static int check_token(struct weir *weir, const struct weir_reservation_token *reservation,
+                       const struct weir_settle *how)
+{
+    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
+    struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
+    int err = weir_engine_apply_settle(lane->engine, decision, text_of(reservation), how,
+                                       library_now(weir, lane));
+    weir_engine_release(lane->engine, decision);
+    weir_engine_slots_leave(lane);
+    return err == WEIR_ERR_SYNTAX ? err : 0;
+}
+
 int weir_report(struct weir *weir, const struct weir_reservation_token *reservation,
                 unsigned status)
 {
@@ -485,7 +499,8 @@ int weir_report(struct weir *weir, const struct weir_reservation_token *reservat
         return WEIR_ERR_RANGE;
     if (!library_is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
-    return gives_back(weir, status) ? settle(weir, reservation, &how) : 0;
+    return gives_back(weir, status) ? settle(weir, reservation, &how)
+                                    : check_token(weir, reservation, &how);
 }
 
 bool weir_rules_outcome(struct weir *weir, unsigned status)

@@ -53,6 +53,30 @@ static void who_lets_requests_pass_by_an_old_default_is_warned(void **state)
     assert_null(weir_on_store_error_warning(WEIR_ON_STORE_ERROR_CLOSED, true));
 }
 
+/* Also where no limit gives back for the status, so that the mistake shows with the first report.
+ */
+static void a_report_of_what_was_never_reserved_is_an_error(void **state)
+{
+    static const char *const tokens[] = {"", "x", "r1.AAAA", "garbage garbage"};
+    static struct weir_full_answer answer;
+    struct place *place = *state;
+    write_rules(place, "limits: [ { name: a, key: [], rate: 90/h, refund_on: 5xx } ]\n");
+    struct weir *weir = open_weir(place, NULL);
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        struct weir_reservation_token token = {.place_count = 0};
+        snprintf(token.text, sizeof token.text, "%s", tokens[i]);
+        assert_int_equal(weir_report(weir, &token, 200), WEIR_ERR_SYNTAX);
+        assert_int_equal(weir_report(weir, &token, 500), WEIR_ERR_SYNTAX);
+    }
+    const struct weir_call call = {.cost = 1, .reserve = WEIR_RESERVE_ALWAYS};
+    assert_int_equal(weir_check_full(weir, &call, &answer), 0);
+    assert_int_equal(weir_report(weir, &answer.reservation, 200), 0);
+    assert_int_equal(weir_report(weir, &answer.reservation, 503), 0);
+    assert_int_equal(weir_check_full(weir, &call, &answer), 0);
+    assert_int_equal(answer.summary.remaining, 89); /* the first one was given back */
+    weir_close(weir);
+}
+
 /* --- What is deprecated ----------------------------------------------------------------------- */
 
 struct said {
@@ -114,6 +138,7 @@ int main(void)
         TEST(the_rules_say_it_at_their_top),
         TEST(only_a_state_that_fails_lets_requests_pass),
         TEST(who_lets_requests_pass_by_an_old_default_is_warned),
+        TEST(a_report_of_what_was_never_reserved_is_an_error),
         TEST(what_is_deprecated_is_said_when_rules_are_read),
         TEST(a_reason_is_an_error),
     };
