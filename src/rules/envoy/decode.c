@@ -65,6 +65,26 @@ static const struct known_key *find_key(const struct rules_node *key)
     return NULL;
 }
 
+static void warn(struct envoy_loader *loader, const char *text, size_t size)
+{
+    struct weir_envoy *envoy = loader->envoy;
+    if (envoy->warning_count == WEIR_ENVOY_WARNINGS_MAX)
+        return;
+    const char *kept = rules_arena_copy(&envoy->arena, text, size);
+    loader->no_memory |= kept == NULL;
+    envoy->warnings[envoy->warning_count++] = kept;
+}
+
+static void warn_more(struct envoy_loader *loader)
+{
+    char text[256];
+    int size = snprintf(text, sizeof(text),
+                        "%.120s: only the first YAML document of a file is read, as by the "
+                        "original; what follows has no effect: put it into another file",
+                        loader->file);
+    warn(loader, text, (size_t)size);
+}
+
 static void warn_misplaced(struct envoy_loader *loader, const struct rules_node *key,
                            const struct known_key *known, enum place place)
 {
@@ -73,12 +93,7 @@ static void warn_misplaced(struct envoy_loader *loader, const struct rules_node 
     char text[256];
     int size = snprintf(text, sizeof(text), "%.160s: line %u: '%s' has no effect in %s",
                         loader->file, key->line, known->name, place_names[place]);
-    struct weir_envoy *envoy = loader->envoy;
-    if (envoy->warning_count < WEIR_ENVOY_WARNINGS_MAX) {
-        const char *kept = rules_arena_copy(&envoy->arena, text, (size_t)size);
-        loader->no_memory |= kept == NULL;
-        envoy->warnings[envoy->warning_count++] = kept;
-    }
+    warn(loader, text, (size_t)size);
 }
 
 static bool key_is(const struct rules_node *key, const char *name)
@@ -386,7 +401,9 @@ void envoy_decode(struct envoy_loader *loader, const char *text, size_t size,
     struct rules_node *root;
     struct weir_problems problems = {0};
     file->domain = (struct weir_bytes){"", 0};
-    int err = rules_document_first(&root, &loader->scratch, loader->file, text, size, &problems);
+    bool more = false;
+    int err =
+        rules_document_first(&root, &loader->scratch, loader->file, text, size, &more, &problems);
     if (err == WEIR_ERR_MEMORY)
         loader->no_memory = true;
     else if (err < 0)
@@ -394,4 +411,6 @@ void envoy_decode(struct envoy_loader *loader, const char *text, size_t size,
     else if (root)
         decode_root(loader, root, file);
     weir_problems_free(&problems);
+    if (more)
+        warn_more(loader);
 }

@@ -36,6 +36,7 @@ struct builder {
     uint32_t anchor_count;
     bool bad_keys;
     bool first; /* rules_document_first */
+    bool more;  /* then: another document follows */
 };
 
 static int fail(struct builder *builder, const yaml_mark_t *mark, const char *format, ...)
@@ -337,6 +338,17 @@ static int first_syntax(struct builder *builder, const yaml_parser_t *parser)
                      : fail(builder, &parser->problem_mark, "yaml: %s", problem);
 }
 
+/* Whether a document follows; what cannot be read is none. */
+static bool begins_document(yaml_parser_t *parser)
+{
+    yaml_event_t event;
+    if (!yaml_parser_parse(parser, &event))
+        return false;
+    bool begins = event.type == YAML_DOCUMENT_START_EVENT;
+    yaml_event_delete(&event);
+    return begins;
+}
+
 static int read_events(struct builder *builder, yaml_parser_t *parser, const char *text,
                        size_t size)
 {
@@ -354,6 +366,8 @@ static int read_events(struct builder *builder, yaml_parser_t *parser, const cha
         if (err < 0)
             return err;
     }
+    if (builder->first)
+        builder->more = begins_document(parser);
     return 0;
 }
 
@@ -389,7 +403,7 @@ int rules_document_parse(struct rules_node **root, struct rules_arena *arena, co
 }
 
 int rules_document_first(struct rules_node **root, struct rules_arena *arena, const char *file,
-                         const char *text, size_t size, struct weir_problems *problems)
+                         const char *text, size_t size, bool *more, struct weir_problems *problems)
 {
     *root = NULL;
     struct builder builder = {.arena = arena,
@@ -398,6 +412,7 @@ int rules_document_first(struct rules_node **root, struct rules_arena *arena, co
                               .depth_max = RULES_FIRST_DEPTH_MAX,
                               .first = true};
     int err = build(&builder, text, size);
+    *more = builder.more;
     if (err == 0)
         *root = builder.root;
     return err;

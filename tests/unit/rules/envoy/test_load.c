@@ -181,6 +181,28 @@ static void keys_in_the_wrong_place_are_reported(void **state)
     weir_envoy_unref(envoy);
 }
 
+/* The original says nothing of these, either. */
+static void documents_behind_the_first_one_are_reported(void **state)
+{
+    static const char first[] = "domain: d\ndescriptors: [ { key: a } ]\n";
+    char text[256];
+    (void)state;
+    struct weir_envoy *envoy = envoy_load(first, &envoy_defaults);
+    assert_null(weir_envoy_warning(envoy, 0));
+    weir_envoy_unref(envoy);
+    snprintf(text, sizeof text, "---\n%s...\n", first);
+    envoy = envoy_load(text, &envoy_defaults);
+    assert_null(weir_envoy_warning(envoy, 0));
+    weir_envoy_unref(envoy);
+    snprintf(text, sizeof text, "%s---\ndomain: e\n", first);
+    envoy = envoy_load(text, &envoy_defaults);
+    assert_string_equal(weir_envoy_warning(envoy, 0),
+                        "1.yaml: only the first YAML document of a file is read, as by the "
+                        "original; what follows has no effect: put it into another file");
+    assert_null(weir_envoy_warning(envoy, 1));
+    weir_envoy_unref(envoy);
+}
+
 static void aliases_and_merges(void **state)
 {
     (void)state;
@@ -323,6 +345,7 @@ int main(void)
         cmocka_unit_test(yaml_errors_come_before_those_of_limits),
         cmocka_unit_test(what_the_original_takes_too),
         cmocka_unit_test(keys_in_the_wrong_place_are_reported),
+        cmocka_unit_test(documents_behind_the_first_one_are_reported),
         cmocka_unit_test(aliases_and_merges),
         cmocka_unit_test(hostile_aliases_are_refused),
         cmocka_unit_test(levels_that_are_too_deep_are_refused),
