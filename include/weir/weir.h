@@ -78,8 +78,8 @@ struct weir_options {
                                     state is private memory, also where the rules file names a file. 0:
                                     the kernel's clock */
     /* Called by weir_open and weir_reload, on their thread, for each thing that an operator has to
-     * know though it is no error: what the rules file says that a later version refuses. One line of
-     * text without a newline, borrowed for the call. NULL: it is written to standard error. */
+     * know though it is no error: what the rules file says that a later version refuses. One line
+     * of text without a newline, borrowed for the call. NULL: it is written to standard error. */
     void (*say)(void *context, const char *text);
     void *say_context;
 };

@@ -70,6 +70,7 @@ struct weir_answer_standing {
     struct weir_bytes reason; /* size 0: none is known */
     uint64_t ends_ns;         /* from now_ns; WEIR_NEVER: it has no end */
     bool refused;             /* the request is denied for it, and denied_by is -1 */
+    bool unknown;             /* refused, but by `on_unknown: deny`, not for a standing */
     uint16_t status;          /* refused: the HTTP status of the answer to the client */
     struct weir_bytes body,
         content_type; /* refused: of that answer; data == NULL: problem details */
@@ -100,6 +101,8 @@ struct weir_answer_score {
 
 /* What `denied_by` is called where the caller's standing denies. */
 #define WEIR_ANSWER_BY_STANDING "standing"
+/* And where `on_unknown: deny` does. */
+#define WEIR_ANSWER_BY_UNKNOWN "unknown"
 
 struct weir_reject;
 
@@ -122,6 +125,14 @@ struct weir_answer {
     struct weir_answer_limit limits[WEIR_CHECKS_MAX];
     struct weir_answer_rate rates[WEIR_CHECKS_MAX];
 };
+
+/* What denies where no limit does (standing.refused). */
+static inline struct weir_bytes weir_answer_refuser(bool unknown)
+{
+    static const char standing[] = WEIR_ANSWER_BY_STANDING, nobody[] = WEIR_ANSWER_BY_UNKNOWN;
+    return unknown ? (struct weir_bytes){nobody, sizeof nobody - 1}
+                   : (struct weir_bytes){standing, sizeof standing - 1};
+}
 
 /* "mark", as answers say it. Not of WEIR_ACTION_NONE. */
 static inline const char *weir_action_name(uint8_t action)

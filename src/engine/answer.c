@@ -13,6 +13,7 @@
 #include "engine/pool.h"
 #include "engine/token/lease_token.h"
 #include "rules/charge/adaptive.h"
+#include "rules/match/standing.h"
 
 _Static_assert(WEIR_LEASE_TOKEN_TEXT_MAX < WEIR_LEASE_TOKEN_MAX, "a token and its NUL fit");
 
@@ -125,8 +126,16 @@ static void answer_standing(const struct weir_decision *decision, struct weir_an
     standing->reason = (struct weir_bytes){from->entry.reason, from->entry.reason_size};
     standing->ends_ns = entry->standing_ends_ns;
     standing->refused = from->refused;
+    standing->unknown = false;
     if (!from->refused)
         return;
+    if (weir_rules_denies_unknown(entry->generation->rules) && from->unknown) {
+        standing->unknown = true;
+        standing->level = standing->body = standing->content_type = (struct weir_bytes){NULL, 0};
+        standing->status = 403;
+        answer->retry_after_ns = WEIR_NEVER;
+        return;
+    }
     struct weir_standing_answer texts =
         weir_rules_standing_answer(entry->generation->rules, from->entry.level);
     standing->status = texts.status;

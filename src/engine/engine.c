@@ -11,6 +11,7 @@
 #include "engine/request.h"
 #include "engine/state.h"
 #include "rules/charge/priority.h"
+#include "rules/match/standing.h"
 
 #define DECISIONS_DEFAULT 4096                 /* a full turn of 1,000 connections, four deep */
 #define DEADLINE_DEFAULT_NS UINT64_C(20000000) /* design: 20 ms */
@@ -350,6 +351,8 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
         return checks;
     if (__builtin_expect(query->map != NULL, 0))
         entry->stands = entry->standing.entry.level != WEIR_STANDING_GOOD;
+    if (__builtin_expect(generation->denies_unknown, 0) && entry->standing.unknown)
+        entry->stands = true;
     if (__builtin_expect(generation->warns, 0))
         weir_engine_keep_identity(entry, &entry->identity);
     if (entry->lookup) /* which has pinned them */

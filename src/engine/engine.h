@@ -338,7 +338,7 @@ const char *weir_decision_class(const struct weir_decision *decision);
 /* Requests that were denied for the standing of their caller, this worker's; peeks are not counted.
  */
 struct weir_standing_refusals {
-    _Atomic uint64_t suspended, revoked;
+    _Atomic uint64_t suspended, revoked, unknown; /* unknown: by `on_unknown: deny` */
 };
 const struct weir_standing_refusals *
 weir_engine_standing_refusals(const struct weir_engine *engine);

@@ -9,6 +9,7 @@
 #include "rules/actions/steps.h"
 #include "rules/charge/candidate.h"
 #include "rules/charge/priority.h"
+#include "rules/match/standing.h"
 #include "rules/region/region.h"
 #include "use/distinct.h"
 
@@ -124,6 +125,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->acts = weir_rules_acts(rules);
     g->strikes = weir_rules_penalty_count(rules) > 0;
     g->scores = weir_rules_score(rules);
+    g->denies_unknown = weir_rules_denies_unknown(rules);
     bool keeps_classes = before && same_classes(before->rules, rules);
     for (uint32_t i = 0; i < count; i++) {
         struct weir_rule_info info;

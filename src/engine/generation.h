@@ -33,13 +33,14 @@ struct weir_generation {
     struct weir_rules *rules;
     uint32_t pins; /* decisions, and 1 for being the current one */
     uint32_t count;
-    bool timed;   /* weir_rules_timed */
-    bool warns;   /* weir_rules_warns */
-    bool tries;   /* weir_rules_any_candidate */
-    bool acts;    /* weir_rules_acts */
-    bool strikes; /* weir_rules_penalty_count */
-    bool scores;  /* weir_rules_score */
-    bool reaches; /* weir_rules_regions_reached */
+    bool timed;          /* weir_rules_timed */
+    bool warns;          /* weir_rules_warns */
+    bool tries;          /* weir_rules_any_candidate */
+    bool acts;           /* weir_rules_acts */
+    bool strikes;        /* weir_rules_penalty_count */
+    bool scores;         /* weir_rules_score */
+    bool denies_unknown; /* weir_rules_denies_unknown */
+    bool reaches;        /* weir_rules_regions_reached */
     struct weir_rule_view {
         struct weir_bytes name;
         struct weir_tally *tally;

@@ -30,7 +30,9 @@
  * limits, of which the rules read a few values. */
 #define WEIR_LOOKUP_BYTES_MAX (64 * 1024)
 #define WEIR_LOOKUPS_BYTES_MAX (16 * 1024 * 1024)
-#define WEIR_LOOKUP_ROUNDS 32 /* twice the keys that `identify` may name */
+#define WEIR_LOOKUP_ROUNDS                                                                         \
+    96 /* twice the sources of `identify`, each with three forms of a key                          \
+        */
 
 struct weir_engine;
 

@@ -97,7 +97,10 @@ static void conclude_standing(struct weir_engine *engine, struct weir_entry *ent
     d->now_ns = engine->now_ns;
     if (d->op != WEIR_OP_DECIDE)
         return;
-    weir_count(standing->entry.level == WEIR_STANDING_REVOKED ? &c->revoked : &c->suspended, 1);
+    weir_count(standing->entry.level == WEIR_STANDING_REVOKED     ? &c->revoked
+               : standing->entry.level == WEIR_STANDING_SUSPENDED ? &c->suspended
+                                                                  : &c->unknown,
+               1);
     if (standing->by.size > 0)
         weir_top_denied_record(engine->top_denied, standing->hash, name, standing->by);
 }

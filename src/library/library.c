@@ -9,7 +9,7 @@
 
 #include "rules/score/score.h"
 
-#define SAY_MAX 1400 /* a message of the loader, and where it is */
+#define SAY_MAX 1400                    /* a message of the loader, and where it is */
 #define MARK_EVERY_NS UINT64_C(1000000) /* the mark's line is shared: raised once a millisecond */
 
 _Static_assert(sizeof((struct weir_lease_token){{0}}.text) >= WEIR_LEASE_TOKEN_MAX,
@@ -207,7 +207,8 @@ void library_summarise(const struct weir_decision *decision, struct weir_answer 
         struct weir_bytes name = answer->limits[answer->denied_by].name;
         snprintf(summary->denied_by, sizeof summary->denied_by, "%.*s", (int)name.size, name.data);
     } else if (answer->standing.refused) {
-        snprintf(summary->denied_by, sizeof summary->denied_by, "%s", WEIR_ANSWER_BY_STANDING);
+        snprintf(summary->denied_by, sizeof summary->denied_by, "%s",
+                 weir_answer_refuser(answer->standing.unknown).data);
     }
     summarise_standing(&answer->standing, summary);
 }

@@ -188,6 +188,7 @@ struct rules_identify {
     uint8_t kind;         /* enum rules_identify_kind */
     uint8_t bits4, bits6; /* BY_ADDRESS: the prefix kept */
     uint16_t attribute;   /* BY_KEY */
+    bool credential;      /* BY_KEY: a value of Authorization, see core/text/credential.h */
 };
 
 /* Schedules of one file: bits of a word. */
@@ -275,6 +276,7 @@ struct weir_rules {
 
     struct rules_identify identify[RULES_SOURCES_MAX];
     uint32_t identify_count;
+    bool denies_unknown;            /* `on_unknown: deny` */
     struct weir_adaptive *adaptive; /* see charge/adaptive.h */
     struct weir_adaptive_limit *adaptive_limits;
     atomic_uchar *scales; /* of these limits: the one thing here that changes */

@@ -34,7 +34,7 @@ struct weir_problem {
     uint32_t line, column;
     char *message;
     const char *refused_from; /* deprecated: the first version that refuses it; NULL: an error */
-    uint8_t fix;       /* enum weir_fix */
+    uint8_t fix;              /* enum weir_fix */
     uint32_t fix_at;
     char *fix_text; /* NULL: none */
 };
@@ -183,7 +183,10 @@ struct weir_settings {
     uint32_t workers; /* 0: auto */
     const struct weir_cidr *trusted_proxies;
     uint32_t trusted_proxy_count;
-    bool trust_unix;        /* `unix` in trusted_proxies */
+    bool trust_unix;               /* `unix` in trusted_proxies */
+    const struct weir_cidr *nat64; /* prefixes with IPv4 addresses; default 64:ff9b::/96 */
+    uint32_t nat64_count;
+    bool nat64_given; /* the file names them: networks with clients behind translators are here */
     const char *state_file; /* NULL: private memory */
     uint64_t state_bytes;
     const char *state_owner, *state_group; /* of a new state file; NULL: the process's own */

@@ -62,6 +62,7 @@ struct weir_directory_waiter {
 struct weir_directory {
     const struct weir_directory_ops *ops;
     bool hurried; /* set by the caller while it cannot wait: then `find` never returns PENDING */
+    bool guessed; /* by `find`: nobody could be asked, so 0 does not mean that nobody has the key */
 };
 
 struct weir_directory_ops {

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "core/text/credential.h"
 #include "rules/identity/tokens.h"
+#include "rules/match/standing.h"
 
 /* --- Claims of the token ---------------------------------------------------------------------- */
 
@@ -83,7 +85,7 @@ const char *weir_rules_token_state(const struct weir_rules *rules,
 
 static bool from_address(struct rules_evaluation *evaluation, const struct rules_identify *source)
 {
-    const struct weir_address *client = &evaluation->request->client;
+    const struct weir_address *client = evaluation->client;
     struct weir_scratch *scratch = evaluation->scratch;
     if (client->family == 0 || sizeof(scratch->bytes) - scratch->used < WEIR_ADDRESS_TEXT_MAX + 4)
         return false;
@@ -114,14 +116,11 @@ static void use_plan(struct rules_evaluation *evaluation, struct weir_bytes name
 }
 
 /* In the keys file, then in the directory of callers that Redis has. */
-static bool from_key(struct rules_evaluation *evaluation, const struct rules_identify *source)
+static bool find_key(struct rules_evaluation *evaluation, struct weir_bytes key)
 {
     struct weir_directory *directory = evaluation->query->directory;
-    struct weir_bytes key = rules_supplied(evaluation, source->attribute);
     struct weir_caller caller;
     uint8_t digest[WEIR_DIGEST_BYTES];
-    if (!key.data)
-        return false;
     rules_sha256(key, digest);
     if (rules_keys_find(&evaluation->rules->keys, digest, &caller, &evaluation->plan)) {
         use_caller(evaluation, &caller);
@@ -134,7 +133,36 @@ static bool from_key(struct rules_evaluation *evaluation, const struct rules_ide
             use_plan(evaluation, caller.plan);
     }
     evaluation->error = found < 0 ? found : 0;
+    evaluation->unanswered |=
+        directory ? directory->guessed : evaluation->rules->settings.identities.redis.url != NULL;
     return found > 0;
+}
+
+/* A value of Authorization: in its canonical form; as it is written, which older files may list;
+ * and what comes behind the scheme alone. */
+static bool find_credential(struct rules_evaluation *evaluation, struct weir_bytes value)
+{
+    struct weir_scratch *scratch = evaluation->scratch;
+    struct weir_credential credential;
+    char *room = scratch->bytes + scratch->used;
+    weir_credential_read(&credential, value);
+    if (sizeof(scratch->bytes) - scratch->used < value.size)
+        return find_key(evaluation, value);
+    struct weir_bytes form = {room, weir_credential_write(&credential, room)};
+    return find_key(evaluation, form) ||
+           (evaluation->error == 0 && !weir_bytes_equal(form, value) &&
+            find_key(evaluation, value)) ||
+           (evaluation->error == 0 && credential.scheme.size > 0 &&
+            find_key(evaluation, credential.token));
+}
+
+static bool from_key(struct rules_evaluation *evaluation, const struct rules_identify *source)
+{
+    struct weir_bytes key = rules_supplied(evaluation, source->attribute);
+    if (!key.data)
+        return false;
+    evaluation->presented |= key.size > 0;
+    return source->credential ? find_credential(evaluation, key) : find_key(evaluation, key);
 }
 
 /* A claim that says who it is, as long as a decision needs it; data == NULL: none, or too long. */
@@ -151,6 +179,8 @@ static struct weir_bytes identity_claim(struct rules_evaluation *evaluation, uin
 static bool from_token(struct rules_evaluation *evaluation)
 {
     const struct rules_jwt *jwt = evaluation->rules->jwt;
+    for (uint8_t i = 0; i < jwt->source_count; i++)
+        evaluation->presented |= token_at(evaluation->rules, evaluation->request, i).size > 0;
     struct weir_bytes user = identity_claim(evaluation, jwt->user, WEIR_IDENTITY_MAX);
     if (!user.data)
         return false;
@@ -186,6 +216,7 @@ static void use_request(struct rules_evaluation *evaluation)
         evaluation->override_count *= same;
         identity->user = user;
         evaluation->user_is_address = false;
+        evaluation->unknown = false;
     }
     if (request->count > WEIR_ATTR_ORG && request->values[WEIR_ATTR_ORG].data)
         identity->org = request->values[WEIR_ATTR_ORG];
@@ -200,9 +231,11 @@ void rules_identify(struct rules_evaluation *evaluation)
     const struct weir_rules *rules = evaluation->rules;
     evaluation->caller_known = true;
     evaluation->plan = RULES_NONE;
-    for (uint32_t i = 0; i < rules->identify_count; i++)
-        if (identify_by(evaluation, &rules->identify[i]) || evaluation->error < 0)
-            break;
+    bool known = false;
+    for (uint32_t i = 0; i < rules->identify_count && !known && evaluation->error == 0; i++)
+        known = identify_by(evaluation, &rules->identify[i]);
+    evaluation->unknown = evaluation->presented && !evaluation->unanswered &&
+                          evaluation->error == 0 && (!known || evaluation->user_is_address);
     use_request(evaluation);
     if (evaluation->plan == RULES_NONE)
         evaluation->plan = rules->default_plan;
@@ -210,4 +243,21 @@ void rules_identify(struct rules_evaluation *evaluation)
         const char *name = rules->plan_names[evaluation->plan];
         evaluation->identity.plan = weir_bytes_of(name);
     }
+}
+
+bool rules_refuse_unknown(struct rules_evaluation *evaluation)
+{
+    static const char reason[] = "the credentials are unknown";
+    struct weir_caller_standing *standing = evaluation->query->standing;
+    rules_identify(evaluation);
+    if (!evaluation->unknown)
+        return false;
+    standing->refused = standing->unknown = true;
+    standing->by = (struct weir_bytes){NULL, 0};
+    standing->hash[0] = standing->hash[1] = 0;
+    standing->entry.level = WEIR_STANDING_GOOD;
+    standing->entry.until_ns = WEIR_NEVER;
+    standing->entry.reason_size = sizeof reason - 1;
+    memcpy(standing->entry.reason, reason, sizeof reason - 1);
+    return true;
 }

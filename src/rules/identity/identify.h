@@ -13,6 +13,11 @@
  * counts as unknown. */
 void rules_identify(struct rules_evaluation *evaluation);
 
+/* With `on_unknown: deny`: whether the request is refused because it has credentials and no source
+ * knows any; fills query->standing then. A source that did not answer says nothing: that is the
+ * error of the store, and `on_error` decides. */
+bool rules_refuse_unknown(struct rules_evaluation *evaluation);
+
 /* A claim of the request's token, by its number; data == NULL: the token has no such claim, or
  * there is no valid token. It lives as long as the evaluation. Only for rules with `jwt`. */
 struct weir_bytes rules_claim(struct rules_evaluation *evaluation, uint8_t claim);

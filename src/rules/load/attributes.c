@@ -301,6 +301,12 @@ int rules_read_address_name(struct rules_loader *loader, const struct rules_node
     return 1;
 }
 
+bool rules_has_scheme(const char *name)
+{
+    return strcmp(name, "header.authorization") == 0 ||
+           strcmp(name, "header.proxy-authorization") == 0;
+}
+
 /* What logs must not show: keys that identify looks up, and fields that carry credentials. */
 bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
 {

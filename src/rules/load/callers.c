@@ -126,6 +126,7 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
             return;
         }
         source.attribute = (uint16_t)attribute;
+        source.credential = rules_has_scheme(rules->attribute_names[attribute]);
     }
     if (rules->identify_count == RULES_SOURCES_MAX) {
         rules_problem(loader, node, "`identify` has more than %d sources", RULES_SOURCES_MAX);
@@ -140,6 +141,20 @@ void rules_load_identify(struct rules_loader *loader, const struct rules_node *i
     struct rules_items items = rules_items_of(&identify);
     for (uint32_t i = 0; i < items.count; i++)
         load_source(loader, items.items[i], have_keys);
+}
+
+void rules_load_on_unknown(struct rules_loader *loader, const struct rules_node *node)
+{
+    static const char *const words[] = {"pass", "deny"};
+    struct weir_rules *rules = loader->rules;
+    bool reads = false;
+    for (uint32_t i = 0; i < rules->identify_count; i++)
+        reads |= rules->identify[i].kind != RULES_BY_ADDRESS;
+    rules->denies_unknown = rules_read_choice(loader, node, "on_unknown", words, 2) == 1;
+    if (rules->denies_unknown && !reads)
+        rules_problem(loader, node,
+                      "`on_unknown: deny` needs a source in `identify` that reads credentials: a "
+                      "header, or `jwt`");
 }
 
 /* --- `identities` ----------------------------------------------------------------------------- */

@@ -12,4 +12,7 @@ void rules_load_identify(struct rules_loader *loader, const struct rules_node *i
                          bool have_keys);
 void rules_load_identities(struct rules_loader *loader, const struct rules_node *node);
 
+/* `on_unknown`, after `identify`. */
+void rules_load_on_unknown(struct rules_loader *loader, const struct rules_node *node);
+
 #endif

@@ -228,6 +228,12 @@ static void load_name(struct rules_loader *loader, const struct rules_node *limi
                       (int)name.size, name.data, nodes->names[first]->line);
         return;
     }
+    if (rules->denies_unknown && weir_bytes_are(name, WEIR_ANSWER_BY_UNKNOWN)) {
+        rules_problem(loader, field->value,
+                      "no limit may be called `unknown` in a file with `on_unknown: deny`: answers "
+                      "and metrics call those denials so");
+        return;
+    }
     if (loader->standing && weir_bytes_are(name, WEIR_ANSWER_BY_STANDING)) {
         rules_problem(loader, field->value,
                       "no limit may be called `standing` in a file with the section `standing:`: "

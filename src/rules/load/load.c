@@ -65,6 +65,7 @@ enum top_field {
     TOP_ATTRIBUTES,
     TOP_STRICT_ATTRIBUTES,
     TOP_ON_STORE_ERROR,
+    TOP_ON_UNKNOWN,
     TOP_FIELDS,
 };
 
@@ -104,6 +105,7 @@ static const char *const top_names[TOP_FIELDS] = {
     "attributes",
     "strict_attributes",
     "on_store_error",
+    "on_unknown",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -226,6 +228,8 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     loader->callers = fields[TOP_KEYS].value || fields[TOP_IDENTITIES].value;
     if (fields[TOP_IDENTIFY].value && !loader->no_memory)
         rules_load_identify(loader, fields[TOP_IDENTIFY].value, loader->callers);
+    if (fields[TOP_ON_UNKNOWN].value && !loader->no_memory)
+        rules_load_on_unknown(loader, fields[TOP_ON_UNKNOWN].value);
     if (fields[TOP_PRIORITY].value && !loader->no_memory)
         rules_load_priority(loader, fields[TOP_PRIORITY].value); /* before the limits: `shed` */
     if (fields[TOP_STANDING].value && !loader->no_memory)
@@ -253,6 +257,9 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_check_nodes(loader);
 }
 
+/* RFC 6052 2.1 */
+static const struct weir_cidr well_known_nat64 = {{6, {0, 0x64, 0xff, 0x9b}}, 96};
+
 /* What counts where the file says nothing: design of the server, and loopback as proxy. */
 static bool set_defaults(struct rules_loader *loader)
 {
@@ -262,6 +269,8 @@ static bool set_defaults(struct rules_loader *loader)
         return false;
     proxies[0] = (struct weir_cidr){{4, {127}}, 8};
     proxies[1] = (struct weir_cidr){{6, {[15] = 1}}, 128};
+    settings->nat64 = &well_known_nat64;
+    settings->nat64_count = 1;
     settings->trusted_proxies = proxies;
     settings->trusted_proxy_count = 2;
     settings->trust_unix = true;

@@ -293,6 +293,10 @@ int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *c
     bool refused = false, looks = query->map || rules->score;
     if (__builtin_expect(looks, 0) && err == 0)
         refused = find_client(&evaluation);
+    if (__builtin_expect(rules->denies_unknown, 0) && query->standing) {
+        query->standing->unknown = false;
+        refused = refused || (err == 0 && query->refuses && rules_refuse_unknown(&evaluation));
+    }
     int found = err < 0 ? err : refused ? 0 : rules_find(&evaluation, matched);
     int count = found < 0 ? found : 0;
     for (int i = 0; i < found && count >= 0; i++)

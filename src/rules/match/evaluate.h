@@ -32,10 +32,14 @@ struct rules_evaluation {
     struct weir_reason *reason;
     uint8_t *scales; /* gets the scale of each keyword of the limit at hand; NULL: nobody asks */
 
+    const struct weir_address *client; /* by whom keys, strikes and standing count: the request's,
+                                          or the IPv4 address within it (core/text/nat64.h) */
     struct weir_bytes path, host;
     uint32_t path_count, address_count; /* of the atoms below */
     bool paths_known, addresses_known, caller_known, claims_known;
-    bool user_is_address; /* then user_address, of which user_bits count */
+    bool presented, unanswered; /* a credential is there; a source of callers did not answer */
+    bool unknown;               /* a credential is there, and no source knows it: see on_unknown */
+    bool user_is_address;       /* then user_address, of which user_bits count */
     uint8_t user_bits;
     uint8_t client_text_size; /* 0: not written yet */
     uint8_t standing;         /* enum weir_standing_level */
@@ -61,6 +65,7 @@ struct rules_evaluation {
     uint32_t path_atoms[RULES_PATH_ATOMS_MAX];
     uint32_t address_atoms[RULES_ADDRESS_ATOMS_MAX];
     char client_text[WEIR_ADDRESS_TEXT_MAX];
+    struct weir_address client_inside;                 /* where `client` is not the request's */
     struct rules_claims claims;                        /* with claims_known: the values */
     uint64_t standing_ids[WEIR_STANDING_KINDS_MAX][2]; /* of standing_there */
     struct weir_caller_score score;                    /* in a file with `score` */

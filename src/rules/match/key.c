@@ -69,7 +69,7 @@ static void tuple_put_address(struct tuple *tuple, uint8_t instead,
 static void tuple_put_client(struct tuple *tuple, const struct rules_evaluation *evaluation,
                              const struct rules_key_part *part, uint8_t instead)
 {
-    const struct weir_address *client = &evaluation->request->client;
+    const struct weir_address *client = evaluation->client;
     bool v6 = client->family == 6;
     uint8_t bits = v6 ? part->bits6 : part->bits4;
     if (bits == (v6 ? 128 : 32)) {
@@ -205,7 +205,7 @@ static void put_client(struct rules_key_writer *writer, struct rules_evaluation 
 {
     if (evaluation->client_text_size == 0) {
         evaluation->client_text_size =
-            (uint8_t)weir_address_format(&evaluation->request->client, evaluation->client_text);
+            (uint8_t)weir_address_format(evaluation->client, evaluation->client_text);
     }
     rules_key_put(writer, evaluation->client_text, evaluation->client_text_size);
 }

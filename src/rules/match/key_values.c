@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "core/text/nat64.h"
 #include "rules/challenge/attribute.h"
 #include "rules/match/evaluate.h"
 
@@ -31,7 +32,8 @@ static int part_read(struct rules_evaluation *evaluation, struct weir_request *r
     if (part->source == RULES_FROM_ADDRESS) {
         if (address_read(value, &cidr) < 0)
             return refuse(reason, WEIR_ERR_SYNTAX, "not an address: ", part->name);
-        request->client = cidr.address;
+        weir_nat64_inside(evaluation->rules->settings.nat64,
+                          evaluation->rules->settings.nat64_count, &cidr.address, &request->client);
     } else if (part->source == RULES_FROM_CAPTURE) {
         int pattern = rules_pattern_of(evaluation, rule);
         if (pattern >= 0)

@@ -29,6 +29,22 @@ static bool find_id(struct rules_evaluation *evaluation, uint32_t number)
     return true;
 }
 
+/* By the address that keys count by, and by the client's own where that is another: an operator may
+ * hold something against the IPv6 form, or its network. */
+static bool find_address(struct rules_evaluation *evaluation, struct weir_standing_entry *entry)
+{
+    const struct weir_rules_query *query = evaluation->query;
+    const struct weir_address *own = &evaluation->request->client;
+    struct weir_standing_entry other;
+    bool found = weir_standing_find_address(query->map, evaluation->client, query->now_ns, entry);
+    if (own->family == evaluation->client->family ||
+        !weir_standing_find_address(query->map, own, query->now_ns, &other))
+        return found;
+    if (!found || weir_standing_before(&other, entry))
+        *entry = other;
+    return true;
+}
+
 /* One kind of value; false: the request has none, or nothing is in force for it. */
 static bool find_kind(struct rules_evaluation *evaluation, uint32_t number,
                       struct weir_standing_entry *entry)
@@ -36,8 +52,7 @@ static bool find_kind(struct rules_evaluation *evaluation, uint32_t number,
     const struct weir_rules_query *query = evaluation->query;
     const struct weir_standing_kind *kind = &evaluation->rules->settings.standing.kinds[number];
     if (kind->address)
-        return weir_standing_find_address(query->map, &evaluation->request->client, query->now_ns,
-                                          entry);
+        return find_address(evaluation, entry);
     return find_id(evaluation, number) &&
            weir_standing_find(query->map, evaluation->standing_ids[number], query->now_ns, entry);
 }
@@ -51,7 +66,7 @@ void rules_standing_prefetch(struct rules_evaluation *evaluation)
         return;
     for (uint32_t i = 0; i < count; i++)
         if (rules->settings.standing.kinds[i].address)
-            weir_standing_prefetch_address(map, &evaluation->request->client);
+            weir_standing_prefetch_address(map, evaluation->client);
         else if (rules_at_hand(rules, rules->standing.kinds[i].key) && find_id(evaluation, i))
             weir_standing_prefetch(map, evaluation->standing_ids[i]);
 }
@@ -109,6 +124,11 @@ struct weir_standing_answer weir_rules_standing_answer(const struct weir_rules *
     const struct rules_refusal *refusal =
         level == WEIR_STANDING_REVOKED ? &rules->standing.revoked : &rules->standing.suspended;
     return (struct weir_standing_answer){refusal->status, refusal->body, refusal->content_type};
+}
+
+bool weir_rules_denies_unknown(const struct weir_rules *rules)
+{
+    return rules->denies_unknown;
 }
 
 const uint8_t *weir_rules_by_standing(const struct weir_rules *rules, uint32_t rule)

@@ -22,7 +22,9 @@
 struct weir_caller_standing {
     struct weir_standing_entry entry; /* level GOOD: nothing is in force; the rest is undefined */
     uint8_t kind;                     /* by which of the settings' kinds it was found */
-    bool refused;                     /* the caller gets no check: suspended or revoked */
+    bool refused;                     /* the caller gets no check: suspended or revoked, or: */
+    bool unknown;                     /* refused by `on_unknown: deny`; the level is GOOD. Set
+                                         where weir_rules_denies_unknown */
     struct weir_bytes by; /* of a refused caller, and from weir_rules_explain: the value it was
                              found by, "user=alice", as the key of a limit; in scratch; size 0: no
                              room for it */
@@ -43,6 +45,9 @@ struct weir_standing_answer {
 };
 struct weir_standing_answer weir_rules_standing_answer(const struct weir_rules *rules,
                                                        uint8_t level);
+
+/* Whether the file says `on_unknown: deny`. */
+bool weir_rules_denies_unknown(const struct weir_rules *rules);
 
 /* What callers of each level may use of a limit, in percent; NULL: all of it. */
 const uint8_t *weir_rules_by_standing(const struct weir_rules *rules, uint32_t rule);

@@ -42,7 +42,7 @@ static int find_value(struct rules_evaluation *evaluation, const struct weir_str
     strike->value = (struct weir_bytes){NULL, 0};
     strike->hidden = false;
     if (kind->address) {
-        const struct weir_address *client = &evaluation->request->client;
+        const struct weir_address *client = evaluation->client;
         strike->network.address = *client;
         strike->network.bits = client->family == 4 ? kind->bits4 : kind->bits6;
         weir_address_mask(&strike->network.address, strike->network.bits);

@@ -7,6 +7,7 @@
 
 #include "rules/actions/reject.h"
 #include "rules/actions/steps.h"
+#include "rules/match/standing.h"
 #include "rules/region/region.h"
 
 void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
@@ -132,6 +133,22 @@ static void put_standing(struct weir_metrics *metrics)
                      suspended);
     weir_metrics_put(metrics, "weir_standing_refusals_total{level=\"revoked\"} %" PRIu64 "\n",
                      revoked);
+}
+
+/* Requests that `on_unknown: deny` refused. */
+static void put_unknown(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    uint64_t unknown = 0;
+    if (!weir_rules_denies_unknown(daemon->rules))
+        return;
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        unknown +=
+            weir_counted(&weir_engine_standing_refusals(daemon->workers[i]->engine)->unknown);
+    weir_metrics_put(metrics,
+                     "weir_decisions_total{limit=\"" WEIR_ANSWER_BY_UNKNOWN
+                     "\",result=\"denied\"} %" PRIu64 "\n",
+                     unknown);
 }
 
 static bool borrows(const struct counted *limit)
@@ -301,5 +318,6 @@ void weir_metrics_of_limits(struct weir_metrics *metrics)
         put_family(metrics, &families[i]);
         if (i == 0) /* among the decisions */
             put_standing(metrics);
+        put_unknown(metrics);
     }
 }

@@ -227,6 +227,7 @@ static int guess(struct weir_caller_directory *directory, const struct weir_rule
         return tell_caller(directory, rules, entry, caller);
     }
     count(&directory->counters.guessed);
+    directory->base.guessed = true;
     return atomic_load_explicit(&directory->options.terms->deny, memory_order_relaxed)
                ? WEIR_ERR_STORE
                : 0;
@@ -256,6 +257,7 @@ static int directory_find(struct weir_directory *base, const struct weir_rules *
 {
     struct weir_caller_directory *directory = directory_of(base);
     uint64_t now_ns = now_of(directory);
+    base->guessed = false;
     struct weir_directory_entry *entry = weir_directory_cache_find(&directory->known, digest);
     if (entry && now_ns < entry->fresh_until_ns) {
         if (__builtin_expect(now_ns >= entry->refresh_ns, 0))

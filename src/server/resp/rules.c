@@ -227,7 +227,8 @@ static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
         struct weir_bytes name = answer->limits[answer->denied_by].name;
         out = weir_resp_write_bulk(out, name.data, name.size);
     } else if (answer->standing.refused) {
-        out = WEIR_RESP_WRITE_WORD(out, WEIR_ANSWER_BY_STANDING);
+        struct weir_bytes name = weir_answer_refuser(answer->standing.unknown);
+        out = weir_resp_write_bulk(out, name.data, name.size);
     } else {
         out = weir_resp_write_null(out, version);
     }

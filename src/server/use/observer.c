@@ -289,9 +289,8 @@ static __attribute__((noinline)) void fill_rest(struct weir_denial *denial,
         return;
     denial->algorithm = -1;
     denial->retry_after_ns = denial->reset_after_ns = answer.standing.ends_ns;
-    denial->limit_size = weir_denial_copy(
-        denial->limit, sizeof denial->limit,
-        (struct weir_bytes){WEIR_ANSWER_BY_STANDING, sizeof(WEIR_ANSWER_BY_STANDING) - 1});
+    denial->limit_size = weir_denial_copy(denial->limit, sizeof denial->limit,
+                                          weir_answer_refuser(answer.standing.unknown));
     if (standing)
         denial->key_size = weir_denial_copy(denial->key, sizeof denial->key, standing->by);
 }

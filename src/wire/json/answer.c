@@ -140,7 +140,7 @@ size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
     if (answer->denied_by >= 0)
         out = name_write(out, answer->limits[answer->denied_by].name);
     else if (answer->standing.refused)
-        out = WEIR_LITERAL_WRITE(out, "\"" WEIR_ANSWER_BY_STANDING "\"");
+        out = name_write(out, weir_answer_refuser(answer->standing.unknown));
     else
         out = WEIR_LITERAL_WRITE(out, "null");
     out = WEIR_LITERAL_WRITE(out, ",\"retry_after_ms\":");

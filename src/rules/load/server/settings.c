@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "core/text/nat64.h"
 #include "rules/division.h"
 #include "rules/load/environment.h"
 #include "rules/load/fields.h"
@@ -92,6 +93,7 @@ static void load_tls(struct rules_loader *loader, const struct rules_node *node,
  * found good must start. */
 #define WORKERS_MAX 128
 #define PROXIES_MAX 10000 /* all prefixes of a large content network */
+#define NAT64_MAX 8       /* each is compared with each IPv6 client */
 #define ADMIN_HOSTS_MAX 64
 #define SPANS_MOST 90
 #define SPANS_EXAMPLE 30
@@ -350,6 +352,35 @@ static void load_proxies(struct rules_loader *loader, const struct rules_node *n
     }
 }
 
+static void load_nat64(struct rules_loader *loader, const struct rules_node *node)
+{
+    struct weir_settings *settings = &loader->rules->settings;
+    struct rules_items items = rules_items_of(&node);
+    struct weir_bytes text;
+    struct rules_quote quote;
+    if (node->kind == RULES_MAP || items.count > NAT64_MAX) {
+        rules_problem(loader, node, "`nat64` must be a list of at most %d prefixes", NAT64_MAX);
+        return;
+    }
+    struct weir_cidr *prefixes = rules_keep(loader, (items.count + 1) * sizeof(*prefixes));
+    settings->nat64 = prefixes;
+    settings->nat64_count = 0;
+    settings->nat64_given = true;
+    for (uint32_t i = 0; i < items.count && prefixes; i++) {
+        struct weir_cidr *prefix = &prefixes[settings->nat64_count];
+        if (!rules_read_text(loader, items.items[i], "nat64", &text))
+            continue;
+        if (weir_cidr_parse(prefix, text.data, text.size) == 0 && weir_nat64_is_prefix(prefix))
+            settings->nat64_count++;
+        else
+            rules_problem(loader, items.items[i],
+                          "%s is no prefix of RFC 6052: write an IPv6 network such as "
+                          "`64:ff9b::/96`, of 32, 40, 48, 56, 64 or 96 bits, whose bits 64 to 71 "
+                          "are 0",
+                          rules_quote(&quote, text.data, text.size));
+    }
+}
+
 /* --- `server.connections` */
 
 #define PEER_CONNECTIONS_MAX 1000000
@@ -409,11 +440,11 @@ static void load_connections(struct rules_loader *loader, const struct rules_nod
 
 void rules_load_server(struct rules_loader *loader, const struct rules_node *node)
 {
-    enum { HTTP, REDIS, GRPC, ADMIN, WORKERS, PROXIES, HEADERS, CONNECTIONS, COUNT };
-    struct rules_field fields[COUNT] = {{"http", NULL, NULL},    {"redis", NULL, NULL},
-                                        {"grpc", NULL, NULL},    {"admin", NULL, NULL},
-                                        {"workers", NULL, NULL}, {"trusted_proxies", NULL, NULL},
-                                        {"headers", NULL, NULL}, {"connections", NULL, NULL}};
+    enum { HTTP, REDIS, GRPC, ADMIN, WORKERS, PROXIES, HEADERS, CONNECTIONS, NAT64, COUNT };
+    struct rules_field fields[COUNT] = {
+        {"http", NULL, NULL},    {"redis", NULL, NULL},       {"grpc", NULL, NULL},
+        {"admin", NULL, NULL},   {"workers", NULL, NULL},     {"trusted_proxies", NULL, NULL},
+        {"headers", NULL, NULL}, {"connections", NULL, NULL}, {"nat64", NULL, NULL}};
     struct weir_settings *settings = &loader->rules->settings;
     struct weir_listener_settings *listeners[] = {&settings->http, &settings->redis,
                                                   &settings->grpc, &settings->admin};
@@ -430,6 +461,8 @@ void rules_load_server(struct rules_loader *loader, const struct rules_node *nod
         rules_load_headers(loader, fields[HEADERS].value);
     if (fields[CONNECTIONS].value)
         load_connections(loader, fields[CONNECTIONS].value);
+    if (fields[NAT64].value)
+        load_nat64(loader, fields[NAT64].value);
 }
 
 /* `mode` of a state file: three or four octal digits, of which only bits to read and write are set,

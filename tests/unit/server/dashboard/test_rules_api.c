@@ -16,8 +16,8 @@ static char file[] = "weir.yaml", wrong[] = "wrong";
 
 static void each_error_is_a_line_that_says_where_it_is(void **state)
 {
-    struct weir_problem list[] = {
-        {.file = file, .line = 3, .column = 14, .message = wrong}, {.file = file, .message = wrong}};
+    struct weir_problem list[] = {{.file = file, .line = 3, .column = 14, .message = wrong},
+                                  {.file = file, .message = wrong}};
     struct weir_problems problems = {.list = list, .count = 2};
     char *text = weir_rules_problems_text(&problems);
     assert_string_equal(text, "weir.yaml:3:14: wrong\nweir.yaml: wrong\n");
