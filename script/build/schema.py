@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-UNKNOWN = "zz-unknown"
+UNKNOWN = "zz-zzzz-zz"  # near no key, of which the loader would say "did you mean"
 DEPTH_MAX = 8  # of mappings in each other
 SCALAR = {"type": ["string", "number", "boolean", "null"]}
 LIMIT = {"name": "a", "key": []}

@@ -164,6 +164,7 @@ struct weir_secret_file {
     const char *path; /* relative ones from the folder of the rules file */
     const struct weir_secret_file *next;
 };
+#define WEIR_NAT64_MAX 8 /* each is compared with each IPv6 client */
 struct weir_settings {
     struct weir_denials_settings denials;
     struct weir_store_settings store;

@@ -282,6 +282,7 @@ static void reload_standing(struct weir_daemon *daemon, const struct weir_settin
                           settings->trusted_proxy_count) < 0)
         weir_log_event(&daemon->log, WEIR_LOG_WARNING, "bans_unpublished", "reason",
                        weir_error_text(WEIR_ERR_MEMORY));
+    weir_kernel_service_translate(daemon->kernel, settings);
     weir_kernel_service_configure(daemon->kernel, &settings->kernel.nftables);
 }
 

@@ -235,14 +235,16 @@ static uint64_t admin_time(void *context)
 
 static int open_kernel(struct weir_daemon *daemon, struct weir_reason *reason)
 {
+    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
     int err = weir_kernel_service_open(&daemon->kernel, daemon->standing, &daemon->log, admin_time,
                                        daemon, daemon->admin->loop);
-    if (err < 0)
+    if (err < 0) {
         snprintf(reason->text, sizeof reason->text, "kernel: %s", weir_error_text(err));
-    else
-        weir_kernel_service_configure(daemon->kernel,
-                                      &weir_rules_settings(daemon->rules)->kernel.nftables);
-    return err;
+        return err;
+    }
+    weir_kernel_service_translate(daemon->kernel, settings);
+    weir_kernel_service_configure(daemon->kernel, &settings->kernel.nftables);
+    return 0;
 }
 
 static int open_controllers(struct weir_daemon *daemon, struct weir_reason *reason)

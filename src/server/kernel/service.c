@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/text/nat64.h"
 #include <time.h>
 
 #include "server/kernel/link.h"
@@ -33,6 +35,8 @@ struct weir_kernel_service {
     uv_timer_t timer;
     bool stopped;
 
+    struct weir_cidr nat64[WEIR_NAT64_MAX]; /* prefixes in which bans have another form */
+    uint32_t nat64_count;
     struct weir_kernel_nftables settings; /* its texts are those below */
     char *helper;
     struct weir_kernel_open open;
@@ -65,6 +69,21 @@ struct reading {
     uint64_t now_ns;
 };
 
+/* A ban, and its IPv6 forms where clients behind translators are. */
+static void want_ban(struct weir_kernel_service *service, const struct weir_cidr *network,
+                     uint64_t until_ns)
+{
+    (void)weir_plan_want(service->plan, WEIR_KERNEL_BAN, network, until_ns);
+    if (!weir_address_is_global4(&network->address))
+        return;
+    for (uint32_t i = 0; i < service->nat64_count; i++) {
+        struct weir_cidr form;
+        weir_nat64_embed(&service->nat64[i], network, &form);
+        if (until_ns == 0 || weir_bans_may_hold(service->standing->bans, &form))
+            (void)weir_plan_want(service->plan, WEIR_KERNEL_BAN, &form, until_ns);
+    }
+}
+
 static void read_network(void *context, const struct weir_cidr *network)
 {
     const struct reading *reading = context;
@@ -78,7 +97,7 @@ static void read_network(void *context, const struct weir_cidr *network)
     else if ((entry.level == WEIR_STANDING_SUSPENDED || entry.level == WEIR_STANDING_REVOKED) &&
              weir_standing_service_proves(service->standing, &entry) &&
              weir_bans_may_hold(service->standing->bans, network))
-        (void)weir_plan_want(service->plan, WEIR_KERNEL_BAN, network, entry.until_ns);
+        want_ban(service, network, entry.until_ns);
 }
 
 static void read_protected(void *context, const struct weir_cidr *network)
@@ -145,7 +164,7 @@ static void follow(struct weir_kernel_service *service, uint64_t now_ns)
         if (ban.network.address.family == 0)
             service->read_wanted = true; /* all ended: which ones, the map knows */
         else
-            (void)weir_plan_want(service->plan, WEIR_KERNEL_BAN, &ban.network, ban.until_ns);
+            want_ban(service, &ban.network, ban.until_ns);
 }
 
 /* --- The helper ------------------------------------------------------------------------------- */
@@ -407,6 +426,13 @@ void weir_kernel_service_configure(struct weir_kernel_service *service,
         text_differs(settings->helper, service->helper))
         take_settings(service, settings, &open);
     (void)uv_timer_start(&service->timer, on_tick, 0, TICK_MS);
+}
+
+void weir_kernel_service_translate(struct weir_kernel_service *service,
+                                   const struct weir_settings *settings)
+{
+    service->nat64_count = settings->nat64_given ? settings->nat64_count : 0;
+    memcpy(service->nat64, settings->nat64, service->nat64_count * sizeof *service->nat64);
 }
 
 /* --- Start and end ---------------------------------------------------------------------------- */

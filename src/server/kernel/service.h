@@ -21,6 +21,7 @@
 
 #include "kernel/plan.h"
 #include "kernel/settings.h"
+#include "rules/rules.h"
 #include "server/standing/service.h"
 
 struct weir_kernel_service;
@@ -35,6 +36,11 @@ int weir_kernel_service_open(struct weir_kernel_service **service,
 void weir_kernel_service_stop(struct weir_kernel_service *service);
 /* Frees it after the loop is closed. NULL is allowed. */
 void weir_kernel_service_close(struct weir_kernel_service *service);
+
+/* The prefixes in which bans of IPv4 addresses are in the sets as well: those that the rules file
+ * names. Before weir_kernel_service_configure, which reads all anew. */
+void weir_kernel_service_translate(struct weir_kernel_service *service,
+                                   const struct weir_settings *settings);
 
 /* Takes new settings (copied), and reads all of standing again. */
 void weir_kernel_service_configure(struct weir_kernel_service *service,

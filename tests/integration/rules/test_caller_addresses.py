@@ -2,11 +2,13 @@
 """Whose address a request is from, through every front end: zones are cut off, and what is no address
 is never the proxy's, nor an error that lets a request pass."""
 
+import json
+
 import pytest
 
-from fronts.ask import FRONTS, send_fields
 from daemon.redis import RedisWeir
 from daemon.weir import rules_of
+from fronts.ask import FRONTS, send_fields
 
 # Loopback, where the proxies of this test are, meets no limit: a client that counts as the proxy is unlimited.
 LIMITS = [{"name": "each", "match": {"client.ip": ["0.0.0.0/0", "::/0"]},
@@ -66,3 +68,57 @@ def test_a_proxy_that_is_exempt_or_trusted_has_no_zone(tmp_path):
         with RedisWeir(tmp_path, rules, wait=False) as weir:
             assert weir.wait() == 1
             assert "without `%`" in weir.text()
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_clients_behind_a_translator_are_callers_of_their_own(tmp_path, front):
+    limit = {"name": "each", "key": ["client.ip/64"], "rate": "1/day", "algorithm": "token_bucket"}
+    with RedisWeir(tmp_path, rules_of(limit, server={"grpc": "127.0.0.1:0"}), http="127.0.0.1:0",
+                   admin="127.0.0.1:0") as weir:
+        def ask(ip):
+            return front(weir).ask(ip=ip)
+        assert [ask("64:ff9b::8.8.8.8"), ask("64:ff9b::9.9.9.9"), ask("9.9.9.9")] == [
+            "allowed", "allowed", "denied"]
+        # What is not global stays IPv6, and so one /64.
+        assert [ask("64:ff9b::10.0.0.1"), ask("10.0.0.1"), ask("64:ff9b::127.0.0.1")] == [
+            "allowed", "allowed", "denied"]
+        assert [ask("2001:db8::8.8.8.8"), ask("2001:db8::9.9.9.9")] == ["allowed", "denied"]
+
+
+def test_the_address_inside_is_never_matched_and_prefixes_are_a_setting(tmp_path):
+    limits = [{"name": "office", "match": {"client.ip": "8.8.8.0/24"}, "key": [], "rate": "1/day",
+               "algorithm": "token_bucket"},
+              {"name": "network", "match": {"client.ip": "2001:db8::/32"}, "key": ["client.ip"],
+               "rate": "1/day", "algorithm": "token_bucket"}]
+    with RedisWeir(tmp_path, rules_of(*limits, server={"nat64": ["2001:db8:122:344::/64"]}),
+                   http="127.0.0.1:0", admin="127.0.0.1:0") as weir:
+        inside = "2001:db8:122:344:8:808:800::"
+        assert [limit["name"] for limit in weir.check(ip=inside).json["limits"]] == ["network"]
+        assert weir.check(ip=inside).status == 429
+        assert weir.check(ip="8.8.8.8").status == 200
+        explained = weir.check(ip="64:ff9b::8.8.8.8").json["limits"]
+        assert not explained
+
+
+def test_a_standing_holds_for_both_forms_of_an_address(tmp_path):
+    limit = {"name": "each", "key": ["client.ip"], "rate": "1000/day", "algorithm": "token_bucket"}
+    with RedisWeir(tmp_path, rules_of(limit, standing={"by": ["client.ip"]},
+                                       server={"admin": {"token": "s3cret"}}), http="127.0.0.1:0",
+                   admin="127.0.0.1:0") as weir:
+        def ban(value):
+            with weir.admin() as admin:
+                reply = admin.request("PUT", "/v1/standing", {"Content-Type": "application/json"}, json.dumps(
+                    {"kind": "client.ip", "value": value, "level": "revoked"}).encode())
+            assert reply.status == 200, reply.body
+        ban("8.8.8.8")
+        ban("64:ff9b::9.9.9.0/120")
+        for ip, status in (("64:ff9b::8.8.8.8", 429), ("8.8.8.8", 429), ("64:ff9b::8.8.4.4", 200),
+                           ("64:ff9b::9.9.9.9", 429), ("9.9.9.9", 200)):
+            assert weir.check(ip=ip).status == status, ip
+
+
+@pytest.mark.parametrize("prefix", ["64:ff9b::/95", "10.0.0.0/8", "nat64", "2001:db8:0:0:100::/96"])
+def test_a_prefix_is_one_of_the_rfc(tmp_path, prefix):
+    with RedisWeir(tmp_path, rules_of(server={"nat64": [prefix]}), wait=False) as weir:
+        assert weir.wait() == 1
+        assert "no prefix of RFC 6052" in weir.text()

@@ -93,7 +93,6 @@ static void load_tls(struct rules_loader *loader, const struct rules_node *node,
  * found good must start. */
 #define WORKERS_MAX 128
 #define PROXIES_MAX 10000 /* all prefixes of a large content network */
-#define NAT64_MAX 8       /* each is compared with each IPv6 client */
 #define ADMIN_HOSTS_MAX 64
 #define SPANS_MOST 90
 #define SPANS_EXAMPLE 30
@@ -358,8 +357,9 @@ static void load_nat64(struct rules_loader *loader, const struct rules_node *nod
     struct rules_items items = rules_items_of(&node);
     struct weir_bytes text;
     struct rules_quote quote;
-    if (node->kind == RULES_MAP || items.count > NAT64_MAX) {
-        rules_problem(loader, node, "`nat64` must be a list of at most %d prefixes", NAT64_MAX);
+    if (node->kind == RULES_MAP || items.count > WEIR_NAT64_MAX) {
+        rules_problem(loader, node, "`nat64` must be a list of at most %d prefixes",
+                      WEIR_NAT64_MAX);
         return;
     }
     struct weir_cidr *prefixes = rules_keep(loader, (items.count + 1) * sizeof(*prefixes));
