@@ -28,7 +28,7 @@ static uint64_t multiply(uint64_t a, uint64_t b)
 }
 
 /* The checks of the other rates behind the first, which is checks[count - 1], each on a state of
- * its own. Returns how many checks there are then. */
+ * its own; `joined` NULL: they have no scale. Returns how many checks there are then. */
 static int add_rates(struct rules_evaluation *evaluation, const struct rules_rates *rates,
                      const struct weir_joined_scale *joined,
                      struct weir_check checks[WEIR_CHECKS_MAX], int count)
@@ -40,7 +40,7 @@ static int add_rates(struct rules_evaluation *evaluation, const struct rules_rat
         struct weir_check *check = &checks[count++];
         *check = *first;
         check->limit = &rates->limits[i];
-        if (joined->alone != 0 && !check->challenged) /* what counts may depend on the burst */
+        if (joined && joined->alone != 0 && !check->challenged) /* the burst may choose */
             weir_rules_scale_check(check, joined);
         rules_state_choose(check->hash, rates->states ? rates->states[i] : i);
     }
@@ -129,6 +129,7 @@ static void join_scales(struct rules_evaluation *evaluation, const struct rules_
 static void scale_check(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                         struct weir_joined_scale *joined, struct weir_check *check)
 {
+    *joined = (struct weir_joined_scale){0, 0, 0};
     join_scales(evaluation, rule, joined);
     weir_rules_scale_check(check, joined);
     if (rule->steps && rule->steps->challenge != 0 && !rules_challenge_passed(evaluation))
@@ -148,7 +149,7 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
                  uint32_t number, struct weir_check checks[WEIR_CHECKS_MAX], int count)
 {
     struct rules_rates own, abroad;
-    struct weir_joined_scale joined = {0, 0, 0};
+    struct weir_joined_scale joined;
     if (count == WEIR_CHECKS_MAX)
         return rules_too_many(evaluation);
     struct weir_check *check = &checks[count];
@@ -159,10 +160,11 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     check->cost = multiply(cost, evaluation->request->cost);
     check->rule = number;
     check->flags = rule->flags;
-    check->scale = check->scale_kind = check->scale_alone = 0;
+    check->scale = check->scale_kind = 0;
     check->floor = 0;
-    check->challenged = 0;
+    check->scale_alone = 0;
     check->on_store_error = rule->on_store_error & 3;
+    check->challenged = 0;
     const struct rules_rates *rates = choose_rates(evaluation, rule, number, &own);
     check->limit = rates->limits;
     check->flags |= check->limit == NULL ? WEIR_CHECK_UNLIMITED : 0;
@@ -188,7 +190,8 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
         check->flags |= WEIR_CHECK_SHADOW;
     count++;
     bool others = (rates->count > 1 || rates->states) && check->limit;
-    int end = others ? add_rates(evaluation, rates, &joined, checks, count) : count;
+    int end =
+        others ? add_rates(evaluation, rates, rule->scaled ? &joined : NULL, checks, count) : count;
     if (__builtin_expect(rates == &abroad, 0) && rule->global->wait_ns > 0)
         deny_nothing(check, end - count + 1);
     return end;
