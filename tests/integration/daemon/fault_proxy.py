@@ -120,7 +120,7 @@ class Proxy:
 def reset(writer):
     """Ends a connection with an RST, so that the peer knows at once."""
     sock = writer.get_extra_info("socket")
-    if sock is not None:
+    if sock is not None and sock.fileno() >= 0:  # else it has just ended by itself
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
 

@@ -245,13 +245,16 @@ static void the_largest_request_is_answered(void **state)
 {
     static char body[32 * 512];
     struct http_harness *http = *state;
-    for (int size = 256; size <= 257; size++) {
+    char key[258];
+    for (size_t size = 256; size < sizeof key; size++) {
         size_t used = 0;
-        for (int i = 0; i < 32; i++)
+        for (int i = 0; i < 32; i++) {
+            snprintf(key, sizeof key, "%0257d", i);
             used += (size_t)sprintf(body + used,
-                                    "%c{\"key\":\"%0*d\",\"name\":\"%064d\",\"rate\":\"1/366d\","
+                                    "%c{\"key\":\"%s\",\"name\":\"%064d\",\"rate\":\"1/366d\","
                                     "\"segments\":120,\"strict\":true}",
-                                    i ? ',' : '[', size, i, i);
+                                    i ? ',' : '[', key + sizeof key - 1 - size, i);
+        }
         strcpy(body + used, "]");
         assert_int_equal(ask(http, body), 200);
         assert_int_equal(ask(http, body), 429);
