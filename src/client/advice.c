@@ -292,6 +292,19 @@ static bool flatten(struct weir_bytes name, char flat[FLAT_MAX])
     return true;
 }
 
+/* Several fields are one list. What has no room is ignored. */
+static void take_retry_after(struct weir_advice *advice, struct weir_bytes value)
+{
+    size_t size = advice->retry_after_size;
+
+    if (size + 1 + value.size > sizeof advice->retry_after)
+        return;
+    if (size > 0)
+        advice->retry_after[size++] = ',';
+    memcpy(advice->retry_after + size, value.data, value.size);
+    advice->retry_after_size = (uint8_t)(size + value.size);
+}
+
 /* What follows `prefix` in `name`; NULL: it begins otherwise. */
 static const char *behind(const char *name, const char *prefix)
 {
@@ -314,10 +327,7 @@ void weir_advice_field(struct weir_advice *advice, struct weir_bytes name, struc
             advice->date_s = date;
         }
     } else if (!strcmp(flat, "retryafter")) {
-        if (value.size <= sizeof advice->retry_after) {
-            memcpy(advice->retry_after, value.data, value.size);
-            advice->retry_after_size = (uint8_t)value.size;
-        }
+        take_retry_after(advice, value);
     } else if (!strcmp(flat, "stripeshouldretry")) {
         advice->must_not_retry = value.size == 5 && !memcmp(value.data, "false", 5);
     } else if (!strcmp(flat, "ratelimit")) {

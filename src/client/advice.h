@@ -29,6 +29,8 @@
  * time since 1970 counts from the server's Date field where there is one, since its clock may be
  * wrong. A reset in the past, or further away than the horizon of instant.h, is not known.
  *
+ * Of several Retry-After the largest counts, in one field ("1, 3") or in several.
+ *
  * Bounds: WEIR_ADVICE_MAX policies, fields of WEIR_ADVICE_FIELD_MAX bytes; longer ones are ignored.
  * Threads: no state. No allocation.
  */
@@ -72,7 +74,7 @@ struct weir_advice {
     bool must_not_retry;     /* Stripe-Should-Retry: false */
     int64_t date_s;          /* the server's Date */
     uint64_t retry_after_ns; /* 0: a date in the past */
-    char retry_after[64];    /* until weir_advice_finish; Date may come later */
+    char retry_after[128];   /* until weir_advice_finish; Date may come later */
     uint8_t retry_after_size;
 };
 

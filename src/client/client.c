@@ -230,6 +230,13 @@ static void report_try(struct weir_client *client, const struct weir_client_job 
     client->options.on_try(client->options.context, &one);
 }
 
+/* How long the answer says to wait; 0: it does not say so, or there is none. */
+static uint64_t stated_wait(const struct weir_client_job *job, int status, uint64_t now_ns)
+{
+    struct weir_host_result result = {status, job->number, job->sent_ns, now_ns, &job->advice};
+    return status > 0 ? weir_host_stated(&result) : 0;
+}
+
 static void end_try(struct weir_client *client, struct weir_client_job *job, CURLcode code)
 {
     uint64_t now_ns = now();
@@ -254,6 +261,7 @@ static void end_try(struct weir_client *client, struct weir_client_job *job, CUR
                                   .now_ns = now_ns,
                                   .deadline_ns = job->deadline_ns,
                                   .previous_wait_ns = job->wait_ns,
+                                  .stated_ns = stated_wait(job, status, now_ns),
                                   .advice = &job->advice};
     weir_retry_decide(&one, &client->backoff, &client->seed, &verdict);
     report_try(client, job, status, error, &verdict, now_ns);

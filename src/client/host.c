@@ -7,9 +7,14 @@
 #include "client/dice.h"
 #include "client/instant.h"
 
+/* See host.h. */
+#define SPREAD_INTERVALS 8
+#define CROWD_MOST 12 /* doublings: a tenth of the horizon does not overflow */
+
 void weir_host_repair(struct weir_host *host, uint64_t now_ns)
 {
     bool good = host->pace_count <= WEIR_ADVICE_MAX && host->refused_ns <= now_ns &&
+                host->crowd <= CROWD_MOST &&
                 host->paused_ns <= now_ns + 2 * WEIR_INSTANT_HORIZON_NS;
 
     for (uint32_t i = 0; good && i < host->pace_count; i++)
@@ -17,6 +22,7 @@ void weir_host_repair(struct weir_host *host, uint64_t now_ns)
     if (!good) {
         host->pace_count = host->refusals = 0;
         host->paused_ns = host->refused_ns = 0;
+        host->due = host->crowd = 0;
     }
     if (!weir_learned_valid(&host->learned, now_ns))
         host->learned = (struct weir_learned){0};
@@ -49,12 +55,13 @@ uint64_t weir_host_when(struct weir_host *host, uint64_t expected, uint64_t now_
         one = weir_pace_when(&host->paces[i], host->sent, expected, now_ns);
         when = one > when ? one : when;
     }
-    return when;
+    return host->due ? host->paused_ns : when;
 }
 
 uint64_t weir_host_send(struct weir_host *host, uint64_t now_ns)
 {
     host->used_ns = now_ns;
+    host->due = 0;
     for (uint32_t i = 0; i < host->pace_count; i++)
         weir_pace_send(&host->paces[i], now_ns);
     weir_learned_send(&host->learned, now_ns);
@@ -107,37 +114,54 @@ static const struct weir_advice_policy *explanation(const struct weir_advice *ad
     return NULL;
 }
 
-/* Clients that used up a window together come back over this time at least. */
-#define RETURN_NS UINT64_C(500000000)
-
-/* How long a refused client is to wait, where the answer says so, and by how much more at most:
- * Retry-After, or until the reset of a policy that has nothing left. 0: it does not say so. */
-static uint64_t stated_wait(const struct weir_host_result *result, uint64_t *spread)
+uint64_t weir_host_stated(const struct weir_host_result *result)
 {
     const struct weir_advice *advice = result->advice;
     const struct weir_advice_policy *policy = explanation(advice);
-    uint64_t passed = result->now_ns - result->sent_ns, after;
+    uint64_t passed = result->now_ns - result->sent_ns;
 
-    if (advice && advice->has_retry_after && advice->retry_after_ns > 0) {
-        *spread = advice->retry_after_ns / 10;
+    if (advice && advice->has_retry_after && advice->retry_after_ns > 0)
         return advice->retry_after_ns;
-    }
     if (!policy || policy->reset_ns <= policy->granule_ns || policy->reset_ns <= passed)
         return 0;
-    after = policy->reset_ns - passed;
-    *spread = after < RETURN_NS ? after : after / 10 > RETURN_NS ? after / 10 : RETURN_NS;
-    return after;
+    return policy->reset_ns - passed;
+}
+
+/* The longest time from one unit to the next, of the policies that are known. */
+static uint64_t interval_of(const struct weir_host *host)
+{
+    uint64_t longest = 0;
+
+    for (uint32_t i = 0; i < host->pace_count; i++) {
+        const struct weir_pace *pace = &host->paces[i];
+        uint64_t window = pace->window_ns > 0 ? pace->window_ns : pace->longest_ns;
+        if (pace->limit > 0 && window / pace->limit > longest)
+            longest = window / pace->limit;
+    }
+    return longest;
+}
+
+/* By how much a refused client comes later than stated, at most. */
+static uint64_t spread_of(const struct weir_host *host, uint64_t after)
+{
+    uint64_t tenth = after / 10, most = SPREAD_INTERVALS * interval_of(host);
+    uint64_t spread = tenth << host->crowd;
+
+    most = most > tenth ? most : tenth;
+    most = most < WEIR_INSTANT_HORIZON_NS ? most : WEIR_INSTANT_HORIZON_NS;
+    return spread < most ? spread : most;
 }
 
 static void pause_host(struct weir_host *host, const struct weir_host_result *result,
                        const struct weir_backoff_spec *backoff, bool had_rate, uint64_t *seed)
 {
     struct weir_backoff_spec equal = *backoff;
-    uint64_t wait, spread = 0, after = stated_wait(result, &spread);
+    uint64_t wait, after = weir_host_stated(result);
 
     equal.jitter = WEIR_CLIENT_JITTER_EQUAL;
     if (after > 0) {
-        wait = after + weir_dice_up_to(seed, spread > backoff->base_ns ? spread : backoff->base_ns);
+        wait = after + weir_dice_up_to(seed, spread_of(host, after));
+        host->due = 1;
     } else {
         /* A first refusal near a learned rate is answered by the lower rate. */
         uint32_t tries = host->refusals - (host->refusals > 0 && had_rate);
@@ -165,6 +189,8 @@ static void learn_refusal(struct weir_host *host, const struct weir_host_result 
         weir_window_refused(&host->window, result->sent_ns, result->now_ns);
     if (!again || stated)
         pause_host(host, result, backoff, had_rate, seed);
+    if (!again && host->crowd < CROWD_MOST)
+        host->crowd++;
 }
 
 static void learn_admitted(struct weir_host *host, const struct weir_host_result *result)
@@ -201,6 +227,7 @@ void weir_host_learn(struct weir_host *host, const struct weir_host_result *resu
     } else if (status != 0) {
         if (result->sent_ns >= host->refused_ns)
             host->refusals = 0;
+        host->crowd -= host->crowd > 0;
         learn_admitted(host, result);
     }
 }

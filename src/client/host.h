@@ -3,11 +3,13 @@
  *
  * A request waits for all of: the policies that the server states (pacer.h), the learned rate
  * (learned.h, window.h), and the end of a pause after a refusal. A refusal is 429, or 503. The
- * pause is Retry-After and up to a tenth of it (at least the base of the backoff), or the time to
- * the reset of a policy that has nothing left and up to a tenth of it (at least half a second), or
- * an equal-jitter backoff by the number of refusals in a row. So clients that were refused together
- * do not come back together. While refusals go on, weir_host_probing asks for one request at a
- * time.
+ * pause is what the answer states (Retry-After, or the time to the reset of a policy that has
+ * nothing left) and a random part of a spread, or an equal-jitter backoff by the number of refusals
+ * in a row. The spread is a tenth of what is stated. Each further refusal doubles it, up to 8
+ * intervals of the slowest policy (window / limit), and a success halves it: so a client that is
+ * alone comes back when the server says, and clients that were refused together do not come back
+ * together again and again. The pace does not hold back the request at the end of a stated pause,
+ * but those after it. While refusals go on, weir_host_probing asks for one request at a time.
  *
  * A 429 with a policy that has nothing left is explained: the learned rate does not count it,
  * unless it is the second in a row, for then what the server tells is wrong. Where no window is
@@ -46,6 +48,8 @@ struct weir_host {
     uint64_t paused_ns;  /* until then nothing is sent */
     uint64_t refused_ns; /* when the pause began */
     uint32_t refusals;   /* in a row */
+    uint32_t crowd;      /* refusals less successes: doublings of the spread */
+    uint32_t due;        /* the next request goes when the pause ends, whatever the pace */
     uint32_t pace_count;
     uint32_t in_flight_most; /* by a policy of concurrency; 0: none */
     struct weir_retry_budget budget;
@@ -74,6 +78,10 @@ uint64_t weir_host_send(struct weir_host *host, uint64_t now_ns);
 
 void weir_host_learn(struct weir_host *host, const struct weir_host_result *result,
                      const struct weir_backoff_spec *backoff, uint64_t *seed);
+
+/* How long an answer says that a refused client is to wait: Retry-After, or until the reset of a
+ * policy that has nothing left. 0: it does not say so. */
+uint64_t weir_host_stated(const struct weir_host_result *result);
 
 /* Refusals go on: only one request should be in flight, to find out when they end. */
 bool weir_host_probing(const struct weir_host *host);

@@ -215,24 +215,60 @@ bool weir_instant_duration(struct weir_bytes bytes, uint64_t *duration_ns)
     return true;
 }
 
-bool weir_instant_retry_after(struct weir_bytes text, const int64_t *server_s, int64_t now_s,
-                              uint64_t *wait_ns)
+/* One number or date. Longer waits than the horizon are the horizon. */
+static bool take_wait(struct weir_bytes text, const int64_t *server_s, int64_t now_s,
+                      uint64_t *wait_ns)
 {
     uint64_t whole;
     uint32_t part;
     int64_t date;
+    size_t digits = 0;
 
-    if (weir_instant_number(text, &whole, &part)) {
-        if (whole >= WEIR_INSTANT_HORIZON_NS / S_NS)
-            return false;
-        *wait_ns = whole * S_NS + part;
+    while (digits < text.size && text.data[digits] >= '0' && text.data[digits] <= '9')
+        digits++;
+    bool number = weir_instant_number(text, &whole, &part);
+    if (number || (digits > 0 && digits == text.size)) {
+        bool far = !number || whole >= WEIR_INSTANT_HORIZON_NS / S_NS;
+        *wait_ns = far ? WEIR_INSTANT_HORIZON_NS : whole * S_NS + part;
         return true;
     }
     if (!weir_instant_http_date(text, now_s, &date))
         return false;
     int64_t wait = date - (server_s ? *server_s : now_s);
-    if (wait > 0 && (uint64_t)wait > WEIR_INSTANT_HORIZON_NS / S_NS)
+    bool far = wait > 0 && (uint64_t)wait >= WEIR_INSTANT_HORIZON_NS / S_NS;
+    *wait_ns = far ? WEIR_INSTANT_HORIZON_NS : wait > 0 ? (uint64_t)wait * S_NS : 0;
+    return true;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+bool weir_instant_retry_after(struct weir_bytes text, const int64_t *server_s, int64_t now_s,
+                              uint64_t *wait_ns)
+{
+    size_t start = 0;
+    uint64_t wait, longest = 0;
+
+    if (text.size == 0)
         return false;
-    *wait_ns = wait > 0 ? (uint64_t)wait * S_NS : 0;
+    /* A date holds a comma, too: what is no member runs to the next one. */
+    for (size_t end = 0; end <= text.size; end++) {
+        if (end < text.size && text.data[end] != ',')
+            continue;
+        while (start < end && is_space(text.data[start]))
+            start++;
+        size_t size = end - start;
+        while (size > 0 && is_space(text.data[start + size - 1]))
+            size--;
+        if (!take_wait((struct weir_bytes){text.data + start, size}, server_s, now_s, &wait))
+            continue;
+        longest = wait > longest ? wait : longest;
+        start = end + 1;
+    }
+    if (start <= text.size)
+        return false;
+    *wait_ns = longest;
     return true;
 }

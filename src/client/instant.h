@@ -33,7 +33,8 @@ bool weir_instant_duration(struct weir_bytes text, uint64_t *duration_ns);
 
 /* The value of Retry-After (RFC 9110 10.2.3): seconds, a fraction allowed, or a date, which counts
  * from the server's own Date where there is one (`server_s`, NULL: none), since its clock may be
- * wrong, else from `now_s`. A date in the past is 0. False: neither, or beyond the horizon. */
+ * wrong, else from `now_s`. A date in the past is 0, what is beyond the horizon is the horizon. Of
+ * several with commas between them the largest counts. False: one of them is neither. */
 bool weir_instant_retry_after(struct weir_bytes text, const int64_t *server_s, int64_t now_s,
                               uint64_t *wait_ns);
 

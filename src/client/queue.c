@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/instant.h"
+
 #define JOB_OF(item, member)                                                                       \
     ((struct weir_client_job *)(void *)((char *)(item)-offsetof(struct weir_client_job, member)))
 
@@ -147,7 +149,8 @@ static struct weir_client_job *take(struct weir_queue *queue, struct weir_client
     if (open && when <= now_ns)
         job->number = weir_host_send(host, now_ns);
     weir_knowledge_unlock(queue->knowledge);
-    *late = when > now_ns && when >= job->deadline_ns;
+    /* A wait at the horizon is longer than anything: no request has the time. */
+    *late = when > now_ns && (when >= job->deadline_ns || when - now_ns >= WEIR_INSTANT_HORIZON_NS);
     if (*late) {
         weir_queue_remove(queue, job);
         job->wait_ns = when - now_ns;

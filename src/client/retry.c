@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "client/dice.h"
+#include "client/instant.h"
 
 bool weir_retry_status(int status)
 {
@@ -38,11 +38,10 @@ static const char *objection(const struct weir_retry_case *one)
 static uint64_t wait(const struct weir_retry_case *one, const struct weir_backoff_spec *backoff,
                      uint64_t *seed)
 {
-    if (!one->advice || !one->advice->has_retry_after || one->advice->retry_after_ns == 0)
-        return weir_backoff_wait(backoff, one->tries, one->previous_wait_ns, seed);
-    uint64_t after = one->advice->retry_after_ns;
-    uint64_t spread = after / 10 > backoff->base_ns ? after / 10 : backoff->base_ns;
-    return after + weir_dice_up_to(seed, spread);
+    /* The host's pause spreads those with the same wait. */
+    if (one->stated_ns > 0)
+        return one->stated_ns;
+    return weir_backoff_wait(backoff, one->tries, one->previous_wait_ns, seed);
 }
 
 void weir_retry_decide(const struct weir_retry_case *one, const struct weir_backoff_spec *backoff,
@@ -59,11 +58,13 @@ void weir_retry_decide(const struct weir_retry_case *one, const struct weir_back
         return;
     }
     verdict->outcome = limited ? WEIR_CLIENT_LIMITED : WEIR_CLIENT_GAVE_UP;
+    verdict->wait_ns = one->stated_ns;
     verdict->reason = objection(one);
     if (verdict->reason)
         return;
     verdict->wait_ns = wait(one, backoff, seed);
-    if (one->now_ns >= one->deadline_ns || verdict->wait_ns >= one->deadline_ns - one->now_ns) {
+    if (one->now_ns >= one->deadline_ns || verdict->wait_ns >= one->deadline_ns - one->now_ns ||
+        verdict->wait_ns >= WEIR_INSTANT_HORIZON_NS) {
         verdict->outcome = limited ? WEIR_CLIENT_LIMITED : WEIR_CLIENT_TIMEOUT;
         verdict->reason = "the next try would come after the request's time";
         return;

@@ -24,12 +24,13 @@ struct weir_retry_case {
     uint32_t most;                /* tries allowed */
     uint64_t now_ns, deadline_ns; /* UINT64_MAX: none */
     uint64_t previous_wait_ns;
+    uint64_t stated_ns;               /* the wait that the answer states; 0: none */
     const struct weir_advice *advice; /* NULL: none */
 };
 
 struct weir_retry_verdict {
     bool again;
-    uint64_t wait_ns;                 /* again: until the next try */
+    uint64_t wait_ns;                 /* until the next try, or until one may succeed; 0: unknown */
     enum weir_client_outcome outcome; /* not again */
     const char *reason;               /* not again and not answered; static */
 };

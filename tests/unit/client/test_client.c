@@ -244,6 +244,26 @@ static void a_wait_beyond_the_requests_time_is_not_waited_for(void **state)
     weir_client_answer_free(&answer);
 }
 
+/* Also of a request that may not be tried again. */
+static void a_limited_answer_says_when_a_try_may_succeed(void **state)
+{
+    static const char *const stated[] = {"Retry-After: 7", "Retry-After: 3, 7",
+                                         "RateLimit: \"d\";r=0;t=7"};
+
+    for (size_t i = 0; i < sizeof stated / sizeof *stated; i++) {
+        struct weir_client_answer answer;
+        char text[200];
+        snprintf(text, sizeof text, "HTTP/1.1 429 Too Many\r\n%s\r\n\r\n", stated[i]);
+        const char *const script[] = {text, NULL};
+        assert_int_equal(fetch(script, (struct weir_client_options){0},
+                               (struct weir_client_request){.method = "POST"}, &answer),
+                         WEIR_ERR_BUSY);
+        assert_int_equal(answer.outcome, WEIR_CLIENT_LIMITED);
+        assert_true(answer.retry_after_ns > 5 * S && answer.retry_after_ns <= 7 * S);
+        weir_client_answer_free(&answer);
+    }
+}
+
 static void what_one_request_learns_holds_for_the_next(void **state)
 {
     static const char *const script[] = {
@@ -519,6 +539,7 @@ int main(void)
         cmocka_unit_test(a_404_is_an_answer),
         cmocka_unit_test(tries_have_a_cap_and_errors_a_type),
         cmocka_unit_test(a_wait_beyond_the_requests_time_is_not_waited_for),
+        cmocka_unit_test(a_limited_answer_says_when_a_try_may_succeed),
         cmocka_unit_test(what_one_request_learns_holds_for_the_next),
         cmocka_unit_test(a_post_is_retried_only_with_a_key_and_keeps_it),
         cmocka_unit_test(hooks_see_each_try_and_the_body_begins_anew),

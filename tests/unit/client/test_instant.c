@@ -125,8 +125,8 @@ static void retry_after_counts_from_the_servers_own_date(void **state)
 
 static void retry_after_in_the_past_is_0_and_nonsense_is_refused(void **state)
 {
-    static const char *const bad[] = {"",    "-1",      "soon", "99999999999999999999",
-                                      "1e9", "3000000", "1 2",  "Fri, 31 Dec 9999 23:59:59 GMT"};
+    static const char *const bad[] = {"",   "-1", "soon",    "1e9",  "1 2",
+                                      "1,", ",",  "1, soon", "1,, 2"};
     uint64_t ns = 77;
 
     assert_true(
@@ -134,6 +134,32 @@ static void retry_after_in_the_past_is_0_and_nonsense_is_refused(void **state)
     assert_int_equal(ns, 0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(weir_instant_retry_after(weir_bytes_of(bad[i]), NULL, NOW, &ns));
+}
+
+static void a_long_retry_after_is_the_horizon(void **state)
+{
+    static const char *const far[] = {"99999999999999999999", "3000000", "2764800",
+                                      "Fri, 31 Dec 9999 23:59:59 GMT"};
+    uint64_t ns;
+
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+        assert_true(weir_instant_retry_after(weir_bytes_of(far[i]), NULL, NOW, &ns));
+        assert_true(ns == WEIR_INSTANT_HORIZON_NS);
+    }
+    assert_true(weir_instant_retry_after(weir_bytes_of("2764799"), NULL, NOW, &ns));
+    assert_true(ns == WEIR_INSTANT_HORIZON_NS - S);
+}
+
+static void of_several_retry_after_the_longest_counts(void **state)
+{
+    static const char *const lists[] = {"10,3", "3 , 10", "3, Sun, 06 Nov 1994 08:49:47 GMT",
+                                        "Sun, 06 Nov 1994 08:49:47 GMT,1"};
+    uint64_t ns;
+
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        assert_true(weir_instant_retry_after(weir_bytes_of(lists[i]), NULL, NOW, &ns));
+        assert_int_equal(ns, 10 * S);
+    }
 }
 
 int main(void)
@@ -147,6 +173,8 @@ int main(void)
         cmocka_unit_test(durations_as_go_writes_them),
         cmocka_unit_test(retry_after_counts_from_the_servers_own_date),
         cmocka_unit_test(retry_after_in_the_past_is_0_and_nonsense_is_refused),
+        cmocka_unit_test(a_long_retry_after_is_the_horizon),
+        cmocka_unit_test(of_several_retry_after_the_longest_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include "client/backoff.h"
 #include "client/dice.h"
 #include "client/heap.h"
+#include "client/instant.h"
 #include "client/lane.h"
 #include "client/retry.h"
 #include "client/retry_budget.h"
@@ -121,7 +122,7 @@ static void only_idempotent_methods_are_retried(void **state)
 static void outcomes_say_why_there_is_no_other_try(void **state)
 {
     struct weir_retry_case one = fresh;
-    struct weir_advice advice = {.has_retry_after = true, .retry_after_ns = 10 * S};
+    struct weir_advice advice = {0};
 
     one.status = 429;
     one.tries = 5;
@@ -133,13 +134,23 @@ static void outcomes_say_why_there_is_no_other_try(void **state)
     assert_int_equal(decide(one).outcome, WEIR_CLIENT_GAVE_UP);
     one.status = 429; /* the pace bounds these */
     assert_true(decide(one).again);
-    one.advice = &advice;
+    one.stated_ns = 10 * S;
     struct weir_retry_verdict verdict = decide(one);
-    assert_true(verdict.again && verdict.wait_ns >= 10 * S && verdict.wait_ns <= 11 * S);
+    assert_true(verdict.again && verdict.wait_ns == 10 * S); /* the host's pause spreads */
+    one.stated_ns = WEIR_INSTANT_HORIZON_NS; /* longer than the time of any request */
+    verdict = decide(one);
+    assert_true(!verdict.again && verdict.outcome == WEIR_CLIENT_LIMITED);
+    one.stated_ns = 10 * S;
     one.deadline_ns = 10 * S;
     verdict = decide(one);
     assert_int_equal(verdict.outcome, WEIR_CLIENT_LIMITED);
     assert_true(!verdict.again && verdict.wait_ns >= 10 * S);
+    one.deadline_ns = UINT64_MAX;
+    one.repeatable = false; /* what the server said is kept, whatever the reason */
+    verdict = decide(one);
+    assert_true(!verdict.again && verdict.wait_ns == 10 * S);
+    one.repeatable = true;
+    one.deadline_ns = 10 * S;
     one.status = 0;
     one.transient = true;
     one.budget = true;
@@ -153,9 +164,7 @@ static void outcomes_say_why_there_is_no_other_try(void **state)
     assert_false(decide(one).again);
     one = fresh;
     one.status = 503;
-    advice = (struct weir_advice){.has_retry_after = true, .retry_after_ns = 0};
-    one.advice = &advice;
-    assert_true(decide(one).wait_ns <= 100 * MS); /* a date in the past is no wait */
+    assert_true(decide(one).wait_ns <= 100 * MS); /* nothing is stated */
 }
 
 static void requests_in_flight_double_with_each_round_trip(void **state)
