@@ -178,7 +178,7 @@ struct weir_settings {
     struct weir_standing_settings standing; /* without a kind there is no such section */
     uint8_t on_store_error;    /* `on_store_error` at the top: enum weir_store_failure */
     bool on_store_error_given; /* it is there; else libweir's users have defaults of their own */
-    uint64_t idempotency_ns;                /* life of an idempotency key; default 10 min */
+    uint64_t idempotency_ns;   /* life of an idempotency key; default 10 min */
     struct weir_listener_settings http, redis, grpc, admin;
     struct weir_peer_settings connections;
     uint32_t workers; /* 0: auto */

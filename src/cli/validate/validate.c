@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "cli/envoy/check.h"
-#include "cli/validate/fix.h"
 #include "cli/options.h"
 #include "cli/rules_file.h"
+#include "cli/validate/fix.h"
 #include "rules/charge/scale.h"
 #include "server/daemon/server.h"
 #include "store/redis/client/url.h"

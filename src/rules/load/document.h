@@ -45,8 +45,9 @@ int rules_document_parse(struct rules_node **root, struct rules_arena *arena, co
     __attribute__((warn_unused_result));
 
 /* The same for files of others, which are written for a laxer reader: only the first document
- * counts, whatever follows it (*more: another document); tags stay with their nodes; keys may be given twice or be no words;
- * an empty text is no problem (*root is NULL). Problems are worded as gopkg.in/yaml.v2 does. */
+ * counts, whatever follows it (*more: another document); tags stay with their nodes; keys may be
+ * given twice or be no words; an empty text is no problem (*root is NULL). Problems are worded as
+ * gopkg.in/yaml.v2 does. */
 int rules_document_first(struct rules_node **root, struct rules_arena *arena, const char *file,
                          const char *text, size_t size, bool *more, struct weir_problems *problems)
     __attribute__((warn_unused_result));

@@ -14,8 +14,8 @@
 
 #include "rules/region/region.h"
 #include "server/admin/health_api.h"
-#include "server/admin/overlooked_api.h"
 #include "server/admin/limit_metrics.h"
+#include "server/admin/overlooked_api.h"
 #include "server/challenge/metrics.h"
 #include "server/daemon/clock.h"
 #include "server/dashboard/metrics.h"

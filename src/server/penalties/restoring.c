@@ -19,7 +19,7 @@ static void set_name(char *room, size_t size, struct weir_bytes name)
 /* What stands for a ladder in queues; false: it cannot be read. */
 static bool strike_of(const struct weir_history_ladder *ladder, struct weir_queued_strike *strike)
 {
-    struct weir_cidr network;
+    struct weir_cidr network = {{0}, 0};
     const struct weir_cidr *of = ladder->network ? &network : NULL;
 
     *strike = (struct weir_queued_strike){.moves = false};

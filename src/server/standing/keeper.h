@@ -9,9 +9,9 @@
  * wait together are committed together, WEIR_KEEPER_GROUP_MAX at most.
  *
  * A history that does not take changes (locked, on a full disk, on one that hangs) has them wait:
- * they are tried again every second, and at once when the keeper stops. Reading continues meanwhile,
- * where the history can be read. A stop waits STOP_MS; what is not written then is lost, and
- * weir_keeper_each_lost names it.
+ * they are tried again every second, and at once when the keeper stops. Reading continues
+ * meanwhile, where the history can be read. A stop waits STOP_MS; what is not written then is lost,
+ * and weir_keeper_each_lost names it.
  *
  * A file that is gone from its path is written there again, from what is open; another file that
  * has the path is opened. The thread looks for that every second, and weir_keeper_reopen asks for
