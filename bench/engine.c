@@ -32,6 +32,7 @@
 #include "core/bytes.h"
 #include "engine/engine.h"
 #include "rules/identity/keys.h"
+#include "rules/source.h"
 #include "server/use/observer.h"
 #include "table/table.h"
 
@@ -341,14 +342,14 @@ static void samples_make(void)
 static void one_request(struct side *side, struct weir_request *request,
                         const struct sample *sample)
 {
-    int header = weir_rules_header(side->rules, "X-Api-Key", 9);
+    int header = weir_rules_field(side->rules, "X-Api-Key", 9).attribute;
     weir_request_clear(request, weir_rules_attribute_count(side->rules));
     request->values[WEIR_ATTR_METHOD] = (struct weir_bytes){"POST", 4};
     request->values[WEIR_ATTR_PATH] = (struct weir_bytes){"/login", 6};
     request->values[WEIR_ATTR_HOST] = (struct weir_bytes){"api.example.com", 15};
     request->values[header] = weir_bytes_of(sample->key);
-    int priority = side->pressure ? weir_rules_header(side->rules, "X-Priority", 10) : -1;
-    request->trusted = side->pressure;
+    int priority = side->pressure ? weir_rules_field(side->rules, "X-Priority", 10).attribute : -1;
+    memset(request->trusted, side->pressure ? 0xff : 0, sizeof request->trusted);
     if (priority >= 0)
         request->values[priority] = sample->address % 2 == 0 ? (struct weir_bytes){"sheddable", 9}
                                                              : (struct weir_bytes){"critical", 8};

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "rules/compiled.h"
+#include "rules/source.h"
 
 #define KEYS 1000000
 #define ORGS 100000
@@ -186,7 +187,7 @@ static double time_checks(const struct weir_rules *rules)
     double ns[ROUNDS];
     const struct weir_rules_query query = {
         .rules = rules, .request = &request, .secret = secret, .scratch = &scratch};
-    int attribute = weir_rules_header(rules, "x-api-key", 9);
+    int attribute = weir_rules_field(rules, "x-api-key", 9).attribute;
     weir_request_clear(&request, weir_rules_attribute_count(rules));
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < LOOKUPS; i++)

@@ -20,6 +20,7 @@
 #include "core/bytes.h"
 #include "rules/compiled.h"
 #include "rules/identity/jwt.h"
+#include "rules/source.h"
 #include "token_maker.h"
 
 #define ROUNDS 21
@@ -142,7 +143,8 @@ static void open_rules(void)
 static void set_header(struct ask *ask, const char *name, const char *value)
 {
     weir_request_clear(&ask->request, weir_rules_attribute_count(ask->rules));
-    ask->request.values[weir_rules_header(ask->rules, name, strlen(name))] = weir_bytes_of(value);
+    ask->request.values[weir_rules_field(ask->rules, name, strlen(name)).attribute] =
+        weir_bytes_of(value);
 }
 
 static void measure_requests(const char *token)

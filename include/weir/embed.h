@@ -123,11 +123,16 @@ const char *weir_attribute_name(const struct weir *weir, int attribute);
 /* Whether the present rules read this attribute. What they do not read need not be given. */
 bool weir_attribute_read(const struct weir *weir, int attribute);
 
-/* The value of an attribute. `data` NULL: absent, as if it were left out; an empty value has a size
- * of 0. Not NUL-terminated. A call that gives a header field, be it absent, says that the others
- * which it does not give are absent, too: `header.x: absent` in the rules holds only then. */
+/* Added to a handle: the value is what the request itself says, not the program: its method, path
+ * and host, a line of its header. Lines of one header field are joined, as all of weir's front ends
+ * join them, and a value of the same attribute without this mark goes before them. */
+#define WEIR_OF_REQUEST 65536
+
+/* The value of an attribute. `data` NULL: absent; an empty value has a size of 0. Not
+ * NUL-terminated. A call that gives a header field, be it absent, says that the others which it
+ * does not give are absent, too: `header.x: absent` in the rules holds only then. */
 struct weir_value {
-    int attribute;
+    int attribute; /* a handle, or WEIR_OF_REQUEST + a handle; less than 0: nothing */
     const char *data;
     size_t size;
 };
@@ -151,7 +156,8 @@ enum weir_reserve_when {
 
 /* One request. Zero is the default everywhere. */
 struct weir_call {
-    const struct weir_value *values; /* of the same attribute the last one counts */
+    const struct weir_value
+        *values; /* of the same attribute the last one without WEIR_OF_REQUEST */
     size_t count;
     const struct sockaddr *client; /* AF_INET or AF_INET6; counts instead of "client.ip"; NULL: that
                                       attribute, if it is given */
@@ -216,7 +222,8 @@ struct weir_full_answer {
 
 /* Decides one request at the time now, as weir_check does. Of `answer` only what is said above is
  * written. Errors: as weir_check and weir_check_once; WEIR_ERR_RANGE (cost, life),
- * WEIR_ERR_TOO_LARGE (a reservation of more limits than a token has room for). */
+ * WEIR_ERR_TOO_LARGE (a reservation of more limits than a token has room for; repeated header
+ * fields of more than 64 KiB together). */
 int weir_check_full(struct weir *weir, const struct weir_call *call,
                     struct weir_full_answer *answer) __attribute__((warn_unused_result));
 

@@ -30,7 +30,7 @@ static struct weir_lookup *copy_request(struct weir_engine *engine,
     memset(lookup, 0, sizeof *lookup);
     lookup->size = size;
     lookup->client = request->client;
-    lookup->trusted = request->trusted;
+    memcpy(lookup->trusted, request->trusted, sizeof lookup->trusted);
     lookup->cost = request->cost;
     lookup->fields = request->fields;
     lookup->resting = query->resting;
@@ -83,7 +83,7 @@ static int apply_again(struct weir_engine *engine, struct weir_lookup *lookup)
     struct weir_reason *reason = &lookup->reason;
     struct weir_request request; /* of its values, only those below `count` are ever read */
     request.client = lookup->client;
-    request.trusted = lookup->trusted;
+    memcpy(request.trusted, lookup->trusted, sizeof request.trusted);
     request.cost = lookup->cost;
     request.fields = lookup->fields;
     request.count = lookup->count;

@@ -51,7 +51,7 @@ struct weir_lookup {
     char key[WEIR_IDEMPOTENCY_KEY_MAX];
     /* The request, whose values point behind them. */
     struct weir_address client;
-    bool trusted;
+    uint64_t trusted[WEIR_ATTRIBUTE_WORDS];
     uint8_t fields; /* enum weir_fields */
     uint64_t cost, resting, now_ns;
     uint16_t count;

@@ -61,31 +61,22 @@ int weir_attributes_add(struct weir_attributes *attributes, const char *name)
     return handle >= 0 ? handle : WEIR_ERR_FULL;
 }
 
-/* Whether a request can say it: these are made by the rules, or by a certificate. */
-static bool is_said(const char *name)
+/* Whether a program has it to say: all but what the rules make and what a connection shows. */
+static bool is_said(const struct weir_rules *rules, const char *name)
 {
-    return strcmp(name, "standing") != 0 && strcmp(name, "challenge") != 0 &&
-           strcmp(name, "client.score") != 0 && strcmp(name, "client.class") != 0 &&
-           strncmp(name, "jwt.", 4) != 0 && strncmp(name, "tls.client.", 11) != 0;
+    return weir_source_allows(rules, weir_rules_source(rules, name, strlen(name)),
+                              WEIR_TRUST_PROXY);
 }
 
 int weir_attributes_add_rules(struct weir_attributes *attributes, const struct weir_rules *rules)
 {
     for (uint16_t i = 0; i < weir_rules_attribute_count(rules); i++) {
         const char *name = weir_rules_attribute_name(rules, i);
-        int handle = is_said(name) ? weir_attributes_add(attributes, name) : 0;
+        int handle = is_said(rules, name) ? weir_attributes_add(attributes, name) : 0;
         if (handle < 0)
             return handle;
     }
     return 0;
-}
-
-int weir_attributes_find(const struct weir_rules *rules, const char *name)
-{
-    size_t prefix = sizeof HEADER_PREFIX - 1;
-    if (strncasecmp(name, HEADER_PREFIX, prefix) == 0)
-        return weir_rules_header(rules, name + prefix, strlen(name + prefix));
-    return weir_rules_attribute(rules, name, strlen(name));
 }
 
 void weir_attributes_map(const struct weir_attributes *attributes, const struct weir_rules *rules,
@@ -95,7 +86,6 @@ void weir_attributes_map(const struct weir_attributes *attributes, const struct 
     map->generation = generation;
     for (unsigned i = 0; i < map->count; i++) {
         const char *name = attributes->names[i];
-        map->attribute[i] = (int16_t)weir_attributes_find(rules, name);
-        map->field[i] = strncmp(name, HEADER_PREFIX, sizeof HEADER_PREFIX - 1) == 0;
+        map->sources[i] = weir_rules_source(rules, name, strlen(name));
     }
 }

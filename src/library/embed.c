@@ -15,6 +15,7 @@
 #include "engine/token/lease_token.h"
 #include "library/library.h"
 #include "rules/charge/penalty.h"
+#include "rules/source.h"
 #include "standing/standing.h"
 #include "table/file/access.h"
 #include "table/file/state_file.h"
@@ -190,7 +191,8 @@ bool weir_attribute_read(const struct weir *weir, int attribute)
     struct weir *shared = (struct weir *)(uintptr_t)weir; /* a lane is internally locked */
     struct weir_lane *lane = weir_engine_slots_enter(&shared->lanes);
     const struct weir_rules *rules = weir_engine_rules(lane->engine);
-    bool read = weir_attributes_find(rules, weir->attributes.names[attribute]) >= 0;
+    const char *name = weir->attributes.names[attribute];
+    bool read = weir_rules_source(rules, name, strlen(name)).state == WEIR_NAME_READ;
     weir_engine_slots_leave(lane);
     return read;
 }
@@ -233,32 +235,48 @@ static const struct weir_attribute_map *map_of(const struct weir *weir, struct w
     return map;
 }
 
+/* A header field is the client's, who is not to be trusted where the call says so; anything else is
+ * what the program says. */
+static void put_value(const struct weir *weir, const struct weir_attribute_map *map,
+                      struct weir_request *request, const struct weir_call *call,
+                      const struct weir_value *value)
+{
+    bool of_request = value->attribute >= WEIR_OF_REQUEST;
+    unsigned handle = (unsigned)value->attribute % WEIR_OF_REQUEST;
+    if (value->attribute < 0 || handle >= map->count)
+        return;
+    struct weir_attribute_source source = map->sources[handle];
+    bool header = (source.flags & WEIR_NAME_HEADER) != 0;
+    if (source.attribute == WEIR_ATTR_CLIENT_IP && call->client)
+        return;
+    if (source.state == WEIR_NAME_UNKNOWN)
+        weir_request_unknown(request, weir->attributes.names[handle],
+                             strlen(weir->attributes.names[handle]));
+    if (of_request)
+        source.flags |= WEIR_NAME_OF_REQUEST;
+    weir_request_put(request, source, (struct weir_bytes){value->data, value->size},
+                     header && call->untrusted ? WEIR_TRUST_CLIENT : WEIR_TRUST_CONFIGURATION);
+}
+
 static int fill_request(const struct weir *weir, struct weir_lane *lane,
                         const struct weir_call *call, struct weir_request *request)
 {
     const struct weir_rules *rules = weir_engine_rules(lane->engine);
     const struct weir_attribute_map *map = map_of(weir, lane, rules);
-    weir_request_clear(request, weir_rules_attribute_count(rules));
-    request->trusted = !call->untrusted;
+    struct weir_address client;
+    weir_request_begin(request, rules, WEIR_FIELDS_NONE,
+                       (struct weir_room){lane->map->joined, sizeof lane->map->joined});
     request->cost = call->cost;
-    for (size_t i = 0; i < call->count; i++) {
-        const struct weir_value *value = &call->values[i];
-        if (value->attribute < 0 || (unsigned)value->attribute >= map->count)
-            continue;
-        int attribute = map->attribute[value->attribute];
-        if (map->field[value->attribute])
-            request->fields = WEIR_FIELDS_ALL; /* one says that the caller knows them */
-        if (attribute < 0)
-            continue;
-        if (attribute != WEIR_ATTR_CLIENT_IP)
-            request->values[attribute] = (struct weir_bytes){value->data, value->size};
-        else if (value->data && !call->client &&
-                 weir_address_parse(&request->client, value->data, value->size) < 0)
-            return WEIR_ERR_SYNTAX;
+    if (call->client) {
+        weir_socket_address_read(&client, call->client);
+        weir_request_put_client(request, &client);
     }
-    if (call->client)
-        weir_socket_address_read(&request->client, call->client);
-    return find_client(&request->client, call, weir_rules_settings(rules));
+    for (size_t i = 0; i < call->count; i++)
+        put_value(weir, map, request, call, &call->values[i]);
+    client = request->client;
+    int err = find_client(&client, call, weir_rules_settings(rules));
+    weir_request_put_client(request, &client);
+    return err < 0 ? err : weir_request_end(request, NULL);
 }
 
 /* Turns the decision into what the call asks for. */

@@ -12,7 +12,9 @@
 
 #include <weir/embed.h>
 
+#include "core/bytes.h"
 #include "library/library.h"
+#include "rules/source.h"
 
 /* The end of 2261: no sum of a time of the state and a wait passes 64 bits. */
 #define TEST_CLOCK_MAX_NS (UINT64_C(9214646400) * UINT64_C(1000000000))
@@ -341,22 +343,14 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
 static int fill_request(struct weir_request *request, const struct weir_rules *rules,
                         const struct weir_attribute_value *attributes, size_t count)
 {
-    weir_request_clear(request, weir_rules_attribute_count(rules));
-    request->trusted = true; /* the process itself */
+    weir_request_begin(request, rules, WEIR_FIELDS_NONE, (struct weir_room){NULL, 0});
     for (size_t i = 0; i < count; i++) {
         const char *value = attributes[i].value;
-        int attribute = weir_attributes_find(rules, attributes[i].name);
-        if (strncasecmp(attributes[i].name, "header.", strlen("header.")) == 0)
-            request->fields = WEIR_FIELDS_ALL; /* one says that the caller knows them */
-        if (attribute < 0 || !value)
-            continue;
-        size_t size = strlen(value);
-        if (attribute != WEIR_ATTR_CLIENT_IP)
-            request->values[attribute] = (struct weir_bytes){value, size};
-        else if (weir_address_parse(&request->client, value, size) < 0)
-            return WEIR_ERR_SYNTAX;
+        struct weir_bytes bytes = {value, value ? strlen(value) : 0};
+        weir_request_put_name(request, weir_bytes_of(attributes[i].name), bytes,
+                              WEIR_TRUST_CONFIGURATION);
     }
-    return 0;
+    return weir_request_end(request, NULL);
 }
 
 /* `key.data` == NULL: none. */

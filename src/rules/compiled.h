@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "rules/arena.h"
+#include "rules/attribute_table.h"
 #include "rules/calendar/schedule.h"
 #include "rules/charge/adaptive.h"
 #include "rules/charge/penalty.h"
@@ -58,7 +59,7 @@ struct rules_part {
     bool secret;         /* shown only as SHA-256 */
     bool absent;         /* SPECIAL: one of the values is `absent` */
     bool negated;        /* SPECIAL: present, but none of the values */
-    uint8_t supplied_by; /* SPECIAL: how its absence is known; see match/special.h */
+    uint8_t supplied_by; /* SPECIAL: how its absence is known; enum rules_supplied_by */
     uint16_t at_least;   /* SPECIAL: of client.score, which has no values then; 0: it has */
     uint16_t attribute;
     uint32_t count;
@@ -224,15 +225,6 @@ struct rules_penalty {
     uint8_t statuses[63];      /* as in struct rules_refund: outcomes that are strikes */
 };
 
-/* Attributes that the rules find in others, where the request does not give them itself. */
-enum rules_within {
-    RULES_WITHIN_NONE,
-    RULES_WITHIN_QUERY,   /* query.NAME: of the path */
-    RULES_WITHIN_COOKIES, /* cookie.NAME: of header.cookie */
-};
-#define RULES_QUERY "query."
-#define RULES_COOKIE "cookie."
-
 struct rules_regions;
 
 struct weir_rules {
@@ -262,8 +254,9 @@ struct weir_rules {
     const char *attribute_names[WEIR_ATTRIBUTES_MAX];
     struct rules_string_map attributes;
     uint16_t attribute_count;
-    uint8_t within[WEIR_ATTRIBUTES_MAX]; /* enum rules_within */
-    uint16_t cookies;                    /* header.cookie, where some attribute is within it */
+    const struct rules_attribute_row *rows[WEIR_ATTRIBUTES_MAX];
+    uint64_t field_sizes; /* of the names of header fields that are read: a bit for each, mod 64 */
+    uint16_t cookies;     /* header.cookie, where some attribute is within it */
 
     struct rules_string_map declared; /* names in `attributes` */
     const char **declared_names;

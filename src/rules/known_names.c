@@ -7,17 +7,8 @@
 #include "core/bytes.h"
 #include "rules/compiled.h"
 #include "rules/identity/jwt.h"
+#include "rules/match/evaluate.h"
 #include "rules/problems.h"
-
-static const char *const words[] = {
-    "method",    "path",         "host",         "client.ip",        "user",
-    "org",       "plan",         "standing",     "tls.client.name",  "tls.client.cn",
-    "challenge", "client.score", "client.class", "source.principal", "connection.requests",
-};
-#define WORDS (sizeof(words) / sizeof(*words))
-
-/* Of others' names: what is behind them is theirs. */
-static const char *const prefixes[] = {"header.", "query.", "cookie.", "path."};
 
 /* Claims that tokens of everybody have: RFC 7519 4.1, RFC 9068 2.2, and OpenID Connect Core 1.0 2
  * and 5.1. */
@@ -51,13 +42,11 @@ static bool is_one_of(struct weir_bytes name, const char *const *list, size_t co
 
 bool rules_is_built_in(struct weir_bytes name)
 {
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
-        size_t size = strlen(prefixes[i]);
-        if (name.size > size && memcmp(name.data, prefixes[i], size) == 0)
-            return true;
-    }
-    return is_one_of(name, words, WORDS) ||
-           is_one_of(name, claims, sizeof(claims) / sizeof(*claims));
+    const struct rules_attribute_row *row = rules_attribute_row_of(name.data, name.size);
+    if (row->value == rules_claim_value)
+        return is_one_of(name, claims, sizeof(claims) / sizeof(*claims));
+    bool whole = !rules_row_is_family(row) || name.size > strlen(row->name);
+    return whole && !rules_row_is_own(row) && (row->flags & RULES_REQUESTS) == 0;
 }
 
 /* Whether `jwt` itself names this claim, for user, org or plan. */
@@ -82,11 +71,24 @@ bool rules_is_declared(const struct weir_rules *rules, struct weir_bytes name)
            is_read_claim(rules, name);
 }
 
+/* The attribute of the table that a name may be a mistyping of. */
+static const char *nearest_built_in(struct weir_bytes name)
+{
+    uint32_t count;
+    const struct rules_attribute_row *rows = rules_attribute_rows(&count);
+    const char *words[RULES_ATTRIBUTE_ROWS_MAX];
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!rules_row_is_own(&rows[i]) && !rules_row_is_family(&rows[i]) && !rows[i].same_as)
+            words[used++] = rows[i].name;
+    return rules_nearest(name.data, name.size, words, used);
+}
+
 const char *rules_nearest_name(const struct weir_rules *rules, struct weir_bytes name)
 {
     const char *declared =
         rules_nearest(name.data, name.size, rules->declared_names, rules->declared_count);
-    const char *nearest = declared ? declared : rules_nearest(name.data, name.size, words, WORDS);
+    const char *nearest = declared ? declared : nearest_built_in(name);
     return nearest ? nearest
                    : rules_nearest(name.data, name.size, claims, sizeof(claims) / sizeof(*claims));
 }

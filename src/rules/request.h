@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request as the rules see it: attributes, a cost, a time. Filled by a front end, read by the
- * rules.
+/* A request as the rules see it: attributes, a cost, a time. Filled by a front end, as source.h
+ * says, and read by the rules.
  *
- * Names are interned when the rules load (weir_rules_attribute), so a front end stores a value by
- * its number and drops what no rule reads. Values point into the front end's buffers; nothing is
+ * Names are interned when the rules load, so a value has the number of its attribute, and what no
+ * rule reads is dropped. Values point into the front end's buffers; only repeated header fields are
  * copied. Derived attributes (path captures, prefixes of the address, user / org / plan) are not in
  * here: the rules make them when a limit that matched needs them.
  */
@@ -19,7 +19,9 @@
 /* Attributes that one rules file may name, the fixed ones included. */
 #define WEIR_ATTRIBUTES_MAX 256
 
-/* The attributes every rules file has, by fixed numbers. */
+#define WEIR_ATTRIBUTE_WORDS (WEIR_ATTRIBUTES_MAX / 64) /* of a set of attributes */
+
+/* The attributes every rules file has, by fixed numbers; attribute_table.c has a row of each. */
 enum weir_attribute {
     WEIR_ATTR_METHOD,
     WEIR_ATTR_PATH,      /* raw, as in the request line; the rules normalise it */
@@ -46,17 +48,33 @@ enum weir_fields {
     WEIR_FIELDS_ALL,
 };
 
+struct weir_rules;
+
 struct weir_request {
+    const struct weir_rules *rules; /* that its attributes are numbered by; while it is filled */
     struct weir_address client;
-    bool trusted;   /* its sender may set its class: see weir_listener_trusts */
-    uint8_t fields; /* enum weir_fields */
-    uint64_t cost;  /* 1 unless the request says otherwise; multiplies a limit's `cost` */
-    uint16_t count; /* values[0..count) are set; those beyond are absent */
+    bool once;               /* two attributes of one name are an error */
+    uint8_t fields;          /* enum weir_fields */
+    int8_t error;            /* the first: 0, or an enum weir_err */
+    uint64_t cost;           /* 1 unless the request says otherwise; multiplies a limit's `cost` */
+    uint16_t count;          /* values[0..count) are set; those beyond are absent */
+    struct weir_bytes wrong; /* of `error`: the attribute, if it is about one */
+    const char *why;         /* and what is wrong with it */
+    char *room;              /* for repeated header fields */
+    size_t room_size, room_used;                   /* in bytes */
+    uint64_t named[WEIR_ATTRIBUTE_WORDS];          /* attributes that were given by name: a set */
+    uint64_t trusted[WEIR_ATTRIBUTE_WORDS];        /* those whose sender may set the class: a set */
     struct weir_bytes values[WEIR_ATTRIBUTES_MAX]; /* data == NULL: absent */
 };
 
-/* Makes a request empty: no attribute, no client, cost 1. `count` is
- * that of the rules (weir_rules_attribute_count). */
+/* Makes a request empty: no attribute, no client, cost 1. `count` is that of the rules
+ * (weir_rules_attribute_count). For front ends there is weir_request_begin, which calls it. */
 void weir_request_clear(struct weir_request *request, uint16_t count);
+
+/* Whether a value comes from a sender that may set the class of the request. */
+static inline bool weir_request_trusts(const struct weir_request *request, uint16_t attribute)
+{
+    return (request->trusted[attribute / 64] >> attribute % 64 & 1) != 0;
+}
 
 #endif

@@ -303,31 +303,6 @@ unsigned weir_rules_path_options(const struct weir_rules *rules)
     return rules->path_options;
 }
 
-int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size)
-{
-    uint32_t number =
-        rules_string_map_find(&rules->attributes, 0, rules_text_hash(name, size), name, size);
-    bool claim = number != RULES_NONE && rules->jwt && rules->jwt->claim_of[number] != 0;
-    bool made = claim || number == WEIR_ATTR_STANDING || number == WEIR_ATTR_CHALLENGE ||
-                number == WEIR_ATTR_SCORE || number == WEIR_ATTR_CLASS;
-    return number == RULES_NONE || made ? -1 : (int)number;
-}
-
-int weir_rules_header(const struct weir_rules *rules, const char *name, size_t size)
-{
-    static const char header[] = "header.";
-    enum { PREFIX = sizeof(header) - 1 };
-    char full[PREFIX + RULES_ATTRIBUTE_NAME_MAX];
-    if (size > RULES_ATTRIBUTE_NAME_MAX)
-        return -1;
-    memcpy(full, header, PREFIX);
-    for (size_t i = 0; i < size; i++) {
-        bool upper = name[i] >= 'A' && name[i] <= 'Z';
-        full[PREFIX + i] = (char)(upper ? name[i] | 0x20 : name[i]);
-    }
-    return weir_rules_attribute(rules, full, PREFIX + size);
-}
-
 const char *weir_rules_attribute_name(const struct weir_rules *rules, uint16_t attribute)
 {
     return rules->attribute_names[attribute];
@@ -450,12 +425,9 @@ bool weir_rules_has_plan(const struct weir_rules *rules, struct weir_bytes name)
 
 void weir_request_clear(struct weir_request *request, uint16_t count)
 {
-    memset(&request->client, 0, sizeof(request->client));
-    request->trusted = false;
-    request->fields = WEIR_FIELDS_NONE;
+    memset(request, 0, offsetof(struct weir_request, values) + count * sizeof(request->values[0]));
     request->cost = 1;
     request->count = count;
-    memset(request->values, 0, count * sizeof(request->values[0]));
 }
 
 bool weir_rules_reads_tokens(const struct weir_rules *rules)

@@ -235,13 +235,7 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
 int weir_rules_distinct(struct weir_rules *rules, uint32_t *limits, uint32_t *specs)
     __attribute__((warn_unused_result));
 
-/* The number of an attribute that some rule reads, or -1: also of claims ("jwt.…"), `standing`,
- * `challenge`, `client.score`, `client.class`, which no request can say. Names: "method",
- * "header.x-api-key" (header names lower-cased), any other for the attributes of a check request.
- * O(1). */
-int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size);
-/* The same for a header's field name of any case, without its "header." prefix. */
-int weir_rules_header(const struct weir_rules *rules, const char *name, size_t size);
+/* Attributes of these rules, the fixed ones included. Numbers of names: see source.h. */
 uint16_t weir_rules_attribute_count(const struct weir_rules *rules);
 /* The name of attribute `attribute` < weir_rules_attribute_count. */
 const char *weir_rules_attribute_name(const struct weir_rules *rules, uint16_t attribute);

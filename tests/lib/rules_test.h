@@ -18,6 +18,7 @@
 #include "core/bytes.h"
 #include "rules/match/explain.h"
 #include "rules/rules.h"
+#include "rules/source.h"
 
 static const uint64_t test_secret[2] = {UINT64_C(0x0123456789ABCDEF), UINT64_C(0xFEDCBA9876543210)};
 
@@ -130,7 +131,7 @@ static inline void test_set(struct test_request *test, const char *name, const c
         assert_int_equal(weir_address_parse(&test->request.client, value, strlen(value)), 0);
         return;
     }
-    int attribute = weir_rules_attribute(test->rules, name, strlen(name));
+    int attribute = weir_rules_source(test->rules, name, strlen(name)).attribute;
     if (attribute >= 0)
         test->request.values[attribute] = weir_bytes_of(value);
 }

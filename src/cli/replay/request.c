@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/text/siphash.h"
+#include "engine/http/check_request.h"
 #include "wire/log/access_log.h"
 
 /* The core's range of times: below 2^62 ns. */
@@ -19,68 +20,11 @@ static int refuse(struct weir_reason *reason, int error, const char *field, cons
     return error;
 }
 
-/* The two values as one list in out->joined; data == NULL when there is no room left. */
-static struct weir_bytes join(struct replay_request *out, size_t *used, struct weir_bytes first,
-                              struct weir_bytes second)
-{
-    size_t size = first.size + 2 + second.size;
-    if (size > sizeof out->joined - *used)
-        return (struct weir_bytes){NULL, 0};
-    char *text = out->joined + *used;
-    memcpy(text, first.data, first.size);
-    memcpy(text + first.size, ", ", 2);
-    memcpy(text + first.size + 2, second.data, second.size);
-    *used += size;
-    return (struct weir_bytes){text, size};
-}
-
-static int fill_headers(struct replay_request *out, const struct weir_rules *rules,
-                        const struct weir_check_json *check, struct weir_reason *reason)
-{
-    size_t used = 0;
-    for (uint16_t i = 0; i < check->header_count; i++) {
-        const struct weir_check_pair *pair = &check->headers[i];
-        int at = weir_rules_header(rules, pair->name.data, pair->name.size);
-        if (at < 0)
-            continue;
-        struct weir_bytes *value = &out->request.values[at];
-        *value = !value->data ? pair->value : join(out, &used, *value, pair->value);
-        if (!value->data)
-            return refuse(reason, WEIR_ERR_TOO_LARGE, "headers", "repeated ones are too large");
-    }
-    return 0;
-}
-
-static int fill_attributes(struct weir_request *request, const struct weir_rules *rules,
-                           const struct weir_check_json *check, struct weir_reason *reason)
-{
-    for (uint16_t i = 0; i < check->attribute_count; i++) {
-        const struct weir_check_pair *pair = &check->attributes[i];
-        int at = weir_rules_attribute(rules, pair->name.data, pair->name.size);
-        if (at >= 0 && at < WEIR_ATTR_USER)
-            return refuse(reason, WEIR_ERR_SYNTAX, "attributes",
-                          "method, path, host and client.ip have fields of their own");
-        if (at >= 0)
-            request->values[at] = pair->value;
-    }
-    return 0;
-}
-
 int replay_request_fill(struct replay_request *out, const struct weir_rules *rules,
                         const struct weir_check_json *check, struct weir_reason *reason)
 {
-    struct weir_request *request = &out->request;
-    weir_request_clear(request, weir_rules_attribute_count(rules));
-    request->trusted = true; /* as recorded */
-    request->cost = check->cost;
-    request->values[WEIR_ATTR_METHOD] = check->method;
-    request->values[WEIR_ATTR_PATH] = check->path;
-    request->values[WEIR_ATTR_HOST] = check->host;
-    if (check->ip.data && weir_address_parse(&request->client, check->ip.data, check->ip.size) < 0)
-        return refuse(reason, WEIR_ERR_SYNTAX, "ip", "not an IP address");
-    request->fields = check->has_headers ? WEIR_FIELDS_ALL : WEIR_FIELDS_NONE;
-    int error = fill_headers(out, rules, check, reason);
-    return error < 0 ? error : fill_attributes(request, rules, check, reason);
+    return weir_check_request_fill(&out->request, rules, check, WEIR_TRUST_RECORDED,
+                                   (struct weir_room){out->joined, sizeof out->joined}, reason);
 }
 
 static int parse_json(struct replay_request *out, const struct weir_rules *rules,
@@ -123,6 +67,12 @@ static void address_of_name(struct weir_address *address, struct weir_bytes name
     address->bytes[0] = 0xfc;
 }
 
+static void put(struct weir_request *request, struct weir_attribute_source source,
+                struct weir_bytes value)
+{
+    weir_request_put(request, source, value, WEIR_TRUST_RECORDED);
+}
+
 static int parse_access(struct replay_request *out, const struct weir_rules *rules,
                         const struct replay_line *line, struct weir_reason *reason)
 {
@@ -130,23 +80,21 @@ static int parse_access(struct replay_request *out, const struct weir_rules *rul
     if (weir_access_line_parse(&access, line->text, line->size) < 0)
         return refuse(reason, WEIR_ERR_SYNTAX, "line", "not of the common or combined log format");
     struct weir_request *request = &out->request;
-    weir_request_clear(request, weir_rules_attribute_count(rules));
-    request->trusted = true; /* as recorded */
+    struct weir_attribute_source user = weir_rules_source(rules, "user", strlen("user"));
+    weir_request_begin(request, rules, access.combined ? WEIR_FIELDS_LOG : WEIR_FIELDS_NONE,
+                       (struct weir_room){NULL, 0});
     out->t_ns = access.t_ns;
     if (line->of > 0) /* less than a second, of 10^9 ns */
         out->t_ns += line->place * UINT64_C(1000000000) / line->of;
     out->dry_run = false;
     out->status = out->latency_ns = 0;
-    request->values[WEIR_ATTR_METHOD] = access.method;
-    request->values[WEIR_ATTR_PATH] = access.target;
-    request->values[WEIR_ATTR_USER] = access.user;
-    request->fields = access.combined ? WEIR_FIELDS_LOG : WEIR_FIELDS_NONE;
-    int agent = weir_rules_header(rules, "user-agent", strlen("user-agent"));
-    int referer = weir_rules_header(rules, "referer", strlen("referer"));
-    if (agent >= 0)
-        request->values[agent] = access.agent;
-    if (referer >= 0)
-        request->values[referer] = access.referer;
+    put(request, weir_source_fixed(WEIR_ATTR_METHOD), access.method);
+    put(request, weir_source_fixed(WEIR_ATTR_PATH), access.target);
+    put(request, user, access.user);
+    if (access.combined) {
+        put(request, weir_rules_field(rules, "user-agent", strlen("user-agent")), access.agent);
+        put(request, weir_rules_field(rules, "referer", strlen("referer")), access.referer);
+    }
     if (weir_address_parse(&request->client, access.host.data, access.host.size) == 0)
         return 0;
     if (access.host.size > HOST_NAME_MAX_BYTES ||

@@ -171,16 +171,15 @@ void rules_load_challenge(struct rules_loader *loader, const struct rules_node *
 bool rules_check_challenge(struct rules_loader *loader, const struct rules_node *node,
                            uint16_t attribute)
 {
-    if (attribute != WEIR_ATTR_CHALLENGE || loader->challenge)
-        return true;
-    rules_problem(loader, node,
-                  "the attribute `challenge` needs the section `challenge:`, which says how "
-                  "clients prove themselves");
-    return false;
+    if (!loader->challenge)
+        rules_problem(loader, node,
+                      "the attribute `challenge` needs the section `challenge:`, which says how "
+                      "clients prove themselves");
+    return loader->challenge;
 }
 
-bool rules_check_challenge_value(struct rules_loader *loader, const struct rules_node *node,
-                                 struct weir_bytes value)
+bool rules_allow_challenge(struct rules_loader *loader, const struct rules_node *node,
+                           uint16_t attribute, struct weir_bytes value)
 {
     struct rules_quote quote;
     if (weir_bytes_are(value, "passed"))

@@ -17,7 +17,7 @@ bool rules_check_challenge(struct rules_loader *loader, const struct rules_node 
                            uint16_t attribute);
 
 /* Whether the attribute `challenge` can have this value; false after a problem. */
-bool rules_check_challenge_value(struct rules_loader *loader, const struct rules_node *node,
-                                 struct weir_bytes value);
+bool rules_allow_challenge(struct rules_loader *loader, const struct rules_node *node,
+                           uint16_t attribute, struct weir_bytes value);
 
 #endif

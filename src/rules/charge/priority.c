@@ -33,7 +33,7 @@ static uint8_t find_class(struct rules_evaluation *evaluation)
     case RULES_PRIORITY_ROUTES:
         return class_of_path(evaluation, priority);
     default:
-        return evaluation->request->trusted
+        return weir_request_trusts(evaluation->request, priority->attribute)
                    ? class_called(priority, rules_value(evaluation, priority->attribute))
                    : priority->fallback;
     }

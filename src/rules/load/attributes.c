@@ -6,38 +6,49 @@
 #include <strings.h>
 
 #include "core/bytes.h"
-#include "rules/challenge/section.h"
 #include "rules/identity/jwt.h"
 #include "rules/load/names.h"
 #include "rules/load/numbers.h"
-#include "rules/score/section.h"
+#include "rules/match/evaluate.h"
 
-static const char *const fixed_names[WEIR_ATTR_FIRST_NAMED] = {
-    [WEIR_ATTR_METHOD] = "method",
-    [WEIR_ATTR_PATH] = "path",
-    [WEIR_ATTR_HOST] = "host",
-    [WEIR_ATTR_CLIENT_IP] = "client.ip",
-    [WEIR_ATTR_USER] = "user",
-    [WEIR_ATTR_ORG] = "org",
-    [WEIR_ATTR_PLAN] = "plan",
-    [WEIR_ATTR_STANDING] = "standing",
-    [WEIR_ATTR_TLS_NAME] = "tls.client.name",
-    [WEIR_ATTR_TLS_CN] = "tls.client.cn",
-    [WEIR_ATTR_CHALLENGE] = "challenge",
-    [WEIR_ATTR_SCORE] = "client.score",
-    [WEIR_ATTR_CLASS] = "client.class",
-};
+/* Gives an attribute the next number. */
+static bool add_attribute(struct rules_loader *loader, const char *name, size_t size)
+{
+    struct weir_rules *rules = loader->rules;
+    uint16_t number = rules->attribute_count;
+    if (!rules_keep_word(loader, &rules->attributes, 0, name, size, number))
+        return false;
+    rules->attribute_names[number] = name;
+    rules->rows[number] = rules_attribute_row_of(name, size);
+    rules->attribute_count++;
+    return true;
+}
+
+/* Makes requests find the field of this name. */
+static void read_field(struct weir_rules *rules, const char *name, size_t size)
+{
+    static const size_t prefix = sizeof(RULES_HEADER) - 1;
+    if (size > prefix && memcmp(name, RULES_HEADER, prefix) == 0)
+        rules->field_sizes |= UINT64_C(1) << (size - prefix) % 64;
+}
 
 bool rules_fixed_attributes(struct rules_loader *loader)
 {
-    struct weir_rules *rules = loader->rules;
-    for (uint32_t i = 0; i < WEIR_ATTR_FIRST_NAMED; i++) {
-        const char *name = fixed_names[i];
-        rules->attribute_names[i] = name;
-        if (!rules_keep_word(loader, &rules->attributes, 0, name, strlen(name), i))
+    struct rules_string_map *names = &loader->rules->attributes;
+    uint32_t count;
+    const struct rules_attribute_row *rows = rules_attribute_rows(&count);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = rows[i].name, *same_as = rows[i].same_as;
+        size_t size = strlen(name);
+        if (rows[i].number >= 0 && !add_attribute(loader, name, size))
             return false;
+        if (!same_as)
+            continue;
+        uint32_t number = (uint32_t)rules_attribute_row_of(same_as, strlen(same_as))->number;
+        if (!rules_keep_word(loader, names, 0, name, size, number))
+            return false;
+        read_field(loader->rules, name, size);
     }
-    rules->attribute_count = WEIR_ATTR_FIRST_NAMED;
     return true;
 }
 
@@ -50,12 +61,11 @@ static bool name_byte(char byte)
 bool rules_check_standing(struct rules_loader *loader, const struct rules_node *node,
                           uint16_t attribute)
 {
-    if (attribute != WEIR_ATTR_STANDING || loader->standing)
-        return true;
-    rules_problem(loader, node,
-                  "the attribute `standing` needs the section `standing:`, which says whose "
-                  "standing counts");
-    return false;
+    if (!loader->standing)
+        rules_problem(loader, node,
+                      "the attribute `standing` needs the section `standing:`, which says whose "
+                      "standing counts");
+    return loader->standing;
 }
 
 /* RFC 9110 5.6.2: what a field name may have beyond name_byte. */
@@ -96,9 +106,10 @@ static bool check_within(struct rules_loader *loader, const struct rules_node *n
 }
 
 static bool check_name(struct rules_loader *loader, const struct rules_node *node,
-                       struct weir_bytes name, bool header)
+                       struct weir_bytes name)
 {
     struct rules_quote quote;
+    bool header = begins_with(name, RULES_HEADER);
     rules_quote(&quote, name.data, name.size);
     if (name.size == 0 || name.size > RULES_ATTRIBUTE_NAME_MAX) {
         rules_problem(loader, node, "an attribute's name has 1 to %d bytes",
@@ -114,7 +125,7 @@ static bool check_name(struct rules_loader *loader, const struct rules_node *nod
             return false;
         }
     }
-    if (header && name.size == strlen("header.")) {
+    if (header && name.size == strlen(RULES_HEADER)) {
         rules_problem(loader, node, "`header.` needs the name of a header field");
         return false;
     }
@@ -201,11 +212,39 @@ int rules_intern_claim(struct rules_loader *loader, const struct rules_node *nod
     return jwt->claim_count++;
 }
 
-static uint8_t within_of(struct weir_bytes name)
+/* The number of a name that the file has used before, or that every file has; -1: there is none. */
+static int known_attribute(const struct weir_rules *rules, struct weir_bytes name)
 {
-    return begins_with(name, RULES_QUERY)    ? RULES_WITHIN_QUERY
-           : begins_with(name, RULES_COOKIE) ? RULES_WITHIN_COOKIES
-                                             : RULES_WITHIN_NONE;
+    const struct rules_attribute_row *row = rules_attribute_row_of(name.data, name.size);
+    uint32_t number = rules_string_map_find(
+        &rules->attributes, 0, rules_text_hash(name.data, name.size), name.data, name.size);
+    bool mistaken = row->same_as && (row->flags & RULES_REQUESTS) != 0;
+    return number == RULES_NONE || mistaken ? -1 : (int)number;
+}
+
+/* The field that cookies are in. */
+static bool intern_cookies(struct rules_loader *loader, const struct rules_node *node)
+{
+    static const char field[] = RULES_HEADER "cookie";
+    int cookies =
+        rules_intern_attribute(loader, node, (struct weir_bytes){field, sizeof(field) - 1});
+    if (cookies >= 0)
+        loader->rules->cookies = (uint16_t)cookies;
+    return cookies >= 0;
+}
+
+static bool check_new(struct rules_loader *loader, const struct rules_node *node,
+                      struct weir_bytes name, int *claim)
+{
+    const struct rules_attribute_row *row = rules_attribute_row_of(name.data, name.size);
+    *claim = -1;
+    if (row->value == rules_claim_value)
+        *claim =
+            rules_intern_claim(loader, node, (struct weir_bytes){name.data + 4, name.size - 4});
+    bool good = row->value == rules_claim_value    ? *claim >= 0
+                : row->within != RULES_WITHIN_NONE ? check_within(loader, node, name)
+                                                   : check_name(loader, node, name);
+    return good && (row->within != RULES_WITHIN_COOKIES || intern_cookies(loader, node));
 }
 
 bool rules_check_attribute_name(struct rules_loader *loader, const struct rules_node *node,
@@ -213,59 +252,42 @@ bool rules_check_attribute_name(struct rules_loader *loader, const struct rules_
 {
     if (begins_with(name, "jwt."))
         return check_claim(loader, node, (struct weir_bytes){name.data + 4, name.size - 4});
-    return check_name(loader, node, name, false);
+    return check_name(loader, node, name);
 }
 
 int rules_intern_attribute(struct rules_loader *loader, const struct rules_node *node,
                            struct weir_bytes name)
 {
     struct weir_rules *rules = loader->rules;
-    bool header = name.size >= 7 && memcmp(name.data, "header.", 7) == 0;
     char lower[RULES_ATTRIBUTE_NAME_MAX];
-    for (size_t i = 0; header && i < name.size && i < sizeof(lower); i++) {
+    int claim;
+    bool header = begins_with(name, RULES_HEADER) && name.size <= sizeof(lower);
+    for (size_t i = 0; header && i < name.size; i++) {
         bool upper = name.data[i] >= 'A' && name.data[i] <= 'Z';
         lower[i] = (char)(upper ? name.data[i] | 0x20 : name.data[i]);
     }
-    if (header && name.size <= sizeof(lower))
+    if (header)
         name.data = lower;
-    uint32_t known = rules_string_map_find(
-        &rules->attributes, 0, rules_text_hash(name.data, name.size), name.data, name.size);
-    if (known != RULES_NONE) {
-        bool may = rules_check_challenge(loader, node, (uint16_t)known) &&
-                   rules_check_score(loader, node, (uint16_t)known);
-        return may ? (int)known : -1;
+    int known = known_attribute(rules, name);
+    if (known >= 0) {
+        const struct rules_attribute_row *row = rules->rows[known];
+        return !row->needs || row->needs(loader, node, (uint16_t)known) ? known : -1;
     }
-    bool of_token = name.size >= 4 && memcmp(name.data, "jwt.", 4) == 0;
-    int claim = -1;
-    if (of_token)
-        claim = rules_intern_claim(loader, node, (struct weir_bytes){name.data + 4, name.size - 4});
-    bool good = of_token                               ? claim >= 0
-                : within_of(name) != RULES_WITHIN_NONE ? check_within(loader, node, name)
-                                                       : check_name(loader, node, name, header);
-    if (!good)
+    if (!check_new(loader, node, name, &claim))
         return -1;
     rules_check_declared(loader, node, name);
-    if (begins_with(name, RULES_COOKIE)) {
-        static const char field[] = "header.cookie";
-        int cookies =
-            rules_intern_attribute(loader, node, (struct weir_bytes){field, sizeof(field) - 1});
-        if (cookies < 0)
-            return -1;
-        rules->cookies = (uint16_t)cookies;
-    }
     if (rules->attribute_count == WEIR_ATTRIBUTES_MAX) {
         rules_problem(loader, node, "more than %d attributes in one file", WEIR_ATTRIBUTES_MAX);
         return -1;
     }
-    uint16_t number = rules->attribute_count;
     const char *kept = rules_keep_text(loader, name.data, name.size);
-    if (!kept || !rules_keep_word(loader, &rules->attributes, 0, kept, name.size, number))
+    if (!kept || !add_attribute(loader, kept, name.size))
         return -1;
-    rules->attribute_names[number] = kept;
-    rules->within[number] = within_of(name);
-    if (of_token)
+    read_field(rules, kept, name.size);
+    uint16_t number = (uint16_t)(rules->attribute_count - 1);
+    if (claim >= 0)
         rules->jwt->claim_of[number] = (uint8_t)(claim + 1);
-    return rules->attribute_count++;
+    return number;
 }
 
 int rules_read_address_name(struct rules_loader *loader, const struct rules_node *node,
@@ -310,18 +332,13 @@ bool rules_has_scheme(const char *name)
 /* What logs must not show: keys that identify looks up, and fields that carry credentials. */
 bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
 {
-    static const char *const fields[] = {"header.authorization", "header.proxy-authorization",
-                                         "header.cookie", "header.x-weir-challenge"};
-    if (rules->within[attribute] == RULES_WITHIN_COOKIES)
-        return true; /* mostly a session */
+    if ((rules->rows[attribute]->flags & RULES_SECRET) != 0)
+        return true;
     for (uint32_t i = 0; i < rules->identify_count; i++)
         if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute)
             return true;
     for (uint8_t i = 0; rules->jwt && i < rules->jwt->source_count; i++)
         if (rules->jwt->sources[i] == attribute)
-            return true;
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-        if (strcmp(rules->attribute_names[attribute], fields[i]) == 0)
             return true;
     return false;
 }

@@ -20,8 +20,7 @@ bool rules_check_attribute_name(struct rules_loader *loader, const struct rules_
 int rules_intern_claim(struct rules_loader *loader, const struct rules_node *node,
                        struct weir_bytes name);
 
-/* Whether a limit may read this attribute: `standing` only in a file with that section. False after
- * a problem. */
+/* Whether the file has the section `standing`, which the attribute needs. False after a problem. */
 bool rules_check_standing(struct rules_loader *loader, const struct rules_node *node,
                           uint16_t attribute);
 

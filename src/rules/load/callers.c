@@ -102,23 +102,22 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
     }
     source.kind = token ? RULES_BY_TOKEN : address > 0 ? RULES_BY_ADDRESS : RULES_BY_KEY;
     if (source.kind == RULES_BY_KEY) {
-        int attribute = rules_intern_attribute(loader, node, name);
-        bool capture = name.size > 5 && memcmp(name.data, "path.", 5) == 0;
-        if (attribute < 0)
-            return;
         rules_quote(&quote, name.data, name.size);
         if (name.size > 4 && memcmp(name.data, "jwt.", 4) == 0) {
             rules_problem(loader, node, "%s: write `jwt`, and in `jwt:` which claim is the `user`",
                           quote.text);
             return;
         }
-        if (attribute < WEIR_ATTR_TLS_NAME || attribute == WEIR_ATTR_CHALLENGE || capture) {
+        if (!rules_attribute_is_for(name, RULES_FOR_IDENTIFY)) {
             rules_problem(loader, node,
                           "%s cannot identify a caller; `client.ip`, a header or another attribute "
                           "can",
                           quote.text);
             return;
         }
+        int attribute = rules_intern_attribute(loader, node, name);
+        if (attribute < 0)
+            return;
         if (!have_keys) {
             rules_problem(loader, node,
                           "%s is looked up in `keys` and `identities`, but this file has neither",

@@ -35,7 +35,7 @@ static bool read_route(struct rules_loader *loader, const struct rules_node *nod
     struct weir_bytes path = text;
     if (space) {
         struct weir_bytes method = {text.data, (size_t)(space - text.data)};
-        if (!rules_check_method(loader, node, method))
+        if (!rules_allow_method(loader, node, WEIR_ATTR_METHOD, method))
             return false;
         route->method.data = rules_keep_text(loader, method.data, method.size);
         route->method.size = method.size;
@@ -83,9 +83,8 @@ static void load_attribute(struct rules_loader *loader, const struct rules_field
     costs->most = COST_MAX;
     if (!rules_read_text(loader, fields[FROM].value, "from", &name))
         return;
-    bool capture = name.size > 5 && memcmp(name.data, "path.", 5) == 0;
     int attribute = rules_intern_attribute(loader, fields[FROM].value, name);
-    if (attribute >= 0 && (attribute < WEIR_ATTR_FIRST_NAMED || capture)) {
+    if (attribute >= 0 && !rules_attribute_is_for(name, RULES_FOR_COST)) {
         rules_problem(loader, fields[FROM].value,
                       "%s is not a number; take the cost from a header or another attribute",
                       rules_quote(&quote, name.data, name.size));

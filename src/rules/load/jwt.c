@@ -281,20 +281,18 @@ static void add_source(struct rules_loader *loader, const struct rules_node *nod
 {
     struct rules_jwt *jwt = loader->rules->jwt;
     struct rules_quote quote;
-    bool capture = name.size > 5 && memcmp(name.data, "path.", 5) == 0;
-    bool claim = name.size > 4 && memcmp(name.data, "jwt.", 4) == 0;
     if (jwt->source_count == RULES_JWT_SOURCES_MAX) {
         rules_problem(loader, node, "`from` has more than %d attributes", RULES_JWT_SOURCES_MAX);
         return;
     }
-    int attribute = claim ? WEIR_ATTR_PATH : rules_intern_attribute(loader, node, name);
-    if (attribute < 0)
-        return;
-    if (attribute < WEIR_ATTR_FIRST_NAMED || capture) {
+    if (!rules_attribute_is_for(name, RULES_FOR_TOKEN)) {
         rules_problem(loader, node, "%s holds no token; a header or another attribute can",
                       rules_quote(&quote, name.data, name.size));
         return;
     }
+    int attribute = rules_intern_attribute(loader, node, name);
+    if (attribute < 0)
+        return;
     const char *known = loader->rules->attribute_names[attribute];
     jwt->schemes[jwt->source_count] = strcmp(known, "header.authorization") == 0 ||
                                       strcmp(known, "header.proxy-authorization") == 0;

@@ -34,7 +34,7 @@ bool rules_load_key_part(struct rules_loader *loader, const struct rules_node *n
             return false;
     } else {
         int attribute = rules_intern_attribute(loader, node, name);
-        if (attribute < 0 || !rules_check_standing(loader, node, (uint16_t)attribute))
+        if (attribute < 0)
             return false;
         part->source = RULES_FROM_ATTRIBUTE;
         part->attribute = (uint16_t)attribute;

@@ -78,8 +78,8 @@ uint32_t rules_literal_atom(struct rules_loader *loader, uint16_t attribute,
     return atom;
 }
 
-bool rules_check_method(struct rules_loader *loader, const struct rules_node *node,
-                        struct weir_bytes value)
+bool rules_allow_method(struct rules_loader *loader, const struct rules_node *node,
+                        uint16_t attribute, struct weir_bytes value)
 {
     static const char *const methods[] = {"GET",     "HEAD",    "POST",  "PUT",  "DELETE",
                                           "CONNECT", "OPTIONS", "TRACE", "PATCH"};
@@ -119,8 +119,8 @@ static bool check_host(struct rules_loader *loader, const struct rules_node *nod
     return normal->data;
 }
 
-static bool check_plan(struct rules_loader *loader, const struct rules_node *node,
-                       struct weir_bytes value)
+bool rules_allow_plan(struct rules_loader *loader, const struct rules_node *node,
+                      uint16_t attribute, struct weir_bytes value)
 {
     struct weir_rules *rules = loader->rules;
     if (!loader->plans_given || rules_plan_find(rules, value) != RULES_NONE)
@@ -134,11 +134,11 @@ static bool check_plan(struct rules_loader *loader, const struct rules_node *nod
     return false;
 }
 
-static bool check_level(struct rules_loader *loader, const struct rules_node *node,
-                        struct weir_bytes text)
+bool rules_allow_level(struct rules_loader *loader, const struct rules_node *node,
+                       uint16_t attribute, struct weir_bytes value)
 {
     uint8_t level;
-    return rules_read_level(loader, node, "standing", text, &level);
+    return rules_read_level(loader, node, loader->rules->attribute_names[attribute], value, &level);
 }
 
 static char lower(char byte)
@@ -176,8 +176,7 @@ static bool take_absent(struct rules_loader *loader, const struct rules_node *no
 {
     if (!weir_bytes_are(text, "absent"))
         return false;
-    if (part->attribute == WEIR_ATTR_STANDING || part->attribute == WEIR_ATTR_CLASS ||
-        part->attribute == WEIR_ATTR_SCORE)
+    if ((loader->rules->rows[part->attribute]->flags & RULES_PRESENT) != 0)
         rules_problem(loader, node, "`%s` is never absent", part->name);
     part->absent = true;
     return true;
@@ -220,6 +219,7 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
     struct weir_bytes text;
     if (!rules_read_text(loader, node, part->name, &text))
         return;
+    const struct rules_attribute_row *row = loader->rules->rows[part->attribute];
     bool glob = has_star(text), host = part->attribute == WEIR_ATTR_HOST;
     check_foreign(loader, node, part, text);
     if (part->kind == RULES_PART_CAPTURE) {
@@ -228,10 +228,11 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
     }
     if (take_absent(loader, node, part, text))
         return;
-    if (part->attribute == WEIR_ATTR_STANDING && !check_level(loader, node, text))
-        return;
     struct weir_bytes value = {NULL, text.size};
     uint32_t atom = RULES_NONE;
+    bool worded = (row->flags & RULES_NO_GLOBS) != 0;
+    if (worded && !row->allows(loader, node, part->attribute, text))
+        return;
     if (part->fold) {
         if (glob && !weir_glob_fits(text))
             rules_problem(loader, node, "between two `*` there are at most %d bytes",
@@ -259,14 +260,8 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
         bool good = true;
         if (host && value.size > 0)
             good = check_host(loader, node, value, &value);
-        else if (part->attribute == WEIR_ATTR_PLAN)
-            good = check_plan(loader, node, value);
-        else if (part->attribute == WEIR_ATTR_METHOD)
-            good = rules_check_method(loader, node, value);
-        else if (part->attribute == WEIR_ATTR_CHALLENGE)
-            good = rules_check_challenge_value(loader, node, value);
-        else if (part->attribute == WEIR_ATTR_CLASS || part->attribute == WEIR_ATTR_SCORE)
-            good = rules_check_score_value(loader, node, part->attribute, value);
+        else if (row->allows)
+            good = row->allows(loader, node, part->attribute, value);
         if (!good)
             return;
         atom = rules_literal_atom(loader, part->attribute, value);
@@ -373,7 +368,7 @@ static void make_special(struct rules_loader *loader, struct rules_part *part)
 {
     part->of = part->kind;
     part->kind = RULES_PART_SPECIAL;
-    part->supplied_by = rules_supplied_by(loader->rules, part->attribute);
+    part->supplied_by = loader->rules->rows[part->attribute]->absence;
 }
 
 /* `{ not: … }`: returns the values that must not hold. `{ at_least: 45 }`: NULL, as there are none.
@@ -496,8 +491,6 @@ static bool name_part(struct rules_loader *loader, const struct rules_node *key,
     }
     int attribute = rules_intern_attribute(loader, key, name);
     if (attribute < 0)
-        return false;
-    if (!rules_check_standing(loader, key, (uint16_t)attribute))
         return false;
     part->kind = attribute == WEIR_ATTR_PATH        ? RULES_PART_PATH
                  : attribute == WEIR_ATTR_CLIENT_IP ? RULES_PART_ADDRESS

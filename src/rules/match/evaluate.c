@@ -72,7 +72,7 @@ int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules_que
 static bool find_within(const struct weir_rules *rules, const struct weir_request *request,
                         uint16_t attribute, struct weir_bytes *value)
 {
-    bool query = rules->within[attribute] == RULES_WITHIN_QUERY;
+    bool query = rules->rows[attribute]->within == RULES_WITHIN_QUERY;
     uint16_t place = query ? WEIR_ATTR_PATH : rules->cookies;
     const char *name = rules->attribute_names[attribute];
     name += query ? sizeof(RULES_QUERY) - 1 : sizeof(RULES_COOKIE) - 1;
@@ -88,7 +88,7 @@ static bool is_within(const struct weir_rules *rules, const struct weir_request 
                       uint16_t attribute)
 {
     bool given = attribute < request->count && request->values[attribute].data;
-    return !given && rules->within[attribute] != RULES_WITHIN_NONE;
+    return !given && rules->rows[attribute]->within != RULES_WITHIN_NONE;
 }
 
 static struct weir_bytes given_value(const struct weir_request *request, uint16_t attribute)
@@ -109,7 +109,7 @@ static struct weir_bytes value_within(struct rules_evaluation *evaluation, uint1
     *found = (struct weir_bytes){NULL, 0};
     if (!find_within(evaluation->rules, evaluation->request, attribute, &value))
         return *found;
-    if (evaluation->rules->within[attribute] == RULES_WITHIN_COOKIES)
+    if (evaluation->rules->rows[attribute]->within == RULES_WITHIN_COOKIES)
         return *found = value;
     long used = weir_query_decode(value, &value, scratch->bytes + scratch->used,
                                   sizeof(scratch->bytes) - scratch->used);
@@ -138,36 +138,54 @@ struct weir_bytes rules_supplied_plain(const struct weir_rules *rules,
     return value;
 }
 
+struct weir_bytes rules_path_value(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    return evaluation->path;
+}
+
+struct weir_bytes rules_host_value(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    return evaluation->host;
+}
+
+struct weir_bytes rules_user_value(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    rules_identify(evaluation);
+    return evaluation->identity.user;
+}
+
+struct weir_bytes rules_org_value(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    rules_identify(evaluation);
+    return evaluation->identity.org;
+}
+
+struct weir_bytes rules_plan_value(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    rules_identify(evaluation);
+    return evaluation->identity.plan;
+}
+
+struct weir_bytes rules_standing_value(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    return rules_standing_text(evaluation->standing);
+}
+
+struct weir_bytes rules_challenge_text(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    return rules_challenge_value(evaluation);
+}
+
+struct weir_bytes rules_claim_value(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    return rules_claim(evaluation, evaluation->rules->jwt->claim_of[attribute] - 1);
+}
+
 struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attribute)
 {
-    switch (attribute) {
-    case WEIR_ATTR_PATH:
-        return evaluation->path;
-    case WEIR_ATTR_HOST:
-        return evaluation->host;
-    case WEIR_ATTR_USER:
-        rules_identify(evaluation);
-        return evaluation->identity.user;
-    case WEIR_ATTR_ORG:
-        rules_identify(evaluation);
-        return evaluation->identity.org;
-    case WEIR_ATTR_PLAN:
-        rules_identify(evaluation);
-        return evaluation->identity.plan;
-    case WEIR_ATTR_STANDING:
-        return rules_standing_text(evaluation->standing);
-    case WEIR_ATTR_CHALLENGE:
-        return rules_challenge_value(evaluation);
-    case WEIR_ATTR_SCORE:
-    case WEIR_ATTR_CLASS:
-        return rules_score_text(evaluation, attribute);
-    default:
-        break;
-    }
-    const struct rules_jwt *jwt = evaluation->rules->jwt;
-    if (__builtin_expect(jwt != NULL && jwt->claim_of[attribute] != 0, 0))
-        return rules_claim(evaluation, jwt->claim_of[attribute] - 1);
-    return rules_supplied(evaluation, attribute);
+    const struct rules_attribute_row *row = evaluation->rules->rows[attribute];
+    return row->value ? row->value(evaluation, attribute)
+                      : given_value(evaluation->request, attribute);
 }
 
 uint32_t rules_atom(struct rules_evaluation *evaluation, uint16_t attribute)

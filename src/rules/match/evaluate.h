@@ -79,6 +79,16 @@ int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules_que
 /* The value of an attribute (not client.ip); data == NULL: absent. */
 struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attribute);
 
+/* The values of attributes that the rules find or make: `value` of their rows. */
+struct weir_bytes rules_path_value(struct rules_evaluation *evaluation, uint16_t attribute);
+struct weir_bytes rules_host_value(struct rules_evaluation *evaluation, uint16_t attribute);
+struct weir_bytes rules_user_value(struct rules_evaluation *evaluation, uint16_t attribute);
+struct weir_bytes rules_org_value(struct rules_evaluation *evaluation, uint16_t attribute);
+struct weir_bytes rules_plan_value(struct rules_evaluation *evaluation, uint16_t attribute);
+struct weir_bytes rules_standing_value(struct rules_evaluation *evaluation, uint16_t attribute);
+struct weir_bytes rules_challenge_text(struct rules_evaluation *evaluation, uint16_t attribute);
+struct weir_bytes rules_claim_value(struct rules_evaluation *evaluation, uint16_t attribute);
+
 /* What the request itself supplies: as it gives it, or a parameter of its query, or a cookie. For
  * attributes that name a caller, which rules_value may have to find first. */
 struct weir_bytes rules_supplied(struct rules_evaluation *evaluation, uint16_t attribute);
@@ -118,7 +128,7 @@ static inline bool rules_at_hand(const struct weir_rules *rules, const struct ru
 {
     return part->source == RULES_FROM_ADDRESS ||
            (part->source == RULES_FROM_ATTRIBUTE && part->attribute >= WEIR_ATTR_FIRST_NAMED &&
-            !(rules->jwt && rules->jwt->claim_of[part->attribute] != 0));
+            (rules->rows[part->attribute]->flags & RULES_MADE) == 0);
 }
 
 /* "more than 32 limits apply" */

@@ -2,22 +2,7 @@
 /* see special.h */
 #include "rules/match/special.h"
 
-#include <string.h>
-
-#include "rules/identity/jwt.h"
 #include "rules/match/pattern.h"
-
-uint8_t rules_supplied_by(const struct weir_rules *rules, uint16_t attribute)
-{
-    const char *name = rules->attribute_names[attribute];
-    bool claim = rules->jwt && rules->jwt->claim_of[attribute] != 0;
-    if (strcmp(name, "header.user-agent") == 0 || strcmp(name, "header.referer") == 0)
-        return RULES_SUPPLIED_BY_LOG;
-    bool cookie = rules->within[attribute] == RULES_WITHIN_COOKIES;
-    if (claim || cookie || attribute == WEIR_ATTR_CHALLENGE || strncmp(name, "header.", 7) == 0)
-        return RULES_SUPPLIED_BY_FIELDS;
-    return RULES_SUPPLIED_ALWAYS;
-}
 
 /* Whether the request says that it has no such value. */
 static bool is_supplied(const struct rules_evaluation *evaluation, const struct rules_part *part)

@@ -14,16 +14,6 @@
 
 #include "rules/match/evaluate.h"
 
-/* How the absence of a value is known. */
-enum rules_supplied_by {
-    RULES_SUPPLIED_ALWAYS,    /* not from a header field */
-    RULES_SUPPLIED_BY_LOG,    /* User-Agent, Referer: also in access logs */
-    RULES_SUPPLIED_BY_FIELDS, /* by front ends that supply header fields */
-};
-
-/* The one of an attribute. */
-uint8_t rules_supplied_by(const struct weir_rules *rules, uint16_t attribute);
-
 /* Whether a part of the kind SPECIAL holds. */
 bool rules_special_holds(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                          const struct rules_part *part);

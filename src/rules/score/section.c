@@ -259,8 +259,6 @@ void rules_load_score(struct rules_loader *loader, const struct rules_node *node
 bool rules_check_score(struct rules_loader *loader, const struct rules_node *node,
                        uint16_t attribute)
 {
-    if (attribute != WEIR_ATTR_SCORE && attribute != WEIR_ATTR_CLASS)
-        return true;
     const char *name = loader->rules->attribute_names[attribute];
     if (loader->scoring) {
         rules_problem(loader, node, "`%s` is what `score` makes: it cannot depend on itself", name);

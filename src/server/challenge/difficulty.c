@@ -8,20 +8,16 @@
 static const struct weir_request *read_request(struct weir_http_call *call,
                                                const struct weir_address *client)
 {
-    const struct weir_rules *rules = weir_worker_rules(call->worker);
-    struct weir_http *http = call->http;
-    weir_http_clear_attributes(http);
-    http->attributes.client = *client;
-    http->attributes.fields = WEIR_FIELDS_ALL;
-    http->attributes.values[WEIR_ATTR_METHOD] = call->request->method;
-    http->attributes.values[WEIR_ATTR_HOST] = call->request->host;
+    struct weir_request *attributes = &call->http->attributes;
+    enum weir_trust trust = weir_http_begin_request(call);
     for (uint16_t i = 0; i < call->request->field_count; i++) {
         const struct weir_http1_field *field = &call->request->fields[i];
-        int attribute = weir_rules_header(rules, field->name.data, field->name.size);
-        if (attribute >= 0)
-            weir_http_set_attribute(http, attribute, field->value);
+        weir_request_put_field(attributes, field->name, field->value, trust);
     }
-    return &http->attributes;
+    weir_request_put(attributes, weir_source_fixed(WEIR_ATTR_METHOD), call->request->method, trust);
+    weir_request_put(attributes, weir_source_fixed(WEIR_ATTR_HOST), call->request->host, trust);
+    weir_request_put_client(attributes, client);
+    return attributes;
 }
 
 /* A client whom nothing is known of now, be it for lack of memory, is legitimate. */

@@ -3,8 +3,7 @@
  * docs/deploy/envoy.md.
  *
  * What the caller says of the request counts as what a caller of /v1/check says: method, path,
- * host, headers, address. context_extensions are its attributes; only a trusted caller may name the
- * user. */
+ * host, headers, address. context_extensions are its attributes (rules/source.h). */
 #include "server/grpc/authz.h"
 
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include "core/bytes.h"
 #include "rules/actions/reject.h"
 #include "rules/actions/steps.h"
+#include "rules/source.h"
 #include "server/grpc/reply.h"
 #include "server/grpc/stream.h"
 #include "wire/decimal.h"
@@ -20,57 +20,10 @@
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-/* Gives an attribute one more value, joined to that before with ", ". False: no room. */
-static bool attribute_add(struct weir_grpc_stream *stream, struct weir_bytes *known,
-                          struct weir_bytes value)
+/* proto3 has no absent texts: an empty one counts as absent. */
+static struct weir_bytes present(struct weir_bytes text)
 {
-    if (!known->data) {
-        *known = value;
-        return true;
-    }
-    char *joined = weir_grpc_arena_take(&stream->arena, known->size + 2 + value.size);
-    if (!joined)
-        return false;
-    memcpy(joined, known->data, known->size);
-    memcpy(joined + known->size, ", ", 2);
-    memcpy(joined + known->size + 2, value.data, value.size);
-    *known = (struct weir_bytes){joined, known->size + 2 + value.size};
-    return true;
-}
-
-static bool fill_headers(struct weir_grpc_stream *stream, struct weir_request *request,
-                         const struct weir_grpc_pairs *headers)
-{
-    const struct weir_rules *rules = weir_worker_rules(stream->connection->worker);
-    if (weir_rules_attribute_count(rules) <= WEIR_ATTR_FIRST_NAMED)
-        return true;
-    for (size_t i = 0; i < headers->count; i++) {
-        const struct weir_grpc_pair *header = &headers->list[i];
-        int attribute = weir_rules_header(rules, header->name.data, header->name.size);
-        if (attribute >= 0 && !attribute_add(stream, &request->values[attribute], header->value))
-            return false;
-    }
-    return true;
-}
-
-static void fill_extensions(struct weir_grpc_stream *stream, struct weir_request *request,
-                            const struct weir_grpc_pairs *extensions)
-{
-    const struct weir_rules *rules = weir_worker_rules(stream->connection->worker);
-    bool trusted = weir_listener_trusts(stream->connection->listener);
-    request->trusted = trusted;
-    for (size_t i = 0; i < extensions->count; i++) {
-        const struct weir_grpc_pair *pair = &extensions->list[i];
-        int attribute = weir_rules_attribute(rules, pair->name.data, pair->name.size);
-        if (attribute >= WEIR_ATTR_FIRST_NAMED || (attribute >= WEIR_ATTR_USER && trusted))
-            request->values[attribute] = pair->value;
-    }
-}
-
-static void fill_present(struct weir_bytes *value, struct weir_bytes text)
-{
-    if (text.size)
-        *value = text;
+    return text.size ? text : (struct weir_bytes){NULL, 0};
 }
 
 /* What the rules cannot read is the client's doing, and is denied: an error would let it pass where
@@ -92,32 +45,33 @@ static void deny_unread(struct weir_grpc_stream *stream, unsigned http_status, c
         weir_grpc_reply(stream, out);
 }
 
-/* Fills the worker's request. False: it was answered. */
-static bool request_fill(struct weir_grpc_stream *stream,
-                         const struct weir_grpc_authz_request *asked)
+/* Fills the worker's request. Errors: as weir_request_end. */
+static int request_fill(struct weir_grpc_stream *stream,
+                        const struct weir_grpc_authz_request *asked, struct weir_reason *reason)
 {
-    struct weir_request *request = &weir_grpc_of(stream)->attributes;
+    static const char principal[] = "source.principal";
+    struct weir_grpc *grpc = weir_grpc_of(stream);
+    struct weir_request *request = &grpc->attributes;
     const struct weir_rules *rules = weir_worker_rules(stream->connection->worker);
-    weir_request_clear(request, weir_rules_attribute_count(rules));
-    request->fields = WEIR_FIELDS_ALL;
-    fill_present(&request->values[WEIR_ATTR_METHOD], asked->method);
-    fill_present(&request->values[WEIR_ATTR_PATH], asked->path);
-    fill_present(&request->values[WEIR_ATTR_HOST], asked->host);
-    if (asked->source.size &&
-        weir_address_parse(&request->client, asked->source.data, asked->source.size) < 0) {
-        deny_unread(stream, 400, "source.address: not an IP address");
-        return false;
-    }
-    int principal = weir_rules_attribute(rules, "source.principal", 16);
-    if (principal >= 0)
-        fill_present(&request->values[principal], asked->principal);
-    fill_extensions(stream, request, &asked->extensions);
-    if (!fill_headers(stream, request, &asked->headers)) {
-        deny_unread(stream, 413, "the headers are too large");
-        return false;
-    }
+    enum weir_trust trust = weir_trust_of(weir_listener_trusts(stream->connection->listener));
+    weir_request_begin(request, rules, WEIR_FIELDS_ALL,
+                       (struct weir_room){grpc->joined, sizeof grpc->joined});
+    for (size_t i = 0; i < asked->headers.count; i++)
+        weir_request_put_field(request, asked->headers.list[i].name, asked->headers.list[i].value,
+                               trust);
+    weir_request_put(request, weir_source_fixed(WEIR_ATTR_METHOD), present(asked->method), trust);
+    weir_request_put(request, weir_source_fixed(WEIR_ATTR_PATH), present(asked->path), trust);
+    weir_request_put(request, weir_source_fixed(WEIR_ATTR_HOST), present(asked->host), trust);
+    weir_request_put(request, weir_source_fixed(WEIR_ATTR_CLIENT_IP), present(asked->source),
+                     trust);
+    struct weir_attribute_source source = weir_rules_source(rules, principal, sizeof principal - 1);
+    source.flags |= WEIR_NAME_OF_REQUEST; /* the configuration goes before it */
+    weir_request_put(request, source, present(asked->principal), trust);
+    for (size_t i = 0; i < asked->extensions.count; i++)
+        weir_request_put_name(request, asked->extensions.list[i].name,
+                              asked->extensions.list[i].value, trust);
     weir_connection_tell_peer(stream->connection, request);
-    return true;
+    return weir_request_end(request, reason);
 }
 
 void weir_grpc_authz_take(struct weir_grpc_stream *stream, struct weir_bytes message)
@@ -144,13 +98,16 @@ void weir_grpc_authz_begin(struct weir_grpc_stream *stream)
 {
     struct weir_worker *worker = stream->connection->worker;
     struct weir_reason reason = {{0}};
-    if (!request_fill(stream, stream->request))
+    int err = request_fill(stream, stream->request, &reason);
+    if (err < 0) {
+        refuse(stream, err, reason.text);
         return;
+    }
     struct weir_decision *decision = weir_grpc_take(stream);
     if (!decision)
         return;
-    int err = weir_engine_apply_rules(worker->engine, decision, &weir_grpc_of(stream)->attributes,
-                                      &reason);
+    err = weir_engine_apply_rules(worker->engine, decision, &weir_grpc_of(stream)->attributes,
+                                  &reason);
     if (err == 0) {
         weir_grpc_wait_one(stream, decision);
         return;

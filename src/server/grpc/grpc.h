@@ -59,6 +59,10 @@ struct weir_grpc_method {
 #define WEIR_GRPC_METHODS_MAX 16
 #define WEIR_GRPC_STATUSES 17
 
+/* Header fields of one request that are repeated, and that the rules read: Envoy takes 60 KiB of
+ * all fields (max_request_headers_kb). */
+#define WEIR_GRPC_JOINED_MAX (64 * 1024)
+
 /* What the gRPC listener of one worker works with. */
 struct weir_grpc {
     struct weir_worker *worker;
@@ -75,6 +79,7 @@ struct weir_grpc {
     uint32_t quota_flights;             /* of theirs: see quota_flight.h */
     uint64_t ages;                      /* draws how old a connection may become */
     struct weir_request attributes;     /* of the call that is at work */
+    char joined[WEIR_GRPC_JOINED_MAX];  /* its repeated header fields */
     struct weir_answer answer;
     char lease[WEIR_LEASE_TOKEN_MAX];
     char json[WEIR_ANSWER_JSON_MAX];

@@ -2,6 +2,7 @@
 /* see quota_flight.h */
 #include "server/grpc/quota_flight.h"
 
+#include "rules/source.h"
 #include "server/daemon/daemon.h"
 #include "server/grpc/reply.h"
 
@@ -45,26 +46,17 @@ static bool request_fill(const struct weir_grpc_quota *quota, struct weir_bytes 
     struct weir_envoy_entry entries[WEIR_GRPC_QUOTA_ENTRIES_MAX];
     const struct weir_rules *rules = weir_worker_rules(stream->connection->worker);
     struct weir_request *request = &weir_grpc_of(stream)->attributes;
-    weir_request_clear(request, weir_rules_attribute_count(rules));
-    request->fields = WEIR_FIELDS_ALL;
-    request->trusted = weir_listener_trusts(stream->connection->listener);
-    int domain = weir_rules_attribute(rules, "domain", 6);
-    if (domain >= 0)
-        request->values[domain] = (struct weir_bytes){quota->domain, quota->domain_size};
+    enum weir_trust trust = weir_trust_of(weir_listener_trusts(stream->connection->listener));
+    weir_request_begin(request, rules, WEIR_FIELDS_ALL, (struct weir_room){NULL, 0});
+    struct weir_attribute_source domain = weir_rules_source(rules, "domain", sizeof "domain" - 1);
+    domain.flags |= WEIR_NAME_OF_REQUEST; /* an entry of this name goes before it */
+    weir_request_put(request, domain, (struct weir_bytes){quota->domain, quota->domain_size},
+                     trust);
     uint32_t count = weir_grpc_quota_entries(id, entries);
-    for (uint32_t i = 0; i < count; i++) {
-        int at = weir_rules_attribute(rules, entries[i].key.data, entries[i].key.size);
-        bool open = at >= WEIR_ATTR_FIRST_NAMED || at == WEIR_ATTR_METHOD || at == WEIR_ATTR_PATH ||
-                    at == WEIR_ATTR_HOST;
-        bool caller = at >= WEIR_ATTR_USER && at <= WEIR_ATTR_PLAN && request->trusted;
-        if (at == WEIR_ATTR_CLIENT_IP &&
-            weir_address_parse(&request->client, entries[i].value.data, entries[i].value.size) < 0)
-            return false;
-        if (open || caller)
-            request->values[at] = entries[i].value;
-    }
+    for (uint32_t i = 0; i < count; i++)
+        weir_request_put_name(request, entries[i].key, entries[i].value, trust);
     weir_connection_tell_peer(stream->connection, request);
-    return true;
+    return weir_request_end(request, NULL) == 0;
 }
 
 /* A decision of the rules on a bucket; NULL: there is none. */

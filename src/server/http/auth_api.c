@@ -98,17 +98,15 @@ static bool tells_the_same(enum auth_role role, struct weir_bytes a, struct weir
 }
 
 /* Reads the fields that tell of the request, and gives every field to the rules as header.*. */
-static void auth_read_fields(struct weir_http_call *call, struct auth_fields *fields)
+static void auth_read_fields(struct weir_http_call *call, struct auth_fields *fields,
+                             enum weir_trust trust)
 {
-    const struct weir_rules *rules = weir_worker_rules(call->worker);
-    bool named = weir_rules_attribute_count(rules) > WEIR_ATTR_FIRST_NAMED;
+    struct weir_request *attributes = &call->http->attributes;
     uint8_t ranks[3] = {0};
     struct weir_bytes *singles[] = {&fields->method, &fields->host, &fields->uri};
     for (uint16_t i = 0; i < call->request->field_count; i++) {
         const struct weir_http1_field *field = &call->request->fields[i];
-        int attribute = named ? weir_rules_header(rules, field->name.data, field->name.size) : -1;
-        if (attribute >= 0)
-            weir_http_set_attribute(call->http, attribute, field->value);
+        weir_request_put_field(attributes, field->name, field->value, trust);
         const struct auth_name *name = auth_name_find(field->name);
         if (!name)
             continue;
@@ -138,9 +136,10 @@ static int auth_find_client(struct weir_http_call *call, const struct auth_field
     const struct weir_forwarded forwarded = {fields->x_forwarded_for, fields->forwarded,
                                              fields->x_forwarded_for_count,
                                              fields->forwarded_count};
-    struct weir_address *client = &call->http->attributes.client;
-    *client = call->connection->peer;
-    return weir_forwarded_client(client, &forwarded, &proxies, reason);
+    struct weir_address client = call->connection->peer;
+    int err = weir_forwarded_client(&client, &forwarded, &proxies, reason);
+    weir_request_put_client(&call->http->attributes, &client);
+    return err;
 }
 
 /* What the query of /v1/auth asks for. */
@@ -200,49 +199,49 @@ static int auth_read_options(struct weir_bytes query, struct auth_options *optio
     return 0;
 }
 
+/* What the proxy says in fields is not to be in two minds. */
+static int auth_check_fields(const struct auth_fields *fields, struct weir_reason *reason)
+{
+    if (fields->repeated) {
+        snprintf(reason->text, sizeof reason->text, "%s: repeated header", fields->repeated);
+        return WEIR_ERR_SYNTAX;
+    }
+    if (fields->differing) {
+        snprintf(reason->text, sizeof reason->text,
+                 "%s: the X-Forwarded- and X-Original- headers differ", fields->differing);
+        return WEIR_ERR_SYNTAX;
+    }
+    return 0;
+}
+
 /* Fills http->attributes. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_TOO_LARGE. */
 static int auth_read(struct weir_http_call *call, struct weir_reason *reason)
 {
-    struct weir_http *http = call->http;
-    struct weir_bytes *values = http->attributes.values;
+    struct weir_request *attributes = &call->http->attributes;
+    struct weir_bytes method = call->request->method, host = call->request->host;
+    struct weir_bytes path = call->tail;
     struct auth_fields fields;
     fields.method = fields.host = fields.uri = (struct weir_bytes){0};
     fields.x_forwarded_for_count = fields.forwarded_count = 0;
     fields.repeated = fields.differing = NULL;
-    weir_http_clear_attributes(http);
-    http->attributes.fields = WEIR_FIELDS_ALL; /* of the request, as the proxy passes them on */
-    auth_read_fields(call, &fields);
+    enum weir_trust trust = weir_http_begin_request(call);
+    auth_read_fields(call, &fields, trust);
     int err = auth_find_client(call, &fields, reason);
     if (err < 0)
         return err;
-    http->attributes.trusted = weir_listener_trusts(call->connection->listener);
-    weir_connection_tell_peer(call->connection, &http->attributes);
-    values[WEIR_ATTR_METHOD] = call->request->method;
-    values[WEIR_ATTR_HOST] = call->request->host;
-    if (call->tail.size) {
-        values[WEIR_ATTR_PATH] = call->tail;
-    } else {
-        if (fields.repeated) {
-            snprintf(reason->text, sizeof reason->text, "%s: repeated header", fields.repeated);
-            return WEIR_ERR_SYNTAX;
-        }
-        if (fields.differing) {
-            snprintf(reason->text, sizeof reason->text,
-                     "%s: the X-Forwarded- and X-Original- headers differ", fields.differing);
-            return WEIR_ERR_SYNTAX;
-        }
-        if (fields.method.data)
-            values[WEIR_ATTR_METHOD] = fields.method;
-        if (fields.host.data)
-            values[WEIR_ATTR_HOST] = fields.host;
-        if (fields.uri.data)
-            values[WEIR_ATTR_PATH] = uri_path(fields.uri);
+    weir_connection_tell_peer(call->connection, attributes);
+    if (!call->tail.size) {
+        err = auth_check_fields(&fields, reason);
+        if (err < 0)
+            return err;
+        method = fields.method.data ? fields.method : method;
+        host = fields.host.data ? fields.host : host;
+        path = fields.uri.data ? uri_path(fields.uri) : (struct weir_bytes){NULL, 0};
     }
-    if (http->joined_full) {
-        snprintf(reason->text, sizeof reason->text, "repeated headers are too large together");
-        return WEIR_ERR_TOO_LARGE;
-    }
-    return 0;
+    weir_request_put(attributes, weir_source_fixed(WEIR_ATTR_METHOD), method, trust);
+    weir_request_put(attributes, weir_source_fixed(WEIR_ATTR_HOST), host, trust);
+    weir_request_put(attributes, weir_source_fixed(WEIR_ATTR_PATH), path, trust);
+    return weir_request_end(attributes, reason);
 }
 
 /* The body of a denial, with its Content-Type, and the end of the head before it. */

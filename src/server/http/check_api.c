@@ -7,84 +7,29 @@
 #include <string.h>
 #include <strings.h>
 
+#include "engine/http/check_request.h"
 #include "server/adaptive/released.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-static void attribute_set(struct weir_http *http, enum weir_attribute attribute,
-                          struct weir_bytes value)
-{
-    if (value.data)
-        http->attributes.values[attribute] = value;
-}
-
-/* Attributes of the body. Only a trusted caller may say whom the request is from (user, org, plan);
- * from others these are ignored, since they must never replace what `identify` finds. */
-static int check_read_attributes(struct weir_http_call *call, const struct weir_check_json *check,
-                                 struct weir_reason *reason)
-{
-    struct weir_http *http = call->http;
-    bool trusted = weir_listener_trusts(call->connection->listener);
-    http->attributes.trusted = trusted;
-    for (uint16_t i = 0; i < check->attribute_count; i++) {
-        const struct weir_check_pair *pair = &check->attributes[i];
-        int attribute =
-            weir_rules_attribute(weir_worker_rules(call->worker), pair->name.data, pair->name.size);
-        if (attribute < 0)
-            continue;
-        if (attribute < WEIR_ATTR_USER) {
-            static const char *const fields[WEIR_ATTR_USER] = {"method", "path", "host", "ip"};
-
-            snprintf(reason->text, sizeof reason->text,
-                     "attributes.%.*s: use the top-level field %s", (int)pair->name.size,
-                     pair->name.data, fields[attribute]);
-            return WEIR_ERR_SYNTAX;
-        }
-        if (attribute >= WEIR_ATTR_FIRST_NAMED || trusted)
-            weir_http_set_attribute(http, attribute, pair->value);
-    }
-    return 0;
-}
-
 /* Fills http->attributes from http->check. */
 static int check_read(struct weir_http_call *call, struct weir_reason *reason)
 {
     struct weir_http *http = call->http;
     const struct weir_check_json *check = &http->check;
-    struct weir_request *attributes = &http->attributes;
-    weir_http_clear_attributes(http);
-    attribute_set(http, WEIR_ATTR_METHOD, check->method);
-    attribute_set(http, WEIR_ATTR_PATH, check->path);
-    attribute_set(http, WEIR_ATTR_HOST, check->host);
-    attributes->cost = check->cost;
+    bool trusted = weir_listener_trusts(call->connection->listener);
     if (check->has_t || check->status || check->latency_ms) {
         snprintf(reason->text, sizeof reason->text,
                  check->has_t ? "t: only allowed in replay traces"
                               : "status, latency_ms: only allowed in replay traces");
         return WEIR_ERR_SYNTAX;
     }
-    if (check->ip.data &&
-        weir_address_parse(&attributes->client, check->ip.data, check->ip.size) < 0) {
-        snprintf(reason->text, sizeof reason->text, "ip: not an IP address");
-        return WEIR_ERR_SYNTAX;
-    }
-    attributes->fields = check->has_headers ? WEIR_FIELDS_ALL : WEIR_FIELDS_NONE;
-    for (uint16_t i = 0; i < check->header_count; i++) {
-        const struct weir_check_pair *pair = &check->headers[i];
-        int attribute =
-            weir_rules_header(weir_worker_rules(call->worker), pair->name.data, pair->name.size);
-        if (attribute >= 0)
-            weir_http_set_attribute(http, attribute, pair->value);
-    }
-    int err = check_read_attributes(call, check, reason);
-    weir_connection_tell_peer(call->connection, attributes);
-    if (err == 0 && http->joined_full) {
-        snprintf(reason->text, sizeof reason->text,
-                 "headers: repeated headers are too large together");
-        err = WEIR_ERR_TOO_LARGE;
-    }
+    int err = weir_check_request_fill(
+        &http->attributes, weir_worker_rules(call->worker), check, weir_trust_of(trusted),
+        (struct weir_room){http->joined, sizeof http->joined}, reason);
+    weir_connection_tell_peer(call->connection, &http->attributes);
     return err;
 }
 

@@ -104,8 +104,6 @@ struct weir_http {
     char idempotency_key[WEIR_IDEMPOTENCY_KEY_MAX]; /* of the field, while its check is read */
     char json[WEIR_ANSWER_JSON_MAX];
     char joined[WEIR_HTTP1_HEAD_MAX * 2]; /* repeated header fields, joined with ", " */
-    size_t joined_used;
-    bool joined_full; /* repeated fields found no room */
 };
 
 /* One request while its handler runs. */

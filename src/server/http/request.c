@@ -85,38 +85,12 @@ bool weir_http_has_token(struct weir_http_call *call, const char *token)
     return false;
 }
 
-void weir_http_set_attribute(struct weir_http *http, int attribute, struct weir_bytes value)
+enum weir_trust weir_http_begin_request(struct weir_http_call *call)
 {
-    struct weir_bytes *known = &http->attributes.values[attribute];
-    if (!known->data) {
-        *known = value;
-        return;
-    }
-    /* What was joined last grows in its place; anything else moves to the end first. */
-    char *end = http->joined + http->joined_used;
-    bool last = known->data + known->size == end;
-    size_t more = (last ? 0 : known->size) + 2 + value.size;
-    if (more > sizeof http->joined - http->joined_used) {
-        http->joined_full = true;
-        return;
-    }
-    if (!last) {
-        memcpy(end, known->data, known->size);
-        known->data = end;
-        end += known->size;
-    }
-    memcpy(end, ", ", 2);
-    memcpy(end + 2, value.data, value.size);
-    known->size += 2 + value.size;
-    http->joined_used += more;
-}
-
-void weir_http_clear_attributes(struct weir_http *http)
-{
-    const struct weir_rules *rules = weir_worker_rules(http->worker);
-    weir_request_clear(&http->attributes, weir_rules_attribute_count(rules));
-    http->joined_used = 0;
-    http->joined_full = false;
+    struct weir_http *http = call->http;
+    weir_request_begin(&http->attributes, weir_worker_rules(call->worker), WEIR_FIELDS_ALL,
+                       (struct weir_room){http->joined, sizeof http->joined});
+    return weir_trust_of(weir_listener_trusts(call->connection->listener));
 }
 
 /* Collects the values of a field that may be repeated, in order. */

@@ -3,6 +3,7 @@
 #ifndef WEIR_SERVER_HTTP_REQUEST_H
 #define WEIR_SERVER_HTTP_REQUEST_H
 
+#include "rules/source.h"
 #include "server/http/http.h"
 
 bool weir_http_method_is(const struct weir_http_call *call, const char *method);
@@ -30,12 +31,9 @@ bool weir_http_has_token(struct weir_http_call *call, const char *token);
 int weir_http_find_client(const struct weir_http_call *call, struct weir_address *client,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Makes http->attributes empty, for the present rules. */
-void weir_http_clear_attributes(struct weir_http *http);
-
-/* Gives an attribute one more value: joined to those before with ", ". Where there is no room for
- * that, http->joined_full is set, and the request is to be refused. */
-void weir_http_set_attribute(struct weir_http *http, int attribute, struct weir_bytes value);
+/* Begins http->attributes, for the present rules: the request of a client whose header fields are
+ * those of this call. Returns the trust in who sends them. */
+enum weir_trust weir_http_begin_request(struct weir_http_call *call);
 
 /* Answers unless it is a POST of JSON. Returns whether it may go on. */
 bool weir_http_json_post(struct weir_http_call *call);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "rules/source.h"
 #include "server/daemon/worker.h"
 #include "server/net/listener.h"
 #include "wire/http/forwarded.h"
@@ -710,10 +711,10 @@ void *weir_connection_workspace(struct weir_connection *connection)
 void weir_connection_tell_peer(const struct weir_connection *connection,
                                struct weir_request *request)
 {
-    struct weir_bytes *values = request->values;
-    values[WEIR_ATTR_TLS_NAME] = values[WEIR_ATTR_TLS_CN] = (struct weir_bytes){NULL, 0};
     if (!connection->tls)
         return;
-    values[WEIR_ATTR_TLS_NAME] = weir_tls_peer_name(connection->tls);
-    values[WEIR_ATTR_TLS_CN] = weir_tls_peer_common_name(connection->tls);
+    weir_request_put(request, weir_source_fixed(WEIR_ATTR_TLS_NAME),
+                     weir_tls_peer_name(connection->tls), WEIR_TRUST_CONNECTION);
+    weir_request_put(request, weir_source_fixed(WEIR_ATTR_TLS_CN),
+                     weir_tls_peer_common_name(connection->tls), WEIR_TRUST_CONNECTION);
 }

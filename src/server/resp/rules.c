@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/source.h"
 #include "server/adaptive/released.h"
 #include "server/region/acted.h"
 #include "server/reserve/reserve.h"
@@ -35,51 +36,16 @@ static bool named(struct weir_bytes name, const char *text)
     return name.size == size && !memcmp(name.data, text, size);
 }
 
-static bool is_header(struct weir_bytes name)
-{
-    return name.size > 7 && weir_resp_is((struct weir_bytes){name.data, 7}, "HEADER.");
-}
-
-/* The number of an attribute; -1: no rule reads it, or this caller may not tell it. */
-static int attribute_of(struct weir_resp_call *call, struct weir_bytes name)
-{
-    const struct weir_rules *rules = weir_worker_rules(call->redis->worker);
-    if (is_header(name))
-        return weir_rules_header(rules, name.data + 7, name.size - 7);
-    int attribute = weir_rules_attribute(rules, name.data, name.size);
-    bool identity = attribute >= WEIR_ATTR_USER && attribute < WEIR_ATTR_FIRST_NAMED;
-    return identity && !weir_listener_trusts(call->connection->listener) ? -1 : attribute;
-}
-
-/* Takes one attribute and its value. False: it was answered. */
+/* Takes one attribute and its value; null: absent. False: it was answered. */
 static bool attribute_read(struct weir_resp_call *call, struct weir_bytes name,
                            struct weir_bytes value)
 {
-    struct weir_request *attributes = &call->redis->attributes;
+    bool trusted = weir_listener_trusts(call->connection->listener);
     if (!name.data || !name.size) {
         weir_resp_error(call, "ERR an attribute has no name");
         return false;
     }
-    if (is_header(name))
-        attributes->fields = WEIR_FIELDS_ALL; /* one says that the caller knows them */
-    if (!value.data)
-        return true; /* null: absent */
-    if (named(name, "client.ip") || named(name, "ip")) {
-        bool twice = attributes->client.family;
-        if (!twice && weir_address_parse(&attributes->client, value.data, value.size) == 0)
-            return true;
-        weir_resp_error(call, "ERR %.*s%s", WEIR_RESP_SHOWN(name),
-                        twice ? " is given twice" : ": not an IP address");
-        return false;
-    }
-    int attribute = attribute_of(call, name);
-    if (attribute < 0)
-        return true;
-    if (attributes->values[attribute].data) {
-        weir_resp_error(call, "ERR %.*s is given twice", WEIR_RESP_SHOWN(name));
-        return false;
-    }
-    attributes->values[attribute] = value;
+    weir_request_put_name(&call->redis->attributes, name, value, weir_trust_of(trusted));
     return true;
 }
 
@@ -109,10 +75,11 @@ static bool request_read(struct weir_resp_call *call, unsigned takes, struct opt
 {
     struct weir_request *attributes = &call->redis->attributes;
     const struct weir_bytes *args = call->args;
+    struct weir_reason reason;
     *options = (struct options){.cost = 1, .life_ms = WEIR_RESERVATION_LIFE_NS / 1000000};
-    weir_request_clear(attributes,
-                       weir_rules_attribute_count(weir_worker_rules(call->redis->worker)));
-    attributes->trusted = weir_listener_trusts(call->connection->listener);
+    weir_request_begin(attributes, weir_worker_rules(call->redis->worker), WEIR_FIELDS_NONE,
+                       (struct weir_room){NULL, 0});
+    weir_request_once(attributes);
     for (uint32_t i = 1; i < call->count; i++) {
         if ((takes & TAKES_DRYRUN) && weir_resp_is(args[i], "DRYRUN")) {
             options->dry_run = true;
@@ -142,6 +109,10 @@ static bool request_read(struct weir_resp_call *call, unsigned takes, struct opt
     }
     attributes->cost = (uint64_t)options->cost;
     weir_connection_tell_peer(call->connection, attributes);
+    if (weir_request_end(attributes, &reason) < 0) {
+        weir_resp_error(call, "ERR %s", reason.text);
+        return false;
+    }
     return true;
 }
 

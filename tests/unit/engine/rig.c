@@ -6,6 +6,7 @@
 
 #include "core/bytes.h"
 #include "core/text/siphash.h"
+#include "rules/source.h"
 
 static const uint64_t secret[2] = {1, 2};
 
@@ -110,7 +111,7 @@ void rig_request(struct weir_request *request, const struct weir_rules *rules,
 {
     weir_request_clear(request, weir_rules_attribute_count(rules));
     for (size_t i = 0; pairs[i] != NULL; i += 2) {
-        int attribute = weir_rules_attribute(rules, pairs[i], strlen(pairs[i]));
+        int attribute = weir_rules_source(rules, pairs[i], strlen(pairs[i])).attribute;
         if (attribute == WEIR_ATTR_CLIENT_IP)
             assert_int_equal(
                 weir_address_parse(&request->client, pairs[i + 1], strlen(pairs[i + 1])), 0);

@@ -6,6 +6,7 @@
 #include "allocations.h"
 #include "core/bytes.h"
 #include "rig.h"
+#include "rules/source.h"
 #include "table/table.h"
 #include "wire/http/ratelimit_headers.h"
 
@@ -97,7 +98,7 @@ static void queue_request(struct place *place, int number)
     request.values[WEIR_ATTR_METHOD] = (struct weir_bytes){"GET", 3};
     request.values[WEIR_ATTR_PATH] = weir_bytes_of(path);
     assert_int_equal(weir_address_parse(&request.client, client, strlen(client)), 0);
-    int header = weir_rules_header(place->rules, "X-Key", 5);
+    int header = weir_rules_field(place->rules, "X-Key", 5).attribute;
     assert_true(header >= 0);
     if (number % 5 == 0)
         request.values[header] = (struct weir_bytes){"secret", 6};

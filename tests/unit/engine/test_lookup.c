@@ -9,6 +9,7 @@
 #include "engine/reservation.h"
 #include "fake_directory.h"
 #include "rig.h"
+#include "rules/source.h"
 
 void *__wrap_malloc(size_t size);
 void *__real_malloc(size_t size);
@@ -68,11 +69,11 @@ static int apply(struct scene *scene, struct weir_decision *d, const char *key, 
     char *copies[3];
     struct weir_request request;
     weir_request_clear(&request, weir_rules_attribute_count(rules));
-    request.trusted = scene->trusted;
+    memset(request.trusted, scene->trusted ? 0xff : 0, sizeof request.trusted);
     assert_int_equal(weir_address_parse(&request.client, "192.0.2.1", 9), 0);
     for (int i = 0; i < 3; i++) {
         copies[i] = values[i] != NULL ? strdup(values[i]) : NULL;
-        int attribute = weir_rules_header(rules, names[i], strlen(names[i]));
+        int attribute = weir_rules_field(rules, names[i], strlen(names[i])).attribute;
         if (copies[i] != NULL && attribute >= 0)
             request.values[attribute] = weir_bytes_of(copies[i]);
     }
@@ -429,7 +430,7 @@ static void without_memory_or_with_too_much_to_copy_too(void **state)
 
     struct weir_request request;
     struct weir_reason reason = {""};
-    int key = weir_rules_header(s.rules, "x-key", 5);
+    int key = weir_rules_field(s.rules, "x-key", 5).attribute;
     weir_request_clear(&request, weir_rules_attribute_count(s.rules));
     request.values[key] = (struct weir_bytes){"other", 5};
     d = rig_take(&s.rig, 0);

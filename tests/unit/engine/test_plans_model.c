@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "rig.h"
 #include "rules/identity/keys.h"
+#include "rules/source.h"
 #include "table_rig.h"
 #include "temporary.h"
 
@@ -233,7 +234,7 @@ static void ask(uint32_t user, uint64_t cost)
     struct weir_decision *decision = weir_engine_take(world.engine);
     assert_non_null(decision);
     weir_request_clear(&request, weir_rules_attribute_count(generation->rules));
-    request.values[weir_rules_header(generation->rules, "x-api-key", 9)] =
+    request.values[weir_rules_field(generation->rules, "x-api-key", 9).attribute] =
         (struct weir_bytes){keys[user], 4};
     request.cost = cost;
     assert_int_equal(weir_engine_apply_rules(world.engine, decision, &request, &reason), 0);

@@ -4,6 +4,7 @@
 
 #include "core/bytes.h"
 #include "rig.h"
+#include "rules/source.h"
 
 static const char before[] = "version: 1\n"
                              "limits:\n"
@@ -35,7 +36,7 @@ static struct weir_request request;
 
 static void set(const struct weir_rules *rules, const char *name, const char *value)
 {
-    int attribute = weir_rules_attribute(rules, name, strlen(name));
+    int attribute = weir_rules_source(rules, name, strlen(name)).attribute;
     assert_true(attribute >= 0);
     request.values[attribute] = weir_bytes_of(value);
 }

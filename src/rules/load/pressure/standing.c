@@ -43,12 +43,11 @@ bool rules_read_level(struct rules_loader *loader, const struct rules_node *node
 
 /* --- `by` ------------------------------------------------------------------------------------- */
 
-static bool is_held_by(const struct rules_key_part *part)
+static bool is_held_by(const struct weir_rules *rules, const struct rules_key_part *part)
 {
-    bool of_request = part->attribute == WEIR_ATTR_METHOD || part->attribute == WEIR_ATTR_PATH ||
-                      part->attribute == WEIR_ATTR_HOST || part->attribute == WEIR_ATTR_STANDING;
     return part->source == RULES_FROM_ADDRESS ||
-           (part->source == RULES_FROM_ATTRIBUTE && !of_request);
+           (part->source == RULES_FROM_ATTRIBUTE &&
+            (rules->rows[part->attribute]->uses & RULES_FOR_STANDING) != 0);
 }
 
 /* Makes the key by which a kind is looked up and named. */
@@ -86,7 +85,7 @@ static void load_kind(struct rules_loader *loader, const struct rules_node *node
         part.source = RULES_FROM_CAPTURE;
     else if (!rules_load_key_part(loader, node, "by", &part))
         return;
-    if (!is_held_by(&part)) {
+    if (!is_held_by(loader->rules, &part)) {
         rules_problem(loader, node,
                       "%s cannot have a standing: `by` takes what a caller is known by, such as "
                       "client.ip/64, user, org or a header",

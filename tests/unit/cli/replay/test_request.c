@@ -13,6 +13,7 @@
 
 #include "cli/replay/request.h"
 #include "core/bytes.h"
+#include "rules/source.h"
 
 static struct weir_rules *rules;
 static struct replay_request parsed;
@@ -76,7 +77,7 @@ static void expect_attribute(int attribute, const char *value)
 
 static void expect_named(const char *attribute, const char *value)
 {
-    expect_attribute(weir_rules_attribute(rules, attribute, strlen(attribute)), value);
+    expect_attribute(weir_rules_source(rules, attribute, strlen(attribute)).attribute, value);
 }
 
 static void a_json_line_gives_its_attributes_time_and_cost(void **state)

@@ -106,7 +106,7 @@ static void a_challenge_is_a_reserve_beside_other_scales(void **state)
     } cases[] = {{"normal", {70, 70, 70, 0}}, {"sheddable", {70, 70, 60, 0}}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct test_request *test = ASK(rules, "header.x-priority", cases[i].priority);
-        test->request.trusted = true;
+        memset(test->request.trusted, 0xff, sizeof(test->request.trusted));
         test->count = weir_rules_checks(&test->query, test->checks);
         assert_int_equal(test->count, 4);
         for (int c = 0; c < 4; c++) {

@@ -2,6 +2,7 @@
 /* `challenge`: what it becomes, what is wrong with it, and its attribute of a request. */
 #include "challenge/keys.h"
 #include "challenge/token.h"
+#include "rules/source.h"
 #include "rules_test.h"
 #include "temporary.h"
 
@@ -64,7 +65,7 @@ static const char *asked(const struct weir_rules *rules, const char *address, co
                          struct weir_bytes value)
 {
     struct test_request *test = ASK(rules, "path", "/");
-    int attribute = weir_rules_attribute(rules, name, strlen(name));
+    int attribute = weir_rules_source(rules, name, strlen(name)).attribute;
     assert_true(attribute >= 0);
     test->request.values[attribute] = value;
     if (address != NULL)
@@ -229,7 +230,7 @@ static void no_request_can_say_that_it_has_passed(void **state)
 {
     struct weir_rules *rules = test_load(with(""));
     (void)state;
-    assert_int_equal(weir_rules_attribute(rules, "challenge", 9), -1);
+    assert_int_equal(weir_rules_source(rules, "challenge", 9).attribute, -1);
     struct test_request *test = ASK(rules, "client.ip", "192.0.2.1");
     test->request.values[WEIR_ATTR_CHALLENGE] = (struct weir_bytes){"passed", 6};
     test->count = weir_rules_checks(&test->query, test->checks);

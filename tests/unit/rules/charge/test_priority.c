@@ -24,7 +24,7 @@ static void expect_scales(const struct test_request *test, const char *expected)
 /* The same request again, from a front end that is trusted. */
 static struct test_request *trusted(struct test_request *test)
 {
-    test->request.trusted = true;
+    memset(test->request.trusted, 0xff, sizeof(test->request.trusted));
     test->count = weir_rules_checks(&test->query, test->checks);
     return test;
 }

@@ -9,6 +9,7 @@
 #include "rules/identity/caller.h"
 #include "rules/identity/identify.h"
 #include "rules/match/key_values.h"
+#include "rules/source.h"
 #include "temporary.h"
 #include "text_file.h"
 #include "token_maker.h"
@@ -123,7 +124,7 @@ static void no_request_can_say_a_claim(void **state)
     struct weir_rules *rules = test_load(HEAD "  audience: any\n"
                                               "limits:\n"
                                               "- {name: api, key: [jwt.sub], rate: 1/s}\n");
-    assert_int_equal(weir_rules_attribute(rules, "jwt.sub", 7), -1);
+    assert_int_equal(weir_rules_source(rules, "jwt.sub", 7).attribute, -1);
     struct test_request *test = ASK_NOW(rules, "jwt.sub", "mallory");
     test_expect(test, "");
     for (uint16_t i = WEIR_ATTR_FIRST_NAMED; i < test->request.count; i++) /* whatever its number */

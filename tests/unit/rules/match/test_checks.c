@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which limits a request meets. */
+#include "rules/source.h"
 #include "rules_test.h"
 
 static void a_limit_without_match_applies_to_everything(void **state)
@@ -204,19 +205,19 @@ static void attributes_are_found_by_name_and_headers_in_any_case(void **state)
 {
     struct weir_rules *rules = test_load(
         "limits:\n- {name: a, match: {header.X-Tenant: t}, key: [tenant_id], rate: 1/s}\n");
-    assert_int_equal(weir_rules_attribute(rules, "method", 6), WEIR_ATTR_METHOD);
-    assert_int_equal(weir_rules_attribute(rules, "plan", 4), WEIR_ATTR_PLAN);
-    int tenant = weir_rules_attribute(rules, "tenant_id", 9);
-    int header = weir_rules_attribute(rules, "header.x-tenant", 15);
+    assert_int_equal(weir_rules_source(rules, "method", 6).attribute, WEIR_ATTR_METHOD);
+    assert_int_equal(weir_rules_source(rules, "plan", 4).attribute, WEIR_ATTR_PLAN);
+    int tenant = weir_rules_source(rules, "tenant_id", 9).attribute;
+    int header = weir_rules_source(rules, "header.x-tenant", 15).attribute;
     assert_true(tenant >= WEIR_ATTR_FIRST_NAMED && header >= WEIR_ATTR_FIRST_NAMED);
-    assert_int_equal(weir_rules_header(rules, "X-TENANT", 8), header);
-    assert_int_equal(weir_rules_header(rules, "x-tenant", 8), header);
-    assert_int_equal(weir_rules_header(rules, "x-other", 7), -1);
-    assert_int_equal(weir_rules_attribute(rules, "other", 5), -1);
+    assert_int_equal(weir_rules_field(rules, "X-TENANT", 8).attribute, header);
+    assert_int_equal(weir_rules_field(rules, "x-tenant", 8).attribute, header);
+    assert_int_equal(weir_rules_field(rules, "x-other", 7).attribute, -1);
+    assert_int_equal(weir_rules_source(rules, "other", 5).attribute, -1);
     assert_int_equal(weir_rules_attribute_count(rules), WEIR_ATTR_FIRST_NAMED + 2);
     char big[1000];
     memset(big, 'a', sizeof(big));
-    assert_int_equal(weir_rules_header(rules, big, sizeof(big)), -1);
+    assert_int_equal(weir_rules_field(rules, big, sizeof(big)).attribute, -1);
     weir_rules_unref(rules);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shape of the index: few limits share one place, however many the file has. */
 #include "rules/compiled.h"
+#include "rules/source.h"
 #include "rules_test.h"
 
 enum { LIMITS = 10000 };
@@ -70,7 +71,7 @@ static void the_caller_is_asked_for_last(void **state)
     /* Users are as rare as tenants, but knowing a user may cost a SHA-256. */
     assert_int_equal(rules->index.nodes[0].dimension_count, 1);
     assert_int_equal(rules->index.dimensions[rules->index.nodes[0].dimension],
-                     weir_rules_attribute(rules, "header.t", 8));
+                     weir_rules_source(rules, "header.t", 8).attribute);
     test_expect(ASK(rules, "user", "u7", "header.t", "t70"), "all{} l770{}");
     test_expect(ASK(rules, "user", "u7", "header.t", "x"), "all{}");
     weir_rules_unref(rules);

@@ -3,6 +3,7 @@
 #include "core/bytes.h"
 #include "rules/match/checks.h"
 #include "rules/match/query.h"
+#include "rules/source.h"
 #include "rules_test.h"
 
 /* The decoded value of a parameter; NULL: there is none. */
@@ -96,7 +97,7 @@ static const char *key_of(const char *limit, const char *path, const char *cooki
     weir_request_clear(&request, weir_rules_attribute_count(rules));
     request.fields = WEIR_FIELDS_ALL;
     request.values[WEIR_ATTR_PATH] = weir_bytes_of(path);
-    int field = weir_rules_header(rules, "Cookie", 6);
+    int field = weir_rules_field(rules, "Cookie", 6).attribute;
     if (cookies && field >= 0)
         request.values[field] = weir_bytes_of(cookies);
     const struct weir_rules_query query = {

@@ -2,6 +2,7 @@
 /* `score`, `by_class` and the attributes client.score and client.class: what they become, and what
  * is wrong with them. */
 #include "rules/score/score.h"
+#include "rules/source.h"
 #include "rules_test.h"
 
 static void there_is_none_unless_the_file_says_so(void **state)
@@ -64,8 +65,8 @@ static void no_request_can_set_the_attributes(void **state)
         test_load("score: {key: client.ip, signals: [" SIGNAL "]}\n"
                   "limits:\n- {name: l, match: {client.class: [suspicious, malicious]},"
                   " key: [client.score, client.class], rate: 1/s}\n");
-    assert_int_equal(weir_rules_attribute(rules, "client.class", 12), -1);
-    assert_int_equal(weir_rules_attribute(rules, "client.score", 12), -1);
+    assert_int_equal(weir_rules_source(rules, "client.class", 12).attribute, -1);
+    assert_int_equal(weir_rules_source(rules, "client.score", 12).attribute, -1);
     weir_rules_unref(rules);
 }
 

@@ -99,7 +99,6 @@ static void send(struct rig *rig, const char *path, const char *user, uint64_t c
     request.values[WEIR_ATTR_METHOD] = (struct weir_bytes){"GET", 3};
     request.values[WEIR_ATTR_PATH] = weir_bytes_of(path);
     request.values[WEIR_ATTR_USER] = weir_bytes_of(user);
-    request.trusted = true;
     request.cost = cost;
     struct weir_decision *decision = weir_engine_take(rig->engine);
     assert_non_null(decision);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "rules/match/standing.h"
+#include "rules/source.h"
 #include "rules_test.h"
 #include "temporary.h"
 
@@ -90,10 +91,10 @@ static void everything_is_read(void **state)
 static void no_request_can_set_it(void **state)
 {
     struct weir_rules *rules = test_load("standing: {by: user}\nlimits: []\n");
-    assert_int_equal(weir_rules_attribute(rules, "standing", 8), -1);
+    assert_int_equal(weir_rules_source(rules, "standing", 8).attribute, -1);
     weir_rules_unref(rules);
     rules = test_load("limits: []\n");
-    assert_int_equal(weir_rules_attribute(rules, "standing", 8), -1);
+    assert_int_equal(weir_rules_source(rules, "standing", 8).attribute, -1);
     weir_rules_unref(rules);
 }
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see check_request.h */
+#include "engine/http/check_request.h"
+
+#include <stdio.h>
+
+#include "rules/rules.h"
+
+/* Name and value of an attribute; returns an error only for one that has a field of its own. */
+static int put_attribute(struct weir_request *request, const struct weir_check_pair *pair,
+                         enum weir_trust trust, struct weir_reason *reason)
+{
+    struct weir_attribute_source source =
+        weir_rules_source(request->rules, pair->name.data, pair->name.size);
+    const char *field = weir_source_own_field(request->rules, source);
+    if (source.state == WEIR_NAME_UNKNOWN) {
+        weir_request_unknown(request, pair->name.data, pair->name.size);
+        return 0;
+    }
+    if (!field) {
+        weir_request_put(request, source, pair->value, trust);
+        return 0;
+    }
+    snprintf(reason->text, sizeof reason->text, "attributes.%.*s: use the top-level field %s",
+             (int)pair->name.size, pair->name.data, field);
+    return WEIR_ERR_SYNTAX;
+}
+
+int weir_check_request_fill(struct weir_request *request, const struct weir_rules *rules,
+                            const struct weir_check_json *check, enum weir_trust trust,
+                            struct weir_room room, struct weir_reason *reason)
+{
+    int err = 0;
+    weir_request_begin(request, rules, check->has_headers ? WEIR_FIELDS_ALL : WEIR_FIELDS_NONE,
+                       room);
+    weir_request_once(request);
+    request->cost = check->cost;
+    for (uint16_t i = 0; i < check->header_count; i++)
+        weir_request_put_field(request, check->headers[i].name, check->headers[i].value, trust);
+    weir_request_put(request, weir_source_fixed(WEIR_ATTR_METHOD), check->method, trust);
+    weir_request_put(request, weir_source_fixed(WEIR_ATTR_PATH), check->path, trust);
+    weir_request_put(request, weir_source_fixed(WEIR_ATTR_HOST), check->host, trust);
+    weir_request_put(request, weir_source_fixed(WEIR_ATTR_CLIENT_IP), check->ip, trust);
+    for (uint16_t i = 0; err == 0 && i < check->attribute_count; i++)
+        err = put_attribute(request, &check->attributes[i], trust, reason);
+    return err < 0 ? err : weir_request_end(request, reason);
+}

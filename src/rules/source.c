@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see source.h */
+#include "rules/source.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/bytes.h"
+#include "rules/attribute_table.h"
+#include "rules/compiled.h"
+#include "rules/known_names.h"
+#include "rules/unknown_names.h"
+
+#define HEADER_SIZE (sizeof(RULES_HEADER) - 1)
+
+/* --- Names ------------------------------------------------------------------------------------ */
+
+static struct weir_attribute_source source_without(enum weir_name_state state, uint8_t flags)
+{
+    return (struct weir_attribute_source){NULL, -1, (uint8_t)state, flags};
+}
+
+/* What is known of a name that no rule reads. Header names are in lower case. */
+static struct weir_attribute_source find_unread(const struct weir_rules *rules, const char *name,
+                                                size_t size, uint8_t flags)
+{
+    const struct rules_attribute_row *row = rules_attribute_row_of(name, size);
+    if (!rules_row_is_own(row))
+        return source_without(row->may_set != 0 ? WEIR_NAME_UNREAD : WEIR_NAME_MADE, flags);
+    return source_without(rules_is_declared(rules, (struct weir_bytes){name, size})
+                              ? WEIR_NAME_UNREAD
+                              : WEIR_NAME_UNKNOWN,
+                          flags);
+}
+
+static struct weir_attribute_source find(const struct weir_rules *rules, const char *name,
+                                         size_t size, uint8_t flags)
+{
+    uint32_t number =
+        rules_string_map_find(&rules->attributes, 0, rules_text_hash(name, size), name, size);
+    if (number == RULES_NONE)
+        return find_unread(rules, name, size, flags);
+    if (rules->rows[number]->may_set == 0)
+        return source_without(WEIR_NAME_MADE, flags);
+    return (struct weir_attribute_source){rules->attribute_names[number], (int16_t)number,
+                                          WEIR_NAME_READ, flags};
+}
+
+/* "header." and the name in lower case. */
+static void write_field(char *full, const char *name, size_t size)
+{
+    memcpy(full, RULES_HEADER, HEADER_SIZE);
+    for (size_t i = 0; i < size; i++) {
+        bool upper = name[i] >= 'A' && name[i] <= 'Z';
+        full[HEADER_SIZE + i] = (char)(upper ? name[i] | 0x20 : name[i]);
+    }
+}
+
+struct weir_attribute_source weir_rules_source(const struct weir_rules *rules, const char *name,
+                                               size_t size)
+{
+    char full[HEADER_SIZE + RULES_ATTRIBUTE_NAME_MAX];
+    if (size > sizeof full)
+        return source_without(WEIR_NAME_UNKNOWN, 0);
+    if (size < HEADER_SIZE || strncasecmp(name, RULES_HEADER, HEADER_SIZE) != 0)
+        return find(rules, name, size, 0);
+    write_field(full, name + HEADER_SIZE, size - HEADER_SIZE);
+    struct weir_attribute_source source = find(rules, full, size, WEIR_NAME_HEADER);
+    if (source.attribute == WEIR_ATTR_HOST) /* `host` itself goes before it */
+        source.flags |= WEIR_NAME_OF_REQUEST;
+    return source;
+}
+
+struct weir_attribute_source weir_rules_field(const struct weir_rules *rules, const char *name,
+                                              size_t size)
+{
+    char full[HEADER_SIZE + RULES_ATTRIBUTE_NAME_MAX];
+    const uint8_t flags = WEIR_NAME_OF_REQUEST | WEIR_NAME_HEADER;
+    if (size > RULES_ATTRIBUTE_NAME_MAX || (rules->field_sizes >> size % 64 & 1) == 0)
+        return source_without(WEIR_NAME_UNREAD, flags);
+    write_field(full, name, size);
+    return find(rules, full, HEADER_SIZE + size, flags);
+}
+
+struct weir_attribute_source weir_source_fixed(enum weir_attribute attribute)
+{
+    uint32_t count;
+    const struct rules_attribute_row *rows = rules_attribute_rows(&count);
+    const struct rules_attribute_row *row = &rows[attribute];
+    return (struct weir_attribute_source){row->field ? row->field : row->name, (int16_t)attribute,
+                                          WEIR_NAME_READ, WEIR_NAME_OF_REQUEST};
+}
+
+const char *weir_source_own_field(const struct weir_rules *rules,
+                                  struct weir_attribute_source source)
+{
+    return source.attribute >= 0 ? rules->rows[source.attribute]->field : NULL;
+}
+
+bool weir_source_allows(const struct weir_rules *rules, struct weir_attribute_source source,
+                        enum weir_trust trust)
+{
+    return source.state == WEIR_NAME_READ &&
+           (rules->rows[source.attribute]->may_set >> trust & 1) != 0;
+}
+
+/* --- Values ----------------------------------------------------------------------------------- */
+
+void weir_request_begin(struct weir_request *request, const struct weir_rules *rules,
+                        enum weir_fields fields, struct weir_room room)
+{
+    weir_request_clear(request, rules->attribute_count);
+    request->rules = rules;
+    request->fields = (uint8_t)fields;
+    request->room = room.data;
+    request->room_size = room.size;
+}
+
+void weir_request_once(struct weir_request *request)
+{
+    request->once = true;
+}
+
+/* The first thing that is wrong with the request. */
+static void request_fail(struct weir_request *request, struct weir_bytes name, int err,
+                         const char *why)
+{
+    if (request->error != 0)
+        return;
+    request->error = (int8_t)err;
+    request->wrong = name;
+    request->why = why;
+}
+
+/* Puts another line of a header field behind those that came before. What was joined last grows in
+ * its place; anything else moves to the end of the room first. */
+static void join_field(struct weir_request *request, struct weir_attribute_source source,
+                       struct weir_bytes *known, struct weir_bytes value)
+{
+    const struct rules_attribute_row *row = request->rules->rows[source.attribute];
+    const char *between = row->repeated == RULES_REPEATED_COOKIES ? "; " : ", ";
+    char *end = request->room + request->room_used;
+    bool last = request->room && known->data + known->size == end;
+    size_t more = (last ? 0 : known->size) + 2 + value.size;
+    if (more > request->room_size - request->room_used) {
+        request_fail(request, weir_bytes_of(source.name), WEIR_ERR_TOO_LARGE,
+                     ": repeated header fields are too large together");
+        return;
+    }
+    if (!last) {
+        memcpy(end, known->data, known->size);
+        known->data = end;
+        end += known->size;
+    }
+    memcpy(end, between, 2);
+    memcpy(end + 2, value.data, value.size);
+    known->size += 2 + value.size;
+    request->room_used += more;
+}
+
+static void put_address(struct weir_request *request, struct weir_attribute_source source,
+                        struct weir_bytes value)
+{
+    request->client = (struct weir_address){.family = 0};
+    if (value.data && weir_address_parse(&request->client, value.data, value.size) < 0)
+        request_fail(request, weir_bytes_of(source.name), WEIR_ERR_SYNTAX, ": not an IP address");
+}
+
+/* Whether the value is to be taken: one that is given by name goes before what the request says. */
+static bool take_turn(struct weir_request *request, struct weir_attribute_source source)
+{
+    uint64_t *named = &request->named[source.attribute / 64];
+    uint64_t bit = UINT64_C(1) << source.attribute % 64;
+    if ((source.flags & WEIR_NAME_OF_REQUEST) != 0)
+        return (*named & bit) == 0;
+    if (request->once && (*named & bit) != 0)
+        request_fail(request, weir_bytes_of(source.name), WEIR_ERR_SYNTAX, " is given twice");
+    *named |= bit;
+    return true;
+}
+
+static void note_trust(struct weir_request *request, uint16_t attribute, enum weir_trust trust)
+{
+    uint64_t *trusted = &request->trusted[attribute / 64], bit = UINT64_C(1) << attribute % 64;
+    *trusted = trust != WEIR_TRUST_CLIENT ? *trusted | bit : *trusted & ~bit;
+}
+
+void weir_request_put(struct weir_request *request, struct weir_attribute_source source,
+                      struct weir_bytes value, enum weir_trust trust)
+{
+    if ((source.flags & WEIR_NAME_HEADER) != 0 && request->fields == WEIR_FIELDS_NONE)
+        request->fields = WEIR_FIELDS_ALL; /* one says that the sender knows them */
+    if (source.state != WEIR_NAME_READ)
+        return;
+    uint16_t attribute = (uint16_t)source.attribute;
+    struct weir_bytes *known = &request->values[attribute];
+    bool of_request = (source.flags & WEIR_NAME_OF_REQUEST) != 0;
+    if (!weir_source_allows(request->rules, source, trust) || (of_request && !value.data) ||
+        !take_turn(request, source))
+        return;
+    if (attribute == WEIR_ATTR_CLIENT_IP)
+        put_address(request, source, value);
+    else if (of_request && known->data && attribute >= WEIR_ATTR_FIRST_NAMED)
+        join_field(request, source, known, value);
+    else
+        *known = value;
+    note_trust(request, attribute, trust);
+}
+
+void weir_request_put_name(struct weir_request *request, struct weir_bytes name,
+                           struct weir_bytes value, enum weir_trust trust)
+{
+    struct weir_attribute_source source = weir_rules_source(request->rules, name.data, name.size);
+    bool good = request->error == 0;
+    if (source.state == WEIR_NAME_UNKNOWN)
+        weir_request_unknown(request, name.data, name.size);
+    else
+        weir_request_put(request, source, value, trust);
+    if (good && request->error != 0)
+        request->wrong = name; /* as its sender spells it */
+}
+
+void weir_request_put_field(struct weir_request *request, struct weir_bytes name,
+                            struct weir_bytes value, enum weir_trust trust)
+{
+    struct weir_attribute_source source = weir_rules_field(request->rules, name.data, name.size);
+    weir_request_put(request, source, value, trust);
+}
+
+void weir_request_unknown(struct weir_request *request, const char *name, size_t size)
+{
+    int err = rules_unknown_name(request->rules, name, size);
+    if (err < 0)
+        request_fail(request, (struct weir_bytes){name, size}, err, ": unknown attribute");
+}
+
+void weir_request_put_client(struct weir_request *request, const struct weir_address *client)
+{
+    request->named[0] |= UINT64_C(1) << WEIR_ATTR_CLIENT_IP;
+    request->client = *client;
+}
+
+int weir_request_end(const struct weir_request *request, struct weir_reason *reason)
+{
+    if (request->error != 0 && reason)
+        snprintf(reason->text, sizeof reason->text, "%.*s%s",
+                 (int)(request->wrong.size < RULES_ATTRIBUTE_NAME_MAX ? request->wrong.size
+                                                                      : RULES_ATTRIBUTE_NAME_MAX),
+                 request->wrong.data, request->why);
+    return request->error;
+}
