@@ -58,12 +58,13 @@ enum weir_client_jitter {
 };
 
 enum weir_client_outcome {
-    WEIR_CLIENT_ANSWERED,  /* a final answer, whatever its status: also 404 or 401 */
-    WEIR_CLIENT_LIMITED,   /* the last answer was 429, or the limit leaves no room in time */
-    WEIR_CLIENT_TIMEOUT,   /* the request's time ended */
-    WEIR_CLIENT_GAVE_UP,   /* the server or the connection failed, and no try is left or allowed */
-    WEIR_CLIENT_REFUSED,   /* no try can help: a wrong URL, a certificate that is not valid, an
-                              answer that is larger than allowed, a callback that refused the body */
+    WEIR_CLIENT_ANSWERED, /* a final answer, whatever its status: also 404 or 401 */
+    WEIR_CLIENT_LIMITED, /* the last answer was 429 or its like, or the limit leaves no room in time
+                          */
+    WEIR_CLIENT_TIMEOUT, /* the request's time ended */
+    WEIR_CLIENT_GAVE_UP, /* the server or the connection failed, and no try is left or allowed */
+    WEIR_CLIENT_REFUSED, /* no try can help: a wrong URL, a certificate that is not valid, an
+                            answer that is larger than allowed, a callback that refused the body */
     WEIR_CLIENT_CANCELLED, /* by weir_client_cancel or weir_client_close */
 };
 
@@ -90,6 +91,8 @@ struct weir_client_try {
     struct weir_client_limit limit;
 };
 
+#define WEIR_CLIENT_RETRY_ON_MOST 16
+
 /* Zero is the default everywhere. Texts are copied. */
 struct weir_client_options {
     const char *state_file; /* knowledge of limits that processes share; created if it is missing.
@@ -108,7 +111,9 @@ struct weir_client_options {
     uint32_t queue_most;      /* requests that wait or are in flight; 0: 100,000 */
     bool follow;              /* follow up to 10 redirects */
     const char *user_agent;   /* NULL: "weir-client/VERSION" */
-    uint64_t seed;            /* of jitter; 0: the system's random numbers */
+    /* Statuses that are retried besides those that always are, 400..599; 0: no more. */
+    uint16_t retry_on[WEIR_CLIENT_RETRY_ON_MOST];
+    uint64_t seed; /* of jitter; 0: the system's random numbers */
     void (*on_try)(void *context, const struct weir_client_try *one);
     void *context; /* of on_try */
 };

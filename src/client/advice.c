@@ -10,6 +10,7 @@
 #include "core/bytes.h"
 
 #define S_NS UINT64_C(1000000000)
+#define MS_NS UINT64_C(1000000)
 #define FLAT_MAX 64 /* bytes of a field's name without its dashes */
 
 void weir_advice_begin(struct weir_advice *advice)
@@ -182,8 +183,12 @@ static struct weir_advice_policy *by_suffix(struct weir_advice *advice, const ch
     static const struct {
         const char *name;
         uint64_t window_s;
-    } suffixes[] = {{"", 0},        {"requests", 0}, {"second", 1},        {"minute", 60},
-                    {"hour", 3600}, {"day", 86400},  {"month", 30 * 86400}};
+        bool tokens;
+    } suffixes[] = {{"", 0, false},           {"requests", 0, false},
+                    {"second", 1, false},     {"minute", 60, false},
+                    {"hour", 3600, false},    {"day", 86400, false},
+                    {"tokens", 0, true},      {"month", 30 * 86400, false},
+                    {"inputtokens", 0, true}, {"outputtokens", 0, true}};
 
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         if (strcmp(suffix, suffixes[i].name) != 0)
@@ -191,6 +196,8 @@ static struct weir_advice_policy *by_suffix(struct weir_advice *advice, const ch
         struct weir_advice_policy *stated = policy_named(advice, suffix);
         if (stated && suffixes[i].window_s > 0)
             stated->window_ns = suffixes[i].window_s * S_NS;
+        if (stated)
+            stated->tokens = suffixes[i].tokens;
         return stated;
     }
     return NULL;
@@ -262,6 +269,57 @@ static void take_shopify(struct weir_advice *advice, struct weir_bytes value)
     }
 }
 
+/* "requests-limit" becomes "limitrequests", as OpenAI spells it. */
+static void take_anthropic(struct weir_advice *advice, const char *part, struct weir_bytes value)
+{
+    static const char *const units[] = {"requests", "tokens", "inputtokens", "outputtokens"};
+    char other[FLAT_MAX + 16];
+
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t size = strlen(units[i]);
+        if (strncmp(part, units[i], size) != 0)
+            continue;
+        snprintf(other, sizeof other, "%s%s", part + size, units[i]);
+        take_part(advice, other, value);
+        return;
+    }
+}
+
+static bool equals(struct weir_bytes value, const char *text)
+{
+    return value.size == strlen(text) && !memcmp(value.data, text, value.size);
+}
+
+static void take_should_retry(struct weir_advice *advice, struct weir_bytes value)
+{
+    if (equals(value, "false"))
+        advice->must_not_retry = true;
+    else if (equals(value, "true"))
+        advice->must_retry = true;
+}
+
+/* Milliseconds; what cannot be true is the horizon. */
+static bool take_exact(struct weir_advice *advice, struct weir_bytes value)
+{
+    uint64_t whole;
+    uint32_t part;
+
+    if (!weir_instant_number(value, &whole, &part))
+        return false;
+    uint64_t wait = whole < WEIR_INSTANT_HORIZON_NS / MS_NS ? whole * MS_NS + part / 1000
+                                                            : WEIR_INSTANT_HORIZON_NS;
+    if (!advice->has_exact || wait > advice->exact_ns)
+        advice->exact_ns = wait;
+    advice->has_exact = true;
+    return true;
+}
+
+static bool is_exact(const char *flat)
+{
+    return !strcmp(flat, "retryafterms") || !strcmp(flat, "msretryafterms") ||
+           !strcmp(flat, "amzretryafter");
+}
+
 static struct weir_bytes trimmed(struct weir_bytes value)
 {
     while (value.size > 0 && (value.data[0] == ' ' || value.data[0] == '\t')) {
@@ -328,17 +386,18 @@ void weir_advice_field(struct weir_advice *advice, struct weir_bytes name, struc
         }
     } else if (!strcmp(flat, "retryafter")) {
         take_retry_after(advice, value);
-    } else if (!strcmp(flat, "stripeshouldretry")) {
-        advice->must_not_retry = value.size == 5 && !memcmp(value.data, "false", 5);
+    } else if (is_exact(flat)) {
+        (void)take_exact(advice, value);
+    } else if (!strcmp(flat, "grpcretrypushbackms")) {
+        advice->must_not_retry |= !take_exact(advice, value);
+    } else if (!strcmp(flat, "stripeshouldretry") || !strcmp(flat, "shouldretry")) {
+        take_should_retry(advice, value);
     } else if (!strcmp(flat, "ratelimit")) {
         take_ratelimit(advice, value);
     } else if ((part = behind(flat, "ratelimit"))) {
         take_part(advice, part, value);
-    } else if ((part = behind(flat, "anthropicratelimitrequests"))) {
-        /* "limit" becomes "limitrequests", as OpenAI spells it. */
-        char other[FLAT_MAX + 8];
-        snprintf(other, sizeof other, "%srequests", part);
-        take_part(advice, other, value);
+    } else if ((part = behind(flat, "anthropicratelimit"))) {
+        take_anthropic(advice, part, value);
     } else if ((part = behind(flat, "hubspotratelimit"))) {
         take_hubspot(advice, part, value);
     } else if (!strcmp(flat, "shopifyshopapicalllimit")) {
@@ -434,10 +493,24 @@ void weir_advice_finish(struct weir_advice *advice, int64_t now_s)
         const struct weir_advice_policy *stated = &advice->policies[i];
         bool empty =
             stated->limit == WEIR_ADVICE_UNKNOWN && stated->remaining == WEIR_ADVICE_UNKNOWN;
-        if (empty || stated->ignored)
+        bool plenty =
+            stated->tokens && (stated->remaining != 0 || stated->reset_ns == WEIR_ADVICE_UNKNOWN);
+        if (empty || stated->ignored || plenty)
             drop(advice, i);
     }
     advice->has_retry_after =
         retry.size > 0 && weir_instant_retry_after(retry, advice->has_date ? &advice->date_s : NULL,
                                                    now_s, &advice->retry_after_ns);
+    if (advice->has_exact) {
+        advice->has_retry_after = true;
+        advice->retry_after_ns = advice->exact_ns;
+    }
+}
+
+bool weir_advice_refuses(const struct weir_advice *advice)
+{
+    for (uint32_t i = 0; i < advice->count; i++)
+        if (advice->policies[i].remaining == 0)
+            return true;
+    return advice->has_retry_after;
 }

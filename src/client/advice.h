@@ -16,12 +16,19 @@
  *   -Reset, -Reset-After            (10;w=1;name="x"), Discord, Okta
  *   …-Second, -Minute, -Hour, -Day, Kong: X-RateLimit-Remaining-Minute. One policy for each
  *   -Month                          window
- *   …-Requests                      OpenAI: x-ratelimit-reset-requests: 6m0s. (…-Tokens are other
- *                                   units and ignored.)
- *   Anthropic-RateLimit-Requests-*  with RFC 3339 dates
+ *   …-Requests, …-Tokens            OpenAI: x-ratelimit-reset-requests: 6m0s
+ *   Anthropic-RateLimit-Requests-*, with RFC 3339 dates
+ *   -Tokens-*, -Input-Tokens-*,
+ *   -Output-Tokens-*
  *   X-HubSpot-RateLimit-*           -Max, -Remaining, -Interval-Milliseconds
  *   X-Shopify-Shop-Api-Call-Limit   32/40, a bucket
- *   Retry-After, Date; Stripe-Should-Retry
+ *   Retry-After, Date; Stripe-Should-Retry, X-Should-Retry
+ *   Retry-After-Ms, X-Ms-Retry-After-Ms, X-Amz-Retry-After, Grpc-Retry-Pushback-Ms: milliseconds,
+ *                                   which count before Retry-After. A push-back that is negative or
+ *                                   malformed forbids retries (gRPC A6)
+ *
+ * No request says how many tokens it will cost, so limits of tokens are read only once they are
+ * used up: a policy with `tokens` has nothing left, and a reset.
  *
  * A reset is read as: a duration ("1.5s", "6m0s"), a date (RFC 9110, RFC 3339), or a number: 10^17
  * and up cannot be true; from 10^14 microseconds, from 10^11 milliseconds, from 10^8 seconds since
@@ -56,7 +63,8 @@ struct weir_advice_policy {
     uint64_t reset_ns;         /* from the server's time of the answer; or UNKNOWN */
     uint64_t granule_ns;       /* reset_ns was rounded up by less than this */
     bool concurrency;          /* units are requests in flight */
-    bool ignored;              /* its units are not requests */
+    bool ignored;              /* its units are neither requests nor tokens */
+    bool tokens;               /* its units are tokens; nothing is left */
 };
 
 /* A reset before Date and the window are known. */
@@ -71,7 +79,10 @@ struct weir_advice {
     struct weir_advice_reset resets[WEIR_ADVICE_MAX];
     uint32_t count;
     bool has_date, has_retry_after;
-    bool must_not_retry;     /* Stripe-Should-Retry: false */
+    bool must_not_retry; /* the server does not want a retry */
+    bool must_retry;     /* it wants one, whatever the status */
+    bool has_exact;      /* exact_ns is Retry-After in milliseconds */
+    uint64_t exact_ns;
     int64_t date_s;          /* the server's Date */
     uint64_t retry_after_ns; /* 0: a date in the past */
     char retry_after[128];   /* until weir_advice_finish; Date may come later */
@@ -85,5 +96,8 @@ void weir_advice_field(struct weir_advice *advice, struct weir_bytes name, struc
 
 /* Resolves resets and Retry-After. `now_s` is this machine's wall clock, in seconds since 1970. */
 void weir_advice_finish(struct weir_advice *advice, int64_t now_s);
+
+/* Whether a finished advice says that a limit is used up. */
+bool weir_advice_refuses(const struct weir_advice *advice);
 
 #endif

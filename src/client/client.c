@@ -58,13 +58,6 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * S_NS + (uint64_t)time.tv_nsec;
 }
 
-static int64_t wall_seconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    return time.tv_sec;
-}
-
 const char *weir_client_outcome_text(enum weir_client_outcome outcome)
 {
     static const char *const texts[] = {"answered", "limited", "timeout",
@@ -203,7 +196,6 @@ static bool learn(struct weir_client *client, struct weir_client_job *job, int s
 {
     struct weir_host_result result = {status, job->number, job->sent_ns, now_ns, &job->advice};
 
-    weir_advice_finish(&job->advice, wall_seconds());
     struct weir_host *host = weir_knowledge_lock(client->knowledge, job->host, now_ns);
     weir_host_learn(host, &result, &client->backoff, &client->seed);
     bool budget = weir_retry_budget_allows(&host->budget);
@@ -245,6 +237,7 @@ static void end_try(struct weir_client *client, struct weir_client_job *job, CUR
     struct weir_retry_verdict verdict;
 
     curl_multi_remove_handle(client->multi, job->curl);
+    weir_transfer_advise(job);
     /* A body that the caller refused was an answer. */
     long answered = 0;
     if (job->too_large || job->body_refused)
@@ -254,6 +247,7 @@ static void end_try(struct weir_client *client, struct weir_client_job *job, CUR
     struct weir_retry_case one = {.status = status,
                                   .transient = weir_transfer_transient(job, code),
                                   .repeatable = job->repeatable,
+                                  .named = weir_job_names(job, status),
                                   .budget = budget,
                                   .tries = job->tries,
                                   .most = job->request.tries > 0 ? job->request.tries
@@ -440,6 +434,9 @@ static int set_options(struct weir_client *client, struct weir_reason *reason)
     if (options->backoff_base_ns > options->backoff_cap_ns || options->backoff_cap_ns > UINT64_C(1)
                                                                                             << 62)
         return refuse(reason, WEIR_ERR_RANGE, "backoff: the base is at most the cap");
+    for (size_t i = 0; i < WEIR_CLIENT_RETRY_ON_MOST; i++)
+        if (options->retry_on[i] != 0 && (options->retry_on[i] < 400 || options->retry_on[i] > 599))
+            return refuse(reason, WEIR_ERR_RANGE, "retry_on: statuses of 400 to 599");
     if ((unsigned)options->jitter > WEIR_CLIENT_JITTER_DECORRELATED)
         return refuse(reason, WEIR_ERR_RANGE, "jitter: no such kind");
     client->backoff = (struct weir_backoff_spec){options->jitter, options->backoff_base_ns,
@@ -536,6 +533,7 @@ static int submit(struct weir_client *client, const struct weir_client_request *
     uint64_t time_ns = request->time_ns > 0 ? request->time_ns : client->options.time_ns;
     job->deadline_ns = time_ns < UINT64_MAX - now_ns ? now_ns + time_ns : UINT64_MAX;
     job->waiter = waiter;
+    job->retry_on = client->options.retry_on;
     job->body_most = client->options.body_most > 0 ? client->options.body_most
                      : request->on_body            ? UINT64_MAX
                                                    : UINT64_C(16) << 20;

@@ -6,6 +6,7 @@
 
 #include "client/dice.h"
 #include "client/instant.h"
+#include "client/retry.h"
 
 /* See host.h. */
 #define SPREAD_INTERVALS 8
@@ -85,11 +86,22 @@ static struct weir_pace *pace_of(struct weir_host *host, const struct weir_advic
     return oldest;
 }
 
+static void pause_until(struct weir_host *host, uint64_t until_ns)
+{
+    if (until_ns > host->paused_ns)
+        host->paused_ns = until_ns;
+}
+
 static void learn_policies(struct weir_host *host, const struct weir_host_result *result,
                            uint64_t *seed)
 {
     for (uint32_t i = 0; result->advice && i < result->advice->count; i++) {
         const struct weir_advice_policy *stated = &result->advice->policies[i];
+        if (stated->tokens) { /* used up, and no pace of requests; a refusal pauses anyway */
+            if (!weir_retry_limited(result->status, result->advice))
+                pause_until(host, result->sent_ns + stated->reset_ns);
+            continue;
+        }
         if (stated->concurrency) {
             if (stated->limit != WEIR_ADVICE_UNKNOWN && stated->limit > 0)
                 host->in_flight_most = stated->limit < 1000 ? (uint32_t)stated->limit : 1000;
@@ -167,8 +179,7 @@ static void pause_host(struct weir_host *host, const struct weir_host_result *re
         uint32_t tries = host->refusals - (host->refusals > 0 && had_rate);
         wait = tries > 0 ? weir_backoff_wait(&equal, tries, 0, seed) : 0;
     }
-    if (result->now_ns + wait > host->paused_ns)
-        host->paused_ns = result->now_ns + wait;
+    pause_until(host, result->now_ns + wait);
 }
 
 static void learn_refusal(struct weir_host *host, const struct weir_host_result *result,
@@ -215,16 +226,22 @@ void weir_host_learn(struct weir_host *host, const struct weir_host_result *resu
                      const struct weir_backoff_spec *backoff, uint64_t *seed)
 {
     int status = result->status;
+    const struct weir_advice *advice = result->advice;
+    bool limited = weir_retry_limited(status, advice);
     bool failed = status == 0 || status == 500 || status == 502 || status == 503 || status == 504;
 
     learn_policies(host, result, seed);
     if (failed)
         weir_retry_budget_failure(&host->budget);
-    else if (status != 429)
+    else if (!limited)
         weir_retry_budget_success(&host->budget);
-    if (status == 429 || status == 503) {
+    if (limited || status == 503) {
         learn_refusal(host, result, backoff, seed);
     } else if (status != 0) {
+        uint64_t after =
+            status >= 400 && advice && advice->has_retry_after ? advice->retry_after_ns : 0;
+        if (after > 0)
+            pause_until(host, result->now_ns + after + weir_dice_up_to(seed, after / 10));
         if (result->sent_ns >= host->refused_ns)
             host->refusals = 0;
         host->crowd -= host->crowd > 0;

@@ -2,7 +2,9 @@
 /* What is known of one host, or of one scope of it: whether a request may be sent now.
  *
  * A request waits for all of: the policies that the server states (pacer.h), the learned rate
- * (learned.h, window.h), and the end of a pause after a refusal. A refusal is 429, or 503. The
+ * (learned.h, window.h), and the end of a pause after a refusal. A refusal is 429, 529, a
+ * 403 that says that a limit is used up, or 503. Any other answer of 400 and above with Retry-After
+ * only pauses, and so does a limit of tokens that is used up. The
  * pause is what the answer states (Retry-After, or the time to the reset of a policy that has
  * nothing left) and a random part of a spread, or an equal-jitter backoff by the number of refusals
  * in a row. The spread is a tenth of what is stated. Each further refusal doubles it, up to 8
@@ -15,8 +17,9 @@
  * unless it is the second in a row, for then what the server tells is wrong. Where no window is
  * stated, a wait that was rounded up to one unit explains nothing.
  *
- * The budget of retries counts answers 500, 502, 503, 504 and broken connections as failures. A 429
- * takes nothing from it: the pause and the pace bound what follows, whatever is retried.
+ * The budget of retries counts answers 500, 502, 503, 504 and broken connections as failures. A
+ * refusal other than 503 takes nothing from it: the pause and the pace bound what follows, whatever
+ * is retried.
  *
  * Memory: about 1.8 KB of plain data that may be in a file shared by processes. What a process that
  * ends in the middle of a change leaves is checked by weir_host_repair. Threads: one owner at a

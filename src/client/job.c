@@ -14,6 +14,14 @@
 #define METHOD_MAX 32
 #define KEY_BYTES 16
 
+bool weir_job_names(const struct weir_client_job *job, int status)
+{
+    for (size_t i = 0; i < WEIR_CLIENT_RETRY_ON_MOST && job->retry_on[i] != 0; i++)
+        if (job->retry_on[i] == status)
+            return true;
+    return false;
+}
+
 bool weir_job_append(struct weir_job_text *text, const void *data, size_t size)
 {
     if (text->size + size + 1 > text->room) {

@@ -53,6 +53,8 @@ struct weir_client_job {
     uint32_t tries;
     uint64_t number, sent_ns, waited_ns, wait_ns;
     struct weir_advice advice;
+    bool advised;             /* the fields are complete: the advice is finished */
+    const uint16_t *retry_on; /* the client's: WEIR_CLIENT_RETRY_ON_MOST statuses, 0: no more */
     struct weir_job_text answer_headers, answer_body;
     uint64_t body_offset, body_most;
     bool too_large, body_refused, no_memory;
@@ -66,6 +68,9 @@ void weir_job_free(struct weir_client_job *job);
 /* "https://host:port" of a URL, in lower case with the port; the caller frees it. Errors:
  * WEIR_ERR_SYNTAX (also a scheme that is neither http nor https), WEIR_ERR_MEMORY. */
 int weir_job_origin(const char *url, char **origin);
+
+/* Whether the caller named the status as one that is retried. */
+bool weir_job_names(const struct weir_client_job *job, int status);
 
 /* Appends bytes and a NUL. False: no memory. */
 bool weir_job_append(struct weir_job_text *text, const void *data, size_t size);

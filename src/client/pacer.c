@@ -105,6 +105,12 @@ uint64_t weir_pace_when(struct weir_pace *pace, uint64_t sent, uint64_t expected
     return pace->next_ns;
 }
 
+static void set_next(struct weir_pace *pace, uint64_t next_ns, uint64_t now_ns)
+{
+    uint64_t most = now_ns + WEIR_INSTANT_HORIZON_NS;
+    pace->next_ns = next_ns < most ? next_ns : most;
+}
+
 void weir_pace_send(struct weir_pace *pace, uint64_t now_ns)
 {
     uint64_t slack = WEIR_PACE_SLACK_NS;
@@ -117,9 +123,7 @@ void weir_pace_send(struct weir_pace *pace, uint64_t now_ns)
         slack = pace->window_ns / 20;
     bool late = pace->next_ns <= now_ns && pace->next_ns + slack > now_ns;
     uint64_t from = late ? pace->next_ns : now_ns; /* or idle, or it was not waited for */
-    pace->next_ns = from + interval;
-    if (pace->next_ns > now_ns + WEIR_INSTANT_HORIZON_NS)
-        pace->next_ns = now_ns + WEIR_INSTANT_HORIZON_NS;
+    set_next(pace, from + interval, now_ns);
 }
 
 /* Measures the part of the fall that is this client's. */
@@ -206,6 +210,6 @@ void weir_pace_learn(struct weir_pace *pace, const struct weir_advice_policy *st
         learn_remaining(pace, stated->remaining, number, sent);
     if (first) { /* clients that start together do not go on together */
         uint64_t interval = weir_pace_interval(pace, now_ns);
-        pace->next_ns = sent_ns + interval + weir_dice_up_to(seed, interval);
+        set_next(pace, sent_ns + interval + weir_dice_up_to(seed, interval), now_ns);
     }
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/instant.h"
+#include "client/retry.h"
 
 #define JOB_OF(item, member)                                                                       \
     ((struct weir_client_job *)(void *)((char *)(item)-offsetof(struct weir_client_job, member)))
@@ -195,8 +196,10 @@ struct weir_client_job *weir_queue_next(struct weir_queue *queue, uint64_t expec
 void weir_queue_end(struct weir_queue *queue, struct weir_client_job *job, int status,
                     uint64_t now_ns)
 {
-    weir_lane_end(&job->lane->lane, status != 0 && status != 429 && status != 503,
-                  now_ns - job->sent_ns, now_ns);
+    bool limited = weir_retry_limited(status, &job->advice);
+
+    weir_lane_end(&job->lane->lane, status != 0 && status != 503 && !limited, now_ns - job->sent_ns,
+                  now_ns);
     queue->in_flight--;
     job->in_flight = false;
 }

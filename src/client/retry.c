@@ -6,9 +6,17 @@
 
 #include "client/instant.h"
 
-bool weir_retry_status(int status)
+bool weir_retry_limited(int status, const struct weir_advice *advice)
 {
-    return status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
+    return status == 429 || status == 529 ||
+           (status == 403 && advice && weir_advice_refuses(advice));
+}
+
+bool weir_retry_status(int status, const struct weir_advice *advice, bool named)
+{
+    return status == 500 || (status >= 502 && status <= 504) ||
+           weir_retry_limited(status, advice) || (status >= 400 && named) ||
+           (status >= 400 && advice && advice->must_retry);
 }
 
 bool weir_retry_method(const char *method)
@@ -30,7 +38,7 @@ static const char *objection(const struct weir_retry_case *one)
         return "the server does not want a retry";
     if (one->tries >= one->most)
         return "no try is left";
-    if (!one->budget && one->status != 429)
+    if (!one->budget && !weir_retry_limited(one->status, one->advice))
         return "most answers of this host fail: the budget of retries is used up";
     return NULL;
 }
@@ -47,10 +55,10 @@ static uint64_t wait(const struct weir_retry_case *one, const struct weir_backof
 void weir_retry_decide(const struct weir_retry_case *one, const struct weir_backoff_spec *backoff,
                        uint64_t *seed, struct weir_retry_verdict *verdict)
 {
-    bool limited = one->status == 429;
+    bool limited = weir_retry_limited(one->status, one->advice);
 
     *verdict = (struct weir_retry_verdict){.outcome = WEIR_CLIENT_ANSWERED};
-    if (one->status != 0 && !weir_retry_status(one->status))
+    if (one->status != 0 && !weir_retry_status(one->status, one->advice, one->named))
         return;
     if (one->status == 0 && !one->transient) {
         verdict->outcome = WEIR_CLIENT_REFUSED;

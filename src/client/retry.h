@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a request is tried again, and when: the decision after one try, as a pure function.
  *
- * Statuses that are retried: 429, 500, 502, 503, 504. A request is retried only if its method is
+ * Statuses that are retried: 429, 500, 502, 503, 504, those that the caller names, and every one of
+ * 400 and above whose answer wants it (X-Should-Retry). 529, and a 403 that says that a limit is
+ * used up (GitHub), are as 429. A request is retried only if its method is
  * idempotent (RFC 9110 9.2.2: GET, HEAD, OPTIONS, TRACE, PUT, DELETE) or it has an Idempotency-Key.
  */
 #ifndef WEIR_CLIENT_RETRY_H
@@ -19,6 +21,7 @@ struct weir_retry_case {
     int status;                   /* 0: no answer */
     bool transient;               /* status 0: another try may help */
     bool repeatable;              /* the method is idempotent, or the request has a key */
+    bool named;                   /* the caller retries this status, too */
     bool budget;                  /* the budget allows a retry */
     uint32_t tries;               /* made, this one included: 1 and up */
     uint32_t most;                /* tries allowed */
@@ -35,7 +38,11 @@ struct weir_retry_verdict {
     const char *reason;               /* not again and not answered; static */
 };
 
-bool weir_retry_status(int status);
+/* The answer says that a limit is used up. The advice is finished; NULL: there is none. */
+bool weir_retry_limited(int status, const struct weir_advice *advice);
+
+/* `named`: as in the case. */
+bool weir_retry_status(int status, const struct weir_advice *advice, bool named);
 bool weir_retry_method(const char *method);
 
 void weir_retry_decide(const struct weir_retry_case *one, const struct weir_backoff_spec *backoff,

@@ -3,6 +3,7 @@
 #include "client/transfer.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "client/retry.h"
 
@@ -23,8 +24,9 @@ static void take_field(struct weir_client_job *job, const char *line, size_t siz
     if (!colon)
         return;
     size_t name = (size_t)(colon - line), at = job->answer_headers.size;
-    weir_advice_field(&job->advice, (struct weir_bytes){line, name},
-                      (struct weir_bytes){colon + 1, size - name - 1});
+    if (!job->advised) /* not of a trailer */
+        weir_advice_field(&job->advice, (struct weir_bytes){line, name},
+                          (struct weir_bytes){colon + 1, size - name - 1});
     if (at + size + 1 > WEIR_JOB_HEADER_BYTES_MAX)
         return;
     if (!weir_job_append(&job->answer_headers, line, size) ||
@@ -38,6 +40,17 @@ static void take_field(struct weir_client_job *job, const char *line, size_t siz
     }
 }
 
+void weir_transfer_advise(struct weir_client_job *job)
+{
+    struct timespec time;
+
+    if (job->advised)
+        return;
+    clock_gettime(CLOCK_REALTIME, &time);
+    weir_advice_finish(&job->advice, time.tv_sec);
+    job->advised = true;
+}
+
 static size_t take_header(char *data, size_t one, size_t size, void *context)
 {
     struct weir_client_job *job = context;
@@ -47,9 +60,12 @@ static size_t take_header(char *data, size_t one, size_t size, void *context)
         used--;
     if (used >= 5 && !memcmp(data, "HTTP/", 5)) { /* another answer: 100, or a redirect's target */
         weir_advice_begin(&job->advice);
+        job->advised = false;
         job->answer_headers.size = 0;
     } else if (used > 0) {
         take_field(job, data, used);
+    } else {
+        weir_transfer_advise(job);
     }
     return job->no_memory ? 0 : size;
 }
@@ -58,7 +74,7 @@ static size_t take_body(char *data, size_t one, size_t size, void *context)
 {
     struct weir_client_job *job = context;
     long status = status_of(job);
-    bool retried = weir_retry_status((int)status);
+    bool retried = weir_retry_status((int)status, &job->advice, weir_job_names(job, (int)status));
 
     if (retried && job->answer_body.size + size > WEIR_JOB_ERROR_BODY_MAX)
         return size; /* the rest of an error's text */
@@ -115,6 +131,7 @@ bool weir_transfer_prepare(struct weir_client_job *job, const struct weir_transf
 
     curl_easy_reset(curl);
     weir_advice_begin(&job->advice);
+    job->advised = false;
     job->answer_headers.size = job->answer_body.size = 0;
     job->body_offset = 0;
     job->too_large = job->body_refused = job->no_memory = false;

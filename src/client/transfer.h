@@ -14,6 +14,9 @@ struct weir_transfer_spec {
 /* Makes the job's handle ready for a try. False: no memory. */
 bool weir_transfer_prepare(struct weir_client_job *job, const struct weir_transfer_spec *spec);
 
+/* Finishes the advice of the answer, once: at the end of its fields, or of the transfer. */
+void weir_transfer_advise(struct weir_client_job *job);
+
 /* The status of the last answer; 0: there was none that can be trusted (`code` is an error). */
 int weir_transfer_status(const struct weir_client_job *job, CURLcode code);
 

@@ -410,6 +410,7 @@ static int open_client(struct fetch *fetch)
                                          .context = fetch};
     int error = fetch_folder_open(&fetch->folder, options->output_dir, &reason);
 
+    memcpy(client.retry_on, options->retry_on, sizeof client.retry_on);
     if (error == 0) {
         client.body_most = fetch->folder.folder >= 0 || options->json ? UINT64_MAX : 0;
         error = weir_client_open(&fetch->client, &client, &reason);

@@ -3,6 +3,7 @@
 #include "cli/fetch/options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/options.h"
@@ -39,6 +40,27 @@ static bool take_jitter(void *field, char *value, struct weir_reason *reason)
     return cli_refuse(reason, "full, equal or decorrelated", value);
 }
 
+/* "408,425" */
+static bool take_statuses(void *field, char *value, struct weir_reason *reason)
+{
+    uint16_t *statuses = field;
+    size_t count = 0;
+    char *at = value;
+
+    memset(statuses, 0, WEIR_CLIENT_RETRY_ON_MOST * sizeof *statuses);
+    for (;; at++) {
+        char *end;
+        unsigned long status = *at >= '4' && *at <= '5' ? strtoul(at, &end, 10) : 0;
+        if (status < 400 || status > 599 || count == WEIR_CLIENT_RETRY_ON_MOST ||
+            (*end != ',' && *end != '\0'))
+            return cli_refuse(reason, "at most 16 statuses of 400 to 599, with commas", value);
+        statuses[count++] = (uint16_t)status;
+        at = end;
+        if (*at == '\0')
+            return true;
+    }
+}
+
 static const struct cli_option options_table[] = {
     CLI_OPTION('i', "input", "FILE", "URLs, one a line; '-': from stdin", .kind = CLI_TEXT,
                AT(input)),
@@ -58,6 +80,8 @@ static const struct cli_option options_table[] = {
                .max = 1000, AT(parallel)),
     CLI_OPTION(0, "retry", "N", "most tries after the first (4)", .kind = CLI_U32, .max = 999,
                AT(retry)),
+    CLI_OPTION(0, "retry-on", "STATUS,...", "retry these, too, such as 408,425,409",
+               .kind = CLI_TAKEN, .take = take_statuses, AT(retry_on)),
     CLI_OPTION(0, "jitter", "KIND", "of waits: full, equal or decorrelated (full)",
                .kind = CLI_TAKEN, .take = take_jitter, AT(jitter)),
     CLI_OPTION('m', "max-time", "SECONDS", "for one URL, with all waits (no limit)",

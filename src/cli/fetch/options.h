@@ -19,6 +19,7 @@ struct fetch_options {
     const char *input, *output_dir, *method, *data, *state, *scope;
     struct fetch_headers headers;
     enum weir_client_jitter jitter;
+    uint16_t retry_on[WEIR_CLIENT_RETRY_ON_MOST];
     uint32_t parallel, retry;
     uint64_t time_ns, try_ns;
     bool json, resume, adaptive, location, key, quiet;

@@ -24,6 +24,9 @@ static void check_advice(const struct weir_advice *advice)
                 stated->window_ns == WEIR_ADVICE_UNKNOWN);
         REQUIRE(stated->reset_ns <= WEIR_INSTANT_HORIZON_NS ||
                 stated->reset_ns == WEIR_ADVICE_UNKNOWN);
+        REQUIRE(!stated->ignored);
+        REQUIRE(!stated->tokens ||
+                (stated->remaining == 0 && stated->reset_ns != WEIR_ADVICE_UNKNOWN));
         REQUIRE(stated->limit != WEIR_ADVICE_UNKNOWN || stated->remaining != WEIR_ADVICE_UNKNOWN);
     }
 }
@@ -36,9 +39,11 @@ static void learn(const struct weir_advice *advice)
     struct weir_client_limit limit;
     uint64_t seed = 1, now_ns = NOW_NS;
 
+    static const int statuses[] = {200, 200, 403, 200, 529, 404, 429};
+
     for (int i = 0; i < 40; i++) {
         uint64_t number = weir_host_send(&host, now_ns);
-        struct weir_host_result result = {i % 7 == 6 ? 429 : 200, number, now_ns, now_ns + 20000000,
+        struct weir_host_result result = {statuses[i % 7], number, now_ns, now_ns + 20000000,
                                           advice};
         now_ns += 20000000;
         weir_host_learn(&host, &result, &backoff, &seed);

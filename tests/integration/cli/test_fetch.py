@@ -156,6 +156,17 @@ def test_post_is_retried_only_with_a_key():
         assert re.fullmatch(r'"[0-9a-f]{32}"', server.keys[1]) and server.keys[1] == server.keys[2]
 
 
+def test_named_statuses_are_retried():
+    with Counting() as server:
+        url = f"http://{server.address}/once/409"
+        assert fetch(url + "a").returncode == 10
+        assert fetch("--retry-on", "408,409", url + "b").returncode == 0
+        assert server.paths == ["/once/409a", "/once/409b", "/once/409b"]
+    for wrong in ("200", "408,", "", "4081", "408;409", ",".join(["408"] * 17)):
+        done = fetch("--retry-on", wrong, url)
+        assert done.returncode == 2 and "400 to 599" in done.stderr, wrong
+
+
 def test_an_interrupted_run_continues_where_it_was(tmp_path):
     out = tmp_path / "out"
 

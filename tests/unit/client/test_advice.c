@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "client/advice.h"
+#include "client/instant.h"
 
 #define S UINT64_C(1000000000)
 #define NOW INT64_C(1800000000) /* Fri, 15 Jan 2027 08:00:00 GMT */
@@ -158,6 +159,56 @@ static void there_are_at_most_eight_policies(void **state)
     assert_int_equal(read.count, WEIR_ADVICE_MAX);
 }
 
+static void used_up_tokens_are_read_and_others_are_not(void **state)
+{
+    give("x-ratelimit-limit-tokens: 40000\nx-ratelimit-remaining-tokens: 0\n"
+         "x-ratelimit-reset-tokens: 6m0s\nx-ratelimit-limit-requests: 60\n"
+         "x-ratelimit-remaining-requests: 59\nx-ratelimit-reset-requests: 1s");
+    assert_int_equal(read.count, 2);
+    expect("tokens", 40000, 0, UNKNOWN, 360 * S);
+    expect("requests", 60, 59, UNKNOWN, S);
+    give("anthropic-ratelimit-input-tokens-limit: 50000\n"
+         "anthropic-ratelimit-input-tokens-remaining: 0\n"
+         "anthropic-ratelimit-input-tokens-reset: 2027-01-15T08:01:00Z\n"
+         "anthropic-ratelimit-output-tokens-limit: 8000\n"
+         "anthropic-ratelimit-output-tokens-remaining: 1\n"
+         "anthropic-ratelimit-output-tokens-reset: 2027-01-15T08:01:00Z\n"
+         "anthropic-ratelimit-tokens-limit: 58000\nanthropic-ratelimit-tokens-remaining: 0");
+    assert_int_equal(read.count, 1);
+    expect("inputtokens", 50000, 0, UNKNOWN, 60 * S);
+}
+
+static void waits_in_milliseconds_come_before_retry_after(void **state)
+{
+    static const char *const names[] = {"retry-after-ms", "x-ms-retry-after-ms",
+                                        "X-Amz-Retry-After", "grpc-retry-pushback-ms"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "%s: 1500\nRetry-After: 2", names[i]);
+        give(text);
+        assert_true(read.has_retry_after && !read.must_not_retry);
+        assert_int_equal(read.retry_after_ns, S + S / 2);
+        snprintf(text, sizeof text, "%s: 99999999999999\nRetry-After: 2", names[i]);
+        give(text);
+        assert_true(read.retry_after_ns == WEIR_INSTANT_HORIZON_NS);
+        snprintf(text, sizeof text, "%s: -1\nRetry-After: 2", names[i]);
+        give(text);
+        assert_int_equal(read.retry_after_ns, 2 * S);
+        assert_int_equal(read.must_not_retry, i == 3);
+    }
+}
+
+static void whether_a_retry_is_wanted_is_read(void **state)
+{
+    give("x-should-retry: false");
+    assert_true(read.must_not_retry && !read.must_retry);
+    give("x-should-retry: true");
+    assert_true(!read.must_not_retry && read.must_retry);
+    give("x-should-retry: perhaps");
+    assert_true(!read.must_not_retry && !read.must_retry);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +222,9 @@ int main(void)
         cmocka_unit_test(a_reset_longer_than_its_window_is_in_milliseconds),
         cmocka_unit_test(what_cannot_be_true_is_not_known),
         cmocka_unit_test(there_are_at_most_eight_policies),
+        cmocka_unit_test(used_up_tokens_are_read_and_others_are_not),
+        cmocka_unit_test(waits_in_milliseconds_come_before_retry_after),
+        cmocka_unit_test(whether_a_retry_is_wanted_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -244,6 +244,53 @@ static void a_wait_beyond_the_requests_time_is_not_waited_for(void **state)
     weir_client_answer_free(&answer);
 }
 
+static bool take_body(void *context, int status, uint64_t offset, const void *data, size_t size)
+{
+    char *text = context;
+
+    assert_int_equal(status, 200);
+    memcpy(text + offset, data, size);
+    text[offset + size] = '\0';
+    return strcmp(text, "hello") != 0 || text[20] == '\0';
+}
+
+static void statuses_are_retried_if_the_caller_names_them(void **state)
+{
+    static const char *const script[] = {"HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n",
+                                         "HTTP/1.1 408 Timeout\r\nContent-Length: 0\r\n\r\n", OK,
+                                         NULL};
+    struct weir_client_options options = {.retry_on = {408, 409}};
+    struct weir_client_answer answer;
+    struct weir_client *client;
+    struct weir_reason reason;
+
+    assert_int_equal(fetch(script, options, (struct weir_client_request){0}, &answer), 0);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(requests(), 3);
+    weir_client_answer_free(&answer);
+    options.retry_on[1] = 200;
+    assert_int_equal(weir_client_open(&client, &options, &reason), WEIR_ERR_RANGE);
+}
+
+/* GitHub's way: the body goes to nobody, since it is not the final answer. */
+static void a_403_of_a_used_up_limit_is_retried(void **state)
+{
+    static const char *const script[] = {
+        "HTTP/1.1 403 Forbidden\r\nX-RateLimit-Remaining: 0\r\nretry-after-ms: 20\r\n"
+        "Content-Length: 4\r\n\r\nbusy",
+        OK, NULL};
+    struct weir_client_answer answer;
+    char body[50] = "";
+
+    assert_int_equal(fetch(script, (struct weir_client_options){0},
+                           (struct weir_client_request){.on_body = take_body, .context = body},
+                           &answer),
+                     0);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(requests(), 2);
+    weir_client_answer_free(&answer);
+}
+
 /* Also of a request that may not be tried again. */
 static void a_limited_answer_says_when_a_try_may_succeed(void **state)
 {
@@ -322,16 +369,6 @@ static void on_try(void *context, const struct weir_client_try *one)
 
     snprintf(text + size, 200 - size, "%u:%d%s ", one->number, one->status,
              one->next_wait_ns == WEIR_CLIENT_UNKNOWN ? "." : "");
-}
-
-static bool take_body(void *context, int status, uint64_t offset, const void *data, size_t size)
-{
-    char *text = context;
-
-    assert_int_equal(status, 200);
-    memcpy(text + offset, data, size);
-    text[offset + size] = '\0';
-    return strcmp(text, "hello") != 0 || text[20] == '\0';
 }
 
 static void hooks_see_each_try_and_the_body_begins_anew(void **state)
@@ -539,6 +576,8 @@ int main(void)
         cmocka_unit_test(a_404_is_an_answer),
         cmocka_unit_test(tries_have_a_cap_and_errors_a_type),
         cmocka_unit_test(a_wait_beyond_the_requests_time_is_not_waited_for),
+        cmocka_unit_test(statuses_are_retried_if_the_caller_names_them),
+        cmocka_unit_test(a_403_of_a_used_up_limit_is_retried),
         cmocka_unit_test(a_limited_answer_says_when_a_try_may_succeed),
         cmocka_unit_test(what_one_request_learns_holds_for_the_next),
         cmocka_unit_test(a_post_is_retried_only_with_a_key_and_keeps_it),

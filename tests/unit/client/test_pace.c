@@ -621,6 +621,50 @@ static void a_refused_client_comes_back_when_the_server_says(void **state)
         }
 }
 
+/* Learns one answer, "Name: value" twice; returns how long the host then pauses. */
+static uint64_t paused_after(int status, const char *name, const char *value, const char *other,
+                             const char *text)
+{
+    struct weir_host host = {.used_ns = START};
+    struct weir_advice advice;
+    uint64_t seed = 3;
+    struct weir_host_result result = {status, weir_host_send(&host, START), START, START + MS,
+                                      &advice};
+
+    weir_advice_begin(&advice);
+    field(&advice, name, "%s", value);
+    field(&advice, other, "%s", text);
+    weir_advice_finish(&advice, 1800000000);
+    weir_host_learn(&host, &result, &backoff, &seed);
+    uint64_t when = weir_host_when(&host, UINT64_MAX, START + MS);
+    return when > START + MS ? when - START - MS : 0;
+}
+
+static void retry_after_of_any_error_pauses_the_host(void **state)
+{
+    for (int status = 200; status < 600; status++) {
+        uint64_t wait = paused_after(status, "Retry-After", "5", "X-Nothing", "1");
+        if (status < 400)
+            assert_true(wait == 0);
+        else
+            assert_true(wait >= 5 * S && wait <= 5 * S + S / 2);
+    }
+}
+
+static void used_up_tokens_pause_the_host_until_their_reset(void **state)
+{
+    static const char left[] = "x-ratelimit-remaining-tokens";
+    static const char reset[] = "x-ratelimit-reset-tokens";
+
+    assert_true(paused_after(200, left, "1", reset, "20s") == 0);
+    uint64_t wait = paused_after(200, left, "0", reset, "20s");
+    assert_true(wait > 19 * S && wait <= 20 * S);
+    wait = paused_after(429, left, "0", reset, "20s");
+    assert_true(wait > 19 * S && wait <= 22 * S);
+    wait = paused_after(429, left, "0", "Retry-After", "2"); /* more exact than the reset */
+    assert_true(wait >= 2 * S && wait <= 2 * S + S / 5);
+}
+
 static void fifty_clients_with_one_request_are_refused_twice_each_at_most(void **state)
 {
     static const enum counting countings[] = {FIXED, SLIDING};
@@ -692,6 +736,8 @@ int main(void)
         cmocka_unit_test(fifty_clients_do_not_synchronise),
         cmocka_unit_test(clients_that_use_up_a_window_together_come_back_spread),
         cmocka_unit_test(a_refused_client_comes_back_when_the_server_says),
+        cmocka_unit_test(retry_after_of_any_error_pauses_the_host),
+        cmocka_unit_test(used_up_tokens_pause_the_host_until_their_reset),
         cmocka_unit_test(fifty_clients_with_one_request_are_refused_twice_each_at_most),
         cmocka_unit_test(what_has_room_is_not_spread_until_a_refusal),
         cmocka_unit_test(a_storm_of_429s_is_waited_out),

@@ -99,13 +99,53 @@ static void statuses_that_are_retried(void **state)
     for (int status = 100; status < 600; status++) {
         struct weir_retry_case one = fresh;
         one.status = status;
-        bool again = status == 429 || status == 500 || (status >= 502 && status <= 504);
+        bool again =
+            status == 429 || status == 500 || (status >= 502 && status <= 504) || status == 529;
         assert_int_equal(decide(one).again, again);
         if (!again)
             assert_int_equal(decide(one).outcome, WEIR_CLIENT_ANSWERED);
         one.repeatable = false;
         assert_false(decide(one).again);
     }
+}
+
+static void a_403_is_as_429_where_it_says_that_a_limit_is_used_up(void **state)
+{
+    struct weir_retry_case one = fresh;
+    struct weir_advice advice = {.count = 1, .policies = {{.remaining = 1}}};
+
+    one.status = 403;
+    one.advice = &advice;
+    assert_int_equal(decide(one).outcome, WEIR_CLIENT_ANSWERED);
+    advice.policies[0].remaining = 0;
+    assert_true(decide(one).again);
+    one.tries = 5;
+    assert_int_equal(decide(one).outcome, WEIR_CLIENT_LIMITED);
+    one.status = 404;
+    assert_int_equal(decide(one).outcome, WEIR_CLIENT_ANSWERED);
+    advice = (struct weir_advice){.has_retry_after = true};
+    one.status = 403;
+    one.tries = 1;
+    assert_true(decide(one).again);
+}
+
+static void named_statuses_and_those_whose_server_wants_it_are_retried(void **state)
+{
+    struct weir_retry_case one = fresh;
+    struct weir_advice advice = {.must_retry = true};
+
+    one.status = 409;
+    assert_false(decide(one).again);
+    one.named = true;
+    assert_true(decide(one).again);
+    one.status = 200; /* an answer is no failure */
+    one.advice = &advice;
+    assert_false(decide(one).again);
+    one.named = false;
+    one.status = 418;
+    assert_true(decide(one).again);
+    advice.must_not_retry = true;
+    assert_false(decide(one).again);
 }
 
 static void only_idempotent_methods_are_retried(void **state)
@@ -256,6 +296,8 @@ int main(void)
         cmocka_unit_test(waits_are_between_the_bounds_of_their_jitter),
         cmocka_unit_test(retries_stop_while_all_fails_and_stay_below_a_tenth_of_successes),
         cmocka_unit_test(statuses_that_are_retried),
+        cmocka_unit_test(a_403_is_as_429_where_it_says_that_a_limit_is_used_up),
+        cmocka_unit_test(named_statuses_and_those_whose_server_wants_it_are_retried),
         cmocka_unit_test(only_idempotent_methods_are_retried),
         cmocka_unit_test(outcomes_say_why_there_is_no_other_try),
         cmocka_unit_test(requests_in_flight_double_with_each_round_trip),
