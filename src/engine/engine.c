@@ -214,6 +214,11 @@ void weir_engine_set_standing(struct weir_engine *engine, const struct weir_stan
     engine->standing = standing;
 }
 
+void weir_engine_miss_standing(struct weir_engine *engine, bool missing)
+{
+    engine->standing_missing = missing;
+}
+
 struct weir_rules *weir_engine_rules(const struct weir_engine *engine)
 {
     return engine->generation ? engine->generation->rules : NULL;
@@ -331,6 +336,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
         query->behaves = behaves(&entry->decision);
     }
     query->map = engine->standing;
+    query->missing = engine->standing_missing;
     query->standing = &entry->standing;
     query->strikes = engine->strikes && generation->strikes ? &engine->struck : NULL;
     query->refuses = entry->decision.op == WEIR_OP_DECIDE || entry->decision.op == WEIR_OP_PEEK;
@@ -349,7 +355,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
         reason_text(query->reason, "who is calling cannot be looked up now");
     if (checks < 0)
         return checks;
-    if (__builtin_expect(query->map != NULL, 0))
+    if (__builtin_expect(query->map != NULL || query->missing, 0))
         entry->stands = entry->standing.entry.level != WEIR_STANDING_GOOD;
     if (__builtin_expect(generation->denies_unknown, 0) && entry->standing.unknown)
         entry->stands = true;

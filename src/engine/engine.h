@@ -126,6 +126,9 @@ void weir_engine_close(struct weir_engine *engine);
 int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules);
 /* Looks standing up in another map from now on; NULL: all are good. */
 void weir_engine_set_standing(struct weir_engine *engine, const struct weir_standing *standing);
+/* Whether there should be a map, and is none: then `on_store_error` of the rules' standing decides.
+ */
+void weir_engine_miss_standing(struct weir_engine *engine, bool missing);
 struct weir_rules *weir_engine_rules(const struct weir_engine *engine);
 
 /* An empty decision of the pool (count 0, WEIR_OP_DECIDE, WEIR_POLICY_ALL), with room for

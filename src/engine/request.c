@@ -89,13 +89,16 @@ static void conclude_standing(struct weir_engine *engine, struct weir_entry *ent
     uint64_t until_ns = standing->entry.until_ns, left_ns = 1; /* it ended since it was found */
     if (until_ns > engine->now_ns)
         left_ns = until_ns - engine->now_ns;
-    entry->standing_ends_ns = until_ns == WEIR_NEVER ? WEIR_NEVER : left_ns;
+    entry->standing_ends_ns = standing->missing        ? WEIR_FAILURE_RETRY_NS
+                              : until_ns == WEIR_NEVER ? WEIR_NEVER
+                                                       : left_ns;
     if (!standing->refused)
         return;
     d->verdict = WEIR_DENIED;
-    d->source = WEIR_SOURCE_STORE;
+    d->source = standing->missing ? WEIR_SOURCE_CLOSED : WEIR_SOURCE_STORE;
+    d->error = standing->missing ? WEIR_ERR_STORE : d->error;
     d->now_ns = engine->now_ns;
-    if (d->op != WEIR_OP_DECIDE)
+    if (d->op != WEIR_OP_DECIDE || standing->missing)
         return;
     weir_count(standing->entry.level == WEIR_STANDING_REVOKED     ? &c->revoked
                : standing->entry.level == WEIR_STANDING_SUSPENDED ? &c->suspended

@@ -51,6 +51,7 @@ struct weir_engine {
     struct weir_token_counters token_counters;
 
     const struct weir_standing *standing; /* NULL: no caller has a standing */
+    bool standing_missing;                /* there should be one: see _miss_standing */
     struct weir_standing_refusals standing_refusals;
     struct weir_score_counters scores;
 

@@ -429,7 +429,7 @@ int weir_check_full(struct weir *weir, const struct weir_call *call,
     if (err < 0)
         return err;
     struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
-    library_renew_standing(lane);
+    library_renew_standing(weir, lane);
     err = fill_request(weir, lane, call, &request);
     if (err == 0) {
         struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
@@ -539,7 +539,7 @@ int weir_outcome(struct weir *weir, const struct weir_call *call, unsigned statu
     if (!library_is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
     struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
-    library_renew_standing(lane);
+    library_renew_standing(weir, lane);
     int err = fill_request(weir, lane, call, &request);
     if (err == 0) {
         struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */

@@ -117,10 +117,12 @@ static void lane_open_standing(struct weir_lane *lane, const struct weir_engine_
 {
     struct weir_reason reason;
     weir_engine_set_standing(lane->engine, lanes->lists);
-    int err = weir_standing_reader_open(&lane->standing, lanes->rules, &reason);
+    int err = weir_standing_reader_open(&lane->standing, lanes->rules,
+                                        weir_table_standing(lanes->table), &reason);
     (void)err;
     if (lane->standing.map)
         weir_engine_set_standing(lane->engine, lane->standing.map);
+    weir_engine_miss_standing(lane->engine, lane->standing.missing);
 }
 
 /* Under `opening`. Leaves the lane taken. */

@@ -37,7 +37,7 @@ struct weir_lane {
     struct weir_attribute_map *map;    /* of handles; owned */
     struct weir_edge_slot *edge;       /* where it counts, see use/edge.h; NULL: nowhere */
     struct weir_edge_results *results; /* in that slot, of this program's front; or NULL */
-    char line[128 - 80];               /* two lines: processors fetch them in pairs */
+    char line[128 - 88];               /* two lines: processors fetch them in pairs */
 };
 
 struct weir_engine_slots {

@@ -56,15 +56,18 @@ uint64_t library_now(struct weir *weir, struct weir_lane *lane)
     return now_ns;
 }
 
-void library_renew_standing(struct weir_lane *lane)
+void library_renew_standing(struct weir *weir, struct weir_lane *lane)
 {
     const struct weir_rules *rules = weir_engine_rules(lane->engine);
     if (__builtin_expect(weir_rules_settings(rules)->standing.map == NULL, 1))
         return;
     uint64_t now_ns = library_clock(CLOCK_BOOTTIME);
-    if (weir_standing_reader_stale(&lane->standing, now_ns) &&
-        weir_standing_reader_renew(&lane->standing, rules, now_ns))
-        weir_engine_set_standing(lane->engine, lane->standing.map);
+    if (!weir_standing_reader_stale(&lane->standing, now_ns) ||
+        !weir_standing_reader_renew(&lane->standing, rules, weir_table_standing(weir->table),
+                                    now_ns))
+        return;
+    weir_engine_set_standing(lane->engine, lane->standing.map);
+    weir_engine_miss_standing(lane->engine, lane->standing.missing);
 }
 
 const char *library_state_file(const struct weir *weir, const struct weir_options *options,

@@ -67,7 +67,7 @@ uint64_t library_end_dead(struct weir *weir, uint64_t buckets);
 uint64_t library_now(struct weir *weir, struct weir_lane *lane);
 
 /* `weir serve` may have begun to keep standing, or replaced its map. */
-void library_renew_standing(struct weir_lane *lane);
+void library_renew_standing(struct weir *weir, struct weir_lane *lane);
 
 /* Fills the summary of a finished decision; `lease` of `answer` is in summary->lease. */
 void library_summarise(const struct weir_decision *decision, struct weir_answer *answer,
@@ -77,6 +77,8 @@ void library_summarise(const struct weir_decision *decision, struct weir_answer 
 static inline void library_count(const struct weir_lane *lane,
                                  const struct weir_answer_summary *summary)
 {
+    if (lane->results && __builtin_expect(lane->standing.missing, 0))
+        weir_count(&lane->results->unknown, 1);
     if (lane->results)
         weir_count(&lane->results->counts[!summary->allowed        ? WEIR_EDGE_DENIED
                                           : summary->delay_ns != 0 ? WEIR_EDGE_DELAYED

@@ -30,48 +30,74 @@ int weir_standing_lists_open(struct weir_standing **lists, const struct weir_rul
     return err;
 }
 
+/* Maps the file, if it is as new as is expected. Errors: as weir_standing_open; WEIR_ERR_NOT_FOUND
+ * for an old one, too. */
+static int open_good(struct weir_standing **map, const struct weir_rules *rules, uint64_t expected,
+                     struct weir_reason *reason)
+{
+    int err = weir_standing_open(map, map_of(rules), reason);
+    if (err < 0 || weir_standing_generation(*map) >= expected)
+        return err;
+    weir_standing_close(*map);
+    *map = NULL;
+    return WEIR_ERR_NOT_FOUND;
+}
+
 int weir_standing_reader_open(struct weir_standing_reader *reader, const struct weir_rules *rules,
-                              struct weir_reason *reason)
+                              uint64_t expected, struct weir_reason *reason)
 {
     weir_standing_reader_close(reader);
     if (!map_of(rules))
         return 0;
-    int err = weir_standing_open(&reader->map, map_of(rules), reason);
+    int err = open_good(&reader->map, rules, expected, reason);
     if (err == 0)
         return 0;
     reader->map = NULL;
+    reader->missing = expected != 0;
     return err == WEIR_ERR_NOT_FOUND ? 0 : err;
 }
 
 void weir_standing_reader_close(struct weir_standing_reader *reader)
 {
     weir_standing_close(reader->map);
-    *reader = (struct weir_standing_reader){NULL, 0, 0};
+    *reader = (struct weir_standing_reader){.map = NULL};
 }
 
-bool weir_standing_reader_renew(struct weir_standing_reader *reader, const struct weir_rules *rules,
-                                uint64_t now_ns)
+/* Tries to open the map, ten times a second at most. */
+static bool try_open(struct weir_standing_reader *reader, const struct weir_rules *rules,
+                     uint64_t expected, uint64_t now_ns)
 {
     struct weir_standing *map;
     struct weir_reason reason;
-    bool dropped = false;
-    if (!map_of(rules))
-        return false;
-    if (reader->map && weir_standing_cut(reader->map)) {
-        weir_standing_reader_close(reader);
-        dropped = true;
-    }
-    reader->looked_us = (uint32_t)(now_ns / 1000);
-    if (reader->map && !weir_standing_replaced(reader->map))
-        return dropped;
     uint32_t now_ms = (uint32_t)(now_ns / 1000000) | 1; /* never 0 */
     if (reader->tried_ms != 0 && now_ms - reader->tried_ms < TRY_EVERY_MS)
-        return dropped;
+        return false;
     reader->tried_ms = now_ms;
-    if (weir_standing_open(&map, map_of(rules), &reason) < 0)
-        return dropped;
+    if (open_good(&map, rules, expected, &reason) < 0)
+        return false;
     weir_standing_close(reader->map);
     reader->map = map;
     reader->tried_ms = 0;
     return true;
+}
+
+bool weir_standing_reader_renew(struct weir_standing_reader *reader, const struct weir_rules *rules,
+                                uint64_t expected, uint64_t now_ns)
+{
+    bool changed = false, missing;
+    if (!map_of(rules))
+        return false;
+    if (reader->map && weir_standing_cut(reader->map)) {
+        weir_standing_close(reader->map);
+        reader->map = NULL;
+        changed = true;
+    }
+    reader->looked_us = (uint32_t)(now_ns / 1000);
+    if (!reader->map || weir_standing_replaced(reader->map) ||
+        weir_standing_generation(reader->map) < expected)
+        changed |= try_open(reader, rules, expected, now_ns);
+    missing = !reader->map && expected != 0;
+    changed |= missing != (reader->missing != 0);
+    reader->missing = missing;
+    return changed;
 }

@@ -130,8 +130,8 @@ static int open_guard(struct weir *weir)
  * of it. */
 static int try_standing(const struct weir_rules *rules, struct weir_reason *reason)
 {
-    struct weir_standing_reader reader = {NULL, 0, 0};
-    int err = weir_standing_reader_open(&reader, rules, reason);
+    struct weir_standing_reader reader = {.map = NULL};
+    int err = weir_standing_reader_open(&reader, rules, 0, reason);
     weir_standing_reader_close(&reader);
     return err;
 }
@@ -359,7 +359,7 @@ static int check_in(struct weir *weir, struct weir_lane *lane,
                     struct weir_bytes key, struct weir_answer_summary *answer)
 {
     struct weir_request request;
-    library_renew_standing(lane);
+    library_renew_standing(weir, lane);
     int err = fill_request(&request, weir_engine_rules(lane->engine), attributes, count);
     if (err < 0)
         return err;

@@ -41,7 +41,7 @@ static int fail_errno(struct weir_reason *reason, const char *path, const char *
     return number == ENOMEM ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
 }
 
-static int lock(int fd, const char *path, struct weir_reason *reason)
+int standing_file_lock(int fd, const char *path, struct weir_reason *reason)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
 
@@ -61,9 +61,14 @@ static int check_header(int fd, const char *path, struct standing_header *header
 
     if (fstat(fd, &status) != 0)
         return fail_errno(reason, path, "read it");
-    if (!S_ISREG(status.st_mode) || pread(fd, header, sizeof *header, 0) != sizeof *header ||
-        header->magic != STANDING_MAGIC)
+    memset(header, 0, sizeof *header);
+    if (!S_ISREG(status.st_mode) || pread(fd, header, sizeof *header, 0) < 0 ||
+        (status.st_size > 0 && header->magic != STANDING_MAGIC))
         return fail(reason, WEIR_ERR_FORMAT, path, "not a file of standing");
+    if (status.st_size < (off_t)sizeof *header)
+        return fail(reason, WEIR_ERR_DAMAGED, path,
+                    "the file is cut short: remove it, and weir serve makes a new one from the "
+                    "history");
     if (header->version != STANDING_VERSION || header->layout != standing_layout_version())
         return fail(
             reason, WEIR_ERR_FORMAT, path,
@@ -102,34 +107,6 @@ static int map_fd(struct weir_standing *map, const char *path, bool writer,
     return 0;
 }
 
-int standing_file_open(struct weir_standing *map, const char *path, bool writer,
-                       struct weir_reason *reason)
-{
-    struct standing_header header;
-    int err;
-
-    map->fd = open(path, (writer ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-    if (map->fd < 0)
-        return fail_errno(reason, path, "open it");
-    err = writer ? lock(map->fd, path, reason) : 0;
-    if (err == 0)
-        err = check_header(map->fd, path, &header, reason);
-    if (err == 0)
-        err = map_fd(map, path, writer, &header, reason);
-    if (err < 0) {
-        close(map->fd);
-        map->fd = -1;
-    }
-    return err;
-}
-
-static int draft_name(char name[PATH_MAX], const char *path, struct weir_reason *reason)
-{
-    if ((size_t)snprintf(name, PATH_MAX, "%s.new", path) < PATH_MAX)
-        return 0;
-    return fail(reason, WEIR_ERR_TOO_LARGE, path, "the path is too long");
-}
-
 static int private_memory(struct weir_standing *map, const struct standing_header *header)
 {
     void *base = mmap(NULL, header->bytes, PROT_READ | PROT_WRITE,
@@ -160,6 +137,73 @@ static mode_t let_group_read(int fd, const char *path)
                : MODE_DEFAULT;
 }
 
+int standing_file_open(struct weir_standing *map, const char *path, struct weir_reason *reason)
+{
+    struct standing_header header;
+    int err;
+
+    map->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (map->fd < 0)
+        return fail_errno(reason, path, "open it");
+    err = check_header(map->fd, path, &header, reason);
+    if (err == 0)
+        err = map_fd(map, path, false, &header, reason);
+    if (err < 0) {
+        close(map->fd);
+        map->fd = -1;
+    }
+    return err;
+}
+
+static bool read_all(int fd, uint8_t *base, uint64_t bytes)
+{
+    for (uint64_t done = 0; done < bytes;) {
+        ssize_t size = pread(fd, base + done, bytes - done, (off_t)done);
+
+        if (size < 0 && errno == EINTR)
+            continue;
+        if (size <= 0)
+            return false;
+        done += (uint64_t)size;
+    }
+    return true;
+}
+
+int standing_file_read(struct weir_standing *map, int *fd, const char *path,
+                       struct weir_reason *reason)
+{
+    struct standing_header header;
+    int err;
+
+    *fd = open(path, O_RDWR | O_CLOEXEC);
+    if (*fd < 0)
+        return fail_errno(reason, path, "open it");
+    err = standing_file_lock(*fd, path, reason);
+    if (err == 0)
+        err = check_header(*fd, path, &header, reason);
+    if (err == 0)
+        err = private_memory(map, &header);
+    if (err == 0 && !read_all(*fd, map->base, header.bytes)) {
+        standing_file_unmap(map);
+        err = fail(reason, WEIR_ERR_DAMAGED, path, "the file is cut short");
+    }
+    return err;
+}
+
+void standing_file_mark_replaced(int fd)
+{
+    static const uint8_t one = 1; /* the lowest byte of the word: one store, for a reader */
+
+    (void)!pwrite(fd, &one, 1, offsetof(struct standing_header, replaced));
+}
+
+static int draft_name(char name[PATH_MAX], const char *path, struct weir_reason *reason)
+{
+    if ((size_t)snprintf(name, PATH_MAX, "%s.new", path) < PATH_MAX)
+        return 0;
+    return fail(reason, WEIR_ERR_TOO_LARGE, path, "the path is too long");
+}
+
 int standing_file_draft(struct weir_standing *map, const char *path,
                         const struct standing_header *header, struct weir_reason *reason)
 {
@@ -174,7 +218,7 @@ int standing_file_draft(struct weir_standing *map, const char *path,
     map->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, MODE_DEFAULT);
     if (map->fd < 0)
         return fail_errno(reason, name, "create it");
-    err = lock(map->fd, name, reason);
+    err = standing_file_lock(map->fd, name, reason);
     if (err < 0)
         goto close_file;
     if (ftruncate(map->fd, 0) != 0 || fchmod(map->fd, let_group_read(map->fd, path)) != 0) {

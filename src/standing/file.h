@@ -14,11 +14,23 @@
 
 #include "standing/layout.h"
 
-/* Maps the file at a path into *map: for reading, or, when `writer`, locked and for writing.
- * Errors: WEIR_ERR_NOT_FOUND, WEIR_ERR_BUSY (writer), WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED,
- * WEIR_ERR_IO; *map needs no unmapping then. */
-int standing_file_open(struct weir_standing *map, const char *path, bool writer,
+/* Maps the file at a path into *map for reading. Errors: WEIR_ERR_NOT_FOUND, WEIR_ERR_FORMAT,
+ * WEIR_ERR_DAMAGED, WEIR_ERR_IO; *map needs no unmapping then. */
+int standing_file_open(struct weir_standing *map, const char *path, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* Reads the file at a path into private memory, which no cut of the file can reach. *fd: it, with
+ * the lock of a writer; the caller closes it, also after WEIR_ERR_FORMAT and WEIR_ERR_DAMAGED.
+ * Errors: as standing_file_open, WEIR_ERR_BUSY (another process writes it), WEIR_ERR_MEMORY. */
+int standing_file_read(struct weir_standing *map, int *fd, const char *path,
                        struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Tells readers of a file that another one is to have its name. */
+void standing_file_mark_replaced(int fd);
+
+/* Locks a file for its writer. Errors: WEIR_ERR_BUSY, WEIR_ERR_IO. */
+int standing_file_lock(int fd, const char *path, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
 
 /* Maps a new file PATH.new (private memory when path is NULL) with that header into *map. Errors:
  * WEIR_ERR_MEMORY, WEIR_ERR_BUSY, WEIR_ERR_IO. */

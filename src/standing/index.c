@@ -142,7 +142,7 @@ uint32_t standing_index_record(const struct weir_standing *map, size_t slot)
 static void store(struct weir_standing *map, uint64_t at, uint64_t slot)
 {
     standing_change(map);
-    __atomic_store_n(&map->slots[at], slot, __ATOMIC_RELEASE);
+    standing_store64(map, &map->slots[at], slot);
 }
 
 static void store_mark(struct weir_standing *map, uint64_t at, uint8_t mark)
@@ -151,7 +151,7 @@ static void store_mark(struct weir_standing *map, uint64_t at, uint8_t mark)
 
     marks = (marks & ~(UINT64_C(0xff) << shift)) | (uint64_t)mark << shift;
     standing_change(map);
-    __atomic_store_n(&map->marks[at / GROUP], marks, __ATOMIC_RELEASE);
+    standing_store64(map, &map->marks[at / GROUP], marks);
 }
 
 static bool is_full(const struct weir_standing *map, uint64_t group)

@@ -17,9 +17,14 @@
  * it walks again, WALKS_MAX times at most; a record it copies is checked by its sequence number all
  * the same, so that no walk finds an entry of another value. A writer that dies between any two
  * stores leaves a state that is whole, and `changes` at rest.
+ *
+ * The writer's map is in private memory; the file is its mirror (mirror.h). standing_store makes
+ * each store in both, in one order, so what is said above holds for both.
  */
 #ifndef WEIR_STANDING_LAYOUT_H
 #define WEIR_STANDING_LAYOUT_H
+
+#include <signal.h>
 
 #include "standing/standing.h"
 
@@ -41,8 +46,9 @@ struct standing_header {
     uint64_t entries_max;
     uint64_t slots_count; /* a power of two */
     uint64_t secret[2];
-    uint64_t check; /* over all that is before it */
-    uint8_t gap[64];
+    uint64_t check;      /* over all that is before it */
+    uint64_t generation; /* of the file: each has a greater one; 0: of a weir that had none */
+    uint8_t gap[56];
     /* What readers load. */
     uint64_t changes;
     uint64_t entries;
@@ -86,6 +92,15 @@ struct standing_reason {
 
 struct standing_writer;
 
+/* The file of a writer's map: see mirror.h. */
+struct standing_mirror {
+    char *path;                  /* NULL: there is to be none */
+    uint8_t *base;               /* NULL: there is none now */
+    int fd;                      /* of the file, with the writer's lock; -1: none */
+    volatile sig_atomic_t broke; /* a store has met a page that the file no longer has */
+    uint64_t compared;           /* bytes, of the present round */
+};
+
 struct weir_standing {
     struct weir_standing_head head;
     struct standing_header *header;
@@ -99,8 +114,9 @@ struct weir_standing {
     uint64_t secret[2];
     uint8_t *base;
     size_t bytes;
-    int fd;                         /* -1: private memory */
+    int fd;                         /* of a reader; -1: private memory */
     struct standing_writer *writer; /* NULL: a reader */
+    struct standing_mirror mirror;  /* of a writer */
 };
 
 /* Fills what never changes for a map of so many entries. */
@@ -122,17 +138,38 @@ static inline void standing_network_id(const uint64_t bits[2], uint32_t length, 
     id[1] = length <= 64 ? 0 : length >= 128 ? bits[1] : bits[1] & ~UINT64_C(0) << (128 - length);
 }
 
+/* Where the mirror has what is at `at` in the map. */
+static inline void *standing_mirrored(const struct weir_standing *map, const void *at)
+{
+    return map->mirror.base + ((const uint8_t *)at - map->base);
+}
+
+/* The writer's stores: each in the map, and in its mirror. */
+static inline void standing_store64(struct weir_standing *map, uint64_t *at, uint64_t value)
+{
+    __atomic_store_n(at, value, __ATOMIC_RELEASE);
+    if (map->mirror.base)
+        __atomic_store_n((uint64_t *)standing_mirrored(map, at), value, __ATOMIC_RELEASE);
+}
+
+static inline void standing_store32(struct weir_standing *map, uint32_t *at, uint32_t value)
+{
+    __atomic_store_n(at, value, __ATOMIC_RELEASE);
+    if (map->mirror.base)
+        __atomic_store_n((uint32_t *)standing_mirrored(map, at), value, __ATOMIC_RELEASE);
+}
+
 /* Announces a change to readers; see above. */
 static inline void standing_change(struct weir_standing *map)
 {
-    __atomic_store_n(&map->header->changes, map->header->changes + 1, __ATOMIC_RELEASE);
+    standing_store64(map, &map->header->changes, map->header->changes + 1);
 }
 
 /* Links or unlinks. */
 static inline void standing_link(struct weir_standing *map, uint32_t *at, uint32_t number)
 {
     standing_change(map);
-    __atomic_store_n(at, number, __ATOMIC_RELEASE);
+    standing_store32(map, at, number);
 }
 
 /* Copies a record's value, and what is behind it. False: it is not in use, or changed meanwhile. */

@@ -23,7 +23,7 @@ static void write_text(struct weir_standing *map, uint32_t number, const char *t
     /* An earlier text may have been there. */
     standing_change(map);
     for (size_t i = 0; i < sizeof reason.words / sizeof reason.words[0]; i++)
-        __atomic_store_n(&map->reasons[number - 1].words[i], reason.words[i], __ATOMIC_RELEASE);
+        standing_store64(map, &map->reasons[number - 1].words[i], reason.words[i]);
 }
 
 uint32_t standing_reasons_take(struct weir_standing *map, struct standing_reasons *reasons,

@@ -38,6 +38,8 @@ struct weir_standing_settings {
     const char *file;   /* of the history. NULL: nothing is kept */
     const char *map;    /* of the map: as the file says, else FILE.map. NULL: there is no `file` */
     size_t entries_max; /* 0: the default */
+    bool closed;        /* `on_store_error: closed`: nobody passes while standing is not known */
+    bool failure_given; /* it is there; else that of the whole file counts */
     size_t kinds_count;
     struct weir_standing_kind kinds[WEIR_STANDING_KINDS_MAX];
     size_t lists_count;

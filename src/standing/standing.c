@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "core/bytes.h"
 #include "core/reason.h"
@@ -12,6 +13,7 @@
 #include "standing/file.h"
 #include "standing/index.h"
 #include "standing/layout.h"
+#include "standing/mirror.h"
 #include "standing/reasons.h"
 #include "standing/write.h"
 
@@ -88,13 +90,15 @@ void weir_standing_join(struct weir_standing_entry *best, const struct weir_stan
         *best = *one;
 }
 
-/* Maps the file that is there for taking it over. Returns 1 when there is none. */
-static int open_old(struct weir_standing *old, const char *path, struct weir_reason *reason)
+/* Reads the file that is there, for taking it over. Returns 1 when there is none. */
+static int read_old(struct weir_standing *old, int *fd, const struct weir_standing_options *options,
+                    struct weir_reason *reason)
 {
     struct weir_reason missing = {""};
-    int err = path ? standing_file_open(old, path, true, &missing) : WEIR_ERR_NOT_FOUND;
+    int err =
+        options->path ? standing_file_read(old, fd, options->path, &missing) : WEIR_ERR_NOT_FOUND;
 
-    if (err == WEIR_ERR_NOT_FOUND)
+    if (err == WEIR_ERR_NOT_FOUND || (err == WEIR_ERR_DAMAGED && options->remake))
         return 1;
     if (err < 0)
         reason_text(reason, missing.text);
@@ -112,69 +116,85 @@ static int choose_secret(uint64_t secret[2], const struct weir_standing_options 
     return getrandom(secret, 2 * sizeof secret[0], 0) == 2 * sizeof secret[0] ? 0 : WEIR_ERR_IO;
 }
 
-/* Fills a new map from the old one, and gives it the old one's name. */
-static int take_over(struct weir_standing *map, const char *path, struct weir_standing *old,
-                     struct weir_reason *reason)
+/* Fills a new map from the old one. Returns 1 where that is damaged, and is to be made anew. */
+static int take_over(struct weir_standing *map, const struct weir_standing *old,
+                     const struct weir_standing_options *options, struct weir_reason *reason)
 {
-    int err = standing_writer_new(map);
+    int err = standing_writer_copy(map, old);
 
-    if (err == 0 && old)
-        err = standing_writer_copy(map, old);
-    if (err == WEIR_ERR_DAMAGED) {
-        reason_text(reason, path);
+    if (err == WEIR_ERR_DAMAGED && !options->remake) {
+        reason_text(reason, options->path);
         reason_text(reason,
                     ": the entries are damaged: remove the file, and weir serve makes a new "
                     "one from the history");
     }
-    if (err < 0 || !path)
+    return err == WEIR_ERR_DAMAGED && options->remake ? 1 : err;
+}
+
+/* The map of a writer in private memory, with what is in force in the old one, if there is one. */
+static int make(struct weir_standing **out, const struct weir_standing_options *options,
+                const struct weir_standing *old, struct weir_reason *reason)
+{
+    struct weir_standing *map = calloc(1, sizeof *map);
+    size_t entries_max =
+        options->entries_max ? options->entries_max : WEIR_STANDING_ENTRIES_DEFAULT;
+    struct standing_header header;
+    uint64_t secret[2];
+    int err = map ? choose_secret(secret, options, old) : WEIR_ERR_MEMORY;
+
+    if (err < 0)
+        goto free_map;
+    map->fd = map->mirror.fd = -1;
+    standing_layout_plan(&header, entries_max, secret);
+    header.generation = old ? old->header->generation : 0;
+    if (header.generation < options->generation)
+        header.generation = options->generation;
+    err = standing_file_draft(map, NULL, &header, reason);
+    if (err < 0)
+        goto free_map;
+    err = standing_writer_new(map);
+    if (err == 0 && old)
+        err = take_over(map, old, options, reason);
+    if (err >= 0) {
+        *out = map;
         return err;
-    /* First: a reader that finds this opens the path again, until it is another file. */
-    if (old)
-        __atomic_store_n(&old->header->replaced, 1, __ATOMIC_RELEASE);
-    return standing_file_publish(path, reason);
+    }
+    standing_writer_free(map);
+    standing_file_unmap(map);
+free_map:
+    free(map);
+    return err;
 }
 
 int weir_standing_create(struct weir_standing **standing,
                          const struct weir_standing_options *options, struct weir_reason *reason)
 {
-    size_t entries_max =
-        options->entries_max ? options->entries_max : WEIR_STANDING_ENTRIES_DEFAULT;
     struct weir_standing old = {.fd = -1};
-    struct standing_header header;
-    struct weir_standing *map;
-    uint64_t secret[2];
-    int err, none;
+    size_t entries_max = options->entries_max;
+    int err, none, fd = -1;
 
     *standing = NULL;
-    if (entries_max < WEIR_STANDING_ENTRIES_MIN || entries_max > WEIR_STANDING_ENTRIES_MAX)
+    if (entries_max != 0 &&
+        (entries_max < WEIR_STANDING_ENTRIES_MIN || entries_max > WEIR_STANDING_ENTRIES_MAX))
         return WEIR_ERR_RANGE;
-    map = calloc(1, sizeof *map);
-    if (!map)
-        return WEIR_ERR_MEMORY;
-    map->fd = -1;
-    err = none = open_old(&old, options->path, reason);
-    if (err < 0)
-        goto free_map;
-    err = choose_secret(secret, options, none ? NULL : &old);
-    if (err < 0)
-        goto unmap_old;
-    standing_layout_plan(&header, entries_max, secret);
-    err = standing_file_draft(map, options->path, &header, reason);
-    if (err < 0)
-        goto unmap_old;
-    err = take_over(map, options->path, none ? NULL : &old, reason);
-    if (err < 0) {
-        if (options->path)
-            standing_file_discard(options->path);
-        weir_standing_close(map);
-        map = NULL;
+    err = none = read_old(&old, &fd, options, reason);
+    if (err >= 0)
+        err = make(standing, options, none ? NULL : &old, reason);
+    if (err == 1) { /* its entries are damaged */
+        weir_standing_close(*standing);
+        err = make(standing, options, NULL, reason);
     }
-    *standing = map;
-unmap_old:
+    if (err == 0 && options->path) {
+        err = standing_mirror_open(*standing, options->path, fd, reason);
+        fd = -1; /* the map's, with its lock */
+    }
+    if (err < 0) {
+        weir_standing_close(*standing);
+        *standing = NULL;
+    }
     standing_file_unmap(&old);
-free_map:
-    if (err < 0)
-        free(map);
+    if (fd >= 0)
+        close(fd);
     return err;
 }
 
@@ -187,7 +207,8 @@ int weir_standing_open(struct weir_standing **standing, const char *path,
     *standing = NULL;
     if (!map)
         return WEIR_ERR_MEMORY;
-    err = standing_file_open(map, path, false, reason);
+    map->mirror.fd = -1;
+    err = standing_file_open(map, path, reason);
     if (err < 0)
         free(map);
     else
@@ -199,6 +220,7 @@ void weir_standing_close(struct weir_standing *standing)
 {
     if (!standing)
         return;
+    standing_mirror_close(standing);
     standing_writer_free(standing);
     standing_file_unmap(standing);
     free(standing);
@@ -219,10 +241,9 @@ bool weir_standing_cut(const struct weir_standing *standing)
     return standing_file_cut(standing);
 }
 
-void weir_standing_mapping(const struct weir_standing *standing, const void **base, uint64_t *bytes)
+uint64_t weir_standing_generation(const struct weir_standing *standing)
 {
-    *base = standing->base;
-    *bytes = standing->bytes;
+    return __atomic_load_n(&standing->header->generation, __ATOMIC_RELAXED);
 }
 
 void weir_standing_id(const struct weir_standing *standing, struct weir_bytes kind,

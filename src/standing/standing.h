@@ -5,8 +5,9 @@
  * user, an organisation, an API key: a keyed 128-bit hash of its kind and text) or a network (IPv4
  * or IPv6). One value may have an entry of each origin; a look-up joins what is in force.
  *
- * Memory: a file that is mapped shared, or private memory. Its size is fixed when it is created:
- * about 70 bytes an entry, 69 MB for 1,000,000 entries. The values themselves are not in it.
+ * Memory: about 70 bytes an entry, 69 MB for 1,000,000 entries, fixed when it is created, and
+ * touched as far as it is used. The writer's map is in private memory, and beside it in a file,
+ * which others map for reading (mirror.h). The values themselves are not in it.
  *
  * Threads: one writer, which calls the functions of the writer from one thread at a time; any
  * number of readers in any thread and process. Readers take no lock and never wait: a writer that
@@ -75,9 +76,11 @@ struct weir_standing_entry {
 struct weir_standing;
 
 struct weir_standing_options {
-    const char *path;   /* NULL: private memory */
-    size_t entries_max; /* ENTRIES_MIN to ENTRIES_MAX; 0: ENTRIES_DEFAULT */
-    uint64_t secret[2]; /* of the ids; 0, 0: that of the file that is there, else a random one */
+    const char *path;    /* NULL: private memory */
+    size_t entries_max;  /* ENTRIES_MIN to ENTRIES_MAX; 0: ENTRIES_DEFAULT */
+    uint64_t secret[2];  /* of the ids; 0, 0: that of the file that is there, else a random one */
+    uint64_t generation; /* the file's is greater than this, and than that of the one before */
+    bool remake;         /* a damaged file is no error: all that it had is set again */
 };
 
 /* The text of a level ("suspended") or origin ("operator"), in static storage; NULL for any other
@@ -88,10 +91,11 @@ const char *weir_standing_origin_name(uint8_t origin);
 int weir_standing_level_of(struct weir_bytes name);
 
 /* Creates the map of the writer, at its path a new file that takes over what is in force in the
- * file that is there: readers of the old one see weir_standing_replaced. Errors: WEIR_ERR_MEMORY;
- * WEIR_ERR_RANGE (entries_max); WEIR_ERR_BUSY (another process is the writer); WEIR_ERR_FORMAT (a
- * file of another version, or of another program); WEIR_ERR_DAMAGED (cut short, or damaged);
- * WEIR_ERR_IO. *reason names the file and the cause. */
+ * file that is there: readers of the old one see weir_standing_replaced. Where the new one cannot
+ * be made (a full disk), and there is an old one, that is no error: weir_standing_tend makes it
+ * later. Errors: WEIR_ERR_MEMORY; WEIR_ERR_RANGE (entries_max); WEIR_ERR_BUSY (another process is
+ * the writer); WEIR_ERR_FORMAT (a file of another version, or of another program); WEIR_ERR_DAMAGED
+ * (cut short, or damaged); WEIR_ERR_IO. *reason names the file and the cause. */
 int weir_standing_create(struct weir_standing **standing,
                          const struct weir_standing_options *options, struct weir_reason *reason)
     __attribute__((warn_unused_result));
@@ -112,9 +116,8 @@ bool weir_standing_replaced(const struct weir_standing *standing);
  * what it no longer has ends the process with SIGBUS. One system call. */
 bool weir_standing_cut(const struct weir_standing *standing);
 
-/* Where the map is in memory. */
-void weir_standing_mapping(const struct weir_standing *standing, const void **base,
-                           uint64_t *bytes);
+/* The generation of the file: of a reader, of the one that it has mapped. */
+uint64_t weir_standing_generation(const struct weir_standing *standing);
 
 /* The longest text of a kind, in bytes. */
 #define WEIR_STANDING_KIND_MAX 128
@@ -219,6 +222,17 @@ size_t weir_standing_sweep(struct weir_standing *standing, uint64_t now_ns, size
 void weir_standing_each_network(const struct weir_standing *standing,
                                 void (*take)(void *context, const struct weir_cidr *network),
                                 void *context);
+
+/* Sees to it that the file is there, whole, and the writer's own; once a second. Makes it anew from
+ * memory where it is not, with another generation: *cause then says what was wrong, in static
+ * storage, else it is NULL. Errors: WEIR_ERR_IO, WEIR_ERR_BUSY (another process writes the file
+ * that has its place), WEIR_ERR_MEMORY, as *reason says: there is no good file now. */
+int weir_standing_tend(struct weir_standing *standing, const char **cause,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* For the handler of SIGBUS: whether `at` is in the file's mapping, which has been cut short. Then
+ * memory is in its place, and the instruction may be run again. Async-signal-safe. */
+bool weir_standing_broke(struct weir_standing *standing, const void *at);
 
 struct weir_standing_stats {
     size_t entries, entries_max; /* entries: with those that have ended and are not swept */

@@ -78,7 +78,7 @@ static void count_value(struct weir_standing *map, uint8_t shape, bool more)
     word = ipv6 ? &header->lengths6[length / 64] : &header->lengths4[0];
     bit = UINT64_C(1) << length % 64;
     standing_change(map);
-    __atomic_store_n(word, count > 0 ? *word | bit : *word & ~bit, __ATOMIC_RELEASE);
+    standing_store64(map, word, count > 0 ? *word | bit : *word & ~bit);
 }
 
 /* Links another first record for a value that has one, or removes the value (0). */
@@ -107,9 +107,8 @@ static void count_entry(struct weir_standing *map, const struct standing_value *
     struct standing_header *header = map->header;
     uint64_t *count = &header->counts[value->level][value->origin];
 
-    __atomic_store_n(count, more ? *count + 1 : *count - 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&header->entries, more ? header->entries + 1 : header->entries - 1,
-                     __ATOMIC_RELEASE);
+    standing_store64(map, count, more ? *count + 1 : *count - 1);
+    standing_store64(map, &header->entries, more ? header->entries + 1 : header->entries - 1);
     if (value->origin == WEIR_STANDING_BY_PENALTY)
         map->writer->penalties += more ? 1 : UINT64_MAX;
 }
@@ -128,11 +127,11 @@ static uint32_t take_record(struct weir_standing *map, const struct standing_val
     record = at(map, number);
     standing_change(map);
     /* Of a record that was never used, too, the sequence is odd while it is written. */
-    __atomic_store_n(&record->sequence, record->sequence | 1, __ATOMIC_RELAXED);
+    standing_store32(map, &record->sequence, record->sequence | 1);
     for (int i = 0; i < 5; i++)
-        __atomic_store_n(&record->words[i], copy.words[i], __ATOMIC_RELEASE);
-    __atomic_store_n(&record->next, next, __ATOMIC_RELEASE);
-    __atomic_store_n(&record->sequence, record->sequence + 1, __ATOMIC_RELEASE);
+        standing_store64(map, &record->words[i], copy.words[i]);
+    standing_store32(map, &record->next, next);
+    standing_store32(map, &record->sequence, record->sequence + 1);
     count_entry(map, value, true);
     standing_endings_add(map, &writer->endings, number);
     return number;
@@ -148,8 +147,8 @@ static void free_record(struct weir_standing *map, uint32_t number)
     count_entry(map, &record->value, false);
     standing_reasons_release(map, &writer->reasons, record->value.reason);
     standing_change(map);
-    __atomic_store_n(&record->sequence, record->sequence + 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&record->next, writer->records_free, __ATOMIC_RELEASE);
+    standing_store32(map, &record->sequence, record->sequence + 1);
+    standing_store32(map, &record->next, writer->records_free);
     writer->records_free = number;
 }
 
@@ -207,7 +206,7 @@ static bool evict(struct weir_standing *map, bool penalties_only)
         (other != 0 && at(map, other)->value.until_ns < at(map, penalty)->value.until_ns))
         penalty = other;
     remove_record(map, penalty);
-    __atomic_store_n(&map->header->evicted, map->header->evicted + 1, __ATOMIC_RELAXED);
+    standing_store64(map, &map->header->evicted, map->header->evicted + 1);
     return true;
 }
 
@@ -254,7 +253,7 @@ static bool keep_in_lists(struct weir_standing *map, const struct place *place,
     copy.value = at(map, record)->value;
     copy.value.lists |= bit;
     standing_change(map);
-    __atomic_store_n(&at(map, record)->words[4], copy.words[4], __ATOMIC_RELEASE);
+    standing_store64(map, &at(map, record)->words[4], copy.words[4]);
     return true;
 }
 
@@ -280,7 +279,7 @@ static void leave_lists(struct weir_standing *map, uint32_t record, uint8_t bit)
         return;
     }
     standing_change(map);
-    __atomic_store_n(&at(map, record)->words[4], copy.words[4], __ATOMIC_RELEASE);
+    standing_store64(map, &at(map, record)->words[4], copy.words[4]);
 }
 
 static void see(struct weir_standing *map, uint32_t record)
@@ -296,7 +295,7 @@ static int add(struct weir_standing *map, const struct place *place, struct stan
     uint32_t first, record;
 
     if (!make_room(map, entry->origin)) {
-        __atomic_store_n(&map->header->refused, map->header->refused + 1, __ATOMIC_RELAXED);
+        standing_store64(map, &map->header->refused, map->header->refused + 1);
         return WEIR_ERR_FULL;
     }
     value->reason = standing_reasons_take(map, &writer->reasons, entry->reason, entry->reason_size);

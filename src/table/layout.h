@@ -139,6 +139,7 @@ struct table_header {
 
     uint64_t t0_ns __attribute__((aligned(64))); /* time of the region at ... */
     uint64_t boot_ns;                            /* ... this reading of CLOCK_BOOTTIME */
+    uint64_t standing; /* the generation of the map of standing; see weir_table_expect_standing */
 
     uint64_t mark_ns __attribute__((aligned(64))); /* the greatest time that was marked */
 

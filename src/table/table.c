@@ -140,6 +140,16 @@ uint64_t weir_table_bytes(const struct weir_table *table)
     return table->fixed.bytes;
 }
 
+void weir_table_expect_standing(struct weir_table *table, uint64_t generation)
+{
+    __atomic_store_n(&table->header->standing, generation, __ATOMIC_RELEASE);
+}
+
+uint64_t weir_table_standing(const struct weir_table *table)
+{
+    return __atomic_load_n(&table->header->standing, __ATOMIC_ACQUIRE);
+}
+
 uint64_t weir_table_time(const struct weir_table *table, uint64_t boot_ns)
 {
     const struct table_header *fixed = &table->fixed;

@@ -136,6 +136,11 @@ const uint64_t *weir_table_secret(const struct weir_table *table);
  * it. weir_table_mark raises the high-water mark that the next t0 starts from; call it once a turn.
  */
 uint64_t weir_table_time(const struct weir_table *table, uint64_t boot_ns);
+
+/* A mark in the region for its other processes: `weir serve` keeps a map (standing.h) whose
+ * file is of this generation, or a greater one. 0: there is none that is to be expected. */
+void weir_table_expect_standing(struct weir_table *table, uint64_t generation);
+uint64_t weir_table_standing(const struct weir_table *table);
 void weir_table_mark(struct weir_table *table, uint64_t now_ns);
 
 /* Gives a limit its id in this region. Limits of one name share one account, whatever their

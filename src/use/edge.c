@@ -323,3 +323,21 @@ int weir_edge_read(const struct weir_edge *edge,
     }
     return 0;
 }
+
+uint64_t weir_edge_unknown(const struct weir_edge *edge)
+{
+    struct weir_edge_results fronts[WEIR_EDGE_FRONTS];
+    struct header header;
+    uint64_t unknown = 0;
+    if (pread(edge->fd, &header, sizeof header, 0) != sizeof header)
+        return 0;
+    for (uint64_t i = 0; i < header.used && i < WEIR_EDGE_SLOTS; i++) {
+        off_t at = (off_t)(offsetof(struct file, slots) + i * sizeof(struct weir_edge_slot) +
+                           offsetof(struct weir_edge_slot, fronts));
+        if (pread(edge->fd, fronts, sizeof fronts, at) != sizeof fronts)
+            break;
+        for (unsigned f = 0; f < WEIR_EDGE_FRONTS; f++)
+            unknown += fronts[f].unknown;
+    }
+    return unknown;
+}

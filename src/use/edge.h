@@ -45,7 +45,7 @@ enum weir_edge_result { WEIR_EDGE_ALLOWED, WEIR_EDGE_DELAYED, WEIR_EDGE_DENIED, 
 /* The results of one front in one slot. */
 struct weir_edge_results {
     _Atomic uint64_t counts[WEIR_EDGE_RESULTS];
-    uint64_t reserved;
+    _Atomic uint64_t unknown; /* those decided while the map of standing was missing */
 };
 
 struct weir_edge;
@@ -98,5 +98,8 @@ typedef void (*weir_edge_add)(void *context, uint64_t name, const struct weir_ed
 int weir_edge_read(const struct weir_edge *edge,
                    uint64_t results[WEIR_EDGE_FRONTS][WEIR_EDGE_RESULTS], weir_edge_add add,
                    void *context) __attribute__((warn_unused_result));
+
+/* How many requests were decided while the map of standing was missing, over all slots. */
+uint64_t weir_edge_unknown(const struct weir_edge *edge);
 
 #endif

@@ -275,6 +275,8 @@ int rules_unless(const struct rules_rule *rule, const struct weir_check *checks,
 /* What is known of the client before any limit: whether it is refused. */
 static bool find_client(struct rules_evaluation *evaluation)
 {
+    if (evaluation->query->missing && rules_standing_missing(evaluation))
+        return true;
     if (evaluation->query->map)
         rules_standing_prefetch(evaluation);
     if (evaluation->rules->score)
@@ -293,11 +295,12 @@ int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *c
     struct rules_evaluation evaluation;
     uint32_t matched[RULES_MATCHED_MAX];
     int err = rules_begin(&evaluation, query);
-    bool refused = false, looks = query->map || rules->score;
+    bool refused = false, looks = query->map || query->missing || rules->score;
     if (__builtin_expect(looks, 0) && err == 0)
         refused = find_client(&evaluation);
     if (__builtin_expect(rules->denies_unknown, 0) && query->standing) {
         query->standing->unknown = false;
+        query->standing->missing = query->standing->missing && query->missing;
         refused = refused || (err == 0 && query->refuses && rules_refuse_unknown(&evaluation));
     }
     int found = err < 0 ? err : refused ? 0 : rules_find(&evaluation, matched);

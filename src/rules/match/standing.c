@@ -91,7 +91,7 @@ bool rules_standing_find(struct rules_evaluation *evaluation)
     uint32_t count = (uint32_t)evaluation->rules->settings.standing.kinds_count;
     bool any = false;
     standing->entry.level = WEIR_STANDING_GOOD;
-    standing->refused = false;
+    standing->refused = standing->missing = false;
     if (!weir_standing_any(query->map))
         return false;
     for (uint32_t i = 0; i < count && standing->entry.level != WEIR_STANDING_REVOKED; i++) {
@@ -110,6 +110,27 @@ bool rules_standing_find(struct rules_evaluation *evaluation)
     if (standing->refused)
         rules_standing_name(evaluation);
     return standing->refused;
+}
+
+bool rules_standing_missing(struct rules_evaluation *evaluation)
+{
+    static const char reason[] = "standing is not known now";
+    struct weir_caller_standing *standing = evaluation->query->standing;
+    const struct weir_settings *settings = &evaluation->rules->settings;
+    bool closed = settings->standing.failure_given
+                      ? settings->standing.closed
+                      : settings->on_store_error_given &&
+                            settings->on_store_error == WEIR_FAIL_CLOSED;
+    standing->missing = standing->refused = closed && evaluation->query->refuses;
+    standing->entry.level = WEIR_STANDING_GOOD;
+    if (!standing->refused)
+        return false;
+    standing->entry = (struct weir_standing_entry){.level = WEIR_STANDING_SUSPENDED,
+                                                   .origin = WEIR_STANDING_BY_LIST,
+                                                   .reason_size = sizeof reason - 1};
+    memcpy(standing->entry.reason, reason, sizeof reason - 1);
+    standing->by = (struct weir_bytes){NULL, 0};
+    return true;
 }
 
 struct weir_bytes rules_standing_text(uint8_t level)

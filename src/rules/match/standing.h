@@ -25,6 +25,7 @@ struct weir_caller_standing {
     bool refused;                     /* the caller gets no check: suspended or revoked, or: */
     bool unknown;                     /* refused by `on_unknown: deny`; the level is GOOD. Set
                                          where weir_rules_denies_unknown */
+    bool missing;                     /* refused as nobody can say: `on_store_error: closed` */
     struct weir_bytes by; /* of a refused caller, and from weir_rules_explain: the value it was
                              found by, "user=alice", as the key of a limit; in scratch; size 0: no
                              room for it */
@@ -64,6 +65,10 @@ void rules_standing_prefetch(struct rules_evaluation *evaluation);
 /* Looks the caller up, with query->map: fills *query->standing and evaluation->standing. Returns
  * whether the request is refused. Finding out who is calling may fail: see evaluation->error. */
 bool rules_standing_find(struct rules_evaluation *evaluation);
+
+/* There is no map, though there should be: fills *query->standing. Returns whether the request is
+ * refused for it. */
+bool rules_standing_missing(struct rules_evaluation *evaluation);
 
 /* Fills `by` and `hash` of a standing that was found, whatever its level. */
 void rules_standing_name(struct rules_evaluation *evaluation);

@@ -103,6 +103,12 @@ static void readyz_tell_standing(const struct weir_daemon *daemon, char *text, s
     if (daemon->standing && weir_standing_service_stale(daemon->standing))
         snprintf(text + used, room - used, "%s Redis is away: standing is its last known state",
                  strchr(text, ':') ? "," : ":");
+    used = strlen(text);
+    if (daemon->standing && daemon->standing->map_down)
+        snprintf(text + used, room - used,
+                 "%s the map of standing cannot be written: other processes have the last one",
+                 strchr(text, ':') ? "," : ":");
+    used = strlen(text);
     if (daemon->standing && daemon->standing->kept.down)
         snprintf(text + used, room - used,
                  "%s the history of standing takes no changes: they are in force, and wait",

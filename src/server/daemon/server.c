@@ -208,8 +208,8 @@ static int open_standing(struct weir_daemon *daemon, struct weir_reason *reason)
     struct weir_standing_lists *lists = NULL;
     if (settings->standing.kinds_count == 0)
         return 0;
-    int err =
-        weir_standing_service_open(&daemon->standing, daemon->rules, &daemon->log, now_ns, reason);
+    int err = weir_standing_service_open(&daemon->standing, daemon->rules, &daemon->log,
+                                         daemon->table, now_ns, reason);
     if (err == 0)
         err = weir_standing_lists_read(&lists, &settings->standing, reason);
     if (err == 0)

@@ -20,9 +20,9 @@ struct line {
 static struct {
     const struct weir_table *table; /* NULL: none is guarded */
     const char *base, *end;         /* the table's */
-    const char *map, *map_end;      /* of the map of standing; NULL: none is guarded */
+    struct weir_standing *map;      /* NULL: none is guarded */
     int fd;
-    struct line cut, overwritten, map_cut;
+    struct line cut, overwritten;
     bool installed;
     struct sigaction before[SIGNALS];
 } guard;
@@ -87,8 +87,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
     (void)context;
     if (guard.table && number == SIGBUS && at >= guard.base && at < guard.end)
         end(&guard.cut);
-    if (guard.map && number == SIGBUS && at >= guard.map && at < guard.map_end)
-        end(&guard.map_cut);
+    if (guard.map && number == SIGBUS && weir_standing_broke(guard.map, at))
+        return;
     if (guard.table && number != SIGBUS && weir_table_overwritten(guard.table))
         end(&guard.overwritten);
     for (size_t i = 0; i < SIGNALS; i++)
@@ -158,20 +158,9 @@ void weir_state_guard_clear(void)
     uninstall();
 }
 
-void weir_state_guard_standing(const struct weir_standing *map, const char *path,
-                               const struct weir_log *log)
+void weir_state_guard_standing(struct weir_standing *map, const struct weir_log *log)
 {
-    const void *base;
-    uint64_t bytes;
-    if (!path)
-        return;
-    line_make(
-        &guard.map_cut, path, log, "standing_map_cut",
-        "the file was cut short while it was in use; weir ends: remove the file, and weir makes "
-        "a new one from the history when it starts again");
-    weir_standing_mapping(map, &base, &bytes);
-    guard.map_end = (const char *)base + bytes;
-    guard.map = base;
+    guard.map = map;
     install(log);
 }
 

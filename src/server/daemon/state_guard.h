@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens when the state file is cut short or overwritten while it is mapped, or the map of
- * standing is cut short: one line, and the end.
+/* What happens when the state file is cut short or overwritten while it is mapped: one line, and
+ * the end. The map of standing is repaired instead: it has a copy in memory (standing/mirror.h).
  *
  * The kernel answers a touch of a page that the file no longer has with SIGBUS. What is read from a
  * file that was overwritten may lead anywhere, to SIGSEGV or SIGFPE. Nothing can be
@@ -33,10 +33,9 @@ void weir_state_guard_set(const struct weir_table *table, const char *path,
                           const struct weir_log *log);
 void weir_state_guard_clear(void);
 
-/* Guards the map of standing as well, `path` being its file's (NULL: it is in private memory, and
- * needs no guard); and ends that, before the map is closed. */
-void weir_state_guard_standing(const struct weir_standing *map, const char *path,
-                               const struct weir_log *log);
+/* Repairs the map of standing where its file is cut short; and ends that, before the map is closed.
+ */
+void weir_state_guard_standing(struct weir_standing *map, const struct weir_log *log);
 void weir_state_guard_forget_standing(void);
 
 /* All signals but those that must reach the handler: what threads other than the main one block. */

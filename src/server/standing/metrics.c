@@ -98,6 +98,14 @@ void weir_metrics_of_standing(struct weir_metrics *metrics)
     weir_metrics_number(metrics, "weir_standing_refused_total", "counter",
                         "Entries that the full map had no room for.", stats.refused);
     put_changes(metrics, &service->tally);
+    weir_metrics_number(metrics, "weir_standing_map_up", "gauge",
+                        "1: the file of the map is whole; 0: it cannot be made now.",
+                        !service->map_down);
+    weir_metrics_number(
+        metrics, "weir_standing_map_remakes_total", "counter",
+        "Times that the file of the map was made anew, as it was deleted, replaced, cut "
+        "short or overwritten.",
+        service->tally.remakes);
     weir_metrics_number(metrics, "weir_standing_history_jobs", "gauge",
                         "Calls and changes that wait for the history.",
                         service->keeper ? weir_keeper_jobs(service->keeper) : 0);

@@ -32,30 +32,63 @@ bool weir_standing_value_hidden(struct weir_bytes text)
     return true;
 }
 
+static void log_map(struct weir_standing_service *service, enum weir_log_level level,
+                    const char *event, const char *reason)
+{
+    struct weir_log_line line;
+
+    weir_log_begin(&line, service->log, level, event);
+    weir_log_text(&line, "file", service->settings->map);
+    if (reason)
+        weir_log_text(&line, "reason", reason);
+    weir_log_end(&line);
+}
+
+/* Makes the file of the map anew where it is not as it should be, and tells the processes that
+ * share the state. */
+static void tend_map(struct weir_standing_service *service)
+{
+    struct weir_reason reason = {""};
+    const char *cause;
+    int err = weir_standing_tend(service->map, &cause, &reason);
+
+    if (err == 0 && cause) {
+        service->tally.remakes++;
+        log_map(service, WEIR_LOG_WARNING, "standing_map_made", cause);
+    }
+    if (err < 0 && !service->map_down)
+        log_map(service, WEIR_LOG_ERROR, "standing_map_failed", reason.text);
+    service->map_down = err < 0;
+    if (service->table && service->settings->map)
+        weir_table_expect_standing(service->table, weir_standing_generation(service->map));
+}
+
 int weir_standing_service_open_map(struct weir_standing_service *service, const uint64_t secret[2],
                                    struct weir_reason *reason)
 {
-    struct weir_standing_options options = {.path = service->settings->map,
-                                            .entries_max = service->settings->entries_max,
-                                            .secret = {secret[0], secret[1]}};
+    const struct weir_standing_options options = {
+        .entries_max = service->settings->entries_max,
+        .secret = {secret[0], secret[1]},
+        .path = service->settings->map,
+        .generation = service->table ? weir_table_standing(service->table) : 0,
+        .remake = service->history, /* which has all that operators and penalties have set */
+    };
     int err = weir_standing_create(&service->map, &options, reason);
 
-    if (err == 0)
-        weir_state_guard_standing(service->map, options.path, service->log);
-    return err;
+    if (err < 0)
+        return err;
+    reason->text[0] = '\0';
+    weir_state_guard_standing(service->map, service->log);
+    return 0;
 }
 
 bool weir_standing_service_has_map(const struct weir_standing_service *service)
 {
     struct weir_standing *map;
     struct weir_reason unwanted;
-    char *path;
     bool has;
 
-    if (asprintf(&path, "%s.map", service->settings->file) < 0)
-        return false;
-    has = weir_standing_open(&map, path, &unwanted) == 0;
-    free(path);
+    has = weir_standing_open(&map, service->settings->map, &unwanted) == 0;
     weir_standing_close(has ? map : NULL);
     return has;
 }
@@ -187,7 +220,8 @@ static int open_alone(struct weir_standing_service *service, uint64_t now_ns,
 }
 
 int weir_standing_service_open(struct weir_standing_service **out, struct weir_rules *rules,
-                               struct weir_log *log, uint64_t now_ns, struct weir_reason *reason)
+                               struct weir_log *log, struct weir_table *table, uint64_t now_ns,
+                               struct weir_reason *reason)
 {
     struct weir_standing_service *service = calloc(1, sizeof *service);
     int err = WEIR_ERR_MEMORY;
@@ -195,6 +229,7 @@ int weir_standing_service_open(struct weir_standing_service **out, struct weir_r
     *out = NULL;
     if (service) {
         service->log = log;
+        service->table = table;
         service->rules = weir_rules_ref(rules);
         service->settings = &weir_rules_settings(rules)->standing;
         err = weir_bans_open(&service->bans);
@@ -209,6 +244,7 @@ int weir_standing_service_open(struct weir_standing_service **out, struct weir_r
         weir_standing_service_close(service);
         return err;
     }
+    tend_map(service);
     *out = service;
     return 0;
 }
@@ -570,5 +606,6 @@ void weir_standing_service_tick(struct weir_standing_service *service, uint64_t 
 {
     if (service->keeper && !service->sharing)
         watch_history(service);
+    tend_map(service);
     weir_standing_sweep(service->map, now_ns, WEIR_STANDING_SWEEP_MAX);
 }

@@ -25,6 +25,7 @@
 #include "server/standing/bans.h"
 #include "server/standing/keeper.h"
 #include "standing/settings.h"
+#include "table/table.h"
 
 /* How many entries that have ended are removed from the map in a second. */
 #define WEIR_STANDING_SWEEP_MAX 20000
@@ -35,6 +36,7 @@ struct weir_standing_tally {
     uint64_t full;       /* changes refused: the map was full */
     uint64_t queue_full; /* changes refused, or not kept: too many wait for the history */
     uint64_t late;       /* changes answered before the history had them */
+    uint64_t remakes;    /* times that the file of the map was made anew, as it was not whole */
 };
 
 struct weir_standing_service {
@@ -42,8 +44,10 @@ struct weir_standing_service {
     struct weir_rules *rules; /* of the start: they hold the texts of `settings` */
     const struct weir_standing_settings *settings;
     struct weir_standing *map;
-    struct weir_history *history;          /* until it has joined; then it is the keeper's. NULL: it
-                                              could not be opened, nothing is kept, or in Redis */
+    bool map_down;                /* its file is not there, or not whole, and cannot be made now */
+    struct weir_table *table;     /* gets the mark for those who map the file; NULL: none */
+    struct weir_history *history; /* until it has joined; then it is the keeper's. NULL: it
+                                     could not be opened, nothing is kept, or in Redis */
     struct weir_standing_sharing *sharing; /* NULL: it is this node's alone */
     struct weir_keeper *keeper;            /* NULL: nothing is kept */
     struct weir_bans *bans;
@@ -61,8 +65,8 @@ bool weir_standing_service_keeps(const struct weir_standing_service *service);
  * weir_history_open, weir_standing_create and weir_standing_sharing_open; *reason says which file
  * and why. */
 int weir_standing_service_open(struct weir_standing_service **service, struct weir_rules *rules,
-                               struct weir_log *log, uint64_t now_ns, struct weir_reason *reason)
-    __attribute__((warn_unused_result));
+                               struct weir_log *log, struct weir_table *table, uint64_t now_ns,
+                               struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* Starts the history's thread, which answers on a loop, or follows Redis on it. Errors:
  * WEIR_ERR_MEMORY, WEIR_ERR_IO. */
@@ -154,7 +158,8 @@ bool weir_standing_service_stale(const struct weir_standing_service *service);
 /* Opens the history again, which another program may have moved. */
 void weir_standing_service_reopen(struct weir_standing_service *service);
 
-/* Removes entries that have ended, and logs whether the history takes changes; once a second. */
+/* Removes entries that have ended, makes the file of the map anew where that is needed, and logs
+ * whether the history takes changes; once a second. */
 void weir_standing_service_tick(struct weir_standing_service *service, uint64_t now_ns);
 
 #endif

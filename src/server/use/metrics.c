@@ -128,6 +128,10 @@ static void put_edge(struct weir_metrics *metrics)
     weir_use_edge_read(use);
     if (!use->edge.file)
         return;
+    weir_metrics_number(
+        metrics, "weir_edge_standing_unknown_total", "counter",
+        "Requests decided by on_store_error of standing, as there was no map of it.",
+        weir_edge_unknown(use->edge.file));
     weir_metrics_head(metrics, name, "counter",
                       "Requests that other processes on the state file decided.");
     for (unsigned f = 0; f < WEIR_EDGE_FRONTS; f++)

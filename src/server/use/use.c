@@ -139,6 +139,24 @@ static void log_dropped(struct weir_use_service *use, uint64_t dropped)
     use->dropped_logged = dropped;
 }
 
+/* nginx and libweir have no log of weir's. The first time at once, then once a minute. */
+static void watch_edge(struct weir_use_service *use, uint64_t now_ns)
+{
+    uint64_t unknown = use->edge.file ? weir_edge_unknown(use->edge.file) : use->unknown;
+    struct weir_log_line line;
+    if (unknown < use->unknown)
+        use->unknown = unknown; /* it began anew */
+    if (unknown == use->unknown || now_ns < use->unknown_log_ns)
+        return;
+    weir_log_begin(&line, &use->daemon->log, WEIR_LOG_WARNING, "edge_standing_unknown");
+    weir_log_number(&line, "requests", (int64_t)(unknown - use->unknown));
+    weir_log_text(&line, "reason",
+                  "nginx or libweir had no map of standing: standing.on_store_error decided");
+    weir_log_end(&line);
+    use->unknown = unknown;
+    use->unknown_log_ns = now_ns + DROPPED_AGAIN_NS;
+}
+
 /* The first time at once, then once a minute. */
 static void watch_file(struct weir_use_service *use, uint64_t now_ns)
 {
@@ -170,6 +188,7 @@ static void on_timer(uv_timer_t *timer)
         return;
     }
     watch_file(use, now_ns);
+    watch_edge(use, now_ns);
     weir_use_collect(use, now_ns);
     weir_use_history_tick(use, now_ns);
     use->tick_s = now_ns / S;

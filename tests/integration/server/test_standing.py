@@ -235,23 +235,6 @@ def test_bans_are_published_but_for_protected_addresses(tmp_path):
         assert metrics['weir_standing_bans_total{result="protected"}'] == 1
 
 
-@pytest.mark.parametrize("state", [True, False])
-def test_a_map_that_is_cut_short_is_one_line_and_the_next_start_makes_another(tmp_path, state):
-    more = {"state": {"file": str(tmp_path / "state"), "size": "1MiB"}} if state else {}
-    with start(tmp_path, more=more) as weir:
-        command(weir, "ban", FREE, "1h")
-        os.truncate(tmp_path / "standing.db.map", 0)
-        with pytest.raises((OSError, EOFError)):
-            weir.check(ip=FREE)
-        assert weir.wait() == 3
-        (line,) = [line for line in weir.text().splitlines() if "event=standing_map_cut " in line]
-        assert f"file={tmp_path}/standing.db.map" in line and "reason=" in line
-        assert "Bus error" not in weir.text()
-        os.unlink(tmp_path / "standing.db.map")
-        weir.start()
-        assert denied(weir, FREE)["level"] == "suspended"
-
-
 @pytest.mark.parametrize("arguments, text", [
     (["ban"], "give a caller"),
     (["ban", "192.0.2.1", "10x"], "not a duration"),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The standing that `weir serve` keeps, read by a process of the library. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,16 +17,19 @@
 
 #include "core/bytes.h"
 #include "standing/standing.h"
+#include "table/table.h"
 #include "temporary.h"
 
 #define SECOND UINT64_C(1000000000)
 
+static char state_path[TEMPORARY_MAX + 32];
 static char folder[TEMPORARY_MAX], rules[TEMPORARY_MAX + 32], map_path[TEMPORARY_MAX + 32];
 
 static int setup(void **state)
 {
     temporary_folder(folder);
     snprintf(rules, sizeof rules, "%s/rules.yaml", folder);
+    snprintf(state_path, sizeof state_path, "%s/state", folder);
     snprintf(map_path, sizeof map_path, "%s/standing.db.map", folder);
     FILE *file = fopen(rules, "w");
     if (file == NULL)
@@ -125,6 +129,95 @@ static void a_ban_counts_from_the_next_check_on(void **state)
     assert_string_equal(answer.reason, "");
     weir_close(weir);
     weir_standing_close(map);
+}
+
+/* The reader looks for a map ten times a second, and at its size every 20 us. */
+static void ask_until(struct weir *weir, const char *user, const char *reason)
+{
+    while (strcmp(ask(weir, user).reason, reason) != 0)
+        sched_yield();
+}
+
+/* The state of a program that shares it with `weir serve`, with what that has left in it. */
+static struct weir_table *open_state(const char *on_store_error)
+{
+    const struct weir_table_options options = {.path = state_path, .bytes = 1 << 20};
+    struct weir_table *table;
+    char text[1024];
+    snprintf(text, sizeof text,
+             "state: { file: %s, size: 1MiB }\n"
+             "standing: { by: [user], file: %s/standing.db%s }\n"
+             "limits:\n"
+             "- { name: three, key: [user], rate: 3/day }\n",
+             state_path, folder, on_store_error);
+    write_text(rules, text);
+    assert_int_equal(weir_table_open(&table, &options, NULL), 0);
+    return table;
+}
+
+/* Opened while there is no map that is as new as the mark. */
+static void without_the_map_that_is_expected_the_section_decides(void **state)
+{
+    static const char *const settings[] = {"", ", on_store_error: open",
+                                           ", on_store_error: closed"};
+    for (unsigned i = 0; i < 3; i++) {
+        bool closed = i == 2;
+        struct weir_table *table = open_state(settings[i]);
+        unlink(map_path);
+        weir_table_expect_standing(table, 7);
+        struct weir *weir = open_weir();
+        struct weir_answer_summary answer = ask(weir, "eve");
+        assert_int_equal(answer.allowed, !closed);
+        assert_string_equal(answer.denied_by, closed ? "standing" : "");
+        assert_int_equal(answer.store_failed, closed);
+        for (int n = closed ? 0 : 1; n < 3; n++)
+            ask(weir, "eve");
+        if (!closed) /* limits hold */
+            assert_string_equal(ask(weir, "eve").denied_by, "three");
+        struct weir_standing *map = create_map(); /* of generation 1: a backup */
+        hold(map, "bob", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
+        struct weir *late = open_weir();
+        assert_int_equal(ask(late, "bob").allowed, !closed);
+        weir_close(late);
+        weir_table_expect_standing(table, 1); /* now it is the one that is expected */
+        ask_until(weir, "bob", "abuse");
+        answer = ask(weir, "bob");
+        assert_string_equal(answer.standing, "suspended");
+        assert_string_equal(answer.reason, "abuse");
+        assert_false(answer.store_failed);
+        weir_close(weir);
+        weir_standing_close(map);
+        weir_table_close(table);
+        unlink(state_path);
+    }
+}
+
+/* The last good map is kept while there is no other one. */
+static void a_deleted_map_counts_until_there_is_a_new_one(void **state)
+{
+    struct weir_table *table = open_state(", on_store_error: closed");
+    struct weir_standing *map = create_map();
+    struct weir_reason reason;
+    const char *cause;
+    weir_table_expect_standing(table, weir_standing_generation(map));
+    struct weir *weir = open_weir();
+    hold(map, "eve", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
+    assert_string_equal(ask(weir, "eve").reason, "abuse");
+    assert_int_equal(unlink(map_path), 0);
+    weir_table_expect_standing(table, weir_standing_generation(map) + 1);
+    assert_string_equal(ask(weir, "eve").reason, "abuse");
+    assert_true(ask(weir, "bob").allowed);
+    hold(map, "bob", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
+    assert_int_equal(weir_standing_tend(map, &cause, &reason), 0);
+    ask_until(weir, "bob", "abuse");
+    hold(map, "dan", WEIR_STANDING_SUSPENDED, WEIR_NEVER); /* in the new file alone */
+    ask_until(weir, "dan", "abuse");
+    assert_int_equal(truncate(map_path, 0), 0);
+    ask_until(weir, "ann", "standing is not known now"); /* a map that was cut is none */
+    weir_close(weir);
+    unlink(map_path); /* its writer would meet the cut: test_standing_map.py */
+    weir_table_close(table);
+    unlink(state_path);
 }
 
 /* As after a restart of `weir serve`. */
@@ -274,6 +367,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_ban_counts_from_the_next_check_on),
+        TEST(without_the_map_that_is_expected_the_section_decides),
+        TEST(a_deleted_map_counts_until_there_is_a_new_one),
         TEST(a_map_that_was_replaced_is_opened_again),
         TEST(a_map_that_comes_later_counts_once_it_is_there),
         TEST(the_map_is_read_where_the_rules_say),

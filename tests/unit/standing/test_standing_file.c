@@ -206,11 +206,51 @@ static void test_a_damaged_entry_is_refused_by_the_next_writer(void **state)
     assert_int_equal(create(&map, 100, NULL), 0);
     assert_int_equal(
         set_user(map, 1, entry(WEIR_STANDING_WARNED, WEIR_STANDING_BY_LIST, WEIR_NEVER, "")), 0);
-    map->records[0].value.level = 99;
+    ((struct standing_record *)standing_mirrored(map, map->records))->value.level = 99;
     weir_standing_close(map);
     assert_int_equal(create(&map, 100, &reason), WEIR_ERR_DAMAGED);
     assert_non_null(strstr(reason.text, path));
     assert_null(map);
+}
+
+/* Another weir serve is the writer by now, as the file was deleted and that one made its own. */
+static void test_the_file_of_another_writer_is_left_alone(void **state)
+{
+    struct weir_standing *map = NULL, *other = NULL;
+    struct weir_reason reason = {""};
+    const char *cause;
+
+    assert_int_equal(create(&map, 100, NULL), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(create(&other, 100, NULL), 0);
+    assert_int_equal(weir_standing_tend(map, &cause, &reason), WEIR_ERR_BUSY);
+    assert_non_null(strstr(reason.text, "another process writes it"));
+    weir_standing_close(other);
+    assert_int_equal(weir_standing_tend(map, &cause, &reason), 0);
+    assert_non_null(cause);
+    assert_int_equal(weir_standing_tend(map, &cause, &reason), 0);
+    assert_null(cause);
+    weir_standing_close(map);
+}
+
+/* Each new file has a greater generation, and as much as is asked for. */
+static void test_generations_grow(void **state)
+{
+    const struct weir_standing_options options = {
+        .path = path, .entries_max = 100, .generation = 41};
+    struct weir_standing *map = NULL;
+    const char *cause;
+
+    unlink(path);
+    assert_int_equal(weir_standing_create(&map, &options, NULL), 0);
+    assert_int_equal(weir_standing_generation(map), 42);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(weir_standing_tend(map, &cause, NULL), 0);
+    assert_int_equal(weir_standing_generation(map), 43);
+    weir_standing_close(map);
+    assert_int_equal(create(&map, 100, NULL), 0);
+    assert_int_equal(weir_standing_generation(map), 44);
+    weir_standing_close(map);
 }
 
 /* A reader of a file with random bytes in it finds something or nothing, and comes back. */
@@ -353,6 +393,8 @@ int main(void)
         IN_A_FOLDER(test_lists_that_were_not_finished_are_not_taken_over),
         IN_A_FOLDER(test_files_of_others_and_damaged_ones_are_refused),
         IN_A_FOLDER(test_a_damaged_entry_is_refused_by_the_next_writer),
+        IN_A_FOLDER(test_the_file_of_another_writer_is_left_alone),
+        IN_A_FOLDER(test_generations_grow),
         IN_A_FOLDER(test_a_reader_survives_a_damaged_file),
         IN_A_FOLDER(test_readers_and_the_next_writer_go_on_after_kill_9),
         IN_A_FOLDER(test_a_group_that_shares_the_folder_may_read),

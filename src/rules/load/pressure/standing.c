@@ -382,12 +382,17 @@ static void load_map(struct rules_loader *loader, const struct rules_node *node,
 
 void rules_load_standing(struct rules_loader *loader, const struct rules_node *node)
 {
-    enum { BY, FILE_, MAP, ENTRIES, LISTS, ANSWER, COUNT };
+    enum { BY, FILE_, MAP, ENTRIES, LISTS, ANSWER, ON_STORE_ERROR, COUNT };
+    static const char *const failures[] = {"open", "closed"};
     struct weir_rules *rules = loader->rules;
     struct weir_standing_settings *standing = &rules->settings.standing;
-    struct rules_field fields[COUNT] = {{"by", NULL, NULL},    {"file", NULL, NULL},
-                                        {"map", NULL, NULL},   {"entries", NULL, NULL},
-                                        {"lists", NULL, NULL}, {"answer", NULL, NULL}};
+    struct rules_field fields[COUNT] = {{"by", NULL, NULL},
+                                        {"file", NULL, NULL},
+                                        {"map", NULL, NULL},
+                                        {"entries", NULL, NULL},
+                                        {"lists", NULL, NULL},
+                                        {"answer", NULL, NULL},
+                                        {"on_store_error", NULL, NULL}};
     struct weir_bytes text;
     uint64_t entries = 0;
     loader->standing = true;
@@ -415,6 +420,10 @@ void rules_load_standing(struct rules_loader *loader, const struct rules_node *n
         load_lists(loader, fields[LISTS].value);
     if (fields[ANSWER].value)
         load_answer(loader, fields[ANSWER].value);
+    standing->failure_given = fields[ON_STORE_ERROR].value;
+    if (standing->failure_given)
+        standing->closed = rules_read_choice(loader, fields[ON_STORE_ERROR].value, "on_store_error",
+                                             failures, 2) == 1;
 }
 
 /* --- `by_standing` ---------------------------------------------------------------------------- */

@@ -169,7 +169,8 @@ static void open_world(const char *text)
     temporary_folder(world.folder);
     world.rules = load(text);
     assert_int_equal(
-        weir_standing_service_open(&world.standing, world.rules, &world.log, START, &reason), 0);
+        weir_standing_service_open(&world.standing, world.rules, &world.log, NULL, START, &reason),
+        0);
     assert_int_equal(weir_webhook_open(&world.webhook, &world.log), 0);
     assert_int_equal(weir_penalties_open(&world.penalties, world.standing, world.webhook,
                                          world.rules, START, &reason),

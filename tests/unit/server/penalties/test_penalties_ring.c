@@ -33,7 +33,8 @@ static int setup(void **state)
     world.rules = test_load(text);
     weir_log_init(&world.log, -1, WEIR_LOG_TEXT);
     assert_int_equal(
-        weir_standing_service_open(&world.standing, world.rules, &world.log, NOW, &reason), 0);
+        weir_standing_service_open(&world.standing, world.rules, &world.log, NULL, NOW, &reason),
+        0);
     assert_int_equal(weir_webhook_open(&world.webhook, &world.log), 0);
     world.ring.standing = world.standing;
     world.ring.rules = &world.rules;
