@@ -170,6 +170,7 @@ int weir_front(struct weir *weir, const char *name)
     bool nginx = strcmp(name, "nginx") == 0;
     if (!nginx && strcmp(name, "library") != 0)
         return WEIR_ERR_RANGE;
+    weir->names_are_configured = nginx;
     weir_engine_slots_set_front(&weir->lanes, nginx ? WEIR_EDGE_NGINX : WEIR_EDGE_LIBRARY);
     return 0;
 }
@@ -266,6 +267,8 @@ static int fill_request(const struct weir *weir, struct weir_lane *lane,
     struct weir_address client;
     weir_request_begin(request, rules, WEIR_FIELDS_NONE,
                        (struct weir_room){lane->map->joined, sizeof lane->map->joined});
+    if (!weir->names_are_configured)
+        weir_request_of_program(request);
     request->cost = call->cost;
     if (call->client) {
         weir_socket_address_read(&client, call->client);
@@ -444,6 +447,7 @@ int weir_check_full(struct weir *weir, const struct weir_call *call,
         }
         weir_engine_release(lane->engine, decision);
     }
+    library_say_unknown(weir, weir_engine_rules(lane->engine));
     weir_engine_slots_leave(lane);
     return err;
 }

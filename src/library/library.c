@@ -2,14 +2,17 @@
 /* see library.h */
 #include "library/library.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "rules/score/score.h"
+#include "rules/unknown_names.h"
 
-#define SAY_MAX 1400                    /* a message of the loader, and where it is */
+#define SAY_MAX 1400 /* a message of the loader, and where it is */
+#define UNKNOWN_AGAIN_NS (60 * UINT64_C(1000000000))
 #define MARK_EVERY_NS UINT64_C(1000000) /* the mark's line is shared: raised once a millisecond */
 
 _Static_assert(sizeof((struct weir_lease_token){{0}}.text) >= WEIR_LEASE_TOKEN_MAX,
@@ -100,6 +103,38 @@ void library_say_deprecated(const struct library_say *say, const struct weir_pro
         if (problem->refused_from)
             library_say(say, "%s:%u:%u: %s", problem->file, problem->line, problem->column,
                         problem->message);
+    }
+}
+
+static void say_unknown(const struct library_say *say, const struct weir_unknown_name *name)
+{
+    if (!name->name)
+        library_say(say, "%" PRIu64 " attributes with other unknown names were ignored",
+                    name->count);
+    else
+        library_say(say,
+                    "the attribute `%s` of requests is neither built in nor declared, and was "
+                    "ignored %" PRIu64 " times%s%s%s",
+                    name->name, name->count, name->near ? "; did you mean `" : "",
+                    name->near ? name->near : "", name->near ? "`?" : "");
+}
+
+void library_say_unknown(struct weir *weir, const struct weir_rules *rules)
+{
+    uint64_t total = weir_rules_unknown_total(rules);
+    if (__builtin_expect(total == atomic_load_explicit(&weir->unknown_told, memory_order_relaxed),
+                         1))
+        return;
+    uint64_t now_ns = library_clock(CLOCK_BOOTTIME);
+    uint64_t next_ns = atomic_load_explicit(&weir->unknown_next_ns, memory_order_relaxed);
+    if (now_ns < next_ns || !atomic_compare_exchange_strong(&weir->unknown_next_ns, &next_ns,
+                                                            now_ns + UNKNOWN_AGAIN_NS))
+        return;
+    atomic_store_explicit(&weir->unknown_told, total, memory_order_relaxed);
+    for (uint32_t i = 0; i <= RULES_UNKNOWN_MAX; i++) {
+        struct weir_unknown_name name = weir_rules_unknown_news(rules, i);
+        if (name.count > 0)
+            say_unknown(&weir->say, &name);
     }
 }
 

@@ -27,6 +27,8 @@ struct weir {
     struct weir_library_strikes strikes;
     char *rules_file;
     struct library_say say;
+    _Atomic uint64_t unknown_told, unknown_next_ns; /* library_say_unknown */
+    bool names_are_configured; /* weir_front "nginx": names come from a configuration */
     pthread_mutex_t reloading;
     struct weir_lease_owners owners;         /* that were alive when weir_tend last looked */
     uint32_t generations[WEIR_LEASE_OWNERS]; /* of the last owner of each slot by then */
@@ -97,6 +99,10 @@ void library_say_deprecated(const struct library_say *say, const struct weir_pro
  * options. */
 struct weir_table_options library_table_options(const struct weir_rules *rules,
                                                 const struct weir_options *options);
+
+/* Says which names in requests are neither built in nor declared: the first at once, then what is
+ * new each minute. Costs a load where there are none. */
+void library_say_unknown(struct weir *weir, const struct weir_rules *rules);
 
 /* Loads a rules file and refuses what libweir cannot do. Errors: WEIR_ERR_RULES,
  * WEIR_ERR_UNSUPPORTED, WEIR_ERR_MEMORY; `problems` are the caller's to free. */

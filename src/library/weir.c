@@ -221,6 +221,9 @@ static int open_all(struct weir *weir, const char *rules_file, const struct weir
         return WEIR_ERR_MEMORY;
     weir_attributes_open(&weir->attributes);
     weir->say = (struct library_say){options->say, options->say_context};
+    weir->names_are_configured = false;
+    atomic_init(&weir->unknown_told, 0);
+    atomic_init(&weir->unknown_next_ns, 0);
     int err = load(&rules, rules_file, &weir->say, reason);
     if (err == 0) {
         err = weir_attributes_add_rules(&weir->attributes, rules);
@@ -344,6 +347,7 @@ static int fill_request(struct weir_request *request, const struct weir_rules *r
                         const struct weir_attribute_value *attributes, size_t count)
 {
     weir_request_begin(request, rules, WEIR_FIELDS_NONE, (struct weir_room){NULL, 0});
+    weir_request_of_program(request);
     for (size_t i = 0; i < count; i++) {
         const char *value = attributes[i].value;
         struct weir_bytes bytes = {value, value ? strlen(value) : 0};
@@ -376,6 +380,7 @@ static int check_in(struct weir *weir, struct weir_lane *lane,
         library_count(lane, answer);
     }
     weir_engine_release(lane->engine, decision);
+    library_say_unknown(weir, weir_engine_rules(lane->engine));
     return err;
 }
 

@@ -24,6 +24,7 @@
 #include "rules/match/routes.h"
 #include "rules/rules.h"
 #include "rules/string_map.h"
+#include "rules/unknown_names.h"
 
 #define RULES_PARTS_MAX 32 /* parts of one `match`; the index keeps them in a 32-bit set */
 #define RULES_KEY_MAX 8    /* attributes of one key: its tuple has to fit a fixed buffer */
@@ -261,6 +262,7 @@ struct weir_rules {
     struct rules_string_map declared; /* names in `attributes` */
     const char **declared_names;
     uint32_t declared_count;
+    struct rules_unknown_names *unknown; /* in requests: the one other thing here that changes */
     bool strict_attributes; /* a name that is not known is an error of a program's request */
 
     const char **plan_names;

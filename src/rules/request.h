@@ -54,6 +54,7 @@ struct weir_request {
     const struct weir_rules *rules; /* that its attributes are numbered by; while it is filled */
     struct weir_address client;
     bool once;               /* two attributes of one name are an error */
+    bool program;            /* its sender is a program: see `strict_attributes` */
     uint8_t fields;          /* enum weir_fields */
     int8_t error;            /* the first: 0, or an enum weir_err */
     uint64_t cost;           /* 1 unless the request says otherwise; multiplies a limit's `cost` */

@@ -122,6 +122,11 @@ void weir_request_once(struct weir_request *request)
     request->once = true;
 }
 
+void weir_request_of_program(struct weir_request *request)
+{
+    request->program = true;
+}
+
 /* The first thing that is wrong with the request. */
 static void request_fail(struct weir_request *request, struct weir_bytes name, int err,
                          const char *why)
@@ -230,9 +235,10 @@ void weir_request_put_field(struct weir_request *request, struct weir_bytes name
 
 void weir_request_unknown(struct weir_request *request, const char *name, size_t size)
 {
-    int err = rules_unknown_name(request->rules, name, size);
-    if (err < 0)
-        request_fail(request, (struct weir_bytes){name, size}, err, ": unknown attribute");
+    rules_unknown_name(request->rules, name, size);
+    if (request->program && request->rules->strict_attributes)
+        request_fail(request, (struct weir_bytes){name, size}, WEIR_ERR_SYNTAX,
+                     ": unknown attribute; it is neither built in nor in `attributes` of the rules");
 }
 
 void weir_request_put_client(struct weir_request *request, const struct weir_address *client)

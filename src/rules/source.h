@@ -100,6 +100,10 @@ void weir_request_begin(struct weir_request *request, const struct weir_rules *r
 /* Two attributes of one name are an error from now on. */
 void weir_request_once(struct weir_request *request);
 
+/* A program asks, which can correct its names: with `strict_attributes` an unknown one is an error.
+ */
+void weir_request_of_program(struct weir_request *request);
+
 /* Gives a value; data == NULL: the sender says that there is none. An address of `client.ip` is
  * parsed. What cannot be read is kept for weir_request_end. */
 void weir_request_put(struct weir_request *request, struct weir_attribute_source source,

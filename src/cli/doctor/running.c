@@ -23,6 +23,23 @@ static void judge_proxies(struct findings *findings, json_t *answer)
                      requests, peer);
 }
 
+static void judge_names(struct findings *findings, json_t *answer)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(answer, "unknown_attributes"), i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "name"));
+        const char *near = json_string_value(json_object_get(one, "did_you_mean"));
+        findings_add(findings, FINDING_WARNING, "unknown_attribute",
+                     "correct the name where it is sent, or declare it in `attributes`",
+                     "requests gave %" JSON_INTEGER_FORMAT
+                     " values of the attribute `%s`, which is neither built in nor declared%s%s%s",
+                     json_integer_value(json_object_get(one, "values")), name ? name : "(others)",
+                     near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+    }
+}
+
 void running_examine(struct findings *findings, const struct weir_rules *rules)
 {
     const struct weir_listener_settings *admin = &weir_rules_settings(rules)->admin;
@@ -32,8 +49,10 @@ void running_examine(struct findings *findings, const struct weir_rules *rules)
     json_t *answer = NULL;
     if (strcmp(address, "off") == 0 || admin_client_open(&client, address, admin->token) < 0)
         return;
-    if (admin_client_call(client, "GET", "/v1/overlooked", NULL, 0, NULL, &answer, &reason) == 0)
+    if (admin_client_call(client, "GET", "/v1/overlooked", NULL, 0, NULL, &answer, &reason) == 0) {
         judge_proxies(findings, answer);
+        judge_names(findings, answer);
+    }
     json_decref(answer);
     admin_client_close(client);
 }

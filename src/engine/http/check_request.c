@@ -34,6 +34,7 @@ int weir_check_request_fill(struct weir_request *request, const struct weir_rule
     weir_request_begin(request, rules, check->has_headers ? WEIR_FIELDS_ALL : WEIR_FIELDS_NONE,
                        room);
     weir_request_once(request);
+    weir_request_of_program(request);
     request->cost = check->cost;
     for (uint16_t i = 0; i < check->header_count; i++)
         weir_request_put_field(request, check->headers[i].name, check->headers[i].value, trust);

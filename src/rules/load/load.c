@@ -265,7 +265,8 @@ static bool set_defaults(struct rules_loader *loader)
 {
     struct weir_settings *settings = &loader->rules->settings;
     struct weir_cidr *proxies = rules_keep(loader, 2 * sizeof(*proxies));
-    if (!proxies)
+    loader->rules->unknown = rules_keep(loader, sizeof(*loader->rules->unknown));
+    if (!proxies || !loader->rules->unknown)
         return false;
     proxies[0] = (struct weir_cidr){{4, {127}}, 8};
     proxies[1] = (struct weir_cidr){{6, {[15] = 1}}, 128};

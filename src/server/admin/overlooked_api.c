@@ -2,10 +2,26 @@
 /* see overlooked_api.h */
 #include "server/admin/overlooked_api.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 
+#include "rules/unknown_names.h"
 #include "server/admin/api.h"
 #include "server/daemon/daemon.h"
+
+/* A list; json_pack fails where it is NULL. */
+static json_t *names_json(const struct weir_rules *rules)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; list && i <= RULES_UNKNOWN_MAX; i++) {
+        struct weir_unknown_name name = weir_rules_unknown(rules, i);
+        if (name.count > 0)
+            json_array_append_new(list,
+                                  json_pack("{s:s?, s:I, s:s?}", "name", name.name, "values",
+                                            (json_int_t)name.count, "did_you_mean", name.near));
+    }
+    return list;
+}
 
 void weir_overlooked_handle(struct weir_http_call *call)
 {
@@ -14,8 +30,9 @@ void weir_overlooked_handle(struct weir_http_call *call)
     char peer[WEIR_ADDRESS_TEXT_MAX];
     weir_overlooked_peer(&daemon->overlooked, peer);
     weir_admin_reply_json(call,
-                          json_pack("{s:{s:I, s:s?}}", "untrusted_proxies", "requests",
-                                    (json_int_t)untrusted, "peer", untrusted > 0 ? peer : NULL));
+                          json_pack("{s:{s:I, s:s?}, s:o}", "untrusted_proxies", "requests",
+                                    (json_int_t)untrusted, "peer", untrusted > 0 ? peer : NULL,
+                                    "unknown_attributes", names_json(daemon->rules)));
 }
 
 void weir_metrics_of_overlooked(struct weir_metrics *metrics)
@@ -24,4 +41,12 @@ void weir_metrics_of_overlooked(struct weir_metrics *metrics)
                         "Requests for /v1/auth that were refused because their sender is not in "
                         "server.trusted_proxies.",
                         weir_counted(&metrics->daemon->overlooked.untrusted));
+    weir_metrics_head(metrics, "weir_unknown_attributes_total", "counter",
+                      "Attributes in requests whose names are neither built in nor declared.");
+    for (uint32_t i = 0; i <= RULES_UNKNOWN_MAX; i++) {
+        struct weir_unknown_name name = weir_rules_unknown(metrics->daemon->rules, i);
+        if (name.count > 0)
+            weir_metrics_put(metrics, "weir_unknown_attributes_total{name=\"%s\"} %" PRIu64 "\n",
+                             name.name ? name.name : "", name.count);
+    }
 }

@@ -219,6 +219,7 @@ static void control_on_clock(uv_timer_t *timer)
     weir_table_mark(daemon->table, now_ns); /* also while nobody asks anything */
     weir_daemon_want(daemon, WEIR_WANT_WATCH);
     weir_daemon_reload_tick(daemon);
+    weir_overlooked_names(&daemon->overlooked, &daemon->log, daemon->rules, uv_now(timer->loop));
     weir_daemon_forget_rules(daemon);
     weir_table_tidy(daemon->table, now_ns, TIDY_BUCKETS);
     weir_adhoc_limits_tick(daemon->redis.limits, now_ns);

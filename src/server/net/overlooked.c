@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/unknown_names.h"
 #include "server/daemon/log.h"
 
 void weir_overlooked_init(struct weir_overlooked *overlooked)
@@ -52,6 +53,32 @@ void weir_overlooked_proxy(struct weir_overlooked *overlooked, struct weir_log *
     overlooked->peer = *peer;
     pthread_mutex_unlock(&overlooked->mutex);
     log_proxy(log, peer, count);
+}
+
+static void log_name(struct weir_log *log, const struct weir_unknown_name *name)
+{
+    struct weir_log_line line;
+    weir_log_begin(&line, log, WEIR_LOG_WARNING, "unknown_attribute");
+    weir_log_text(&line, "name", name->name ? name->name : "(others)");
+    weir_log_number(&line, "count", (int64_t)name->count);
+    if (name->near)
+        weir_log_text(&line, "did_you_mean", name->near);
+    weir_log_end(&line);
+}
+
+void weir_overlooked_names(struct weir_overlooked *overlooked, struct weir_log *log,
+                           const struct weir_rules *rules, uint64_t now_ms)
+{
+    uint64_t total = weir_rules_unknown_total(rules);
+    if (total == overlooked->names_told || now_ms < overlooked->names_next_ms)
+        return;
+    overlooked->names_told = total;
+    overlooked->names_next_ms = now_ms + WEIR_OVERLOOKED_AGAIN_MS;
+    for (uint32_t i = 0; i <= RULES_UNKNOWN_MAX; i++) {
+        struct weir_unknown_name name = weir_rules_unknown_news(rules, i);
+        if (name.count > 0)
+            log_name(log, &name);
+    }
 }
 
 void weir_overlooked_peer(struct weir_overlooked *overlooked, char text[WEIR_ADDRESS_TEXT_MAX])

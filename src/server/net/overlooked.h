@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of requests is not taken, so that limits are off, or all are refused, and nobody would know:
- * proxies that are not in `server.trusted_proxies`, whose customers all get 403.
+ * proxies that are not in `server.trusted_proxies`, whose customers all get 403, and names of
+ * attributes that nobody knows (rules/unknown_names.h).
  *
  * The first such request is a line in the log; then there is one a minute at most, with the number
  * of requests since the last one and the last peer. Metrics and /v1/overlooked have the totals, and
@@ -22,11 +23,12 @@ struct weir_log;
 
 /* All zero, with a mutex: weir_overlooked_init. */
 struct weir_overlooked {
-    _Atomic uint64_t untrusted; /* requests of proxies that are not trusted */
-    _Atomic uint64_t next_ms;   /* when the next line may be written */
-    pthread_mutex_t mutex;      /* of the rest */
-    uint64_t told;              /* of `untrusted`, at the last line */
-    struct weir_address peer;   /* of the last line; family 0: a Unix socket */
+    _Atomic uint64_t untrusted;         /* requests of proxies that are not trusted */
+    _Atomic uint64_t next_ms;           /* when the next line may be written */
+    uint64_t names_told, names_next_ms; /* of unknown names, on the thread that logs them */
+    pthread_mutex_t mutex;              /* of the rest */
+    uint64_t told;                      /* of `untrusted`, at the last line */
+    struct weir_address peer;           /* of the last line; family 0: a Unix socket */
 };
 
 void weir_overlooked_init(struct weir_overlooked *overlooked);
@@ -34,6 +36,13 @@ void weir_overlooked_init(struct weir_overlooked *overlooked);
 /* A proxy asks that is not trusted. `now_ms` is of any clock that all callers share; never 0. */
 void weir_overlooked_proxy(struct weir_overlooked *overlooked, struct weir_log *log,
                            const struct weir_address *peer, uint64_t now_ms);
+
+/* Logs names of attributes in requests that are neither built in nor declared: once for each that
+ * is new, then once a minute what has come since. To be called about once a second, on one thread.
+ */
+struct weir_rules;
+void weir_overlooked_names(struct weir_overlooked *overlooked, struct weir_log *log,
+                           const struct weir_rules *rules, uint64_t now_ms);
 
 /* What to write into server.trusted_proxies for a peer: its address, or "unix". */
 void weir_overlooked_peer(struct weir_overlooked *overlooked, char text[WEIR_ADDRESS_TEXT_MAX]);

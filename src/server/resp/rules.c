@@ -80,6 +80,7 @@ static bool request_read(struct weir_resp_call *call, unsigned takes, struct opt
     weir_request_begin(attributes, weir_worker_rules(call->redis->worker), WEIR_FIELDS_NONE,
                        (struct weir_room){NULL, 0});
     weir_request_once(attributes);
+    weir_request_of_program(attributes);
     for (uint32_t i = 1; i < call->count; i++) {
         if ((takes & TAKES_DRYRUN) && weir_resp_is(args[i], "DRYRUN")) {
             options->dry_run = true;

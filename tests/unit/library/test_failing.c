@@ -118,6 +118,49 @@ static void what_is_deprecated_is_said_when_rules_are_read(void **state)
     weir_close(weir);
 }
 
+/* By each door of libweir: names as texts, and handles. */
+static void unknown_names_of_requests_are_said_once_a_minute(void **state)
+{
+    static struct weir_full_answer answer;
+    struct place *place = *state;
+    struct said said = {0};
+    const struct weir_options options = {.say = note, .say_context = &said};
+    const struct weir_attribute_value wrong[] = {{"tennant", "acme"}}, right[] = {{"tenant", "x"}};
+    struct weir_answer_summary summary;
+    write_rules(place, "attributes: [tenant]\nlimits: [ { name: a, key: [tenant], rate: 9/h } ]\n");
+    struct weir *weir = open_weir(place, &options);
+    assert_int_equal(weir_check(weir, right, 1, 1, &summary), 0);
+    assert_int_equal(said.count, 0);
+    assert_int_equal(weir_check(weir, wrong, 1, 1, &summary), 0);
+    assert_int_equal(said.count, 1);
+    assert_string_equal(said.last, "the attribute `tennant` of requests is neither built in nor "
+                                   "declared, and was ignored 1 times; did you mean `tenant`?");
+    const struct weir_value value = {weir_attribute(weir, "tenat"), "acme", 4};
+    const struct weir_call call = {.values = &value, .count = 1, .cost = 1};
+    assert_int_equal(weir_check_full(weir, &call, &answer), 0);
+    assert_int_equal(said.count, 1); /* within the same minute */
+    weir_close(weir);
+}
+
+static void a_strict_file_refuses_unknown_names_of_programs(void **state)
+{
+    static struct weir_full_answer answer;
+    struct place *place = *state;
+    struct said said = {0};
+    const struct weir_options options = {.say = note, .say_context = &said};
+    const struct weir_attribute_value wrong[] = {{"tennant", "acme"}};
+    struct weir_answer_summary summary;
+    write_rules(place, "strict_attributes: true\n" LIMITS);
+    struct weir *weir = open_weir(place, &options);
+    const struct weir_value value = {weir_attribute(weir, "tennant"), "acme", 4};
+    const struct weir_call call = {.values = &value, .count = 1, .cost = 1};
+    assert_int_equal(weir_check(weir, wrong, 1, 1, &summary), WEIR_ERR_SYNTAX);
+    assert_int_equal(weir_check_full(weir, &call, &answer), WEIR_ERR_SYNTAX);
+    assert_int_equal(weir_front(weir, "nginx"), 0); /* its names are of a configuration */
+    assert_int_equal(weir_check_full(weir, &call, &answer), 0);
+    weir_close(weir);
+}
+
 /* The reason of a failure is the first error, whatever is deprecated before it. */
 static void a_reason_is_an_error(void **state)
 {
@@ -140,6 +183,8 @@ int main(void)
         TEST(who_lets_requests_pass_by_an_old_default_is_warned),
         TEST(a_report_of_what_was_never_reserved_is_an_error),
         TEST(what_is_deprecated_is_said_when_rules_are_read),
+        TEST(unknown_names_of_requests_are_said_once_a_minute),
+        TEST(a_strict_file_refuses_unknown_names_of_programs),
         TEST(a_reason_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 import json
 
 from daemon.proxies import free_port
+from daemon.redis import Error, RedisWeir
 from daemon.weir import Weir, rules_of
 from model.program import run_weir
 
@@ -40,3 +41,50 @@ def test_a_trusted_proxy_is_no_news(tmp_path):
         assert ask(weir) == 200
         assert weir.metrics()["weir_untrusted_proxy_requests_total"] == 0
         assert "untrusted_proxy" not in weir.text()
+
+
+def test_names_that_nobody_knows_are_counted_by_name(tmp_path):
+    admin = f"127.0.0.1:{free_port()}"
+    limit = {"name": "a", "key": ["tenant"], "rate": "100/min"}
+    rules = rules_of(limit, attributes=["tenant"], server={"admin": admin})
+    with Weir(tmp_path, rules, admin=admin) as weir:
+        for name in ("tennant", "tennant", "x\"\\n", "tenant", "header.y"):
+            answer = weir.check(method="GET", path="/", attributes={name: "acme"})
+            assert answer.status == 200, answer.body
+        line = weir.wait_event("unknown_attribute")
+        assert "level=warning" in line
+        metrics = weir.metrics()
+        assert metrics['weir_unknown_attributes_total{name="tennant"}'] == 2
+        assert sum("weir_unknown_attributes_total" in name for name in metrics) == 2
+        done = run_weir("doctor", "--json", "--config", weir.config)
+        found = [one["text"] for one in json.loads(done.stdout)["findings"]
+                 if one["name"] == "unknown_attribute"]
+        assert len(found) == 2
+        assert [text for text in found if "2 values of the attribute `tennant`" in text
+                and "did you mean `tenant`?" in text]
+        weir.write_rules(rules_of(limit, attributes=["tenant", "tennant"],
+                                  server={"admin": admin}))
+        assert "event=reloaded" in weir.reload()
+        assert 'weir_unknown_attributes_total{name="tennant"}' not in weir.metrics()
+
+
+def test_at_most_64_names_are_kept(tmp_path):
+    with Weir(tmp_path, rules_of(LIMIT)) as weir:
+        for i in range(70):
+            assert weir.check(path="/", attributes={f"name{i}": "x"}).status == 200
+        counts = {name: value for name, value in weir.metrics().items()
+                  if name.startswith("weir_unknown_attributes_total")}
+        assert len(counts) == 65 and sum(counts.values()) == 70
+        assert counts['weir_unknown_attributes_total{name=""}'] == 6
+
+
+def test_strict_attributes_refuse_a_program_and_no_proxy(tmp_path):
+    rules = rules_of(LIMIT, strict_attributes=True, attributes=["own"])
+    with RedisWeir(tmp_path, rules, http="127.0.0.1:0") as weir, weir.redis() as redis:
+        answer = weir.check(path="/", attributes={"other": "x"})
+        assert answer.status == 400 and b"other: unknown attribute" in answer.body
+        assert weir.check(path="/", attributes={"own": "x"}).status == 200
+        assert ask(weir) == 200
+        reply = redis.ask("WEIR.CHECK", "other", "x")
+        assert isinstance(reply, Error) and "other: unknown attribute" in reply
+        assert not isinstance(redis.ask("WEIR.CHECK", "own", "x"), Error)
