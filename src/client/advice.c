@@ -52,9 +52,11 @@ static bool read_units(struct weir_bytes text, uint64_t *units)
     uint32_t part;
     bool negative = text.size > 1 && text.data[0] == '-';
 
+    if (!text.data)
+        return false;
     text.data += negative;
     text.size -= negative;
-    if (!text.data || !weir_instant_number(text, &whole, &part) || whole > WEIR_ADVICE_UNITS_MAX)
+    if (!weir_instant_number(text, &whole, &part) || whole > WEIR_ADVICE_UNITS_MAX)
         return false;
     *units = negative ? 0 : whole;
     return true;

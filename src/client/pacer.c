@@ -9,6 +9,7 @@
 
 #define MARGIN_PERCENT 102
 #define SHARE_WHOLE 700 /* thousandths from which on a measurement is taken for all of it */
+#define SHARE_GROWTH 8  /* an eighth at each rise */
 #define SHARE_SAMPLE 16 /* units of fall that make a measurement */
 
 static uint64_t share(const struct weir_pace *pace)
@@ -153,13 +154,23 @@ static void learn_reset(struct weir_pace *pace, uint64_t lo_ns, uint64_t hi_ns, 
     pace->reset_hi_ns = hi_ns;
 }
 
+/* The count rises while much is left: others use less than it seemed. */
+static void grow_share(struct weir_pace *pace, uint64_t remaining)
+{
+    uint64_t now = share(pace), grown = now + now / SHARE_GROWTH + 1;
+
+    pace->own = pace->fall = 0;
+    if (pace->limit > 0 && remaining > pace->limit / 4)
+        pace->share_milli = grown < 1000 ? (uint32_t)grown : 1000;
+}
+
 static void learn_remaining(struct weir_pace *pace, uint64_t remaining, uint64_t number,
                             uint64_t sent)
 {
     if (pace->stated != WEIR_ADVICE_UNKNOWN && remaining <= pace->stated && number > pace->number)
         measure_share(pace, number - pace->number, pace->stated - remaining);
     else
-        pace->own = pace->fall = 0;
+        grow_share(pace, remaining);
     pace->stated = remaining;
     pace->number = number;
     pace->left = (int64_t)remaining - (int64_t)(sent - number);

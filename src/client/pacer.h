@@ -21,7 +21,9 @@
  * once the reset was seen to move.
  *
  * Others that use the same limit are noticed: where the count falls faster than this client sends,
- * its `share` of what remains is the part of the fall that is its own.
+ * its `share` of what remains is the part of the fall that is its own. Where the count rises while
+ * more than a quarter of the limit is left, the share grows by an eighth: in a sliding window the
+ * count hardly falls, so a share that was measured too low would stay.
  *
  * Times are those of sending: an answer to a request that was sent at S and says "t" makes the
  * reset S + t. So a constant latency cancels out; a quarter of it is added, against its changes.

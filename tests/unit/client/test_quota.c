@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 100 clients on one quota, as in Farkiani, Liu, Crowley, "Rethinking HTTP API Rate Limiting: A
+ * Client-Side Approach" (arXiv 2510.04516): against clients that back off exponentially with full
+ * jitter, in fixed and sliding windows, with all work at once and in bursts. */
+#include "simulation.h"
+
+#define CLIENTS 100
+
+struct outcome {
+    uint64_t admitted, refused, took_ns;
+};
+
+static struct outcome play(struct server server, uint64_t requests)
+{
+    struct outcome sum = {0};
+
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct server one = server;
+        sum.took_ns += run(&one, CLIENTS, requests, seed);
+        assert_int_equal(one.admitted, CLIENTS * requests);
+        sum.admitted += one.admitted;
+        sum.refused += one.refused;
+    }
+    return sum;
+}
+
+struct setting {
+    const char *name;
+    enum counting counting;
+    uint64_t limit, window_ns, requests, burst, every_ns;
+};
+
+static const struct setting settings[] = {
+    {"fixed 100/10 s, at once", FIXED, 100, 10 * S, 40, 0, 0},
+    {"sliding 100/10 s, at once", SLIDING, 100, 10 * S, 40, 0, 0},
+    {"fixed 600/60 s, at once", FIXED, 600, 60 * S, 60, 0, 0},
+    {"sliding 600/60 s, at once", SLIDING, 600, 60 * S, 60, 0, 0},
+    {"fixed 100/10 s, bursts of 5 each 40 s", FIXED, 100, 10 * S, 40, 5, 40 * S},
+    {"sliding 100/10 s, bursts of 5 each 40 s", SLIDING, 100, 10 * S, 40, 5, 40 * S},
+};
+
+static struct server server_of(const struct setting *setting)
+{
+    return (struct server){.counting = setting->counting,
+                           .telling = DRAFT,
+                           .limit = setting->limit,
+                           .window_ns = setting->window_ns,
+                           .burst = setting->burst,
+                           .every_ns = setting->every_ns,
+                           .retry_after = true};
+}
+
+/* Prints and returns the refusals of the paced clients, in thousandths of those who back off. */
+static uint64_t compare(const struct setting *setting, bool shared, double *over)
+{
+    struct server server = server_of(setting);
+    uint64_t ideal = 3 * CLIENTS * setting->requests * setting->window_ns / setting->limit;
+
+    server.backing_off = true;
+    struct outcome other = play(server, setting->requests);
+    server.backing_off = false;
+    server.shared = shared;
+    struct outcome ours = play(server, setting->requests);
+    *over = (double)ours.took_ns / (double)ideal;
+    print_message("%s, %s: 429 per success %.3f, backing off %.3f: %.2f %% fewer; "
+                  "took %.3f of N/R, backing off %.3f\n",
+                  setting->name, shared ? "sharing a state file" : "apart",
+                  (double)ours.refused / (double)ours.admitted,
+                  (double)other.refused / (double)other.admitted,
+                  100.0 - 100.0 * (double)ours.refused / (double)other.refused, *over,
+                  (double)other.took_ns / (double)ideal);
+    return ours.refused * 1000 / other.refused;
+}
+
+static void clients_that_share_what_they_know_are_refused_97_percent_less(void **state)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        double over;
+        assert_true(compare(&settings[i], true, &over) <= 30);
+        assert_true(over <= 1.05);
+    }
+}
+
+/* Nothing tells them of each other: the gain is smaller, and sliding windows are left unused. */
+static void clients_apart_are_refused_less(void **state)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        double over;
+        assert_true(compare(&settings[i], false, &over) <= 800);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clients_that_share_what_they_know_are_refused_97_percent_less),
+        cmocka_unit_test(clients_apart_are_refused_less),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
