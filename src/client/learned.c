@@ -86,7 +86,7 @@ static void set_rate(struct weir_learned *learned, double ceiling, double decrea
 {
     learned->kept_ns = 0;
     learned->guess = guess;
-    learned->ceiling = ceiling;
+    learned->ceiling = clamp(ceiling);
     learned->decrease = decrease;
     learned->rate = clamp(ceiling * (1 - decrease));
     learned->requests = 0;
