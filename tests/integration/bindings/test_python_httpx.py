@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weir.httpx: the transports in clients of the real httpx."""
+
+import asyncio
+import gzip
+
+import pytest
+
+from daemon.proxies import Application, Handler, free_port
+from python_package import load, needs_package
+
+httpx = pytest.importorskip("httpx", reason="needs python3-httpx")
+client = load("weir.client")
+transports = load("weir.httpx")
+pytestmark = needs_package
+
+
+class Server(Application):
+    """/limited: 429 always; /once: 429 first; /moved: a redirect; else what was asked, compressed."""
+
+    def __init__(self):
+        self.seen = seen = []
+
+        class Answers(Handler):
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                seen.append((self.command, self.path, self.headers))
+                status, fields = 200, {"Content-Encoding": "gzip", "Set-Cookie": "a=1"}
+                if self.path == "/limited" or (self.path == "/once" and len(seen) == 1):
+                    status, fields = 429, {"retry-after-ms": "20"}
+                elif self.path == "/moved":
+                    status, fields = 307, {"Location": "/there"}
+                elif self.path == "/far":
+                    status, fields = 200, {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "0",
+                                           "X-RateLimit-Reset": "3600"}
+                text = gzip.compress(b"got " + body) if "Content-Encoding" in fields else b""
+                self.send_response(status)
+                for name, value in {**fields, "Content-Length": str(len(text))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST = answer
+
+        super().__init__(Answers)
+
+    def url(self, path):
+        return f"http://{self.address}{path}"
+
+
+@pytest.fixture(name="server")
+def fixture_server():
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture(name="session")
+def fixture_session():
+    with client.Session(tries=3, time=10) as session:
+        yield session
+
+
+def test_requests_and_answers_pass_unchanged(server, session):
+    with httpx.Client(transport=transports.Transport(session), follow_redirects=True) as http:
+        answer = http.post(server.url("/moved"), content=b"body", headers={"X-One": "1"})
+        assert (answer.status_code, answer.text) == (200, "got body")
+        assert str(answer.url) == server.url("/there") and http.cookies["a"] == "1"
+        method, path, fields = server.seen[1]
+        assert (method, path, fields["X-One"]) == ("POST", "/there", "1")
+        assert fields.get_all("Host") == [server.address]
+        assert fields.get_all("Content-Length") == ["4"]
+
+
+def test_a_429_is_waited_out_and_the_last_one_is_the_answer(server, session):
+    with httpx.Client(transport=transports.Transport(session)) as http:
+        assert http.get(server.url("/once")).text == "got "
+        assert len(server.seen) == 2
+        answer = http.get(server.url("/limited"))
+        assert (answer.status_code, answer.headers["retry-after-ms"]) == (429, "20")
+        assert len(server.seen) == 5
+
+
+def test_what_has_no_answer_is_an_error_of_httpx(server, session):
+    with httpx.Client(transport=transports.Transport(session, tries=1)) as http:
+        with pytest.raises(httpx.ConnectError):
+            http.get(f"http://127.0.0.1:{free_port()}/")
+        assert http.get(server.url("/far")).status_code == 200
+        with pytest.raises(httpx.PoolTimeout):
+            http.get(server.url("/far"))
+        assert len(server.seen) == 1
+
+
+def test_an_async_client(server, session):
+    async def go():
+        transport = transports.AsyncTransport(session)
+        async with httpx.AsyncClient(transport=transport) as http:
+            return [answer.text for answer in await asyncio.gather(
+                *(http.get(server.url("/once")) for _ in range(3)))]
+
+    assert asyncio.run(go()) == ["got "] * 3
+    assert len(server.seen) >= 4
