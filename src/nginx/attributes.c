@@ -2,58 +2,36 @@
 /* see attributes.h */
 #include "nginx/attributes.h"
 
-/* Values that are being gathered. */
+/* Values that are being gathered: in the worker's place, and, where a client repeats fields
+ * hundreds of times, in the request's memory. */
 struct gathering {
     ngx_http_request_t *r;
     struct weir_value *values;
-    size_t count;
-    size_t room[WEIR_NGX_VALUES_MAX]; /* of a value that is joined; set by add */
+    size_t count, room;
 };
 
-static void add(struct gathering *gathering, int handle, const ngx_str_t *text)
+static ngx_int_t add_value(struct gathering *gathering, int attribute, const ngx_str_t *text)
 {
-    if (handle < 0 || gathering->count >= WEIR_NGX_VALUES_MAX || !text->data)
-        return;
-    gathering->room[gathering->count] = 0; /* the request's own memory */
-    gathering->values[gathering->count++] =
-        (struct weir_value){handle, (const char *)text->data, text->len};
-}
-
-/* Room doubles: a client that repeats a field a thousand times costs no more than twice its bytes.
- */
-static ngx_int_t make_room(struct gathering *gathering, size_t i, size_t size)
-{
-    struct weir_value *value = &gathering->values[i];
-    if (size <= gathering->room[i])
-        return NGX_OK;
-    u_char *more = ngx_pnalloc(gathering->r->pool, 2 * size);
-    if (!more)
-        return NGX_ERROR;
-    ngx_memcpy(more, value->data, value->size);
-    value->data = (const char *)more;
-    gathering->room[i] = 2 * size;
-    return NGX_OK;
-}
-
-/* A field that came before is joined with this one, as weir reads repeated fields. */
-static ngx_int_t add_field(struct gathering *gathering, size_t first, int handle,
-                           const ngx_str_t *text)
-{
-    for (size_t i = first; i < gathering->count; i++) {
-        struct weir_value *value = &gathering->values[i];
-        if (value->attribute != handle)
-            continue;
-        if (make_room(gathering, i, value->size + 2 + text->len) != NGX_OK)
+    if (gathering->count == gathering->room) {
+        size_t size = gathering->count * sizeof *gathering->values;
+        struct weir_value *more = ngx_palloc(gathering->r->pool, 2 * size);
+        if (!more)
             return NGX_ERROR;
-        u_char *end = (u_char *)(uintptr_t)value->data + value->size;
-        *end++ = ',';
-        *end++ = ' ';
-        ngx_memcpy(end, text->data, text->len);
-        value->size += 2 + text->len;
-        return NGX_OK;
+        ngx_memcpy(more, gathering->values, size);
+        gathering->values = more;
+        gathering->room *= 2;
     }
-    add(gathering, handle, text);
+    gathering->values[gathering->count++] =
+        (struct weir_value){attribute, (const char *)text->data, text->len};
     return NGX_OK;
+}
+
+/* What the request itself says; a handle below 0: no rule reads it. */
+static ngx_int_t add(struct gathering *gathering, int handle, const ngx_str_t *text)
+{
+    if (handle < 0 || !text->data)
+        return NGX_OK;
+    return add_value(gathering, WEIR_OF_REQUEST + handle, text);
 }
 
 static const struct weir_ngx_header *find_header(const struct weir_ngx_worker *worker,
@@ -73,13 +51,14 @@ static ngx_int_t add_fields(struct gathering *gathering, const struct weir_ngx_w
     if (worker->header_count == 0)
         return NGX_OK;
     /* Without a value: the fields that are not here are absent, which a match may ask for. */
-    gathering->values[gathering->count++] = (struct weir_value){worker->headers[0].handle, NULL, 0};
-    size_t first = gathering->count;
+    ngx_str_t none = ngx_null_string;
+    if (add_value(gathering, WEIR_OF_REQUEST + worker->headers[0].handle, &none) != NGX_OK)
+        return NGX_ERROR;
     for (ngx_list_part_t *part = &gathering->r->headers_in.headers.part; part; part = part->next) {
         const ngx_table_elt_t *fields = part->elts;
         for (ngx_uint_t i = 0; i < part->nelts; i++) {
             const struct weir_ngx_header *header = find_header(worker, &fields[i]);
-            if (header && add_field(gathering, first, header->handle, &fields[i].value) != NGX_OK)
+            if (header && add(gathering, header->handle, &fields[i].value) != NGX_OK)
                 return NGX_ERROR;
         }
     }
@@ -107,35 +86,37 @@ static ngx_int_t add_configured(struct gathering *gathering, struct weir_ngx_wor
             return NGX_ERROR;
         if (text.len == 0)
             text.data = NULL;
-        if (gathering->count < WEIR_NGX_VALUES_MAX)
-            gathering->values[gathering->count++] =
-                (struct weir_value){attribute->handle, (const char *)text.data, text.len};
+        if (add_value(gathering, attribute->handle, &text) != NGX_OK)
+            return NGX_ERROR;
     }
     return NGX_OK;
 }
 
-ngx_int_t weir_ngx_attributes(ngx_http_request_t *r, struct weir_ngx_worker *worker,
-                              struct weir_ngx_location *location, size_t *count)
+static ngx_int_t add_requests(struct gathering *gathering, const struct weir_ngx_worker *worker)
 {
-    struct gathering gathering; /* `room` is set as values are added */
-    gathering.r = r;
-    gathering.values = worker->values;
-    gathering.count = 0;
-    add(&gathering, worker->method, &r->method_name);
-    add(&gathering, worker->path, &r->unparsed_uri);
-    add(&gathering, worker->host, &r->headers_in.server);
-    if (worker->requests >= 0) {
-        ngx_str_t number = {.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN)};
-        if (!number.data)
-            return NGX_ERROR;
-        number.len =
-            (size_t)(ngx_sprintf(number.data, "%ui", r->connection->requests) - number.data);
-        add(&gathering, worker->requests, &number);
-    }
-    if (add_fields(&gathering, worker) != NGX_OK ||
+    ngx_http_request_t *r = gathering->r;
+    ngx_str_t number = ngx_null_string;
+    if (worker->requests < 0)
+        return NGX_OK;
+    number.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
+    if (!number.data)
+        return NGX_ERROR;
+    number.len = (size_t)(ngx_sprintf(number.data, "%ui", r->connection->requests) - number.data);
+    return add(gathering, worker->requests, &number);
+}
+
+ngx_int_t weir_ngx_attributes(ngx_http_request_t *r, struct weir_ngx_worker *worker,
+                              struct weir_ngx_location *location, struct weir_call *call)
+{
+    struct gathering gathering = {r, worker->values, 0, WEIR_NGX_VALUES_MAX};
+    if (add(&gathering, worker->method, &r->method_name) != NGX_OK ||
+        add(&gathering, worker->path, &r->unparsed_uri) != NGX_OK ||
+        add(&gathering, worker->host, &r->headers_in.server) != NGX_OK ||
+        add_requests(&gathering, worker) != NGX_OK || add_fields(&gathering, worker) != NGX_OK ||
         add_configured(&gathering, worker, location) != NGX_OK)
         return NGX_ERROR;
-    *count = gathering.count;
+    call->values = gathering.values;
+    call->count = gathering.count;
     return NGX_OK;
 }
 

@@ -11,9 +11,10 @@
 
 #include "nginx/worker.h"
 
-/* Fills worker->values; *count becomes their number. Errors: NGX_ERROR (memory). */
+/* Fills the call's values, which are the worker's or the request's memory. Errors: NGX_ERROR
+ * (memory). */
 ngx_int_t weir_ngx_attributes(ngx_http_request_t *r, struct weir_ngx_worker *worker,
-                              struct weir_ngx_location *location, size_t *count);
+                              struct weir_ngx_location *location, struct weir_call *call);
 
 /* The address of the client, after realip; NULL: it comes over a Unix socket. */
 const struct sockaddr *weir_ngx_client(const ngx_http_request_t *r);

@@ -99,14 +99,13 @@ static ngx_int_t ask(ngx_http_request_t *r, struct weir_ngx_request *request,
     struct weir_ngx_worker *worker = request->worker;
     bool settles = worker->refunds || location->settle;
     struct weir_call call = {
-        .values = worker->values,
         .client = weir_ngx_client(r),
         .untrusted = !location->trusted,
         .reserve_life_ns = SETTLE_LIFE_NS,
         .fields = worker->fields,
         .body = worker->body,
     };
-    if (weir_ngx_attributes(r, worker, location, &call.count) != NGX_OK ||
+    if (weir_ngx_attributes(r, worker, location, &call) != NGX_OK ||
         read_cost(r, worker, location, &call.cost, err) != NGX_OK)
         return NGX_ERROR;
     if (*err < 0)

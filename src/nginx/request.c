@@ -59,15 +59,13 @@ static void tell_outcome(ngx_http_request_t *r, const struct weir_ngx_request *r
                          ngx_uint_t status)
 {
     struct weir_ngx_worker *worker = request->worker;
-    struct weir_call call = {.values = worker->values,
-                             .client = weir_ngx_client(r),
-                             .untrusted = !request->location->trusted,
-                             .cost = 1};
+    struct weir_call call = {
+        .client = weir_ngx_client(r), .untrusted = !request->location->trusted, .cost = 1};
     if (status < 100 || status > 599 || !request->decided || request->wait != WEIR_NGX_RUNS ||
         (request->verdict == WEIR_NGX_DENIED && !request->dry_run) ||
         (worker->outcomes[(status - 100) / 8] >> (status - 100) % 8 & 1) == 0)
         return;
-    if (weir_ngx_attributes(r, worker, request->location, &call.count) == NGX_OK)
+    if (weir_ngx_attributes(r, worker, request->location, &call) == NGX_OK)
         (void)!weir_outcome(worker->weir, &call, (unsigned)status);
 }
 
