@@ -160,19 +160,16 @@ func (g *guard) client(r *http.Request, given *Request) error {
 }
 
 func (g *guard) request(r *http.Request) (*Request, error) {
-	given := &Request{Method: r.Method, Path: r.RequestURI, Host: r.Host, Headers: map[string]string{},
-		Untrusted: !g.Trusted, Life: reserveLife}
+	given := &Request{Method: r.Method, Path: r.RequestURI, Host: r.Host, lines: http.Header{}, Untrusted: !g.Trusted, Life: reserveLife}
 	if given.Path == "" {
 		given.Path = r.URL.RequestURI()
 	}
 	if err := g.client(r, given); err != nil {
 		return nil, err
 	}
-	for _, one := range g.weir.names.Load().headers {
-		if one.name == "host" { // net/http takes it out of the header
-			given.Headers[one.name] = r.Host
-		} else if value := joined(r.Header, one.name); value != nil {
-			given.Headers[one.name] = *value
+	for _, one := range g.weir.names.Load().headers { // what follows may change its header
+		if lines, found := r.Header[one.name]; found {
+			given.lines[one.name] = lines
 		}
 	}
 	if g.Attributes != nil {

@@ -48,6 +48,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"runtime"
 	"strings"
 	"sync"
@@ -208,9 +209,12 @@ func (w *Weir) learn() error {
 		name := C.GoString(text)
 		names.handles[name] = i
 		if strings.HasPrefix(name, "header.") {
-			names.headers = append(names.headers, header{name[len("header."):], i})
+			names.headers = append(names.headers, header{http.CanonicalHeaderKey(name[len("header."):]), i})
 		}
 	}
+	host := C.CString("header.host") // another name of `host`
+	names.handles["header.host"] = C.weir_attribute(w.weir, host)
+	C.free(unsafe.Pointer(host))
 	for status := statusMin; status <= statusMax; status++ {
 		if C.weir_rules_outcome(w.weir, C.uint(status)) {
 			names.strikes[status], names.anyStrike = true, true
@@ -283,6 +287,7 @@ type Request struct {
 	Method, Path, Host, IP  string            // "": absent
 	ForwardedFor, Forwarded *string           // as they arrived: they count if IP is a trusted proxy
 	Headers                 map[string]string // names in any case; nil: unknown
+	lines                   http.Header       // of a request of net/http: in place of Headers
 	Attributes              map[string]string // any other that the rules read
 	Cost                    uint64            // 0: 1, unless Free
 	Free                    bool              // asks whether a limit is used up
@@ -338,7 +343,7 @@ func duration(ns C.uint64_t) time.Duration {
 type filling struct {
 	call *C.struct_weir_go_call
 	size C.size_t
-	err  error
+	full bool // there are more values than a call has room for
 }
 
 func (f *filling) copy(text string) (*C.char, C.size_t) {
@@ -354,6 +359,7 @@ func (f *filling) copy(text string) (*C.char, C.size_t) {
 func (f *filling) add(handle C.int, text string) {
 	count := f.call.call.count
 	if int(count) >= len(f.call.values) {
+		f.full = true
 		return
 	}
 	value := &f.call.values[count]
@@ -362,7 +368,7 @@ func (f *filling) add(handle C.int, text string) {
 	f.call.call.count++
 }
 
-func sizeOf(r *Request) int {
+func sizeOf(r *Request, headers []header) int {
 	size := 1 + len(r.Method) + len(r.Path) + len(r.Host) + len(r.IP) + len(r.IdempotencyKey)
 	for _, text := range []*string{r.ForwardedFor, r.Forwarded} {
 		if text != nil {
@@ -372,6 +378,11 @@ func sizeOf(r *Request) int {
 	for _, values := range []map[string]string{r.Headers, r.Attributes} {
 		for _, value := range values {
 			size += len(value)
+		}
+	}
+	for _, one := range headers {
+		for _, line := range r.lines[one.name] {
+			size += len(line)
 		}
 	}
 	return size
@@ -401,7 +412,7 @@ func (w *Weir) unreadHandle(name string) (C.int, bool) {
 
 func (w *Weir) fill(call *C.struct_weir_go_call, r *Request) error {
 	names := w.names.Load()
-	size := sizeOf(r)
+	size := sizeOf(r, names.headers)
 	if call == nil {
 		return failure(C.WEIR_ERR_MEMORY, "")
 	}
@@ -434,13 +445,19 @@ func (w *Weir) fill(call *C.struct_weir_go_call, r *Request) error {
 			f.add(one.handle, one.text)
 		}
 	}
-	if r.Headers != nil && len(names.headers) > 0 {
-		call.values[call.call.count] = C.struct_weir_value{attribute: names.headers[0].handle} // others are absent
+	if (r.Headers != nil || r.lines != nil) && len(names.headers) > 0 {
+		absent := C.WEIR_OF_REQUEST + names.headers[0].handle // as are all that are not given
+		call.values[call.call.count] = C.struct_weir_value{attribute: absent}
 		call.call.count++
 	}
 	for name, value := range r.Headers {
 		if handle, read := names.handles["header."+strings.ToLower(name)]; read {
-			f.add(handle, value)
+			f.add(C.WEIR_OF_REQUEST+handle, value)
+		}
+	}
+	for _, one := range names.headers {
+		for _, line := range r.lines[one.name] {
+			f.add(C.WEIR_OF_REQUEST+one.handle, line)
 		}
 	}
 	for name, value := range r.Attributes {
@@ -460,6 +477,9 @@ func (w *Weir) fill(call *C.struct_weir_go_call, r *Request) error {
 	}
 	if r.IdempotencyKey != "" {
 		call.call.idempotency_key, call.call.idempotency_size = f.copy(r.IdempotencyKey)
+	}
+	if f.full {
+		return failure(C.WEIR_ERR_TOO_LARGE, "")
 	}
 	return nil
 }

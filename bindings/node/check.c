@@ -63,8 +63,9 @@ static int gather(struct checker *checker, napi_env env, napi_value values, size
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
         int role = (int)checker->numbers[CHECK_ARRAY_AT + i];
-        bool latin1 =
-            role >= CHECK_BYTES_OF_CLIENT || role == VALUE_FORWARDED_FOR || role == VALUE_FORWARDED;
+        bool text = role >= CHECK_TEXT_OF_REQUEST;
+        bool latin1 = (role >= CHECK_BYTES_OF_REQUEST && !text) || role == VALUE_FORWARDED_FOR ||
+                      role == VALUE_FORWARDED;
         size_t size = 0;
         napi_valuetype type;
         napi_value value;
@@ -79,8 +80,7 @@ static int gather(struct checker *checker, napi_env env, napi_value values, size
             checker->starts[i] = at;
             at += size;
         }
-        checker->values[i] = (struct weir_value){
-            latin1 && role >= 0 ? role - CHECK_BYTES_OF_CLIENT : role, NULL, size};
+        checker->values[i] = (struct weir_value){text ? role - WEIR_OF_REQUEST : role, NULL, size};
     }
     return 0;
 }

@@ -34,8 +34,10 @@ _Static_assert(WEIR_LIMITS_MAX *CHECK_LIMIT_NUMBERS <= CHECK_VALUES_MAX, "an ans
 /* What all values take together: more than any HTTP server accepts. */
 #define CHECK_BYTES_MAX (16u << 20)
 
-/* A handle whose text has one byte for each character, as Node gives what a client has sent. */
-#define CHECK_BYTES_OF_CLIENT 65536
+/* Added to a handle: the value is what the request itself says (WEIR_OF_REQUEST). Of the first, the
+ * text has one byte for each character, as Node gives what a client has sent. */
+#define CHECK_BYTES_OF_REQUEST WEIR_OF_REQUEST
+#define CHECK_TEXT_OF_REQUEST (2 * WEIR_OF_REQUEST)
 
 enum value_role {
     VALUE_FORWARDED_FOR = -1,

@@ -32,7 +32,8 @@ export interface CheckRequest {
   /** X-Forwarded-For and Forwarded as they arrived: they count if `ip` is a trusted proxy. */
   forwardedFor?: string;
   forwarded?: string;
-  headers?: Record<string, AttributeValue>;
+  /** Names in any case; a list has the lines of one field. */
+  headers?: Record<string, AttributeValue | AttributeValue[]>;
   attributes?: Record<string, AttributeValue>;
   /** Default 1; 0 asks whether a limit is used up. */
   cost?: number;

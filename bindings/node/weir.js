@@ -10,7 +10,8 @@ const { Answer } = require('./answer.js');
 const { attributeText, checkOptions, namedValues, wholeNumber, wrong } = require('./values.js');
 
 const VALUES_AT = 16; // of the shared numbers, see check.h
-const OF_CLIENT = 65536;
+const BYTES_OF_REQUEST = 65536;
+const TEXT_OF_REQUEST = 131072;
 const FORWARDED_FOR = -1;
 const FORWARDED = -2;
 const IDEMPOTENCY_KEY = -3;
@@ -83,6 +84,7 @@ class Weir {
       if (name.startsWith('header.'))
         this.#fields.push([name.slice(7), handle]);
     });
+    this.#names.set('header.host', this.#native.attribute('header.host')); // another name of `host`
     this.#refunds = this.#native.refunds();
     this.#outcomes = new Set(this.#native.outcomes());
   }
@@ -126,6 +128,39 @@ class Weir {
       this.#putAttribute(name, attributes[name]);
   }
 
+  // Fields of a request that a program describes: a text, or the texts of several lines.
+  #putFields(given) {
+    const headers = namedValues(given, 'headers');
+    if (headers === null || this.#fields.length === 0)
+      return;
+    this.#put(this.#fields[0][1] + TEXT_OF_REQUEST, null); // those that are not given are absent
+    for (const key in headers) {
+      const name = `header.${key.toLowerCase()}`;
+      const lines = Array.isArray(headers[key]) ? headers[key] : [headers[key]];
+      const handle = this.#names.get(name);
+      for (const line of lines) {
+        const text = attributeText(name, line);
+        if (handle !== undefined)
+          this.#put(handle + TEXT_OF_REQUEST, text);
+      }
+    }
+  }
+
+  // Fields as they came: `headers` has only one line of some fields, and all lines of others as one.
+  #putLines(req) {
+    if (this.#fields.length === 0)
+      return;
+    const raw = req.rawHeaders;
+    this.#put(this.#fields[0][1] + BYTES_OF_REQUEST, null);
+    for (const [name, handle] of this.#fields) {
+      if (req.headers[name] === undefined)
+        continue;
+      for (let i = 0; i < raw.length; i += 2)
+        if (raw[i].length === name.length && raw[i].toLowerCase() === name)
+          this.#put(handle + BYTES_OF_REQUEST, raw[i + 1]);
+    }
+  }
+
   #putHead(cost, flags, lifeMs) {
     const numbers = this.#native.numbers;
     numbers[0] = this.#count;
@@ -152,12 +187,7 @@ class Weir {
       this.#put(this.#host, String(request.host));
     if (request.ip != null)
       this.#put(this.#client, String(request.ip));
-    const headers = namedValues(request.headers, 'headers');
-    if (headers !== null && this.#fields.length > 0) {
-      this.#put(this.#fields[0][1], null); // those that are not given are absent
-      for (const name in headers)
-        this.#putAttribute(`header.${name.toLowerCase()}`, headers[name]);
-    }
+    this.#putFields(request.headers);
     this.#putAttributes(request.attributes);
     if (request.forwardedFor != null)
       this.#put(FORWARDED_FOR, String(request.forwardedFor));
@@ -205,21 +235,14 @@ class Weir {
   checkIncoming(req, peer, attributes, cost, settles, lifeMs, trusted) {
     const headers = req.headers;
     this.#count = 0;
-    this.#put(this.#method + OF_CLIENT, req.method);
-    this.#put(this.#path + OF_CLIENT, req.originalUrl ?? req.url);
+    this.#put(this.#method + BYTES_OF_REQUEST, req.method);
+    this.#put(this.#path + BYTES_OF_REQUEST, req.originalUrl ?? req.url);
     const host = headers.host ?? headers[':authority'];
     if (host !== undefined)
-      this.#put(this.#host + OF_CLIENT, host);
+      this.#put(this.#host + BYTES_OF_REQUEST, host);
     if (peer.address !== null)
       this.#put(this.#client, peer.address);
-    if (this.#fields.length > 0) {
-      this.#put(this.#fields[0][1], null);
-      for (const [name, handle] of this.#fields) {
-        const value = headers[name];
-        if (value !== undefined)
-          this.#put(handle + OF_CLIENT, typeof value === 'string' ? value : value.join(', '));
-      }
-    }
+    this.#putLines(req);
     const forwardedFor = peer.proxied ? headers['x-forwarded-for'] : undefined;
     if (forwardedFor !== undefined)
       this.#put(FORWARDED_FOR, String(forwardedFor));

@@ -27,6 +27,15 @@ static bool learn_name(struct weir_py_reads *reads, PyObject *list, struct weir 
     return done;
 }
 
+/* Another name of `host`. */
+static bool learn_host(struct weir_py_reads *reads, struct weir *weir)
+{
+    PyObject *number = PyLong_FromLong(weir_attribute(weir, "header.host"));
+    bool done = number && PyDict_SetItemString(reads->handles, "header.host", number) == 0;
+    Py_XDECREF(number);
+    return done;
+}
+
 static bool learn_names(struct weir_py_reads *reads, struct weir *weir)
 {
     PyObject *list = PyList_New(0);
@@ -34,6 +43,7 @@ static bool learn_names(struct weir_py_reads *reads, struct weir *weir)
     for (int i = 0; done && weir_attribute_name(weir, i); i++)
         if (weir_attribute_read(weir, i))
             done = learn_name(reads, list, weir, i);
+    done = done && learn_host(reads, weir);
     if (done)
         reads->names = PyList_AsTuple(list);
     Py_XDECREF(list);
@@ -105,9 +115,12 @@ static bool is_uuid(PyObject *value)
     return is;
 }
 
-/* The text of a number or a UUID. NULL: it is neither, or an exception is set. */
+/* The text of a number or a UUID, and the lines of a list, which another thread might change. NULL:
+ * it is none of these, or an exception is set. */
 static PyObject *text_of(PyObject *value)
 {
+    if (PyList_Check(value))
+        return PyList_AsTuple(value);
     if (PyBool_Check(value))
         return PyUnicode_FromString(value == Py_True ? "true" : "false");
     if (PyLong_Check(value))
@@ -119,7 +132,8 @@ static PyObject *text_of(PyObject *value)
 
 static bool is_text(PyObject *value)
 {
-    return value == Py_None || PyUnicode_Check(value) || PyBytes_Check(value);
+    return value == Py_None || PyUnicode_Check(value) || PyBytes_Check(value) ||
+           PyTuple_CheckExact(value);
 }
 
 PyObject *weir_py_texts(PyObject *attributes)
@@ -223,34 +237,54 @@ static int handle_of(const struct weir_py_reads *reads, PyObject *name, bool *fi
     return handle;
 }
 
+/* Adds a value to the call, unless the handle is below 0. */
+static bool add_value(const struct weir_py_errors *errors, PyObject *value, const char *name,
+                      int handle, struct weir_py_call *call)
+{
+    struct weir_value read = {.attribute = handle};
+    if (!read_bytes(errors, value, name, &read.data, &read.size))
+        return false;
+    if (handle < 0)
+        return true;
+    if (call->weir.count > WEIR_HANDLES_MAX) {
+        weir_py_raise(errors, WEIR_ERR_TOO_LARGE, "attributes");
+        return false;
+    }
+    call->values[call->weir.count++] = read;
+    return true;
+}
+
+/* Lines of one header field, as they came. */
+static bool add_lines(const struct weir_py_errors *errors, PyObject *lines, const char *name,
+                      int handle, struct weir_py_call *call)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_Size(lines); i++)
+        if (!add_value(errors, PyTuple_GetItem(lines, i), name,
+                       handle < 0 ? handle : WEIR_OF_REQUEST + handle, call))
+            return false;
+    return true;
+}
+
 bool weir_py_attributes(const struct weir_py_errors *errors, const struct weir_py_reads *reads,
                         PyObject *attributes, struct weir_py_call *call)
 {
     PyObject *name, *value;
     Py_ssize_t position = 0;
-    size_t count = 1; /* the first place is for a field that is absent */
     bool fields = false, field;
-    struct weir_value read;
+    call->weir.values = call->values;
+    call->weir.count = 1; /* the first place is for a field that is absent */
     while (attributes && PyDict_Next(attributes, &position, &name, &value)) {
         int handle = handle_of(reads, name, &field);
         if (handle == -2)
             return false;
         fields |= field;
-        if (!read_bytes(errors, value, PyUnicode_AsUTF8AndSize(name, NULL), &read.data, &read.size))
+        const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+        bool lines = field && PyTuple_CheckExact(value);
+        if (!(lines ? add_lines : add_value)(errors, value, text, handle, call))
             return false;
-        if (handle < 0)
-            continue;
-        if (count > WEIR_HANDLES_MAX) {
-            weir_py_raise(errors, WEIR_ERR_TOO_LARGE, "attributes");
-            return false;
-        }
-        struct weir_value *to = &call->values[count++];
-        *to = read;
-        to->attribute = handle;
     }
-    call->values[0] = (struct weir_value){.attribute = fields ? reads->field : -1};
-    call->weir.values = call->values;
-    call->weir.count = count;
+    call->values[0] = (struct weir_value){
+        .attribute = fields && reads->field >= 0 ? WEIR_OF_REQUEST + reads->field : -1};
     return true;
 }
 

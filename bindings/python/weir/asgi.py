@@ -15,8 +15,8 @@ from weir._guard import Guard, adrive, plain_path
 __all__ = ["Middleware"]
 
 
-def _joined(first, second, cookie):
-    return second if first is None else first + (b"; " if cookie else b", ") + second
+def _joined(first, second):
+    return second if first is None else first + b", " + second
 
 
 async def decide(guard, scope, request):
@@ -24,18 +24,17 @@ async def decide(guard, scope, request):
     values = {"method": scope.get("method", "GET"), "path": plain_path(scope["path"]) or "/"}
     fields = guard.fields_read(lambda name: name.encode("latin-1"))
     for name in fields.values():
-        values[name] = None
+        values[name] = ()
     forwarded_for = forwarded = None
     for name, value in scope["headers"]:
         if name in fields:
-            attribute = fields[name]
-            values[attribute] = _joined(values[attribute], value, name == b"cookie")
+            values[fields[name]] += (value,)
         if name == b"host":
             values["host"] = value
         elif name == b"x-forwarded-for":
-            forwarded_for = _joined(forwarded_for, value, False)
+            forwarded_for = _joined(forwarded_for, value)
         elif name == b"forwarded":
-            forwarded = _joined(forwarded, value, False)
+            forwarded = _joined(forwarded, value)
     peer = scope.get("client")
     return await adrive(guard.deciding(request, scope.setdefault("weir.met", []), values,
                                        peer[0] if peer else None, forwarded_for, forwarded))
