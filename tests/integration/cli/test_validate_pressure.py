@@ -291,6 +291,10 @@ CASES = [
      ["6:9: `shed` leaves `sheddable` 100% and `normal`, which is more important, 60%; give"
       " `sheddable` 60% or less",
       "6:23: `normal` is given twice; first in line 6"]),
+    ("standing: { by: [user], map: m }\n" + L,
+     ["1:30: `map` needs `file`, the history that the map is made from at each start"]),
+    ("standing: { by: [user], file: s.db, map: '' }\n" + L,
+     ["1:42: `map` is empty; remove it, and the map lies beside `file`"]),
     ("standing: 5\n" + L,
      ["1:11: `standing` must be a mapping, not a text"]),
     ("standing: {}\n" + L,

@@ -32,18 +32,20 @@ def start(tree):
 
 
 @pytest.mark.parametrize("of_debian, status, last", [
-    ("echo 7 passed, 0 failed", 0, "15 passed, 0 failed"),
-    ("echo 6 passed, 1 failed, 2 skipped; exit 1", 1, "14 passed, 1 failed"),
-    ("echo 7 passed, 0 failed; exit 1", 1, "15 passed, 1 failed"),
-    ("echo no mirror", 1, "8 passed, 1 failed")])
+    ("echo 7 passed, 0 failed", 0, "17 passed, 0 failed"),
+    ("echo 6 passed, 1 failed, 2 skipped; exit 1", 1, "16 passed, 1 failed"),
+    ("echo 7 passed, 0 failed; exit 1", 1, "17 passed, 1 failed"),
+    ("echo no mirror", 1, "10 passed, 1 failed")])
 def test_the_other_release_counts_and_is_never_skipped(tree, of_debian, status, last):
     stand_in(tree, "lint", "echo 3 passed, 0 failed")
     stand_in(tree, "test", "echo 5 passed, 0 failed, 1 skipped")
     stand_in(tree, "debian-test", of_debian)
+    stand_in(tree, "cross-test", "echo 2 passed, 0 failed")
     with start(tree) as run:
         lines = run.communicate(timeout=SECONDS_MAX)[0].splitlines()
     assert (run.returncode, lines[-1]) == (status, last)
-    assert [line.split()[0] for line in lines[-4:-1]] == ["script/lint", "script/test", "script/debian-test"]
+    assert [line.split()[0] for line in lines[-5:-1]] == [
+        "script/lint", "script/test", "script/debian-test", "script/cross-test"]
 
 
 def test_what_it_runs_ends_with_it(tree):

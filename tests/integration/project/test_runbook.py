@@ -26,7 +26,9 @@ def events():
     for path in (ROOT / "src").rglob("*.c"):
         for arguments in calls(path.read_text(encoding="utf-8")):
             condition = re.search(r'\? "(\w+)"\s*: "(\w+)"', arguments)
-            names = [condition[1]] if condition else re.findall(r'"([a-z]+(?:_[a-z]+)*)"', arguments)[:1]
+            # Of two events in one call, the second is good news, where the level depends on it too.
+            good_news = re.search(r"\? WEIR_LOG_(WARNING|ERROR) *: *WEIR_LOG_", arguments)
+            names = ([condition[1]] if good_news else [*condition.groups()]) if condition else re.findall(r'"([a-z]+(?:_[a-z]+)*)"', arguments)[:1]
             found.update(names)
     # Those of the shared store come from the store, all but the good news; see tell in
     # server/stores/shared_store.c.

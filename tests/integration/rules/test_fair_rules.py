@@ -54,6 +54,7 @@ class SeveralRates(Generator):
                                        "token_bucket", "gcra", "queue"])
 def test_several_rates_give_what_the_model_says(tmp_path, algorithm, seed):
     generator = SeveralRates(f"rates-{algorithm}-{seed}", algorithm)
+    generator.write_lists(tmp_path)
     pairs = list(generator.trace(800))
     lines, expected = [line for line, _ in pairs], [decision for _, decision in pairs]
     found = replay_decisions(tmp_path, generator.rules_text(), lines)

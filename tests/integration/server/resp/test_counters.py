@@ -284,7 +284,7 @@ def test_beside_a_shared_store_counters_are_refused(tmp_path, redis):
         wait_until(lambda: "event=store_up" in weir.text())
         assert "not kept beside store: redis" in client.ask("INCR", "k")
         client.ask("MULTI")
-        assert client.ask("CL.THROTTLE", "k", 5, 10, 60) == "QUEUED"
+        assert client.ask("CL.THROTTLE", "bucket", 5, 10, 60) == "QUEUED"
         assert client.ask("INCR", "k") == "QUEUED"
         replies = client.ask("EXEC")
         assert replies[0][:3] == [0, 6, 5] and "store: redis" in replies[1]
