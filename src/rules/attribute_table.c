@@ -84,16 +84,19 @@ static const struct rules_attribute_row rows[] = {
 
     /* Header fields that are particular. */
     {RULES_HEADER "authorization", NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS,
-     .uses = RULES_FOR_ALL, .flags = RULES_FRONTS | RULES_SECRET, .from = "the header field"},
+     .uses = RULES_FOR_ALL, .flags = RULES_FRONTS | RULES_SECRET, .value = rules_credential_value,
+     .from = "the header field"},
     {RULES_HEADER "proxy-authorization", NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS,
-     .uses = RULES_FOR_ALL, .flags = RULES_FRONTS | RULES_SECRET, .from = "the header field"},
+     .uses = RULES_FOR_ALL, .flags = RULES_FRONTS | RULES_SECRET, .value = rules_credential_value,
+     .from = "the header field"},
     {RULES_HEADER "cookie", NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS,
      .repeated = RULES_REPEATED_COOKIES, .uses = RULES_FOR_ALL,
      .flags = RULES_FRONTS | RULES_SECRET, .from = "the header field; its lines are one"},
     {RULES_HEADER "x-weir-challenge", NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS,
      .uses = RULES_FOR_ALL, .flags = RULES_FRONTS | RULES_SECRET, .from = "the header field"},
     {RULES_HEADER "user-agent", NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_LOG,
-     .uses = RULES_FOR_ALL, .flags = RULES_FRONTS, .from = "the header field; also in access logs"},
+     .uses = RULES_FOR_ALL, .flags = RULES_FRONTS, .value = rules_agent_value,
+     .from = "the header field; also in access logs; an empty one is absent"},
     {RULES_HEADER "referer", NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_LOG,
      .uses = RULES_FOR_ALL, .flags = RULES_FRONTS, .from = "the header field; also in access logs"},
 

@@ -42,6 +42,10 @@ enum rules_within {
 enum rules_repeated {
     RULES_REPEATED_LIST,    /* one list, with ", " between them (RFC 9110 5.3) */
     RULES_REPEATED_COOKIES, /* one Cookie, with "; " between them (RFC 9113 8.2.3) */
+    /* Of credentials (rules->repeated), where lines differ: */
+    RULES_REPEATED_UNREADABLE, /* weir cannot know which one the application takes */
+    RULES_REPEATED_FIRST,
+    RULES_REPEATED_LAST,
 };
 
 /* What an attribute may be used for, beside `match` and `key`. */

@@ -256,6 +256,7 @@ struct weir_rules {
     struct rules_string_map attributes;
     uint16_t attribute_count;
     const struct rules_attribute_row *rows[WEIR_ATTRIBUTES_MAX];
+    uint8_t repeated[WEIR_ATTRIBUTES_MAX]; /* enum rules_repeated */
     uint64_t field_sizes; /* of the names of header fields that are read: a bit for each, mod 64 */
     uint16_t cookies;     /* header.cookie, where some attribute is within it */
 

@@ -138,13 +138,30 @@ static void request_fail(struct weir_request *request, struct weir_bytes name, i
     request->why = why;
 }
 
+/* A second line of a credential. weir and the application would have to take the same one, so
+ * unless the rules say which one that is, lines that differ make the request unreadable. */
+static void repeat_credential(struct weir_request *request, struct weir_attribute_source source,
+                              struct weir_bytes *known, struct weir_bytes value)
+{
+    uint8_t repeated = request->rules->repeated[source.attribute];
+    if (repeated == RULES_REPEATED_LAST)
+        *known = value;
+    else if (repeated == RULES_REPEATED_UNREADABLE && !weir_bytes_equal(*known, value))
+        request_fail(request, weir_bytes_of(source.name), WEIR_ERR_SYNTAX,
+                     ": given more than once, with different values");
+}
+
 /* Puts another line of a header field behind those that came before. What was joined last grows in
  * its place; anything else moves to the end of the room first. */
 static void join_field(struct weir_request *request, struct weir_attribute_source source,
                        struct weir_bytes *known, struct weir_bytes value)
 {
-    const struct rules_attribute_row *row = request->rules->rows[source.attribute];
-    const char *between = row->repeated == RULES_REPEATED_COOKIES ? "; " : ", ";
+    uint8_t repeated = request->rules->repeated[source.attribute];
+    const char *between = repeated == RULES_REPEATED_COOKIES ? "; " : ", ";
+    if (repeated >= RULES_REPEATED_UNREADABLE) {
+        repeat_credential(request, source, known, value);
+        return;
+    }
     char *end = request->room + request->room_used;
     bool last = request->room && known->data + known->size == end;
     size_t more = (last ? 0 : known->size) + 2 + value.size;
@@ -237,8 +254,9 @@ void weir_request_unknown(struct weir_request *request, const char *name, size_t
 {
     rules_unknown_name(request->rules, name, size);
     if (request->program && request->rules->strict_attributes)
-        request_fail(request, (struct weir_bytes){name, size}, WEIR_ERR_SYNTAX,
-                     ": unknown attribute; it is neither built in nor in `attributes` of the rules");
+        request_fail(
+            request, (struct weir_bytes){name, size}, WEIR_ERR_SYNTAX,
+            ": unknown attribute; it is neither built in nor in `attributes` of the rules");
 }
 
 void weir_request_put_client(struct weir_request *request, const struct weir_address *client)

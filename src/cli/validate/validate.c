@@ -13,6 +13,7 @@
 #include "cli/rules_file.h"
 #include "cli/validate/fix.h"
 #include "rules/charge/scale.h"
+#include "rules/identity/forgeable.h"
 #include "server/daemon/server.h"
 #include "store/redis/client/url.h"
 #include "store/redis/script/script.h"
@@ -205,8 +206,28 @@ static void print_fillable(const char *path, const struct weir_rules *rules)
     }
 }
 
+/* Keys by what a client writes itself. */
+static void print_forgeable(const char *path, const struct weir_rules *rules)
+{
+    for (uint32_t i = 0; i < weir_rules_count(rules); i++) {
+        struct weir_rule_info info;
+        struct weir_bytes name;
+        weir_rules_info(rules, i, &info);
+        enum weir_forgeable kind = weir_rules_forgeable(rules, i, &name);
+        if (kind == WEIR_FORGEABLE_ADDRESS)
+            printf("%s: warning: %s: clients write %.*s themselves; use `client.ip`, which is what "
+                   "`server.trusted_proxies` say\n",
+                   path, info.name, (int)name.size, name.data);
+        else if (kind == WEIR_FORGEABLE_FIELD)
+            printf("%s: hint: %s: a client can send another %.*s with each request; let `identify` "
+                   "read it, or add a limit by `client.ip`\n",
+                   path, info.name, (int)name.size, name.data);
+    }
+}
+
 static void print_hints(const char *path, const struct weir_rules *rules)
 {
+    print_forgeable(path, rules);
     print_fillable(path, rules);
     print_few_keys(path, rules);
     print_hint(path, rules, true,

@@ -20,6 +20,7 @@ static bool add_attribute(struct rules_loader *loader, const char *name, size_t 
         return false;
     rules->attribute_names[number] = name;
     rules->rows[number] = rules_attribute_row_of(name, size);
+    rules->repeated[number] = rules->rows[number]->repeated;
     rules->attribute_count++;
     return true;
 }

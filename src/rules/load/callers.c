@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "rules/identity/jwt.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
 #include "rules/load/server/redis.h"
@@ -154,6 +155,32 @@ void rules_load_on_unknown(struct rules_loader *loader, const struct rules_node 
         rules_problem(loader, node,
                       "`on_unknown: deny` needs a source in `identify` that reads credentials: a "
                       "header, or `jwt`");
+}
+
+/* Whether a header field says who is calling. Lines of Cookie are one field. */
+static bool is_credential(const struct weir_rules *rules, uint16_t attribute)
+{
+    const char *name = rules->attribute_names[attribute];
+    bool field = strncmp(name, RULES_HEADER, sizeof RULES_HEADER - 1) == 0;
+    if (!field || rules->repeated[attribute] == RULES_REPEATED_COOKIES)
+        return false;
+    for (uint32_t i = 0; i < rules->identify_count; i++)
+        if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute)
+            return true;
+    for (uint8_t i = 0; rules->jwt && i < rules->jwt->source_count; i++)
+        if (rules->jwt->sources[i] == attribute)
+            return true;
+    return rules_has_scheme(name);
+}
+
+void rules_load_repeated(struct rules_loader *loader, const struct rules_node *node)
+{
+    static const char *const words[] = {"deny", "first", "last"};
+    struct weir_rules *rules = loader->rules;
+    int how = node ? rules_read_choice(loader, node, "repeated_credentials", words, 3) : 0;
+    for (uint16_t i = 0; how >= 0 && i < rules->attribute_count; i++)
+        if (is_credential(rules, i)) /* in the order of enum rules_repeated */
+            rules->repeated[i] = (uint8_t)(RULES_REPEATED_UNREADABLE + how);
 }
 
 /* --- `identities` ----------------------------------------------------------------------------- */

@@ -15,4 +15,8 @@ void rules_load_identities(struct rules_loader *loader, const struct rules_node 
 /* `on_unknown`, after `identify`. */
 void rules_load_on_unknown(struct rules_loader *loader, const struct rules_node *node);
 
+/* What repeated lines of credentials are, after all attributes are known. `node` is
+ * `repeated_credentials`, or NULL. */
+void rules_load_repeated(struct rules_loader *loader, const struct rules_node *node);
+
 #endif

@@ -66,6 +66,7 @@ enum top_field {
     TOP_STRICT_ATTRIBUTES,
     TOP_ON_STORE_ERROR,
     TOP_ON_UNKNOWN,
+    TOP_REPEATED_CREDENTIALS,
     TOP_FIELDS,
 };
 
@@ -106,6 +107,7 @@ static const char *const top_names[TOP_FIELDS] = {
     "strict_attributes",
     "on_store_error",
     "on_unknown",
+    "repeated_credentials",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -247,6 +249,8 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_check_regions(loader, &fields[TOP_REGIONS]);
     if (fields[TOP_PENALTIES].value && !loader->no_memory)
         rules_load_penalties(loader, &fields[TOP_PENALTIES]);
+    if (!loader->no_memory)
+        rules_load_repeated(loader, fields[TOP_REPEATED_CREDENTIALS].value);
     if (fields[TOP_KEYS].value && !loader->no_memory)
         load_keys(loader, fields[TOP_KEYS].value);
     if (loader->wrong == 0 && !loader->no_memory) {

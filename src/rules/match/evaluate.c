@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "challenge/cookie.h"
+#include "core/text/credential.h"
 #include "core/text/nat64.h"
 #include "rules/challenge/attribute.h"
 #include "rules/identity/identify.h"
@@ -174,6 +175,36 @@ struct weir_bytes rules_standing_value(struct rules_evaluation *evaluation, uint
 struct weir_bytes rules_challenge_text(struct rules_evaluation *evaluation, uint16_t attribute)
 {
     return rules_challenge_value(evaluation);
+}
+
+/* One credential is one value however it is spelled (core/text/credential.h). */
+struct weir_bytes rules_credential_value(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    uint64_t bit = UINT64_C(1) << attribute % 64;
+    struct weir_bytes value = given_value(evaluation->request, attribute);
+    struct weir_bytes *found = &evaluation->found[attribute];
+    struct weir_scratch *scratch = evaluation->scratch;
+    struct weir_credential credential;
+    if (evaluation->looked[attribute / 64] & bit)
+        return *found;
+    evaluation->looked[attribute / 64] |= bit;
+    *found = value;
+    if (!value.data || value.size > sizeof(scratch->bytes) - scratch->used)
+        return *found;
+    weir_credential_read(&credential, value);
+    char *room = scratch->bytes + scratch->used;
+    struct weir_bytes form = {room, weir_credential_write(&credential, room)};
+    if (credential.as_is && form.size == value.size)
+        return *found;
+    scratch->used += (uint32_t)form.size;
+    return *found = form;
+}
+
+/* `User-Agent:` without a value says no more than no such field. */
+struct weir_bytes rules_agent_value(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    struct weir_bytes value = given_value(evaluation->request, attribute);
+    return value.size > 0 ? value : (struct weir_bytes){NULL, 0};
 }
 
 struct weir_bytes rules_claim_value(struct rules_evaluation *evaluation, uint16_t attribute)

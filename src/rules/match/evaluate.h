@@ -87,6 +87,8 @@ struct weir_bytes rules_org_value(struct rules_evaluation *evaluation, uint16_t 
 struct weir_bytes rules_plan_value(struct rules_evaluation *evaluation, uint16_t attribute);
 struct weir_bytes rules_standing_value(struct rules_evaluation *evaluation, uint16_t attribute);
 struct weir_bytes rules_challenge_text(struct rules_evaluation *evaluation, uint16_t attribute);
+struct weir_bytes rules_credential_value(struct rules_evaluation *evaluation, uint16_t attribute);
+struct weir_bytes rules_agent_value(struct rules_evaluation *evaluation, uint16_t attribute);
 struct weir_bytes rules_claim_value(struct rules_evaluation *evaluation, uint16_t attribute);
 
 /* What the request itself supplies: as it gives it, or a parameter of its query, or a cookie. For

@@ -10,7 +10,8 @@ import pytest
 from daemon.nginx_module import Nginx, needs_module
 from daemon.redis import RedisWeir
 from daemon.weir import rules_of
-from fronts.ask import FRONTS, NginxFront
+from fronts.ask import FRONTS, Auth, Authz, Check, NginxFront, Resp
+from model.program import run_weir
 
 SPELLINGS = ["Bearer {}", "bearer {}", "BEARER  {}", "bEaReR \t {}"]
 USER = {"name": "each", "key": ["user"], "rate": "1/day", "algorithm": "token_bucket"}
@@ -131,3 +132,97 @@ def test_a_directory_that_does_not_answer_knows_nobody_and_denies_nobody(tmp_pat
                      identities={"redis": "redis://127.0.0.1:1", "on_error": on_error}) as weir:
             reply = weir.check(path="/", headers={"x-api-key": "K"})
             assert reply.status == status, reply.body
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_all_spellings_of_a_credential_are_one_key(tmp_path, front):
+    with weir_of(tmp_path, HEADER) as weir:
+        ask = front(weir).ask
+        assert [ask(*bearer(one.format("K"))) for one in SPELLINGS] == (
+            ["allowed"] + ["denied"] * (len(SPELLINGS) - 1))
+        assert ask(*bearer("Bearer k")) == "allowed"
+        assert [ask(*bearer("ACME x")), ask(*bearer("acme  x"))] == ["allowed", "denied"]
+
+
+REPEATING = [Auth, Authz]  # in JSON and over the Redis protocol, a name twice is an error
+
+
+@pytest.mark.parametrize("field,first,second", [("X-Api-Key", "K", "x"), ("X-Api-Key", "x", "K"),
+                                                ("Authorization", "Bearer K", "Bearer x")])
+@pytest.mark.parametrize("front", REPEATING)
+def test_repeated_credentials_that_differ_are_unread(tmp_path, front, field, first, second):
+    keys = keys_file(tmp_path, ("K", "ann"))
+    lines = [(field, first), (field.lower(), second)]
+    limit = dict(USER, rate="1000/day")
+    with weir_of(tmp_path, limit, identify=IDENTIFY, keys=keys) as weir:
+        assert front(weir).ask(*lines) == "unread"
+        assert front(weir).ask(lines[0], (field.lower(), first)) == "allowed"
+        assert front(weir).ask(("Cookie", "a=1"), ("cookie", "a=2")) == "allowed"
+        assert front(weir).ask(("X-Tag", "a"), ("x-tag", "b")) == "allowed"
+    for which, said in (("first", first), ("last", second)):
+        folder = tmp_path / which
+        folder.mkdir()
+        with weir_of(folder, limit, identify=IDENTIFY, keys=keys, on_unknown="deny",
+                     repeated_credentials=which) as weir:
+            assert front(weir).ask(*lines) == ("allowed" if "K" in said else "denied")
+
+
+@pytest.mark.parametrize("front", [Check, Resp])
+def test_a_field_twice_is_an_error_where_programs_name_it(tmp_path, front):
+    with weir_of(tmp_path, HEADER) as weir:
+        assert front(weir).ask(("Authorization", "Bearer K"), ("authorization", "x")) == "unread"
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_an_empty_user_agent_is_none_and_header_host_is_the_host(tmp_path, front):
+    nameless = {"name": "nameless", "match": {"path": "/a", "header.user-agent": "absent"}, "key": [],
+                "rate": "1/day", "algorithm": "token_bucket"}
+    host = {"name": "host", "match": {"path": "/h"}, "key": ["header.host"], "rate": "1/day",
+            "algorithm": "token_bucket"}
+    with weir_of(tmp_path, nameless, host) as weir:
+        ask = front(weir).ask
+        assert ask(("User-Agent", "curl"), path="/a") == "allowed"
+        assert [ask(("User-Agent", ""), path="/a"), ask(("X-Other", "1"), path="/a")] == [
+            "allowed", "denied"]
+        assert [ask(path="/h", host="Shop.Example"), ask(path="/h", host="shop.example:80"),
+                ask(path="/h", host="other.example")] == ["allowed", "denied", "allowed"]
+
+
+@pytest.mark.parametrize("key,parts,said", [
+    *[([f"header.{name}"], {}, "warning: each: clients write")
+      for name in ("X-Forwarded-For", "forwarded", "x-real-ip", "x-client-ip", "true-client-ip",
+                   "cf-connecting-ip")],
+    (["path", "header.x-forwarded-for"], {}, "use `client.ip`"),
+    (["header.x-tenant"], {}, "hint: each: a client can send another header.x-tenant"),
+    (["header.x-tenant", "client.ip"], {}, None),
+    (["header.x-api-key"], {"identify": IDENTIFY}, None),
+    (["header.x-tenant"], {"identify": IDENTIFY, "on_unknown": "deny"}, None),
+    (["header.host"], {}, None),
+    (["user"], {}, None),
+])
+def test_validate_tells_of_keys_that_a_client_chooses(tmp_path, key, parts, said):
+    if parts:
+        parts = parts | {"keys": keys_file(tmp_path, ("K", "ann"))}
+    file = tmp_path / "weir.yaml"
+    file.write_text(rules_of({"name": "each", "key": key, "rate": "10/day",
+                              "algorithm": "token_bucket"}, **parts), encoding="utf-8")
+    done = run_weir("validate", str(file))
+    assert done.returncode == 0, done.stderr
+    if said:
+        assert said in done.stdout
+    else:
+        assert "clients write" not in done.stdout and "a client can send" not in done.stdout
+
+
+@needs_module
+def test_repeated_credentials_and_spellings_in_nginx(tmp_path):
+    keys = keys_file(tmp_path, ("K", "ann"))
+    with nginx_of(tmp_path, dict(USER, rate="1000/day"), dict(HEADER, name="spelled"),
+                  identify=IDENTIFY, keys=keys) as nginx:
+        ask = NginxFront(nginx).ask
+        assert ask(("X-Api-Key", "K"), ("X-Api-Key", "x")) == "unread"
+        assert ask(("X-Api-Key", "K"), ("X-Api-Key", "K")) == "allowed"
+        assert ask(*bearer("Bearer K"), *bearer("Bearer x")) == "unread"
+        assert [ask(*bearer(one.format("K"))) for one in SPELLINGS] == (
+            ["allowed"] + ["denied"] * (len(SPELLINGS) - 1))
+        assert ask(("Cookie", "a=1"), ("Cookie", "a=2")) == "allowed"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "engine/lookup.h"
 #include "engine/pool.h"
 #include "engine/reservation.h"
 #include "fake_directory.h"
@@ -451,7 +452,7 @@ static void who_is_asked_for_again_and_again_is_not_waited_for_for_ever(void **s
     int rounds = 0;
     for (; weir_engine_looks(d); rounds++)
         fake_directory_answer(s.directory, 0, FAKE_KNOWN, "alice", NULL);
-    assert_int_equal(rounds, 32);
+    assert_int_equal(rounds, WEIR_LOOKUP_ROUNDS);
     assert_int_equal(s.directory->hurried, 1);
     run(&s);
     assert_int_equal(s.rig.done_count, 1);

@@ -29,7 +29,8 @@ static const struct test_problem_case the_file_as_a_whole[] = {
      "2:1: a rules file has no key `foo`; its keys are version, server, state, headers, identify, "
      "keys, default_plan, plans, limits, jwt, store, idempotency, envoy, identities, timezone, "
      "webhook, paths, priority, adaptive, standing, challenge, penalties, score, denials, "
-     "regions, kernel, sticky, attributes, strict_attributes, on_store_error\n"},
+     "regions, kernel, sticky, attributes, strict_attributes, on_store_error, "
+     "on_unknown, repeated_credentials\n"},
     {"limits: []\n"
      "<<: {a: 1}\n",
      "2:1: merge keys (`<<`) are not supported\n"},

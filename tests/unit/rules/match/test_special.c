@@ -26,7 +26,7 @@ static void a_field_is_absent_only_where_the_front_end_knows_fields(void **state
     test_expect(supply(ASK(rules, "header.user-agent", "x", "user", "u"), WEIR_FIELDS_ALL),
                 "cookie{}");
     test_expect(supply(ASK(rules, "header.user-agent", "", "header.cookie", ""), WEIR_FIELDS_ALL),
-                "user{}"); /* an empty value is a value */
+                "agent{} user{}"); /* an empty value is a value, but of User-Agent */
     weir_rules_unref(rules);
 }
 

@@ -330,7 +330,7 @@ static unsigned model_score(const struct model *model, unsigned client, int agen
     unsigned score = 0;
     for (int i = 0; i < SIGNALS; i++) {
         const struct model_signal *signal = &model->signals[i];
-        const char *text_of = agents[agent];
+        const char *text_of = agents[agent] && *agents[agent] ? agents[agent] : NULL;
         bool holds = signal->agent == 0 || (signal->agent == 1 && !text_of) ||
                      (signal->agent == 2 && text_of && strncmp(text_of, "curl/", 5) == 0) ||
                      (signal->agent == 3 && text_of && strncmp(text_of, "Mozilla", 7) != 0);
