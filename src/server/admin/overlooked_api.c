@@ -41,6 +41,12 @@ void weir_metrics_of_overlooked(struct weir_metrics *metrics)
                         "Requests for /v1/auth that were refused because their sender is not in "
                         "server.trusted_proxies.",
                         weir_counted(&metrics->daemon->overlooked.untrusted));
+    weir_metrics_head(metrics, "weir_requests_unreadable_total", "counter",
+                      "Requests of clients that were refused because they could not be read.");
+    for (int i = 0; i < WEIR_UNREAD_FRONTS; i++)
+        weir_metrics_put(metrics, "weir_requests_unreadable_total{front=\"%s\"} %" PRIu64 "\n",
+                         weir_overlooked_front_name((enum weir_overlooked_front)i),
+                         weir_counted(&metrics->daemon->overlooked.unread[i]));
     weir_metrics_head(metrics, "weir_unknown_attributes_total", "counter",
                       "Attributes in requests whose names are neither built in nor declared.");
     for (uint32_t i = 0; i <= RULES_UNKNOWN_MAX; i++) {

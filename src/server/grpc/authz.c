@@ -32,10 +32,14 @@ static void deny_unread(struct weir_grpc_stream *stream, unsigned http_status, c
 {
     static const char type_name[] = "Content-Type", type[] = "application/problem+json";
     struct weir_grpc *grpc = weir_grpc_of(stream);
+    struct weir_worker *worker = stream->connection->worker;
     struct weir_grpc_pair field = {{type_name, sizeof type_name - 1}, {type, sizeof type - 1}};
     struct weir_grpc_authz_response response = {
         .status = WEIR_GRPC_INVALID_ARGUMENT, .http_status = http_status, .headers = {&field, 1}};
     struct weir_bytes out;
+    if (worker->overlooked)
+        weir_overlooked_unread(worker->overlooked, worker->log, WEIR_UNREAD_AUTHZ, text,
+                               uv_now(worker->loop));
     response.body.data = grpc->json;
     response.body.size =
         weir_problem_json_write(WEIR_PROBLEM_BLANK, http_status, text, NULL, grpc->json);

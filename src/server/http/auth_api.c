@@ -377,6 +377,17 @@ static bool auth_hold(struct weir_slot *slot)
     return true;
 }
 
+/* What cannot be read or decided. */
+static void refuse(struct weir_http_call *call, int err, const struct weir_reason *reason)
+{
+    bool unread = err == WEIR_ERR_SYNTAX || err == WEIR_ERR_TOO_LARGE || err == WEIR_ERR_RANGE;
+    if (unread && call->worker->overlooked)
+        weir_overlooked_unread(call->worker->overlooked, call->worker->log, WEIR_UNREAD_AUTH,
+                               reason->text[0] ? reason->text : weir_error_text(err),
+                               uv_now(call->worker->loop));
+    weir_http_refuse(call, err, reason);
+}
+
 void weir_auth_handle(struct weir_http_call *call)
 {
     struct weir_reason reason = {{0}};
@@ -392,7 +403,7 @@ void weir_auth_handle(struct weir_http_call *call)
     if (err == 0)
         err = auth_read(call, &reason);
     if (err < 0) {
-        weir_http_refuse(call, err, &reason);
+        refuse(call, err, &reason);
         return;
     }
     call->http->attributes.cost = options.cost;
@@ -406,7 +417,7 @@ void weir_auth_handle(struct weir_http_call *call)
     if (!slot) {
         weir_worker_give(call->worker, decision);
         if (err < 0)
-            weir_http_refuse(call, err, &reason);
+            refuse(call, err, &reason);
         return;
     }
     slot->decision = decision;

@@ -66,6 +66,32 @@ static void log_name(struct weir_log *log, const struct weir_unknown_name *name)
     weir_log_end(&line);
 }
 
+const char *weir_overlooked_front_name(enum weir_overlooked_front front)
+{
+    static const char *const names[WEIR_UNREAD_FRONTS] = {"auth", "ext_authz"};
+    return names[front];
+}
+
+void weir_overlooked_unread(struct weir_overlooked *overlooked, struct weir_log *log,
+                            enum weir_overlooked_front front, const char *reason, uint64_t now_ms)
+{
+    struct weir_log_line line;
+    uint64_t total = 0;
+    atomic_fetch_add_explicit(&overlooked->unread[front], 1, memory_order_relaxed);
+    uint64_t next_ms = atomic_load_explicit(&overlooked->unread_next_ms, memory_order_relaxed);
+    if (now_ms < next_ms || !atomic_compare_exchange_strong(&overlooked->unread_next_ms, &next_ms,
+                                                            now_ms + WEIR_OVERLOOKED_AGAIN_MS))
+        return;
+    for (int i = 0; i < WEIR_UNREAD_FRONTS; i++)
+        total += atomic_load_explicit(&overlooked->unread[i], memory_order_relaxed);
+    uint64_t told = atomic_exchange(&overlooked->unread_told, total);
+    weir_log_begin(&line, log, WEIR_LOG_WARNING, "unreadable_request");
+    weir_log_text(&line, "front", weir_overlooked_front_name(front));
+    weir_log_number(&line, "count", (int64_t)(total - told));
+    weir_log_text(&line, "reason", reason);
+    weir_log_end(&line);
+}
+
 void weir_overlooked_names(struct weir_overlooked *overlooked, struct weir_log *log,
                            const struct weir_rules *rules, uint64_t now_ms)
 {

@@ -8,7 +8,7 @@ import pytest
 
 from daemon.redis import RedisWeir
 from daemon.weir import rules_of
-from fronts.ask import FRONTS, send_fields
+from fronts.ask import FRONTS, Auth, Authz, send_fields
 
 # Loopback, where the proxies of this test are, meets no limit: a client that counts as the proxy is unlimited.
 LIMITS = [{"name": "each", "match": {"client.ip": ["0.0.0.0/0", "::/0"]},
@@ -122,3 +122,16 @@ def test_a_prefix_is_one_of_the_rfc(tmp_path, prefix):
     with RedisWeir(tmp_path, rules_of(server={"nat64": [prefix]}), wait=False) as weir:
         assert weir.wait() == 1
         assert "no prefix of RFC 6052" in weir.text()
+
+
+def test_unreadable_requests_are_counted_and_logged(tmp_path):
+    with RedisWeir(tmp_path, rules_of(PROXIES, server={"grpc": "127.0.0.1:0"}), http="127.0.0.1:0",
+                   admin="127.0.0.1:0") as weir:
+        for front in (Auth, Auth, Authz):
+            assert front(weir).ask(ip="unknown") == "unread"
+        assert Auth(weir).ask(path="/%zz") == "unread"
+        assert weir.metrics()['weir_requests_unreadable_total{front="auth"}'] == 3
+        assert weir.metrics()['weir_requests_unreadable_total{front="ext_authz"}'] == 1
+        line = weir.wait_event("unreadable_request")
+        assert "front=auth" in line and "X-Forwarded-For" in line
+        assert weir.text().count("event=unreadable_request") == 1  # once a minute
