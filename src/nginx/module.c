@@ -188,8 +188,7 @@ static void *create_main(ngx_conf_t *cf)
 static char *init_main(ngx_conf_t *cf, void *conf)
 {
     struct weir_ngx_main *main = conf;
-    ngx_conf_init_uint_value(main->on_error, WEIR_NGX_OPEN);
-    ngx_conf_init_value(main->strict, 0);
+    ngx_conf_init_value(main->strict, 0); /* on_error: choose_on_error, once the rules are read */
     return NGX_CONF_OK;
 }
 
@@ -236,6 +235,19 @@ static ngx_int_t add_handler(ngx_conf_t *cf, ngx_http_phases phase, ngx_http_han
     return NGX_OK;
 }
 
+/* Where weir_on_error is absent, the rules say what happens while the state does not answer. */
+static void choose_on_error(ngx_conf_t *cf, struct weir_ngx_main *main)
+{
+    const bool open_before = true; /* what the module did when the rules could not say it */
+    if (main->on_error != NGX_CONF_UNSET_UINT)
+        return;
+    enum weir_on_store_error rules = weir_rules_on_store_error((const char *)main->rules.data);
+    const char *warning = weir_on_store_error_warning(rules, open_before);
+    main->on_error = weir_passes(WEIR_ERR_IO, rules, open_before) ? WEIR_NGX_OPEN : WEIR_NGX_CLOSED;
+    if (warning)
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0, "weir: %s", warning);
+}
+
 static ngx_int_t init_configuration(ngx_conf_t *cf)
 {
     struct weir_ngx_main *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
@@ -246,7 +258,10 @@ static ngx_int_t init_configuration(ngx_conf_t *cf)
                       !main->rules.data ? "weir_rules" : "weir_state");
         return NGX_ERROR;
     }
-    if (weir_ngx_check_rules(cf, main) != NGX_OK || weir_ngx_metrics_add(cf, main) != NGX_OK ||
+    if (weir_ngx_check_rules(cf, main) != NGX_OK)
+        return NGX_ERROR;
+    choose_on_error(cf, main);
+    if (weir_ngx_metrics_add(cf, main) != NGX_OK ||
         add_handler(cf, NGX_HTTP_PREACCESS_PHASE, weir_ngx_preaccess) != NGX_OK ||
         add_handler(cf, NGX_HTTP_PRECONTENT_PHASE, weir_ngx_precontent) != NGX_OK)
         return NGX_ERROR;

@@ -95,6 +95,18 @@ def test_a_broken_state_is_answered_and_then_used_again(tmp_path, damage, on_err
         assert "the state can be used again" in nginx.log()
 
 
+@pytest.mark.parametrize("says, status, warned", [("", 200, True), ("on_store_error: open\n", 200, False),
+                                                  ("on_store_error: closed\n", 503, False),
+                                                  ("on_store_error: local\n", 503, False)])
+def test_without_weir_on_error_the_rules_say_what_a_broken_state_means(tmp_path, says, status, warned):
+    nginx = Nginx(tmp_path, RULES + says, SERVER)
+    make_state(nginx)
+    truncated(Path(nginx.state))
+    assert ("what happens to requests while the state does not answer" in nginx.test().stderr) == warned
+    with nginx:
+        assert nginx.get("/a.txt", X_KEY="1").status == status
+
+
 def test_an_unusable_state_is_answered_once_by_an_error_page(tmp_path):
     server = """
         location = /weir-status { weir_status; }
