@@ -86,10 +86,16 @@ static inline void test_refused(const char *text, const char *expected)
 static inline void test_deprecated(const char *text, const char *expected)
 {
     static char problems[TEST_PROBLEMS_MAX], later[TEST_PROBLEMS_MAX];
+    const size_t suffix = sizeof TEST_REFUSED_LATER - 1;
     size_t used = 0;
-    for (const char *line = expected; *line; line = strchr(line, '\n') + 1)
-        used += (size_t)snprintf(later + used, sizeof later - used, "%.*s" TEST_REFUSED_LATER,
-                                 (int)strcspn(line, "\n"), line);
+    for (const char *at = expected; *at; at++) {
+        assert_true(used + suffix < sizeof later);
+        if (*at == '\n')
+            memcpy(later + used, TEST_REFUSED_LATER, suffix);
+        else
+            later[used] = *at;
+        used += *at == '\n' ? suffix : 1;
+    }
     later[used] = '\0';
     struct weir_rules *rules = test_parse_as(text, false, false, problems);
     assert_string_equal(problems, later);
