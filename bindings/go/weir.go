@@ -462,7 +462,9 @@ func (w *Weir) fill(call *C.struct_weir_go_call, r *Request) error {
 	}
 	for name, value := range r.Attributes {
 		handle, known := names.handles[name]
-		if !known {
+		if !known && len(name) > 7 && strings.EqualFold(name[:7], "header.") { // fields have names of any case
+			handle, known = names.handles[strings.ToLower(name)]
+		} else if !known {
 			handle, known = w.unreadHandle(name)
 		}
 		if known {

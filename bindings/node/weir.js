@@ -110,7 +110,9 @@ class Weir {
   // Of a name that no rule reads: libweir counts those that it does not know. Names of fields, of which a
   // client may send any number, are not kept.
   #handleOf(name) {
-    if (/^(header|query|cookie)\./.test(name) || this.#names.size >= HANDLES_MAX)
+    if (/^header\./i.test(name)) // fields have names of any case
+      return this.#names.get(name.toLowerCase()) ?? -1;
+    if (/^(query|cookie)\./.test(name) || this.#names.size >= HANDLES_MAX)
       return -1;
     let handle = -1;
     try {

@@ -21,7 +21,10 @@ def _joined(first, second):
 
 async def decide(guard, scope, request):
     """The Verdict on a request; `request` is what the guard's functions are called with."""
-    values = {"method": scope.get("method", "GET"), "path": plain_path(scope["path"]) or "/"}
+    path, query = plain_path(scope["path"]) or "/", scope.get("query_string")
+    if query:
+        path = path.encode("utf-8", "surrogateescape") + b"?" + query
+    values = {"method": scope.get("method", "GET"), "path": path}
     fields = guard.fields_read(lambda name: name.encode("latin-1"))
     for name in fields.values():
         values[name] = ()

@@ -31,6 +31,8 @@ def deciding(guard, environ, request):
     called with."""
     get = environ.get
     path = plain_path(get("SCRIPT_NAME", "") + get("PATH_INFO", "")) or "/"
+    if get("QUERY_STRING"):
+        path += "?" + environ["QUERY_STRING"]
     values = {"method": environ["REQUEST_METHOD"], "path": _octets(path),
               "host": _octets(get("HTTP_HOST"))}
     for variable, name in guard.fields_read(_variable).items():
