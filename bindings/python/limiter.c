@@ -16,6 +16,9 @@ struct room {
     char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
 };
 
+/* The middleware let requests pass when the rules could not say what an unusable state means. */
+#define OPEN_BEFORE true
+
 struct limiter {
     PyObject_HEAD struct weir_py_state *state; /* of the module, which the type keeps alive */
     struct weir *weir;                         /* NULL: closed */
@@ -28,6 +31,7 @@ struct limiter {
     PyObject *kept[5]; /* the objects that have the texts of `options` and the rules' path */
     const char *rules_file;
     struct weir_options options;
+    enum weir_on_store_error on_store_error; /* what the rules said when it was opened */
 };
 
 /* --- Times ------------------------------------------------------------------------------------ */
@@ -628,7 +632,8 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *named
         Py_DECREF(self);
         return NULL;
     }
-    return (PyObject *)self;
+    Py_BEGIN_ALLOW_THREADS self->on_store_error = weir_rules_on_store_error(self->rules_file);
+    Py_END_ALLOW_THREADS return (PyObject *)self;
 }
 
 static int limiter_traverse(PyObject *object, visitproc visit, void *arg)
@@ -658,7 +663,29 @@ static PyObject *get_closed(PyObject *self, void *unused)
     return PyBool_FromLong(!limiter->weir || limiter->closing);
 }
 
+/* passes(code): whether a request passes that this error left undecided, by what the rules say. */
+static PyObject *limiter_passes(PyObject *object, PyObject *code)
+{
+    const struct limiter *self = (struct limiter *)object;
+    long err = PyLong_AsLong(code);
+    if (err == -1 && PyErr_Occurred())
+        return NULL;
+    return PyBool_FromLong(weir_passes((int)err, self->on_store_error, OPEN_BEFORE));
+}
+
+static PyObject *get_warning(PyObject *object, void *unused)
+{
+    const struct limiter *self = (struct limiter *)object;
+    const char *warning = weir_on_store_error_warning(self->on_store_error, OPEN_BEFORE);
+    if (warning)
+        return PyUnicode_FromString(warning);
+    Py_RETURN_NONE;
+}
+
 static PyGetSetDef getters[] = {
+    {"on_store_error_warning", get_warning, NULL,
+     "what is to be logged where neither on_error nor the rules say what happens without a state",
+     NULL},
     {"reads", get_reads, NULL, "the names of the attributes that the rules read", NULL},
     {"outcomes", get_outcomes, NULL, "the statuses that are strikes of a penalty", NULL},
     {"refunds", get_refunds, NULL, "whether some limit has refund_on", NULL},
@@ -679,6 +706,7 @@ static PyMethodDef methods[] = {
     {"renew", limiter_renew, METH_O, "A lease lives for a whole life from now on."},
     {"tend", limiter_tend, METH_NOARGS,
      "Ends leases of processes that have died; returns how many. Call it once a second."},
+    {"passes", limiter_passes, METH_O, "Whether a request without a decision passes."},
     {"advance", limiter_advance, METH_O, "Of weir.testing: lets so many seconds pass."},
     {"reload", limiter_reload, METH_NOARGS, "Reads the rules file again."},
     {"close", limiter_close, METH_NOARGS, "Closes it, once other threads have left it."},

@@ -76,6 +76,8 @@ class Limiter:
     outcomes: frozenset[int]
     refunds: bool
     closed: bool
+    on_store_error_warning: str | None
+    def passes(self, code: int, /) -> bool: ...
     def __init__(self, rules: Path, state: Path | None = None, *, state_size: int = 0,
                  state_owner: str | None = None, state_group: str | None = None,
                  state_mode: int = 0, state_patience: float | None = None,

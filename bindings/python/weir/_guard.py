@@ -120,7 +120,8 @@ class Guard:
     skip_successful, skip_failed
                  give back what requests with a status below 400, or from 400 on, were charged
     on_error     "open": where weir cannot decide, the request passes; "closed": it gets 503. None:
-                 "open", and "closed" where the peer has no address
+                 what `on_store_error` at the top of the rules file says; "open" with a warning
+                 where it says nothing, until weir 0.5.0; "closed" where the peer has no address
     max_delay    seconds that a request may be held; one that would wait for longer gets 503, and
                  is not charged
     ip           ip(request) returns the client's address, in place of the peer's; X-Forwarded-For
@@ -156,6 +157,8 @@ class Guard:
         self.skip_successful, self.skip_failed = skip_successful, skip_failed
         self.settles = bool(settle or skip_successful or skip_failed)
         self.on_error = on_error
+        if on_error is None and limiter.on_store_error_warning:
+            log.warning("%s", limiter.on_store_error_warning)
         self.max_delay = max_delay
         self.ip = ip
         self.tended = time.monotonic()
@@ -246,7 +249,7 @@ class Guard:
             log.info("refused a request: %s", error)
             return Verdict(self, None, 400)
         except Error as error:
-            passes = self.on_error != "closed"
+            passes = self.on_error == "open" if self.on_error else limiter.passes(error.code)
             log.warning("cannot decide, so the request %s: %s", "passes" if passes else "gets 503",
                         error)
             return Verdict(self, None, 200 if passes else 503)
