@@ -43,7 +43,8 @@ type Middleware struct {
 	IP func(*http.Request) string
 	// OnError is called where weir cannot decide, and for mistakes of the program, which are answered with 500.
 	OnError func(*http.Request, error)
-	// FailOpen lets requests pass where weir cannot decide; else they are answered with 503.
+	// FailOpen lets requests pass where weir cannot decide; else on_store_error at the top of the rules file says so of
+	// a state that cannot be used, and requests are answered with 503.
 	FailOpen bool
 	// Trusted: header fields may say the class of priority.
 	Trusted bool
@@ -231,10 +232,11 @@ func (g *guard) failed(rw http.ResponseWriter, r *http.Request, err error) bool 
 		http.Error(rw, "the server has failed", http.StatusInternalServerError)
 		return false
 	}
-	if !g.FailOpen {
+	passes := g.FailOpen || (known != nil && g.weir.passes(known.Code))
+	if !passes {
 		http.Error(rw, "the rate limiter is out of order", http.StatusServiceUnavailable)
 	}
-	return g.FailOpen
+	return passes
 }
 
 // Renews a lease until the function that it returns ends it.

@@ -110,6 +110,7 @@ type Options struct {
 // Weir is an open rules file.
 type Weir struct {
 	weir  *C.struct_weir
+	rules C.enum_weir_on_store_error // what they said when it was opened
 	names atomic.Pointer[attributes]
 	calls sync.Pool
 	lock  sync.RWMutex // held for writing by Close
@@ -132,6 +133,11 @@ type attributes struct {
 type header struct {
 	name   string
 	handle C.int
+}
+
+// Whether a request passes that an error of this code left undecided, by what the rules say.
+func (w *Weir) passes(code int) bool {
+	return bool(C.weir_passes(C.int(code), w.rules, false))
 }
 
 var errClosed = errors.New("weir is closed")
@@ -171,6 +177,7 @@ func Open(rules string, options *Options) (*Weir, error) {
 	if err := C.weir_open(&w.weir, texts[0], &given, &reason); err < 0 {
 		return nil, failure(err, C.GoString(&reason.text[0]))
 	}
+	w.rules = C.weir_rules_on_store_error(texts[0])
 	w.calls.New = func() any {
 		call := (*C.struct_weir_go_call)(C.calloc(1, C.sizeof_struct_weir_go_call))
 		holder := &callHolder{call}

@@ -171,6 +171,22 @@ func TestMiddleware(t *testing.T) {
 	is(t, ask(w.Handler(http.NotFoundHandler(), &Middleware{FailOpen: true}), "/two").Code, 404)
 }
 
+func TestTheRulesSayWhatAStateThatCannotBeUsedMeans(t *testing.T) {
+	const busy, rules = -8, -11 // WEIR_ERR_BUSY, WEIR_ERR_RULES
+	for says, passes := range map[string]bool{"": false, "open": true, "closed": false, "local": false} {
+		head := ""
+		if says != "" {
+			head = "on_store_error: " + says + "\n"
+		}
+		w := opened(t, head+"limits: [{name: one, key: [], rate: 1/h}]\n", nil)
+		g := &guard{weir: w, given: &Middleware{}}
+		rw := httptest.NewRecorder()
+		is(t, g.failed(rw, httptest.NewRequest("GET", "/", nil), &Error{busy, "busy"}), passes)
+		is(t, rw.Code, map[bool]int{true: 200, false: 503}[passes]) // 200: nothing is written yet
+		is(t, g.failed(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil), &Error{rules, "rules"}), false)
+	}
+}
+
 // What a handler that sees this RemoteAddr answers; `local` is what the connection says of itself.
 func askFrom(h http.Handler, remote string, local net.Addr, headers ...string) int {
 	request := httptest.NewRequest("GET", "/", nil)

@@ -108,7 +108,7 @@ static uint64_t ns_of_ms(uint64_t ms)
     return ms > UINT64_MAX / 1000000 ? WEIR_NEVER : ms * 1000000;
 }
 
-static int open_weir(napi_env env, const napi_value *args, struct weir **weir,
+static int open_weir(napi_env env, const napi_value *args, struct handle *handle,
                      struct weir_reason *reason)
 {
     char texts[STATE_GROUP + 1][PATH_ROOM];
@@ -133,7 +133,10 @@ static int open_weir(napi_env env, const napi_value *args, struct weir **weir,
         .leases_end_with_process = numbers[LEASES_END] != 0,
         .test_clock_ns = ns_of_ms(numbers[TEST_CLOCK_MS]),
     };
-    return weir_open(weir, texts[RULES], &options, reason);
+    int err = weir_open(&handle->weir, texts[RULES], &options, reason);
+    if (err == 0)
+        handle->on_store_error = weir_rules_on_store_error(texts[RULES]);
+    return err;
 }
 
 static napi_value construct(napi_env env, napi_callback_info info)
@@ -146,7 +149,7 @@ static napi_value construct(napi_env env, napi_callback_info info)
     struct handle *handle = calloc(1, sizeof *handle);
     if (!handle)
         return values_fail(env, WEIR_ERR_MEMORY, NULL);
-    int err = open_weir(env, args, &handle->weir, &reason);
+    int err = open_weir(env, args, handle, &reason);
     if (err == 0)
         tell_memory(env, handle, true);
     if (err == 0 && share_numbers(env, self, handle) &&
@@ -230,6 +233,21 @@ static napi_value refunds(napi_env env, napi_callback_info info)
     struct handle *handle = enter(env, info, 0, NULL);
     if (handle)
         napi_get_boolean(env, weir_rules_refund(handle->weir), &result);
+    return result;
+}
+
+/* passes(code): whether a request passes that this error left undecided, by what the rules say. The
+ * handlers denied it when the rules could not say so. */
+static napi_value passes(napi_env env, napi_callback_info info)
+{
+    napi_value args[1], result = NULL;
+    char name[64];
+    struct handle *handle = enter(env, info, 1, args);
+    if (!handle)
+        return NULL;
+    bool known = values_text(env, args[0], name, sizeof name);
+    napi_get_boolean(env, known && weir_passes(values_error(name), handle->on_store_error, false),
+                     &result);
     return result;
 }
 
@@ -361,19 +379,13 @@ static napi_value tend(napi_env env, napi_callback_info info)
 NAPI_MODULE_INIT()
 {
     const napi_property_descriptor methods[] = {
-        METHOD("advance", advance),
-        METHOD("attribute", attribute),
-        METHOD("attributes", attributes),
-        METHOD("check", check),
-        METHOD("close", close_method),
-        METHOD("end", end),
-        METHOD("lease", lease),
-        METHOD("outcome", outcome),
-        METHOD("outcomes", outcomes),
-        METHOD("places", places),
-        METHOD("refunds", refunds),
-        METHOD("reload", reload),
-        METHOD("tend", tend),
+        METHOD("advance", advance),       METHOD("attribute", attribute),
+        METHOD("attributes", attributes), METHOD("check", check),
+        METHOD("close", close_method),    METHOD("end", end),
+        METHOD("lease", lease),           METHOD("outcome", outcome),
+        METHOD("outcomes", outcomes),     METHOD("passes", passes),
+        METHOD("places", places),         METHOD("refunds", refunds),
+        METHOD("reload", reload),         METHOD("tend", tend),
     };
     napi_value class, refused_from;
     if (napi_define_class(env, "Weir", NAPI_AUTO_LENGTH, construct, NULL,

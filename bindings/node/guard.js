@@ -226,9 +226,12 @@ function failed(guard, error, given, side) {
   if (!String(error.code).startsWith('WEIR_ERR_') || error.code === 'WEIR_ERR_RANGE')
     throw error;
   const asked = typeof guard.onError === 'function';
+  // One that is closed is the program's mistake, and cannot be asked.
+  const byRules = () => (error.code !== 'WEIR_ERR_UNSUPPORTED' && guard.weir.passes(error.code) ? 'open' : 'closed');
+  const said = asked ? guard.onError(error, given) : guard.onError ?? byRules();
   if (!asked)
-    warn(`cannot decide, so requests ${guard.onError === 'open' ? 'pass' : 'get 503'}: ${error.message}`);
-  return later(asked ? guard.onError(error, given) : guard.onError, (verdict) =>
+    warn(`cannot decide, so requests ${said === 'open' ? 'pass' : 'get 503'}: ${error.message}`);
+  return later(said, (verdict) =>
     (verdict === 'open' ? true : denyPlainly(side, 503, 'the rate limiter is out of order')));
 }
 

@@ -110,6 +110,7 @@ export class Weir {
   private constructor();
   /** Whether some limit has `refund_on`. */
   readonly refunds: boolean;
+  passes(code: string): boolean;
   /** The statuses that are strikes of some penalty (`outcomes`). */
   readonly outcomes: ReadonlySet<number>;
   /** Decides a request now, within about a microsecond. A denial is an answer, not an error. */
@@ -158,7 +159,8 @@ export interface LimitOptions<Request, Response> {
   ip?: (request: Request) => MaybePromise<string | null | undefined>;
   /** Called for each denial; what answers by itself is left alone. */
   onLimited?: (answer: Answer, request: Request, response: Response) => unknown;
-  /** If weir cannot decide, or the connection has no address: default 'closed', a 503. */
+  /** If weir cannot decide: by default what `on_store_error` of the rules says, else 'closed', a 503, as for a
+   * connection without an address. */
   onError?: 'open' | 'closed' | ((error: WeirError, request: Request) => MaybePromise<'open' | 'closed' | void>);
   /** false: no header fields. */
   headers?: boolean;

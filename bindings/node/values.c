@@ -19,6 +19,16 @@ static const char *name_of(int err)
     return "WEIR_ERR_UNKNOWN";
 }
 
+int values_error(const char *name)
+{
+#define CODE(code, error, text)                                                                    \
+    if (!strcmp(name, #error))                                                                     \
+        return error;
+    WEIR_ERRORS(CODE)
+#undef CODE
+    return WEIR_ERR_UNSUPPORTED;
+}
+
 napi_value values_fail(napi_env env, int err, const char *reason)
 {
     napi_throw_error(env, name_of(err), reason && *reason ? reason : weir_error_text(err));

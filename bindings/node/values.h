@@ -13,6 +13,9 @@
 
 #include <node_api.h>
 
+/* The code that a name of values_fail means; of another name WEIR_ERR_UNSUPPORTED. */
+int values_error(const char *name);
+
 /* Throws an error of weir; `reason` NULL or empty: the text of the error. Returns NULL. */
 napi_value values_fail(napi_env env, int err, const char *reason);
 

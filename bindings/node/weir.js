@@ -91,6 +91,8 @@ class Weir {
 
   // Whether some limit gives back by outcome, so that reserving for report() is worth it.
   get refunds() { return this.#refunds; }
+  // Whether a request passes that an error of this code left undecided, by what the rules say.
+  passes(code) { return this.#native.passes(String(code)); }
 
   // The statuses that are strikes of some penalty, so that outcome() is worth it.
   get outcomes() { return this.#outcomes; }

@@ -240,6 +240,22 @@ test('onError says whether requests pass when weir cannot decide', async () => {
   assert.deepEqual(seen, ['WEIR_ERR_UNSUPPORTED']);
 });
 
+test('without onError the rules say what a state that cannot be used means', async () => {
+  for (const [says, passes] of [[undefined, false], ['open', true], ['closed', false], ['local', false]]) {
+    const limits = weir.open({ ...(says && { on_store_error: says }), limits: [one] });
+    assert.equal(limits.passes('WEIR_ERR_BUSY'), passes);
+    for (const code of ['WEIR_ERR_SYNTAX', 'WEIR_ERR_RULES', 'EBADF', undefined])
+      assert.equal(limits.passes(code), false); // no fault of the state
+    const broken = { checkIncoming() { throw Object.assign(new Error('busy'), { code: 'WEIR_ERR_BUSY' }); },
+      passes: (code) => limits.passes(code) };
+    const server = await listen((req, res) => weir.http(broken, {})(req, res, () => res.end('hello')));
+    assert.equal((await get(server)).status, passes ? 200 : 503);
+    server.closeAllConnections();
+    server.close();
+    limits.close();
+  }
+});
+
 test('options that are not there are named', () => {
   const limits = weir.open({ limits: [one] });
   assert.throws(() => weir.http(limits, { max: 5 }), /no option max/);
