@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "cli/durations.h"
+#include "cli/explain/given.h"
 #include "cli/explain/home.h"
 #include "cli/explain_penalties.h"
 #include "cli/options.h"
@@ -44,7 +45,7 @@ struct explain_options {
     struct weir_check_json check; /* the request; its values are borrowed */
     const char *cost;
     char *json;
-    bool exit_code;
+    bool names, exit_code;
 };
 
 /* Keys of one request that a server would look up. */
@@ -534,6 +535,7 @@ static void print_action(const struct explain *explain)
 static void print_answer(struct explain *explain)
 {
     const struct weir_decision *decision = explain->decision;
+    cli_explain_given(explain->rules, &explain->options->check);
     print_looked_up(explain);
     print_path(explain);
     print_identity("user", explain->identity.user);
@@ -705,6 +707,8 @@ static const struct cli_option options_table[] = {
                "look into this state file, which a server may be using (without\n"
                "it, states are fresh)",
                .kind = CLI_TEXT, AT(state)),
+    CLI_OPTION(0, "names", NULL, "list the attributes that every file has, instead",
+               .kind = CLI_FLAG, AT(names)),
     CLI_OPTION(0, "exit-code", NULL, "end with status 1 if the request is denied", .kind = CLI_FLAG,
                AT(exit_code)),
 };
@@ -749,6 +753,10 @@ int weir_command_explain(int argc, char **argv)
     options.check.cost = 1;
     if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
         return status;
+    if (options.names) {
+        cli_explain_names();
+        return cli_finish(EXIT_SUCCESS);
+    }
     if (!options.config)
         return cli_usage_error("explain", "--config is required");
     if (options.json && has_parts(&options))

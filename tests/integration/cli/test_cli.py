@@ -174,6 +174,16 @@ def explain(folder, *options, rules=GOOD):
     return run_weir("explain", "--config", path, *options)
 
 
+def test_explain_names_what_it_leaves_out_of_the_request(tmp_path):
+    rules = "version: 1\nattributes: [tenant, tool]\nlimits:\n- {name: a, key: [header.x-a, tenant], rate: 10/h}\n"
+    given = ["-H", "X-A: 1", "-H", "X-B: 2", "-a", "tenant=1", "-a", "tool=x", "-a", "standing=trusted", "-a", "tenat=2"]
+    lines = explain(tmp_path, *given, rules=rules).stdout.splitlines()
+    assert lines[:4] == ["header X-B: no limit reads it", "attribute tool: no limit reads it",
+                         "attribute standing: no request can say it; it is the caller's standing",
+                         "attribute tenat: unknown, so it is ignored; did you mean tenant?"]
+    assert lines[4] == "a: applies"
+
+
 def test_explain_tells_which_limits_apply_and_why_others_do_not(tmp_path):
     done = explain(tmp_path, "--method", "GET", "--path", "/login", "--ip", "192.0.2.7")
     assert (done.returncode, done.stderr) == (0, "")

@@ -91,6 +91,20 @@ def test_the_blocks_are_found():
     assert len(list(blocks())) >= 30
 
 
+def test_every_attribute_is_documented_with_who_may_set_it():
+    page = (ROOT / "docs/rules.md").read_text(encoding="utf-8")
+    section = page[page.index("\n## Attributes\n"):page.index("\n## Who is calling\n")]
+    listed, _, rest = section.partition("\n### Who says a value\n")
+    setters = rest[:rest.index("\n- ")]
+    lines = run_weir("explain", "--names").stdout.splitlines()[1:]
+    assert len(lines) >= 20
+    for line in lines:
+        name, who = re.match(r"(\S+) +(\S+)", line).groups()
+        family = re.sub(r"\.[a-z-]+$", ".NAME", name)
+        assert f"`{name}`" in listed or (family.startswith("header.") and f"`{family}`" in listed), name
+        assert who == "anybody" or f"`{name}`" in setters, name
+
+
 def test_the_version_has_one_source_and_a_section_of_the_changelog():
     version = re.search(r"^  version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[1]
     assert run_weir("version").stdout == f"weir {version}\n"
