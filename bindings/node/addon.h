@@ -17,7 +17,7 @@
 
 /* What an object of JavaScript wraps. */
 struct handle {
-    struct weir *weir; /* NULL: closed */
+    struct weir *weir;                       /* NULL: closed */
     enum weir_on_store_error on_store_error; /* what the rules said when it was opened */
     struct checker checker;
     napi_ref numbers; /* keeps checker.numbers */

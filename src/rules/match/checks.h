@@ -42,10 +42,10 @@ struct weir_rules_query {
     struct weir_caller_standing *standing; /* with `map`: gets the caller's */
     struct weir_strikes *strikes;          /* with `map`: gets what strikes the request may be
                                               (match/strikes.h); or NULL */
-    bool refuses;   /* with `map`: a suspended or revoked caller gets no check */
-    bool missing;   /* there should be a map, and there is none: on_store_error of the settings */
-    uint8_t *class; /* gets 1 + the class of the request (charge/priority.h), or 0: no limit that
-                       applies has asked for it; or NULL */
+    bool refuses;    /* with `map`: a suspended or revoked caller gets no check */
+    bool missing;    /* there should be a map, and there is none: on_store_error of the settings */
+    uint8_t *class;  /* gets 1 + the class of the request (charge/priority.h), or 0: no limit that
+                        applies has asked for it; or NULL */
     uint8_t behaves; /* enum rules_behaves: what becomes of the client's behaviour */
     struct weir_request_place *place; /* gets where it belongs (match/routes.h); or NULL */
     struct weir_caller_score *score;  /* gets the caller's (score/score.h); or NULL */

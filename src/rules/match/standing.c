@@ -117,10 +117,10 @@ bool rules_standing_missing(struct rules_evaluation *evaluation)
     static const char reason[] = "standing is not known now";
     struct weir_caller_standing *standing = evaluation->query->standing;
     const struct weir_settings *settings = &evaluation->rules->settings;
-    bool closed = settings->standing.failure_given
-                      ? settings->standing.closed
-                      : settings->on_store_error_given &&
-                            settings->on_store_error == WEIR_FAIL_CLOSED;
+    bool closed =
+        settings->standing.failure_given
+            ? settings->standing.closed
+            : settings->on_store_error_given && settings->on_store_error == WEIR_FAIL_CLOSED;
     standing->missing = standing->refused = closed && evaluation->query->refuses;
     standing->entry.level = WEIR_STANDING_GOOD;
     if (!standing->refused)
