@@ -47,6 +47,7 @@ static void open_worker(struct http_harness *harness, const char *text)
         fprintf(stderr, "%s\n", problems.count ? problems.list[0].message : "no rules");
         abort();
     }
+    weir_problems_free(&problems);
     check(weir_reservations_open(&daemon->reservations, 16) == 0);
     check(weir_adhoc_limits_open(&daemon->redis.limits, HTTP_HARNESS_LIMITS, daemon->table, 0) ==
           0);

@@ -49,6 +49,7 @@ static void open_engine(struct redis_harness *harness, const char *rules, uint32
         .bytes = (limits_max + 8) * TABLE_BYTES_A_LIMIT, .wall_ns = START_NS, .secret = {1, 2}};
     rules = rules ? rules : no_rules;
     check(weir_rules_parse(&harness->rules, "rules", ".", rules, strlen(rules), &problems) == 0);
+    weir_problems_free(&problems);
     check(weir_table_open(&worker->table, &table, NULL) == 0);
     check(weir_store_embedded_open(&worker->store, worker->table) == 0);
     check(weir_rules_prepare(harness->rules, prepare_limit, worker->store) == 0);

@@ -26,6 +26,7 @@ struct weir_rules *rig_parse(const char *text)
     struct weir_problems problems = {0};
     assert_int_equal(weir_rules_parse(&rules, "test", ".", text, strlen(text), &problems), 0);
     weir_problems_free(&problems);
+    weir_problems_free(&problems);
     return rules;
 }
 
