@@ -570,7 +570,7 @@ static void add_caps(struct step_maker *maker)
 /* Takes out the limits whose caps have denied, with all their rates. */
 static void take_capped(const struct weir_entry *entry, struct plan *plan)
 {
-    struct weir_reservation r;
+    struct weir_reservation r = {.count = 0};
     unpack_again(&r, (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
     for (uint16_t i = 0; i + 1 < entry->decision.count; i++) { /* the last is the record */
         const struct weir_reserved *cap = &r.parts[plan->part_of[i]];
