@@ -169,21 +169,9 @@ static void load_sticky(struct rules_loader *loader, const struct rules_field *f
     rules_load_sticky(loader, &fields[TOP_STICKY], other);
 }
 
-static void load_top(struct rules_loader *loader, const struct rules_node *root)
+/* What limits do not read, or read as a setting; in the order in which they need each other. */
+static void load_settings(struct rules_loader *loader, struct rules_field *fields)
 {
-    struct rules_field fields[TOP_FIELDS];
-    for (int i = 0; i < TOP_FIELDS; i++)
-        fields[i] = (struct rules_field){top_names[i], NULL, NULL};
-    if (is_keys_file(root)) {
-        rules_problem(
-            loader, root,
-            "this is a keys file, not a rules file: name it by `keys` of a rules file, and "
-            "validate that one");
-        return;
-    }
-    if (!rules_fields(loader, root, "a rules file", fields, TOP_FIELDS) ||
-        !rules_fixed_attributes(loader))
-        return;
     if (fields[TOP_VERSION].value)
         load_version(loader, fields[TOP_VERSION].value);
     if (fields[TOP_ATTRIBUTES].value)
@@ -226,6 +214,11 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_load_paths(loader, fields[TOP_PATHS].value); /* before the limits: their patterns */
     if (fields[TOP_ADAPTIVE].value)
         rules_load_adaptive(loader, fields[TOP_ADAPTIVE].value); /* before the limits */
+}
+
+/* Who callers are, and what is held for or against them: before the limits. */
+static void load_callers(struct rules_loader *loader, struct rules_field *fields)
+{
     rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
     loader->callers = fields[TOP_KEYS].value || fields[TOP_IDENTITIES].value;
     if (fields[TOP_IDENTIFY].value && !loader->no_memory)
@@ -241,6 +234,25 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     if (fields[TOP_SCORE].value && !loader->no_memory)
         rules_load_score(loader, fields[TOP_SCORE].value); /* after its lists, before the limits */
     rules_check_difficulty(loader);
+}
+
+static void load_top(struct rules_loader *loader, const struct rules_node *root)
+{
+    struct rules_field fields[TOP_FIELDS];
+    for (int i = 0; i < TOP_FIELDS; i++)
+        fields[i] = (struct rules_field){top_names[i], NULL, NULL};
+    if (is_keys_file(root)) {
+        rules_problem(
+            loader, root,
+            "this is a keys file, not a rules file: name it by `keys` of a rules file, and "
+            "validate that one");
+        return;
+    }
+    if (!rules_fields(loader, root, "a rules file", fields, TOP_FIELDS) ||
+        !rules_fixed_attributes(loader))
+        return;
+    load_settings(loader, fields);
+    load_callers(loader, fields);
     if (!fields[TOP_LIMITS].value)
         rules_problem(loader, root, "`limits` is missing; write `limits: []` for none");
     else if (!loader->no_memory)
