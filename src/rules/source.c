@@ -162,10 +162,10 @@ static void join_field(struct weir_request *request, struct weir_attribute_sourc
         repeat_credential(request, source, known, value);
         return;
     }
-    char *end = request->room + request->room_used;
-    bool last = request->room && known->data + known->size == end;
+    char *end = request->room ? request->room + request->room_used : NULL;
+    bool last = end && known->data + known->size == end;
     size_t more = (last ? 0 : known->size) + 2 + value.size;
-    if (more > request->room_size - request->room_used) {
+    if (!end || more > request->room_size - request->room_used) {
         request_fail(request, weir_bytes_of(source.name), WEIR_ERR_TOO_LARGE,
                      ": repeated header fields are too large together");
         return;
