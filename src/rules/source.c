@@ -83,15 +83,6 @@ struct weir_attribute_source weir_rules_field(const struct weir_rules *rules, co
     return find(rules, full, HEADER_SIZE + size, flags);
 }
 
-struct weir_attribute_source weir_source_fixed(enum weir_attribute attribute)
-{
-    uint32_t count;
-    const struct rules_attribute_row *rows = rules_attribute_rows(&count);
-    const struct rules_attribute_row *row = &rows[attribute];
-    return (struct weir_attribute_source){row->field ? row->field : row->name, (int16_t)attribute,
-                                          WEIR_NAME_READ, WEIR_NAME_OF_REQUEST};
-}
-
 const char *weir_source_own_field(const struct weir_rules *rules,
                                   struct weir_attribute_source source)
 {
@@ -127,14 +118,20 @@ void weir_request_of_program(struct weir_request *request)
     request->program = true;
 }
 
-/* The first thing that is wrong with the request. */
-static void request_fail(struct weir_request *request, struct weir_bytes name, int err,
-                         const char *why)
+/* The first thing that is wrong with the request. What it says itself has the names of a check. */
+__attribute__((noinline)) static void request_fail(struct weir_request *request,
+                                                   struct weir_attribute_source source, int err,
+                                                   const char *why)
 {
+    uint32_t count;
+    const struct rules_attribute_row *rows = rules_attribute_rows(&count);
     if (request->error != 0)
         return;
+    const char *name = source.name                    ? source.name
+                       : rows[source.attribute].field ? rows[source.attribute].field
+                                                      : rows[source.attribute].name;
     request->error = (int8_t)err;
-    request->wrong = name;
+    request->wrong = weir_bytes_of(name);
     request->why = why;
 }
 
@@ -147,14 +144,15 @@ static void repeat_credential(struct weir_request *request, struct weir_attribut
     if (repeated == RULES_REPEATED_LAST)
         *known = value;
     else if (repeated == RULES_REPEATED_UNREADABLE && !weir_bytes_equal(*known, value))
-        request_fail(request, weir_bytes_of(source.name), WEIR_ERR_SYNTAX,
+        request_fail(request, source, WEIR_ERR_SYNTAX,
                      ": given more than once, with different values");
 }
 
 /* Puts another line of a header field behind those that came before. What was joined last grows in
  * its place; anything else moves to the end of the room first. */
-static void join_field(struct weir_request *request, struct weir_attribute_source source,
-                       struct weir_bytes *known, struct weir_bytes value)
+__attribute__((noinline)) static void join_field(struct weir_request *request,
+                                                 struct weir_attribute_source source,
+                                                 struct weir_bytes *known, struct weir_bytes value)
 {
     uint8_t repeated = request->rules->repeated[source.attribute];
     const char *between = repeated == RULES_REPEATED_COOKIES ? "; " : ", ";
@@ -166,7 +164,7 @@ static void join_field(struct weir_request *request, struct weir_attribute_sourc
     bool last = end && known->data + known->size == end;
     size_t more = (last ? 0 : known->size) + 2 + value.size;
     if (!end || more > request->room_size - request->room_used) {
-        request_fail(request, weir_bytes_of(source.name), WEIR_ERR_TOO_LARGE,
+        request_fail(request, source, WEIR_ERR_TOO_LARGE,
                      ": repeated header fields are too large together");
         return;
     }
@@ -181,53 +179,47 @@ static void join_field(struct weir_request *request, struct weir_attribute_sourc
     request->room_used += more;
 }
 
-static void put_address(struct weir_request *request, struct weir_attribute_source source,
-                        struct weir_bytes value)
+__attribute__((noinline)) static void put_address(struct weir_request *request,
+                                                  struct weir_attribute_source source,
+                                                  struct weir_bytes value)
 {
     request->client = (struct weir_address){.family = 0};
     if (value.data && weir_address_parse(&request->client, value.data, value.size) < 0)
-        request_fail(request, weir_bytes_of(source.name), WEIR_ERR_SYNTAX, ": not an IP address");
+        request_fail(request, source, WEIR_ERR_SYNTAX, ": not an IP address");
 }
 
-/* Whether the value is to be taken: one that is given by name goes before what the request says. */
-static bool take_turn(struct weir_request *request, struct weir_attribute_source source)
+/* The attribute is given by name. */
+__attribute__((noinline)) static void note_name(struct weir_request *request,
+                                                struct weir_attribute_source source,
+                                                uint64_t *named, uint64_t bit)
 {
-    uint64_t *named = &request->named[source.attribute / 64];
-    uint64_t bit = UINT64_C(1) << source.attribute % 64;
-    if ((source.flags & WEIR_NAME_OF_REQUEST) != 0)
-        return (*named & bit) == 0;
     if (request->once && (*named & bit) != 0)
-        request_fail(request, weir_bytes_of(source.name), WEIR_ERR_SYNTAX, " is given twice");
+        request_fail(request, source, WEIR_ERR_SYNTAX, " is given twice");
     *named |= bit;
-    return true;
 }
 
-static void note_trust(struct weir_request *request, uint16_t attribute, enum weir_trust trust)
+void weir_request_take(struct weir_request *request, struct weir_attribute_source source,
+                       struct weir_bytes value, enum weir_trust trust)
 {
-    uint64_t *trusted = &request->trusted[attribute / 64], bit = UINT64_C(1) << attribute % 64;
-    *trusted = trust != WEIR_TRUST_CLIENT ? *trusted | bit : *trusted & ~bit;
-}
-
-void weir_request_put(struct weir_request *request, struct weir_attribute_source source,
-                      struct weir_bytes value, enum weir_trust trust)
-{
-    if ((source.flags & WEIR_NAME_HEADER) != 0 && request->fields == WEIR_FIELDS_NONE)
-        request->fields = WEIR_FIELDS_ALL; /* one says that the sender knows them */
-    if (source.state != WEIR_NAME_READ)
-        return;
     uint16_t attribute = (uint16_t)source.attribute;
-    struct weir_bytes *known = &request->values[attribute];
     bool of_request = (source.flags & WEIR_NAME_OF_REQUEST) != 0;
-    if (!weir_source_allows(request->rules, source, trust) || (of_request && !value.data) ||
-        !take_turn(request, source))
+    if ((of_request && !value.data) || !weir_source_allows(request->rules, source, trust))
         return;
+    uint64_t bit = UINT64_C(1) << attribute % 64;
+    uint64_t *named = &request->named[attribute / 64];
+    uint64_t *trusted = &request->trusted[attribute / 64];
+    struct weir_bytes *known = &request->values[attribute];
+    if (!of_request)
+        note_name(request, source, named, bit);
+    else if ((*named & bit) != 0)
+        return; /* what is given by name goes before it */
+    *trusted = (*trusted & ~bit) | (trust != WEIR_TRUST_CLIENT ? bit : 0);
     if (attribute == WEIR_ATTR_CLIENT_IP)
         put_address(request, source, value);
     else if (of_request && known->data && attribute >= WEIR_ATTR_FIRST_NAMED)
         join_field(request, source, known, value);
     else
         *known = value;
-    note_trust(request, attribute, trust);
 }
 
 void weir_request_put_name(struct weir_request *request, struct weir_bytes name,
@@ -253,10 +245,11 @@ void weir_request_put_field(struct weir_request *request, struct weir_bytes name
 void weir_request_unknown(struct weir_request *request, const char *name, size_t size)
 {
     rules_unknown_name(request->rules, name, size);
-    if (request->program && request->rules->strict_attributes)
-        request_fail(
-            request, (struct weir_bytes){name, size}, WEIR_ERR_SYNTAX,
-            ": unknown attribute; it is neither built in nor in `attributes` of the rules");
+    if (!request->program || !request->rules->strict_attributes || request->error != 0)
+        return;
+    request->error = WEIR_ERR_SYNTAX;
+    request->wrong = (struct weir_bytes){name, size};
+    request->why = ": unknown attribute; it is neither built in nor in `attributes` of the rules";
 }
 
 void weir_request_put_client(struct weir_request *request, const struct weir_address *client)

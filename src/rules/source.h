@@ -61,7 +61,7 @@ enum weir_name_flag {
 
 /* What a name means to one generation of rules, whose memory `name` is in. */
 struct weir_attribute_source {
-    const char *name;  /* as the rules call it; NULL unless READ */
+    const char *name;  /* as the rules call it; NULL unless READ, and where the number is fixed */
     int16_t attribute; /* -1 unless READ */
     uint8_t state, flags;
 };
@@ -75,7 +75,11 @@ struct weir_attribute_source weir_rules_field(const struct weir_rules *rules, co
                                               size_t size);
 
 /* An attribute that every file has, as the request itself says it. */
-struct weir_attribute_source weir_source_fixed(enum weir_attribute attribute);
+static inline struct weir_attribute_source weir_source_fixed(enum weir_attribute attribute)
+{
+    return (struct weir_attribute_source){NULL, (int16_t)attribute, WEIR_NAME_READ,
+                                          WEIR_NAME_OF_REQUEST};
+}
 
 /* The field of a check request for this attribute ("ip"), which is not to be given by name; NULL:
  * it has none. */
@@ -105,9 +109,19 @@ void weir_request_once(struct weir_request *request);
 void weir_request_of_program(struct weir_request *request);
 
 /* Gives a value; data == NULL: the sender says that there is none. An address of `client.ip` is
- * parsed. What cannot be read is kept for weir_request_end. */
-void weir_request_put(struct weir_request *request, struct weir_attribute_source source,
-                      struct weir_bytes value, enum weir_trust trust);
+ * parsed. What cannot be read is kept for weir_request_end. Most header fields are not read, so
+ * that little is done for them. */
+void weir_request_take(struct weir_request *request, struct weir_attribute_source source,
+                       struct weir_bytes value, enum weir_trust trust);
+static inline void weir_request_put(struct weir_request *request,
+                                    struct weir_attribute_source source, struct weir_bytes value,
+                                    enum weir_trust trust)
+{
+    if ((source.flags & WEIR_NAME_HEADER) != 0 && request->fields == WEIR_FIELDS_NONE)
+        request->fields = WEIR_FIELDS_ALL; /* one says that the sender knows them */
+    if (source.state == WEIR_NAME_READ)
+        weir_request_take(request, source, value, trust);
+}
 
 /* The same by text. A name that is neither built in nor declared is counted: see unknown_names.h.
  */
