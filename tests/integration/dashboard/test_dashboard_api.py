@@ -214,7 +214,7 @@ def test_the_rules_say_how_they_were_loaded(tmp_path):
         assert rules["file"] == str(weir.config) and rules["limits"] == 2
         assert (rules["reloads"], rules["failed_reloads"], rules["errors"]) == (0, 0, None)
         good = weir.config.read_text(encoding="utf-8")
-        weir.write_rules(good.replace("gcra", "gcrb").replace("2/hour", "2/hours"))
+        weir.write_rules(good.replace("gcra", "gcrb").replace("2/hour", "2/fortnight"))
         assert client.post("/v1/rules/reload", {}).json == {"wanted": True}
         weir.wait_event("reload_failed")
         rules = client.request("GET", "/v1/rules").json
