@@ -182,6 +182,7 @@ int weir_standing_create(struct weir_standing **standing,
         err = make(standing, options, none ? NULL : &old, reason);
     if (err == 1) { /* its entries are damaged */
         weir_standing_close(*standing);
+        *standing = NULL;
         err = make(standing, options, NULL, reason);
     }
     if (err == 0 && options->path) {

@@ -187,7 +187,7 @@ static void find_ladders(const struct weir_ladder_memory *memory, const uint64_t
 
         if (!has_value(slot, hash) || found->count == WEIR_KEEPER_LADDERS_MAX)
             continue;
-        strcpy(ladder->penalty, memory->names[slot->penalty - 1]);
+        memcpy(ladder->penalty, memory->names[slot->penalty - 1], sizeof ladder->penalty);
         ladder->state = slot->state;
         found->count++;
     }

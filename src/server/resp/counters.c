@@ -47,8 +47,8 @@ static bool read_kept(struct weir_counter_step *step, struct weir_bytes arg)
     if (arg.data && resp_integer_read(arg.data, arg.size, &step->value))
         return true;
     /* What pickle writes first, from its protocol 2 on. */
-    bool pickled =
-        arg.size > 2 && (unsigned char)arg.data[0] == 0x80 && arg.data[1] >= 2 && arg.data[1] <= 5;
+    bool pickled = arg.data && arg.size > 2 && (unsigned char)arg.data[0] == 0x80 &&
+                   arg.data[1] >= 2 && arg.data[1] <= 5;
     return refuse(step, pickled ? NOT_PICKLED : NOT_KEPT);
 }
 

@@ -33,8 +33,10 @@ def login(weir, ip="192.0.2.7", **fields):
 
 
 def moves(weir, count):
-    """The `count`th move: its line in the log."""
-    return weir.wait_event("penalty_moved", count)
+    """The `count`th move: its line in the log, once the history has it too. It is in force before."""
+    line = weir.wait_event("penalty_moved", count)
+    wait_until(lambda: weir.metrics()["weir_standing_history_jobs"] == 0, what="the history")
+    return line
 
 
 def fields_of(line):
@@ -145,7 +147,6 @@ def test_show_history_and_metrics_tell_of_each_move(tmp_path):
 def test_kill_9_and_a_restart_keep_the_step(tmp_path):
     with start(tmp_path) as weir:
         strike_until(weir, 2)
-        # The line of the log comes after the change is on the disk.
         weir.kill()
         weir.start()
         assert entry_of(weir, kind="client.ip", value="192.0.2.7")["in_force"]["level"] == "throttled"
