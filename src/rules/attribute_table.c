@@ -74,7 +74,7 @@ static const struct rules_attribute_row rows[] = {
 
     /* Other spellings. */
     {"ip", "client.ip", -1, .flags = RULES_REQUESTS},
-    {RULES_HEADER "host", "host", -1},
+    {RULES_HEADER "host", "host", -1, .flags = 0},
 
     /* What front ends supply under names of their own. */
     {"connection.requests", NULL, -1, BY_ALL, .uses = RULES_FOR_ALL, .flags = RULES_FRONTS,
