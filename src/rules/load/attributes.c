@@ -330,11 +330,8 @@ bool rules_has_scheme(const char *name)
            strcmp(name, "header.proxy-authorization") == 0;
 }
 
-/* What logs must not show: keys that identify looks up, and fields that carry credentials. */
-bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
+bool rules_identifies(const struct weir_rules *rules, uint16_t attribute)
 {
-    if ((rules->rows[attribute]->flags & RULES_SECRET) != 0)
-        return true;
     for (uint32_t i = 0; i < rules->identify_count; i++)
         if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute)
             return true;
@@ -342,4 +339,11 @@ bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
         if (rules->jwt->sources[i] == attribute)
             return true;
     return false;
+}
+
+/* What logs must not show: keys that identify looks up, and fields that carry credentials. */
+bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
+{
+    return (rules->rows[attribute]->flags & RULES_SECRET) != 0 ||
+           rules_identifies(rules, attribute);
 }

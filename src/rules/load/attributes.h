@@ -32,6 +32,8 @@ int rules_read_address_name(struct rules_loader *loader, const struct rules_node
 /* Whether an attribute's values are credentials with a scheme (core/text/credential.h). */
 bool rules_has_scheme(const char *name);
 
+/* Whether `identify` or `jwt` reads who is calling from it. */
+bool rules_identifies(const struct weir_rules *rules, uint16_t attribute);
 /* Whether an attribute is shown only as SHA-256: the sources of `identify` (which is loaded before
  * the limits) and of tokens, cookies, and header fields that carry credentials. */
 bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute);

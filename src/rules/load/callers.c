@@ -164,13 +164,7 @@ static bool is_credential(const struct weir_rules *rules, uint16_t attribute)
     bool field = strncmp(name, RULES_HEADER, sizeof RULES_HEADER - 1) == 0;
     if (!field || rules->repeated[attribute] == RULES_REPEATED_COOKIES)
         return false;
-    for (uint32_t i = 0; i < rules->identify_count; i++)
-        if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute)
-            return true;
-    for (uint8_t i = 0; rules->jwt && i < rules->jwt->source_count; i++)
-        if (rules->jwt->sources[i] == attribute)
-            return true;
-    return rules_has_scheme(name);
+    return rules_identifies(rules, attribute) || rules_has_scheme(name);
 }
 
 void rules_load_repeated(struct rules_loader *loader, const struct rules_node *node)
