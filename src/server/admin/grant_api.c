@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "server/admin/access.h"
-#include "server/admin/api.h"
+#include "server/admin/call.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/region/acted.h"

@@ -11,7 +11,7 @@
 #include "core/bytes.h"
 #include "server/adaptive/controllers.h"
 #include "server/admin/access.h"
-#include "server/admin/api.h"
+#include "server/admin/call.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"

@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVER_ADMIN_LIMIT_METRICS_H
 #define WEIR_SERVER_ADMIN_LIMIT_METRICS_H
 
-#include "server/admin/metrics.h"
+#include "server/admin/exposition.h"
 
 /* Verdicts of one limit over all workers, and its warnings by threshold. */
 struct weir_limit_totals {

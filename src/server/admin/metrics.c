@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics in Prometheus' text format 0.0.4: see daemon/daemon.h and docs/metrics.md.
- *
- * Labels come from the configuration and from weir itself, never from traffic: the number of series
- * is known before the first request.
- */
+/* All metrics, in their order: see docs/metrics.md. */
 #include "server/admin/metrics.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rules/region/region.h"
+#include "server/admin/exposition.h"
 #include "server/admin/health_api.h"
 #include "server/admin/limit_metrics.h"
 #include "server/admin/overlooked_api.h"
 #include "server/challenge/metrics.h"
+#include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
 #include "server/dashboard/metrics.h"
 #include "server/envoy/metrics.h"
@@ -31,41 +28,6 @@
 #include "server/sticky/metrics.h"
 #include "server/use/metrics.h"
 #include "server/webhook/metrics.h"
-
-/* One line: the longest name, two labels of 64 bytes, a number. */
-#define LINE_MAX_BYTES 512
-
-void weir_metrics_put(struct weir_metrics *metrics, const char *format, ...)
-{
-    struct weir_buffers *buffers = &metrics->daemon->admin->buffers;
-    if (!metrics->text)
-        return;
-    struct weir_buffer *text = weir_buffer_reserve(buffers, metrics->text, LINE_MAX_BYTES);
-    if (!text) {
-        weir_buffer_give(buffers, metrics->text);
-        metrics->text = NULL;
-        return;
-    }
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vsnprintf(text->data + text->used, LINE_MAX_BYTES, format, arguments);
-    va_end(arguments);
-    text->used += size < LINE_MAX_BYTES ? (size_t)size : LINE_MAX_BYTES - 1;
-    metrics->text = text;
-}
-
-void weir_metrics_head(struct weir_metrics *metrics, const char *name, const char *type,
-                       const char *help)
-{
-    weir_metrics_put(metrics, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-void weir_metrics_number(struct weir_metrics *metrics, const char *name, const char *type,
-                         const char *help, uint64_t value)
-{
-    weir_metrics_head(metrics, name, type, help);
-    weir_metrics_put(metrics, "%s %" PRIu64 "\n", name, value);
-}
 
 static void seconds(struct weir_metrics *metrics, const char *name, const char *help, int64_t ns)
 {

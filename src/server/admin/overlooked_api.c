@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "rules/unknown_names.h"
-#include "server/admin/api.h"
+#include "server/admin/call.h"
 #include "server/daemon/daemon.h"
 
 /* A list; json_pack fails where it is NULL. */

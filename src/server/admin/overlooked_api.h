@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVER_ADMIN_OVERLOOKED_API_H
 #define WEIR_SERVER_ADMIN_OVERLOOKED_API_H
 
-#include "server/admin/metrics.h"
+#include "server/admin/exposition.h"
 #include "server/http/http.h"
 
 void weir_overlooked_handle(struct weir_http_call *call);

@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVER_CHALLENGE_METRICS_H
 #define WEIR_SERVER_CHALLENGE_METRICS_H
 
-#include "server/admin/metrics.h"
+#include "server/admin/exposition.h"
 
 /* Writes nothing without a challenge listener. */
 void weir_metrics_of_challenge(struct weir_metrics *metrics);

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "server/daemon/clock.h"
+#include "server/daemon/draining.h"
 #include "server/daemon/reload.h"
 #include "server/daemon/watch.h"
+#include "server/daemon/work.h"
 #include "server/envoy/shared.h"
 #include "server/pressure/pressure_log.h"
 
@@ -59,34 +61,6 @@ void weir_control_signals_begin(void)
 
 /* --- Shutdown --------------------------------------------------------------------------------- */
 
-static void control_stop_all(struct weir_daemon *daemon)
-{
-    for (unsigned i = 0; i < daemon->worker_count; i++)
-        weir_worker_stop(daemon->workers[i]);
-    weir_worker_stop(daemon->admin);
-}
-
-static void control_on_grace(uv_timer_t *timer)
-{
-    struct weir_daemon *daemon = timer->data;
-    weir_log_event(&daemon->log, WEIR_LOG_WARNING, "stopping_hard", "reason",
-                   "requests are still open after 10 s");
-    control_stop_all(daemon);
-}
-
-void weir_control_drain(struct weir_daemon *daemon)
-{
-    daemon->stopping = true;
-    if (!daemon->again)
-        weir_supervisor_send(&daemon->supervisor, "STOPPING=1\nSTATUS=finishing requests");
-    if (daemon->envoy)
-        atomic_store(&daemon->envoy->stopping, true);
-    weir_dashboard_stop(daemon->dashboard);
-    uv_timer_start(&daemon->grace, control_on_grace, WEIR_SHUTDOWN_MS, 0);
-    for (unsigned i = 0; i < daemon->worker_count; i++)
-        weir_worker_drain(daemon->workers[i]);
-}
-
 static void control_on_stop(uv_signal_t *handle, int number)
 {
     struct weir_daemon *daemon = handle->data;
@@ -96,13 +70,13 @@ static void control_on_stop(uv_signal_t *handle, int number)
             return;
         weir_log_event(&daemon->log, WEIR_LOG_WARNING, "stopping_hard", "reason",
                        "a second signal");
-        control_stop_all(daemon);
+        weir_daemon_stop_all(daemon);
         return;
     }
     weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopping", "signal",
                    number == SIGTERM ? "SIGTERM" : "SIGINT");
     daemon->again = false;
-    weir_control_drain(daemon);
+    weir_daemon_drain(daemon);
 }
 
 /* The admin listener stays until the last worker is done: it says that the server is stopping. */
@@ -115,19 +89,13 @@ static void control_on_finished(uv_async_t *handle)
 
 /* --- Reload ----------------------------------------------------------------------------------- */
 
-void weir_daemon_want(struct weir_daemon *daemon, unsigned wanted)
+/* One job at a time, from the most urgent. */
+static void control_begin_work(struct weir_daemon *daemon, unsigned wanted)
 {
-    daemon->wanted |= wanted;
-    if (daemon->stopping || !daemon->wanted || weir_background_busy(daemon->background))
-        return; /* the stores are going; or it begins when the other job is done */
-    if (daemon->wanted & WEIR_WANT_RELOAD) {
-        daemon->wanted &= ~(unsigned)WEIR_WANT_RELOAD;
+    if (wanted & WEIR_WANT_RELOAD)
         weir_daemon_reload_start(daemon);
-        return;
-    }
-    wanted = daemon->wanted;
-    daemon->wanted = 0;
-    weir_daemon_watch_start(daemon, wanted);
+    else
+        weir_daemon_watch_start(daemon, wanted);
 }
 
 static void control_on_hangup(uv_signal_t *handle, int number)
@@ -260,6 +228,7 @@ static int control_open_watch(struct weir_daemon *daemon)
 int weir_control_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     uv_loop_t *loop = daemon->admin->loop;
+    daemon->begin_work = control_begin_work;
     int err = uv_signal_init(loop, &daemon->on_hangup);
     err = err < 0 ? err : uv_signal_init(loop, &daemon->on_terminate);
     err = err < 0 ? err : uv_signal_init(loop, &daemon->on_interrupt);

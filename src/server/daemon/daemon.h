@@ -142,6 +142,7 @@ struct weir_daemon {
 
     struct weir_background *background;
     unsigned wanted; /* WEIR_WANT_..., not begun */
+    void (*begin_work)(struct weir_daemon *daemon, unsigned wanted);
     struct weir_reload reload;
     struct weir_watch watching;
 
@@ -155,11 +156,5 @@ struct weir_daemon {
 
 /* Leaves those listening sockets to the next run whose addresses stay. */
 void weir_daemon_keep_sockets(struct weir_daemon *daemon, const struct weir_rules *next);
-
-/* Removes the paths of Unix sockets, unless a supervisor has the sockets for the next process. */
-void weir_daemon_remove_sockets(const struct weir_daemon *daemon);
-
-/* Connections that may be open, over all listeners but the admin's. */
-uint64_t weir_daemon_connections_max(const struct weir_daemon *daemon);
 
 #endif

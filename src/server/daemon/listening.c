@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/daemon/reload.h"
+#include "server/daemon/addresses.h"
 #include "server/envoy/daemon.h"
 #include "server/grpc/front.h"
 #include "server/http/front.h"
@@ -333,18 +333,6 @@ int weir_listening_open(struct weir_daemon *daemon, struct weir_reason *reason)
             close(all[i].fds[--all[i].bound]);
     }
     return err;
-}
-
-void weir_daemon_remove_sockets(const struct weir_daemon *daemon)
-{
-    if (daemon->supervisor.holds)
-        return;
-    weir_endpoint_remove(&daemon->http_endpoint);
-    weir_endpoint_remove(&daemon->redis_endpoint);
-    weir_endpoint_remove(&daemon->grpc_endpoint);
-    weir_endpoint_remove(&daemon->admin_endpoint);
-    weir_endpoint_remove(&daemon->prometheus_endpoint);
-    weir_endpoint_remove(&daemon->challenge_endpoint);
 }
 
 void weir_listening_leave(struct weir_daemon *daemon)

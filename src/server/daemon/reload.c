@@ -9,10 +9,12 @@
 #include "core/reason.h"
 #include "rules/file.h"
 #include "rules/region/region.h"
+#include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
-#include "server/daemon/control.h"
+#include "server/daemon/draining.h"
 #include "server/daemon/redis_access.h"
 #include "server/daemon/state.h"
+#include "server/daemon/work.h"
 #include "server/dashboard/rules_api.h"
 #include "server/envoy/daemon.h"
 #include "server/region/moving.h"
@@ -71,42 +73,6 @@ static int load_rules(struct weir_reload *reload)
 }
 
 /* --- What concerns the daemon ----------------------------------------------------------------- */
-
-const char *weir_daemon_http(const struct weir_daemon *daemon, const struct weir_settings *settings)
-{
-    return daemon->options.http     ? daemon->options.http
-           : settings->http.address ? settings->http.address
-                                    : WEIR_HTTP_ADDRESS_DEFAULT;
-}
-
-/* Only where it was asked for. */
-const char *weir_daemon_redis(const struct weir_daemon *daemon,
-                              const struct weir_settings *settings)
-{
-    return daemon->options.redis     ? daemon->options.redis
-           : settings->redis.address ? settings->redis.address
-                                     : "off";
-}
-
-const char *weir_daemon_grpc(const struct weir_daemon *daemon, const struct weir_settings *settings)
-{
-    return daemon->options.grpc     ? daemon->options.grpc
-           : settings->grpc.address ? settings->grpc.address
-                                    : "off";
-}
-
-const char *weir_daemon_admin(const struct weir_daemon *daemon,
-                              const struct weir_settings *settings)
-{
-    return daemon->options.admin     ? daemon->options.admin
-           : settings->admin.address ? settings->admin.address
-                                     : WEIR_ADMIN_ADDRESS_DEFAULT;
-}
-
-const char *weir_daemon_challenge(const struct weir_settings *settings)
-{
-    return settings->challenge.listener.address ? settings->challenge.listener.address : "off";
-}
 
 /* A listener that others can reach says who may call, or that all may. */
 static int listener_check(const char *name, const char *address,
@@ -587,7 +553,7 @@ void weir_daemon_run_again(struct weir_daemon *daemon, struct weir_reload *reloa
     daemon->certificate_watch = reload->watch;
     reload->rules = NULL;
     reload->certificates = NULL;
-    weir_control_drain(daemon);
+    weir_daemon_drain(daemon);
 }
 
 /* What the dashboard says of the last reload. */

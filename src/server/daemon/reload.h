@@ -24,19 +24,6 @@ void weir_daemon_free_retired(struct weir_daemon *daemon); /* of a table that is
 int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
                         struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* The address of a listener: command line, else rules file, else default. */
-const char *weir_daemon_http(const struct weir_daemon *daemon,
-                             const struct weir_settings *settings);
-const char *weir_daemon_redis(const struct weir_daemon *daemon,
-                              const struct weir_settings *settings);
-const char *weir_daemon_grpc(const struct weir_daemon *daemon,
-                             const struct weir_settings *settings);
-const char *weir_daemon_admin(const struct weir_daemon *daemon,
-                              const struct weir_settings *settings);
-
-/* "off" without one. */
-const char *weir_daemon_challenge(const struct weir_settings *settings);
-
 /* Hands new certificates to all workers; takes over one reference. */
 void weir_daemon_set_certificates(struct weir_daemon *daemon,
                                   struct weir_certificates *certificates);

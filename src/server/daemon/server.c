@@ -8,12 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/control.h"
 #include "server/daemon/listening.h"
 #include "server/daemon/reload.h"
 #include "server/daemon/state.h"
 #include "server/daemon/watch.h"
+#include "server/daemon/work.h"
 #include "server/envoy/daemon.h"
 #include "server/net/seed.h"
 #include "server/pressure/pressure_log.h"
@@ -411,15 +413,6 @@ static void daemon_close(struct weir_daemon *daemon)
     }
     free(daemon->workers);
     free(daemon->threads);
-}
-
-uint64_t weir_daemon_connections_max(const struct weir_daemon *daemon)
-{
-    const struct weir_listener *listener;
-    uint64_t max = 0;
-    for (unsigned i = 0; (listener = weir_worker_listener(daemon->workers[0], i)); i++)
-        max += listener->pool->max;
-    return max;
 }
 
 static void log_started(struct weir_daemon *daemon)

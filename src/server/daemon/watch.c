@@ -9,9 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
-#include "server/daemon/control.h"
 #include "server/daemon/reload.h"
+#include "server/daemon/work.h"
 
 /* What keeps on being so is logged again after so long. */
 #define STATE_AGAIN_NS (UINT64_C(60) * 1000000000)

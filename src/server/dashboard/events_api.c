@@ -4,7 +4,7 @@
 
 #include "server/daemon/daemon.h"
 #include "server/dashboard/dashboard.h"
-#include "server/dashboard/session_api.h"
+#include "server/dashboard/session_cookie.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "server/admin/metrics.h"
+#include "server/admin/exposition.h"
 #include "server/daemon/clock.h"
 #include "server/dashboard/dashboard.h"
 

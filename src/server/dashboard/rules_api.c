@@ -8,9 +8,9 @@
 
 #include "core/bytes.h"
 #include "server/admin/access.h"
-#include "server/admin/api.h"
-#include "server/daemon/control.h"
+#include "server/admin/call.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/work.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 

@@ -7,20 +7,18 @@
 #include <strings.h>
 #include <sys/random.h>
 
-#include "challenge/cookie.h"
 #include "core/bytes.h"
 #include "core/text/hex.h"
 #include "server/admin/access.h"
-#include "server/admin/api.h"
+#include "server/admin/call.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
 #include "server/dashboard/dashboard.h"
+#include "server/dashboard/session_cookie.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/net/secret.h"
 
-#define COOKIE_NAME "weir_session"
-#define COOKIE_NAME_MAX (sizeof COOKIE_NAME + 6) /* with "_65535" */
 #define ID_DIGITS (2 * (size_t)WEIR_SESSION_ID_BYTES)
 
 static struct weir_dashboard *dashboard_of(const struct weir_http_call *call)
@@ -36,60 +34,6 @@ static const char *token_of(const struct weir_http_call *call)
 
 /* --- The cookie ------------------------------------------------------------------------------- */
 
-/* "weir_session_9090", with the port of the Host; without one "weir_session". */
-static void cookie_name(const struct weir_http_call *call, char name[COOKIE_NAME_MAX])
-{
-    struct weir_bytes host = call->request->host;
-    size_t digits = 0;
-    while (digits < host.size && host.data[host.size - 1 - digits] >= '0' &&
-           host.data[host.size - 1 - digits] <= '9')
-        digits++;
-    bool port =
-        digits > 0 && digits <= 5 && digits < host.size && host.data[host.size - 1 - digits] == ':';
-    snprintf(name, COOKIE_NAME_MAX, "%s%s%.*s", COOKIE_NAME, port ? "_" : "",
-             port ? (int)digits : 0, host.data ? host.data + host.size - digits : "");
-}
-
-static bool id_read(struct weir_bytes text, unsigned char id[WEIR_SESSION_ID_BYTES])
-{
-    if (text.size != ID_DIGITS)
-        return false;
-    for (size_t i = 0; i < WEIR_SESSION_ID_BYTES; i++) {
-        int high = weir_hex_value(text.data[2 * i]), low = weir_hex_value(text.data[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        id[i] = (unsigned char)(high << 4 | low);
-    }
-    return true;
-}
-
-/* The next id of a cookie of this listener's name, which it takes off *field. A browser may send
- * several of one name: another server of this host can set one for a longer path, which then comes
- * first. */
-static bool next_id(struct weir_bytes *field, const char *name,
-                    unsigned char id[WEIR_SESSION_ID_BYTES])
-{
-    struct weir_bytes value;
-    while (weir_cookie_next(field, weir_bytes_of(name), &value))
-        if (id_read(value, id))
-            return true;
-    return false;
-}
-
-bool weir_session_find(const struct weir_http_call *call, const char *token,
-                       unsigned char id[WEIR_SESSION_ID_BYTES])
-{
-    const struct weir_dashboard *dashboard = dashboard_of(call);
-    struct weir_bytes field = weir_http1_field(call->request, "cookie");
-    uint64_t now_ns = weir_clock_boot_ns();
-    char name[COOKIE_NAME_MAX];
-    cookie_name(call, name);
-    while (dashboard && token && next_id(&field, name, id))
-        if (weir_sessions_has(&dashboard->sessions, id, token, now_ns))
-            return true;
-    return false;
-}
-
 /* Whether the browser has come by TLS: here, or to a proxy in front, as the Origin of its page
  * shows. */
 static bool is_secure(const struct weir_http_call *call)
@@ -102,8 +46,8 @@ static bool is_secure(const struct weir_http_call *call)
 static void cookie_line(const struct weir_http_call *call, const unsigned char *id, char *line,
                         size_t room)
 {
-    char name[COOKIE_NAME_MAX], digits[ID_DIGITS + 1] = "";
-    cookie_name(call, name);
+    char name[WEIR_SESSION_COOKIE_MAX], digits[ID_DIGITS + 1] = "";
+    weir_session_cookie_name(call, name);
     if (id)
         *weir_hex_write(digits, id, WEIR_SESSION_ID_BYTES) = 0;
     snprintf(line, room, "Set-Cookie: %s=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict%s\r\n",
@@ -189,10 +133,10 @@ static void log_out(struct weir_http_call *call)
     struct weir_dashboard *dashboard = dashboard_of(call);
     unsigned char id[WEIR_SESSION_ID_BYTES];
     struct weir_bytes field = weir_http1_field(call->request, "cookie");
-    char line[160], name[COOKIE_NAME_MAX];
+    char line[160], name[WEIR_SESSION_COOKIE_MAX];
     bool ended = false;
-    cookie_name(call, name);
-    while (dashboard && next_id(&field, name, id))
+    weir_session_cookie_name(call, name);
+    while (dashboard && weir_session_cookie_next(&field, name, id))
         ended |= weir_sessions_end(&dashboard->sessions, id);
     if (!ended) {
         weir_http_problem(call, WEIR_HTTP_404, NULL, "there is no such session");

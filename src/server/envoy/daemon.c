@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/daemon/control.h"
 #include "server/daemon/watch.h"
+#include "server/daemon/work.h"
 #include "server/envoy/shared.h"
 #include "server/envoy/statsd.h"
 

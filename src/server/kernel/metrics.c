@@ -8,7 +8,7 @@
 
 #include "kernel/names.h"
 #include "server/admin/access.h"
-#include "server/admin/api.h"
+#include "server/admin/call.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/kernel/filter.h"

@@ -4,7 +4,7 @@
 #ifndef WEIR_SERVER_KERNEL_METRICS_H
 #define WEIR_SERVER_KERNEL_METRICS_H
 
-#include "server/admin/metrics.h"
+#include "server/admin/exposition.h"
 #include "server/http/http.h"
 
 void weir_metrics_of_kernel(struct weir_metrics *metrics);

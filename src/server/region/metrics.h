@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVER_REGION_METRICS_H
 #define WEIR_SERVER_REGION_METRICS_H
 
-#include "server/admin/metrics.h"
+#include "server/admin/exposition.h"
 
 /* Adds them: the samples of weir_region_up, whose head and own region were written just before, and
  * the families of lending and of questions. Those are left out where no other region is reached. */

@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVER_SCORE_METRICS_H
 #define WEIR_SERVER_SCORE_METRICS_H
 
-#include "server/admin/metrics.h"
+#include "server/admin/exposition.h"
 
 /* Adds them; nothing where the rules keep no scores. */
 void weir_metrics_of_score(struct weir_metrics *metrics);

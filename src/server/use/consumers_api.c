@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "server/admin/api.h"
+#include "server/admin/call.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"

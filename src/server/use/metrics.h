@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVER_USE_METRICS_H
 #define WEIR_SERVER_USE_METRICS_H
 
-#include "server/admin/metrics.h"
+#include "server/admin/exposition.h"
 
 void weir_metrics_of_use(struct weir_metrics *metrics);
 

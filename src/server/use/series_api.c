@@ -3,7 +3,7 @@
 #include "server/use/series_api.h"
 
 #include "core/bytes.h"
-#include "server/admin/api.h"
+#include "server/admin/call.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"

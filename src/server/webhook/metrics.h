@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVER_WEBHOOK_METRICS_H
 #define WEIR_SERVER_WEBHOOK_METRICS_H
 
-#include "server/admin/metrics.h"
+#include "server/admin/exposition.h"
 
 /* Writes nothing without a webhook. */
 void weir_metrics_of_webhook(struct weir_metrics *metrics);

@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVER_ENVOY_QUOTA_METRICS_H
 #define WEIR_SERVER_ENVOY_QUOTA_METRICS_H
 
-#include "server/admin/metrics.h"
+#include "server/admin/exposition.h"
 
 void weir_metrics_of_quotas(struct weir_metrics *metrics);
 

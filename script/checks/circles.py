@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Objects that call each other in a circle: circles.py FOLDER [--most N] [--names]
+
+FOLDER is a build folder; its objects of src/ are read by nm. Two objects are in one circle if each
+needs, by way of others, a symbol that the other defines. A circle is listed with the symbols that tie
+it, since a symbol that moves elsewhere may open it. --most N fails if a circle has more than N objects.
+"""
+import argparse
+import collections
+import pathlib
+import subprocess
+import sys
+
+
+def sources(folder):
+    """{object: source}: meson names the object of src/a/b/c.c, in a library of src/a, b_c.c.o."""
+    named = {}
+    for source in sorted(pathlib.Path("src").rglob("*.c")):
+        for home in source.parents:
+            flat = str(source.relative_to(home)).replace("/", "_")
+            for path in (folder / home).glob(f"*.p/{flat}.o") if home != pathlib.Path(".") else \
+                    (folder / "weir.p").glob(f"{flat}.o"):
+                named.setdefault(path, str(source))
+    return named
+
+
+def symbols(named):
+    """{source: symbols it defines}, {source: symbols it needs}"""
+    defined, needed = collections.defaultdict(set), collections.defaultdict(set)
+    output = subprocess.run(["nm", "-A", "-g", *[str(path) for path in named]],
+                            capture_output=True, text=True, check=True).stdout
+    for line in output.splitlines():
+        path, rest = line.split(":", 1)
+        *_, kind, symbol = rest.split()
+        (needed if kind in "Uw" else defined)[named[pathlib.Path(path)]].add(symbol)
+    return defined, needed
+
+
+def edges(defined, needed):
+    owner = {symbol: name for name, own in defined.items() for symbol in own}
+    graph = collections.defaultdict(lambda: collections.defaultdict(set))
+    for name, wanted in needed.items():
+        for symbol in wanted:
+            other = owner.get(symbol)
+            if other and other != name:
+                graph[name][other].add(symbol)
+    return graph
+
+
+def circles(graph):
+    """Strongly connected parts, Tarjan's way, without recursion."""
+    index, low, stack, on, result, counter = {}, {}, [], set(), [], 0
+    nodes = set(graph) | {other for row in graph.values() for other in row}
+    for root in sorted(nodes):
+        if root in index:
+            continue
+        work = [(root, iter(sorted(graph[root])))]
+        index[root] = low[root] = counter
+        counter += 1
+        stack.append(root)
+        on.add(root)
+        while work:
+            node, rest = work[-1]
+            for other in rest:
+                if other not in index:
+                    index[other] = low[other] = counter
+                    counter += 1
+                    stack.append(other)
+                    on.add(other)
+                    work.append((other, iter(sorted(graph[other]))))
+                    break
+                if other in on:
+                    low[node] = min(low[node], index[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    part = []
+                    while True:
+                        other = stack.pop()
+                        on.discard(other)
+                        part.append(other)
+                        if other == node:
+                            break
+                    if len(part) > 1:
+                        result.append(sorted(part))
+    return sorted(result, key=lambda part: (-len(part), part))
+
+
+def show(graph, part):
+    for name in part:
+        for other in sorted(graph[name]):
+            if other in part:
+                print(f"    {name} -> {other}: {' '.join(sorted(graph[name][other]))}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--names", action="store_true")
+    args = parser.parse_args()
+    graph = edges(*symbols(sources(args.folder)))
+    for part in circles(graph):
+        print(f"{len(part)}: {' '.join(part)}")
+        if args.names:
+            show(graph, part)
+
+
+main()

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see exposition.h */
+#include "server/admin/exposition.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* One line: the longest name, two labels of 64 bytes, a number. */
+#define LINE_MAX_BYTES 512
+
+void weir_metrics_put(struct weir_metrics *metrics, const char *format, ...)
+{
+    struct weir_buffers *buffers = &metrics->daemon->admin->buffers;
+    if (!metrics->text)
+        return;
+    struct weir_buffer *text = weir_buffer_reserve(buffers, metrics->text, LINE_MAX_BYTES);
+    if (!text) {
+        weir_buffer_give(buffers, metrics->text);
+        metrics->text = NULL;
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(text->data + text->used, LINE_MAX_BYTES, format, arguments);
+    va_end(arguments);
+    text->used += size < LINE_MAX_BYTES ? (size_t)size : LINE_MAX_BYTES - 1;
+    metrics->text = text;
+}
+
+void weir_metrics_head(struct weir_metrics *metrics, const char *name, const char *type,
+                       const char *help)
+{
+    weir_metrics_put(metrics, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+void weir_metrics_number(struct weir_metrics *metrics, const char *name, const char *type,
+                         const char *help, uint64_t value)
+{
+    weir_metrics_head(metrics, name, type, help);
+    weir_metrics_put(metrics, "%s %" PRIu64 "\n", name, value);
+}
