@@ -10,7 +10,7 @@
 
 #include <weir/error.h>
 
-#include "server/daemon/state_guard.h"
+#include "server/daemon/state/state_guard.h"
 
 struct weir_background {
     pthread_t thread;

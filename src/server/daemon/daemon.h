@@ -12,7 +12,7 @@
 #include "server/adaptive/controllers.h"
 #include "server/daemon/background.h"
 #include "server/daemon/server.h"
-#include "server/daemon/state_guard.h"
+#include "server/daemon/state/state_guard.h"
 #include "server/daemon/supervisor.h"
 #include "server/daemon/worker.h"
 #include "server/dashboard/dashboard.h"

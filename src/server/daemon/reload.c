@@ -13,7 +13,7 @@
 #include "server/daemon/clock.h"
 #include "server/daemon/draining.h"
 #include "server/daemon/redis_access.h"
-#include "server/daemon/state.h"
+#include "server/daemon/state/state.h"
 #include "server/daemon/work.h"
 #include "server/dashboard/rules_api.h"
 #include "server/envoy/daemon.h"

@@ -13,7 +13,7 @@
 #include "server/daemon/control.h"
 #include "server/daemon/listening.h"
 #include "server/daemon/reload.h"
-#include "server/daemon/state.h"
+#include "server/daemon/state/state.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"
 #include "server/envoy/daemon.h"

@@ -12,7 +12,7 @@
 #include "core/bytes.h"
 #include "server/daemon/clock.h"
 
-#include "server/daemon/state_guard.h"
+#include "server/daemon/state/state_guard.h"
 #include "server/standing/json.h"
 #include "standing/rescue.h"
 

@@ -10,7 +10,7 @@
 #include "core/reason.h"
 #include "core/text/hex.h"
 #include "rules/identity/keys.h"
-#include "server/daemon/state_guard.h"
+#include "server/daemon/state/state_guard.h"
 #include "server/standing/sharing.h"
 #include "standing/rescue.h"
 

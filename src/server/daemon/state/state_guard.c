@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see state_guard.h */
-#include "server/daemon/state_guard.h"
+#include "server/daemon/state/state_guard.h"
 
 #include <string.h>
 #include <time.h>

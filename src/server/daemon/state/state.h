@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening the table, in memory or in the state file. See daemon.h. */
-#ifndef WEIR_SERVER_DAEMON_STATE_H
-#define WEIR_SERVER_DAEMON_STATE_H
+#ifndef WEIR_SERVER_DAEMON_STATE_STATE_H
+#define WEIR_SERVER_DAEMON_STATE_STATE_H
 
 #include "server/daemon/daemon.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a daemon: its table, in memory or in a file; see daemon.h. */
-#include "server/daemon/state.h"
+#include "server/daemon/state/state.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -15,8 +15,8 @@
  *
  * Threads: set and clear are the main thread's, while no other thread uses the region.
  */
-#ifndef WEIR_SERVER_DAEMON_STATE_GUARD_H
-#define WEIR_SERVER_DAEMON_STATE_GUARD_H
+#ifndef WEIR_SERVER_DAEMON_STATE_STATE_GUARD_H
+#define WEIR_SERVER_DAEMON_STATE_STATE_GUARD_H
 
 #include <signal.h>
 
