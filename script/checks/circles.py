@@ -4,7 +4,7 @@
 
 FOLDER is a build folder; its objects of src/ are read by nm. Two objects are in one circle if each
 needs, by way of others, a symbol that the other defines. A circle is listed with the symbols that tie
-it, since a symbol that moves elsewhere may open it. --most N fails if a circle has more than N objects.
+it, since moving a symbol into another file may open it. --most N fails if a circle has more than N objects.
 """
 import argparse
 import collections

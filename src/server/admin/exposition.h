@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prometheus' text exposition format 0.0.4, line by line, into a buffer of the admin worker.
- * Whoever owns a number writes it by these; admin/metrics.h calls them all.
+ * The module that owns a number writes it by these; admin/metrics.h calls them all.
  *
  * Labels come from the configuration and from weir itself, never from traffic: the number of series
  * is known before the first request.

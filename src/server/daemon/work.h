@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the background thread is asked to do (WEIR_WANT_... of daemon.h). Who asks need not know who
- * does it: control.c says what begins. */
+/* What the background thread is to do (WEIR_WANT_... of daemon.h). The caller need not know which
+ * module does it: control.c says what begins. */
 #ifndef WEIR_SERVER_DAEMON_WORK_H
 #define WEIR_SERVER_DAEMON_WORK_H
 
