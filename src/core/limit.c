@@ -5,14 +5,12 @@
 #include <weir/limit.h>
 
 #include "core/bucket.h"
-#include "core/cell.h"
 #include "core/counter.h"
 #include "core/expiry_list.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/reason.h"
 #include "core/segments.h"
-#include "core/span.h"
 #include "core/window.h"
 
 const char *weir_algorithm_name(enum weir_algorithm algorithm)
@@ -291,42 +289,4 @@ bool weir_limit_converts(const struct weir_limit *from, const struct weir_limit 
     if (a->algorithm == WEIR_QUOTA)
         return a->calendar == b->calendar && (a->rollover == 0) == (b->rollover == 0);
     return a->window_ns == b->window_ns && a->segments == b->segments && a->strict == b->strict;
-}
-
-static bool decide_span(const struct weir_limit *limit, uint64_t *span, const struct weir_use *use,
-                        struct weir_report *report)
-{
-    const struct span_view view = span_trusted(limit, span);
-    bool allowed = weir_span_test(limit, span, use->now_ns, use->cost);
-
-    if (allowed) {
-        if (!weir_span_fits(limit, span, use->now_ns, use->cost, 1))
-            weir_span_compact(limit, span, use->now_ns);
-        span_charge_in_place(limit, &view, use);
-    }
-    if (report)
-        weir_span_report(limit, span, use, allowed, report);
-    return allowed;
-}
-
-bool weir_decide(const struct weir_limit *limit, void *state, const struct weir_use *use,
-                 struct weir_report *report, uint64_t *delay_ns)
-{
-    uint64_t delay = 0;
-    bool allowed;
-
-    if (limit->span_words != 0) {
-        allowed = decide_span(limit, state, use, report);
-    } else {
-        struct weir_cell *cell = state;
-
-        allowed = cell_test(limit, cell, use->now_ns, use->cost, &delay);
-        if (allowed)
-            cell_charge(limit, cell, use->now_ns, use->cost);
-        if (report)
-            weir_cell_report(limit, cell, use, allowed, report);
-    }
-    if (delay_ns)
-        *delay_ns = delay;
-    return allowed;
 }

@@ -498,11 +498,11 @@ void log_look(const struct weir_limit *limit, const struct span_view *span, uint
     struct weir_use use = {.now_ns = now_ns, .cost = 1};
     struct weir_report next;
 
-    span_report(limit, span, &use, false, &next);
+    log_report(limit, span, &use, &next);
     use.cost = next.remaining + 1; /* fits when the oldest expires */
     report->limit = WEIR_LOOK_LOG;
     report->remaining = next.limit - next.remaining;
-    span_report(limit, span, &use, false, &next);
+    log_report(limit, span, &use, &next);
     if (next.retry_after_ns < limit->spec.window_ns)
         report->retry_after_ns = limit->spec.window_ns - next.retry_after_ns;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see span.h, and weir/limit.h, "States in a span": dispatches on the algorithm */
+/* see span.h, and weir/limit.h, "States in a span": dispatches on the algorithm; and weir_decide */
 #include "core/span.h"
+#include "core/cell.h"
 #include "core/concurrency.h"
 #include "core/expiry_list.h"
 #include "core/log.h"
@@ -246,20 +247,28 @@ static void copy_segments(const struct weir_span_source *source, const struct we
         out[i] = span_word(&from, i);
 }
 
-/* A state that means nothing under `to` is none. */
+/* Into `known`, with its words. NULL: a state that means nothing under `to` is none. */
 static const struct weir_span_source *span_source(const struct weir_span_source *source,
-                                                  const struct weir_limit *to)
+                                                  const struct weir_limit *to,
+                                                  struct weir_span_source *known)
 {
-    return source && weir_limit_converts(source->limit, to) ? source : NULL;
+    if (!source || !weir_limit_converts(source->limit, to))
+        return NULL;
+    *known = *source;
+    if (known->words == 0)
+        known->words = weir_span_words(known->limit, known->span);
+    return known;
 }
 
 uint32_t weir_span_needs(const struct weir_span_source *source, const struct weir_limit *to,
                          uint64_t cost, uint32_t count)
 {
+    struct weir_span_source known;
+
     if (to->spec.algorithm == WEIR_SLIDING_LOG)
-        return log_needs(span_source(source, to), to, cost);
+        return log_needs(span_source(source, to, &known), to, cost);
     if (to->spec.algorithm == WEIR_CONCURRENCY)
-        return expiry_list_need(span_source(source, to), to, cost > 0 ? count : 0);
+        return expiry_list_need(span_source(source, to, &known), to, cost > 0 ? count : 0);
     return to->span_words;
 }
 
@@ -279,10 +288,11 @@ void weir_span_resize(const struct weir_span_source *source, const struct weir_l
 {
     uint32_t whole = words > 0 ? words : to->span_words;
     const struct weir_span_source fresh = {to, out, 0, whole};
+    struct weir_span_source known;
 
     for (uint32_t i = 0; i < whole; i++)
         out[i] = 0;
-    source = span_source(source, to);
+    source = span_source(source, to, &known);
     if (to->spec.algorithm == WEIR_SLIDING_LOG)
         log_resize(source ? source : &fresh, to, out, words);
     else if (to->spec.algorithm == WEIR_CONCURRENCY)
@@ -311,4 +321,44 @@ void weir_edits_apply(const struct weir_edits *edits, uint64_t *span)
 {
     for (uint32_t i = 0; i < edits->count; i++)
         span[edits->word[i]] = edits->value[i];
+}
+
+/* --- Any state: a span, or a cell ------------------------------------------------------------- */
+
+static bool decide_span(const struct weir_limit *limit, uint64_t *span, const struct weir_use *use,
+                        struct weir_report *report)
+{
+    const struct span_view view = span_trusted(limit, span);
+    bool allowed = weir_span_test(limit, span, use->now_ns, use->cost);
+
+    if (allowed) {
+        if (!weir_span_fits(limit, span, use->now_ns, use->cost, 1))
+            weir_span_compact(limit, span, use->now_ns);
+        span_charge_in_place(limit, &view, use);
+    }
+    if (report)
+        weir_span_report(limit, span, use, allowed, report);
+    return allowed;
+}
+
+bool weir_decide(const struct weir_limit *limit, void *state, const struct weir_use *use,
+                 struct weir_report *report, uint64_t *delay_ns)
+{
+    uint64_t delay = 0;
+    bool allowed;
+
+    if (limit->span_words != 0) {
+        allowed = decide_span(limit, state, use, report);
+    } else {
+        struct weir_cell *cell = state;
+
+        allowed = cell_test(limit, cell, use->now_ns, use->cost, &delay);
+        if (allowed)
+            cell_charge(limit, cell, use->now_ns, use->cost);
+        if (report)
+            weir_cell_report(limit, cell, use, allowed, report);
+    }
+    if (delay_ns)
+        *delay_ns = delay;
+    return allowed;
 }

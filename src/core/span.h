@@ -17,10 +17,9 @@ static inline struct span_view span_trusted(const struct weir_limit *limit, cons
     return (struct span_view){(uint64_t *)(uintptr_t)span, weir_span_words(limit, span)};
 }
 
+/* A source whose `words` are known, as span.c hands it on. */
 static inline struct span_view span_of_source(const struct weir_span_source *source)
 {
-    if (source->words == 0)
-        return span_trusted(source->limit, source->span);
     return (struct span_view){(uint64_t *)(uintptr_t)source->span, source->words};
 }
 
