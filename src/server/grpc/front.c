@@ -271,6 +271,9 @@ static void *grpc_open(struct weir_worker *worker, void *server)
         return NULL;
     grpc->worker = worker;
     grpc->daemon = server;
+    grpc->methods = weir_grpc_methods;
+    grpc->method_count = weir_grpc_method_count;
+    grpc->ping_answered = weir_grpc_quota_answered;
     grpc->ages = worker->index + 1;
     grpc->allocator = (nghttp2_mem){&grpc->memory, weir_grpc_malloc, weir_grpc_free,
                                     weir_grpc_calloc, weir_grpc_realloc};

@@ -67,6 +67,10 @@ struct weir_grpc_method {
 struct weir_grpc {
     struct weir_worker *worker;
     struct weir_daemon *daemon;
+    const struct weir_grpc_method *methods; /* methods[0..method_count), of front.c */
+    uint32_t method_count;
+    /* A PING was answered, perhaps one behind an assignment of a quota. */
+    void (*ping_answered)(nghttp2_session *http2, const uint8_t opaque[8]);
     struct weir_envoy_service *envoy;  /* NULL: not configured */
     struct weir_request_limits limits; /* of weir.v1.Limiter */
     struct weir_grpc_memory memory;

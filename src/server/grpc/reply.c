@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "server/daemon/clock.h"
-#include "server/grpc/front.h"
+#include "server/grpc/grpc.h"
 
 /* A field whose texts outlive the stream: nghttp2 copies neither. */
 #define FIELD(name, value)                                                                         \
@@ -22,7 +22,7 @@ static void stream_count(struct weir_grpc_stream *stream, enum weir_grpc_status 
 {
     struct weir_grpc *grpc = weir_grpc_of(stream);
     size_t method =
-        stream->method ? (size_t)(stream->method - weir_grpc_methods) : WEIR_GRPC_METHODS_MAX;
+        stream->method ? (size_t)(stream->method - grpc->methods) : WEIR_GRPC_METHODS_MAX;
     weir_count(&grpc->calls[method][status], 1);
 }
 

@@ -7,8 +7,6 @@
 
 #include "core/bytes.h"
 #include "server/grpc/frames.h"
-#include "server/grpc/front.h"
-#include "server/grpc/quota.h"
 #include "server/grpc/stream.h"
 #include "server/net/secret.h"
 
@@ -59,12 +57,13 @@ static int on_begin_headers(nghttp2_session *http2, const nghttp2_frame *frame, 
     return 0;
 }
 
-static const struct weir_grpc_method *method_find(struct weir_bytes path)
+static const struct weir_grpc_method *method_find(const struct weir_grpc *grpc,
+                                                  struct weir_bytes path)
 {
-    for (uint32_t i = 0; i < weir_grpc_method_count; i++) {
-        struct weir_bytes known = weir_grpc_methods[i].path;
+    for (uint32_t i = 0; i < grpc->method_count; i++) {
+        struct weir_bytes known = grpc->methods[i].path;
         if (known.size == path.size && !memcmp(known.data, path.data, path.size))
-            return &weir_grpc_methods[i];
+            return &grpc->methods[i];
     }
     return NULL;
 }
@@ -93,7 +92,7 @@ static void take_field(struct weir_grpc_stream *stream, struct weir_bytes name,
                        struct weir_bytes value)
 {
     if (weir_bytes_are(name, ":path"))
-        stream->method = method_find(value);
+        stream->method = method_find(weir_grpc_of(stream), value);
     else if (weir_bytes_are(name, ":method"))
         stream->is_post = weir_bytes_are(value, "POST");
     else if (weir_bytes_are(name, "content-type"))
@@ -136,7 +135,8 @@ static int on_frame_recv(nghttp2_session *http2, const nghttp2_frame *frame, voi
     if (frame->hd.type == NGHTTP2_SETTINGS)
         weir_grpc_session(context)->greeted = true;
     if (frame->hd.type == NGHTTP2_PING && frame->hd.flags & NGHTTP2_FLAG_ACK)
-        weir_grpc_quota_answered(http2, frame->ping.opaque_data);
+        ((struct weir_grpc *)weir_connection_workspace(context))
+            ->ping_answered(http2, frame->ping.opaque_data);
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
         return 0;
     struct weir_grpc_stream *stream =
