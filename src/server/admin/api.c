@@ -21,6 +21,7 @@
 #include "server/admin/overlooked_api.h"
 #include "server/admin/playground.h"
 #include "server/daemon/readiness.h"
+#include "server/daemon/services/services.h"
 #include "server/dashboard/dashboard_page.h"
 #include "server/dashboard/events_api.h"
 #include "server/dashboard/rules_api.h"
@@ -65,17 +66,7 @@ static void readyz_tell(char *text, size_t room, const char *what, unsigned with
                  text[used - 1] == ':' ? "" : ",", what, without, of);
 }
 
-/* weir keeps using the file that it has, so this does not change whether it is ready. */
-static void readyz_tell_state(char *text, size_t room, enum weir_table_file state)
-{
-    size_t used = strlen(text);
-    if (state == WEIR_TABLE_FILE_GONE || state == WEIR_TABLE_FILE_OTHER)
-        snprintf(text + used, room - used, "%s the state file %s; reload to repair it",
-                 strchr(text, ':') ? "," : ":",
-                 state == WEIR_TABLE_FILE_GONE ? "is gone" : "is not the one at its path");
-}
-
-/* Neither does that make it less ready. Everybody may ask, but not for the names of limits. */
+/* This makes it no less ready. Everybody may ask, but not for the names of limits. */
 static void readyz_tell_room(struct weir_http_call *call, char *text, size_t room)
 {
     char more[READYZ_ROOM_MAX];
@@ -84,25 +75,6 @@ static void readyz_tell_room(struct weir_http_call *call, char *text, size_t roo
         return;
     weir_daemon_pressure_text(call_daemon(call), weir_admin_may_read(call), more, sizeof more);
     snprintf(text + used, room - used, "%s %s", strchr(text, ':') ? "," : ":", more);
-}
-
-/* Nor does this: refusals continue by the last known state. */
-static void readyz_tell_standing(const struct weir_daemon *daemon, char *text, size_t room)
-{
-    size_t used = strlen(text);
-    if (daemon->standing && weir_standing_service_stale(daemon->standing))
-        snprintf(text + used, room - used, "%s Redis is away: standing is its last known state",
-                 strchr(text, ':') ? "," : ":");
-    used = strlen(text);
-    if (daemon->standing && daemon->standing->map_down)
-        snprintf(text + used, room - used,
-                 "%s the map of standing cannot be written: other processes have the last one",
-                 strchr(text, ':') ? "," : ":");
-    used = strlen(text);
-    if (daemon->standing && daemon->standing->kept.down)
-        snprintf(text + used, room - used,
-                 "%s the history of standing takes no changes: they are in force, and wait",
-                 strchr(text, ':') ? "," : ":");
 }
 
 static void readyz_handle(struct weir_http_call *call)
@@ -136,8 +108,7 @@ static void readyz_handle(struct weir_http_call *call)
         readyz_tell(text, sizeof text, "identities are", readiness.without_identities,
                     daemon->worker_count);
     }
-    readyz_tell_state(text, sizeof text, daemon->state);
-    readyz_tell_standing(daemon, text, sizeof text);
+    weir_services_ready(daemon, text, sizeof text);
     readyz_tell_room(call, text, sizeof text);
     char line[sizeof text + 1];
     int size = snprintf(line, sizeof line, "%s\n", text);

@@ -28,4 +28,7 @@ void weir_metrics_head(struct weir_metrics *metrics, const char *name, const cha
 void weir_metrics_number(struct weir_metrics *metrics, const char *name, const char *type,
                          const char *help, uint64_t value);
 
+/* Lines that were made before. */
+void weir_metrics_text(struct weir_metrics *metrics, const char *text, size_t size);
+
 #endif

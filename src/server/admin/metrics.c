@@ -9,25 +9,15 @@
 
 #include "rules/region/region.h"
 #include "server/admin/exposition.h"
-#include "server/admin/health_api.h"
 #include "server/admin/limit_metrics.h"
-#include "server/admin/overlooked_api.h"
 #include "server/challenge/metrics.h"
 #include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
-#include "server/dashboard/metrics.h"
-#include "server/envoy/metrics.h"
-#include "server/envoy/quota/metrics.h"
+#include "server/daemon/services/services.h"
 #include "server/grpc/front.h"
 #include "server/http/http.h"
-#include "server/kernel/metrics.h"
-#include "server/penalties/metrics.h"
 #include "server/region/metrics.h"
 #include "server/score/metrics.h"
-#include "server/standing/metrics.h"
-#include "server/sticky/metrics.h"
-#include "server/use/metrics.h"
-#include "server/webhook/metrics.h"
 
 static void seconds(struct weir_metrics *metrics, const char *name, const char *help, int64_t ns)
 {
@@ -520,23 +510,6 @@ static void put_identities(struct weir_metrics *metrics)
                 weir_counted(&counters->latency_ns));
 }
 
-/* Envoy's service, under the original's names. Its keys may hold what clients have sent, but only
- * so many of them: see envoy/stats.h. */
-static void put_envoy(struct weir_metrics *metrics)
-{
-    struct weir_buffers *buffers = &metrics->daemon->admin->buffers;
-    size_t size = 0;
-    char *envoy = weir_envoy_prometheus_text(metrics->daemon->envoy, &size);
-    struct weir_buffer *text =
-        metrics->text && envoy ? weir_buffer_reserve(buffers, metrics->text, size) : NULL;
-    if (text) {
-        memcpy(text->data + text->used, envoy, size);
-        text->used += size;
-        metrics->text = text;
-    }
-    free(envoy);
-}
-
 struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_buffer *text)
 {
     struct weir_metrics metrics = {daemon, text};
@@ -572,19 +545,11 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
                         "Log lines left out because there were too many a second.",
                         weir_counted(&daemon->log.dropped_total));
     weir_metrics_of_limits(&metrics);
-    weir_metrics_of_webhook(&metrics);
-    weir_metrics_of_standing(&metrics);
-    weir_metrics_of_kernel(&metrics);
-    weir_metrics_of_penalties(&metrics);
+    weir_services_metrics(&metrics);
     weir_metrics_of_score(&metrics);
-    weir_metrics_of_use(&metrics);
-    weir_metrics_of_health(&metrics);
-    weir_metrics_of_dashboard(&metrics);
     weir_metrics_of_challenge(&metrics);
-    weir_metrics_of_overlooked(&metrics);
     put_requests(&metrics);
     put_calls(&metrics);
-    weir_metrics_of_quotas(&metrics);
     put_commands(&metrics);
     put_connections(&metrics);
     put_turns(&metrics);
@@ -596,11 +561,8 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
         put_tokens(&metrics);
     if (daemon->shared)
         put_store(&metrics);
-    weir_metrics_of_sticky(&metrics);
     if (daemon->directories)
         put_identities(&metrics);
     put_table(&metrics);
-    if (daemon->envoy)
-        put_envoy(&metrics);
     return metrics.text;
 }

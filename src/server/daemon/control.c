@@ -11,10 +11,10 @@
 #include "server/daemon/clock.h"
 #include "server/daemon/draining.h"
 #include "server/daemon/reload.h"
+#include "server/daemon/services/services.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"
 #include "server/envoy/shared.h"
-#include "server/pressure/pressure_log.h"
 
 #define CLOCK_CHECK_MS 1000
 /* What the wall clock may differ by before it is worth a line. */
@@ -102,9 +102,7 @@ static void control_on_hangup(uv_signal_t *handle, int number)
 {
     struct weir_daemon *daemon = handle->data;
     (void)number;
-    if (daemon->standing)
-        weir_standing_service_reopen(daemon->standing);
-    weir_use_reopen(daemon->use);
+    weir_services_reopen(daemon);
     weir_daemon_want(daemon, WEIR_WANT_RELOAD);
 }
 
@@ -163,9 +161,6 @@ static void control_watch_neighbours(struct weir_daemon *daemon)
 
 /* --- Clock ------------------------------------------------------------------------------------ */
 
-/* Buckets of the table that are looked at in one tick: some milliseconds at most. */
-#define TIDY_BUCKETS 16384
-
 /* A sign of life once every worker has had a turn since the last one. */
 static void control_feed_watchdog(struct weir_daemon *daemon)
 {
@@ -184,20 +179,11 @@ static void control_on_clock(uv_timer_t *timer)
     struct weir_daemon *daemon = timer->data;
     control_feed_watchdog(daemon);
     uint64_t now_ns = weir_worker_time(daemon->admin);
-    weir_table_mark(daemon->table, now_ns); /* also while nobody asks anything */
     weir_daemon_want(daemon, WEIR_WANT_WATCH);
     weir_daemon_reload_tick(daemon);
-    weir_overlooked_names(&daemon->overlooked, &daemon->log, daemon->rules, uv_now(timer->loop));
     weir_daemon_forget_rules(daemon);
-    weir_table_tidy(daemon->table, now_ns, TIDY_BUCKETS);
-    weir_adhoc_limits_tick(daemon->redis.limits, now_ns);
     control_watch_neighbours(daemon);
-    weir_daemon_pressure_tick(daemon, now_ns);
-    if (daemon->standing)
-        weir_standing_service_tick(daemon->standing, now_ns);
-    if (daemon->penalties)
-        weir_penalties_tick(daemon->penalties, now_ns);
-    weir_controllers_tick(daemon->controllers, now_ns);
+    weir_services_tick(daemon, now_ns);
     now_ns = weir_engine_store_time(daemon->admin->engine, now_ns);
     daemon->clock_offset_ns = (int64_t)(weir_clock_wall_ns() - now_ns);
     bool off = llabs(daemon->clock_offset_ns) > CLOCK_OFFSET_MAX_NS;

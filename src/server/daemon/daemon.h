@@ -30,6 +30,8 @@
 /* HTTP, Redis, gRPC, admin, Prometheus, challenges. */
 #define WEIR_LISTENINGS 6
 
+#define WEIR_SERVICES_MAX 32
+
 /* What the background thread has to do, from the most urgent. Asked for again while it is being
  * done, it is done once more, and once only. */
 enum {
@@ -54,9 +56,7 @@ struct weir_reload {
     struct weir_rules *rules;
     struct weir_certificates *certificates;
     struct weir_certificate_watch watch;
-    struct weir_envoy_reading envoy;
-    struct weir_standing_lists *lists; /* of standing; NULL: there are none */
-    struct weir_sticky_list *peers;    /* NULL: there is no fleet */
+    void *read[WEIR_SERVICES_MAX]; /* by each service (server/service.h) */
 };
 
 /* One look at files that are used while the daemon runs. */
@@ -83,6 +83,7 @@ struct weir_kept_sockets {
 };
 
 struct weir_daemon {
+    size_t services; /* that are open (services/services.h) */
     struct weir_server_options options;
     struct weir_log log;
     struct weir_rules *rules;     /* the newest; workers follow within a turn */

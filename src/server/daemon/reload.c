@@ -6,18 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/reason.h"
 #include "rules/file.h"
-#include "rules/region/region.h"
 #include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/draining.h"
 #include "server/daemon/redis_access.h"
+#include "server/daemon/services/restart.h"
+#include "server/daemon/services/services.h"
 #include "server/daemon/state/state.h"
+#include "server/daemon/watch.h"
 #include "server/daemon/work.h"
 #include "server/dashboard/rules_api.h"
-#include "server/envoy/daemon.h"
-#include "server/region/moving.h"
 
 /* What runs without a rules file. */
 static const char no_rules[] = "version: 1\nlimits: []\n";
@@ -213,12 +212,6 @@ int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
 
 /* --- Reload ----------------------------------------------------------------------------------- */
 
-static void reload_note(struct weir_daemon *daemon, bool differs, const char *setting)
-{
-    if (differs)
-        weir_log_event(&daemon->log, WEIR_LOG_WARNING, "restart_needed", "setting", setting);
-}
-
 /* Which store nodes share, and how it is reached. Modes and tags of limits are read anew. */
 static bool store_differs(const struct weir_store_settings *old,
                           const struct weir_store_settings *new)
@@ -228,70 +221,31 @@ static bool store_differs(const struct weir_store_settings *old,
            old->remember_ns != new->remember_ns || old->deadline_ns != new->deadline_ns;
 }
 
-/* Whether there is standing, where its history and its map are, and how large the map is. */
-static bool standing_differs(const struct weir_standing_settings *old,
-                             const struct weir_standing_settings *new)
-{
-    return (old->kinds_count == 0) != (new->kinds_count == 0) ||
-           weir_setting_differs(old->file, new->file) || weir_setting_differs(old->map, new->map) ||
-           old->entries_max != new->entries_max;
-}
-
-/* The lists of the new rules. */
-static void reload_standing(struct weir_daemon *daemon, const struct weir_settings *settings,
-                            const struct weir_standing_lists *lists)
-{
-    if (!daemon->standing || !lists)
-        return;
-    weir_standing_service_set_lists(daemon->standing, lists, weir_worker_time(daemon->admin));
-    if (weir_bans_protect(daemon->standing->bans, settings->trusted_proxies,
-                          settings->trusted_proxy_count) < 0)
-        weir_log_event(&daemon->log, WEIR_LOG_WARNING, "bans_unpublished", "reason",
-                       weir_error_text(WEIR_ERR_MEMORY));
-    weir_kernel_service_translate(daemon->kernel, settings);
-    weir_kernel_service_configure(daemon->kernel, &settings->kernel.nftables);
-}
-
 /* Names what a running daemon cannot change. */
 static void reload_compare(struct weir_daemon *daemon, const struct weir_settings *old,
                            const struct weir_settings *new)
 {
-    reload_note(daemon,
-                weir_setting_differs(weir_daemon_http(daemon, old), weir_daemon_http(daemon, new)),
-                "server.http");
-    reload_note(
+    weir_restart_note(
+        daemon, weir_setting_differs(weir_daemon_http(daemon, old), weir_daemon_http(daemon, new)),
+        "server.http");
+    weir_restart_note(
         daemon,
         weir_setting_differs(weir_daemon_redis(daemon, old), weir_daemon_redis(daemon, new)),
         "server.redis");
-    reload_note(daemon,
-                weir_setting_differs(weir_daemon_grpc(daemon, old), weir_daemon_grpc(daemon, new)),
-                "server.grpc");
-    reload_note(
+    weir_restart_note(
+        daemon, weir_setting_differs(weir_daemon_grpc(daemon, old), weir_daemon_grpc(daemon, new)),
+        "server.grpc");
+    weir_restart_note(
         daemon,
         weir_setting_differs(weir_daemon_admin(daemon, old), weir_daemon_admin(daemon, new)),
         "server.admin");
-    reload_note(daemon,
-                weir_setting_differs(weir_daemon_challenge(old), weir_daemon_challenge(new)),
-                "challenge.listen");
-    reload_note(daemon, old->workers != new->workers && !daemon->options.workers, "server.workers");
-    reload_note(daemon, weir_setting_differs(old->state_file, new->state_file), "state.file");
-    reload_note(daemon, old->state_bytes != new->state_bytes, "state.size");
-    reload_note(daemon, new->state_spans != 0 && old->state_spans != new->state_spans,
-                "state.spans");
-    reload_note(daemon, store_differs(&old->store, &new->store),
-                new->sticky.by ? "sticky.deadline" : "store.redis");
-    reload_note(daemon, standing_differs(&old->standing, &new->standing), "standing");
-    reload_note(daemon, weir_directories_differ(&old->identities, &new->identities), "identities");
-}
-
-void weir_daemon_set_certificates(struct weir_daemon *daemon,
-                                  struct weir_certificates *certificates)
-{
-    for (unsigned i = 0; i < daemon->worker_count; i++)
-        weir_worker_set_certificates(daemon->workers[i], certificates);
-    weir_worker_set_certificates(daemon->admin, certificates);
-    weir_certificates_unref(daemon->certificates);
-    daemon->certificates = certificates;
+    weir_restart_note(daemon,
+                      weir_setting_differs(weir_daemon_challenge(old), weir_daemon_challenge(new)),
+                      "challenge.listen");
+    weir_restart_note(daemon, old->workers != new->workers && !daemon->options.workers,
+                      "server.workers");
+    weir_restart_note(daemon, store_differs(&old->store, &new->store),
+                      new->sticky.by ? "sticky.deadline" : "store.redis");
 }
 
 /* Rules that were replaced, while workers have them. */
@@ -313,9 +267,6 @@ static void retire(struct weir_daemon *daemon, struct weir_rules *rules)
 
 static void reload_hand_over(struct weir_daemon *daemon, struct weir_rules *rules)
 {
-    /* Without memory the scales of the new rules stay at 100 % until the next reload. */
-    if (weir_controllers_set_rules(daemon->controllers, rules, weir_worker_time(daemon->admin)) < 0)
-        weir_log_event(&daemon->log, WEIR_LOG_ERROR, "adaptive_failed", "reason", "out of memory");
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_set_rules(daemon->workers[i], rules);
     weir_worker_set_rules(daemon->admin, rules);
@@ -353,56 +304,6 @@ static bool state_stays(const struct weir_daemon *daemon, const struct weir_rule
                                  weir_rules_settings(rules)->state_file);
 }
 
-/* A region's part belongs to its own Redis, which a running daemon cannot change. */
-static int region_check(const struct weir_rules *old, const struct weir_rules *new,
-                        struct weir_reason *reason)
-{
-    const struct weir_store_settings *from = &weir_rules_settings(old)->store;
-    const struct weir_store_settings *to = &weir_rules_settings(new)->store;
-    bool stays = !weir_setting_differs(from->redis.url, to->redis.url) &&
-                 !weir_setting_differs(from->prefix, to->prefix);
-    if (!weir_rules_has_regions(new) || stays)
-        return 0;
-    snprintf(reason->text, sizeof reason->text,
-             "`regions`: this node has another Redis now, by `self` or `redis`; restart it to "
-             "change that");
-    return WEIR_ERR_RULES;
-}
-
-/* What chooses the node of a key, and whether nodes are asked at all, changes with all nodes. The
- * list of nodes may change, but not which of them this one is. */
-static int sticky_check(const struct weir_rules *old, const struct weir_rules *new,
-                        struct weir_reason *reason)
-{
-    const struct weir_sticky_settings *from = &weir_rules_settings(old)->sticky;
-    const struct weir_sticky_settings *to = &weir_rules_settings(new)->sticky;
-    if (weir_setting_differs(from->by, to->by)) {
-        reason_text(reason,
-                    !from->by ? "`sticky` is new; restart weir to ask other nodes"
-                    : !to->by ? "`sticky` was removed; restart weir to count all keys here"
-                              : "`sticky`: `by` has changed, so keys have other homes; restart all "
-                                "nodes to change that");
-        return WEIR_ERR_RULES;
-    }
-    if (!from->by || !strcmp(from->peers[from->self].name, to->peers[to->self].name))
-        return 0;
-    snprintf(reason->text, sizeof reason->text,
-             "`sticky`: `self` was %s and is %s: this node would count the keys of another one; "
-             "restart it to change that",
-             from->peers[from->self].name, to->peers[to->self].name);
-    return WEIR_ERR_RULES;
-}
-
-/* What a running daemon cannot change of its stores. */
-static int stores_check(const struct weir_daemon *daemon, const struct weir_rules *rules,
-                        struct weir_reason *reason)
-{
-    int err = sticky_check(daemon->rules, rules, reason);
-    if (err == 0)
-        err = region_check(daemon->rules, rules, reason);
-    return err < 0 ? err : weir_lenders_check(daemon->lenders, rules, reason);
-}
-
 /* Whether the state file's path no longer names the file that is open. */
 static bool state_lost(const struct weir_reload *reload)
 {
@@ -421,32 +322,24 @@ static void reload_run(struct weir_job *job)
         const struct weir_settings *settings = weir_rules_settings(reload->rules);
         weir_certificate_watch_start(&reload->watch, settings);
         err = weir_certificates_load(&reload->certificates, settings, &reload->reason);
-        if (err == 0 && !reload->first && settings->standing.kinds_count > 0)
-            err = weir_standing_lists_read(&reload->lists, &settings->standing, &reload->reason);
     }
     if (err == 0 && !reload->first)
-        err = stores_check(daemon, reload->rules, &reload->reason);
-    if (err == 0 && !reload->first)
-        err = weir_sticky_list_read(&reload->peers, reload->rules, &reload->reason);
+        err = weir_services_check(reload);
     if (err == 0 && !reload->first && state_stays(daemon, reload->rules))
         reload->state = weir_table_file_state(daemon->table);
     if (err == 0 && state_lost(reload))
         err = weir_daemon_check_state(daemon, reload->rules, &reload->reason);
     else if (err == 0 && !reload->first) /* the last thing that can fail: places are taken */
         err = weir_daemon_prepare(daemon, reload->rules, &reload->reason);
-    if (err == 0 && !reload->first && !state_lost(reload))
-        weir_daemon_envoy_read(daemon, reload->rules, &reload->envoy);
     reload->err = err;
 }
 
 void weir_daemon_reload_drop(struct weir_daemon *daemon)
 {
     struct weir_reload *reload = &daemon->reload;
+    weir_services_drop(reload);
     weir_rules_unref(reload->rules);
     weir_certificates_unref(reload->certificates);
-    weir_envoy_reading_drop(&reload->envoy);
-    weir_standing_lists_free(reload->lists);
-    weir_sticky_list_unref(reload->peers);
     free(reload->problems);
     memset(reload, 0, sizeof *reload);
 }
@@ -487,37 +380,17 @@ int weir_daemon_load(struct weir_daemon *daemon)
     return err;
 }
 
-/* Before the rules: workers take both at once. */
-static void reload_peers(struct weir_daemon *daemon, struct weir_reload *reload)
-{
-    if (!reload->peers)
-        return;
-    if (weir_sticky_peers_set(daemon->sticky, reload->peers) == 0)
-        reload->peers = NULL;
-    else
-        weir_log_event(&daemon->log, WEIR_LOG_ERROR, "peers_failed", "reason", "out of memory");
-}
-
 /* What the running daemon takes over, all of it quick. */
 static void reload_apply(struct weir_daemon *daemon, struct weir_reload *reload)
 {
     struct weir_rules *rules = reload->rules;
     reload_compare(daemon, weir_rules_settings(daemon->rules), weir_rules_settings(rules));
-    reload_note(daemon, !weir_lenders_number(daemon->lenders, rules), "regions");
-    reload_note(daemon, weir_lenders_differ(daemon->lenders, rules), "regions.redis");
-    weir_region_log_moving(&daemon->log, daemon->rules, rules);
-    if (daemon->directories && weir_rules_settings(rules)->identities.redis.url)
-        weir_directories_set(daemon->directories, &weir_rules_settings(rules)->identities);
-    reload_peers(daemon, reload);
-    weir_daemon_envoy_take(daemon, rules, &reload->envoy);
     daemon->certificate_watch = reload->watch;
     weir_daemon_set_certificates(daemon, reload->certificates);
-    reload_standing(daemon, weir_rules_settings(rules), reload->lists);
-    if (daemon->penalties)
-        weir_penalties_set_rules(daemon->penalties, rules);
+    weir_services_apply(daemon, reload);
     weir_rules_inherit(rules, daemon->rules);
     reload_hand_over(daemon, rules);
-    weir_use_set_rules(daemon->use);
+    weir_services_applied(daemon);
     reload->rules = NULL;
     reload->certificates = NULL;
     daemon->reloads++;
@@ -574,12 +447,6 @@ static void reload_done(struct weir_job *job)
     if (!daemon->stopping && reload->err == 0 && state_lost(reload)) {
         weir_daemon_run_again(daemon, reload);
     } else if (!daemon->stopping) {
-        if (reload->err == 0) {
-            reload->err = weir_webhook_configure(daemon->webhook,
-                                                 &weir_rules_settings(reload->rules)->webhook);
-            if (reload->err < 0) /* prepared, and now dropped: give their places back */
-                unpin_rules(daemon, reload->rules);
-        }
         if (reload->err == 0)
             reload_apply(daemon, reload);
         else

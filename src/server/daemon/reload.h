@@ -24,10 +24,6 @@ void weir_daemon_free_retired(struct weir_daemon *daemon); /* of a table that is
 int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
                         struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Hands new certificates to all workers; takes over one reference. */
-void weir_daemon_set_certificates(struct weir_daemon *daemon,
-                                  struct weir_certificates *certificates);
-
 /* Reads the rules file again on the background thread. */
 void weir_daemon_reload_start(struct weir_daemon *daemon);
 

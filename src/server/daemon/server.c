@@ -13,6 +13,7 @@
 #include "server/daemon/control.h"
 #include "server/daemon/listening.h"
 #include "server/daemon/reload.h"
+#include "server/daemon/services/services.h"
 #include "server/daemon/state/state.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"
@@ -40,31 +41,13 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, 
     struct weir_worker_options options = {
         .index = index,
         .log = &daemon->log,
-        .table = daemon->table,
-        .spare = daemon->spare,
-        .shared = daemon->shared,
-        .lenders = daemon->lenders,
-        .sticky = daemon->sticky,
         .rules = daemon->rules,
         .certificates = daemon->certificates,
         .decisions = decisions,
-        .reservations = daemon->reservations,
-        .guesses = daemon->guesses,
-        .overlooked = &daemon->overlooked,
-        .peers = daemon->peers,
-        .controllers = daemon->controllers,
-        .directories = index < WEIR_WORKERS_MAX ? daemon->directories : NULL,
-        .standing = daemon->standing ? daemon->standing->map : NULL,
-        .warn = weir_warnings_tell,
-        .warn_context = &daemon->warnings,
-        .strike = daemon->penalties && index < WEIR_WORKERS_MAX ? weir_penalties_struck : NULL,
-        .strike_context = daemon->penalties,
         .lease_seed = weir_seed_draw(index),
     };
-    if (daemon->shared || daemon->sticky)
-        options.deadline_ns = weir_rules_settings(daemon->rules)->store.deadline_ns;
     struct weir_reason why = {{0}};
-    int err = weir_use_add_worker(daemon->use, &options, weir_seed_draw(index));
+    int err = weir_services_for_worker(daemon, &options, &why);
     err = err < 0 ? err : weir_worker_open(worker, &options, &why);
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "cannot start a worker: %.200s",
@@ -81,35 +64,12 @@ static int open_workers(struct weir_daemon *daemon, struct weir_reason *reason)
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(WEIR_ERR_MEMORY));
         return WEIR_ERR_MEMORY;
     }
-    int err = weir_reservations_open(&daemon->reservations, WEIR_RESERVATIONS_MAX);
-    if (err < 0)
-        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    int err = 0;
     while (daemon->worker_count < wanted && err == 0) {
         unsigned i = daemon->worker_count;
         err = open_worker(daemon, &daemon->workers[i], i, 0, reason);
         daemon->worker_count += err == 0;
     }
-    return err;
-}
-
-/* --- Parts of it -------------------------------------------------------------------------------
- */
-
-/* What the workers' Redis front ends share. */
-static int open_redis(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    struct weir_table_stats stats;
-    weir_table_stats(daemon->table, 0, &stats);
-    daemon->redis.workers = daemon->workers;
-    daemon->redis.worker_count = daemon->worker_count;
-    daemon->redis.started_wall_s = weir_clock_wall_s();
-    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
-    /* Nodes that ask each other count these limits at each node: no store can fail, so no parts. */
-    uint32_t nodes = settings->sticky.by ? 1 : settings->store.nodes;
-    int err = weir_adhoc_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 2),
-                                     daemon->table, nodes);
-    if (err < 0)
-        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
     return err;
 }
 
@@ -171,26 +131,6 @@ static void join_threads(struct weir_daemon *daemon)
 
 /* --- Run -------------------------------------------------------------------------------------- */
 
-static int open_webhook(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    int err = weir_webhook_open(&daemon->webhook, &daemon->log);
-    daemon->warnings = (struct weir_warnings_sink){&daemon->log, daemon->webhook};
-    if (err == 0)
-        err = weir_webhook_configure(daemon->webhook, &weir_rules_settings(daemon->rules)->webhook);
-    if (err < 0)
-        snprintf(reason->text, sizeof reason->text, "webhook: %s", weir_error_text(err));
-    return err;
-}
-
-static int open_guesses(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    weir_overlooked_init(&daemon->overlooked);
-    int err = weir_guesses_open(&daemon->guesses, weir_table_secret(daemon->table));
-    if (err < 0)
-        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
-    return err;
-}
-
 /* Room for the connections of all listeners, those that are being refused included. */
 static int open_peers(struct weir_daemon *daemon, struct weir_reason *reason)
 {
@@ -203,216 +143,47 @@ static int open_peers(struct weir_daemon *daemon, struct weir_reason *reason)
     return err;
 }
 
-static int open_standing(struct weir_daemon *daemon, struct weir_reason *reason)
+/* The services, and the workers with what they get of them. What fails leaves what is open. */
+static int daemon_open_all(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
-    uint64_t now_ns = weir_table_time(daemon->table, weir_clock_boot_ns());
-    struct weir_standing_lists *lists = NULL;
-    if (settings->standing.kinds_count == 0)
-        return 0;
-    int err = weir_standing_service_open(&daemon->standing, daemon->rules, &daemon->log,
-                                         daemon->table, now_ns, reason);
-    if (err == 0)
-        err = weir_standing_lists_read(&lists, &settings->standing, reason);
-    if (err == 0)
-        err = weir_bans_protect(daemon->standing->bans, settings->trusted_proxies,
-                                settings->trusted_proxy_count);
-    if (err == 0)
-        weir_standing_service_set_lists(daemon->standing, lists, now_ns);
-    weir_standing_lists_free(lists);
-    if (err == 0 && weir_standing_service_keeps(daemon->standing))
-        err = weir_penalties_open(&daemon->penalties, daemon->standing, daemon->webhook,
-                                  daemon->rules, now_ns, reason);
-    if (err < 0 && !reason->text[0])
-        snprintf(reason->text, sizeof reason->text, "standing: %s", weir_error_text(err));
-    return err;
-}
-
-static uint64_t admin_time(void *context)
-{
-    struct weir_daemon *daemon = context;
-
-    return weir_worker_time(daemon->admin);
-}
-
-static int open_kernel(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
-    int err = weir_kernel_service_open(&daemon->kernel, daemon->standing, &daemon->log, admin_time,
-                                       daemon, daemon->admin->loop);
-    if (err < 0) {
-        snprintf(reason->text, sizeof reason->text, "kernel: %s", weir_error_text(err));
-        return err;
-    }
-    weir_kernel_service_translate(daemon->kernel, settings);
-    weir_kernel_service_configure(daemon->kernel, &settings->kernel.nftables);
-    return 0;
-}
-
-static int open_controllers(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    int err = weir_controllers_open(&daemon->controllers, &daemon->log);
-    if (err == 0)
-        err = weir_controllers_set_rules(daemon->controllers, daemon->rules, weir_clock_wall_ns());
-    if (err < 0)
-        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
-    return err;
-}
-
-/* What operators see of use, and where. */
-static int open_views(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    int err = weir_use_open(&daemon->use, daemon, reason);
-    return err < 0 ? err : weir_dashboard_open(&daemon->dashboard, daemon, reason);
-}
-
-static int start_views(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    int err = weir_use_start(daemon->use, daemon->admin->loop, reason);
-    if (err == 0)
-        weir_dashboard_start(daemon->dashboard, daemon->admin->loop);
-    return err;
-}
-
-static void close_views(struct weir_daemon *daemon)
-{
-    weir_dashboard_close(daemon->dashboard);
-    daemon->dashboard = NULL;
-    weir_use_close(daemon->use);
-}
-
-/* Those beyond this process. */
-static int open_stores(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    int err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
-    if (err == 0)
-        err = weir_lenders_open(&daemon->lenders, daemon->rules, &daemon->log, reason);
-    if (err == 0)
-        err = weir_sticky_peers_open(&daemon->sticky, daemon->rules, &daemon->log, reason);
-    return err;
-}
-
-static void close_stores(struct weir_daemon *daemon)
-{
-    weir_lenders_close(daemon->lenders);
-    weir_sticky_peers_close(daemon->sticky);
-    weir_shared_store_close(daemon->shared);
-}
-
-static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    int err = open_stores(daemon, reason);
-    if (err == 0)
-        err = weir_daemon_open_table(daemon, reason);
-    if (err == 0)
-        err = weir_directories_open(&daemon->directories, daemon->rules, daemon->table,
-                                    &daemon->log, reason);
-    if (err == 0)
-        err = open_webhook(daemon, reason);
-    if (err == 0)
-        err = open_standing(daemon, reason);
-    if (err == 0)
-        err = open_guesses(daemon, reason);
-    if (err == 0)
-        err = open_controllers(daemon, reason);
-    if (err == 0)
-        err = open_views(daemon, reason);
-    if (err == 0)
-        err = weir_daemon_pressure_open(daemon, reason);
+    int err = weir_services_open(daemon, reason);
     if (err == 0)
         err = weir_listening_plan(daemon, reason);
     if (err == 0)
         err = open_peers(daemon, reason);
-    if (err < 0)
-        goto close_table;
-    err = open_worker(daemon, &daemon->admin, WEIR_WORKERS_MAX, ADMIN_DECISIONS, reason);
-    if (err < 0)
-        goto close_table;
-    err = weir_daemon_prepare(daemon, daemon->rules, reason);
-    if (err == 0 && daemon->standing)
-        err = weir_standing_service_join(daemon->standing, daemon->admin->loop, reason);
-    if (err == 0 && daemon->standing)
-        err = open_kernel(daemon, reason);
-    if (err == 0 && daemon->penalties)
-        err = weir_penalties_join(daemon->penalties, daemon->admin->loop, NULL);
     if (err == 0)
-        err = weir_daemon_open_ring(daemon);
+        err = open_worker(daemon, &daemon->admin, WEIR_WORKERS_MAX, ADMIN_DECISIONS, reason);
+    if (err == 0)
+        err = weir_daemon_prepare(daemon, daemon->rules, reason);
     if (err == 0)
         err = open_workers(daemon, reason);
     if (err == 0)
-        err = open_redis(daemon, reason);
-    if (err == 0)
-        err = weir_daemon_envoy_open(daemon, reason);
-    if (err == 0)
-        err = start_views(daemon, reason);
+        err = weir_services_start(daemon, reason);
     if (err == 0)
         err = weir_control_open(daemon, reason);
-    if (err == 0)
-        err = weir_daemon_envoy_start(daemon, reason);
-    if (err == 0)
-        err = weir_listening_open(daemon, reason);
-    if (err == 0)
-        return 0;
-    weir_kernel_service_stop(daemon->kernel);
-    weir_standing_service_stop(daemon->standing);
-    for (unsigned i = 0; i < daemon->worker_count; i++)
-        weir_worker_close(daemon->workers[i]);
-    weir_worker_close(daemon->admin);
-    weir_daemon_envoy_close(daemon);
-    weir_adhoc_limits_close(daemon->redis.limits);
-close_table:
-    weir_penalties_ring_close(&daemon->ring);
-    close_views(daemon);
-    weir_penalties_close(daemon->penalties);
-    weir_kernel_service_close(daemon->kernel);
-    weir_standing_service_close(daemon->standing);
-    weir_webhook_close(daemon->webhook);
-    free(daemon->workers);
-    free(daemon->threads);
-    weir_reservations_close(daemon->reservations);
-    weir_guesses_close(daemon->guesses);
-    weir_peers_close(daemon->peers);
-    weir_controllers_close(daemon->controllers);
-    weir_daemon_pressure_close(daemon);
-    weir_directories_close(daemon->directories);
-    close_stores(daemon);
-    weir_table_close(daemon->spare);
-    weir_table_close(daemon->table);
-    return err;
+    return err < 0 ? err : weir_listening_open(daemon, reason);
 }
 
 static void daemon_close(struct weir_daemon *daemon)
 {
-    weir_daemon_envoy_stop(daemon);
-    weir_kernel_service_stop(daemon->kernel);
-    weir_standing_service_stop(daemon->standing);
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_close(daemon->workers[i]);
-    weir_worker_close(daemon->admin);
-    weir_penalties_ring_close(&daemon->ring);
-    close_views(daemon);
-    weir_penalties_close(daemon->penalties);
-    weir_kernel_service_close(daemon->kernel);
-    weir_standing_service_close(daemon->standing);
-    weir_daemon_envoy_close(daemon);
-    weir_adhoc_limits_close(daemon->redis.limits);
-    weir_reservations_close(daemon->reservations);
-    weir_guesses_close(daemon->guesses);
+    if (daemon->admin)
+        weir_worker_close(daemon->admin);
+    weir_services_close(daemon);
     weir_peers_close(daemon->peers);
-    weir_controllers_close(daemon->controllers);
-    weir_daemon_pressure_close(daemon);
-    weir_directories_close(daemon->directories);
-    close_stores(daemon);
-    weir_table_close(daemon->spare);
-    daemon->spare = NULL;
-    if (!daemon->again) { /* else the next run begins with them */
-        weir_state_guard_clear();
-        weir_table_close(daemon->table);
-        weir_daemon_remove_sockets(daemon);
-        free(daemon->reload_problems);
-    }
     free(daemon->workers);
     free(daemon->threads);
+}
+
+static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = daemon_open_all(daemon, reason);
+    if (err == 0)
+        return 0;
+    weir_services_stop(daemon);
+    daemon_close(daemon);
+    return err;
 }
 
 static void log_started(struct weir_daemon *daemon)
@@ -463,9 +234,7 @@ static int daemon_serve(struct weir_daemon *daemon, struct weir_reason *reason)
         weir_control_signals(SIG_BLOCK);
     }
     join_threads(daemon);
-    weir_penalties_stop(daemon->penalties);
-    weir_use_stop(daemon->use);
-    weir_webhook_close(daemon->webhook); /* no worker is left that warns, nor a move */
+    weir_services_stop(daemon);
     bool idle = weir_background_close(daemon->background, LOAD_PATIENCE_MS);
     daemon->background = NULL;
     if (!idle)
@@ -491,6 +260,10 @@ static int daemon_run(struct weir_daemon *daemon)
     if (!daemon->again)
         weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopped", NULL, NULL);
     daemon_close(daemon);
+    if (!daemon->again) { /* else the next run begins with them */
+        weir_daemon_remove_sockets(daemon);
+        free(daemon->reload_problems);
+    }
     return err < 0 ? fail(reason.text) : 0;
 }
 

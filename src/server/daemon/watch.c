@@ -11,7 +11,6 @@
 
 #include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
-#include "server/daemon/reload.h"
 #include "server/daemon/work.h"
 
 /* What keeps on being so is logged again after so long. */
@@ -59,6 +58,16 @@ void weir_daemon_state_seen(struct weir_daemon *daemon, enum weir_table_file sta
                     "reload (SIGHUP) to write it again"
                   : "another file has its name: processes that use that one count apart; reload "
                     "(SIGHUP) to use it too");
+}
+
+void weir_daemon_set_certificates(struct weir_daemon *daemon,
+                                  struct weir_certificates *certificates)
+{
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        weir_worker_set_certificates(daemon->workers[i], certificates);
+    weir_worker_set_certificates(daemon->admin, certificates);
+    weir_certificates_unref(daemon->certificates);
+    daemon->certificates = certificates;
 }
 
 static void watch_run(struct weir_job *job)

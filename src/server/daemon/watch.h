@@ -14,4 +14,8 @@ void weir_daemon_state_seen(struct weir_daemon *daemon, enum weir_table_file sta
 /* Frees what the background thread has read and is no longer needed. */
 void weir_daemon_watch_drop(struct weir_daemon *daemon);
 
+/* Hands new certificates to all workers; takes over one reference. */
+void weir_daemon_set_certificates(struct weir_daemon *daemon,
+                                  struct weir_certificates *certificates);
+
 #endif

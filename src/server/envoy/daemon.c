@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Envoy's service in the life of the daemon; see daemon/daemon.h */
+/* see daemon.h */
 #include "server/envoy/daemon.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "server/admin/exposition.h"
+#include "server/daemon/daemon.h"
+#include "server/daemon/services/restart.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"
+#include "server/envoy/metrics.h"
+#include "server/envoy/quota/metrics.h"
 #include "server/envoy/shared.h"
 #include "server/envoy/statsd.h"
 
@@ -65,16 +71,10 @@ static void read_first(struct weir_daemon *daemon)
     weir_daemon_watch_drop(daemon);
 }
 
-int weir_daemon_envoy_open(struct weir_daemon *daemon, struct weir_reason *reason)
+/* Of the folder, or of none; with a folder that is wrong the original starts, too, and waits for a
+ * better one. */
+static int envoy_open_folder(struct weir_daemon *daemon, const struct weir_envoy_settings *settings)
 {
-    const struct weir_envoy_settings settings = settings_of(daemon, daemon->rules);
-    int err = weir_quota_service_open(&daemon->quota);
-    if (err < 0) {
-        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
-        return err;
-    }
-    if (!settings.folder)
-        return 0;
     const struct weir_envoy_shared_options options = {
         .log = &daemon->log,
         .limits = daemon->redis.limits,
@@ -83,13 +83,10 @@ int weir_daemon_envoy_open(struct weir_daemon *daemon, struct weir_reason *reaso
         .store_reached = daemon->shared ? store_reached : NULL,
         .store_context = daemon,
     };
-    err = weir_envoy_shared_open(&daemon->envoy, &options);
-    if (err < 0) {
-        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    int err = settings->folder ? weir_envoy_shared_open(&daemon->envoy, &options) : 0;
+    if (!daemon->envoy)
         return err;
-    }
-    weir_envoy_shared_set(daemon->envoy, &settings, daemon->rules);
-    /* With a folder that is wrong the original starts, too, and waits for a better one. */
+    weir_envoy_shared_set(daemon->envoy, settings, daemon->rules);
     read_first(daemon);
     return 0;
 }
@@ -99,47 +96,74 @@ static void on_watch(uv_timer_t *timer)
     weir_daemon_want(timer->data, WEIR_WANT_ENVOY_WATCH);
 }
 
-int weir_daemon_envoy_start(struct weir_daemon *daemon, struct weir_reason *reason)
+static int envoy_start(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    int err = 0;
-    if (!daemon->envoy)
-        return 0;
+    const struct weir_envoy_settings settings = settings_of(daemon, daemon->rules);
+    (void)reason;
+    int err = weir_quota_service_open(&daemon->quota);
+    if (err == 0)
+        err = envoy_open_folder(daemon, &settings);
+    if (err < 0 || !daemon->envoy)
+        return err;
     uv_timer_init(daemon->admin->loop, &daemon->envoy_watch);
     daemon->envoy_watch.data = daemon;
     uv_timer_start(&daemon->envoy_watch, on_watch, WEIR_ENVOY_WATCH_MS, WEIR_ENVOY_WATCH_MS);
-    if (daemon->envoy->settings.statsd_host)
-        err = weir_envoy_statsd_open(&daemon->statsd, daemon->admin->loop, daemon->envoy);
-    if (err < 0)
-        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
-    return err;
+    return daemon->envoy->settings.statsd_host
+               ? weir_envoy_statsd_open(&daemon->statsd, daemon->admin->loop, daemon->envoy)
+               : 0;
 }
 
-void weir_daemon_envoy_read(const struct weir_daemon *daemon, const struct weir_rules *rules,
-                            struct weir_envoy_reading *reading)
+/* Its folder is read by the new rules; what is wrong there refuses no rules. */
+static int envoy_check(struct weir_daemon *daemon, struct weir_rules *rules, void **read,
+                       struct weir_reason *reason)
 {
-    memset(reading, 0, sizeof *reading);
+    struct weir_envoy_reading *reading = calloc(1, sizeof *reading);
+    (void)reason;
+    *read = reading;
+    if (!reading)
+        return WEIR_ERR_MEMORY;
     reading->settings = settings_of(daemon, rules);
     if (daemon->envoy && reading->settings.folder)
         weir_envoy_reading_read(reading, daemon->envoy);
+    return 0;
 }
 
-void weir_daemon_envoy_take(struct weir_daemon *daemon, struct weir_rules *rules,
-                            struct weir_envoy_reading *reading)
+static void envoy_drop(void *read)
 {
-    if (!daemon->envoy != !reading->settings.folder)
-        weir_log_event(&daemon->log, WEIR_LOG_WARNING, "restart_needed", "setting", "envoy");
-    if (!daemon->envoy || !reading->settings.folder)
-        return;
-    weir_envoy_shared_set(daemon->envoy, &reading->settings, rules);
-    weir_envoy_shared_take(daemon->envoy, reading);
+    weir_envoy_reading_drop(read);
+    free(read);
 }
 
-void weir_daemon_envoy_stop(struct weir_daemon *daemon)
+static void envoy_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
+{
+    struct weir_envoy_reading *reading = read;
+    weir_restart_note(daemon, !daemon->envoy != !reading->settings.folder, "envoy");
+    if (daemon->envoy && reading->settings.folder) {
+        weir_envoy_shared_set(daemon->envoy, &reading->settings, rules);
+        weir_envoy_shared_take(daemon->envoy, reading);
+    }
+    envoy_drop(reading);
+}
+
+/* Under the original's names. Its keys may hold what clients have sent, but only so many of them:
+ * see stats.h. */
+static void envoy_metrics(struct weir_metrics *metrics)
+{
+    struct weir_envoy_shared *envoy = metrics->daemon->envoy;
+    size_t size = 0;
+    char *text = envoy ? weir_envoy_prometheus_text(envoy, &size) : NULL;
+    weir_metrics_of_quotas(metrics);
+    if (text)
+        weir_metrics_text(metrics, text, size);
+    free(text);
+}
+
+static void envoy_stop(struct weir_daemon *daemon)
 {
     weir_envoy_statsd_stop(daemon->statsd);
 }
 
-void weir_daemon_envoy_close(struct weir_daemon *daemon)
+static void envoy_close(struct weir_daemon *daemon)
 {
     weir_envoy_statsd_free(daemon->statsd);
     weir_envoy_shared_close(daemon->envoy);
@@ -148,3 +172,14 @@ void weir_daemon_envoy_close(struct weir_daemon *daemon)
     daemon->statsd = NULL;
     daemon->envoy = NULL;
 }
+
+const struct weir_service weir_service_envoy = {
+    .name = "envoy",
+    .start = envoy_start,
+    .check = envoy_check,
+    .apply = envoy_apply,
+    .drop = envoy_drop,
+    .metrics = envoy_metrics,
+    .stop = envoy_stop,
+    .close = envoy_close,
+};

@@ -7,7 +7,12 @@
 
 #include "rules/rules.h"
 #include "server/daemon/clock.h"
+#include "server/daemon/redis_access.h"
+#include "server/daemon/services/restart.h"
 #include "table/file/state_file.h"
+
+/* Buckets of the table that are looked at in one tick: some milliseconds at most. */
+#define TIDY_BUCKETS 16384
 
 /* A reason that names the state file, once. */
 static int fail_state(const char *path, int err, const struct weir_reason *why,
@@ -100,7 +105,7 @@ void weir_daemon_log_few_keys(struct weir_daemon *daemon)
     weir_log_end(&line);
 }
 
-int weir_daemon_open_table(struct weir_daemon *daemon, struct weir_reason *reason)
+static int state_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     const struct weir_table_options options =
         table_options(daemon->rules, daemon->options.reset_state);
@@ -137,15 +142,62 @@ int weir_daemon_reopen_table(struct weir_daemon *daemon, struct weir_reason *rea
     return 0;
 }
 
-int weir_daemon_open_ring(struct weir_daemon *daemon)
+static int state_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
+                            struct weir_reason *reason)
 {
-    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
-    daemon->ring = (struct weir_penalties_ring){.ring = NULL};
-    if (!daemon->penalties || !settings->state_file || settings->store.redis.url)
-        return 0;
-    daemon->ring.penalties = daemon->penalties;
-    daemon->ring.standing = daemon->standing;
-    daemon->ring.rules = &daemon->rules;
-    daemon->ring.table = daemon->table;
-    return weir_penalties_ring_open(&daemon->ring, settings->state_file, daemon->admin->loop);
+    (void)reason;
+    options->table = daemon->table;
+    options->spare = daemon->spare;
+    return 0;
 }
+
+/* What a running daemon cannot change of it. */
+static void state_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
+{
+    const struct weir_settings *old = weir_rules_settings(daemon->rules);
+    const struct weir_settings *new = weir_rules_settings(rules);
+    (void)read;
+    weir_restart_note(daemon, weir_setting_differs(old->state_file, new->state_file), "state.file");
+    weir_restart_note(daemon, old->state_bytes != new->state_bytes, "state.size");
+    weir_restart_note(daemon, new->state_spans != 0 && old->state_spans != new->state_spans,
+                      "state.spans");
+}
+
+/* Also while nobody asks anything. */
+static void state_tick(struct weir_daemon *daemon, uint64_t now_ns)
+{
+    weir_table_mark(daemon->table, now_ns);
+    weir_table_tidy(daemon->table, now_ns, TIDY_BUCKETS);
+}
+
+/* weir keeps using the file that it has, so this does not change whether it is ready. */
+static void state_ready(const struct weir_daemon *daemon, char *text, size_t room)
+{
+    size_t used = strlen(text);
+    if (daemon->state == WEIR_TABLE_FILE_GONE || daemon->state == WEIR_TABLE_FILE_OTHER)
+        snprintf(text + used, room - used, "%s the state file %s; reload to repair it",
+                 strchr(text, ':') ? "," : ":",
+                 daemon->state == WEIR_TABLE_FILE_GONE ? "is gone" : "is not the one at its path");
+}
+
+/* The next run of this process begins with the table. */
+static void state_close(struct weir_daemon *daemon)
+{
+    weir_table_close(daemon->spare);
+    daemon->spare = NULL;
+    if (daemon->again)
+        return;
+    weir_state_guard_clear();
+    weir_table_close(daemon->table);
+    daemon->table = NULL;
+}
+
+const struct weir_service weir_service_state = {
+    .name = "state",
+    .open = state_open,
+    .for_worker = state_for_worker,
+    .apply = state_apply,
+    .tick = state_tick,
+    .ready = state_ready,
+    .close = state_close,
+};

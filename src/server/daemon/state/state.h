@@ -4,12 +4,14 @@
 #define WEIR_SERVER_DAEMON_STATE_STATE_H
 
 #include "server/daemon/daemon.h"
+#include "server/service.h"
 
-/* Opens the table, unless the last run has left it; and again, for the next run: the file that has
- * the path now, or one written anew from the region that is open, which stays where that fails.
- * Errors: those of weir_table_open, weir_daemon_check_state. */
-int weir_daemon_open_table(struct weir_daemon *daemon, struct weir_reason *reason)
-    __attribute__((warn_unused_result));
+/* Opens the table, unless the last run has left it. */
+extern const struct weir_service weir_service_state;
+
+/* Opens it again, for the next run: the file that has the path now, or one written anew from the
+ * region that is open, which stays where that fails. Errors: those of weir_table_open,
+ * weir_daemon_check_state. */
 int weir_daemon_reopen_table(struct weir_daemon *daemon, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
@@ -17,10 +19,6 @@ int weir_daemon_reopen_table(struct weir_daemon *daemon, struct weir_reason *rea
  * Errors: WEIR_ERR_FULL and others; `reason` names the state. */
 int weir_daemon_check_state(const struct weir_daemon *daemon, struct weir_rules *rules,
                             struct weir_reason *reason) __attribute__((warn_unused_result));
-
-/* Takes the strikes that other processes on the state file have for the penalties of this daemon,
- * if there are both. Errors: as weir_penalties_ring_open. */
-int weir_daemon_open_ring(struct weir_daemon *daemon) __attribute__((warn_unused_result));
 
 /* Logs the limits for whose keys the table has little room, some of them by name. */
 void weir_daemon_log_few_keys(struct weir_daemon *daemon);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see daemon.h */
+#include "server/adaptive/daemon.h"
+
+#include "server/admin/health_api.h"
+#include "server/daemon/clock.h"
+#include "server/daemon/daemon.h"
+
+static int adaptive_open(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    (void)reason;
+    int err = weir_controllers_open(&daemon->controllers, &daemon->log);
+    return err < 0 ? err
+                   : weir_controllers_set_rules(daemon->controllers, daemon->rules,
+                                                weir_clock_wall_ns());
+}
+
+static int adaptive_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
+                               struct weir_reason *reason)
+{
+    (void)reason;
+    options->controllers = daemon->controllers;
+    return 0;
+}
+
+/* Without memory the scales of the new rules stay at 100 % until the next reload. */
+static void adaptive_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
+{
+    (void)read;
+    if (weir_controllers_set_rules(daemon->controllers, rules, weir_worker_time(daemon->admin)) < 0)
+        weir_log_event(&daemon->log, WEIR_LOG_ERROR, "adaptive_failed", "reason", "out of memory");
+}
+
+static void adaptive_tick(struct weir_daemon *daemon, uint64_t now_ns)
+{
+    weir_controllers_tick(daemon->controllers, now_ns);
+}
+
+static void adaptive_close(struct weir_daemon *daemon)
+{
+    weir_controllers_close(daemon->controllers);
+    daemon->controllers = NULL;
+}
+
+const struct weir_service weir_service_adaptive = {
+    .name = "adaptive",
+    .open = adaptive_open,
+    .for_worker = adaptive_for_worker,
+    .apply = adaptive_apply,
+    .tick = adaptive_tick,
+    .metrics = weir_metrics_of_health,
+    .close = adaptive_close,
+};

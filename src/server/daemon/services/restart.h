@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a reload cannot change. */
+#ifndef WEIR_SERVER_DAEMON_SERVICES_RESTART_H
+#define WEIR_SERVER_DAEMON_SERVICES_RESTART_H
+
+#include <stdbool.h>
+
+#include "server/daemon/daemon.h"
+
+/* Logs, where a setting differs, that it counts from the next start. */
+static inline void weir_restart_note(struct weir_daemon *daemon, bool differs, const char *setting)
+{
+    if (differs)
+        weir_log_event(&daemon->log, WEIR_LOG_WARNING, "restart_needed", "setting", setting);
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see daemon.h */
+#include "server/dashboard/daemon.h"
+
+#include "server/daemon/daemon.h"
+#include "server/dashboard/metrics.h"
+
+static int dashboard_open(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    return weir_dashboard_open(&daemon->dashboard, daemon, reason);
+}
+
+static int dashboard_start(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    (void)reason;
+    weir_dashboard_start(daemon->dashboard, daemon->admin->loop);
+    return 0;
+}
+
+static void dashboard_close(struct weir_daemon *daemon)
+{
+    weir_dashboard_close(daemon->dashboard);
+    daemon->dashboard = NULL;
+}
+
+const struct weir_service weir_service_dashboard = {
+    .name = "dashboard",
+    .open = dashboard_open,
+    .start = dashboard_start,
+    .metrics = weir_metrics_of_dashboard,
+    .close = dashboard_close,
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see daemon.h */
+#include "server/identity/daemon.h"
+
+#include "server/daemon/daemon.h"
+#include "server/daemon/services/restart.h"
+
+static int identities_open(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    return weir_directories_open(&daemon->directories, daemon->rules, daemon->table, &daemon->log,
+                                 reason);
+}
+
+static int identities_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
+                                 struct weir_reason *reason)
+{
+    (void)reason;
+    if (options->index < WEIR_WORKERS_MAX)
+        options->directories = daemon->directories;
+    return 0;
+}
+
+static void identities_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
+{
+    const struct weir_identities_settings *old = &weir_rules_settings(daemon->rules)->identities;
+    const struct weir_identities_settings *new = &weir_rules_settings(rules)->identities;
+    (void)read;
+    weir_restart_note(daemon, weir_directories_differ(old, new), "identities");
+    if (daemon->directories && new->redis.url)
+        weir_directories_set(daemon->directories, new);
+}
+
+static void identities_close(struct weir_daemon *daemon)
+{
+    weir_directories_close(daemon->directories);
+    daemon->directories = NULL;
+}
+
+const struct weir_service weir_service_identities = {
+    .name = "identities",
+    .open = identities_open,
+    .for_worker = identities_for_worker,
+    .apply = identities_apply,
+    .close = identities_close,
+};

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A service: what a feature has in the daemon for as long as a run lasts. Its folder has a file
+ * `daemon.c` with one of these, and services.c lists them all; the daemon (server.c, reload.c,
+ * control.c) knows them by the list alone.
+ *
+ *   open ─▶ workers are opened (for_worker) ─▶ start ─▶ it serves (tick, check, apply, ready)
+ *        ─▶ stop ─▶ workers are closed ─▶ close
+ *
+ * Services are opened and started in the order of the list, and stopped and closed in the reverse
+ * one. One whose open fails is closed as well, and so is each before it; stop comes only to those
+ * that were opened. Every function may be NULL, and each does nothing where the rules ask for
+ * nothing of the service.
+ *
+ * Threads: the main thread's, except for `check`.
+ */
+#ifndef WEIR_SERVER_SERVICE_H
+#define WEIR_SERVER_SERVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct weir_daemon;
+struct weir_metrics;
+struct weir_reason;
+struct weir_rules;
+struct weir_worker_options;
+
+struct weir_service {
+    const char *name; /* in errors */
+
+    /* daemon->rules are there, and no worker. Errors: any; without a text in *reason the error's
+     * own text and the name are shown. */
+    int (*open)(struct weir_daemon *daemon, struct weir_reason *reason);
+    /* All workers are open, the admin's too, and no loop runs. Errors: as open. */
+    int (*start)(struct weir_daemon *daemon, struct weir_reason *reason);
+    /* What it gives a worker that is about to be opened: options->index, WEIR_WORKERS_MAX for the
+     * admin worker, which decides nothing for clients. Errors: as open. */
+    int (*for_worker)(struct weir_daemon *daemon, struct weir_worker_options *options,
+                      struct weir_reason *reason);
+
+    /* Rules that a reload has read: reads what they name into *read (NULL: nothing), which apply
+     * gets, or refuses them. On the background thread, while the service works by the old ones. */
+    int (*check)(struct weir_daemon *daemon, struct weir_rules *rules, void **read,
+                 struct weir_reason *reason);
+    /* Takes new rules over, before the workers do; daemon->rules are still the old ones. It owns
+     * `read` now, and cannot fail: what cannot be taken over stays as it is, and is logged. */
+    void (*apply)(struct weir_daemon *daemon, struct weir_rules *rules, void *read);
+    /* The workers have the new rules, and daemon->rules are these. */
+    void (*applied)(struct weir_daemon *daemon);
+    /* Frees what check has read and apply did not get. */
+    void (*drop)(void *read);
+
+    /* Once a second. */
+    void (*tick)(struct weir_daemon *daemon, uint64_t now_ns);
+    /* SIGHUP: opens again what another program may have moved away. */
+    void (*reopen)(struct weir_daemon *daemon);
+    /* Adds to the text of /readyz what is wrong, though decisions are made. */
+    void (*ready)(const struct weir_daemon *daemon, char *text, size_t room);
+    /* Writes its metrics, in the order of the list. */
+    void (*metrics)(struct weir_metrics *metrics);
+
+    /* No worker decides any more: writes and sends what is queued, in a bounded time, and ends its
+     * threads. */
+    void (*stop)(struct weir_daemon *daemon);
+    /* The workers are closed. */
+    void (*close)(struct weir_daemon *daemon);
+};
+
+#endif

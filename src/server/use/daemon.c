@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see daemon.h */
+#include "server/use/daemon.h"
+
+#include "server/daemon/daemon.h"
+#include "server/net/seed.h"
+#include "server/use/metrics.h"
+
+static int use_open(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    return weir_use_open(&daemon->use, daemon, reason);
+}
+
+static int use_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
+                          struct weir_reason *reason)
+{
+    (void)reason;
+    return weir_use_add_worker(daemon->use, options, weir_seed_draw(options->index));
+}
+
+static int use_start(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    return weir_use_start(daemon->use, daemon->admin->loop, reason);
+}
+
+static void use_applied(struct weir_daemon *daemon)
+{
+    weir_use_set_rules(daemon->use);
+}
+
+static void use_reopen(struct weir_daemon *daemon)
+{
+    weir_use_reopen(daemon->use);
+}
+
+static void use_stop(struct weir_daemon *daemon)
+{
+    weir_use_stop(daemon->use);
+}
+
+static void use_close(struct weir_daemon *daemon)
+{
+    weir_use_close(daemon->use);
+    daemon->use = NULL;
+}
+
+const struct weir_service weir_service_use = {
+    .name = "use",
+    .open = use_open,
+    .start = use_start,
+    .for_worker = use_for_worker,
+    .applied = use_applied,
+    .reopen = use_reopen,
+    .metrics = weir_metrics_of_use,
+    .stop = use_stop,
+    .close = use_close,
+};
