@@ -267,9 +267,27 @@ enum argument {
     BASE_MS,
     CAP_MS,
     SHOWS_TRIES,
+    RETRY_ON,
     FUNCTION,
     ARGUMENTS
 };
+
+/* An array of statuses, beside those that are always retried. */
+static int read_statuses(napi_env env, napi_value list, uint16_t statuses[])
+{
+    uint32_t length = 0;
+    uint64_t status;
+    napi_value value;
+    if (napi_get_array_length(env, list, &length) != napi_ok || length > WEIR_CLIENT_RETRY_ON_MOST)
+        return WEIR_ERR_RANGE;
+    for (uint32_t i = 0; i < length; i++) {
+        if (napi_get_element(env, list, i, &value) != napi_ok ||
+            !values_number(env, value, &status) || status > UINT16_MAX)
+            return WEIR_ERR_RANGE;
+        statuses[i] = status > 0 ? (uint16_t)status : UINT16_MAX; /* 0 would end the list */
+    }
+    return 0;
+}
 
 /* Texts of the options are the caller's to free. */
 static int read_options(napi_env env, const napi_value *args, struct weir_client_options *options,
@@ -303,7 +321,7 @@ static int read_options(napi_env env, const napi_value *args, struct weir_client
         .backoff_cap_ns = numbers[CAP_MS],
         .on_try = numbers[SHOWS_TRIES] != 0 ? on_try : NULL,
     };
-    return 0;
+    return read_statuses(env, args[RETRY_ON], options->retry_on);
 }
 
 static bool make_events(napi_env env, struct client *client, napi_value function)

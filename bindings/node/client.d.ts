@@ -59,6 +59,8 @@ export interface SessionOptions {
   onTry?: (one: Try) => void;
   /** Header fields of all requests. */
   headers?: Record<string, string | number>;
+  /** Statuses that are retried besides those that always are, such as [408, 425]; at most 16. */
+  retryOn?: number[];
 }
 
 export interface RequestOptions {

@@ -10,7 +10,7 @@ const native = require('./weir-client.node');
 const JITTERS = ['full', 'equal', 'decorrelated'];
 const SESSION_OPTIONS = new Set(['state', 'concurrency', 'hostConcurrency', 'adaptive', 'tries', 'timeMs',
   'tryTimeMs', 'jitter', 'backoffBaseMs', 'backoffCapMs', 'bodyMost', 'queueMost', 'follow', 'userAgent', 'seed',
-  'onTry', 'headers']);
+  'onTry', 'headers', 'retryOn']);
 const REQUEST_OPTIONS = new Set(['headers', 'data', 'json', 'idempotencyKey', 'priority', 'scope', 'tries', 'timeMs',
   'signal']);
 const UINT32_MAX = 0xffffffff;
@@ -37,6 +37,14 @@ function time(options, name) {
   if (typeof value !== 'number' || !(value >= 0))
     throw outOfRange(name, value, 'a number of milliseconds');
   return value;
+}
+
+// Whether the numbers are statuses of errors, libweir-client says.
+function statuses(options, name) {
+  const values = options[name] ?? [];
+  if (!Array.isArray(values) || !values.every((value) => Number.isInteger(value)))
+    throw outOfRange(name, values, 'an array of statuses');
+  return values;
 }
 
 function text(options, name) {
@@ -153,7 +161,7 @@ class Session {
       whole(options, 'tries'), jitter, whole(options, 'bodyMost', Number.MAX_SAFE_INTEGER),
       whole(options, 'queueMost'), options.follow ? 1 : 0, whole(options, 'seed', Number.MAX_SAFE_INTEGER),
       time(options, 'timeMs'), time(options, 'tryTimeMs'), time(options, 'backoffBaseMs'),
-      time(options, 'backoffCapMs'), onTry === null ? 0 : 1, receiver(this.#pending, onTry));
+      time(options, 'backoffCapMs'), onTry === null ? 0 : 1, statuses(options, 'retryOn'), receiver(this.#pending, onTry));
   }
 
   // A number that no request in flight has.

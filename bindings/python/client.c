@@ -405,20 +405,41 @@ static int client_traverse(PyObject *self, visitproc visit, void *arg)
     return 0;
 }
 
+/* The statuses of a tuple, beside those that are always retried. Returns 0, or -1 with an exception
+ * set. */
+static int read_statuses(PyObject *tuple, uint16_t statuses[WEIR_CLIENT_RETRY_ON_MOST])
+{
+    Py_ssize_t count = PyTuple_Size(tuple);
+    if (count > WEIR_CLIENT_RETRY_ON_MOST) {
+        PyErr_Format(PyExc_ValueError, "retry_on: more than %d statuses",
+                     WEIR_CLIENT_RETRY_ON_MOST);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        long status = PyLong_AsLong(PyTuple_GetItem(tuple, i));
+        if (status == -1 && PyErr_Occurred())
+            return -1;
+        statuses[i] = status > 0 && status <= UINT16_MAX ? (uint16_t)status : UINT16_MAX;
+    }
+    return 0;
+}
+
 /* Client(state, concurrency, host_concurrency, adaptive, tries, time, try_time, jitter,
- * backoff_base, backoff_cap, body_most, queue_most, follow, user_agent, seed, on_try) */
+ * backoff_base, backoff_cap, body_most, queue_most, follow, user_agent, seed, on_try, retry_on) */
 static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
     struct weir_client_options options = {0};
     struct weir_reason reason;
-    PyObject *callback;
+    PyObject *callback, *retry_on;
     int adaptive, follow, jitter;
     double time_s, try_s, base_s, cap_s;
     unsigned long long body_most, seed;
-    if (!PyArg_ParseTuple(args, "zIIpIddiddKIpzKO:Client", &options.state_file,
+    if (!PyArg_ParseTuple(args, "zIIpIddiddKIpzKOO!:Client", &options.state_file,
                           &options.concurrency, &options.host_concurrency, &adaptive,
                           &options.tries, &time_s, &try_s, &jitter, &base_s, &cap_s, &body_most,
-                          &options.queue_most, &follow, &options.user_agent, &seed, &callback))
+                          &options.queue_most, &follow, &options.user_agent, &seed, &callback,
+                          &PyTuple_Type, &retry_on) ||
+        read_statuses(retry_on, options.retry_on) < 0)
         return NULL;
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct client *self = (struct client *)allocate(type, 0);

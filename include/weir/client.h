@@ -93,7 +93,7 @@ struct weir_client_try {
 
 #define WEIR_CLIENT_RETRY_ON_MOST 16
 
-/* Zero is the default everywhere. Texts are copied. */
+/* Zero is the default everywhere. Texts are copied. New members come last. */
 struct weir_client_options {
     const char *state_file; /* knowledge of limits that processes share; created if it is missing.
                                NULL: kept in memory */
@@ -111,11 +111,11 @@ struct weir_client_options {
     uint32_t queue_most;      /* requests that wait or are in flight; 0: 100,000 */
     bool follow;              /* follow up to 10 redirects */
     const char *user_agent;   /* NULL: "weir-client/VERSION" */
-    /* Statuses that are retried besides those that always are, 400..599; 0: no more. */
-    uint16_t retry_on[WEIR_CLIENT_RETRY_ON_MOST];
-    uint64_t seed; /* of jitter; 0: the system's random numbers */
+    uint64_t seed;            /* of jitter; 0: the system's random numbers */
     void (*on_try)(void *context, const struct weir_client_try *one);
     void *context; /* of on_try */
+    /* Statuses that are retried besides those that always are, 400..599; 0: no more. */
+    uint16_t retry_on[WEIR_CLIENT_RETRY_ON_MOST];
 };
 
 /* What came of a request. The caller frees it by weir_client_answer_free. */

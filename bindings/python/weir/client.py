@@ -114,6 +114,7 @@ class Session:
     backoff_base, _cap       the first wait (0.1) and the longest (20)
     body_most, queue_most    bytes of a body (16 MiB); requests that wait (100,000)
     follow                   whether redirects are followed
+    retry_on                 statuses that are retried besides those that always are, such as (408, 425)
     on_try                   on_try(Try) is called for each try, on the session's own thread, which may
                              neither make requests with it nor close it
     """
@@ -121,7 +122,7 @@ class Session:
     def __init__(self, state=None, *, concurrency=0, host_concurrency=0, adaptive=False, tries=0,
                  time=0.0, try_time=0.0, jitter="full", backoff_base=0.0, backoff_cap=0.0,
                  body_most=0, queue_most=0, follow=False, user_agent=None, seed=0, on_try=None,
-                 headers=None):
+                 headers=None, retry_on=()):
         hook = None if on_try is None else lambda *values: on_try(
             Try(*values[:-1], KnownLimit(*values[-1])))
         self._options = (None if state is None else os.path.abspath(state),
@@ -130,7 +131,8 @@ class Session:
                          _whole("tries", tries), time, try_time, _JITTERS.index(jitter),
                          backoff_base, backoff_cap, _whole("body_most", body_most, _UINT64_MAX),
                          _whole("queue_most", queue_most), follow, user_agent,
-                         _whole("seed", seed, _UINT64_MAX), hook)
+                         _whole("seed", seed, _UINT64_MAX), hook,
+                         tuple(map(operator.index, retry_on)))
         self.headers = dict(headers or {})
         self._pid = self._client = None
         self._closed = False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Types of weir.client. Times are seconds; None is "not known".
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, NamedTuple
@@ -61,7 +61,8 @@ class Session:
                  backoff_base: float = 0.0, backoff_cap: float = 0.0, body_most: int = 0,
                  queue_most: int = 0, follow: bool = False, user_agent: str | None = None,
                  seed: int = 0, on_try: Callable[[Try], object] | None = None,
-                 headers: Mapping[str, str] | None = None) -> None: ...
+                 headers: Mapping[str, str] | None = None,
+                 retry_on: Iterable[int] = ()) -> None: ...
     def request(self, method: str, url: str, *, headers: Mapping[str, str] | None = None,
                 data: str | bytes | None = None, json: Any = None, idempotency_key: bool = False,
                 priority: int = 0, scope: str | None = None, tries: int = 0,

@@ -33,8 +33,8 @@ class Server(Application):
                 seen.append((self.command, self.path, dict(self.headers), body))
                 status, fields = 200, {"RateLimit-Policy": '"a";q=1000;w=60',
                                        "RateLimit": '"a";r=999;t=60', "X-Odd": "a\x85b: c\x1cd"}
-                if self.path == "/failing" and len(seen) < 3:
-                    status = 503
+                if self.path in ("/failing", "/timeout") and len(seen) < 3:
+                    status = 503 if self.path == "/failing" else 408
                 elif self.path == "/limited":
                     status, fields = 429, {"Retry-After": "1000"}
                 elif self.path == "/held":
@@ -99,6 +99,18 @@ def test_retries_and_their_hook(server):
         assert caught.value.tries == 1 and caught.value.response.status == 503
 
 
+def test_statuses_that_are_retried_too(server):
+    with client.Session(retry_on=[409, 408], backoff_base=0.001) as session:
+        answer = session.get(server.url("/timeout"))
+        assert (answer.status, answer.tries) == (200, 3)
+    server.seen.clear()
+    with client.Session() as session:
+        answer = session.get(server.url("/timeout"))
+        assert (answer.status, answer.tries) == (408, 1)
+    with pytest.raises(TypeError):
+        client.Session(retry_on=["408"])
+
+
 def test_a_hook_can_neither_wait_for_its_session_nor_close_it(server):
     """Both would wait for the thread that runs the hook."""
     raised = []
@@ -133,7 +145,8 @@ def test_failures_say_what_is_known(server):
             session.get(server.url("/"), headers={"X-Bad": "a\0b"})
         with pytest.raises(ValueError):
             client.Session(jitter="none")
-        for wrong in ({"concurrency": 1001}, {"concurrency": 2**32 + 1}, {"tries": -1},
+        for wrong in ({"retry_on": [200]}, {"retry_on": [0]}, {"retry_on": [70000]},
+                      {"retry_on": [408] * 17}, {"concurrency": 1001}, {"concurrency": 2**32 + 1}, {"tries": -1},
                       {"seed": 2**64}):
             with pytest.raises(ValueError):
                 client.Session(**wrong)

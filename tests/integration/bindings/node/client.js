@@ -20,6 +20,8 @@ async function serve() {
       const answer = (status, headers) => res.writeHead(status, headers).end('{"a": "\u00e4"}');
       if (req.url === '/failing' && seen.length < 3)
         answer(503, {});
+      else if (req.url === '/timeout' && seen.length < 3)
+        answer(408, {});
       else if (req.url === '/limited')
         answer(429, { 'Retry-After': '1000' });
       else if (req.url === '/held')
@@ -82,6 +84,19 @@ test('each try is shown, and only what may be repeated is', async () => {
   server.close();
 });
 
+test('statuses that are retried, too', async () => {
+  const server = await serve();
+  const session = new client.Session({ retryOn: [409, 408], backoffBaseMs: 1 });
+  const answer = await session.get(server.url('/timeout'));
+  assert.deepEqual([answer.status, answer.tries], [200, 3]);
+  session.close();
+  server.seen.length = 0;
+  const other = new client.Session();
+  assert.equal((await other.get(server.url('/timeout'))).status, 408);
+  other.close();
+  server.close();
+});
+
 test('a hook that throws is a warning, and ends no request', async () => {
   const server = await serve();
   const warnings = [];
@@ -115,7 +130,9 @@ test('failures are typed, and say what is known', async () => {
   const many = Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`X-${i}`, 'a']));
   await assert.rejects(session.get(server.url('/'), { headers: many }), { code: 'WEIR_ERR_TOO_LARGE' });
   for (const [options, code] of [[{ concurrency: 1001 }, 'WEIR_ERR_RANGE'], [{ tries: 2 ** 33 }, 'WEIR_ERR_RANGE'],
-    [{ jitter: 'none' }, 'WEIR_ERR_RANGE'], [{ timeMs: -1 }, 'WEIR_ERR_RANGE'],
+    [{ retryOn: [200] }, 'WEIR_ERR_RANGE'], [{ retryOn: [0] }, 'WEIR_ERR_RANGE'], [{ retryOn: 408 }, 'WEIR_ERR_RANGE'],
+    [{ retryOn: ['408'] }, 'WEIR_ERR_RANGE'], [{ retryOn: [-1] }, 'WEIR_ERR_RANGE'],
+    [{ retryOn: Array(17).fill(408) }, 'WEIR_ERR_RANGE'], [{ jitter: 'none' }, 'WEIR_ERR_RANGE'], [{ timeMs: -1 }, 'WEIR_ERR_RANGE'],
     [{ state: '/no/such/folder/limits' }, 'WEIR_ERR_IO']])
     assert.throws(() => new client.Session(options), { code });
   assert.throws(() => new client.Session({ retries: 3 }), /no option retries/);
