@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from daemon.http import connect
-from daemon.proxies import free_port
+from daemon.proxies import App, free_port
 from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir
 from model.program import ROOT, weir_path
@@ -71,7 +71,7 @@ def fixture_go(tmp_path_factory):
         "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "CGO_ENABLED": "1",
         "GOPROXY": "off", "GOPATH": str(folder / "path"), "GO111MODULE": "on",
         "PKG_CONFIG_PATH": str(LIBRARY / "meson-uninstalled"),
-        "LD_LIBRARY_PATH": str(LIBRARY / "src/library")}
+        "LD_LIBRARY_PATH": f"{LIBRARY}/src/library:{LIBRARY}/src/client"}
 
 
 def run_go(go, folder, *arguments):
@@ -84,6 +84,18 @@ def test_the_package_for_go(go, tmp_path):
     with Weir(tmp_path, guessing_rules(tmp_path), "--workers", "1") as server:
         run_go({**go, "WEIR_TEST_RULES": str(server.config)}, GO, "test", "-count=1", "-vet=off", ".")
         assert server.text().count("event=penalty_moved") == 2
+
+
+def test_the_client_for_go(go):
+    run_go(go, GO, "test", "-count=1", "-vet=off", "./client")
+
+
+def test_the_client_of_the_page_for_go(go, tmp_path):
+    program_of_the_page(go, tmp_path, block("go", "yaml"), "main.go", blocks("go", "go")[2])
+    with App() as server:
+        done = subprocess.run(["go", "run", ".", f"http://{server.address}/"], cwd=tmp_path, env=go, capture_output=True,
+                              text=True, check=False, timeout=580)
+    assert done.stdout == "200\n", done.stderr
 
 
 def first_status(port):
@@ -112,7 +124,7 @@ def program_of_the_page(go, tmp_path, rules, name, program):
 
 def test_the_test_of_the_page_for_go(go, tmp_path):
     """As it is written, with the rules as they are written: it waits for nothing."""
-    _, program = blocks("go", "go")
+    _, program, _ = blocks("go", "go")
     program_of_the_page(go, tmp_path, block("go", "yaml"), "limits_test.go", program)
     run_go(go, tmp_path, "test", "-count=1", "-vet=off", ".")
 

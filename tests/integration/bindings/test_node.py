@@ -76,7 +76,7 @@ def fixture_tools():
     yield from installed(TOOLS)
 
 
-@pytest.mark.parametrize("program", ["check.js", "http.js", "options.js", "cluster.js", "threads.js", "leaks.js", "client.js",
+@pytest.mark.parametrize("program", ["check.js", "http.js", "options.js", "cluster.js", "threads.js", "leaks.js", "client.js", "transport.js",
                                      "exports.mjs"])
 def test_the_module(folder, program):
     done = folder.run("node", "--expose-gc", program)
@@ -109,7 +109,8 @@ def test_the_types(tools):
 
 def test_the_types_name_what_there_is(folder):
     """Each entry exports the classes and functions that its types declare, and no other."""
-    for entry, types in ("weir", "index"), ("weir/client", "client"), ("weir/testing", "testing"):
+    for entry, types in ("weir", "index"), ("weir/client", "client"), ("weir/fetch", "fetch"), (
+            "weir/testing", "testing"):
         text = (ROOT / f"bindings/node/{types}.d.ts").read_text(encoding="utf-8")
         declared = set(re.findall(r"^export (?:class|function) (\w+)", text, re.M))
         done = folder.run("node", "-p", f"JSON.stringify(Object.keys(require('{entry}')))")
@@ -237,7 +238,7 @@ def test_the_test_of_the_page(tools):
 
 
 def test_the_programs_are_found():
-    assert len(PROGRAMS) == 9
+    assert len(PROGRAMS) == 10
 
 
 def test_the_page_lists_each_option():

@@ -48,7 +48,7 @@ def run(block):
 
 
 def test_the_blocks_are_those_that_the_tests_know():
-    assert len(PYTHON) == 14 and len(YAML) == 2 and len(SHELL) == 2
+    assert len(PYTHON) == 15 and len(YAML) == 2 and len(SHELL) == 2
     assert SHELL[0].splitlines()[1:] == ["meson setup build && ninja -C build",
                                          "export PYTHONPATH=$PWD/build/bindings/python"]
 
@@ -152,10 +152,18 @@ def test_httpx(folder, monkeypatch, capsys):
     assert capsys.readouterr().out == "200\n"
 
 
-@pytest.mark.parametrize("block", [12, 13])
+def test_requests(folder, monkeypatch, capsys):
+    needed("requests")
+    with App() as server:
+        monkeypatch.setattr(sys, "argv", ["client.py", f"http://{server.address}/"])
+        run(12)
+    assert capsys.readouterr().out == "200\n"
+
+
+@pytest.mark.parametrize("block", [13, 14])
 def test_the_tests(tmp_path, block):
     """As they are written, with the rules as they are written: they wait for nothing."""
-    if block == 13:
+    if block == 14:
         needed("fastapi", "httpx")
     (tmp_path / "weir.yaml").write_text(YAML[0], encoding="utf-8")
     (tmp_path / "test_limits.py").write_text(PYTHON[block], encoding="utf-8")

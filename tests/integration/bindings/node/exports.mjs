@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 
 import { Answer, Reservation, Weir, express, fastify, http, koa, open, upgrade } from 'weir';
 import { Cancelled, Failed, GaveUp, Limited, Refused, Response, Session, Timeout } from 'weir/client';
+import { Dispatcher, fetchOf } from 'weir/fetch';
 import { open as openForTests } from 'weir/testing';
 
 const require = createRequire(import.meta.url);
@@ -12,6 +13,7 @@ const entries = {
   weir: [await import('weir'), { Answer, Reservation, Weir, express, fastify, http, koa, open, upgrade }],
   'weir/client': [await import('weir/client'),
     { Cancelled, Failed, GaveUp, Limited, Refused, Response, Session, Timeout }],
+  'weir/fetch': [await import('weir/fetch'), { Dispatcher, fetchOf }],
   'weir/testing': [await import('weir/testing'), { open: openForTests }],
 };
 for (const [name, [namespace, named]] of Object.entries(entries)) {
@@ -24,6 +26,7 @@ for (const [name, [namespace, named]] of Object.entries(entries)) {
   assert.equal(namespace.default, required, name);
 }
 assert.equal(require('weir/package.json').name, 'weir');
+assert.equal(require('weir/client.js'), require('weir/client')); // its path before there was a map of exports
 await assert.rejects(import('weir/guard.js'), { code: 'ERR_PACKAGE_PATH_NOT_EXPORTED' });
 
 const limits = open({ limits: [{ name: 'one', key: [], rate: '1/h' }] });

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Answers by path; seen has what was asked for.
+type server struct {
+	*httptest.Server
+	lock sync.Mutex
+	seen []string
+	held chan struct{} // a request to /held has come
+}
+
+func serve(t *testing.T) *server {
+	s := &server{held: make(chan struct{}, 1)}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.lock.Lock()
+	s.seen = append(s.seen, fmt.Sprintf("%s %s %s %s", r.Method, r.URL.Path, r.Host, body))
+	count := len(s.seen)
+	s.lock.Unlock()
+	rw.Header().Set("RateLimit-Policy", `"a";q=1000;w=60`)
+	rw.Header().Set("RateLimit", `"a";r=999;t=60`)
+	switch {
+	case r.URL.Path == "/limited" || (r.URL.Path == "/once" && count == 1):
+		rw.Header().Set("Retry-After-Ms", "20")
+		rw.WriteHeader(http.StatusTooManyRequests)
+	case r.URL.Path == "/timeout" && count < 3:
+		rw.WriteHeader(http.StatusRequestTimeout)
+	case r.URL.Path == "/moved":
+		http.Redirect(rw, r, "/there", http.StatusTemporaryRedirect)
+	case r.URL.Path == "/held":
+		s.held <- struct{}{}
+		<-r.Context().Done()
+	default:
+		rw.Header()["X-Two"] = []string{"1", "2"}
+		fmt.Fprintf(rw, "got %s %s", body, r.Header.Get("X-One"))
+	}
+}
+
+func (s *server) count() int {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return len(s.seen)
+}
+
+func opened(t *testing.T, options *Options) *Client {
+	t.Helper()
+	c, err := Open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func is(t *testing.T, got, want any) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("%v, not %v", got, want)
+	}
+}
+
+func text(t *testing.T, response *http.Response, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is(t, response.Body.Close(), nil)
+	return string(body)
+}
+
+func TestRequestsAndAnswersPassUnchanged(t *testing.T) {
+	s, c := serve(t), opened(t, nil)
+	web := &http.Client{Transport: c.Transport(nil)}
+	request, _ := http.NewRequest("POST", s.URL+"/moved", strings.NewReader("body"))
+	request.Header.Set("X-One", "1")
+	request.Host = "other.example"
+	answer, err := web.Do(request)
+	is(t, text(t, answer, err), "got body 1")
+	is(t, answer.StatusCode, 200)
+	is(t, answer.Status, "200 OK")
+	is(t, answer.Request.URL.Path, "/there")
+	is(t, strings.Join(answer.Header.Values("x-two"), ","), "1,2")
+	is(t, answer.ContentLength, int64(10))
+	s.lock.Lock()
+	first := s.seen[0]
+	s.lock.Unlock()
+	is(t, first, "POST /moved other.example body")
+	answer, err = web.Head(s.URL + "/")
+	is(t, text(t, answer, err), "")
+	limit, known := c.Known(s.URL, "")
+	is(t, known, true)
+	is(t, limit.Limit, int64(1000))
+	is(t, limit.Remaining <= 999 && limit.Reset > 0, true)
+	_, known = c.Known(s.URL, "other")
+	is(t, known, false)
+	c.Expect(10)
+}
+
+func TestA429IsWaitedOutAndTheLastOneIsTheAnswer(t *testing.T) {
+	s, c := serve(t), opened(t, &Options{Tries: 3})
+	web := &http.Client{Transport: c.Transport(nil)}
+	answer, err := web.Get(s.URL + "/once")
+	is(t, text(t, answer, err), "got  ")
+	is(t, s.count(), 2)
+	answer, err = web.Get(s.URL + "/limited")
+	is(t, text(t, answer, err), "")
+	is(t, answer.StatusCode, 429)
+	is(t, s.count(), 5)
+	keyed := &http.Client{Transport: c.Transport(&RequestOptions{IdempotencyKey: true, Tries: 2})}
+	answer, err = keyed.Post(s.URL+"/limited", "text/plain", strings.NewReader("x"))
+	is(t, text(t, answer, err), "")
+	is(t, s.count(), 7)
+}
+
+func TestStatusesThatAreRetriedToo(t *testing.T) {
+	s := serve(t)
+	c := opened(t, &Options{RetryOn: []int{409, 408}, BackoffBase: time.Millisecond})
+	answer, err := (&http.Client{Transport: c.Transport(nil)}).Get(s.URL + "/timeout")
+	is(t, text(t, answer, err), "got  ")
+	is(t, s.count(), 3)
+	for _, wrong := range []*Options{{RetryOn: []int{200}}, {RetryOn: make([]int, 17)}, {Concurrency: 1001}, {Time: -1},
+		{State: "/no/such/folder/limits"}} {
+		if _, err := Open(wrong); err == nil {
+			t.Fatal(wrong)
+		}
+	}
+}
+
+func TestFailuresSayWhatIsKnown(t *testing.T) {
+	s, c := serve(t), opened(t, nil)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	is(t, err, nil)
+	is(t, listener.Close(), nil)
+	var failed *Failed
+	_, err = (&http.Client{Transport: c.Transport(&RequestOptions{Tries: 1})}).Get("http://" + listener.Addr().String())
+	is(t, errors.As(err, &failed), true)
+	is(t, failed.Outcome, GaveUp)
+	is(t, failed.Tries, 1)
+	slow := &http.Client{Transport: c.Transport(&RequestOptions{Time: time.Second, Scope: "other"})}
+	_, err = slow.Get(s.URL + "/held")
+	is(t, errors.As(err, &failed), true)
+	is(t, failed.Outcome, TimedOut)
+	_, err = (&http.Client{Transport: c.Transport(nil)}).Get("ftp://host/")
+	is(t, err != nil, true)
+	request, _ := http.NewRequest("GET", s.URL, nil)
+	for i := 0; i <= headersMax; i++ {
+		request.Header.Set(fmt.Sprintf("X-%d", i), "a")
+	}
+	_, err = c.Transport(nil).RoundTrip(request)
+	is(t, err != nil, true)
+}
+
+func TestAContextEndsARequest(t *testing.T) {
+	s, c := serve(t), opened(t, &Options{Concurrency: 1})
+	ctx, cancel := context.WithCancel(context.Background())
+	request, _ := http.NewRequestWithContext(ctx, "GET", s.URL+"/held", nil)
+	ended := make(chan error)
+	go func() {
+		_, err := c.Transport(nil).RoundTrip(request)
+		ended <- err
+	}()
+	<-s.held
+	cancel()
+	is(t, <-ended, context.Canceled)
+	_, err := c.Transport(nil).RoundTrip(request)
+	is(t, err, context.Canceled)
+	answer, err := (&http.Client{Transport: c.Transport(nil)}).Get(s.URL + "/") // the place is free
+	is(t, text(t, answer, err), "got  ")
+}
+
+func TestClosingCancelsWhatIsLeft(t *testing.T) {
+	s, c := serve(t), opened(t, nil)
+	request, _ := http.NewRequest("GET", s.URL+"/held", nil)
+	ended := make(chan error)
+	go func() {
+		_, err := c.Transport(nil).RoundTrip(request)
+		ended <- err
+	}()
+	<-s.held
+	c.Close()
+	var failed *Failed
+	is(t, errors.As(<-ended, &failed), true)
+	is(t, failed.Outcome, Cancelled)
+	_, err := c.Transport(nil).RoundTrip(request)
+	is(t, err, errClosed)
+	c.Close()
+}
+
+func TestManyGoroutinesAndClientsThatShare(t *testing.T) {
+	s := serve(t)
+	state := filepath.Join(t.TempDir(), "limits")
+	c := opened(t, &Options{State: state})
+	c.Expect(100)
+	web := &http.Client{Transport: c.Transport(nil)}
+	var all sync.WaitGroup
+	failures := make(chan error, 100)
+	for i := 0; i < 100; i++ {
+		all.Add(1)
+		go func(i int) {
+			defer all.Done()
+			answer, err := web.Get(fmt.Sprintf("%s/%d", s.URL, i))
+			if err == nil && answer.StatusCode != 200 {
+				err = fmt.Errorf("%d", answer.StatusCode)
+			}
+			failures <- err
+		}(i)
+	}
+	all.Wait()
+	for i := 0; i < 100; i++ {
+		is(t, <-failures, nil)
+	}
+	limit, known := opened(t, &Options{State: state}).Known(s.URL, "")
+	is(t, known, true)
+	is(t, limit.Limit, int64(1000))
+}

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The transports over weir.client for httpx and for its successor httpx2, which differ by their classes only."""
+
+from weir._transport import answered, asked, last_answer
+from weir.client import Failed, Limited, Timeout
+
+
+def transports(httpx):
+    """(Transport, AsyncTransport) of one of the two modules."""
+
+    def given(request, body, options):
+        fields = asked((name.decode("latin-1"), value.decode("latin-1"))
+                       for name, value in request.headers.raw)
+        return (request.method, str(request.url)), {"headers": fields, "data": body or None, **options}
+
+    def answer(request, response):
+        return httpx.Response(response.status, headers=answered(response), request=request,
+                              stream=httpx.ByteStream(response.content))
+
+    def failed(request, error):
+        """The last answer, or an error of httpx that is raised."""
+        last = last_answer(error)
+        if last is not None:
+            return answer(request, last)
+        kind = (httpx.PoolTimeout if isinstance(error, Limited)
+                else httpx.ReadTimeout if isinstance(error, Timeout) else httpx.ConnectError)
+        raise kind(str(error), request=request) from error
+
+    class Transport(httpx.BaseTransport):
+        """Over a weir.client.Session; options are those of Session.request, such as idempotency_key."""
+
+        def __init__(self, session, **options):
+            self._session, self._options = session, options
+
+        def handle_request(self, request):
+            positional, named = given(request, request.read(), self._options)
+            try:
+                return answer(request, self._session.request(*positional, **named))
+            except Failed as error:
+                return failed(request, error)
+
+    class AsyncTransport(httpx.AsyncBaseTransport):
+        """As Transport, for httpx.AsyncClient."""
+
+        def __init__(self, session, **options):
+            self._session, self._options = session, options
+
+        async def handle_async_request(self, request):
+            positional, named = given(request, await request.aread(), self._options)
+            try:
+                return answer(request, await self._session.arequest(*positional, **named))
+            except Failed as error:
+                return failed(request, error)
+
+    return Transport, AsyncTransport
