@@ -270,8 +270,8 @@ int weir_renew(struct weir *weir, const struct weir_lease_token *lease);
 int weir_standing_check(struct weir *weir, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Says what the program is: "nginx", or "library", which it is if it does not say. `weir serve` on
- * the same state file shows by this where decisions were made. Errors: WEIR_ERR_RANGE (another
+/* Sets the name under which `weir serve` on the same state file counts this program's decisions:
+ * "nginx", or "library" (the default). Errors: WEIR_ERR_RANGE (another
  * name), WEIR_ERR_UNSUPPORTED (in a child). */
 int weir_front(struct weir *weir, const char *name);
 

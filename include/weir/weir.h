@@ -33,8 +33,8 @@
  * Signals: no function here may be called from a signal handler.
  *
  * Memory: the state, plus about 100 KiB for each processor that checks at the same time. With a
- * state file, address space for as large a state once more, which takes memory only while a process
- * that is stopped makes on_store_error: local decide.
+ * state file, it reserves the same address space again; it uses memory only while a stopped process
+ * forces `on_store_error: local`.
  */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that call each other in a circle: circles.py FOLDER [--most N] [--names]
+"""Objects that call each other in a circle: circles.py FOLDER [--names] [--root FOLDER]
 
 FOLDER is a build folder; its objects of src/ are read by nm. Two objects are in one circle if each
 needs, by way of others, a symbol that the other defines. A circle is listed with the symbols that tie
-it, since moving a symbol into another file may open it. --most N fails if a circle has more than N objects.
+it, since moving a symbol into another file may open it. No circle may have more than 7 objects, except for
+those of circles.txt: `SOURCE N` allows N objects to the circle that SOURCE is in. That list only shrinks.
 """
 import argparse
 import collections
@@ -12,11 +13,13 @@ import pathlib
 import subprocess
 import sys
 
+MOST = 7
 
-def sources(folder):
+
+def sources(root, folder):
     """{object: source}: meson names the object of src/a/b/c.c, in a library of src/a, b_c.c.o."""
     named = {}
-    for source in sorted(pathlib.Path("src").rglob("*.c")):
+    for source in sorted(path.relative_to(root) for path in (root / "src").rglob("*.c")):
         for home in source.parents:
             flat = str(source.relative_to(home)).replace("/", "_")
             for path in (folder / home).glob(f"*.p/{flat}.o") if home != pathlib.Path(".") else \
@@ -96,16 +99,39 @@ def show(graph, part):
                 print(f"    {name} -> {other}: {' '.join(sorted(graph[name][other]))}")
 
 
+def allowed(part, known):
+    """Objects that this circle may have: 7, or what circles.txt says of one of its files."""
+    return max([MOST] + [most for source, most in known.items() if source in part])
+
+
+def read_known(path):
+    if not path.exists():
+        return {}
+    rows = (line.split() for line in path.read_text().splitlines() if line and line[0] != "#")
+    return {source: int(most) for source, most in rows}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--names", action="store_true")
+    parser.add_argument("--names", action="store_true", help="also the symbols that tie a circle")
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2],
+                        help="the folder that has src/")
     args = parser.parse_args()
-    graph = edges(*symbols(sources(args.folder)))
+    known = read_known(args.root / "script" / "checks" / "circles.txt")
+    named = sources(args.root, args.folder.resolve())
+    if not named:
+        sys.exit(f"{args.folder}: no objects of src/: build weir there")
+    graph = edges(*symbols(named))
+    failed = 0
     for part in circles(graph):
-        print(f"{len(part)}: {' '.join(part)}")
-        if args.names:
+        most = allowed(part, known)
+        failed += len(part) > most
+        if args.names or len(part) > most:
+            print(f"{len(part)} objects, {most} may be: {' '.join(part)}")
             show(graph, part)
+    print(f"{len(named)} objects, {failed} circles with too many")
+    sys.exit(failed > 0)
 
 
 main()

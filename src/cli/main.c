@@ -61,7 +61,7 @@ static const struct weir_command commands[] = {
     {"grant", "top up one key of a running server's limit", weir_command_grant},
     {"ban", "suspend an address or another caller, for a time or for ever", weir_command_ban},
     {"unban", "end what bans and penalties hold against a caller", weir_command_unban},
-    {"allow", "let a caller pass the limits that are not for trusted ones", weir_command_allow},
+    {"allow", "exempt a trusted caller", weir_command_allow},
     {"standing", "list, show, set and clear the standing of callers", weir_command_standing},
     {"nft", "print or load the limits of the kernel as rules for nft", weir_command_nft},
     {"xdp", "limit packets in the kernel, before they reach any program", weir_command_xdp},

@@ -18,7 +18,7 @@
 /* Limits that one request may meet; the rules loader and the codecs refuse more. */
 #define WEIR_CHECKS_MAX 32
 
-/* What an idempotency key may be long; the codecs refuse longer ones. */
+/* Longest idempotency key in bytes; the codecs refuse longer ones. */
 #define WEIR_IDEMPOTENCY_KEY_MAX 255
 
 enum weir_check_flag {

@@ -221,7 +221,7 @@ void weir_engine_reach_homes(struct weir_decision *decision);
  * decision is not released. What is finished in this region and others stays. */
 bool weir_engine_unreached(const struct weir_decision *decision, struct weir_bytes *region);
 
-/* Whether it has been done, or tried, in another region than this. */
+/* Returns whether another region was asked. */
 bool weir_engine_reached(const struct weir_decision *decision);
 
 /* Fills a taken decision with the checks of a candidate: of the limit whose first check is `live`,

@@ -54,7 +54,8 @@ void weir_turn_decide_now(struct weir_engine *engine, struct weir_entry *entry);
 void weir_turn_wait(struct weir_engine *engine, struct weir_entry *entry);
 /* It waits no longer, and is TAKEN: it is to be queued, or settled. */
 void weir_turn_resume(struct weir_engine *engine, struct weir_entry *entry);
-/* As if the store had decided (`error` 0) or failed it. From inside what the store calls. */
+/* Completes the decision as if the store had answered: decided (`error` 0) or failed. Call only
+ * from store callbacks. */
 void weir_turn_settle(struct weir_engine *engine, struct weir_entry *entry, int error);
 
 /* Cancels all that waits. */

@@ -328,7 +328,7 @@ static void put_table(struct weir_metrics *metrics)
         {"weir_table_lock_waits_total", "counter", "Locks that were not free at once.",
          stats.lock_waits},
         {"weir_table_locks_given_up_total", "counter",
-         "Locks that were not had because a process that shares the state file is stopped.",
+         "Lock attempts abandoned because a process sharing the state file was stopped.",
          stats.given_up},
         {"weir_table_neighbour_stopped", "gauge",
          "1 while a process that shares the state file is stopped with a lock of it.",
@@ -497,8 +497,7 @@ static void put_identities(struct weir_metrics *metrics)
     for (size_t i = 0; i < sizeof results / sizeof *results; i++)
         weir_metrics_put(metrics, "weir_identity_lookups_total{result=\"%s\"} %" PRIu64 "\n",
                          results[i].result, weir_counted(results[i].value));
-    weir_metrics_head(metrics, "weir_identities", "gauge",
-                      "Keys that workers know, each for itself.");
+    weir_metrics_head(metrics, "weir_identities", "gauge", "API keys cached, summed over workers.");
     weir_metrics_put(metrics, "weir_identities{kind=\"known\"} %" PRIu64 "\n",
                      weir_counted(&counters->known));
     weir_metrics_put(metrics, "weir_identities{kind=\"nobody\"} %" PRIu64 "\n",

@@ -149,7 +149,7 @@ static void control_watch_neighbours(struct weir_daemon *daemon)
         return;
     struct weir_log_line line;
     weir_log_begin(&line, &daemon->log, stopped ? WEIR_LOG_ERROR : WEIR_LOG_INFO,
-                   stopped ? "neighbour_stopped" : "neighbour_goes_on");
+                   stopped ? "neighbour_stopped" : "neighbour_resumed");
     weir_log_number(&line, "pid", stopped ? stopped : daemon->stopped);
     if (stopped)
         weir_log_text(&line, "reason",

@@ -64,7 +64,7 @@ const struct weir_resp_command weir_resp_commands[] = {
      "Counts the keys of all databases and of the rules, by a sample of them"},
     {"HELLO", weir_resp_hello, -1, ALWAYS, 0, 0, "connection",
      "Chooses the version of the protocol"},
-    {"AUTH", weir_resp_auth, -2, ALWAYS, 0, 0, "connection", "Tells the password"},
+    {"AUTH", weir_resp_auth, -2, ALWAYS, 0, 0, "connection", "Authenticates"},
     {"SELECT", weir_resp_select, 2, WEIR_RESP_FAST, 0, 0, "connection",
      "Chooses one of 16 databases, each with keys of its own"},
     {"CLIENT", weir_resp_client, -2, WEIR_RESP_CONTAINER, 0, 0, "connection",

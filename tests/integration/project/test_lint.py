@@ -12,6 +12,7 @@ from model.program import ROOT
 WORDS = ROOT / "script" / "checks" / "words.py"
 NULLS = ROOT / "script" / "checks" / "nulls.py"
 SUBJECTS = ROOT / "script" / "checks" / "subjects"
+CIRCLES = ROOT / "script" / "checks" / "circles.py"
 TALLY = ROOT / "script" / "checks" / "tally.py"
 LONGEST = 72
 
@@ -165,6 +166,34 @@ def test_without_a_repository_the_check_fails(tmp_path):
 
 
 # --- The sum of the results ----------------------------------------------------------------------
+
+def compiled(tmp_path, calls):
+    """A build folder of sources n0.c, n1.c, ..., each of which calls those that `calls` names for it."""
+    (tmp_path / "src").mkdir()
+    library = tmp_path / "build" / "src" / "lib.a.p"
+    library.mkdir(parents=True)
+    for i, others in enumerate(calls):
+        source = tmp_path / "src" / f"n{i}.c"
+        body = "".join(f"void f{j}(void);\n" for j in others) + f"void f{i}(void) {{ "
+        source.write_text(body + " ".join(f"f{j}();" for j in others) + " }\n", encoding="utf-8")
+        subprocess.run(["cc", "-c", source, "-o", library / f"n{i}.c.o"], check=True)
+    return tmp_path / "build"
+
+
+@pytest.mark.parametrize("objects, found", [(7, 0), (8, 1)])
+def test_a_circle_of_more_than_seven_objects_is_found(tmp_path, objects, found):
+    build = compiled(tmp_path, [[(i + 1) % objects] for i in range(objects)])
+    done = run(tmp_path, sys.executable, CIRCLES, build, "--root", tmp_path)
+    assert done.returncode == found, done.stderr
+    assert done.stdout.endswith(f"{objects} objects, {found} circles with too many\n")
+    assert ("src/n0.c -> src/n1.c: f1" in done.stdout) == (found == 1)
+
+
+def test_what_calls_downwards_only_is_no_circle(tmp_path):
+    build = compiled(tmp_path, [list(range(i)) for i in range(9)])
+    done = run(tmp_path, sys.executable, CIRCLES, build, "--root", tmp_path)
+    assert (done.returncode, done.stdout) == (0, "9 objects, 0 circles with too many\n")
+
 
 def junit(path, **results):
     cases = "".join(f'<testcase classname="file" name="{name}">{result}</testcase>' for name, result in results.items())

@@ -71,7 +71,7 @@ def test_a_stopped_neighbour_is_a_store_that_fails(pair):
 
     os.kill(pid, signal.SIGCONT)
     wait_until(lambda: readiness(weir) == (200, "ready\n"))
-    weir.wait_event("neighbour_goes_on")
+    weir.wait_event("neighbour_resumed")
     wait_until(lambda: ask(weir).status == 429)
     limits = {limit["name"]: limit for limit in ask(weir, dry_run=True).json["limits"]}
     assert limits["hot"]["remaining"] == 0

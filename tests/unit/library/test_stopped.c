@@ -155,7 +155,7 @@ static void expect(struct weir *weir, const char *path, bool allowed, bool faile
     assert_int_equal(answer.store_failed, failed);
 }
 
-static void a_check_is_decided_by_on_store_error_until_the_neighbour_goes_on(void **state)
+static void a_check_is_decided_by_on_store_error_until_the_neighbour_resumes(void **state)
 {
     struct place *place = *state;
     struct weir *weir = open_weir(place);
@@ -216,7 +216,7 @@ static void a_list_of_limits_that_stays_locked_is_an_error_of_opening_and_of_rel
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_check_is_decided_by_on_store_error_until_the_neighbour_goes_on),
+        TEST(a_check_is_decided_by_on_store_error_until_the_neighbour_resumes),
         TEST(what_a_neighbour_kept_locked_is_free_when_it_dies),
         TEST(a_list_of_limits_that_stays_locked_is_an_error_of_opening_and_of_reloading),
     };

@@ -108,8 +108,8 @@ int weir_quota_report(struct weir_quota_stream *stream, const uint64_t hash[2],
                       struct weir_bytes id, const struct weir_quota_use *use, uint64_t now_ms)
     __attribute__((warn_unused_result));
 
-/* A bucket whose next assignment is due, and of whose group none is at work. NULL: there is none;
- * `waits`: another of their group is at work for some. */
+/* The next bucket with a due assignment whose group is idle. NULL: there is none; `waits`: some are
+ * due, and another bucket of their group is being assigned. */
 struct weir_quota_bucket *weir_quota_due(struct weir_quota_stream *stream, uint64_t now_ms,
                                          bool *waits);
 
