@@ -5,13 +5,9 @@
 
 #include <stdbool.h>
 
-#include "server/daemon/daemon.h"
+struct weir_daemon;
 
 /* Logs, where a setting differs, that it counts from the next start. */
-static inline void weir_restart_note(struct weir_daemon *daemon, bool differs, const char *setting)
-{
-    if (differs)
-        weir_log_event(&daemon->log, WEIR_LOG_WARNING, "restart_needed", "setting", setting);
-}
+void weir_restart_note(struct weir_daemon *daemon, bool differs, const char *setting);
 
 #endif
