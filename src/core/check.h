@@ -126,9 +126,9 @@ enum weir_op {
 /* What WEIR_OP_LOOK says in `limit` of its report. Remote stores always say OTHER. */
 enum weir_look {
     WEIR_LOOK_OTHER,
-    WEIR_LOOK_COUNTER, /* `retry_after_ns` is WEIR_NEVER if it has no end */
+    WEIR_LOOK_COUNTER, /* `remaining` is its value, `retry_after_ns` WEIR_NEVER if it has no end */
     WEIR_LOOK_LOG,     /* `remaining` is what it has used, `retry_after_ns` how long ago the oldest
-                          of that was */
+                          unit of that was; with a cost of c above 0, the c-th of the newest */
 };
 
 enum weir_policy {

@@ -492,8 +492,26 @@ bool log_valid(const struct weir_limit *limit, const struct span_view *span)
     return event.cost > 0 && events == ring.events && sum == ring.sum && dead == ring.dead;
 }
 
+/* How long ago the c-th of the newest units was; 0: there are not so many. */
+static uint64_t log_age(const struct weir_limit *limit, const struct span_view *span,
+                        uint64_t now_ns, uint64_t c)
+{
+    const struct span_change read_only = {.span = *span};
+    struct log_ring ring;
+    struct log_event event;
+
+    log_load(limit, span, &ring);
+    for (uint32_t i = ring.used; i > 0; i -= event.words) {
+        log_read_back(&read_only, &ring, i, &event);
+        if (event.cost >= c)
+            return span_less(now_ns, event.time_ns);
+        c -= event.cost;
+    }
+    return 0;
+}
+
 void log_look(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
-              struct weir_report *report)
+              uint64_t cost, struct weir_report *report)
 {
     struct weir_use use = {.now_ns = now_ns, .cost = 1};
     struct weir_report next;
@@ -502,6 +520,10 @@ void log_look(const struct weir_limit *limit, const struct span_view *span, uint
     use.cost = next.remaining + 1; /* fits when the oldest expires */
     report->limit = WEIR_LOOK_LOG;
     report->remaining = next.limit - next.remaining;
+    if (cost > 0) {
+        report->retry_after_ns = log_age(limit, span, now_ns, cost);
+        return;
+    }
     log_report(limit, span, &use, &next);
     if (next.retry_after_ns < limit->spec.window_ns)
         report->retry_after_ns = limit->spec.window_ns - next.retry_after_ns;

@@ -70,8 +70,8 @@ void log_resize(const struct weir_span_source *source, const struct weir_limit *
 /* Drops what is dead or expired from a state in plain memory, in place. */
 void log_compact(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns);
 
-/* What WEIR_OP_LOOK says of a log that is not fresh: see enum weir_look. */
+/* What WEIR_OP_LOOK with this cost says of a log that is not fresh: see enum weir_look. */
 void log_look(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
-              struct weir_report *report);
+              uint64_t cost, struct weir_report *report);
 
 #endif

@@ -306,7 +306,7 @@ int weir_table_renew(struct weir_table_owner *owner, uint64_t now_ns, const uint
 
 /* What is reported of a slot's state, besides when it is fresh: see enum weir_look. */
 static void look_kind(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
-                      uint64_t now_ns, struct weir_report *report)
+                      uint64_t now_ns, uint64_t cost, struct weir_report *report)
 {
     struct weir_limit room;
     const struct weir_limit *limit = region_limit(table, bucket->param[i], &room);
@@ -316,19 +316,22 @@ static void look_kind(const struct weir_table *table, const struct table_bucket 
         const struct span_view span = slot_state_span(table, bucket, i, limit);
 
         if (span.at)
-            log_look(limit, &span, now_ns, report);
+            log_look(limit, &span, now_ns, cost, report);
         return;
     }
     if (!limit || !counter_is(limit))
         return;
     report->limit = WEIR_LOOK_COUNTER;
-    if (slot_cell(table, bucket, i, &cell) && counter_is_endless(&cell))
+    if (!slot_cell(table, bucket, i, &cell))
+        return;
+    report->remaining = cell.b;
+    if (counter_is_endless(&cell))
         report->retry_after_ns = WEIR_NEVER;
 }
 
 /* As weir_table_look; fills `report` as WEIR_OP_LOOK says. */
 static int look_at(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2],
-                   uint64_t *fresh_at_ns, struct weir_report *report)
+                   uint64_t cost, uint64_t *fresh_at_ns, struct weir_report *report)
 {
     struct buckets buckets;
     int found = -1;
@@ -341,7 +344,7 @@ static int look_at(struct weir_table_owner *owner, uint64_t now_ns, const uint64
             continue;
         *fresh_at_ns = slot_fresh_at(owner->table, buckets.pair[b], (uint32_t)found);
         if (*fresh_at_ns > now_ns) /* else as if there were none */
-            look_kind(owner->table, buckets.pair[b], (uint32_t)found, now_ns, report);
+            look_kind(owner->table, buckets.pair[b], (uint32_t)found, now_ns, cost, report);
     }
     unlock_buckets(&buckets);
     return found >= 0 ? 0 : WEIR_ERR_NOT_FOUND;
@@ -351,16 +354,16 @@ int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint
 {
     struct weir_report report = {0, 0, 0, 0};
 
-    return look_at(owner, 0, hash, fresh_at_ns, &report);
+    return look_at(owner, 0, hash, 0, fresh_at_ns, &report);
 }
 
 /* Reports the time until the state is fresh. Errors: as weir_table_look; WEIR_ERR_NOT_FOUND also if
  * it is already. */
-static int look(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2],
+static int look(struct weir_table_owner *owner, uint64_t now_ns, const struct weir_check *check,
                 struct weir_report *report)
 {
     uint64_t fresh_at_ns;
-    int err = look_at(owner, now_ns, hash, &fresh_at_ns, report);
+    int err = look_at(owner, now_ns, check->hash, check->cost, &fresh_at_ns, report);
 
     if (err == 0 && fresh_at_ns <= now_ns)
         err = WEIR_ERR_NOT_FOUND;
@@ -557,7 +560,7 @@ void operate(struct weir_table_owner *owner, struct weir_decision *decision,
         else if (decision->op == WEIR_OP_RESET)
             err = weir_table_reset(owner, decision->now_ns, check->hash);
         else
-            err = look(owner, decision->now_ns, check->hash, &outcome->report);
+            err = look(owner, decision->now_ns, check, &outcome->report);
         outcome->verdict = err == 0 ? WEIR_ALLOWED : WEIR_DENIED;
         any = any || err == 0;
         stuck = stuck || err == WEIR_ERR_BUSY;

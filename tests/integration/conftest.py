@@ -6,6 +6,10 @@ import pytest
 from daemon.redis_server import RedisServer, server_program
 
 
+def pytest_addoption(parser):
+    parser.addoption("--update", action="store_true", help="write what tests compare with what they see")
+
+
 @pytest.fixture(scope="module", name="redis_program")
 def fixture_redis_program():
     return server_program()

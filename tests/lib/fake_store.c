@@ -182,7 +182,7 @@ static bool end_lease(struct fake_store *fake, struct fake_state *state, uint64_
 }
 
 static bool operate_on(struct fake_store *fake, struct fake_state *state, struct weir_decision *d,
-                       struct weir_outcome *outcome)
+                       uint64_t cost, struct weir_outcome *outcome)
 {
     uint64_t fresh_at_ns = fresh_at(state);
     if (d->op == WEIR_OP_RELEASE)
@@ -194,7 +194,7 @@ static bool operate_on(struct fake_store *fake, struct fake_state *state, struct
         if (state->limit->spec.algorithm == WEIR_SLIDING_LOG) {
             const struct span_view span = span_trusted(state->limit, state->memory);
 
-            log_look(state->limit, &span, d->now_ns, &outcome->report);
+            log_look(state->limit, &span, d->now_ns, cost, &outcome->report);
         }
     }
     return fresh_at_ns > d->now_ns;
@@ -210,7 +210,7 @@ static void operate(struct fake_store *fake, struct weir_decision *d)
         for (uint32_t s = 0; has_state(check) && s < fake->state_count; s++) {
             struct fake_state *state = &fake->states[s];
             if (memcmp(state->hash, check->hash, sizeof state->hash) == 0 &&
-                operate_on(fake, state, d, outcome))
+                operate_on(fake, state, d, check->cost, outcome))
                 d->verdict = outcome->verdict = WEIR_ALLOWED;
         }
     }

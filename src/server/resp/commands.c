@@ -13,6 +13,7 @@
 #include "server/resp/reply.h"
 #include "server/resp/rules.h"
 #include "server/resp/script/script.h"
+#include "server/resp/script/sorted.h"
 #include "server/resp/session.h"
 #include "server/resp/throttle.h"
 #include "server/resp/transaction.h"
@@ -114,8 +115,14 @@ const struct weir_resp_command weir_resp_commands[] = {
      "The same as EVALSHA"},
     {"EVAL_RO", weir_resp_eval, -3, WEIR_RESP_WRITE, 0, 0, "scripting", "The same as EVAL"},
     {"SCRIPT", weir_resp_script, -2, WEIR_RESP_CONTAINER, 0, 0, "scripting", "LOAD, EXISTS, FLUSH"},
+    {"ZCARD", weir_resp_zcard, 2, LOOKS, 1, 1, "generic",
+     "Counts the requests of a key of pyrate-limiter"},
+    {"HMGET", weir_resp_hmget, -3, LOOKS, 1, 1, "generic",
+     "Tells when the buckets of a key of pyrate-limiter will be full"},
+    {"ZRANGE", weir_resp_zrange, -4, LOOKS, 1, 1, "generic",
+     "Tells when one request of a key of pyrate-limiter was"},
     {"ZREMRANGEBYSCORE", weir_resp_zremrangebyscore, 4, KEYED, 1, 1, "generic",
-     "Removes nothing: what pyrate-limiter would remove has gone by itself"},
+     "Forgets fixed windows of pyrate-limiter; its logs drop what is over by themselves"},
     {"TIME", weir_resp_time, 1, LOOKS, 0, 0, "server", "Returns the time of this server"},
     {"WATCH", weir_resp_watch, -2, GATHERS, 0, 0, "transactions",
      "Not supported: answers an error"},

@@ -7,6 +7,7 @@
 
 #include "server/resp/decide.h"
 #include "server/resp/reply.h"
+#include "server/resp/script/rates.h"
 
 #define KEYS_EACH (WEIR_CHECKS_MAX / WEIR_RESP_KINDS) /* of one decision */
 
@@ -170,8 +171,35 @@ static void keys_wait(struct weir_resp_call *call, enum weir_op op, uint32_t key
         weir_resp_wait(call, decision, write);
 }
 
+/* Whether there was any state. */
+static void any_write(struct weir_slot *slot, struct weir_output *output)
+{
+    bool found = false;
+    for (uint16_t i = 0; i < slot->decision->count; i += WEIR_RESP_KINDS)
+        found = found || key_found(slot->decision, i);
+    weir_resp_write_count(slot, output, found, slot->decision->error);
+    finish(slot);
+}
+
+/* A key to which scripts may hold several rates: all of them are forgotten. */
+static void del_places(struct weir_resp_call *call, uint32_t places)
+{
+    char names[WEIR_SCRIPT_RATES_MAX][WEIR_SCRIPT_RATE_NAME_MAX];
+    struct weir_bytes keys[WEIR_SCRIPT_RATES_MAX];
+    for (uint32_t i = 0; i < places; i++)
+        keys[i] = weir_script_rate_key(call->args[1], i, names[i]);
+    struct weir_decision *decision = keys_take(call, WEIR_OP_RESET, keys, places);
+    if (decision)
+        weir_resp_wait(call, decision, any_write);
+}
+
 void weir_resp_del(struct weir_resp_call *call)
 {
+    uint32_t places = weir_script_rate_places(call->redis->shared, call->args[1]);
+    if (call->count == 2 && places > 1 && !call->redis->remote) {
+        del_places(call, places);
+        return;
+    }
     keys_wait(call, WEIR_OP_RESET, call->count - 1, count_write);
 }
 
@@ -188,12 +216,6 @@ void weir_resp_ttl(struct weir_resp_call *call)
 void weir_resp_pttl(struct weir_resp_call *call)
 {
     keys_wait(call, WEIR_OP_LOOK, 1, pttl_write);
-}
-
-/* Logs drop what has left their window; a library that does it, too, has nothing left to do. */
-void weir_resp_zremrangebyscore(struct weir_resp_call *call)
-{
-    weir_resp_integer(call, 0);
 }
 
 void weir_resp_dbsize(struct weir_resp_call *call)

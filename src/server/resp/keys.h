@@ -9,7 +9,6 @@ void weir_resp_del(struct weir_resp_call *call);
 void weir_resp_exists(struct weir_resp_call *call);
 void weir_resp_ttl(struct weir_resp_call *call);
 void weir_resp_pttl(struct weir_resp_call *call);
-void weir_resp_zremrangebyscore(struct weir_resp_call *call);
 void weir_resp_dbsize(struct weir_resp_call *call);
 
 #endif

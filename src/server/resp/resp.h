@@ -14,7 +14,8 @@
  *   counter_step what one of them does to one counter
  *   edit         from commands to edits of counters
  *   transaction  MULTI, EXEC, DISCARD
- *   script/      EVAL, EVALSHA, SCRIPT: the scripts of limiter libraries, without Lua
+ *   script/      EVAL, EVALSHA, SCRIPT: the scripts of limiter libraries, without Lua; and what
+ *                they ask of a sorted set
  *   session      HELLO, AUTH, CLIENT, SELECT, RESET, QUIT, PING, ECHO
  *   info         INFO, CONFIG GET
  *   decide       from arguments to checks, decisions and slots
@@ -70,6 +71,7 @@ struct weir_resp_shared {
     _Atomic uint64_t next_client;
     /* The beginnings of the hashes of unknown scripts that the log has; 0: free. */
     _Atomic uint64_t logged_scripts[WEIR_RESP_SCRIPTS_LOGGED];
+    _Atomic uint32_t rates; /* of the script that had most (script/rates.h); 0: there was none */
 };
 
 enum weir_resp_kind { WEIR_RESP_BUCKETS, WEIR_RESP_WINDOWS, WEIR_RESP_KINDS };

@@ -203,7 +203,7 @@ static void look(struct world *w, const struct weir_use *use)
     span_report(&w->limit, &w->view, use, false, &report);
     assert_true(report.remaining <= w->limit.spec.rate);
     if (w->limit.spec.algorithm == WEIR_SLIDING_LOG)
-        log_look(&w->limit, &w->view, use->now_ns, &report);
+        log_look(&w->limit, &w->view, use->now_ns, use->cost, &report);
 }
 
 /* Into another span, under the same limit or one with another rate. */

@@ -7,6 +7,7 @@
 #include "server/resp/decide.h"
 #include "server/resp/reply.h"
 #include "server/resp/script/deciding.h"
+#include "server/resp/script/fixed.h"
 
 #define FIRST 4 /* arguments before those of the rates: now, weight, (name or ttl), how many */
 #define MS_MAX (INT64_C(31622400) * 1000) /* 366 days */
@@ -14,19 +15,11 @@
 #define MS_NS INT64_C(1000000)
 #define US_IN_SECOND INT64_C(1000000)
 #define AMOUNT_MAX (INT64_C(1) << 40)
-#define NAME_MAX_BYTES 1024 /* of a key with the place behind it */
 
 /* How many arguments each rate has. */
 static uint32_t width(enum weir_script script)
 {
     return script == WEIR_SCRIPT_PYRATE_WINDOWS ? 3 : 2;
-}
-
-static int64_t number(const struct weir_script_call *script, uint32_t i)
-{
-    int64_t value = 0;
-    (void)!weir_resp_number(script->args[i], &value);
-    return value;
 }
 
 /* --- One rate ------------------------------------------------------------------------------------
@@ -42,23 +35,15 @@ static const struct weir_limit *of_interval(const struct weir_script_call *scrip
     return weir_script_log(script, most, (uint64_t)(interval_ms * MS_NS));
 }
 
-/* When the window began by the client's clock, limit, and the place of the one that blocks: by the
- * library, the limit minus the weight. Its fixed windows have none, and do not say how long they
- * are. */
+/* When the window began by the client's clock, and limit. */
 static const struct weir_limit *of_window(const struct weir_script_call *script, uint32_t at)
 {
-    int64_t now_ms, began_ms, most, place, weight = number(script, 1);
+    int64_t now_ms, began_ms, most;
     if (!weir_script_integer(script, 0, 0, INT64_MAX, &now_ms) ||
-        !weir_script_integer(script, at, 0, now_ms, &began_ms) ||
-        !weir_script_integer(script, at + 1, 1, WEIR_LOG_MAX, &most) ||
-        !weir_script_integer(script, at + 2, INT64_MIN, INT64_MAX, &place))
+        !weir_script_integer(script, at, now_ms > MS_MAX ? now_ms - MS_MAX : 0, now_ms - 1,
+                             &began_ms) ||
+        !weir_script_integer(script, at + 1, 1, WEIR_LOG_MAX, &most))
         return NULL;
-    if ((place < 0 && weight <= most) || began_ms == now_ms || now_ms - began_ms > MS_MAX) {
-        weir_resp_error(script->call,
-                        "ERR weir serves the sliding windows of pyrate-limiter, not FixedWindow: "
-                        "it does not send how long a window is");
-        return NULL;
-    }
     return weir_script_log(script, most, (uint64_t)((now_ms - began_ms) * MS_NS));
 }
 
@@ -89,28 +74,39 @@ static const struct weir_limit *limit_of(const struct weir_script_call *script, 
 /* --- The decision --------------------------------------------------------------------------------
  */
 
-/* The key of a rate: the script's, and the place behind the first. */
-static struct weir_bytes key_of(const struct weir_script_call *script, uint32_t i,
-                                char name[NAME_MAX_BYTES])
+struct weir_bytes weir_script_rate_key(struct weir_bytes key, uint32_t place,
+                                       char name[WEIR_SCRIPT_RATE_NAME_MAX])
 {
-    struct weir_bytes key = script->keys[0];
-    if (!i)
+    if (!place)
         return key;
     memcpy(name, key.data ? key.data : "", key.size);
     name[key.size] = '\0';
-    name[key.size + 1] = (char)i;
+    name[key.size + 1] = (char)place;
     return (struct weir_bytes){name, key.size + 2};
+}
+
+uint32_t weir_script_rate_places(const struct weir_resp_shared *shared, struct weir_bytes key)
+{
+    uint32_t rates = atomic_load_explicit(&shared->rates, memory_order_relaxed);
+    return rates == 0 || key.size > WEIR_SCRIPT_RATE_NAME_MAX - 2 ? 1 : rates;
+}
+
+static void note_rates(struct weir_resp_shared *shared, uint32_t count)
+{
+    uint32_t most = atomic_load_explicit(&shared->rates, memory_order_relaxed);
+    while (most < count && !atomic_compare_exchange_weak(&shared->rates, &most, count))
+        ;
 }
 
 static bool fill(const struct weir_script_call *script, struct weir_decision *decision, uint32_t i,
                  int64_t weight)
 {
     const bool buckets = script->script == WEIR_SCRIPT_PYRATE_GCRA;
-    char name[NAME_MAX_BYTES];
+    char name[WEIR_SCRIPT_RATE_NAME_MAX];
     const struct weir_limit *limit = limit_of(script, FIRST + i * width(script->script));
     if (!limit || !weir_resp_fill_check(script->call, decision, (uint16_t)i,
                                         buckets ? WEIR_RESP_BUCKETS : WEIR_RESP_WINDOWS,
-                                        key_of(script, i, name), limit))
+                                        weir_script_rate_key(script->keys[0], i, name), limit))
         return false;
     decision->checks[i].cost = (uint64_t)weight;
     return true;
@@ -180,15 +176,16 @@ static void gcra_write(struct weir_slot *slot, struct weir_output *output)
 static bool takes(const struct weir_script_call *script, int64_t *weight, int64_t *count)
 {
     if (!weir_script_integer(script, 1, 0, AMOUNT_MAX, weight) ||
-        !weir_script_integer(script, 3, 1, WEIR_CHECKS_MAX, count))
+        !weir_script_integer(script, 3, 1, WEIR_SCRIPT_RATES_MAX, count))
         return false;
     if (script->arg_count < FIRST + (uint32_t)*count * width(script->script)) {
         weir_resp_error(script->call, "ERR this script takes %u arguments for each rate",
                         width(script->script));
         return false;
     }
-    if (script->keys[0].size > NAME_MAX_BYTES - 2) {
-        weir_resp_error(script->call, "ERR the key is longer than %d bytes", NAME_MAX_BYTES - 2);
+    if (script->keys[0].size > WEIR_SCRIPT_RATE_NAME_MAX - 2) {
+        weir_resp_error(script->call, "ERR the key is longer than %d bytes",
+                        WEIR_SCRIPT_RATE_NAME_MAX - 2);
         return false;
     }
     return true;
@@ -199,6 +196,12 @@ void weir_script_rates(const struct weir_script_call *script)
     int64_t weight, count;
     if (!takes(script, &weight, &count))
         return;
+    note_rates(script->call->redis->shared, (uint32_t)count);
+    if (script->script == WEIR_SCRIPT_PYRATE_WINDOWS &&
+        weir_script_is_fixed(script, FIRST, (uint32_t)count, weight)) {
+        weir_script_fixed(script, FIRST, (uint32_t)count, weight);
+        return;
+    }
     struct weir_decision *decision = weir_worker_take(script->call->redis->worker);
     if (!decision) { /* not after weir_worker_has_room */
         weir_resp_error(script->call, "ERR overloaded");

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scenarios of Python's limiter libraries: limiters.py PORT LIBRARY prints what happened as JSON.
-`steps` are calls one after the other on one key; `admitted` is of 8 clients at once on another."""
+`steps` are calls one after the other on one key, `ran` names them, `version` is the library's;
+`admitted` is of 8 clients at once on another key.
 
+Each scenario is a function of its kind. It returns a function that tells whether one more call is
+admitted, the steps, and what `ran` says."""
+
+import importlib.metadata
 import json
 import sys
 import threading
@@ -26,7 +31,7 @@ def of_limits(strategy):
             yield stats.remaining
             assert -1 <= stats.reset_time - time.time() <= SECONDS + 1, stats  # 0: at this moment
             yield limiter.test(item, "steps", strategy)
-    return lambda: limiter.hit(item, "many", strategy), steps
+    return lambda: limiter.hit(item, "many", strategy), steps, strategy
 
 
 def of_throttled(algorithm):
@@ -43,35 +48,55 @@ def of_throttled(algorithm):
             yield result.state.remaining
             assert 0 <= result.state.reset_after <= 2 * WEEK + 1, result
             assert 0 <= result.state.retry_after <= WEEK + 1, result
-    return lambda: not throttle.limit("many").limited, steps
+    return lambda: not throttle.limit("many").limited, steps, algorithm
+
+
+PYRATE = {
+    "sliding": "RedisBucket, sliding window: put, waiting, count, peek, leak, flush",
+    "fixed": "RedisBucket, FixedWindow: put, waiting, count, leak, flush",
+    "gcra": "StateBucket with GCRA: put, waiting, count, flush",
+}
 
 
 def of_pyrate(kind):
-    """Two rates on one key, as logs or as buckets."""
+    """Two rates on one key, as logs, as fixed windows or as buckets."""
     import redis
     from pyrate_limiter import Duration, Rate, RateItem
+    from pyrate_limiter.abstracts.algorithm import FixedWindow
     from pyrate_limiter.buckets import RedisBucket, RedisStateStore, StateBucket
     client = redis.Redis(port=PORT)
-    rates = [Rate(LIMIT, Duration.HOUR), Rate(10 * LIMIT, Duration.DAY)]
+    # A fixed window whose end no test meets.
+    longer = Duration.WEEK * 100 if kind == "fixed" else Duration.HOUR
+    rates = [Rate(LIMIT, longer), Rate(10 * LIMIT, 10 * longer)]
 
     def bucket_of(name):
-        if kind == "log":
-            return RedisBucket.init(rates, client, name)
-        return StateBucket(rates, store=RedisStateStore(client, name))
+        if kind == "gcra":
+            return StateBucket(rates, store=RedisStateStore(client, name))
+        return RedisBucket.init(rates, client, name, FixedWindow() if kind == "fixed" else None)
+
+    def now():
+        return time.time_ns() // 1000000
 
     def take(bucket, weight=1):
-        return bucket.put(RateItem("item", time.time_ns() // 1000000, weight=weight))
+        return bucket.put(RateItem("item", now(), weight=weight))
 
     def steps():
-        bucket = bucket_of(f"{kind}-steps")
+        bucket, began = bucket_of(f"{kind}-steps"), now()
         for weight in 1, 20, 10, 4, 1:
             yield take(bucket, weight)
             yield bucket.failing_rate and bucket.failing_rate.limit
-        bucket.leak(time.time_ns() // 1000000 - 2 * 24 * 3600 * 1000)
-        assert 0 < bucket.waiting(RateItem("item", time.time_ns() // 1000000)) <= SECONDS * 1000 + 1
+            yield bucket.count()
+        assert 0 < bucket.waiting(RateItem("item", now())) <= longer + 1
+        bucket.leak(began - 20 * longer)
+        if kind == "sliding":
+            for index in 0, LIMIT - 1:
+                assert began - 1000 <= bucket.peek(index).timestamp <= now() + 1000
+            yield bucket.peek(LIMIT)
+        bucket.flush()
+        yield take(bucket, LIMIT)
 
     many = bucket_of(f"{kind}-many")
-    return lambda: take(many), steps
+    return lambda: take(many), steps, PYRATE[kind]
 
 
 def of_fastapi(_):
@@ -89,19 +114,86 @@ def of_fastapi(_):
             wait = waits("steps", 3)
             assert 0 <= wait <= SECONDS * 1000
             yield wait > 0
-    return lambda: waits("many") == 0, steps
+    return lambda: waits("many") == 0, steps, "the script, as RateLimiter calls it"
+
+
+def of_flask_limiter(_):
+    import flask
+    import flask_limiter
+
+    def client_of(name):
+        app = flask.Flask("app")
+        limiter = flask_limiter.Limiter(lambda: name, app=app, headers_enabled=True,
+                                        storage_uri=f"redis://127.0.0.1:{PORT}")
+
+        @app.get("/")
+        @limiter.limit(f"{LIMIT}/hour")
+        def page():
+            return "hello"
+
+        @app.get("/few")
+        @limiter.limit("2/hour; 3/day")
+        def few():
+            return "few"
+        return app.test_client()
+
+    def steps():
+        client = client_of("steps")
+        for path in "/", "/few", "/few", "/few", "/":
+            answer = client.get(path)
+            yield answer.status_code
+            yield answer.headers["X-RateLimit-Remaining"]
+    many = client_of("many")
+    return lambda: many.get("/").status_code == 200, steps, "decorators, two limits of one view, headers"
+
+
+def of_slowapi(_):
+    import slowapi
+    import slowapi.errors
+    from starlette.applications import Starlette
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
+    from starlette.testclient import TestClient
+
+    def client_of(name):
+        limiter = slowapi.Limiter(lambda: name, storage_uri=f"redis://127.0.0.1:{PORT}")
+
+        @limiter.limit(f"{LIMIT}/hour")
+        async def page(request):
+            return PlainTextResponse("hello")
+
+        @limiter.limit("2/hour")
+        async def few(request):
+            return PlainTextResponse("few")
+        app = Starlette(routes=[Route("/", page), Route("/few", few)])
+        app.state.limiter = limiter
+        app.add_exception_handler(slowapi.errors.RateLimitExceeded, slowapi._rate_limit_exceeded_handler)
+        return TestClient(app)
+
+    def steps():
+        client = client_of("steps")
+        for path in "/", "/few", "/few", "/few", "/":
+            yield client.get(path).status_code
+    many = client_of("many")
+    return lambda: many.get("/").status_code == 200, steps, "decorators"
+
+
+# By the name of the package.
+LIBRARIES = {
+    "limits": of_limits, "throttled-py": of_throttled, "pyrate-limiter": of_pyrate,
+    "fastapi-limiter": of_fastapi, "flask-limiter": of_flask_limiter, "slowapi": of_slowapi,
+}
 
 
 def main():
     name, _, kind = LIBRARY.partition(":")
-    make = {"limits": of_limits, "throttled": of_throttled, "pyrate": of_pyrate,
-            "fastapi": of_fastapi}[name]
-    _, steps = make(kind)
+    make = LIBRARIES[name]
+    _, steps, ran = make(kind)
     results = list(steps())
     admitted = []
 
     def client():
-        admits, _ = make(kind)
+        admits, _, _ = make(kind)
         admitted.extend(admits() for _ in range(CALLS))
 
     threads = [threading.Thread(target=client) for _ in range(CLIENTS)]
@@ -110,7 +202,8 @@ def main():
     for thread in threads:
         thread.join()
     assert len(admitted) == CLIENTS * CALLS
-    print(json.dumps({"steps": results, "admitted": sum(admitted)}))
+    print(json.dumps({"version": importlib.metadata.version(name), "ran": ran, "steps": results,
+                      "admitted": sum(admitted)}))
 
 
 main()

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scenarios of Node's limiter libraries: node node.js PORT LIBRARY prints what happened as JSON.
-// `steps` are calls one after the other on one key; `admitted` is of 8 clients at once on another.
+// `steps` are calls one after the other on one key, `ran` names them, `version` is the library's;
+// `admitted` is of 8 clients at once on another key.
 "use strict";
 
+const { readFileSync } = require("node:fs");
 const Redis = require("ioredis");
 
 const [port, library] = [Number(process.argv[2]), process.argv[3]];
@@ -29,6 +31,7 @@ const libraries = {
       return [result.consumedPoints, result.remainingPoints, result.isFirstInDuration];
     };
     return {
+      ran: "RateLimiterRedis: consume, get, penalty, reward, set, delete, block",
       admits: async (key) => (await use(key))[0] <= LIMIT,
       steps: async (key) => [
         await use(key), await use(key, 20), await use(key, 10),
@@ -52,6 +55,7 @@ const libraries = {
       return totalHits;
     };
     return {
+      ran: "RedisStore: increment, get, decrement, resetKey",
       admits: async (key) => (await use(key)) <= LIMIT,
       steps: async (key) => [
         await use(key), await use(key), (await store.get(key)).totalHits,
@@ -84,7 +88,11 @@ libraries["@fastify/rate-limit"] = async (client) => {
     const { current, ttl } = await plain.read(key);
     return [...done, current, ttl > 0 && ttl <= LIFE_MAX];
   };
-  return { admits: async (key) => (await plain.incr(key)).current <= LIMIT, steps };
+  return {
+    ran: "RedisStore: incr, plain, with continueExceeding and with exponentialBackoff; read",
+    admits: async (key) => (await plain.incr(key)).current <= LIMIT,
+    steps,
+  };
 };
 
 libraries["@nest-lab/throttler-storage-redis"] = async (client) => {
@@ -97,6 +105,7 @@ libraries["@nest-lab/throttler-storage-redis"] = async (client) => {
     return [hit.totalHits, hit.isBlocked, hit.timeToBlockExpire > 0];
   };
   return {
+    ran: "ThrottlerStorageRedisService: increment, also while blocked",
     admits: async (key) => !(await use(key, LIMIT))[1],
     steps: async (key) => {
       const done = [];
@@ -117,6 +126,7 @@ libraries["koa-ratelimit"] = async (client) => {
     return [remaining, total];
   };
   return {
+    ran: "its async-ratelimiter: get, peek",
     admits: async (id) => (await use(id))[0] > 0,
     steps: async (id) => {
       const done = [await use(id, { peek: true })];
@@ -125,6 +135,10 @@ libraries["koa-ratelimit"] = async (client) => {
     },
   };
 };
+
+// Some packages export no package.json, so it is read as a file.
+const versionOf = (name) =>
+  JSON.parse(readFileSync(`${__dirname}/node_modules/${name}/package.json`, "utf8")).version;
 
 async function main() {
   const clients = [];
@@ -135,7 +149,10 @@ async function main() {
     (one) => Array.from({ length: CALLS }, () => one.admits("many"))));
   for (const client of clients) client.disconnect();
   const reply = (value) => (value === undefined ? null : value);
-  console.log(JSON.stringify({ steps: steps.map(reply), admitted: all.filter(Boolean).length }));
+  console.log(JSON.stringify({
+    version: versionOf(library), ran: each[0].ran,
+    steps: steps.map(reply), admitted: all.filter(Boolean).length,
+  }));
 }
 
 main().catch((error) => {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A scenario of rack-attack, from Debian: ruby rack.rb PORT prints what happened as JSON. `steps` are
-# requests of one client; `admitted` is of 8 clients at once with one address.
+# requests of one client, and `ran` names them; `admitted` is of 8 clients at once with one address.
 require "json"
 require "rack"
 require "rack/attack"
@@ -20,4 +20,4 @@ end
 
 steps = Array.new(LIMIT + 2) { status("192.0.2.1") }
 threads = Array.new(CLIENTS) { Thread.new { Array.new(CALLS) { status("192.0.2.2") } } }
-puts JSON.generate(steps: steps, admitted: threads.flat_map(&:value).count(200))
+puts JSON.generate(version: "Debian's", ran: "throttle: 27 requests", steps: steps, admitted: threads.flat_map(&:value).count(200))

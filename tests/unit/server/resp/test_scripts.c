@@ -294,10 +294,6 @@ static void all_rates_of_pyrate_are_charged_or_none(void **state)
          "1 1700000000123"},
         {1000, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 1 x 2 49000 2 1 40000 3 2", "-1 -1"},
         {2000, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 3 x 2 49000 2 -1 40000 3 0", "0 -1"},
-        {2000, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 1 x 1 49000 2 -1",
-         "-ERR weir serves the sliding windows of pyrate-limiter, not FixedWindow: it does not "
-         "send "
-         "how long a window is"},
         {0, WEIR_SCRIPT_PYRATE_INTERVALS, "1 b 50000 2 x 2 1000 2 10000 3", "-1"},
         {1000, WEIR_SCRIPT_PYRATE_INTERVALS, "1 b 50000 2 x 2 1000 2 10000 3", "1"},
         {1000, WEIR_SCRIPT_PYRATE_INTERVALS, "1 b 50000 1 x 2 1000 2 10000 3", "-1"},
@@ -305,13 +301,124 @@ static void all_rates_of_pyrate_are_charged_or_none(void **state)
         {0, WEIR_SCRIPT_PYRATE_GCRA, "1 c 50000 1 60000 2 500000 2 3000000 3", "0 500"},
         {1000, WEIR_SCRIPT_PYRATE_GCRA, "1 c 50000 2 60000 2 500000 2 3000000 3", "1 2000"},
         {1000, WEIR_SCRIPT_PYRATE_GCRA, "1 c 50000 3 60000 2 500000 2 3000000 3", "0 -1"},
-        {1000, WEIR_SCRIPT_PYRATE_GCRA, "1 c 50000 1 60000 33 500000 2",
-         "-ERR ARGV[4] of this script is out of range: '33'"},
+        {1000, WEIR_SCRIPT_PYRATE_GCRA, "1 c 50000 1 60000 17 500000 2",
+         "-ERR ARGV[4] of this script is out of range: '17'"},
         {1000, WEIR_SCRIPT_PYRATE_GCRA, "1 c 50000 1 60000 2 500000 2",
          "-ERR this script takes 2 arguments for each rate"},
     };
     RUN_CALLS(calls);
     assert_string_equal(redis_harness_ask(*state, 1000, "ZREMRANGEBYSCORE a 0 1"), "0");
+}
+
+/* 2 in 1 s and 3 in 10 s. The clock is at 1,700,000,000.123 s at first. */
+static void fixed_windows_of_pyrate_are_those_that_the_client_names(void **state)
+{
+#define FIXED(t_ms, now, weight, second, ten_seconds, reply)                                       \
+    {                                                                                              \
+        (t_ms), WEIR_SCRIPT_PYRATE_WINDOWS,                                                        \
+            "1 a 1700000" now " " weight " x 2 1700000" second " 2 -1 1700000" ten_seconds         \
+            " 3 -1",                                                                               \
+            (reply)                                                                                \
+    }
+    static const struct call calls[] = {
+        FIXED(0, "000123", "1", "000000", "000000", "-1 -1"),
+        FIXED(10, "000123", "2", "000000", "000000", "0 -1"),
+        FIXED(20, "000124", "1", "000000", "000000", "-1 -1"),
+        FIXED(800, "000923", "1", "000000", "000000", "0 -1"),
+        FIXED(900, "001001", "2", "001000", "000000", "1 -1"), /* its clock decides */
+        FIXED(900, "001001", "1", "001000", "000000", "-1 -1"),
+        FIXED(901, "000999", "1", "000000", "000000", "1 -1"), /* one behind it */
+        FIXED(1900, "002010", "1", "002000", "000000", "1 -1"),
+        FIXED(9900, "010010", "2", "010000", "010000", "-1 -1"),
+        FIXED(9900, "010010", "3", "010000", "010000", "0 -1"), /* a weight that never fits */
+        FIXED(9900, "010010", "0", "010000", "010000", "-1 -1"),
+        FIXED(9900, "130010", "1", "130000", "130000",
+              "-ERR the client's clock is more than a minute apart from weir's, and it says when "
+              "the fixed windows of pyrate-limiter begin"),
+        {9900, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 1700000010010 1 x 1 1700000010011 2 -1",
+         "-ERR ARGV[5] of this script is out of range: '1700000010011'"},
+        {9900, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 1700000010010 1 x 1 1700000010000 2097152 -1",
+         "-ERR ARGV[6] of this script is out of range: '2097152'"},
+    };
+    static const struct step steps[] = {
+        {9900, "ZCARD a", "2"},
+        {9900, "ZRANGE a -1 -1 WITHSCORES", "-ERR a fixed window keeps no times of its requests"},
+        {9900, "TTL a", "31622400"}, /* the counter of 1 s had ended */
+        {9900, "ZREMRANGEBYSCORE a 0 1700000010000", "0"},
+        {9900, "ZREMRANGEBYSCORE a 0 1700000020000", "2"},
+        {9900, "ZCARD a", "0"},
+        {9900, "SET a 1", "OK"},
+        {9900, "ZCARD a", "-WRONGTYPE Operation against a key holding the wrong kind of value"},
+    };
+    static const struct call after[] = {
+        FIXED(9900, "010010", "1", "010000", "010000",
+              "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+    };
+    RUN_CALLS(calls);
+    RUN(steps);
+    RUN_CALLS(after);
+#undef FIXED
+}
+
+/* Its first window may be any that began then; what the second tells is how long both are. */
+static void a_fixed_window_of_pyrate_outlives_its_counter_never(void **state)
+{
+    static const struct call first[] = {
+        {0, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 1700000000123 1 x 1 1699992000000 1 -1", "-1 -1"}};
+    static const struct step lives_long[] = {{0, "TTL a", "31622400"}};
+    static const struct call second[] = {
+        {1600000, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 1700001600123 1 x 1 1699992000000 1 -1", "0 -1"},
+        {1600000, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 1700001600123 1 x 1 1700001600000 1 -1",
+         "-1 -1"}};
+    static const struct step lives_a_window[] = {{1600000, "TTL a", "4800"}};
+    RUN_CALLS(first);
+    RUN(lives_long);
+    RUN_CALLS(second);
+    RUN(lives_a_window);
+}
+
+static void what_pyrate_counts_and_peeks_at(void **state)
+{
+    static const struct call calls[] = {
+        {0, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 2 x 2 49000 4 2 40000 5 3", "-1 -1"},
+        {700, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 1 x 2 49000 4 3 40000 5 4", "-1 -1"},
+    };
+    static const struct step steps[] = {
+        {1700, "ZCARD a", "3"}, /* by the longer one */
+        {1700, "ZRANGE a -1 -1 WITHSCORES", "item 1700000000823"},
+        {1700, "ZRANGE a -2 -2 withscores", "item 1700000000123"},
+        {1700, "ZRANGE a -3 -3 WITHSCORES", "item 1700000000123"},
+        {1700, "ZRANGE a -4 -4 WITHSCORES", ""},
+        {1700, "ZCARD none", "0"},
+        {1700, "ZRANGE none -1 -1 WITHSCORES", ""},
+        {1700, "ZRANGE a 0 0 WITHSCORES",
+         "-ERR weir serves ZRANGE key -n -n WITHSCORES, as pyrate-limiter asks, and no other"},
+        {1700, "ZRANGE a x 0", "-ERR value is not an integer or out of range"},
+        {1700, "HELLO 3", NULL},
+        {1700, "ZRANGE a -1 -1 WITHSCORES", "item ,1700000000823"},
+        {1700, "DEL a", "1"}, /* of all rates */
+        {1700, "ZCARD a", "0"},
+        {1700, "DEL a", "0"},
+    };
+    RUN_CALLS(calls);
+    static const struct call buckets[] = {
+        {700, WEIR_SCRIPT_PYRATE_GCRA, "1 b 50000 2 60000 2 500000 2 3000000 3", "-1 0"}};
+    static const struct step owed[] = {
+        {700, "HMGET b tat1 tat2", "1700000001823457 1700000006823457"},
+        {1700, "HMGET b tat1 tat2", "nil 1700000006823457"},
+        {1700, "HMGET none tat1", "nil"},
+        {1700, "HMGET b tat2",
+         "-ERR weir serves HMGET key tat1 tat2 .., as pyrate-limiter asks, and no other"},
+        {1700, "HMGET b field",
+         "-ERR weir serves HMGET key tat1 tat2 .., as pyrate-limiter asks, and no other"},
+    };
+    RUN_CALLS(buckets);
+    RUN(owed);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const char *reply = redis_harness_ask(*state, steps[i].t_ms, steps[i].command);
+        if (steps[i].reply)
+            assert_string_equal(reply, steps[i].reply);
+    }
 }
 
 static void a_library_that_is_not_served_is_named(void **state)
@@ -375,6 +482,9 @@ int main(void)
         CASE(what_fastapi_limiter_waits),
         CASE(what_koa_remains),
         CASE(all_rates_of_pyrate_are_charged_or_none),
+        CASE(fixed_windows_of_pyrate_are_those_that_the_client_names),
+        CASE(a_fixed_window_of_pyrate_outlives_its_counter_never),
+        CASE(what_pyrate_counts_and_peeks_at),
         CASE(a_library_that_is_not_served_is_named),
         CASE(what_is_unknown_or_wrong_is_said),
     };

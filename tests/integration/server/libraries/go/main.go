@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scenarios of Go's limiter libraries: go run . PORT LIBRARY prints what happened as JSON.
-// `steps` are calls one after the other on one key; `admitted` is of 8 clients at once on another.
+// `steps` are calls one after the other on one key, `ran` names them, `version` is the library's;
+// `admitted` is of 8 clients at once on another key.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
     "encoding/json"
     "fmt"
     "os"
+    "runtime/debug"
     "sync"
     "sync/atomic"
     "time"
@@ -16,6 +18,8 @@ import (
     "github.com/redis/go-redis/v9"
     "github.com/throttled/throttled/v2"
     "github.com/throttled/throttled/v2/store/goredisstore.v9"
+    ulule "github.com/ulule/limiter/v3"
+    ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
 )
 
 const (
@@ -27,6 +31,7 @@ const (
 var all = context.Background()
 
 type library struct {
+    module, ran string
     admits func(key string) bool
     steps  func(key string) []any
 }
@@ -52,6 +57,8 @@ func redisRate(client *redis.Client) library {
         return []any{result.Allowed, result.Remaining, result.RetryAfter == -1}
     }
     return library{
+        module: "github.com/go-redis/redis_rate/v10",
+        ran:    "Allow, AllowN, AllowAtMost, Reset",
         admits: func(key string) bool { return reply(limiter.Allow(all, key, perHour))[0].(int) > 0 },
         steps: func(key string) []any {
             steps := []any{
@@ -81,6 +88,8 @@ func throttledGCRA(client *redis.Client) library {
         return []any{limited, result.Limit, result.Remaining}
     }
     return library{
+        module: "github.com/throttled/throttled/v2",
+        ran:    "GCRARateLimiterCtx over goredisstore: RateLimitCtx",
         admits: func(key string) bool { return !use(key, 1)[0].(bool) },
         steps: func(key string) []any {
             return []any{use(key, 1), use(key, 20), use(key, 10), use(key, 4), use(key, 1)}
@@ -88,15 +97,52 @@ func throttledGCRA(client *redis.Client) library {
     }
 }
 
+func ululeLimiter(client *redis.Client) library {
+    store, err := ululeredis.NewStore(client)
+    check(err)
+    perHour := ulule.Rate{Period: time.Hour, Limit: limit}
+    limiter := ulule.New(store, perHour)
+    reply := func(result ulule.Context, err error) []any {
+        check(err)
+        within(time.Until(time.Unix(result.Reset, 0)) + time.Second) // whole seconds
+        return []any{result.Limit, result.Remaining, result.Reached}
+    }
+    return library{
+        module: "github.com/ulule/limiter/v3",
+        ran:    "Get, Peek, Increment, Reset",
+        admits: func(key string) bool { return !reply(limiter.Get(all, key))[2].(bool) },
+        steps: func(key string) []any {
+            return []any{
+                reply(limiter.Peek(all, key)), reply(limiter.Get(all, key)),
+                reply(limiter.Increment(all, key, 20)), reply(limiter.Peek(all, key)),
+                reply(limiter.Increment(all, key, 10)), reply(limiter.Get(all, key)),
+                reply(limiter.Reset(all, key)), reply(limiter.Get(all, key)),
+            }
+        },
+    }
+}
+
+// Without its leading v, as the other registries have it.
+func versionOf(module string) string {
+    info, _ := debug.ReadBuildInfo()
+    for _, each := range info.Deps {
+        if each.Path == module {
+            return each.Version[1:]
+        }
+    }
+    return ""
+}
+
 func main() {
     libraries := map[string]func(*redis.Client) library{
-        "redis_rate": redisRate, "throttled": throttledGCRA,
+        "redis_rate": redisRate, "throttled": throttledGCRA, "ulule/limiter": ululeLimiter,
     }
     open := func() library {
         client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + os.Args[1]})
         return libraries[os.Args[2]](client)
     }
-    steps := open().steps("steps")
+    first := open()
+    steps := first.steps("steps")
     var admitted atomic.Int64
     var group sync.WaitGroup
     for i := 0; i < clients; i++ {
@@ -113,5 +159,6 @@ func main() {
     }
     group.Wait()
     check(json.NewEncoder(os.Stdout).Encode(map[string]any{
+        "version": versionOf(first.module), "ran": first.ran,
         "steps": steps, "admitted": admitted.Load()}))
 }
