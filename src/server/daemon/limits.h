@@ -24,6 +24,21 @@
  * Connections with more wait for the next round of the same turn. */
 #define WEIR_GATHER_MAX 128
 
+/* Decisions of one turn, about: after so many the turn ends, and the loop reads what has come
+ * meanwhile, although connections still wait with more. 512 take a quarter of a millisecond, a
+ * hundred times as long as the poll between. */
+#define WEIR_TURN_MAX 512
+/* Checks of a batch that are read, decided or answered before others have their turn
+ * (net/pieces.h): as many as are gathered. */
+#define WEIR_PIECE_MAX WEIR_GATHER_MAX
+/* Batches that have begun, each of which holds up to WEIR_BATCH_MAX decisions: a second continues
+ * while a first waits for its store. A quarter of the pool is left to requests that are no batch.
+ */
+#define WEIR_PIECES_BEGUN 2
+/* A batch whose body is no longer is done at once: some fifty checks, and a long batch of empty
+ * ones costs no more. */
+#define WEIR_BATCH_SMALL 4096
+
 /* --- Connections ------------------------------------------------------------------------------ */
 
 /* Connections of one listener, a worker, unless the process may open fewer files (net/files.h):

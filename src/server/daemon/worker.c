@@ -55,6 +55,7 @@ static uint64_t worker_clock(void *context)
 static void worker_decide(struct weir_worker_state *worker)
 {
     weir_count(&worker->base.counters.decisions, worker->queued);
+    worker->spent += worker->queued;
     worker->queued = 0;
     worker->run_wanted = false;
     uint64_t next_ns = weir_engine_run(worker->base.engine, worker->base.now_ns);
@@ -82,7 +83,7 @@ static bool worker_room(const struct weir_worker_state *worker)
     uint32_t taken = worker->taken;
     return (taken < WEIR_GATHER_MAX + worker->kept ||
             taken < WEIR_GATHER_MAX + weir_engine_pending(worker->base.engine) + worker->held) &&
-           taken + WEIR_BATCH_MAX <= worker->decisions;
+           taken + worker->pieces.promised + WEIR_BATCH_MAX <= worker->decisions;
 }
 
 bool weir_worker_has_room(struct weir_worker *base)
@@ -162,13 +163,7 @@ void weir_worker_mark(struct weir_worker *base, struct weir_connection *connecti
 
 void weir_worker_stall(struct weir_worker *base, struct weir_connection *connection)
 {
-    struct weir_worker_state *worker = weir_worker_state_of(base);
-    if (connection->stalled)
-        return;
-    connection->stalled = true;
-    connection->next_stalled = NULL;
-    *worker->stalled_end = connection;
-    worker->stalled_end = &connection->next_stalled;
+    weir_connection_list_put(&weir_worker_state_of(base)->stalled, connection);
 }
 
 static void worker_flush(struct weir_worker_state *worker)
@@ -183,19 +178,21 @@ static void worker_flush(struct weir_worker_state *worker)
     }
 }
 
-/* Gives each connection that waits for decisions one more try. Only while there are some, or a turn
- * would never end. */
+/* Gives each connection that waits for decisions one more try, while there are some. */
 static void worker_unstall(struct weir_worker_state *worker)
 {
-    struct weir_connection *connection = worker->stalled;
-    worker->stalled = NULL;
-    worker->stalled_end = &worker->stalled;
-    while (connection) {
-        struct weir_connection *next = connection->next_stalled;
-        connection->stalled = false;
-        weir_connection_resume(connection);
-        connection = next;
-    }
+    struct weir_connection_list tried = worker->stalled, *stalled = &worker->stalled;
+    weir_connection_list_init(stalled);
+    if (tried.end == &stalled->first)
+        tried.end = &tried.first;
+    while (tried.first && worker_room(worker))
+        weir_connection_resume(weir_connection_list_take(&tried));
+    if (!tried.first)
+        return;
+    *tried.end = stalled->first; /* who has had none comes first */
+    if (!stalled->first)
+        stalled->end = tried.end;
+    stalled->first = tried.first;
 }
 
 static void worker_count_turn(struct weir_worker_state *worker, uint64_t took_ns)
@@ -215,22 +212,59 @@ static void worker_count_turn(struct weir_worker_state *worker, uint64_t took_ns
     worker->fronts = 0;
 }
 
-static void worker_turn(struct weir_worker_state *worker)
+/* Whether anything waits for a turn. */
+static bool worker_has_more(const struct weir_worker_state *worker)
 {
-    if (!worker->queued && !worker->dirty && !worker->stalled && !worker->run_wanted &&
-        !weir_engine_waits(worker->base.engine))
-        return;
-    uint64_t began_ns = weir_clock_boot_ns();
-    worker->base.now_ns = weir_table_time(worker->base.table, began_ns);
-    worker->base.wall_s = weir_clock_wall_s();
-    do {
+    return worker->queued || worker->dirty || worker->stalled.first || worker->pieces.going.first ||
+           worker->pieces.lined.first;
+}
+
+static void worker_on_rest(uv_idle_t *rest)
+{
+    (void)rest; /* the check handle runs the turn */
+}
+
+/* The turn has ended because it has done enough: what is left is for the next one, after a poll
+ * that does not sleep. */
+static void worker_rest(struct weir_worker_state *worker, bool left)
+{
+    worker->spent = 0;
+    if (left)
+        uv_idle_start(&worker->rest, worker_on_rest);
+    else
+        uv_idle_stop(&worker->rest);
+}
+
+/* Decides and answers; each time round, connections that wait have a try, and one of those with
+ * long requests does a piece. */
+static void worker_go_round(struct weir_worker_state *worker)
+{
+    bool more = true;
+    while (more) {
         if (worker->queued || worker->run_wanted || weir_engine_waits(worker->base.engine))
             worker_decide(worker);
         worker_flush(worker);
         worker->kept = worker->taken;
-        if (worker->stalled && worker_room(worker))
+        if (worker->spent >= WEIR_TURN_MAX)
+            break;
+        if (worker->stalled.first && worker_room(worker))
             worker_unstall(worker);
-    } while (worker->queued || worker->dirty);
+        more = weir_pieces_step(worker) || worker->queued || worker->dirty;
+    }
+    worker_rest(worker, more && worker_has_more(worker));
+}
+
+static void worker_turn(struct weir_worker_state *worker)
+{
+    if (!worker_has_more(worker) && !worker->run_wanted &&
+        !weir_engine_waits(worker->base.engine)) {
+        worker_rest(worker, false);
+        return;
+    }
+    uint64_t began_ns = weir_clock_boot_ns();
+    worker->base.now_ns = weir_table_time(worker->base.table, began_ns);
+    worker->base.wall_s = weir_clock_wall_s();
+    worker_go_round(worker);
     weir_table_mark(worker->base.table, worker->base.now_ns);
     worker_count_turn(worker, weir_clock_boot_ns() - began_ns);
 }
@@ -252,7 +286,9 @@ static void worker_on_check(uv_check_t *check)
 
 static void worker_on_prepare(uv_prepare_t *prepare)
 {
-    worker_turn_and_ask(prepare->data);
+    struct weir_worker_state *worker = prepare->data;
+    if (!uv_is_active((uv_handle_t *)&worker->rest)) /* else the poll comes before the next turn */
+        worker_turn_and_ask(worker);
 }
 
 static void worker_tick_listener(struct weir_listener *listener)
@@ -337,17 +373,6 @@ static void dirty_remove(struct weir_worker_state *worker, struct weir_connectio
         worker->dirty_end = at;
 }
 
-static void stalled_remove(struct weir_worker_state *worker, struct weir_connection *connection)
-{
-    struct weir_connection **at = &worker->stalled;
-    while (*at && *at != connection)
-        at = &(*at)->next_stalled;
-    if (*at)
-        *at = connection->next_stalled;
-    if (!*at)
-        worker->stalled_end = at;
-}
-
 void weir_worker_watch(struct weir_worker *base, struct weir_connection *connection,
                        uint64_t deadline_ms)
 {
@@ -371,8 +396,11 @@ void weir_worker_forget(struct weir_worker *base, struct weir_connection *connec
     struct weir_worker_state *worker = weir_worker_state_of(base);
     if (connection->dirty)
         dirty_remove(worker, connection);
-    if (connection->stalled)
-        stalled_remove(worker, connection);
+    if (connection->stalled) {
+        weir_connection_list_remove(&worker->stalled, connection);
+        weir_connection_list_remove(&worker->pieces.lined, connection);
+        weir_connection_list_remove(&worker->pieces.going, connection);
+    }
     if (connection->previous)
         connection->previous->next = connection->next;
     else
@@ -600,6 +628,7 @@ static int worker_open_loop(struct weir_worker_state *worker)
     /* These cannot fail; the async handle needs an eventfd. */
     uv_check_init(&worker->loop, &worker->turn);
     uv_prepare_init(&worker->loop, &worker->late_turn);
+    uv_idle_init(&worker->loop, &worker->rest);
     uv_timer_init(&worker->loop, &worker->tick);
     uv_timer_init(&worker->loop, &worker->deadline);
     if (uv_async_init(&worker->loop, &worker->wake, worker_on_wake) < 0) {
@@ -636,7 +665,8 @@ int weir_worker_open(struct weir_worker **out, const struct weir_worker_options 
     worker->decisions = options->decisions ? options->decisions : WEIR_DECISIONS;
     worker->base.patience_ns = options->deadline_ns ? options->deadline_ns : WEIR_STORE_PATIENCE_NS;
     worker->dirty_end = &worker->dirty;
-    worker->stalled_end = &worker->stalled;
+    weir_connection_list_init(&worker->stalled);
+    weir_pieces_init(&worker->pieces);
     weir_buffers_init(&worker->base.buffers);
     worker->base.output.size = WEIR_OUTPUT_MAX + WEIR_REPLY_MAX;
     worker->base.output.data = malloc(worker->base.output.size);

@@ -7,6 +7,7 @@
 #define WEIR_SERVER_DAEMON_WORKER_STATE_H
 
 #include "server/daemon/worker.h"
+#include "server/net/pieces.h"
 
 #define WEIR_WORKER_LISTENERS_MAX 5
 
@@ -24,6 +25,7 @@ struct weir_worker_state {
     uv_loop_t loop;
     uv_check_t turn;
     uv_prepare_t late_turn; /* for what timers have made ready: poll comes next and may sleep */
+    uv_idle_t rest;         /* a turn has left something for the next: poll does not sleep */
     uv_timer_t tick;        /* the wheel's */
     _Atomic bool alive;     /* it has had a tick since weir_worker_alive has begun anew */
     uv_timer_t deadline;    /* of pending decisions */
@@ -44,11 +46,13 @@ struct weir_worker_state {
     uint32_t queued;    /* decisions in the engine since its last run */
     uint32_t held;      /* in batches that wait for the lookup of a caller */
     uint32_t kept;      /* taken, once all that could be written was: see worker_room */
+    uint32_t spent;     /* work of this turn, in decisions: see WEIR_TURN_MAX */
 
     struct weir_wheel wheel;
-    struct weir_connection *all;                    /* every open connection */
-    struct weir_connection *dirty, **dirty_end;     /* those with something to write */
-    struct weir_connection *stalled, **stalled_end; /* those that wait for decisions */
+    struct weir_connection *all;                /* every open connection */
+    struct weir_connection *dirty, **dirty_end; /* those with something to write */
+    struct weir_connection_list stalled;        /* those that wait for decisions */
+    struct weir_pieces pieces;                  /* requests that are done in pieces */
     struct weir_connection *free_connections;
     struct weir_slot *free_slots;
 };

@@ -9,6 +9,7 @@
 
 #include "engine/http/check_request.h"
 #include "server/adaptive/released.h"
+#include "server/http/batch.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
@@ -98,9 +99,8 @@ int weir_check_decision(struct weir_http_call *call, struct weir_decision **out,
     return 0;
 }
 
-/* The same for what is no reservation. */
-static int check_only(struct weir_http_call *call, struct weir_decision **out,
-                      struct weir_reason *reason)
+int weir_check_only_decision(struct weir_http_call *call, struct weir_decision **out,
+                             struct weir_reason *reason)
 {
     if (!call->http->check.has_life)
         return weir_check_decision(call, out, reason);
@@ -149,59 +149,6 @@ static void single_write(struct weir_slot *slot, struct weir_output *output)
     weir_check_write_answer(slot, output, weir_decision_rules(slot->decision));
 }
 
-static struct weir_decision **slot_decisions(const struct weir_slot *slot)
-{
-    return (struct weir_decision **)(void *)slot->buffer->data;
-}
-
-/* The body of a batch: the answers as one array, in a buffer of its own. NULL: no memory. */
-static struct weir_buffer *batch_body(struct weir_http *http, const struct weir_slot *slot)
-{
-    struct weir_buffers *buffers = &http->worker->buffers;
-    struct weir_buffer *body = weir_buffer_take(buffers, WEIR_ANSWER_JSON_MAX);
-    for (uint32_t i = 0; body && i < slot->count; i++) {
-        struct weir_buffer *larger = weir_buffer_reserve(buffers, body, WEIR_ANSWER_JSON_MAX + 2);
-        if (!larger) {
-            weir_buffer_give(buffers, body);
-            return NULL;
-        }
-        body = larger;
-        body->data[body->used++] = i ? ',' : '[';
-        weir_engine_answer(slot_decisions(slot)[i], &http->answer, http->lease);
-        body->used += weir_answer_json_write(&http->answer, body->data + body->used);
-    }
-    if (body) {
-        if (!slot->count)
-            body->data[body->used++] = '[';
-        body->data[body->used++] = ']';
-    }
-    return body;
-}
-
-static void batch_give(struct weir_slot *slot)
-{
-    struct weir_worker *worker = slot->connection->worker;
-    for (uint32_t i = 0; i < slot->count; i++)
-        weir_worker_give(worker, slot_decisions(slot)[i]);
-    weir_buffer_give(&worker->buffers, slot->buffer);
-}
-
-static void batch_write(struct weir_slot *slot, struct weir_output *output)
-{
-    struct weir_http *http = weir_connection_workspace(slot->connection);
-    struct weir_buffers *buffers = &http->worker->buffers;
-    struct weir_buffer *body = batch_body(http, slot);
-    batch_give(slot);
-    if (!body) {
-        weir_connection_close(slot->connection);
-        return;
-    }
-    weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
-    weir_http_end(output, "application/json", body->used);
-    weir_connection_send(slot->connection, output, body->data, body->used);
-    weir_buffer_give(buffers, body);
-}
-
 /* --- Handlers --------------------------------------------------------------------------------- */
 
 static void check_single(struct weir_http_call *call)
@@ -210,132 +157,12 @@ static void check_single(struct weir_http_call *call)
     struct weir_decision *decision = NULL;
     int err = key_field_apply(call, &reason);
     if (err == 0)
-        err = check_only(call, &decision, &reason);
+        err = weir_check_only_decision(call, &decision, &reason);
     if (err < 0) {
         weir_http_refuse(call, err, &reason);
         return;
     }
     weir_http_wait(call, decision, single_write);
-}
-
-/* How a batch words what is wrong with one of its checks. */
-static void batch_reason(struct weir_reason *reason, int i, const struct weir_reason *inner)
-{
-    snprintf(reason->text, sizeof reason->text, "[%d] %.240s", i, inner->text);
-}
-
-/* Reads all checks of a batch before any is queued: an error anywhere charges nothing. The first is
- * in http->check already, where there is one. Returns the number, or an error. */
-static int batch_read(struct weir_http_call *call, struct weir_check_cursor *cursor, int more,
-                      struct weir_decision **decisions, struct weir_reason *reason)
-{
-    int count = 0, err = 0;
-    while (more > 0 && err == 0) {
-        struct weir_reason inner = {{0}};
-        err = check_only(call, &decisions[count], &inner);
-        if (err < 0) {
-            batch_reason(reason, count, &inner);
-            break;
-        }
-        count++;
-        more = weir_check_cursor_next(cursor, &call->http->check, reason);
-    }
-    if (err == 0 && more < 0)
-        err = more;
-    if (err == 0)
-        return count;
-    while (count > 0)
-        weir_worker_give(call->worker, decisions[--count]);
-    return err;
-}
-
-/* The first of a batch that was refused; count: none was. */
-static uint32_t batch_refused(const struct weir_slot *slot)
-{
-    uint32_t i = 0;
-    while (i < slot->count && !weir_engine_refusal(slot_decisions(slot)[i]))
-        i++;
-    return i;
-}
-
-static void batch_write_refusal(struct weir_slot *slot, struct weir_output *output)
-{
-    uint32_t i = batch_refused(slot);
-    const struct weir_decision *decision = slot_decisions(slot)[i];
-    struct weir_reason reason = {{0}};
-    batch_reason(&reason, (int)i, weir_engine_refusal(decision));
-    weir_http_write_refused(slot, output, decision->error, reason.text);
-    batch_give(slot);
-}
-
-static void batch_queue(struct weir_slot *slot)
-{
-    slot->write = batch_write;
-    for (uint32_t i = 0; i < slot->count; i++)
-        weir_slot_wait(slot, slot_decisions(slot)[i]);
-}
-
-static void batch_let_go(struct weir_slot *slot)
-{
-    slot->again = NULL;
-    slot->drop = NULL;
-    weir_worker_unhold(slot->connection->worker, slot->count);
-}
-
-/* The callers of all checks of a batch are known: now all checks are queued, or none is. */
-static bool batch_looked(struct weir_slot *slot)
-{
-    batch_let_go(slot);
-    if (batch_refused(slot) < slot->count)
-        return false;
-    batch_queue(slot);
-    return true;
-}
-
-/* An error anywhere charges nothing, so no check is queued while one of them may yet be refused.
- * Returns whether that is so. */
-static bool batch_look(struct weir_slot *slot)
-{
-    for (uint32_t i = 0; i < slot->count; i++)
-        if (weir_engine_looks(slot_decisions(slot)[i]))
-            weir_slot_look(slot, slot_decisions(slot)[i]);
-    if (!slot->waiting)
-        return false;
-    slot->write = batch_write_refusal;
-    slot->again = batch_looked;
-    slot->drop = batch_let_go;
-    weir_worker_hold(slot->connection->worker, slot->count);
-    return true;
-}
-
-static void check_batch(struct weir_http_call *call, struct weir_check_cursor *cursor, int more)
-{
-    struct weir_buffers *buffers = &call->worker->buffers;
-    struct weir_reason reason = {{0}};
-    struct weir_buffer *list =
-        weir_buffer_take(buffers, WEIR_CHECK_JSON_BATCH_MAX * sizeof(struct weir_decision *));
-    if (!list) {
-        weir_http_problem(call, WEIR_HTTP_503, NULL, "out of memory for the batch");
-        return;
-    }
-    struct weir_decision **decisions = (struct weir_decision **)(void *)list->data;
-    int count = batch_read(call, cursor, more, decisions, &reason);
-    struct weir_slot *slot = NULL;
-    if (count < 0)
-        weir_http_refuse(call, count, &reason);
-    else
-        slot = weir_http_slot(call);
-    if (!slot) {
-        while (count > 0)
-            weir_worker_give(call->worker, decisions[--count]);
-        weir_buffer_give(buffers, list);
-        return;
-    }
-    slot->buffer = list;
-    slot->count = (uint32_t)count;
-    slot->detail = call->route;
-    if (!batch_look(slot))
-        batch_queue(slot);
 }
 
 void weir_check_handle(struct weir_http_call *call)
@@ -346,15 +173,13 @@ void weir_check_handle(struct weir_http_call *call)
     struct weir_check_cursor cursor;
     struct weir_bytes body = call->request->body;
     weir_check_cursor_init(&cursor, (char *)(uintptr_t)body.data, body.size);
-    int more = weir_check_cursor_next(&cursor, &call->http->check, &reason);
-    if (more < 0)
-        weir_http_refuse(call, more, &reason);
-    else if (cursor.array && weir_http1_field(call->request, "idempotency-key").data)
-        weir_http_problem(
-            call, WEIR_HTTP_400, NULL,
-            "Idempotency-Key: not allowed with a batch; give each check an idempotency_key");
-    else if (cursor.array)
-        check_batch(call, &cursor, more);
+    if (weir_check_cursor_is_array(&cursor)) {
+        weir_check_batch_handle(call, &cursor);
+        return;
+    }
+    int err = weir_check_cursor_next(&cursor, &call->http->check, &reason);
+    if (err < 0)
+        weir_http_refuse(call, err, &reason);
     else
         check_single(call);
 }

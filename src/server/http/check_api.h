@@ -13,6 +13,10 @@ void weir_release_handle(struct weir_http_call *call);
 int weir_check_decision(struct weir_http_call *call, struct weir_decision **out,
                         struct weir_reason *reason) __attribute__((warn_unused_result));
 
+/* The same for what is no reservation. */
+int weir_check_only_decision(struct weir_http_call *call, struct weir_decision **out,
+                             struct weir_reason *reason) __attribute__((warn_unused_result));
+
 /* Writes http->answer, made from the slot's decision, as /v1/check does: status, rate-limit fields
  * in the dialects of `rules`, body. Gives the decision back. */
 void weir_check_write_answer(struct weir_slot *slot, struct weir_output *output,

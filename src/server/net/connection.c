@@ -8,6 +8,7 @@
 #include "rules/source.h"
 #include "server/daemon/worker.h"
 #include "server/net/listener.h"
+#include "server/net/pieces.h"
 #include "wire/http/forwarded.h"
 #include "wire/socket_address.h"
 
@@ -67,6 +68,36 @@ void weir_slot_look(struct weir_slot *slot, struct weir_decision *decision)
     slot->waiting++;
     decision->owner = slot;
     weir_engine_look(slot->connection->worker->engine, decision);
+}
+
+void weir_slot_begin(struct weir_slot *slot, void (*more)(struct weir_slot *))
+{
+    struct weir_connection *connection = slot->connection;
+    slot->more = more;
+    slot->waiting++; /* for its own end */
+    connection->begun = slot;
+    weir_pieces_line_up(connection->worker, connection);
+}
+
+void weir_slot_end(struct weir_slot *slot)
+{
+    weir_pieces_end(slot->connection);
+    if (--slot->waiting == 0)
+        weir_worker_mark(slot->connection->worker, slot->connection);
+}
+
+static bool slot_goes_on(struct weir_slot *slot)
+{
+    slot->again = NULL;
+    slot->waiting++;
+    weir_pieces_go_on(slot->connection->worker, slot->connection);
+    return true;
+}
+
+void weir_slot_pause(struct weir_slot *slot)
+{
+    slot->again = slot_goes_on;
+    slot->waiting--;
 }
 
 void weir_slot_weigh(struct weir_slot *slot, size_t bytes)
@@ -146,6 +177,8 @@ void weir_connection_close(struct weir_connection *connection)
     if (connection->listener->front->end)
         connection->listener->front->end(connection);
     connection->held = NULL;
+    if (connection->begun)
+        weir_pieces_end(connection);
     connection_drop_slots(connection);
     connection_drop_input(connection);
     weir_worker_unwatch(connection->worker, connection);
@@ -427,10 +460,10 @@ static long connection_read_proxy(struct weir_connection *connection, const char
 bool weir_connection_pause(struct weir_connection *connection)
 {
     bool room = weir_worker_has_room(connection->worker);
-    if (room && !connection->held && connection->owed < WEIR_OWED_MAX &&
+    if (room && !connection->held && !connection->begun && connection->owed < WEIR_OWED_MAX &&
         connection->output_bytes <= WEIR_OUTPUT_MAX)
         return false;
-    if (!room)
+    if (!room && !connection->begun)
         weir_worker_stall(connection->worker, connection);
     connection->paused = true;
     uv_read_stop(&connection->stream);
@@ -607,7 +640,7 @@ static void connection_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *b
 
 void weir_connection_resume(struct weir_connection *connection)
 {
-    if (!connection->paused || connection->stalled || connection->held ||
+    if (!connection->paused || connection->stalled || connection->held || connection->begun ||
         connection->state != WEIR_CONNECTION_OPEN || connection->owed > WEIR_OWED_MAX / 2 ||
         connection->output_bytes > WEIR_OUTPUT_MAX / 2)
         return;

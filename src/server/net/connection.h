@@ -63,6 +63,9 @@ struct weir_connection {
     struct weir_peer_places places; /* of that address, in worker->peers */
     struct weir_buffer *input, *aside;
     struct weir_slot *first, *last;
+    struct weir_slot *begun; /* whose request is done in pieces (net/pieces.h); NULL: none is */
+    uint32_t promised;       /* decisions that it may yet take */
+    bool going;              /* it has begun, and does not wait for that any more */
     uint64_t request_deadline_ms; /* 0: no request is begun */
     struct weir_slot *held;       /* its reply waits until held_until_ms; NULL: none does */
     uint64_t held_until_ms;
@@ -116,6 +119,15 @@ void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision);
 /* Lets the slot wait until who is calling is known for a decision (weir_engine_look); it is queued,
  * or given back, in slot->again. */
 void weir_slot_look(struct weir_slot *slot, struct weir_decision *decision);
+
+/* The slot's request is done in pieces (net/pieces.h), each by one call of slot->more; nothing
+ * more is read from the connection until weir_slot_end, after which the slot waits for its
+ * decisions only. A piece says what comes next: weir_pieces_go_on, weir_slot_pause, or
+ * weir_slot_end. */
+void weir_slot_begin(struct weir_slot *slot, void (*more)(struct weir_slot *));
+void weir_slot_end(struct weir_slot *slot);
+/* The next piece comes when what the slot waits for is done. */
+void weir_slot_pause(struct weir_slot *slot);
 
 /* Holds the connection's last reply back for so long. Until then nothing more is read or parsed;
  * other connections go on. One reply at a time. */

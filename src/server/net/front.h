@@ -104,6 +104,7 @@ struct weir_slot {
                                               gives back what only the front end knows; or NULL */
     bool (*again)(struct weir_slot *slot); /* all that it waited for is done: whether it waits for
                                               more; or NULL */
+    void (*more)(struct weir_slot *slot);  /* the next piece of its request: weir_slot_begin */
     void *owner;                           /* the front end's */
     struct weir_decision *decision;        /* where it needs one */
     struct weir_buffer *buffer;            /* a finished reply, or an array of decisions */

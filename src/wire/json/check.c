@@ -193,6 +193,19 @@ void weir_check_cursor_init(struct weir_check_cursor *cursor, char *text, size_t
     *cursor = (struct weir_check_cursor){.text = text, .at = text, .end = text + size};
 }
 
+bool weir_check_cursor_is_array(const struct weir_check_cursor *cursor)
+{
+    struct json_scan scan = {.text = cursor->text, .at = cursor->text, .end = cursor->end};
+    return json_scan_peek(&scan) == '[';
+}
+
+void weir_check_cursor_move(struct weir_check_cursor *cursor, char *copy)
+{
+    cursor->at = copy + (cursor->at - cursor->text);
+    cursor->end = copy + (cursor->end - cursor->text);
+    cursor->text = copy;
+}
+
 /* To the next element of an array. Returns 1 when there is one, 0 at the end, or an error. */
 static int element_next(struct weir_check_cursor *cursor, struct json_scan *scan)
 {

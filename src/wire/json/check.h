@@ -53,6 +53,12 @@ struct weir_check_cursor {
 };
 void weir_check_cursor_init(struct weir_check_cursor *cursor, char *text, size_t size);
 
+/* Whether it is an array; looks at nothing else. */
+bool weir_check_cursor_is_array(const struct weir_check_cursor *cursor);
+
+/* Moves a cursor to a copy of its text. */
+void weir_check_cursor_move(struct weir_check_cursor *cursor, char *copy);
+
 /* Reads the next check. Returns 1, 0 at the (well-formed) end, or WEIR_ERR_SYNTAX / WEIR_ERR_RANGE
  * (a number) / WEIR_ERR_TOO_LARGE (pairs or checks) with `reason` (may be NULL) naming the field
  * and the byte, counted from 0: "cost: not an unsigned integer, at byte 31"; in an array "[3].cost:
