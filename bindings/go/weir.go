@@ -36,6 +36,20 @@ static int weir_go_outcome(struct weir *weir, struct weir_go_call *c, unsigned s
     return weir_outcome(weir, &c->call, status);
 }
 
+// Exported by log.go.
+extern void weirGoSay(uintptr_t sink, int level, char *text);
+
+static void weir_go_say(void *context, enum weir_say level, const char *text)
+{
+    weirGoSay((uintptr_t)context, (int)level, (char *)text);
+}
+
+static void weir_go_listen(struct weir_options *options, uintptr_t sink)
+{
+    options->say = weir_go_say;
+    options->say_context = (void *)sink;
+}
+
 static void weir_go_free(struct weir_go_call *c)
 {
     free(c->bytes);
@@ -102,6 +116,11 @@ type Options struct {
 	StateMode     uint32        // bits of 0666
 	StatePatience time.Duration // how long a check waits for a process that is stopped; 0: 100 ms
 	Threads       uint          // that check at the same time; 0: one for each processor
+	// StateMustOpen makes a state file that cannot be opened an error of Open. Else on_store_error of the limits decides,
+	// and weir tries again each second.
+	StateMustOpen bool
+	// Log gets each line that an operator has to know, one after the other. Nil: the package log, with "weir: ".
+	Log func(level Level, text string)
 	// TestClock is for tests: the clock begins then, stands still, and moves by Advance only. The state is private
 	// memory, also where the rules name a file. Zero: the kernel's clock.
 	TestClock time.Time
@@ -118,6 +137,7 @@ type Weir struct {
 	unread      sync.Map
 	unreadCount atomic.Int32
 	done        chan struct{}
+	sink        *sink
 }
 
 // What the present rules read.
@@ -166,15 +186,18 @@ func Open(rules string, options *Options) (*Weir, error) {
 	given.state_patience_ns = C.uint64_t(options.StatePatience)
 	given.threads = C.uint(options.Threads)
 	given.leases_end_with_process = true
+	given.state_must_open = C.bool(options.StateMustOpen)
 	if !options.TestClock.IsZero() {
 		if options.TestClock.Unix() <= 0 {
 			return nil, failure(C.WEIR_ERR_RANGE, "TestClock: is before 1970")
 		}
 		given.test_clock_ns = C.uint64_t(options.TestClock.UnixNano())
 	}
-	w := &Weir{done: make(chan struct{})}
+	w := &Weir{done: make(chan struct{}), sink: newSink(options.Log)}
+	C.weir_go_listen(&given, C.uintptr_t(w.sink.handle))
 	var reason C.struct_weir_reason
 	if err := C.weir_open(&w.weir, texts[0], &given, &reason); err < 0 {
+		w.sink.close()
 		return nil, failure(err, C.GoString(&reason.text[0]))
 	}
 	w.rules = C.weir_rules_on_store_error(texts[0])
@@ -186,8 +209,10 @@ func Open(rules string, options *Options) (*Weir, error) {
 	}
 	if err := w.learn(); err != nil {
 		C.weir_close(w.weir)
+		w.sink.close()
 		return nil, err
 	}
+	w.sink.flush()
 	go w.tend()
 	return w, nil
 }
@@ -239,6 +264,8 @@ func (w *Weir) tend() {
 		select {
 		case <-w.done:
 			return
+		case one := <-w.sink.lines:
+			w.sink.log(one.level, one.text)
 		case <-ticker.C:
 			_ = w.with(func() C.int { C.weir_tend(w.weir); return 0 })
 		}
@@ -258,12 +285,28 @@ func (w *Weir) with(call func() C.int) error {
 // Close ends; what is in a state file stays.
 func (w *Weir) Close() {
 	w.lock.Lock()
-	defer w.lock.Unlock()
-	if w.weir != nil {
+	open := w.weir
+	w.weir = nil
+	if open != nil {
 		close(w.done)
-		C.weir_close(w.weir)
-		w.weir = nil
+		C.weir_close(open)
 	}
+	w.lock.Unlock()
+	if open != nil {
+		w.sink.close()
+	}
+}
+
+// StateError is why the state file cannot be opened, so that on_store_error decides; nil: it is open.
+func (w *Weir) StateError() error {
+	w.lock.RLock()
+	defer w.lock.RUnlock()
+	if w.weir == nil {
+		return errClosed
+	}
+	var reason C.struct_weir_reason
+	err := C.weir_state_check(w.weir, &reason)
+	return failure(err, C.GoString(&reason.text[0]))
 }
 
 // Reload reads the rules file again; the old rules stay when it has errors.

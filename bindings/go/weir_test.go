@@ -187,6 +187,88 @@ func TestTheRulesSayWhatAStateThatCannotBeUsedMeans(t *testing.T) {
 	}
 }
 
+// Lines that weir logs, in their order.
+type heard struct {
+	lock   sync.Mutex
+	levels []Level
+	texts  []string
+}
+
+func (h *heard) log(level Level, text string) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.levels, h.texts = append(h.levels, level), append(h.texts, text)
+}
+
+func (h *heard) count() int {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	return len(h.texts)
+}
+
+func waitUntil(t *testing.T, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it did not come within a minute")
+		}
+	}
+}
+
+func TestAStateThatCannotBeOpenedIsAStateThatDoesNotAnswer(t *testing.T) {
+	const rules = `limits:
+  - { name: open, match: { path: /open }, key: [], rate: 1/30d, on_store_error: open }
+  - { name: closed, match: { path: /closed }, key: [], rate: 1/30d, on_store_error: closed }
+  - { name: local, match: { path: /local }, key: [], rate: 1/30d }
+`
+	folder, said := filepath.Join(t.TempDir(), "run"), &heard{}
+	state := filepath.Join(folder, "state")
+	w := opened(t, rules, &Options{State: state, Log: said.log})
+	is(t, said.count(), 1)
+	is(t, said.levels[0], Problem)
+	is(t, strings.Contains(said.texts[0], "cannot open the state, and tries again every second: "+state), true)
+	is(t, strings.Contains(w.StateError().Error(), state), true)
+	for i := 0; i < 3; i++ {
+		is(t, checked(t, w, Request{Path: "/open"}).Allowed, true)
+		is(t, checked(t, w, Request{Path: "/closed"}).Status, 503)
+		is(t, checked(t, w, Request{Path: "/local"}).Allowed, i == 0)
+	}
+	is(t, checked(t, w, Request{Path: "/local"}).StoreFailed, true)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, func() bool { return w.StateError() == nil })
+	is(t, checked(t, w, Request{Path: "/closed"}).Allowed, true)
+	is(t, checked(t, w, Request{Path: "/closed"}).Status, 429)
+	waitUntil(t, func() bool { return said.count() == 2 })
+	is(t, said.levels[1], Info)
+	is(t, said.texts[1], "the state can be used again")
+	if _, err := Open(filepath.Join(folder, "nothing.yaml"), &Options{State: state}); err == nil {
+		t.Fatal("rules that are not there")
+	}
+}
+
+func TestAStateThatMustOpen(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\nlimits: [{name: one, key: [], rate: 1/h}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(file, &Options{State: file + ".folder/state", StateMustOpen: true}); err == nil {
+		t.Fatal("a folder that is not there")
+	}
+}
+
+func TestWhatIsDeprecatedOrUnknownIsLogged(t *testing.T) {
+	said := &heard{}
+	w := opened(t, "limits: [{name: one, key: [tenant], rate: 9/h}]\n", &Options{Log: said.log})
+	is(t, said.count(), 1)
+	is(t, said.levels[0], Warning)
+	is(t, strings.Contains(said.texts[0], "unknown attribute `tenant`"), true)
+	checked(t, w, Request{Attributes: map[string]string{"tennant": "acme"}})
+	waitUntil(t, func() bool { return said.count() == 2 })
+	is(t, strings.Contains(said.texts[1], "`tennant`"), true)
+}
+
 // What a handler that sees this RemoteAddr answers; `local` is what the connection says of itself.
 func askFrom(h http.Handler, remote string, local net.Addr, headers ...string) int {
 	request := httptest.NewRequest("GET", "/", nil)

@@ -66,6 +66,7 @@ static void close_handle(napi_env env, void *data, void *hint)
 {
     struct handle *handle = data;
     close_weir(env, handle);
+    lines_free(&handle->lines);
     if (handle->numbers)
         napi_delete_reference(env, handle->numbers);
     free(handle->checker.bytes);
@@ -97,6 +98,7 @@ enum argument {
     STATE_OPEN_PATIENCE_MS,
     THREADS,
     LEASES_END,
+    STATE_MUST_OPEN,
     TEST_CLOCK_MS,
     ARGUMENTS
 };
@@ -131,7 +133,10 @@ static int open_weir(napi_env env, const napi_value *args, struct handle *handle
         .state_mode = (unsigned)numbers[STATE_MODE],
         .threads = (unsigned)numbers[THREADS],
         .leases_end_with_process = numbers[LEASES_END] != 0,
+        .state_must_open = numbers[STATE_MUST_OPEN] != 0,
         .test_clock_ns = ns_of_ms(numbers[TEST_CLOCK_MS]),
+        .say = lines_put,
+        .say_context = &handle->lines,
     };
     int err = weir_open(&handle->weir, texts[RULES], &options, reason);
     if (err == 0)
@@ -149,6 +154,7 @@ static napi_value construct(napi_env env, napi_callback_info info)
     struct handle *handle = calloc(1, sizeof *handle);
     if (!handle)
         return values_fail(env, WEIR_ERR_MEMORY, NULL);
+    lines_init(&handle->lines);
     int err = open_weir(env, args, handle, &reason);
     if (err == 0)
         tell_memory(env, handle, true);
@@ -157,6 +163,54 @@ static napi_value construct(napi_env env, napi_callback_info info)
         return self;
     close_handle(env, handle, NULL);
     return values_fail(env, err < 0 ? err : WEIR_ERR_MEMORY, reason.text);
+}
+
+/* A method that a closed weir has, too. */
+static struct handle *unwrap(napi_env env, napi_callback_info info)
+{
+    napi_value self;
+    void *handle = NULL;
+    if (napi_get_cb_info(env, info, NULL, NULL, &self, NULL) != napi_ok ||
+        napi_unwrap(env, self, &handle) != napi_ok)
+        return NULL;
+    return handle;
+}
+
+/* [level, text, level, text, …] that are to be logged; levels are enum weir_say. */
+static napi_value lines(napi_env env, napi_callback_info info)
+{
+    struct handle *handle = unwrap(env, info);
+    napi_value list, value;
+    uint32_t count = 0;
+    struct line *line;
+    if (!handle || napi_create_array(env, &list) != napi_ok)
+        return NULL;
+    while ((line = lines_take(&handle->lines))) {
+        napi_status status = napi_set_element(env, list, count++, number(env, line->level));
+        if (status == napi_ok)
+            status = napi_create_string_utf8(env, line->text, NAPI_AUTO_LENGTH, &value);
+        if (status == napi_ok)
+            status = napi_set_element(env, list, count++, value);
+        free(line);
+        if (status != napi_ok)
+            return NULL;
+    }
+    return list;
+}
+
+/* Why the state file cannot be opened; null: it is open. */
+static napi_value state_error(napi_env env, napi_callback_info info)
+{
+    struct weir_reason why;
+    napi_value result = NULL;
+    struct handle *handle = enter(env, info, 0, NULL);
+    if (!handle)
+        return NULL;
+    if (weir_state_check(handle->weir, &why) < 0)
+        napi_create_string_utf8(env, why.text, NAPI_AUTO_LENGTH, &result);
+    else
+        napi_get_null(env, &result);
+    return result;
 }
 
 static napi_value close_method(napi_env env, napi_callback_info info)
@@ -382,7 +436,8 @@ NAPI_MODULE_INIT()
         METHOD("advance", advance),       METHOD("attribute", attribute),
         METHOD("attributes", attributes), METHOD("check", check),
         METHOD("close", close_method),    METHOD("end", end),
-        METHOD("lease", lease),           METHOD("outcome", outcome),
+        METHOD("lease", lease),           METHOD("lines", lines),
+        METHOD("outcome", outcome),       METHOD("stateError", state_error),
         METHOD("outcomes", outcomes),     METHOD("passes", passes),
         METHOD("places", places),         METHOD("refunds", refunds),
         METHOD("reload", reload),         METHOD("tend", tend),

@@ -14,13 +14,15 @@
 #include <node_api.h>
 
 #include "check.h"
+#include "lines.h"
 
 /* What an object of JavaScript wraps. */
 struct handle {
     struct weir *weir;                       /* NULL: closed */
     enum weir_on_store_error on_store_error; /* what the rules said when it was opened */
     struct checker checker;
-    napi_ref numbers; /* keeps checker.numbers */
+    struct lines lines; /* to be logged */
+    napi_ref numbers;   /* keeps checker.numbers */
 };
 
 /* How a reservation ends: the third argument of `end`. */

@@ -19,6 +19,11 @@ export interface Options {
   threads?: number;
   /** Whether leases end when this process dies; default true. */
   leasesEndWithProcess?: boolean;
+  /** Whether a state file that cannot be opened is an error. Else `on_store_error` of the limits decides, and weir
+   * tries again each second; default false. */
+  stateMustOpen?: boolean;
+  /** Where weir logs what an operator has to know; default `console`. */
+  logger?: { info(text: string): void; warn(text: string): void; error(text: string): void };
 }
 
 export type AttributeValue = string | number | bigint | boolean | null | undefined;
@@ -111,6 +116,8 @@ export class Weir {
   /** Whether some limit has `refund_on`. */
   readonly refunds: boolean;
   passes(code: string): boolean;
+  /** Why the state file cannot be opened; null: it is open. */
+  readonly stateError: string | null;
   /** The statuses that are strikes of some penalty (`outcomes`). */
   readonly outcomes: ReadonlySet<number>;
   /** Decides a request now, within about a microsecond. A denial is an answer, not an error. */

@@ -65,7 +65,7 @@ function attributeText(name, value) {
 }
 
 const KINDS = {
-  string: 'a text', number: 'a number', boolean: 'true or false', function: 'a function',
+  string: 'a text', number: 'a number', boolean: 'true or false', function: 'a function', object: 'an object',
 };
 
 // Refuses options that are not there, and values of another type than theirs; `kinds`: { name: [type, …] }.

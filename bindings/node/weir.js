@@ -28,20 +28,30 @@ const CANCEL = 2;
 const OPTIONS = {
   state: ['string'], stateBytes: ['number'], stateOwner: ['string'], stateGroup: ['string'], stateMode: ['number'],
   statePatienceMs: ['number'], stateOpenPatienceMs: ['number'], threads: ['number'],
-  leasesEndWithProcess: ['boolean'],
+  leasesEndWithProcess: ['boolean'], stateMustOpen: ['boolean'], logger: ['object'],
 };
+const LEVELS = ['info', 'warn', 'error']; // methods of a logger, by enum weir_say
 const REQUEST = new Set(['method', 'path', 'host', 'ip', 'headers', 'attributes', 'cost', 'dryRun', 'forwardedFor',
   'forwarded', 'idempotencyKey', 'untrusted']);
 
-// Ends the leases of processes that have died, until the program closes or forgets its weir.
-function tendAlways(weir) {
+// Logs what libweir has said, on any thread of its own, since the last time.
+function logLines(weir, logger) {
+  const lines = weir.lines();
+  for (let i = 0; i < lines.length; i += 2)
+    logger[LEVELS[lines[i]]](`weir: ${lines[i + 1]}`);
+}
+
+// Ends the leases of processes that have died, and logs, until the program closes or forgets its weir.
+function tendAlways(weir, logger) {
   const reference = new WeakRef(weir);
   const timer = setInterval(() => {
     const still = reference.deref();
-    if (still)
+    if (still) {
       still.tend();
-    else
+      logLines(still, logger);
+    } else {
       clearInterval(timer);
+    }
   }, TEND_MS);
   return timer.unref();
 }
@@ -60,18 +70,21 @@ class Weir {
   #refunds;
   #outcomes; // statuses that are strikes of a penalty
   #kept = null; // of a request whose outcome may be one
+  #logger;
 
   constructor(rules, options, testClockMs) {
     this.#native = new native.Weir(rules, options.state ?? null, options.stateOwner ?? null,
       options.stateGroup ?? null, options.stateBytes ?? 0, options.stateMode ?? 0,
       options.statePatienceMs ?? 0, options.stateOpenPatienceMs ?? 0, options.threads ?? 1,
-      (options.leasesEndWithProcess ?? true) ? 1 : 0, testClockMs);
+      (options.leasesEndWithProcess ?? true) ? 1 : 0, options.stateMustOpen ? 1 : 0, testClockMs);
+    this.#logger = options.logger ?? console;
     this.#method = this.#native.attribute('method');
     this.#path = this.#native.attribute('path');
     this.#host = this.#native.attribute('host');
     this.#client = this.#native.attribute('client.ip');
     this.#learn();
-    this.#timer = tendAlways(this.#native);
+    this.#timer = tendAlways(this.#native, this.#logger);
+    logLines(this.#native, this.#logger);
   }
 
   #learn() {
@@ -93,6 +106,9 @@ class Weir {
   get refunds() { return this.#refunds; }
   // Whether a request passes that an error of this code left undecided, by what the rules say.
   passes(code) { return this.#native.passes(String(code)); }
+
+  // Why the state file cannot be opened, so that on_store_error decides; null: it is open.
+  get stateError() { return this.#native.stateError(); }
 
   // The statuses that are strikes of some penalty, so that outcome() is worth it.
   get outcomes() { return this.#outcomes; }
@@ -283,6 +299,7 @@ class Weir {
   reload() {
     this.#native.reload();
     this.#learn();
+    logLines(this.#native, this.#logger);
   }
 
   // Of a weir of weir/testing: lets time pass.
@@ -298,6 +315,7 @@ class Weir {
     clearInterval(this.#timer);
     this.#timer = null;
     this.#native.close();
+    logLines(this.#native, this.#logger);
   }
 }
 
@@ -315,6 +333,8 @@ function openObject(rules, options, testClockMs) {
 
 function openAt(rules, options, testClockMs) {
   checkOptions(options, OPTIONS, 'options', native.refusedFrom);
+  if (options.logger && LEVELS.some((level) => typeof options.logger[level] !== 'function'))
+    throw new TypeError(`logger: must have the methods ${LEVELS.join(', ')}, as console has`);
   if (typeof rules === 'string')
     return new Weir(rules, options, testClockMs);
   if (namedValues(rules, 'rules') === null)

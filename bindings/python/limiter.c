@@ -3,9 +3,12 @@
 #include "limiter.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "attributes.h"
+#include "lines.h"
 
 #define NS_PER_S 1e9
 
@@ -16,9 +19,6 @@ struct room {
     char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
 };
 
-/* The middleware let requests pass when the rules could not say what an unusable state means. */
-#define OPEN_BEFORE true
-
 struct limiter {
     PyObject_HEAD struct weir_py_state *state; /* of the module, which the type keeps alive */
     struct weir *weir;                         /* NULL: closed */
@@ -28,11 +28,52 @@ struct limiter {
     bool closing;                              /* the last of them closes */
     bool waits;                                /* checks release the GIL */
     struct weir_py_reads reads;
-    PyObject *kept[5]; /* the objects that have the texts of `options` and the rules' path */
+    struct lines lines; /* to be logged */
+    pid_t lines_pid;    /* whose they are */
+    PyObject *kept[5];  /* the objects that have the texts of `options` and the rules' path */
     const char *rules_file;
     struct weir_options options;
     enum weir_on_store_error on_store_error; /* what the rules said when it was opened */
 };
+
+/* --- Logging ---------------------------------------------------------------------------------- */
+
+static void log_line(const struct line *line)
+{
+    static const int levels[] = {
+        [WEIR_SAY_INFO] = 20, [WEIR_SAY_WARNING] = 30, [WEIR_SAY_ERROR] = 40};
+    PyObject *logging = PyImport_ImportModule("logging"), *logger = NULL, *done = NULL;
+    if (logging)
+        logger = PyObject_CallMethod(logging, "getLogger", "s", "weir");
+    if (logger)
+        done = PyObject_CallMethod(logger, "log", "iss", levels[line->level], "%s", line->text);
+    if (!done)
+        PyErr_WriteUnraisable(logger);
+    Py_XDECREF(done);
+    Py_XDECREF(logger);
+    Py_XDECREF(logging);
+}
+
+/* The end of a call: logs what libweir has said meanwhile, by the logger "weir". Handlers may call
+ * this limiter, or close it. An error of the call goes first. */
+static PyObject *logged(struct limiter *self, PyObject *result)
+{
+    struct line *line;
+    while (result && lines_any(&self->lines) && (line = lines_take(&self->lines))) {
+        log_line(line);
+        free(line);
+    }
+    return result;
+}
+
+/* A child begins with no lines: another thread of the parent may have kept the list locked. */
+static void own_lines(struct limiter *self)
+{
+    pid_t pid = getpid();
+    if (self->lines_pid != pid)
+        lines_init(&self->lines);
+    self->lines_pid = pid;
+}
 
 /* --- Times ------------------------------------------------------------------------------------ */
 
@@ -103,6 +144,7 @@ static int open_weir(struct limiter *self, struct weir **weir)
 {
     int err;
     struct weir_reason reason;
+    own_lines(self);
     Py_BEGIN_ALLOW_THREADS err = weir_open(weir, self->rules_file, &self->options, &reason);
     Py_END_ALLOW_THREADS if (err == 0) return 0;
     weir_py_raise_open(&self->state->errors, err, self->rules_file, reason.text);
@@ -226,7 +268,7 @@ static PyObject *decide(struct limiter *self, PyObject *attributes, struct weir_
     if (ask_again(self, call, &(struct purpose){.attributes = attributes, .room = room}))
         answer = weir_py_answer(&self->state->answers, &room->answer, room->fields, room->body);
     give_room(self, room);
-    return answer;
+    return logged(self, answer);
 }
 
 struct arguments {
@@ -478,7 +520,7 @@ static PyObject *limiter_tend(PyObject *object, PyObject *unused)
         ended = weir_tend(self->weir);
     }
     return ended < 0 ? weir_py_raise(&self->state->errors, (int)ended, NULL)
-                     : PyLong_FromLong(ended);
+                     : logged(self, PyLong_FromLong(ended));
 }
 
 /* --- The rules again -------------------------------------------------------------------------- */
@@ -505,7 +547,7 @@ static PyObject *limiter_reload(PyObject *object, PyObject *unused)
         return reopen(self, before) < 0 ? NULL : Py_NewRef(Py_None);
     if (err < 0)
         return weir_py_raise_open(&self->state->errors, err, self->rules_file, reason.text);
-    return done ? Py_NewRef(Py_None) : NULL;
+    return done ? logged(self, Py_NewRef(Py_None)) : NULL;
 }
 
 static PyObject *limiter_advance(PyObject *object, PyObject *seconds)
@@ -528,7 +570,7 @@ static PyObject *limiter_close(PyObject *object, PyObject *unused)
         self->closing = true;
     else if (self->weir)
         close_now(self);
-    return Py_NewRef(Py_None);
+    return logged(self, Py_NewRef(Py_None));
 }
 
 static PyObject *limiter_enter(PyObject *self, PyObject *unused)
@@ -572,6 +614,7 @@ static bool read_options(struct limiter *self, PyObject *args, PyObject *named)
                             "state_patience",
                             "state_open_patience",
                             "leases_end_with_process",
+                            "state_must_open",
                             "test_clock",
                             NULL};
     PyObject *test_clock = Py_None;
@@ -579,11 +622,11 @@ static bool read_options(struct limiter *self, PyObject *args, PyObject *named)
     PyObject *patience = Py_None, *open_patience = Py_None;
     long long bytes = 0;
     int mode = 0;
-    int own_leases = true;
+    int own_leases = true, must_open = false;
     struct weir_options *options = &self->options;
-    if (!PyArg_ParseTupleAndKeywords(args, named, "O|O$LOOiOOpO:Limiter", names, &rules, &state,
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O|O$LOOiOOppO:Limiter", names, &rules, &state,
                                      &bytes, &owner, &group, &mode, &patience, &open_patience,
-                                     &own_leases, &test_clock))
+                                     &own_leases, &must_open, &test_clock))
         return false;
     if (!keep_text(self, 0, rules, "rules", &self->rules_file) ||
         !keep_text(self, 1, state, "state", &options->state_file) ||
@@ -601,6 +644,9 @@ static bool read_options(struct limiter *self, PyObject *args, PyObject *named)
     options->state_bytes = (uint64_t)bytes;
     options->state_mode = (unsigned)mode;
     options->leases_end_with_process = own_leases;
+    options->state_must_open = must_open;
+    options->say = lines_put;
+    options->say_context = &self->lines;
     options->threads = self->waits ? 0 : 1; /* the GIL lets one in */
     return !PyErr_Occurred();
 }
@@ -613,6 +659,8 @@ static void limiter_dealloc(PyObject *object)
     if (self->weir)
         close_now(self);
     PyMem_Free(self->spare);
+    if (self->lines_pid == getpid())
+        lines_free(&self->lines);
     weir_py_reads_clear(&self->reads);
     for (size_t i = 0; i < sizeof self->kept / sizeof self->kept[0]; i++)
         Py_CLEAR(self->kept[i]);
@@ -633,7 +681,7 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *named
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS self->on_store_error = weir_rules_on_store_error(self->rules_file);
-    Py_END_ALLOW_THREADS return (PyObject *)self;
+    Py_END_ALLOW_THREADS return logged(self, (PyObject *)self);
 }
 
 static int limiter_traverse(PyObject *object, visitproc visit, void *arg)
@@ -670,22 +718,21 @@ static PyObject *limiter_passes(PyObject *object, PyObject *code)
     long err = PyLong_AsLong(code);
     if (err == -1 && PyErr_Occurred())
         return NULL;
-    return PyBool_FromLong(weir_passes((int)err, self->on_store_error, OPEN_BEFORE));
+    return PyBool_FromLong(weir_passes((int)err, self->on_store_error, false));
 }
 
-static PyObject *get_warning(PyObject *object, void *unused)
+static PyObject *get_state_error(PyObject *object, void *unused)
 {
-    const struct limiter *self = (struct limiter *)object;
-    const char *warning = weir_on_store_error_warning(self->on_store_error, OPEN_BEFORE);
-    if (warning)
-        return PyUnicode_FromString(warning);
+    struct limiter *self = (struct limiter *)object;
+    struct weir_reason why;
+    if (self->weir && weir_state_check(self->weir, &why) < 0 && why.text[0] != '\0')
+        return PyUnicode_FromString(why.text);
     Py_RETURN_NONE;
 }
 
 static PyGetSetDef getters[] = {
-    {"on_store_error_warning", get_warning, NULL,
-     "what is to be logged where neither on_error nor the rules say what happens without a state",
-     NULL},
+    {"state_error", get_state_error, NULL,
+     "why the state file cannot be opened, so that on_store_error decides; None: it is open", NULL},
     {"reads", get_reads, NULL, "the names of the attributes that the rules read", NULL},
     {"outcomes", get_outcomes, NULL, "the statuses that are strikes of a penalty", NULL},
     {"refunds", get_refunds, NULL, "whether some limit has refund_on", NULL},
@@ -717,7 +764,8 @@ static PyMethodDef methods[] = {
 static PyType_Slot slots[] = {{Py_tp_doc, "Limiter(rules, state=None, *, state_size=0, "
                                           "state_owner=None, state_group=None, state_mode=0, "
                                           "state_patience=None, state_open_patience=None, "
-                                          "leases_end_with_process=True, test_clock=None)"},
+                                          "leases_end_with_process=True, state_must_open=False, "
+                                          "test_clock=None)"},
                               {Py_tp_new, limiter_new},
                               {Py_tp_dealloc, limiter_dealloc},
                               {Py_tp_traverse, limiter_traverse},

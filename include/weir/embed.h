@@ -15,6 +15,7 @@
  *   weir_renew, weir_tend       leases that live as long as the process that holds them
  *   weir_advance                moves the clock of a program's tests
  *   weir_memory                 what an open weir takes, for languages that collect garbage
+ *   weir_state_check            whether the state file is open
  *   weir_standing_check         whether bans of `weir serve` can be read
  *   weir_front                  as what `weir serve` counts the decisions that are made here
  *
@@ -86,15 +87,16 @@ enum weir_on_store_error {
  * errors. It does not report what is deprecated. */
 enum weir_on_store_error weir_rules_on_store_error(const char *rules_file);
 
-/* Whether a request passes that could not be decided, or whose state could not be opened, because
- * of `err`: the one table for all languages.
+/* Whether a request passes that a program could not ask about, because of `err`: the one table for
+ * all languages. An open weir decides by itself where its state does not answer, by on_store_error
+ * of each limit; this is for programs without one, as with state_must_open.
  *
  *   fault (weir_error_fault)     the rules say        the request
  *   of the request, the program  -                    is denied
  *   of the state                 `open`               passes
- *                                `closed`, `local`    is denied: without a state nothing is local
+ *                                `closed`, `local`    is denied: without a weir nothing is local
  *                                nothing              `open_before` until WEIR_REFUSED_FROM, then
- * it is denied
+ *                                                     as `local`
  *
  * `open_before` is what this program did before the rules could say it. While it counts, say so to
  * the operator at each start (weir_on_store_error_warning). */
@@ -263,6 +265,13 @@ int weir_cancel(struct weir *weir, const struct weir_reservation_token *reservat
 /* With weir_options.leases_end_with_process: the lease expires a whole `life` from now. Call it
  * before `life` has passed, for work that outlives it. Errors: as weir_release. */
 int weir_renew(struct weir *weir, const struct weir_lease_token *lease);
+
+/* Whether the state file is open, so that decisions are those of all processes on it. Always in
+ * private memory. For programs that watch what they depend on; it reads memory only. Errors: why
+ * the file cannot be opened, as weir_open with state_must_open; WEIR_ERR_UNSUPPORTED (in a child).
+ */
+int weir_state_check(struct weir *weir, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
 
 /* Whether the map of standing of the present rules can be read, or is not there yet. For programs
  * with weir_options.standing_may_fail, about once a second: it opens the file. Errors: as weir_open

@@ -25,6 +25,12 @@
  * WEIR_ERR_UNSUPPORTED, and weir_close does nothing; open again there. With a state file both then
  * count on the same state.
  *
+ * A state file that cannot be opened (a folder that is missing, the wrong user, another version of
+ * weir) is a state that does not answer: weir_open succeeds, says so (weir_options.say), and tries
+ * again once a second on a thread of its own, which takes no signals. Until then the limits'
+ * on_store_error decides: `local` by private memory. What the rules file or the program has wrong
+ * is an error of weir_open. See weir_state_check in <weir/embed.h>.
+ *
  * A process that shares the state file may be stopped (a debugger, SIGSTOP, a frozen container)
  * while it holds a lock of it. A check that needs this lock waits for state_patience_ns, once, and
  * is then decided by the limits' on_store_error, as are all that follow, until that process goes on
@@ -33,8 +39,8 @@
  * Signals: no function here may be called from a signal handler.
  *
  * Memory: the state, plus about 100 KiB for each processor that checks at the same time. With a
- * state file, it reserves the same address space again; it uses memory only while a stopped process
- * forces `on_store_error: local`.
+ * state file, it reserves the same address space again; it uses memory only while
+ * `on_store_error: local` decides.
  */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
@@ -49,6 +55,13 @@
 #pragma GCC visibility push(default)
 
 struct weir;
+
+/* What a line for the operator is about. */
+enum weir_say {
+    WEIR_SAY_INFO,    /* what was wrong is right again */
+    WEIR_SAY_WARNING, /* a later version refuses it; names in requests that no rule knows */
+    WEIR_SAY_ERROR,   /* decisions are not those of the state, or of standing */
+};
 
 /* Zero is the default everywhere. */
 struct weir_options {
@@ -67,6 +80,9 @@ struct weir_options {
                             a group shares (docs/state.md) */
     unsigned threads; /* that check at the same time, 1 to 64: each takes one of the 256 places that
                          a state has for all processes; 0: one for each processor */
+    bool state_must_open; /* a state file that cannot be opened, or a map of standing that is there
+                             and cannot be read, is an error of weir_open. Else on_store_error of
+                             the limits, and that of `standing`, decides until it can be */
     bool standing_may_fail; /* a map of standing that is there, and that this process cannot read,
                                is no error of weir_open: limits decide, and the callers in it count
                                as good until it can be read (weir_standing_check, <weir/embed.h>) */
@@ -77,10 +93,13 @@ struct weir_options {
                                     stands still, and moves by weir_advance (<weir/embed.h>) only; its
                                     state is private memory, also where the rules file names a file. 0:
                                     the kernel's clock */
-    /* Called by weir_open and weir_reload, on their thread, for each thing that an operator has to
-     * know though it is no error: what the rules file says that a later version refuses. One line
-     * of text without a newline, borrowed for the call. NULL: it is written to standard error. */
-    void (*say)(void *context, const char *text);
+    /* Called with each line that an operator has to know: deprecated parts of the rules file, names
+     * in requests that are neither built in nor declared, a state that does not answer or cannot be
+     * opened, and that it can again. What lasts is said at once, and then once a minute. The text
+     * is one line without a newline, borrowed for the call. It comes on the thread of a call, or on
+     * libweir's own until weir_close has returned; it may call libweir, except weir_close. NULL:
+     * the lines are written to standard error. */
+    void (*say)(void *context, enum weir_say level, const char *text);
     void *say_context;
 };
 
@@ -88,18 +107,20 @@ struct weir_options {
 
 /* Opens a rules file. The caller owns *weir (NULL on errors). `options` may be NULL.
  * Errors: WEIR_ERR_RULES (reason: the first problem, as "file:line:column: message"),
- * WEIR_ERR_MEMORY, WEIR_ERR_FULL (more limits, or more processes on one state file, than the state
- * has room for), WEIR_ERR_UNSUPPORTED (the rules need what only `weir serve` can do: limits or
+ * WEIR_ERR_MEMORY, WEIR_ERR_RANGE, WEIR_ERR_NOT_FOUND (no such owner or group),
+ * WEIR_ERR_UNSUPPORTED (the rules need what only `weir serve` can do: limits or
  * callers in Redis, limits that follow health, scores; or penalties, where no `weir serve` with
- * penalties runs on the state file); of the state file
- * WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED, WEIR_ERR_UNSUPPORTED (together
- * with a clock for tests), WEIR_ERR_BUSY (see reason; also where another process was stopped while
- * it opened the file, after 5 s and a second for each 100 MB, or while it changed the list of
- * limits). */
+ * penalties runs on the state file; or a state file together with a clock for tests); in private
+ * memory WEIR_ERR_FULL (more limits than the state has room for). With state_must_open also, of the
+ * state file and of the map of standing: WEIR_ERR_IO, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED,
+ * WEIR_ERR_FULL (also more processes on it than it has room for), WEIR_ERR_BUSY (see reason; also
+ * where another process was stopped while it opened the file, after 5 s and a second for each 100
+ * MB, or while it changed the list of limits). */
 int weir_open(struct weir **weir, const char *rules_file, const struct weir_options *options,
               struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* No other thread may be in a call on it. NULL is ignored. State in a file stays. */
+/* No other thread may be in a call on it. NULL is ignored. State in a file stays. Where the file is
+ * just being opened again, waits for that. */
 void weir_close(struct weir *weir);
 
 /* One attribute of a request: "method", "path", "host", "client.ip", "header.<name>" (of any case),
@@ -116,10 +137,11 @@ struct weir_lease_token {
 
 struct weir_answer_summary {
     bool allowed;
-    bool store_failed; /* a process that shares the state file is stopped: on_store_error decided */
-    bool repeated;     /* weir_check_once: it was allowed before, nothing is charged */
-    char denied_by[65];            /* the limit's name, "standing" (see `standing`), or empty when
-                                      allowed */
+    bool store_failed;  /* on_store_error decided: a process that shares the state file is stopped,
+                           or  the file could not be opened */
+    bool repeated;      /* weir_check_once: it was allowed before, nothing is charged */
+    char denied_by[65]; /* the limit's name, "standing" (see `standing`), or empty when
+                           allowed */
     uint64_t retry_after_ns;       /* 0 when allowed; WEIR_NEVER */
     uint64_t delay_ns;             /* how long to hold the request before it continues */
     uint64_t remaining;            /* of the tightest limit; WEIR_NEVER where no limit applies */
@@ -157,7 +179,7 @@ int weir_check_once(struct weir *weir, const struct weir_attribute_value *attrib
 int weir_release(struct weir *weir, const struct weir_lease_token *lease);
 
 /* Reads the rules file again; the old rules stay when it has errors. State is kept; `state:` is not
- * read again. Errors: as weir_open. */
+ * read again. Errors: as weir_open with state_must_open. */
 int weir_reload(struct weir *weir, struct weir_reason *reason) __attribute__((warn_unused_result));
 
 #pragma GCC visibility pop

@@ -153,9 +153,19 @@ const char *weir_on_store_error_warning(enum weir_on_store_error rules, bool ope
 {
     if (rules != WEIR_ON_STORE_ERROR_NONE || !open_before || !weir_still_takes(WEIR_REFUSED_FROM))
         return NULL;
-    return "the rules file does not say what happens to requests while the state does not answer "
-           "or cannot be opened: they pass, and from weir " WEIR_REFUSED_FROM
-           " on they are denied; write `on_store_error: open` or `on_store_error: closed`";
+    return "the rules file does not say what happens to requests while the state cannot be opened: "
+           "they pass, and from weir " WEIR_REFUSED_FROM
+           " on each process decides by its own counts; write `on_store_error: open`, "
+           "`on_store_error: local` or `on_store_error: closed`";
+}
+
+int weir_state_check(struct weir *weir, struct weir_reason *reason)
+{
+    struct weir_reason unwanted;
+    if (!reason)
+        reason = &unwanted;
+    reason->text[0] = '\0';
+    return library_is_ours(weir) ? weir_absence_why(&weir->absence, reason) : WEIR_ERR_UNSUPPORTED;
 }
 
 int weir_attribute(struct weir *weir, const char *name)
@@ -447,8 +457,7 @@ int weir_check_full(struct weir *weir, const struct weir_call *call,
         }
         weir_engine_release(lane->engine, decision);
     }
-    library_say_unknown(weir, weir_engine_rules(lane->engine));
-    weir_engine_slots_leave(lane);
+    library_leave(weir, lane, err == 0 && answer->summary.store_failed);
     return err;
 }
 
@@ -631,14 +640,16 @@ static bool has_lost_owner(struct weir *weir)
 {
     struct weir_lease_owners now;
     uint32_t generations[WEIR_LEASE_OWNERS];
-    bool lost = false;
-    weir_table_owner_generations(weir->table, generations);
-    weir_table_lease_owners(weir->table, &now);
+    const struct weir_table *table = weir->table;
+    bool lost = false, same = table == weir->looked_at;
+    weir->looked_at = table;
+    weir_table_owner_generations(table, generations);
+    weir_table_lease_owners(table, &now);
     for (unsigned i = 0; i < WEIR_LEASE_OWNERS; i++) {
         if (now.id[i] != 0)
             generations[i] = (uint32_t)(now.id[i] / WEIR_LEASE_OWNERS);
-        lost =
-            lost || has_died(weir->owners.id[i], weir->generations[i], now.id[i], generations[i]);
+        lost |=
+            same && has_died(weir->owners.id[i], weir->generations[i], now.id[i], generations[i]);
         weir->generations[i] = generations[i];
     }
     weir->owners = now;

@@ -22,6 +22,12 @@ enum {
     LANE_TAKEN,
 };
 
+/* Whether the lane is open; under `opening`. */
+static bool is_lane(const struct weir_lane *lane)
+{
+    return atomic_load_explicit(&lane->state, memory_order_relaxed) >= LANE_FREE;
+}
+
 /* A lane answers at once, so nobody waits for `done`: the caller of run has the decision. */
 static void ignore_done(void *context, struct weir_decision *decision)
 {
@@ -81,7 +87,7 @@ void weir_engine_slots_renew_edge(struct weir_engine_slots *lanes)
         lanes->edge = edge;
         for (uint32_t i = 0; i < lanes->count; i++) {
             struct weir_lane *lane = &lanes->lanes[i];
-            if (atomic_load_explicit(&lane->state, memory_order_relaxed) < LANE_FREE)
+            if (!is_lane(lane))
                 continue;
             take_lane(lane);
             lane_take_slot(lane, lanes);
@@ -99,7 +105,7 @@ void weir_engine_slots_set_front(struct weir_engine_slots *lanes, enum weir_edge
     lanes->front = front;
     for (uint32_t i = 0; i < lanes->count; i++) {
         struct weir_lane *lane = &lanes->lanes[i];
-        if (atomic_load_explicit(&lane->state, memory_order_relaxed) < LANE_FREE)
+        if (!is_lane(lane))
             continue;
         take_lane(lane);
         if (lane->edge)
@@ -116,40 +122,50 @@ void weir_engine_slots_set_front(struct weir_engine_slots *lanes, enum weir_edge
 static void lane_open_standing(struct weir_lane *lane, const struct weir_engine_slots *lanes)
 {
     struct weir_reason reason;
-    weir_engine_set_standing(lane->engine, lanes->lists);
-    int err = weir_standing_reader_open(&lane->standing, lanes->rules,
-                                        weir_table_standing(lanes->table), &reason);
+    lane->standing.may_fail = lanes->standing_may_fail;
+    weir_engine_set_standing(lane->engine, lanes->on.lists);
+    int err = weir_standing_reader_open(&lane->standing, lanes->on.rules,
+                                        weir_table_standing(lanes->on.table), &reason);
     (void)err;
     if (lane->standing.map)
         weir_engine_set_standing(lane->engine, lane->standing.map);
     weir_engine_miss_standing(lane->engine, lane->standing.missing);
 }
 
-/* Under `opening`. Leaves the lane taken. */
-static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
+static int open_stores(struct weir_lane *lane, const struct weir_engine_slots *lanes)
 {
+    struct weir_table *local = lanes->on.absent ? lanes->on.table : lanes->on.spare;
+    lane->table = lanes->on.table;
+    lane->local = NULL;
     lane->map = calloc(1, sizeof *lane->map);
     if (!lane->map)
         return WEIR_ERR_MEMORY;
-    int err = weir_store_embedded_open(&lane->store, lanes->table);
+    int err = lanes->on.absent ? weir_store_absent_open(&lane->store, lane->table)
+                               : weir_store_embedded_open(&lane->store, lane->table);
     if (err < 0) {
         free(lane->map);
         return err;
     }
-    lane->local = NULL;
-    lane->generation = 1;
-    if (lanes->spare)
-        err = weir_store_spare_open(&lane->local, lanes->spare);
-    if (err < 0) {
+    if (local)
+        err = lanes->on.absent ? weir_store_embedded_open(&lane->local, local)
+                               : weir_store_spare_open(&lane->local, local);
+    if (err < 0)
         close_stores(lane);
+    return err;
+}
+
+/* Under `opening`. `place` is where the lane is, or will be: there it counts. */
+static int build(struct weir_lane *lane, const struct weir_engine_slots *lanes,
+                 struct weir_lane *place)
+{
+    int err = open_stores(lane, lanes);
+    if (err < 0)
         return err;
-    }
-    lane_take_slot(lane, lanes);
     struct weir_engine_options options = {
         .store = lane->store,
         .local = lane->local,
-        .rules = lanes->rules,
-        .secret = weir_table_secret(lanes->table),
+        .rules = lanes->on.rules,
+        .secret = weir_table_secret(lanes->on.table),
         .decisions = 1,
         .lease_seed = lease_seed(),
         .lease_owner =
@@ -158,7 +174,7 @@ static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
         .strike = weir_library_struck,
         .strike_context = lanes->strikes,
         .counts = find_counts,
-        .counts_context = lane,
+        .counts_context = place,
         .clock = lanes->clock,
         .clock_context = lanes->clock_context,
     };
@@ -168,8 +184,25 @@ static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
         return err;
     }
     lane_open_standing(lane, lanes);
-    atomic_store_explicit(&lane->state, LANE_TAKEN, memory_order_relaxed);
     return 0;
+}
+
+static void unbuild(struct weir_lane *lane)
+{
+    weir_engine_close(lane->engine);
+    weir_standing_reader_close(&lane->standing);
+    close_stores(lane);
+}
+
+/* Under `opening`. Leaves the lane taken. */
+static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
+{
+    lane->generation = 1;
+    lane_take_slot(lane, lanes);
+    int err = build(lane, lanes, lane);
+    if (err == 0)
+        atomic_store_explicit(&lane->state, LANE_TAKEN, memory_order_relaxed);
+    return err;
 }
 
 static uint32_t choose_count(uint32_t wanted)
@@ -184,15 +217,13 @@ int weir_engine_slots_open(struct weir_engine_slots *lanes,
     memset(lanes, 0, sizeof *lanes);
     lanes->count = choose_count(options->count);
     lanes->own_leases = options->own_leases;
-    lanes->table = options->table;
-    lanes->spare = options->spare;
+    lanes->standing_may_fail = options->standing_may_fail;
+    lanes->on = options->on;
     lanes->strikes = options->strikes;
     lanes->state_file = options->state_file;
     lanes->clock = options->clock;
     lanes->clock_context = options->clock_context;
     lanes->edge = open_edge(lanes, WEIR_EDGE_WAIT);
-    lanes->rules = options->rules;
-    lanes->lists = options->lists;
     int err = lane_open(lanes, &lanes->lanes[0]);
     if (err < 0) {
         weir_edge_close(lanes->edge);
@@ -200,7 +231,7 @@ int weir_engine_slots_open(struct weir_engine_slots *lanes,
     }
     weir_engine_slots_leave(&lanes->lanes[0]);
     pthread_mutex_init(&lanes->opening, NULL);
-    weir_rules_ref(lanes->rules);
+    weir_rules_ref(lanes->on.rules);
     return 0;
 }
 
@@ -209,13 +240,11 @@ void weir_engine_slots_close(struct weir_engine_slots *lanes)
     for (uint32_t i = 0; i < lanes->count; i++) {
         if (atomic_load(&lanes->lanes[i].state) < LANE_FREE)
             continue;
-        weir_engine_close(lanes->lanes[i].engine);
-        weir_standing_reader_close(&lanes->lanes[i].standing);
-        close_stores(&lanes->lanes[i]);
+        unbuild(&lanes->lanes[i]);
     }
     weir_edge_close(lanes->edge);
-    weir_rules_unref(lanes->rules);
-    weir_standing_close(lanes->lists);
+    weir_rules_unref(lanes->on.rules);
+    weir_standing_close(lanes->on.lists);
     pthread_mutex_destroy(&lanes->opening);
 }
 
@@ -274,13 +303,13 @@ int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rul
     struct weir_standing *before;
     int result = 0;
     pthread_mutex_lock(&lanes->opening);
-    weir_rules_unref(lanes->rules);
-    lanes->rules = weir_rules_ref(rules);
-    before = lanes->lists;
-    lanes->lists = lists;
+    weir_rules_unref(lanes->on.rules);
+    lanes->on.rules = weir_rules_ref(rules);
+    before = lanes->on.lists;
+    lanes->on.lists = lists;
     for (uint32_t i = 0; i < lanes->count; i++) {
         struct weir_lane *lane = &lanes->lanes[i];
-        if (atomic_load_explicit(&lane->state, memory_order_relaxed) < LANE_FREE)
+        if (!is_lane(lane))
             continue;
         take_lane(lane);
         if (weir_engine_set_rules(lane->engine, rules) < 0)
@@ -292,4 +321,72 @@ int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rul
     weir_standing_close(before); /* no lane reads it any more */
     pthread_mutex_unlock(&lanes->opening);
     return result;
+}
+
+/* --- Another state ---------------------------------------------------------------------------- */
+
+/* Under `opening`: gives the lane the insides that were built for it, and takes its own. */
+static void exchange(struct weir_lane *lane, struct weir_lane *built)
+{
+    take_lane(lane);
+    const struct weir_lane before = {.store = lane->store,
+                                     .local = lane->local,
+                                     .engine = lane->engine,
+                                     .standing = lane->standing,
+                                     .map = lane->map};
+    lane->store = built->store;
+    lane->local = built->local;
+    lane->table = built->table;
+    lane->engine = built->engine;
+    lane->standing = built->standing;
+    lane->map = built->map;
+    lane->marked_ns = 0;
+    lane->generation++;
+    weir_engine_slots_leave(lane);
+    *built = before;
+}
+
+/* Under `opening`: there is no room for it. */
+static void end_lane(struct weir_lane *lane)
+{
+    take_lane(lane);
+    unbuild(lane);
+    atomic_store_explicit(&lane->state, LANE_REFUSED, memory_order_relaxed);
+}
+
+/* The first lane is always open. */
+static int move(struct weir_engine_slots *lanes)
+{
+    for (uint32_t i = 0; i < lanes->count; i++) {
+        struct weir_lane built = {.state = LANE_ABSENT};
+        if (!is_lane(&lanes->lanes[i]))
+            continue;
+        int err = build(&built, lanes, &lanes->lanes[i]);
+        if (err < 0 && i == 0)
+            return err;
+        if (err < 0) {
+            end_lane(&lanes->lanes[i]);
+            continue;
+        }
+        exchange(&lanes->lanes[i], &built);
+        unbuild(&built);
+    }
+    return 0;
+}
+
+int weir_engine_slots_move(struct weir_engine_slots *lanes, const struct weir_lanes_state *to)
+{
+    pthread_mutex_lock(&lanes->opening);
+    const struct weir_lanes_state before = lanes->on;
+    lanes->on = *to;
+    int err = move(lanes);
+    if (err < 0) {
+        lanes->on = before;
+    } else {
+        weir_rules_ref(lanes->on.rules);
+        weir_rules_unref(before.rules);
+        weir_standing_close(before.lists); /* no lane reads it any more */
+    }
+    pthread_mutex_unlock(&lanes->opening);
+    return err;
 }

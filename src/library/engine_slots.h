@@ -11,6 +11,10 @@
  * processes on it.
  * Threads: internally locked. When all lanes are taken (more threads in calls than lanes, which
  * needs threads that lost their processor inside one) the caller yields until one is free.
+ *
+ * Where the state could not be opened, lanes are on a stand-in, by on_store_error of the limits;
+ * weir_engine_slots_move brings them to the state when it is there, one after the other, while
+ * others decide.
  */
 #ifndef WEIR_LIBRARY_ENGINE_SLOTS_H
 #define WEIR_LIBRARY_ENGINE_SLOTS_H
@@ -32,40 +36,47 @@ struct weir_lane {
     uint64_t marked_ns;  /* when the table's high-water mark was last raised from here */
     struct weir_store *store;
     struct weir_store *local; /* where on_store_error: local decides; NULL: no state file */
+    struct weir_table *table; /* whose time this lane has */
     struct weir_engine *engine;
     struct weir_standing_reader standing;
     struct weir_attribute_map *map;    /* of handles; owned */
     struct weir_edge_slot *edge;       /* where it counts, see use/edge.h; NULL: nowhere */
     struct weir_edge_results *results; /* in that slot, of this program's front; or NULL */
-    char line[128 - 88];               /* two lines: processors fetch them in pairs */
+    char line[128 - 96];               /* two lines: processors fetch them in pairs */
+};
+
+/* What lanes decide on, and by. */
+struct weir_lanes_state {
+    struct weir_table *table, *spare; /* spare: the table's, or NULL */
+    bool absent;                      /* the table is a stand-in: see weir_store_absent_open */
+    struct weir_rules *rules;         /* prepared for the table */
+    struct weir_standing *lists;      /* of these rules, see weir_standing_lists_open; or NULL */
 };
 
 struct weir_engine_slots {
     struct weir_lane lanes[WEIR_LANES_MAX];
     uint32_t count;  /* as many as the machine has processors, or the program says */
     bool own_leases; /* leases end with the process */
+    bool standing_may_fail;
     pthread_mutex_t opening;
-    struct weir_table *table, *spare;
+    struct weir_lanes_state on; /* under `opening`: what a new lane starts with, as the next one */
     struct weir_library_strikes *strikes;
     const char *state_file; /* borrowed; NULL: private memory */
     uint64_t (*clock)(void *context);
     void *clock_context;
-    struct weir_edge *edge;      /* under `opening`; NULL: there is none, or not now */
-    enum weir_edge_front front;  /* what the program is */
-    struct weir_rules *rules;    /* under `opening`: what a new lane starts with, as the next one */
-    struct weir_standing *lists; /* of these rules, see weir_standing_lists_open; or NULL */
+    struct weir_edge *edge;     /* under `opening`; NULL: there is none, or not now */
+    enum weir_edge_front front; /* what the program is */
 };
 
 struct weir_engine_slots_options {
-    struct weir_table *table, *spare;     /* spare: the table's, or NULL */
+    struct weir_lanes_state on; /* one reference of the rules is taken; lists: owned on success */
     struct weir_library_strikes *strikes; /* borrowed */
     const char *state_file;               /* borrowed; NULL: private memory */
     uint64_t (*clock)(void *context);     /* the time of the table now, for schedules */
     void *clock_context;
-    struct weir_rules *rules;    /* prepared for the table; one reference is taken */
-    struct weir_standing *lists; /* owned on success; NULL: none */
-    uint32_t count;              /* the most lanes; 0: as many as the machine has processors */
-    bool own_leases;             /* leases end with the process */
+    uint32_t count;         /* the most lanes; 0: as many as the machine has processors */
+    bool own_leases;        /* leases end with the process */
+    bool standing_may_fail; /* see weir_options */
 };
 
 /* Opens the first lane, so that at least one is there. Errors: WEIR_ERR_MEMORY, WEIR_ERR_FULL (no
@@ -89,5 +100,11 @@ void weir_engine_slots_leave(struct weir_lane *lane);
  * Errors: WEIR_ERR_MEMORY: some lanes may keep the old rules until the next call. */
 int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rules *rules,
                                 struct weir_standing *lists) __attribute__((warn_unused_result));
+
+/* Moves every lane to another state; takes a reference of its rules, and owns its lists. The tables
+ * of before are the caller's to close. A lane beyond the first for which there is no room ends.
+ * Errors: as weir_engine_slots_open; nothing has changed. */
+int weir_engine_slots_move(struct weir_engine_slots *lanes, const struct weir_lanes_state *to)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -12,7 +12,7 @@
 #include "rules/unknown_names.h"
 
 #define SAY_MAX 1400 /* a message of the loader, and where it is */
-#define UNKNOWN_AGAIN_NS (60 * UINT64_C(1000000000))
+#define SAY_AGAIN_NS (60 * UINT64_C(1000000000))
 #define MARK_EVERY_NS UINT64_C(1000000) /* the mark's line is shared: raised once a millisecond */
 
 _Static_assert(sizeof((struct weir_lease_token){{0}}.text) >= WEIR_LEASE_TOKEN_MAX,
@@ -46,14 +46,15 @@ uint64_t library_boot_time(const struct weir *weir)
 uint64_t library_time(void *context)
 {
     const struct weir *weir = context;
-    return weir_table_time(weir->table, library_boot_time(weir));
+    return weir_table_time(atomic_load_explicit(&weir->table, memory_order_acquire),
+                           library_boot_time(weir));
 }
 
 uint64_t library_now(struct weir *weir, struct weir_lane *lane)
 {
-    uint64_t now_ns = library_time(weir);
+    uint64_t now_ns = weir_table_time(lane->table, library_boot_time(weir));
     if (now_ns - lane->marked_ns >= MARK_EVERY_NS) {
-        weir_table_mark(weir->table, now_ns);
+        weir_table_mark(lane->table, now_ns);
         lane->marked_ns = now_ns;
     }
     return now_ns;
@@ -66,7 +67,7 @@ void library_renew_standing(struct weir *weir, struct weir_lane *lane)
         return;
     uint64_t now_ns = library_clock(CLOCK_BOOTTIME);
     if (!weir_standing_reader_stale(&lane->standing, now_ns) ||
-        !weir_standing_reader_renew(&lane->standing, rules, weir_table_standing(weir->table),
+        !weir_standing_reader_renew(&lane->standing, rules, weir_table_standing(lane->table),
                                     now_ns))
         return;
     weir_engine_set_standing(lane->engine, lane->standing.map);
@@ -83,7 +84,7 @@ const char *library_state_file(const struct weir *weir, const struct weir_option
 
 /* --- Loading ---------------------------------------------------------------------------------- */
 
-void library_say(const struct library_say *say, const char *format, ...)
+void library_say(const struct library_say *say, enum weir_say level, const char *format, ...)
 {
     char text[SAY_MAX];
     va_list values;
@@ -91,7 +92,7 @@ void library_say(const struct library_say *say, const char *format, ...)
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
     if (say->say)
-        say->say(say->context, text);
+        say->say(say->context, level, text);
     else
         fprintf(stderr, "weir: %s\n", text);
 }
@@ -101,41 +102,87 @@ void library_say_deprecated(const struct library_say *say, const struct weir_pro
     for (uint32_t i = 0; i < problems->count; i++) {
         const struct weir_problem *problem = &problems->list[i];
         if (problem->refused_from)
-            library_say(say, "%s:%u:%u: %s", problem->file, problem->line, problem->column,
-                        problem->message);
+            library_say(say, WEIR_SAY_WARNING, "%s:%u:%u: %s", problem->file, problem->line,
+                        problem->column, problem->message);
     }
 }
 
 static void say_unknown(const struct library_say *say, const struct weir_unknown_name *name)
 {
     if (!name->name)
-        library_say(say, "%" PRIu64 " attributes with other unknown names were ignored",
-                    name->count);
+        library_say(say, WEIR_SAY_WARNING,
+                    "%" PRIu64 " attributes with other unknown names were ignored", name->count);
     else
-        library_say(say,
+        library_say(say, WEIR_SAY_WARNING,
                     "the attribute `%s` of requests is neither built in nor declared, and was "
                     "ignored %" PRIu64 " times%s%s%s",
                     name->name, name->count, name->near ? "; did you mean `" : "",
                     name->near ? name->near : "", name->near ? "`?" : "");
 }
 
-void library_say_unknown(struct weir *weir, const struct weir_rules *rules)
+/* Whether a minute has passed since this was last said. */
+static bool is_due(_Atomic uint64_t *next_ns)
 {
-    uint64_t total = weir_rules_unknown_total(rules);
-    if (__builtin_expect(total == atomic_load_explicit(&weir->unknown_told, memory_order_relaxed),
-                         1))
-        return;
     uint64_t now_ns = library_clock(CLOCK_BOOTTIME);
-    uint64_t next_ns = atomic_load_explicit(&weir->unknown_next_ns, memory_order_relaxed);
-    if (now_ns < next_ns || !atomic_compare_exchange_strong(&weir->unknown_next_ns, &next_ns,
-                                                            now_ns + UNKNOWN_AGAIN_NS))
-        return;
-    atomic_store_explicit(&weir->unknown_told, total, memory_order_relaxed);
+    uint64_t due_ns = atomic_load_explicit(next_ns, memory_order_relaxed);
+    return now_ns >= due_ns &&
+           atomic_compare_exchange_strong(next_ns, &due_ns, now_ns + SAY_AGAIN_NS);
+}
+
+static void say_all_unknown(struct weir *weir, const struct weir_rules *rules)
+{
     for (uint32_t i = 0; i <= RULES_UNKNOWN_MAX; i++) {
         struct weir_unknown_name name = weir_rules_unknown_news(rules, i);
         if (name.count > 0)
             say_unknown(&weir->say, &name);
     }
+}
+
+/* The rules, with a reference, if names in requests are new and due. */
+static struct weir_rules *unknown_of(struct weir *weir, struct weir_rules *rules)
+{
+    uint64_t total = weir_rules_unknown_total(rules);
+    if (__builtin_expect(total == atomic_load_explicit(&weir->unknown_told, memory_order_relaxed),
+                         1) ||
+        !is_due(&weir->unknown_next_ns))
+        return NULL;
+    atomic_store_explicit(&weir->unknown_told, total, memory_order_relaxed);
+    return weir_rules_ref(rules);
+}
+
+/* That of a state that could not be opened is the thread's to say. */
+static void say_stopped(struct weir *weir)
+{
+    struct weir_reason why;
+    if (weir_absence_why(&weir->absence, &why) == 0 && is_due(&weir->news_next_ns[LIBRARY_STOPPED]))
+        library_say(&weir->say, WEIR_SAY_ERROR,
+                    "a process that shares the state is stopped, and has a part of it locked: "
+                    "resume it (kill -CONT) or end it; on_store_error of the limits decides "
+                    "meanwhile");
+}
+
+static void say_standing(struct weir *weir)
+{
+    if (is_due(&weir->news_next_ns[LIBRARY_STANDING]))
+        library_say(
+            &weir->say, WEIR_SAY_ERROR,
+            "there should be a map of standing, and it cannot be read: on_store_error of "
+            "standing decides; is `weir serve` running, and may this process read the map?");
+}
+
+void library_leave(struct weir *weir, struct weir_lane *lane, bool store_failed)
+{
+    struct weir_rules *unknown = unknown_of(weir, weir_engine_rules(lane->engine));
+    bool standing = lane->standing.missing;
+    weir_engine_slots_leave(lane);
+    if (__builtin_expect(unknown != NULL, 0)) {
+        say_all_unknown(weir, unknown);
+        weir_rules_unref(unknown);
+    }
+    if (__builtin_expect(store_failed, 0))
+        say_stopped(weir);
+    if (__builtin_expect(standing, 0))
+        say_standing(weir);
 }
 
 /* The first of them that is an error. */

@@ -7,6 +7,7 @@
 
 #include <weir/weir.h>
 
+#include "library/absence.h"
 #include "library/attributes.h"
 #include "library/engine_slots.h"
 #include "library/strikes.h"
@@ -15,24 +16,30 @@
 
 /* Whom an operator's lines go to: weir_options.say. */
 struct library_say {
-    void (*say)(void *context, const char *text);
+    void (*say)(void *context, enum weir_say level, const char *text);
     void *context;
 };
 
+/* What is said once a minute at most, while it lasts. */
+enum library_news { LIBRARY_STOPPED, LIBRARY_STANDING, LIBRARY_NEWS };
+
 struct weir {
     struct weir_engine_slots lanes;
-    struct weir_table *table;
-    struct weir_table *spare; /* see weir_table_open_spare; NULL: private memory */
+    _Atomic(struct weir_table *) table; /* changes once, where it is a stand-in at first */
+    struct weir_table *spare; /* see weir_table_open_spare; NULL: private memory, a stand-in */
+    struct weir_absence absence;
     struct weir_attributes attributes;
     struct weir_library_strikes strikes;
     char *rules_file;
     struct library_say say;
-    _Atomic uint64_t unknown_told, unknown_next_ns; /* library_say_unknown */
+    _Atomic uint64_t unknown_told, unknown_next_ns; /* library_say_news */
+    _Atomic uint64_t news_next_ns[LIBRARY_NEWS];
     bool names_are_configured; /* weir_front "nginx": names come from a configuration */
     pthread_mutex_t reloading;
     struct weir_lease_owners owners;         /* that were alive when weir_tend last looked */
     uint32_t generations[WEIR_LEASE_OWNERS]; /* of the last owner of each slot by then */
     uint64_t tended;                         /* where its walk continues; 0: there is none */
+    const struct weir_table *looked_at;      /* of which table these are */
     _Atomic uint64_t test_ns;                /* a clock for tests; 0: the kernel's */
     /* A page that the kernel zeroes in a child (MADV_WIPEONFORK): tells it that the table's owner
      * slots are its parent's, for the price of a load. */
@@ -81,6 +88,8 @@ static inline void library_count(const struct weir_lane *lane,
 {
     if (lane->results && __builtin_expect(lane->standing.missing, 0))
         weir_count(&lane->results->unknown, 1);
+    if (lane->results && __builtin_expect(summary->store_failed, 0))
+        weir_count(weir_edge_failed(lane->edge, lane->results), 1);
     if (lane->results)
         weir_count(&lane->results->counts[!summary->allowed        ? WEIR_EDGE_DENIED
                                           : summary->delay_ns != 0 ? WEIR_EDGE_DELAYED
@@ -88,9 +97,10 @@ static inline void library_count(const struct weir_lane *lane,
                    1);
 }
 
-/* Says one line; without somebody to say it to, on standard error. */
-void library_say(const struct library_say *say, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Says one line; without somebody to say it to, on standard error. The callback may call libweir,
+ * so no lane is taken then. */
+void library_say(const struct library_say *say, enum weir_say level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Says what is deprecated in rules that were loaded. */
 void library_say_deprecated(const struct library_say *say, const struct weir_problems *problems);
@@ -100,13 +110,19 @@ void library_say_deprecated(const struct library_say *say, const struct weir_pro
 struct weir_table_options library_table_options(const struct weir_rules *rules,
                                                 const struct weir_options *options);
 
-/* Says which names in requests are neither built in nor declared: the first at once, then what is
- * new each minute. Costs a load where there are none. */
-void library_say_unknown(struct weir *weir, const struct weir_rules *rules);
+/* Leaves the lane of a decision. Then says at once, and then once a minute, which names in requests
+ * are neither built in nor declared, that a process on the state is stopped, and that there is no
+ * map of standing. Costs some loads where there is nothing to say. `store_failed`: of the answer;
+ * false: there is none. */
+void library_leave(struct weir *weir, struct weir_lane *lane, bool store_failed);
 
 /* Loads a rules file and refuses what libweir cannot do. Errors: WEIR_ERR_RULES,
  * WEIR_ERR_UNSUPPORTED, WEIR_ERR_MEMORY; `problems` are the caller's to free. */
 int library_load(struct weir_rules **rules, const char *file, struct weir_problems *problems,
                  struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Makes the rules' limits known to the table. Errors: as weir_open. */
+int library_prepare(struct weir_rules *rules, struct weir_table *table, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -43,6 +43,11 @@ static int open_good(struct weir_standing **map, const struct weir_rules *rules,
     return WEIR_ERR_NOT_FOUND;
 }
 
+static bool is_missing(const struct weir_standing_reader *reader, uint64_t expected)
+{
+    return !reader->map && (expected != 0 || (reader->barred && !reader->may_fail));
+}
+
 int weir_standing_reader_open(struct weir_standing_reader *reader, const struct weir_rules *rules,
                               uint64_t expected, struct weir_reason *reason)
 {
@@ -53,14 +58,15 @@ int weir_standing_reader_open(struct weir_standing_reader *reader, const struct 
     if (err == 0)
         return 0;
     reader->map = NULL;
-    reader->missing = expected != 0;
-    return err == WEIR_ERR_NOT_FOUND ? 0 : err;
+    reader->barred = err != WEIR_ERR_NOT_FOUND;
+    reader->missing = is_missing(reader, expected);
+    return reader->barred ? err : 0;
 }
 
 void weir_standing_reader_close(struct weir_standing_reader *reader)
 {
     weir_standing_close(reader->map);
-    *reader = (struct weir_standing_reader){.map = NULL};
+    *reader = (struct weir_standing_reader){.may_fail = reader->may_fail};
 }
 
 /* Tries to open the map, ten times a second at most. */
@@ -73,7 +79,9 @@ static bool try_open(struct weir_standing_reader *reader, const struct weir_rule
     if (reader->tried_ms != 0 && now_ms - reader->tried_ms < TRY_EVERY_MS)
         return false;
     reader->tried_ms = now_ms;
-    if (open_good(&map, rules, expected, &reason) < 0)
+    int err = open_good(&map, rules, expected, &reason);
+    reader->barred = err < 0 && err != WEIR_ERR_NOT_FOUND;
+    if (err < 0)
         return false;
     weir_standing_close(reader->map);
     reader->map = map;
@@ -96,7 +104,7 @@ bool weir_standing_reader_renew(struct weir_standing_reader *reader, const struc
     if (!reader->map || weir_standing_replaced(reader->map) ||
         weir_standing_generation(reader->map) < expected)
         changed |= try_open(reader, rules, expected, now_ns);
-    missing = !reader->map && expected != 0;
+    missing = is_missing(reader, expected);
     changed |= missing != (reader->missing != 0);
     reader->missing = missing;
     return changed;

@@ -10,7 +10,8 @@
  * `weir serve` leaves a mark in the state: the generation of its map. A file of an older
  * generation, as of a backup, is no good map, nor is one that cannot be opened: then the last good
  * map is kept. Where there is none, standing is missing, and `on_store_error` of the section
- * decides, until `weir serve` has made the file anew.
+ * decides, until `weir serve` has made the file anew. So it is with a file that is there and cannot
+ * be read, mark or not, unless the program has said that it may fail.
  *
  * A file that is cut short while it is mapped would end the process with SIGBUS, and a library
  * installs no signal handlers. So its size is looked at before a check, unless that was done in the
@@ -32,6 +33,8 @@ struct weir_standing_reader {
     uint32_t tried_ms;         /* when it could last not be opened; 0: never */
     uint32_t looked_us;        /* when its file's size was looked at */
     uint8_t missing;           /* 1: there should be a map, and is none */
+    uint8_t barred;            /* 1: its file is there, and cannot be read */
+    uint8_t may_fail;          /* 1: then callers count as good; set it before _open */
 };
 
 /* Opens the map of these rules, if they have `file`; a map that is not there yet is no error. The

@@ -15,6 +15,7 @@
 #include "core/bytes.h"
 #include "library/library.h"
 #include "rules/source.h"
+#include "table/file/access.h"
 
 /* The end of 2261: no sum of a time of the state and a wait passes 64 bits. */
 #define TEST_CLOCK_MAX_NS (UINT64_C(9214646400) * UINT64_C(1000000000))
@@ -64,7 +65,7 @@ static void forget(struct weir_rules *rules, struct weir_table *table)
     (void)never;
 }
 
-static int prepare(struct weir_rules *rules, struct weir_table *table, struct weir_reason *reason)
+int library_prepare(struct weir_rules *rules, struct weir_table *table, struct weir_reason *reason)
 {
     struct preparing preparing = {table, reason};
     int err = weir_rules_prepare(rules, intern, &preparing);
@@ -97,18 +98,29 @@ struct weir_table_options library_table_options(const struct weir_rules *rules,
 static int open_table(struct weir *weir, const struct weir_rules *rules,
                       const struct weir_options *options, struct weir_reason *reason)
 {
-    struct weir_table_options table = library_table_options(rules, options);
-    table.path = library_state_file(weir, options, rules);
-    table.wall_ns = library_wall_time(weir);
-    table.boot_ns = library_boot_time(weir);
-    int err = weir_table_open(&weir->table, &table, reason);
+    struct weir_table_options with = library_table_options(rules, options);
+    struct weir_table *table;
+    with.path = library_state_file(weir, options, rules);
+    with.wall_ns = library_wall_time(weir);
+    with.boot_ns = library_boot_time(weir);
+    int err = weir_table_open(&table, &with, reason);
     weir->spare = NULL;
-    if (err == 0 && table.path) {
-        err = weir_table_open_spare(&weir->spare, weir->table, reason);
+    if (err == 0 && with.path) {
+        err = weir_table_open_spare(&weir->spare, table, reason);
         if (err < 0)
-            weir_table_close(weir->table);
+            weir_table_close(table);
     }
+    if (err == 0)
+        atomic_store(&weir->table, table);
     return err;
+}
+
+static void close_table(struct weir *weir)
+{
+    weir_table_close(weir->spare);
+    if (weir->table != weir->absence.stand_in)
+        weir_table_close(weir->table);
+    weir->table = weir->spare = NULL;
 }
 
 static int open_guard(struct weir *weir)
@@ -145,61 +157,118 @@ int weir_standing_check(struct weir *weir, struct weir_reason *reason)
     if (!library_is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
     pthread_mutex_lock(&weir->lanes.opening);
-    struct weir_rules *rules = weir_rules_ref(weir->lanes.rules);
+    struct weir_rules *rules = weir_rules_ref(weir->lanes.on.rules);
     pthread_mutex_unlock(&weir->lanes.opening);
     int err = try_standing(rules, reason);
     weir_rules_unref(rules);
     return err;
 }
 
-static int open_state(struct weir *weir, struct weir_rules *rules,
+/* The state that the rules and the options name, with the rules' limits in it. */
+static int open_named(struct weir *weir, struct weir_rules *rules,
                       const struct weir_options *options, struct weir_reason *reason)
 {
-    struct weir_standing *lists;
-    int err = weir_library_strikes_open(&weir->strikes, library_state_file(weir, options, rules));
+    struct weir_table_options with = library_table_options(rules, options);
+    struct weir_reason access = {""};
+    with.path = library_state_file(weir, options, rules);
+    int err = weir_library_strikes_check(&weir->strikes, rules, reason);
+    if (err < 0) { /* where there can be no file, there is no server on it either */
+        int barred = weir_table_check_access(&with, &access);
+        if (barred == 0)
+            return err;
+        *reason = access;
+        return barred;
+    }
+    err = open_table(weir, rules, options, reason);
     if (err < 0)
         return err;
-    err = weir_library_strikes_check(&weir->strikes, rules, reason);
-    if (err == 0)
-        err = open_table(weir, rules, options, reason);
+    err = library_prepare(rules, weir->table, reason);
     if (err < 0)
-        goto close_strikes;
-    err = prepare(rules, weir->table, reason);
-    if (err == 0 && !options->standing_may_fail)
-        err = try_standing(rules, reason);
-    if (err < 0)
-        goto close_table;
-    err = weir_standing_lists_open(&lists, rules, reason);
-    if (err < 0)
-        goto close_table;
-    err = open_guard(weir);
-    if (err < 0)
-        goto close_lists;
-    const struct weir_engine_slots_options lanes = {
-        .table = weir->table,
-        .spare = weir->spare,
+        close_table(weir);
+    return err;
+}
+
+static int open_named_or_absent(struct weir *weir, struct weir_rules *rules,
+                                const struct weir_options *options, struct weir_reason *reason)
+{
+    struct weir_table_options with = library_table_options(rules, options);
+    with.path = library_state_file(weir, options, rules);
+    int err = open_named(weir, rules, options, reason);
+    if (err == 0 || !weir_absence_follows(options, with.path, err))
+        return err;
+    struct weir_reason why = *reason, unknown = {""};
+    if (weir_table_check_access(&with, &unknown) == WEIR_ERR_NOT_FOUND) {
+        *reason = unknown; /* an owner or a group that no state will ever have */
+        return WEIR_ERR_NOT_FOUND;
+    }
+    if (why.text[0] == '\0')
+        snprintf(why.text, sizeof why.text, "%s", weir_error_text(err));
+    return weir_absence_begin(weir, rules, options, err, &why, reason);
+}
+
+/* A map that cannot be read is said, and standing.on_store_error decides; or it is an error. */
+static int open_standing(struct weir *weir, const struct weir_rules *rules,
+                         const struct weir_options *options, struct weir_reason *reason)
+{
+    int err = options->standing_may_fail ? 0 : try_standing(rules, reason);
+    if (err == 0 || options->state_must_open || weir_error_fault(err) != WEIR_FAULT_STATE)
+        return err;
+    library_say(&weir->say, WEIR_SAY_ERROR,
+                "cannot read the map of standing, and looks for it again: %s; on_store_error of "
+                "standing decides meanwhile",
+                reason->text[0] != '\0' ? reason->text : weir_error_text(err));
+    reason->text[0] = '\0';
+    return 0;
+}
+
+static int open_lanes(struct weir *weir, struct weir_rules *rules,
+                      const struct weir_options *options, struct weir_reason *reason)
+{
+    struct weir_reason absent;
+    struct weir_engine_slots_options lanes = {
+        .on = {.table = weir->table,
+               .spare = weir->spare,
+               .absent = weir_absence_why(&weir->absence, &absent) < 0,
+               .rules = rules},
         .strikes = &weir->strikes,
         .state_file = weir->strikes.state_file,
+        .standing_may_fail = options->standing_may_fail,
         .clock = library_time,
         .clock_context = weir,
-        .rules = rules,
-        .lists = lists,
         .count = options->threads,
         .own_leases = options->leases_end_with_process,
     };
-    err = weir_engine_slots_open(&weir->lanes, &lanes);
+    int err = weir_standing_lists_open(&lanes.on.lists, rules, reason);
     if (err < 0)
-        goto close_guard;
-    return 0;
-
-close_guard:
+        return err;
+    err = open_guard(weir);
+    if (err < 0)
+        goto close_lists;
+    err = weir_engine_slots_open(&weir->lanes, &lanes);
+    if (err == 0)
+        return 0;
     munmap(weir->ours, weir->page_size);
 close_lists:
-    weir_standing_close(lists);
-close_table:
-    weir_table_close(weir->spare);
-    weir_table_close(weir->table);
-close_strikes:
+    weir_standing_close(lanes.on.lists);
+    return err;
+}
+
+static int open_state(struct weir *weir, struct weir_rules *rules,
+                      const struct weir_options *options, struct weir_reason *reason)
+{
+    int err = weir_library_strikes_open(&weir->strikes, library_state_file(weir, options, rules));
+    if (err < 0)
+        return err;
+    weir_absence_init(&weir->absence);
+    err = open_named_or_absent(weir, rules, options, reason);
+    if (err == 0)
+        err = open_standing(weir, rules, options, reason);
+    if (err == 0)
+        err = open_lanes(weir, rules, options, reason);
+    if (err == 0)
+        return 0;
+    close_table(weir);
+    weir_absence_close(&weir->absence);
     weir_library_strikes_close(&weir->strikes);
     return err;
 }
@@ -224,6 +293,10 @@ static int open_all(struct weir *weir, const char *rules_file, const struct weir
     weir->names_are_configured = false;
     atomic_init(&weir->unknown_told, 0);
     atomic_init(&weir->unknown_next_ns, 0);
+    for (unsigned i = 0; i < LIBRARY_NEWS; i++)
+        atomic_init(&weir->news_next_ns[i], 0);
+    atomic_init(&weir->table, NULL);
+    weir->spare = NULL;
     int err = load(&rules, rules_file, &weir->say, reason);
     if (err == 0) {
         err = weir_attributes_add_rules(&weir->attributes, rules);
@@ -260,9 +333,16 @@ int weir_open(struct weir **weir, const char *rules_file, const struct weir_opti
     pthread_mutex_init(&w->reloading, NULL);
     weir_table_owner_generations(w->table, w->generations);
     weir_table_lease_owners(w->table, &w->owners);
+    w->looked_at = w->table;
     w->tended = 0;
     if (options && options->leases_end_with_process)
         library_end_dead(w, UINT64_MAX);
+    err = weir_absence_watch(w);
+    if (err < 0) {
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+        weir_close(w);
+        return err;
+    }
     *weir = w;
     return 0;
 }
@@ -271,10 +351,11 @@ void weir_close(struct weir *weir)
 {
     if (!weir || !library_is_ours(weir))
         return;
+    weir_absence_end(&weir->absence);
     weir_engine_slots_close(&weir->lanes);
     weir_library_strikes_close(&weir->strikes);
-    weir_table_close(weir->spare);
-    weir_table_close(weir->table);
+    close_table(weir);
+    weir_absence_close(&weir->absence);
     munmap(weir->ours, weir->page_size);
     pthread_mutex_destroy(&weir->reloading);
     weir_attributes_close(&weir->attributes);
@@ -296,7 +377,59 @@ int weir_advance(struct weir *weir, uint64_t ns)
 
 uint64_t weir_memory(const struct weir *weir)
 {
-    return weir_table_bytes(weir->table);
+    /* The same from weir_open to weir_close, also when the file takes the place of a stand-in. */
+    return weir_table_bytes(weir->absence.stand_in ? weir->absence.stand_in : weir->table);
+}
+
+/* Gives the lanes other rules. `before`: those that they have. */
+static int change_rules(struct weir *weir, struct weir_rules *rules, struct weir_rules *before,
+                        struct weir_reason *reason)
+{
+    struct weir_standing *lists;
+    int err = weir_attributes_add_rules(&weir->attributes, rules);
+    if (err == 0)
+        err = library_prepare(rules, weir->table, reason);
+    if (err < 0)
+        return err;
+    err = weir_standing_lists_open(&lists, rules, reason);
+    if (err < 0) {
+        forget(rules, weir->table);
+        return err;
+    }
+    weir_rules_inherit(rules, before);
+    err = weir_engine_slots_set_rules(&weir->lanes, rules, lists);
+    if (err == 0) /* else some lane has them still */
+        forget(before, weir->table);
+    return err;
+}
+
+/* Under weir->reloading. Without a state the rules are read twice: see absence.h. */
+static int reload(struct weir *weir, struct weir_problems *problems, struct weir_reason *reason)
+{
+    struct weir_rules *rules, *again = NULL, *before;
+    struct weir_problems said = {0};
+    struct weir_reason why;
+    bool absent = weir_absence_why(&weir->absence, &why) < 0;
+    int err = library_load(&rules, weir->rules_file, problems, reason);
+    if (err < 0)
+        return err;
+    if (absent)
+        err = library_load(&again, weir->rules_file, &said, reason);
+    else
+        err = weir_library_strikes_check(&weir->strikes, rules, reason);
+    weir_problems_free(&said);
+    if (err < 0)
+        again = NULL;
+    before = weir_rules_ref(weir->lanes.on.rules); /* which only a reload changes */
+    if (err == 0)
+        err = change_rules(weir, rules, before, reason);
+    if (err == 0 && absent)
+        weir_absence_set_rules(&weir->absence, again);
+    else
+        weir_rules_unref(again);
+    weir_rules_unref(before);
+    weir_rules_unref(rules);
+    return err;
 }
 
 int weir_reload(struct weir *weir, struct weir_reason *reason)
@@ -307,35 +440,13 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
     reason->text[0] = '\0';
     if (!library_is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
-    struct weir_rules *rules, *before;
-    struct weir_standing *lists;
+    struct weir_problems problems = {0};
     pthread_mutex_lock(&weir->reloading);
-    int err = load(&rules, weir->rules_file, &weir->say, reason);
-    if (err == 0) {
-        err = weir_library_strikes_check(&weir->strikes, rules, reason);
-        if (err < 0)
-            weir_rules_unref(rules);
-    }
-    if (err == 0) {
-        before = weir_rules_ref(weir->lanes.rules); /* which only a reload changes */
-        err = weir_attributes_add_rules(&weir->attributes, rules);
-        if (err == 0)
-            err = prepare(rules, weir->table, reason);
-        if (err == 0) {
-            err = weir_standing_lists_open(&lists, rules, reason);
-            if (err < 0)
-                forget(rules, weir->table);
-        }
-        if (err == 0) {
-            weir_rules_inherit(rules, before);
-            err = weir_engine_slots_set_rules(&weir->lanes, rules, lists);
-            if (err == 0) /* else some lane has them still */
-                forget(before, weir->table);
-        }
-        weir_rules_unref(before);
-        weir_rules_unref(rules);
-    }
+    int err = reload(weir, &problems, reason);
     pthread_mutex_unlock(&weir->reloading);
+    if (err == 0)
+        library_say_deprecated(&weir->say, &problems);
+    weir_problems_free(&problems);
     if (err < 0 && reason->text[0] == '\0')
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
     return err;
@@ -380,7 +491,6 @@ static int check_in(struct weir *weir, struct weir_lane *lane,
         library_count(lane, answer);
     }
     weir_engine_release(lane->engine, decision);
-    library_say_unknown(weir, weir_engine_rules(lane->engine));
     return err;
 }
 
@@ -391,7 +501,7 @@ static int check(struct weir *weir, const struct weir_attribute_value *attribute
         return WEIR_ERR_UNSUPPORTED;
     struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
     int err = check_in(weir, lane, attributes, count, cost, key, answer);
-    weir_engine_slots_leave(lane);
+    library_leave(weir, lane, err == 0 && answer->store_failed);
     return err;
 }
 

@@ -26,6 +26,7 @@ struct weir_ngx_main {
     off_t state_bytes;              /* 0: the rules file's, else 64 MiB */
     ngx_uint_t state_mode;          /* 0: the rules file's, else 0600 */
     ngx_uint_t on_error;            /* enum weir_ngx_on_error */
+    bool rules_decide;              /* on_store_error of limits does, while there is no state */
     ngx_flag_t strict;              /* `weir_strict on`: mistakes in `notes` are refused */
     ngx_array_t *notes;             /* of ngx_str_t: mistakes, see check.h; NULL: none */
     bool used;                      /* some location has `weir on` */
@@ -56,7 +57,7 @@ struct weir_ngx_location {
 extern ngx_module_t ngx_http_weir_module __attribute__((visibility("default")));
 
 /* The master has logged what rules of this configuration say that will be refused. */
-static inline void weir_ngx_say_nothing(void *context, const char *text)
+static inline void weir_ngx_say_nothing(void *context, enum weir_say level, const char *text)
 {
 }
 
@@ -71,7 +72,8 @@ static inline struct weir_options weir_ngx_options(const struct weir_ngx_main *c
         .state_mode = (unsigned)conf->state_mode,
         .threads = 1,
         .say = weir_ngx_say_nothing,
-        .standing_may_fail = conf->on_error == WEIR_NGX_OPEN,
+        .state_must_open = !conf->rules_decide,
+        .standing_may_fail = !conf->rules_decide && conf->on_error == WEIR_NGX_OPEN,
         .leases_end_with_process = true,
     };
 }

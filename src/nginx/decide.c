@@ -139,7 +139,7 @@ static ngx_int_t answer(ngx_http_request_t *r, struct weir_ngx_request *request)
                        : told->summary.delay_ns != 0 ? WEIR_NGX_DELAYED
                                                      : WEIR_NGX_ALLOWED;
     weir_ngx_count(worker->conf, request->verdict, told);
-    if (told->summary.store_failed)
+    if (told->summary.store_failed && !worker->state_fails) /* else the log has said it */
         weir_ngx_tell(worker->conf, r->connection->log,
                       "a process that shares the state is stopped, and has a part of it locked",
                       "on_store_error of the limits decides");

@@ -235,7 +235,8 @@ static ngx_int_t add_handler(ngx_conf_t *cf, ngx_http_phases phase, ngx_http_han
     return NGX_OK;
 }
 
-/* Where weir_on_error is absent, the rules say what happens while the state does not answer. */
+/* Where weir_on_error is absent, the rules say what happens while the state does not answer: each
+ * limit by its on_store_error. Where they say nothing, requests pass until WEIR_REFUSED_FROM. */
 static void choose_on_error(ngx_conf_t *cf, struct weir_ngx_main *main)
 {
     const bool open_before = true; /* what the module did when the rules could not say it */
@@ -243,6 +244,7 @@ static void choose_on_error(ngx_conf_t *cf, struct weir_ngx_main *main)
         return;
     enum weir_on_store_error rules = weir_rules_on_store_error((const char *)main->rules.data);
     const char *warning = weir_on_store_error_warning(rules, open_before);
+    main->rules_decide = !warning;
     main->on_error = weir_passes(WEIR_ERR_IO, rules, open_before) ? WEIR_NGX_OPEN : WEIR_NGX_CLOSED;
     if (warning)
         ngx_log_error(NGX_LOG_WARN, cf->log, 0, "weir: %s", warning);

@@ -109,7 +109,21 @@ static void check_standing(struct weir_ngx_worker *worker, ngx_log_t *log)
     worker->standing_fails = weir_standing_check(worker->weir, &reason) < 0;
     if (worker->standing_fails)
         weir_ngx_tell(worker->conf, log, reason.text,
-                      "limits hold, but callers that are banned may pass (weir_on_error)");
+                      worker->conf->rules_decide
+                          ? "limits hold, and on_store_error of standing decides who passes"
+                          : "limits hold, but callers that are banned may pass (weir_on_error)");
+    else if (failed)
+        tell_good(worker->conf, log);
+}
+
+/* Without weir_on_error libweir decides without a state, and tries again by itself. */
+static void check_state(struct weir_ngx_worker *worker, ngx_log_t *log)
+{
+    struct weir_reason reason;
+    bool failed = worker->state_fails;
+    worker->state_fails = weir_state_check(worker->weir, &reason) < 0;
+    if (worker->state_fails)
+        weir_ngx_tell(worker->conf, log, reason.text, "on_store_error of the limits decides");
     else if (failed)
         tell_good(worker->conf, log);
 }
@@ -136,6 +150,7 @@ static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log, uint64_t 
     worker->refunds = weir_rules_refund(worker->weir);
     find_outcomes(worker);
     tell_good(conf, log);
+    check_state(worker, log);
     check_standing(worker, log);
 }
 
@@ -147,12 +162,15 @@ static void tend(struct weir_ngx_worker *worker, ngx_log_t *log)
     worker->tended = ngx_current_msec;
     if (worker->weir) {
         (void)weir_tend(worker->weir);
+        check_state(worker, log);
         check_standing(worker, log);
     } else {
         open_state(worker, log, PATIENCE_NS);
     }
-    if (!worker->weir || worker->standing_fails)
-        weir_ngx_count_unable(worker->conf, !worker->weir);
+    if (!worker->weir || worker->state_fails)
+        weir_ngx_count_unable(worker->conf, true);
+    else if (worker->standing_fails)
+        weir_ngx_count_unable(worker->conf, false);
 }
 
 static void tick(ngx_event_t *event)

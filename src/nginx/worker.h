@@ -2,9 +2,10 @@
 /* One worker of nginx: its libweir on the shared state, and a timer.
  *
  * The master only checks the rules; each worker opens the state by itself, as the user that it runs
- * as. A state that cannot be opened ends no worker: requests are then answered as `weir_on_error`
- * says, the log has the reason (crit) once a minute, metrics count the seconds, and the timer tries
- * again every second. So it is with a map of standing that cannot be read; with `weir_on_error
+ * as. A state that cannot be opened ends no worker: `on_store_error` of the limits decides then, or
+ * requests are answered as `weir_on_error` says, where it is there; the log has the reason (crit)
+ * once a minute, metrics count the seconds, and libweir's thread, or the timer, tries again every
+ * second. So it is with a map of standing that cannot be read; with `weir_on_error
  * open` the limits decide without it. The same timer, sooner where a `life` is short, renews the
  * leases of requests that outlive `life`, and ends those of processes that have died.
  *
@@ -51,6 +52,7 @@ struct weir_ngx_worker {
     ngx_msec_t tick, tended; /* its period; when the dead were last looked for */
     ngx_queue_t leases;      /* of struct weir_ngx_request */
     ngx_uint_t held;         /* denials */
+    bool state_fails;        /* the state was not open when last looked at */
     bool standing_fails;     /* the map of standing could not be read when last looked for */
     struct weir_ngx_unread costs, settlements;
     /* Where metrics count the first, second, ... limit of the last answer; NULL: not known. */

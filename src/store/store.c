@@ -149,6 +149,41 @@ struct weir_table_owner *weir_store_embedded_owner(struct weir_store *store)
     return embedded_of(store)->owner;
 }
 
+static bool needs_state(const struct weir_decision *decision)
+{
+    if (decision->op >= WEIR_OP_RELEASE) /* whose checks have no limit */
+        return true;
+    for (uint32_t i = 0; i < decision->count; i++)
+        if (weir_check_has_state(&decision->checks[i]))
+            return true;
+    return false;
+}
+
+static size_t fail_all(struct weir_store *store, uint64_t now_ns,
+                       struct weir_decision *const *decisions, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (needs_state(decisions[i]))
+            decisions[i]->error = WEIR_ERR_STORE;
+        else
+            weir_table_submit(embedded_of(store)->owner, now_ns, &decisions[i], 1);
+    return 0;
+}
+
+int weir_store_absent_open(struct weir_store **store, struct weir_table *stand_in)
+{
+    static const struct weir_store_ops ops = {
+        .name = "absent",
+        .prepare = prepare,
+        .submit = fail_all,
+        .flush = flush,
+        .cancel = cancel,
+        .close = embedded_close,
+    };
+
+    return open_with(store, stand_in, &ops);
+}
+
 int weir_store_spare_open(struct weir_store **store, struct weir_table *spare)
 {
     static const struct weir_store_ops ops = {

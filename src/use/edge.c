@@ -28,7 +28,9 @@ struct header {
 struct limit {
     _Atomic uint64_t name; /* 0: none, and none after it */
     struct weir_counts counts;
-    uint64_t reserved;
+    /* Of the limits whose place is the number of a front, whatever their names: the requests of
+     * that front that on_store_error decided. Older versions of weir leave it 0. */
+    _Atomic uint64_t failed;
 };
 
 struct weir_edge_slot {
@@ -272,6 +274,12 @@ struct weir_edge_results *weir_edge_results(struct weir_edge_slot *slot, enum we
     return &slot->fronts[front];
 }
 
+_Atomic uint64_t *weir_edge_failed(struct weir_edge_slot *slot,
+                                   const struct weir_edge_results *results)
+{
+    return &slot->limits[results - slot->fronts].failed;
+}
+
 struct weir_counts *weir_edge_limit(struct weir_edge_slot *slot, const char *name, size_t size)
 {
     uint64_t hash = weir_edge_name(name, size);
@@ -324,20 +332,43 @@ int weir_edge_read(const struct weir_edge *edge,
     return 0;
 }
 
+/* Reads the first `size` bytes of the slots that were ever taken, one after the other. False: there
+ * is no more. */
+static bool read_head(const struct weir_edge *edge, uint64_t used, uint64_t *next, void *head,
+                      size_t size)
+{
+    if (*next >= used || *next >= WEIR_EDGE_SLOTS)
+        return false;
+    off_t at = (off_t)(offsetof(struct file, slots) + (*next)++ * sizeof(struct weir_edge_slot));
+    return pread(edge->fd, head, size, at) == (ssize_t)size;
+}
+
+/* How many slots were ever taken. */
+static uint64_t used_of(const struct weir_edge *edge)
+{
+    struct header header;
+    return pread(edge->fd, &header, sizeof header, 0) == sizeof header ? header.used : 0;
+}
+
 uint64_t weir_edge_unknown(const struct weir_edge *edge)
 {
     struct weir_edge_results fronts[WEIR_EDGE_FRONTS];
-    struct header header;
-    uint64_t unknown = 0;
-    if (pread(edge->fd, &header, sizeof header, 0) != sizeof header)
-        return 0;
-    for (uint64_t i = 0; i < header.used && i < WEIR_EDGE_SLOTS; i++) {
-        off_t at = (off_t)(offsetof(struct file, slots) + i * sizeof(struct weir_edge_slot) +
-                           offsetof(struct weir_edge_slot, fronts));
-        if (pread(edge->fd, fronts, sizeof fronts, at) != sizeof fronts)
-            break;
+    uint64_t unknown = 0, used = used_of(edge), next = 0;
+    while (read_head(edge, used, &next, fronts, sizeof fronts))
         for (unsigned f = 0; f < WEIR_EDGE_FRONTS; f++)
             unknown += fronts[f].unknown;
-    }
     return unknown;
+}
+
+void weir_edge_failures(const struct weir_edge *edge, uint64_t failed[WEIR_EDGE_FRONTS])
+{
+    struct {
+        struct weir_edge_results fronts[WEIR_EDGE_FRONTS];
+        struct limit limits[WEIR_EDGE_FRONTS];
+    } head;
+    uint64_t used = used_of(edge), next = 0;
+    memset(failed, 0, WEIR_EDGE_FRONTS * sizeof *failed);
+    while (read_head(edge, used, &next, &head, sizeof head))
+        for (unsigned f = 0; f < WEIR_EDGE_FRONTS; f++)
+            failed[f] += head.limits[f].failed;
 }

@@ -76,10 +76,13 @@ bool weir_edge_is_current(const struct weir_edge *edge);
  * NULL: there is none, or the file was not mapped. */
 struct weir_edge_slot *weir_edge_take(struct weir_edge *edge);
 
-/* Where the slot's owner counts, by rules/counter.h: its results, and the counts of a limit by name
- * (NULL: the slot has no room for another name). Good until the edge is closed. */
+/* Where the slot's owner counts, by rules/counter.h: its results, those among them that
+ * on_store_error decided, and the counts of a limit by name (NULL: the slot has no room for another
+ * name). Good until the edge is closed. */
 struct weir_edge_results *weir_edge_results(struct weir_edge_slot *slot,
                                             enum weir_edge_front front);
+_Atomic uint64_t *weir_edge_failed(struct weir_edge_slot *slot,
+                                   const struct weir_edge_results *results);
 struct weir_counts *weir_edge_limit(struct weir_edge_slot *slot, const char *name, size_t size);
 
 /* --- Readers ---------------------------------------------------------------------------------- */
@@ -101,5 +104,9 @@ int weir_edge_read(const struct weir_edge *edge,
 
 /* How many requests were decided while the map of standing was missing, over all slots. */
 uint64_t weir_edge_unknown(const struct weir_edge *edge);
+
+/* How many requests on_store_error has decided, because the state did not answer or could not be
+ * opened, over all slots. */
+void weir_edge_failures(const struct weir_edge *edge, uint64_t failed[WEIR_EDGE_FRONTS]);
 
 #endif

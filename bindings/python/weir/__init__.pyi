@@ -76,13 +76,13 @@ class Limiter:
     outcomes: frozenset[int]
     refunds: bool
     closed: bool
-    on_store_error_warning: str | None
+    state_error: str | None
     def passes(self, code: int, /) -> bool: ...
     def __init__(self, rules: Path, state: Path | None = None, *, state_size: int = 0,
                  state_owner: str | None = None, state_group: str | None = None,
                  state_mode: int = 0, state_patience: float | None = None,
                  state_open_patience: float | None = None,
-                 leases_end_with_process: bool = True,
+                 leases_end_with_process: bool = True, state_must_open: bool = False,
                  test_clock: float | None = None) -> None: ...
     def check(self, attributes: Attributes | None = None, /, *, cost: int = 1,
               client: str | None = None, forwarded_for: str | bytes | None = None,
@@ -111,5 +111,5 @@ class Limiter:
 def open(rules: Path, state: Path | None = None, *, state_size: int = 0,
          state_owner: str | None = None, state_group: str | None = None, state_mode: int = 0,
          state_patience: float | None = None, state_open_patience: float | None = None,
-         leases_end_with_process: bool = True) -> Limiter: ...
+         leases_end_with_process: bool = True, state_must_open: bool = False) -> Limiter: ...
 def mistakes(rules: Path) -> list[Mistake]: ...

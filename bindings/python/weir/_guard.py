@@ -119,9 +119,9 @@ class Guard:
                  there was an answer: that request stays as charged
     skip_successful, skip_failed
                  give back what requests with a status below 400, or from 400 on, were charged
-    on_error     "open": where weir cannot decide, the request passes; "closed": it gets 503. None:
-                 what `on_store_error` at the top of the rules file says; "open" with a warning
-                 where it says nothing, until weir 0.5.0; "closed" where the peer has no address
+    on_error     "open": where the limiter cannot be asked, the request passes; "closed", which None
+                 means, too: it gets 503. A state that does not answer, or cannot be opened, is for
+                 `on_store_error` of the rules
     max_delay    seconds that a request may be held; one that would wait for longer gets 503, and
                  is not charged
     ip           ip(request) returns the client's address, in place of the peer's; X-Forwarded-For
@@ -157,8 +157,6 @@ class Guard:
         self.skip_successful, self.skip_failed = skip_successful, skip_failed
         self.settles = bool(settle or skip_successful or skip_failed)
         self.on_error = on_error
-        if on_error is None and limiter.on_store_error_warning:
-            log.warning("%s", limiter.on_store_error_warning)
         self.max_delay = max_delay
         self.ip = ip
         self.tended = time.monotonic()

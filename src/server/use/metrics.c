@@ -116,11 +116,25 @@ static void put_edge_limits(struct weir_metrics *metrics)
     }
 }
 
+static const char *const edge_fronts[WEIR_EDGE_FRONTS] = {
+    [WEIR_EDGE_LIBRARY] = "library", [WEIR_EDGE_NGINX] = "nginx"};
+
+static void put_edge_failures(struct weir_metrics *metrics, const struct weir_edge *edge)
+{
+    static const char name[] = "weir_edge_store_failed_total";
+    uint64_t failed[WEIR_EDGE_FRONTS];
+    weir_edge_failures(edge, failed);
+    weir_metrics_head(metrics, name, "counter",
+                      "Of these, those that on_store_error decided: the state did not answer, or "
+                      "could not be opened.");
+    for (unsigned f = 0; f < WEIR_EDGE_FRONTS; f++)
+        weir_metrics_put(metrics, "%s{front=\"%s\"} %" PRIu64 "\n", name, edge_fronts[f],
+                         failed[f]);
+}
+
 static void put_edge(struct weir_metrics *metrics)
 {
     static const char name[] = "weir_edge_decisions_total";
-    static const char *const edge_fronts[WEIR_EDGE_FRONTS] = {
-        [WEIR_EDGE_LIBRARY] = "library", [WEIR_EDGE_NGINX] = "nginx"};
     static const char *const results[WEIR_EDGE_RESULTS] = {[WEIR_EDGE_ALLOWED] = "allowed",
                                                            [WEIR_EDGE_DELAYED] = "delayed",
                                                            [WEIR_EDGE_DENIED] = "denied"};
@@ -138,6 +152,7 @@ static void put_edge(struct weir_metrics *metrics)
         for (unsigned r = 0; r < WEIR_EDGE_RESULTS; r++)
             weir_metrics_put(metrics, "%s{front=\"%s\",result=\"%s\"} %" PRIu64 "\n", name,
                              edge_fronts[f], results[r], use->edge.results[f][r]);
+    put_edge_failures(metrics, use->edge.file);
     put_edge_limits(metrics);
 }
 

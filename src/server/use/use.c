@@ -140,21 +140,35 @@ static void log_dropped(struct weir_use_service *use, uint64_t dropped)
 }
 
 /* nginx and libweir have no log of weir's. The first time at once, then once a minute. */
+static void tell_edge(struct weir_use_service *use, struct weir_use_edge_news *news, uint64_t count,
+                      uint64_t now_ns, const char *event, const char *reason)
+{
+    struct weir_log_line line;
+    if (count < news->count)
+        news->count = count; /* it began anew */
+    if (count == news->count || now_ns < news->log_ns)
+        return;
+    weir_log_begin(&line, &use->daemon->log, WEIR_LOG_WARNING, event);
+    weir_log_number(&line, "requests", (int64_t)(count - news->count));
+    weir_log_text(&line, "reason", reason);
+    weir_log_end(&line);
+    news->count = count;
+    news->log_ns = now_ns + DROPPED_AGAIN_NS;
+}
+
 static void watch_edge(struct weir_use_service *use, uint64_t now_ns)
 {
-    uint64_t unknown = use->edge.file ? weir_edge_unknown(use->edge.file) : use->unknown;
-    struct weir_log_line line;
-    if (unknown < use->unknown)
-        use->unknown = unknown; /* it began anew */
-    if (unknown == use->unknown || now_ns < use->unknown_log_ns)
+    uint64_t failed[WEIR_EDGE_FRONTS];
+    if (!use->edge.file)
         return;
-    weir_log_begin(&line, &use->daemon->log, WEIR_LOG_WARNING, "edge_standing_unknown");
-    weir_log_number(&line, "requests", (int64_t)(unknown - use->unknown));
-    weir_log_text(&line, "reason",
-                  "nginx or libweir had no map of standing: standing.on_store_error decided");
-    weir_log_end(&line);
-    use->unknown = unknown;
-    use->unknown_log_ns = now_ns + DROPPED_AGAIN_NS;
+    weir_edge_failures(use->edge.file, failed);
+    tell_edge(use, &use->unknown, weir_edge_unknown(use->edge.file), now_ns,
+              "edge_standing_unknown",
+              "nginx or libweir had no map of standing: standing.on_store_error decided");
+    tell_edge(use, &use->failed, failed[WEIR_EDGE_LIBRARY] + failed[WEIR_EDGE_NGINX], now_ns,
+              "edge_store_failed",
+              "the state did not answer nginx or libweir, or they could not open it: "
+              "on_store_error of limits decided");
 }
 
 /* The first time at once, then once a minute. */

@@ -112,7 +112,9 @@ struct weir_use_service {
     struct weir_denial_file *file;
     char *file_path; /* NULL: none */
     uint64_t file_size, file_keep_ns;
-    uint64_t unknown, unknown_log_ns;        /* weir_edge_unknown, as logged; when to log again */
+    struct weir_use_edge_news {
+        uint64_t count, log_ns;              /* as logged; when to log again */
+    } unknown, failed;                       /* weir_edge_unknown, weir_edge_failures */
     uint64_t dropped_logged, dropped_log_ns; /* lines it lacks, as logged; when to log again */
     char node[WEIR_DENIAL_NODE_MAX + 1];
     struct weir_follower *followers;

@@ -92,8 +92,10 @@ static int find_user(const char *path, const char *name, uid_t *uid, struct weir
 
     if (number != 0)
         return refuse(reason, path, ": cannot look up user ", name, number);
-    if (!found)
-        return refuse(reason, path, ": there is no user ", name, 0);
+    if (!found) {
+        (void)refuse(reason, path, ": there is no user ", name, 0);
+        return WEIR_ERR_NOT_FOUND;
+    }
     *uid = found->pw_uid;
     return 0;
 }
@@ -106,8 +108,10 @@ static int find_group(const char *path, const char *name, gid_t *gid, struct wei
 
     if (number != 0)
         return refuse(reason, path, ": cannot look up group ", name, number);
-    if (!found)
-        return refuse(reason, path, ": there is no group ", name, 0);
+    if (!found) {
+        (void)refuse(reason, path, ": there is no group ", name, 0);
+        return WEIR_ERR_NOT_FOUND;
+    }
     *gid = found->gr_gid;
     return 0;
 }

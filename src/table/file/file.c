@@ -252,7 +252,9 @@ int file_read_header(int fd, const char *path, uint64_t size, struct table_heade
         header->magic != TABLE_MAGIC)
         return fail(reason, WEIR_ERR_FORMAT, path, "not a state file of weir");
     if (header->version != TABLE_VERSION || header->layout != layout_checksum())
-        return fail(reason, WEIR_ERR_FORMAT, path, "a state file of another version of weir");
+        return fail(reason, WEIR_ERR_FORMAT, path,
+                    "a state file of another version of weir: give all programs on it the same "
+                    "version, or name another file");
     if (header->check != layout_header_check(header) || layout_check(header) < 0)
         return fail(reason, WEIR_ERR_DAMAGED, path, "the state file's header is damaged");
     if (header->bytes != size)

@@ -76,7 +76,8 @@ def fixture_tools():
     yield from installed(TOOLS)
 
 
-@pytest.mark.parametrize("program", ["check.js", "http.js", "options.js", "cluster.js", "threads.js", "leaks.js", "client.js", "transport.js",
+@pytest.mark.parametrize("program", ["check.js", "http.js", "options.js", "absent.js", "cluster.js", "threads.js", "leaks.js", "client.js",
+                                     "transport.js",
                                      "exports.mjs"])
 def test_the_module(folder, program):
     done = folder.run("node", "--expose-gc", program)

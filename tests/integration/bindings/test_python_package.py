@@ -95,7 +95,7 @@ def test_errors_say_what_is_wrong_and_where(limiter, rules, tmp_path):
         weir.open(bad)
     (tmp_path / "foreign").write_bytes(b"not a state" * 1000)
     with pytest.raises(weir.StateError, match="foreign"):
-        weir.open(rules, tmp_path / "foreign")
+        weir.open(rules, tmp_path / "foreign", state_must_open=True)
     for arguments in ({"client": "nonsense"}, {"cost": -1}, {"idempotency_key": "k" * 256}):
         with pytest.raises(weir.RequestError):
             limiter.check(LOGIN, **arguments)

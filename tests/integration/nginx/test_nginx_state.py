@@ -95,16 +95,25 @@ def test_a_broken_state_is_answered_and_then_used_again(tmp_path, damage, on_err
         assert "the state can be used again" in nginx.log()
 
 
-@pytest.mark.parametrize("says, status, warned", [("", 200, True), ("on_store_error: open\n", 200, False),
-                                                  ("on_store_error: closed\n", 503, False),
-                                                  ("on_store_error: local\n", 503, False)])
-def test_without_weir_on_error_the_rules_say_what_a_broken_state_means(tmp_path, says, status, warned):
-    nginx = Nginx(tmp_path, RULES + says, SERVER)
+@pytest.mark.parametrize("says, statuses, warned", [("", [200, 200], True),
+                                                    ("on_store_error: open\n", [200, 200], False),
+                                                    ("on_store_error: closed\n", [503, 503], False),
+                                                    ("on_store_error: local\n", [200, 429], False)])
+def test_without_weir_on_error_the_rules_say_what_a_broken_state_means(tmp_path, says, statuses, warned):
+    nginx = Nginx(tmp_path, RULES + says, SERVER, workers=1)
     make_state(nginx)
+    good = Path(nginx.state).read_bytes()
     truncated(Path(nginx.state))
-    assert ("what happens to requests while the state does not answer" in nginx.test().stderr) == warned
+    assert ("what happens to requests while the state cannot be opened" in nginx.test().stderr) == warned
     with nginx:
-        assert nginx.get("/a.txt", X_KEY="1").status == status
+        assert [nginx.get("/a.txt", X_KEY="2").status for _ in range(2)] == statuses
+        assert f"{nginx.state}: " in nginx.log()
+        assert ("on_store_error of the limits decides" in nginx.log()) == (not warned)
+        wait_until(lambda: nginx.metrics()['weir_nginx_unable_seconds_total{front="nginx",what="state"}'] > 0,
+                   what="a second that is counted")
+        restore(nginx, good)
+        wait_until(lambda: nginx.get("/a.txt", X_KEY="1").status == 429, what="the good state")
+        wait_until(lambda: "the state can be used again" in nginx.log(), what="the line of the log")
 
 
 def test_an_unusable_state_is_answered_once_by_an_error_page(tmp_path):

@@ -637,7 +637,7 @@ static void a_check_before_opening_makes_nothing_and_finds_what_fails(void **sta
     assert_int_equal(check_opening(place, &options, found), WEIR_ERR_RANGE);
     assert_non_null(strstr(found, "256"));
     options.state_owner = "no-such-user-here"; /* it names each mistake, and returns the first */
-    assert_int_equal(check_opening(place, &options, found), WEIR_ERR_IO);
+    assert_int_equal(check_opening(place, &options, found), WEIR_ERR_NOT_FOUND);
     assert_non_null(strstr(found, "no-such-user-here"));
     assert_non_null(strstr(found, "256"));
     options.state_bytes = 1 << 20;
@@ -680,7 +680,7 @@ static void a_group_that_does_not_exist_is_named(void **state)
     struct weir *weir;
     struct weir_reason reason;
     write_rules(place, jobs);
-    assert_int_equal(weir_open(&weir, place->rules, &options, &reason), WEIR_ERR_IO);
+    assert_int_equal(weir_open(&weir, place->rules, &options, &reason), WEIR_ERR_NOT_FOUND);
     assert_non_null(strstr(reason.text, "there is no group no-such-group-here"));
     assert_int_not_equal(access(place->state, F_OK), 0);
 }
@@ -689,7 +689,8 @@ static void a_group_that_does_not_exist_is_named(void **state)
 static void a_state_that_may_not_be_read_says_who_which_file_and_which_mode(void **state)
 {
     struct place *place = *state;
-    struct weir_options options = {.state_file = place->state, .state_bytes = 1 << 20};
+    struct weir_options options = {
+        .state_file = place->state, .state_bytes = 1 << 20, .state_must_open = true};
     struct weir_reason reason;
     struct weir *weir;
     int status;

@@ -84,7 +84,7 @@ struct said {
     char last[512];
 };
 
-static void note(void *context, const char *text)
+static void note(void *context, enum weir_say level, const char *text)
 {
     struct said *said = context;
     said->count++;
@@ -94,7 +94,7 @@ static void note(void *context, const char *text)
 static void note_mistake(void *context, const char *file, unsigned line, unsigned column,
                          const char *message)
 {
-    note(context, message);
+    note(context, WEIR_SAY_WARNING, message);
 }
 
 static void what_is_deprecated_is_said_when_rules_are_read(void **state)

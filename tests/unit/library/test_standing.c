@@ -336,7 +336,8 @@ static void a_map_that_is_none_is_an_error(void **state)
     assert_non_null(file);
     fprintf(file, "something else");
     fclose(file);
-    assert_true(weir_open(&weir, rules, NULL, &reason) < 0);
+    const struct weir_options options = {.state_must_open = true};
+    assert_true(weir_open(&weir, rules, &options, &reason) < 0);
     assert_non_null(strstr(reason.text, "standing.db.map"));
 }
 

@@ -127,8 +127,10 @@ static int teardown(void **state)
 /* So long a patience that a thousand checks which each waited for it would take minutes. */
 static int try_open(const struct place *place, struct weir **weir, struct weir_reason *reason)
 {
-    const struct weir_options options = {
-        .state_file = place->state, .state_bytes = SIZE, .state_patience_ns = 200 * MS};
+    const struct weir_options options = {.state_file = place->state,
+                                         .state_bytes = SIZE,
+                                         .state_patience_ns = 200 * MS,
+                                         .state_must_open = true};
     return weir_open(weir, place->rules, &options, reason);
 }
 

@@ -182,7 +182,8 @@ static void state_in_a_file_outlives_the_process_that_made_it(void **state)
 static void a_file_that_is_no_state_is_refused_and_left_alone(void **state)
 {
     struct place *place = *state;
-    struct weir_options options = {.state_file = place->state, .state_bytes = 1 << 20};
+    struct weir_options options = {
+        .state_file = place->state, .state_bytes = 1 << 20, .state_must_open = true};
     struct weir *weir;
     struct weir_reason reason;
     char text[32] = {0};
