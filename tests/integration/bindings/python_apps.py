@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Applications for the servers of test_python_servers.py: RULES and STATE name the files."""
 
+import asyncio
 import os
+from pathlib import Path
 
 import weir
 
@@ -53,12 +55,20 @@ def starlette_app():
             while (await receive())["type"] != "http.disconnect":
                 pass
 
+    async def busy(_):
+        """Works without receiving, until the test has made a file; the test sees when it begins."""
+        Path("begun").touch()
+        while not Path("go").exists():
+            await asyncio.sleep(0.01)
+        return PlainTextResponse("done")
+
     async def talk(websocket):
         await websocket.accept()
         await websocket.send_text("hello")
         await websocket.receive_text()
 
     app = Starlette(routes=[Route("/pid", pid), Route("/shared", pid), Route("/slow", Slow()),
+                            Route("/busy", busy),
                             WebSocketRoute("/slow", talk)])
     app.add_middleware(weir.starlette.Middleware, limiter=limiter)
     return app

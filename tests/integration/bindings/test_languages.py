@@ -32,6 +32,20 @@ def block(page, language):
     return blocks(page, language)[0]
 
 
+# Of each page that is tested here, its blocks, all of which are run.
+BLOCKS = {"go": {"go": 3, "sh": 1, "yaml": 1}, "java": {"java": 1, "yaml": 1}, "php": {"php": 1, "yaml": 1},
+          "ruby": {"ruby": 1, "yaml": 1}, "rust": {"rust": 1, "yaml": 1}}
+
+
+def test_every_block_of_each_page_is_run():
+    pages = sorted(path.stem for path in (ROOT / "docs/languages").glob("*.md"))
+    assert pages == sorted([*BLOCKS, "node", "python"])
+    for page, found in BLOCKS.items():
+        text = (ROOT / f"docs/languages/{page}.md").read_text(encoding="utf-8")
+        languages = re.findall(r"^```(\w+)$", text, re.M)
+        assert {language: languages.count(language) for language in languages} == found, page
+
+
 def lasting(rules):
     """The same limits in windows whose ends no test meets."""
     assert "/min" in rules

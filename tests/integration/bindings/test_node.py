@@ -32,6 +32,8 @@ PROGRAMS = [block for block in BLOCKS if "expect(" not in block]
 (JEST,) = [block for block in re.findall(r"^```js\n(.*?)^```", PAGE, re.M | re.S) if "expect(" in block]
 RULES_AS_WRITTEN = re.search(r"^```yaml\n(version.*?)^```", PAGE, re.M | re.S)[1]
 RULES = re.search(r"^```yaml\n(version.*?)^```", LASTING, re.M | re.S)[1]
+(PATHS,) = re.findall(r"^```yaml\n(paths.*?)^```", PAGE, re.M | re.S)  # of Express
+(INSTALL,) = re.findall(r"^(npm install .*)$", PAGE, re.M)
 
 pytestmark = pytest.mark.skipif(not (BUILT / "weir.node").is_file() or shutil.which("node") is None,
                                 reason="weir.node was not built, for want of libnode-dev, or no node")
@@ -202,7 +204,7 @@ def place_of(folder, name):
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
 def test_a_program_of_the_page(packages, number, kind):
     place, app = place_of(packages, f"page{number}{kind}"), f"app.{kind}"
-    (place / "weir.yaml").write_text(RULES, encoding="utf-8")
+    (place / "weir.yaml").write_text(RULES + (PATHS if "express" in PROGRAMS[number] else ""), encoding="utf-8")
     port = free_port()
     program = PROGRAMS[number] if kind == "js" else as_es_module(PROGRAMS[number])
     (place / app).write_text(program.replace("3000", str(port)), encoding="utf-8")
@@ -228,18 +230,48 @@ def test_a_program_of_the_page(packages, number, kind):
             process.wait(SECONDS_MAX)
 
 
-def test_the_test_of_the_page(tools):
+@pytest.mark.parametrize("kind", ["js", "mjs"])
+def test_the_test_of_the_page(tools, kind):
     """As it is written, with the rules as they are written: it waits for nothing."""
-    place = place_of(tools, "page")
+    place = place_of(tools, f"page{kind}")
     (place / "weir.yaml").write_text(RULES_AS_WRITTEN, encoding="utf-8")
-    (place / "limits.test.js").write_text(JEST, encoding="utf-8")
+    (place / f"limits.test.{kind}").write_text(JEST if kind == "js" else as_es_module(JEST), encoding="utf-8")
     (place / "package.json").write_text("{}", encoding="utf-8")
-    done = tools.run("node", "../node_modules/jest/bin/jest.js", "--rootDir=.", folder=place)
+    done = tools.run("node", *(["--experimental-vm-modules"] if kind == "mjs" else []),
+                     "../node_modules/jest/bin/jest.js", "--rootDir=.", folder=place)
     assert done.returncode == 0 and "1 passed" in done.stderr, done.stdout + done.stderr
 
 
-def test_the_programs_are_found():
+def test_the_programs_of_the_page_in_typescript(tools):
+    """As ES modules, by the types of weir and of the frameworks, none of them `any` by accident."""
+    place = place_of(tools, "typescript")
+    for number, program in enumerate(PROGRAMS):
+        (place / f"app{number}.mts").write_text(as_es_module(program), encoding="utf-8")
+    (place / "tsconfig.json").write_text(json.dumps({"extends": "../tsconfig.json", "files": [
+        f"app{number}.mts" for number in range(len(PROGRAMS))]}), encoding="utf-8")
+    done = tools.run("../node_modules/.bin/tsc", "-p", ".", "--noEmit", folder=place)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_module_is_installed_as_the_page_says(folder):
+    """By the folder's name, without a registry."""
+    needed("npm")
+    place = place_of(folder, "installed")
+    (place / "package.json").write_text("{}", encoding="utf-8")
+    (place / "package.json").chmod(0o666)
+    command = INSTALL.replace("./build/bindings/node", "../node_modules/weir").split()
+    assert command[-1] == "../node_modules/weir"
+    done = folder.run(*command, "--offline", "--no-audit", "--no-fund", folder=place)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "weir" in json.loads((place / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    assert folder.run("node", "-p", "require('weir').open.name", folder=place).stdout == "open\n"
+
+
+def test_every_block_of_the_page_is_run():
+    """By the tests above; the rest of the one of shell is a build, whose result they use."""
     assert len(PROGRAMS) == 10
+    assert {language: len(re.findall(rf"^```{language}$", PAGE, re.M)) for language in set(
+        re.findall(r"^```(\w+)$", PAGE, re.M))} == {"js": 11, "yaml": 2, "sh": 1}
 
 
 def test_the_page_lists_each_option():

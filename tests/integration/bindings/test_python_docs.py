@@ -183,6 +183,11 @@ def test_workers(folder, command):
         assert [server.request("POST", "/login").status for _ in range(6)] == [200] * 5 + [429]
 
 
+def test_the_page_says_when_a_lease_outlives_its_client():
+    """As test_a_handler_that_does_not_receive_keeps_its_lease_while_it_works shows."""
+    assert "handler that does neither keeps its lease until it ends" in " ".join(TEXT.split())
+
+
 def test_the_tables_name_what_there_is():
     for name in re.findall(r"`limiter\.(\w+)", TEXT.split("\n## API")[1]):
         assert hasattr(weir.Limiter, name), name

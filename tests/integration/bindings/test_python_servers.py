@@ -24,6 +24,7 @@ limits:
   - {{ name: shared, match: {{ path: /shared }}, key: [client.ip], rate: {LIMIT}/h,
       algorithm: sliding_log }}
   - {{ name: slow, match: {{ path: /slow }}, key: [], algorithm: concurrency, limit: 1, life: 1h }}
+  - {{ name: busy, match: {{ path: /busy }}, key: [], algorithm: concurrency, limit: 1, life: 1h }}
 """
 APPS = str(Path(__file__).parent)
 GUNICORN = ("gunicorn", "-b", "127.0.0.1:PORT", "--pythonpath", APPS, "-t", "600")
@@ -134,6 +135,17 @@ def test_a_client_that_leaves_ends_its_lease(starlette):
     for _ in range(3):
         with wait_until(hold, what="the end of the lease"):
             assert status_of(starlette, "/slow") == 429
+
+
+def test_a_handler_that_does_not_receive_keeps_its_lease_while_it_works(starlette):
+    """Else clients that leave would have any number of handlers at work."""
+    with connect(starlette.address) as sock:
+        sock.sendall(request_bytes("GET", "/busy"))
+        wait_until((starlette.folder / "begun").exists, what="the handler")
+    for _ in range(8):
+        assert starlette.request("GET", "/busy").status == 429
+    (starlette.folder / "go").touch()
+    wait_until(lambda: starlette.request("GET", "/busy").status == 200, what="the end of the lease")
 
 
 HANDSHAKE = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
