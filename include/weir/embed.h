@@ -4,6 +4,7 @@
  * <weir/weir.h> answers "may this request pass?". This header has what an edge needs beside that:
  *
  *   weir_rules_check_file       checks a rules file and tells every mistake, with no state made
+ *   weir_rules_check_names      the same of the attributes that a configuration gives
  *   weir_open_check             whether this user can open what the rules name, with no state made
  *   weir_attribute              a handle for an attribute, so that no name is looked up per request
  *   weir_attribute_read         whether the rules read it, so that no value is copied unread
@@ -60,6 +61,16 @@ typedef void (*weir_mistake)(void *context, const char *file, unsigned line, uns
  * docs/library.md), WEIR_ERR_MEMORY. */
 int weir_rules_check_file(const char *rules_file, weir_mistake tell, void *context,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Called for each name that is wrong, by its place in the list; borrowed for the call. */
+typedef void (*weir_wrong_name)(void *context, size_t place, const char *message);
+
+/* Whether a configuration that gives attributes by these names gives something that the rules can
+ * read: tells each name that is neither built in nor declared in the rules file, with the one that
+ * it may be a mistyping of, that the rules make themselves, or that is too long. A header field, a
+ * parameter or a cookie is always right. Errors: as weir_rules_check_file. */
+int weir_rules_check_names(const char *rules_file, const char *const *names, size_t count,
+                           weir_wrong_name tell, void *context) __attribute__((warn_unused_result));
 
 /* Called for each thing that is wrong; the text is borrowed for the call. */
 typedef void (*weir_finding)(void *context, const char *text);

@@ -8,7 +8,6 @@
 #include <strings.h>
 
 #define HEADER_PREFIX "header."
-#define NAME_MAX_BYTES 128 /* as names of attributes in a rules file */
 
 void weir_attributes_open(struct weir_attributes *attributes)
 {
@@ -43,7 +42,7 @@ static int find(const struct weir_attributes *attributes, const char *name)
 
 int weir_attributes_add(struct weir_attributes *attributes, const char *name)
 {
-    if (strlen(name) > NAME_MAX_BYTES)
+    if (strlen(name) > WEIR_ATTRIBUTE_NAME_MAX)
         return WEIR_ERR_TOO_LARGE;
     char *copy = copy_name(name);
     if (!copy)

@@ -26,6 +26,8 @@ struct weir_attributes {
     char *names[WEIR_HANDLES_MAX]; /* those below `count` do not change any more */
 };
 
+#define WEIR_ATTRIBUTE_NAME_MAX 128 /* bytes, as names of attributes in a rules file */
+
 /* More than any server takes by its own defaults. */
 #define WEIR_LIBRARY_JOINED_MAX (64 * 1024)
 

@@ -10,11 +10,13 @@
 
 #include <weir/version.h>
 
+#include "core/bytes.h"
 #include "engine/http/denial.h"
 #include "engine/reservation.h"
 #include "engine/token/lease_token.h"
 #include "library/library.h"
 #include "rules/charge/penalty.h"
+#include "rules/known_names.h"
 #include "rules/source.h"
 #include "standing/standing.h"
 #include "table/file/access.h"
@@ -22,6 +24,8 @@
 #include "wire/http/forwarded.h"
 #include "wire/http/ratelimit_headers.h"
 #include "wire/socket_address.h"
+
+#define NAME_MESSAGE (3 * WEIR_ATTRIBUTE_NAME_MAX + 128)
 
 _Static_assert(WEIR_LIMITS_MAX == WEIR_CHECKS_MAX, "an answer has room for every limit");
 _Static_assert(WEIR_RATELIMIT_HEADERS_MAX + WEIR_DENIAL_FIELDS_MAX <= WEIR_FIELDS_MAX &&
@@ -50,6 +54,52 @@ int weir_rules_check_file(const char *rules_file, weir_mistake tell, void *conte
     if (err == 0)
         weir_rules_unref(rules);
     return err;
+}
+
+/* What is wrong with one name; empty: nothing. */
+static void judge_name(const struct weir_rules *rules, const char *name, char message[NAME_MESSAGE])
+{
+    struct weir_bytes bytes = weir_bytes_of(name);
+    message[0] = '\0';
+    if (bytes.size > WEIR_ATTRIBUTE_NAME_MAX) {
+        snprintf(message, NAME_MESSAGE, "the name is longer than %d bytes, so no rule can read it",
+                 WEIR_ATTRIBUTE_NAME_MAX);
+        return;
+    }
+    enum weir_name_state state = weir_rules_source(rules, name, bytes.size).state;
+    const char *nearest = state == WEIR_NAME_UNKNOWN ? rules_nearest_name(rules, bytes) : NULL;
+    if (state == WEIR_NAME_MADE)
+        snprintf(message, NAME_MESSAGE, "weir makes `%s` itself, so what is given is ignored",
+                 name);
+    else if (nearest)
+        snprintf(message, NAME_MESSAGE,
+                 "`%s` is neither built in nor declared, so it is ignored; did you mean `%s`?",
+                 name, nearest);
+    else if (state == WEIR_NAME_UNKNOWN)
+        snprintf(message, NAME_MESSAGE,
+                 "`%s` is neither built in nor declared, so it is ignored; declare it in the rules "
+                 "file: `attributes: [%s]`",
+                 name, name);
+}
+
+int weir_rules_check_names(const char *rules_file, const char *const *names, size_t count,
+                           weir_wrong_name tell, void *context)
+{
+    struct weir_rules *rules;
+    struct weir_problems problems = {0};
+    struct weir_reason reason = {""};
+    char message[NAME_MESSAGE];
+    int err = library_load(&rules, rules_file, &problems, &reason);
+    weir_problems_free(&problems);
+    if (err < 0)
+        return err;
+    for (size_t i = 0; i < count; i++) {
+        judge_name(rules, names[i], message);
+        if (message[0] != '\0')
+            tell(context, i, message);
+    }
+    weir_rules_unref(rules);
+    return 0;
 }
 
 /* --- Before opening --------------------------------------------------------------------------- */

@@ -66,7 +66,8 @@ static ngx_int_t add_fields(struct gathering *gathering, const struct weir_ngx_w
 }
 
 /* What the configuration says; an empty value is an absent attribute, as in nginx a variable
- * without a value is empty. */
+ * without a value is empty. It goes before what the client sends: as with proxy_set_header, ""
+ * hides a field, and a client that makes the variable empty cannot put its own in its place. */
 static ngx_int_t add_configured(struct gathering *gathering, struct weir_ngx_worker *worker,
                                 struct weir_ngx_location *location)
 {

@@ -112,6 +112,33 @@ ngx_int_t weir_ngx_check_rules(ngx_conf_t *cf, struct weir_ngx_main *conf)
     return NGX_ERROR;
 }
 
+static void note_name(void *context, size_t place, const char *message)
+{
+    const struct reading *reading = context;
+    const struct weir_ngx_named *named = reading->conf->named->elts;
+    weir_ngx_note(reading->conf, reading->cf->pool, "weir_attribute: %s in %V:%ui", message,
+                  &named[place].file, named[place].line);
+}
+
+ngx_int_t weir_ngx_check_names(ngx_conf_t *cf, struct weir_ngx_main *conf)
+{
+    struct reading reading = {cf, conf};
+    if (!conf->named)
+        return NGX_OK;
+    const struct weir_ngx_named *named = conf->named->elts;
+    const char **names = ngx_palloc(cf->pool, conf->named->nelts * sizeof *names);
+    if (!names)
+        return NGX_ERROR;
+    for (ngx_uint_t i = 0; i < conf->named->nelts; i++)
+        names[i] = (const char *)named[i].name.data;
+    int err = weir_rules_check_names((const char *)conf->rules.data, names, conf->named->nelts,
+                                     note_name, &reading);
+    if (err == 0)
+        return NGX_OK;
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "weir_rules: %s", weir_error_text(err));
+    return NGX_ERROR;
+}
+
 /* --- The folder ------------------------------------------------------------------------------- */
 
 /* Gives a folder that was just made to the workers, and to `group=`, if there is one. By its

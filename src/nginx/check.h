@@ -24,6 +24,10 @@ void weir_ngx_note(struct weir_ngx_main *conf, ngx_pool_t *pool, const char *for
  * refused). */
 ngx_int_t weir_ngx_check_rules(ngx_conf_t *cf, struct weir_ngx_main *conf);
 
+/* Notes each `weir_attribute` whose name the rules do not know; when these are read. Errors:
+ * NGX_ERROR (memory; the rules have changed meanwhile). */
+ngx_int_t weir_ngx_check_names(ngx_conf_t *cf, struct weir_ngx_main *conf);
+
 /* Checks as described above; for the end of reading a configuration. Errors: NGX_ERROR (it is
  * refused, and the log says why). */
 ngx_int_t weir_ngx_check(ngx_cycle_t *cycle, struct weir_ngx_main *conf);

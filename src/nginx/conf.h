@@ -29,11 +29,18 @@ struct weir_ngx_main {
     bool rules_decide;              /* on_store_error of limits does, while there is no state */
     ngx_flag_t strict;              /* `weir_strict on`: mistakes in `notes` are refused */
     ngx_array_t *notes;             /* of ngx_str_t: mistakes, see check.h; NULL: none */
+    ngx_array_t *named;             /* of struct weir_ngx_named; NULL: none */
     bool used;                      /* some location has `weir on` */
     ngx_shm_zone_t *zone;           /* the counters of all workers; NULL: none */
     struct weir_ngx_worker *worker; /* this process's; NULL: it decides nothing */
     time_t told; /* when this process last logged that it cannot decide; 0: never,
                     or it can */
+};
+
+/* A name that some `weir_attribute` gives, and where. */
+struct weir_ngx_named {
+    ngx_str_t name, file;
+    ngx_uint_t line;
 };
 
 #define WEIR_NGX_HANDLE_UNKNOWN (-100)

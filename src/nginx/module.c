@@ -102,16 +102,30 @@ static char *set_number(ngx_conf_t *cf, ngx_command_t *command, void *conf)
     return result;
 }
 
+/* Once the rules are read, weir_ngx_check_names looks whether they know it. */
+static ngx_int_t remember_name(ngx_conf_t *cf, struct weir_ngx_main *main, const ngx_str_t *name)
+{
+    if (!main->named)
+        main->named = ngx_array_create(cf->pool, 4, sizeof(struct weir_ngx_named));
+    struct weir_ngx_named *named = main->named ? ngx_array_push(main->named) : NULL;
+    if (!named)
+        return NGX_ERROR;
+    *named = (struct weir_ngx_named){
+        .name = *name, .file = cf->conf_file->file.name, .line = cf->conf_file->line};
+    return NGX_OK;
+}
+
 static char *add_attribute(ngx_conf_t *cf, ngx_command_t *command, void *conf)
 {
     struct weir_ngx_location *location = conf;
+    struct weir_ngx_main *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
     ngx_str_t *args = cf->args->elts;
     ngx_http_compile_complex_value_t compile = {.cf = cf, .value = &args[2]};
     if (!location->attributes)
         location->attributes = ngx_array_create(cf->pool, 4, sizeof(struct weir_ngx_attribute));
     struct weir_ngx_attribute *attribute =
         location->attributes ? ngx_array_push(location->attributes) : NULL;
-    if (!attribute)
+    if (!attribute || remember_name(cf, main, &args[1]) != NGX_OK)
         return NGX_CONF_ERROR;
     attribute->name = args[1];
     attribute->handle = WEIR_NGX_HANDLE_UNKNOWN;
@@ -260,7 +274,7 @@ static ngx_int_t init_configuration(ngx_conf_t *cf)
                       !main->rules.data ? "weir_rules" : "weir_state");
         return NGX_ERROR;
     }
-    if (weir_ngx_check_rules(cf, main) != NGX_OK)
+    if (weir_ngx_check_rules(cf, main) != NGX_OK || weir_ngx_check_names(cf, main) != NGX_OK)
         return NGX_ERROR;
     choose_on_error(cf, main);
     if (weir_ngx_metrics_add(cf, main) != NGX_OK ||

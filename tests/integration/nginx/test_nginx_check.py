@@ -158,6 +158,34 @@ def test_a_constant_that_is_not_a_number(tmp_path, directive):
         assert re.search(rf'\[error\].*{directive}: "abc"', nginx.log())
 
 
+@pytest.mark.parametrize("name, complaint", [
+    ("tennant", "`tennant` is neither built in nor declared, so it is ignored; did you mean `tenant`?"),
+    ("colour", "declare it in the rules file: `attributes: [colour]`"),
+    ("standing", "weir makes `standing` itself"),
+    ("n" * 129, "longer than 128 bytes"),
+])
+def test_a_name_that_the_rules_do_not_know(tmp_path, name, complaint):
+    server = SERVER.replace("{ weir on; }", f"{{ weir on; weir_attribute {name} $arg_x; }}")
+    nginx = Nginx(tmp_path, "version: 1\nattributes: [tenant]\n" + RULES[len("version: 1\n"):], server,
+                  on_error="closed")
+    test = nginx.test()
+    line = next(line for line in test.stderr.splitlines() if "weir_attribute:" in line)
+    assert test.returncode == 0 and "[error]" in line and complaint in line, line
+    assert re.search(r" in \S+/nginx\.conf:\d+ \(weir 0\.5\.0 will refuse this\)", line), line
+    with nginx:
+        assert mistakes(nginx) == 1 and complaint in nginx.log()
+    test = strict(nginx).test()
+    assert test.returncode != 0 and "[emerg]" in test.stderr and complaint in test.stderr
+
+
+@pytest.mark.parametrize("name", ["tenant", "user", "client.ip", "header.X-Other", "query.page", "cookie.session"])
+def test_a_name_that_the_rules_know_or_that_a_request_may_have(tmp_path, name):
+    server = SERVER.replace("{ weir on; }", f"{{ weir on; weir_attribute {name} $arg_x; }}")
+    nginx = strict(Nginx(tmp_path, "version: 1\nattributes: [tenant]\n" + RULES[len("version: 1\n"):], server,
+                         on_error="closed"))
+    assert (nginx.test().returncode, "weir_attribute" in nginx.test().stderr) == (0, False)
+
+
 def test_rules_that_will_be_refused(tmp_path):
     rules = RULES.replace("key: [header.x-key]", "key: [header.x-key], match: { tennant: a }").replace(
         "match: { path: /a.txt }, ", "")

@@ -27,3 +27,21 @@ def test_a_parameter_and_a_cookie_are_keys(tmp_path):
         assert status("/a", f"sid={SECRET}; a=b") == 429
         assert status("/a", "sid=other") == 200
         assert SECRET not in nginx.log()
+
+
+def test_an_empty_value_of_the_configuration_hides_what_the_client_sends(tmp_path):
+    """As proxy_set_header does; a client that empties the variable cannot put its own value there."""
+    limit = {"name": "key", "key": ["header.x-key"], "rate": "1/day", "algorithm": "token_bucket"}
+    server = """
+        location /plain { weir on; try_files /a.txt =404; }
+        location /hidden { weir on; weir_attribute header.X-Key ""; try_files /a.txt =404; }
+        location /said { weir on; weir_attribute header.x-key $arg_key; try_files /a.txt =404; }
+    """
+    with Nginx(tmp_path, rules_of(limit), server) as nginx, Client(nginx.address) as client:
+        def statuses(target):
+            return [client.request("GET", target, fields={"X-Key": "k"}).status for _ in range(3)]
+
+        assert statuses("/hidden") == [200, 200, 200]  # no key, so the limit does not apply
+        assert statuses("/said") == [200, 200, 200]
+        assert statuses("/said?key=j") == [200, 429, 429]
+        assert statuses("/plain") == [200, 429, 429]
