@@ -318,12 +318,23 @@ static void write_denial(struct weir_slot *slot, struct weir_output *output, uns
     write_body(slot, output, weir_http_code(status));
 }
 
+/* Counts and logs a request that was refused because it cannot be read; `err` may be another one. */
+static void note_unread(struct weir_worker *worker, int err, const struct weir_reason *reason)
+{
+    bool unread = err == WEIR_ERR_SYNTAX || err == WEIR_ERR_TOO_LARGE || err == WEIR_ERR_RANGE;
+    if (unread && worker->overlooked)
+        weir_overlooked_unread(worker->overlooked, worker->log, WEIR_UNREAD_AUTH,
+                               reason->text[0] ? reason->text : weir_error_text(err),
+                               uv_now(worker->loop));
+}
+
 static void auth_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
     struct weir_worker *worker = http->worker;
     struct weir_answer *answer = &http->answer;
     if (weir_engine_refusal(slot->decision)) {
+        note_unread(worker, slot->decision->error, weir_engine_refusal(slot->decision));
         slot->detail &= 0xff;
         weir_http_write_refusal(slot, output, slot->decision);
         weir_worker_give(worker, slot->decision);
@@ -380,11 +391,7 @@ static bool auth_hold(struct weir_slot *slot)
 /* What cannot be read or decided. */
 static void refuse(struct weir_http_call *call, int err, const struct weir_reason *reason)
 {
-    bool unread = err == WEIR_ERR_SYNTAX || err == WEIR_ERR_TOO_LARGE || err == WEIR_ERR_RANGE;
-    if (unread && call->worker->overlooked)
-        weir_overlooked_unread(call->worker->overlooked, call->worker->log, WEIR_UNREAD_AUTH,
-                               reason->text[0] ? reason->text : weir_error_text(err),
-                               uv_now(call->worker->loop));
+    note_unread(call->worker, err, reason);
     weir_http_refuse(call, err, reason);
 }
 

@@ -3,8 +3,10 @@
 
 import json
 
+from daemon import grpc as wire
 from daemon.proxies import free_port
 from daemon.redis import Error, RedisWeir
+from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 from model.program import run_weir
 
@@ -88,3 +90,41 @@ def test_strict_attributes_refuse_a_program_and_no_proxy(tmp_path):
         reply = redis.ask("WEIR.CHECK", "other", "x")
         assert isinstance(reply, Error) and "other: unknown attribute" in reply
         assert not isinstance(redis.ask("WEIR.CHECK", "own", "x"), Error)
+
+
+STRICT_TENANT = {"attributes": ["tenant"], "strict_attributes": True}  # strict for programs only
+TENANT = {"name": "a", "key": ["tenant"], "rate": "100/min"}
+
+
+def expect_counted(weir, count):
+    metric = 'weir_unknown_attributes_total{name="tennant"}'
+    wait_until(lambda: weir.metrics().get(metric, 0) >= count, what="the count of the name")
+    line = weir.wait_event("unknown_attribute")
+    assert "level=warning" in line and "tennant" in line and "tenant" in line.replace("tennant", "")
+    return weir.metrics()[metric]
+
+
+def test_a_name_of_envoys_ext_authz_that_nobody_knows_is_counted(tmp_path):
+    rules = rules_of(TENANT, **STRICT_TENANT)
+    with Weir(tmp_path, rules, "--grpc", "127.0.0.1:0") as weir, wire.Stub(weir.grpc_address) as stub:
+        asked = wire.CheckRequest()
+        asked.attributes.request.http.path = "/"
+        asked.attributes.source.address.socket_address.address = "192.0.2.1"
+        for name in "tennant", "tenant", "tennant":
+            asked.attributes.context_extensions.clear()
+            asked.attributes.context_extensions[name] = "acme"
+            assert stub.call("AuthCheck", asked).status.code == 0
+        assert expect_counted(weir, 2) == 2
+
+
+def test_a_name_of_envoys_quotas_that_nobody_knows_is_counted(tmp_path):
+    rules = rules_of(TENANT, **STRICT_TENANT)
+    with Weir(tmp_path, rules, "--grpc", "127.0.0.1:0") as weir, wire.Stub(weir.grpc_address) as stub, \
+            stub.quotas() as quotas:
+        quotas.report({"tennant": "acme"}, allowed=1)
+        assert expect_counted(weir, 1) >= 1
+        before = weir.metrics()['weir_unknown_attributes_total{name="tennant"}']
+        quotas.report({"tenant": "acme"}, allowed=1)
+        wait_until(lambda: quotas.action({"tenant": "acme"}), what="an assignment of the name that is known")
+        assert sum("weir_unknown_attributes_total" in name for name in weir.metrics()) == 1
+        assert before >= 1

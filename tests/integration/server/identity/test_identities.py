@@ -418,6 +418,9 @@ def test_every_front_end_refuses_late_in_the_words_of_at_once(tmp_path, redis):
             refused = isinstance(late, Error) or late[0] == 400
             assert refused and (late == (400,) or "x-cost" in str(late)), late
             assert redis.commands("hgetall") == asked + 1
+        unread = 'weir_requests_unreadable_total{front="%s"}'
+        assert weir.metrics()[unread % "auth"] == 4  # GET and HEAD, late and at once
+        assert weir.metrics()[unread % "ext_authz"] == 2
         assert weir.remaining("alices", cost=0) == 100
         assert "weir_reservations" not in weir.metrics() or weir.metrics()["weir_reservations"] == 0
 
