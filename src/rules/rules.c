@@ -389,6 +389,8 @@ uint32_t weir_rules_span_percent(const struct weir_rules *rules)
         for (uint32_t plan = 0; rule->plans && plan < rules->plan_count; plan++)
             count_states(&rule->plans[plan], &states, &spans);
     }
+    for (uint32_t i = 0; i < rules->penalty_count; i++)
+        count_states(&rules->penalties[i].strikes.rates, &states, &spans);
     return WEIR_RULES_SPAN_PERCENT_MIN +
            (states > 0
                 ? (uint32_t)(spans * (SPAN_PERCENT_ALL - WEIR_RULES_SPAN_PERCENT_MIN) / states)

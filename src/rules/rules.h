@@ -273,7 +273,7 @@ uint32_t weir_rules_count(const struct weir_rules *rules);
 
 /* The share of a new region that suits these limits, in percent: WEIR_RULES_SPAN_PERCENT_MIN where
  * no state of theirs needs a span, 50 where all do, and between these in proportion to the states
- * of a key. */
+ * of a key. The strikes of a penalty are such a state. */
 #define WEIR_RULES_SPAN_PERCENT_MIN 2
 uint32_t weir_rules_span_percent(const struct weir_rules *rules);
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);

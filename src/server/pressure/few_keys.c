@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "rules/charge/penalty.h"
+
 /* Puts a limit into the list, where it is one of those with the least room. */
 static void list_limit(struct weir_few_keys *few, const char *name, uint64_t keys)
 {
@@ -43,6 +45,13 @@ void weir_few_keys_find(struct weir_few_keys *few, const struct weir_rules *rule
             continue;
         few->count++;
         list_limit(few, info.name, keys);
+    }
+    for (uint32_t i = 0; i < weir_rules_penalty_count(rules); i++) {
+        uint64_t keys = weir_table_keys_of(capacity, weir_rules_penalty_limit(rules, i), 1);
+        if (keys >= WEIR_FEW_KEYS)
+            continue;
+        few->count++;
+        list_limit(few, weir_rules_penalty(rules, i)->name.data, keys);
     }
 }
 

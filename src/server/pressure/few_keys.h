@@ -7,6 +7,8 @@
  * WEIR_FEW_KEYS of them are not many callers, and each new one displaces another, or counts in
  * overflow.
  *
+ * The strikes of a penalty are such states, too, under the penalty's name.
+ *
  * Threads: pure.
  */
 #ifndef WEIR_SERVER_PRESSURE_FEW_KEYS_H
@@ -24,7 +26,7 @@ struct weir_few_keys {
     uint32_t count;  /* limits with room for fewer than WEIR_FEW_KEYS keys */
     uint32_t listed; /* those of them with the least room, the least first */
     struct {
-        const char *name; /* the rules' */
+        const char *name; /* the rules', of a limit or a penalty */
         uint64_t keys;
     } list[WEIR_FEW_KEYS_LISTED];
 };

@@ -7,14 +7,23 @@
 #include "rig.h"
 #include "table/table.h"
 
-static inline struct weir_table *rig_table(size_t bytes)
+/* `spans`: percent of it; 0: as the table has it. */
+static inline struct weir_table *rig_table_spans(size_t bytes, uint32_t spans)
 {
-    const struct weir_table_options options = {
-        .bytes = bytes, .wall_ns = START, .boot_ns = 1, .secret = {7, 8}};
+    const struct weir_table_options options = {.bytes = bytes,
+                                               .span_percent_new = spans,
+                                               .wall_ns = START,
+                                               .boot_ns = 1,
+                                               .secret = {7, 8}};
     struct weir_table *table;
     struct weir_reason reason;
     assert_int_equal(weir_table_open(&table, &options, &reason), 0);
     return table;
+}
+
+static inline struct weir_table *rig_table(size_t bytes)
+{
+    return rig_table_spans(bytes, 0);
 }
 
 static inline struct weir_store *rig_embedded(struct weir_table *table)

@@ -112,6 +112,12 @@ static void the_share_for_spans_suits_the_limits(void **state)
          "default_plan: free\nplans: { free: { a: 1/s }, paid: { a: 10/s }, vip: { a: unlimited } "
          "}\n",
          34},
+        {"  - { name: a, key: [user], algorithm: gcra, rate: 5/s }\n"
+         "standing: { file: s.db, by: [user, client.ip] }\n"
+         "penalties:\n"
+         "  - { name: p, key: user, strikes: 5/h, ladder: [warn 1h] }\n"
+         "  - { name: q, key: client.ip, strikes: 9/h, ladder: [warn 1h] }\n",
+         34},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[1000];
