@@ -264,11 +264,12 @@ static int prepare(void *context, struct weir_limit *limit, const char *name)
 }
 
 /* A penalty of the server would take it; no request of these is denied. */
-static void on_strike(void *context, const struct weir_struck *struck)
+static enum weir_strike_answer on_strike(void *context, const struct weir_struck *struck)
 {
     struct side *side = context;
     (void)struck;
     side->strikes++;
+    return WEIR_STRIKE_DONE;
 }
 
 static void side_open(struct side *side, int which)

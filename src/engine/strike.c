@@ -140,7 +140,46 @@ static bool strike_failed(struct weir_engine *engine, struct weir_entry *entry, 
     return false;
 }
 
-/* Reports it; a move resets the count. */
+/* The count begins anew, or has room for its last strike again. */
+static void end_count(struct weir_engine *engine, struct weir_entry *entry, uint64_t charged_at_ns,
+                      bool moved)
+{
+    struct weir_decision *decision = &entry->decision;
+    decision->op = moved ? WEIR_OP_RESET : WEIR_OP_REFUND;
+    decision->charged_at_ns = charged_at_ns;
+    decision->deadline_ns = 0;
+    decide(engine, entry);
+}
+
+bool weir_engine_strike_end(struct weir_engine *engine, const struct weir_strike_count *count,
+                            bool moved)
+{
+    const struct weir_rules *rules = weir_engine_rules(engine);
+    int number = rules ? weir_rules_penalty_find(rules, count->penalty) : -1;
+    struct weir_entry *entry;
+    if (number < 0 || !engine->strikes)
+        return true;
+    entry = weir_pool_take(engine->strikes);
+    if (!entry)
+        return false;
+    entry->generation = engine->generation;
+    entry->generation->pins++;
+    entry->keeps = true;
+    entry->scratch.used = 0;
+    entry->checks[0] =
+        (struct weir_check){.limit = weir_rules_penalty_limit(rules, (uint32_t)number),
+                            .hash = {count->hash[0], count->hash[1]},
+                            .tag = count->tag,
+                            .key = weir_decision_keep(&entry->decision, count->key),
+                            .cost = 1,
+                            .rule = UINT32_MAX,
+                            .on_store_error = WEIR_FAIL_OPEN};
+    entry->decision.count = 1;
+    end_count(engine, entry, count->now_ns, moved);
+    return true;
+}
+
+/* Reports it; what a move means for the count, its answer says. */
 static void strike_finish(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *decision = &entry->decision;
@@ -162,14 +201,11 @@ static void strike_finish(struct weir_engine *engine, struct weir_entry *entry)
         .now_ns = decision->now_ns,
         .moves = report.remaining == 0,
     };
-    engine->strike(engine->strike_context, &struck);
-    if (!struck.moves) {
+    enum weir_strike_answer answer = engine->strike(engine->strike_context, &struck);
+    if (!struck.moves || answer == WEIR_STRIKE_LATER)
         weir_engine_give_back(engine, entry);
-        return;
-    }
-    decision->op = WEIR_OP_RESET;
-    decision->deadline_ns = 0;
-    decide(engine, entry);
+    else
+        end_count(engine, entry, decision->now_ns, answer == WEIR_STRIKE_DONE);
 }
 
 static const struct weir_purpose strike_purpose = {

@@ -4,12 +4,14 @@
  *   request denied by a limit of `for`
  *     └▶ a decision of the engine's own, that no client waits for, in the limit NAME~strikes
  *          ├▶ admitted: a strike
- *          └▶ admitted as the last that the limit has room for: a strike that moves the ladder;
- *             then the count is reset
+ *          └▶ admitted as the last that the limit has room for: a strike that moves the ladder
+ *               ├▶ the move is in force: the count is reset
+ *               └▶ nobody has room for the move: the strike is given back, the next one is the last
  *
  * The limit of N strikes has room for N + 1, so exactly one strike finds itself the last, over all
  * workers and nodes. Those that come between it and the reset are denied, and count nothing. After
- * a move the count begins anew. Where the reset is lost, the next move may need fewer strikes.
+ * a move the count begins anew. Where the reset is lost, as the process dies or the store fails,
+ * strikes count nothing until the log has room again; then one of them is the last.
  *
  * One strike at most per penalty and request. None from shadow limits, dry runs, repeats of an
  * idempotency key, candidates, what on_store_error decides, states that a full table shares
@@ -28,6 +30,8 @@
 /* Strikes at a remote store at one time. The table answers each at once. */
 #define WEIR_STRIKES_AT_WORK 256
 
+struct weir_engine;
+
 struct weir_struck {
     const struct weir_penalty *penalty;
     const struct weir_standing_kind *kind; /* of its values */
@@ -36,8 +40,31 @@ struct weir_struck {
     bool moves;                       /* the ladder, one step up */
 };
 
+/* What becomes of a strike that moves the ladder; of others it is ignored. */
+enum weir_strike_answer {
+    WEIR_STRIKE_DONE,    /* the move is in force: the count is reset */
+    WEIR_STRIKE_LATER,   /* it will be: weir_engine_strike_end ends the count then */
+    WEIR_STRIKE_REFUSED, /* there is no room for it: the strike is given back */
+};
+
 /* Called on the engine's thread for each strike that was counted, from weir_engine_run or the
- * store's callback; what it is given is valid during the call. It may not call the engine. */
-typedef void (*weir_engine_strike)(void *context, const struct weir_struck *struck);
+ * store's callback; what it is given is valid during the call. It may not call the engine. The key
+ * of its check is text where the store is a remote one, and of no use where it is a table. */
+typedef enum weir_strike_answer (*weir_engine_strike)(void *context,
+                                                      const struct weir_struck *struck);
+
+/* The count of a strike that was answered by WEIR_STRIKE_LATER. */
+struct weir_strike_count {
+    struct weir_bytes penalty; /* its name */
+    uint64_t hash[2], tag;     /* of its check (weir_check_tag) */
+    struct weir_bytes key;     /* likewise; empty: the store is a table */
+    uint64_t now_ns;           /* of the strike */
+};
+
+/* Ends a count, on any engine of the same store. `moved`: it is reset; else its last strike is
+ * given back, so that the next one moves. Not from inside the store. True also where the newest
+ * rules have no such penalty; false: too many strikes are at work, so try it later. */
+bool weir_engine_strike_end(struct weir_engine *engine, const struct weir_strike_count *count,
+                            bool moved) __attribute__((warn_unused_result));
 
 #endif

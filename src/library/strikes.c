@@ -100,6 +100,7 @@ static bool make(struct weir_ring_strike *strike, const struct weir_struck *stru
         weir_penalty_print(struck->penalty, struck->kind, struck->strike->check.limit);
     strike->now_ns = struck->now_ns;
     strike->moves = struck->moves;
+    memcpy(strike->count, struck->strike->check.hash, sizeof strike->count);
     if (struck->kind->address) {
         strike->network.address.family = struck->strike->network.address.family;
         memcpy(strike->network.address.bytes, struck->strike->network.address.bytes,
@@ -128,20 +129,22 @@ static bool is_repeat(struct weir_library_strikes *strikes, const struct weir_ri
     return repeat;
 }
 
-void weir_library_struck(void *context, const struct weir_struck *struck)
+enum weir_strike_answer weir_library_struck(void *context, const struct weir_struck *struck)
 {
     struct weir_library_strikes *strikes = context;
     struct weir_ring_strike strike;
     struct weir_reason reason;
+    bool put = false;
     if (!make(&strike, struck))
-        return;
+        return WEIR_STRIKE_DONE; /* no standing can be set for it */
     uint64_t now_ns = library_clock(CLOCK_BOOTTIME);
     pthread_mutex_lock(&strikes->lock);
     if (strike.moves || !is_repeat(strikes, &strike)) {
         if (now_ns - strikes->tried_ns >= TRY_EVERY_NS)
             (void)!look_for_ring(strikes, now_ns, &reason);
         if (strikes->ring)
-            (void)weir_strike_ring_put(strikes->ring, &strike, now_ns);
+            put = weir_strike_ring_put(strikes->ring, &strike, now_ns);
     }
     pthread_mutex_unlock(&strikes->lock);
+    return put ? WEIR_STRIKE_LATER : WEIR_STRIKE_REFUSED;
 }

@@ -3,6 +3,10 @@
  * serve` does, and what has to move a ladder or to prolong a step goes to that server through the
  * ring beside the state file (standing/strike_ring.h).
  *
+ * The server ends the count of the strikes of a move once the move is in force. A move that the
+ * ring has no room for, or that no server is there for, gives its last strike back, so that the
+ * caller's next strike moves.
+ *
  * A strike that moves nothing only prolongs a step, so one a second for each value is enough.
  *
  * Memory: 2 KiB, and the ring's. Threads: internally locked; strikes are rare.
@@ -36,6 +40,6 @@ int weir_library_strikes_check(struct weir_library_strikes *strikes, const struc
                                struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* The engines' strike callback; `context` is a struct weir_library_strikes. */
-void weir_library_struck(void *context, const struct weir_struck *struck);
+enum weir_strike_answer weir_library_struck(void *context, const struct weir_struck *struck);
 
 #endif

@@ -15,7 +15,7 @@
 #include "core/text/siphash.h"
 
 #define MAGIC UINT64_C(0x736b697274736577) /* "westriks" */
-#define VERSION 1
+#define VERSION 2                          /* 1: no hash of the count */
 #define HALF (WEIR_STRIKE_SLOTS / 2)
 #define PROBES 16 /* slots that a writer looks at in each half */
 
@@ -30,7 +30,7 @@ struct header {
     uint64_t beat_ns;     /* 0: no keeper */
     uint64_t turns, lost; /* of writers */
     uint64_t posted;      /* rises with each strike */
-    uint64_t reserved;
+    uint64_t deferred;    /* moves for which a writer found no room */
 };
 
 struct slot {
@@ -50,6 +50,8 @@ struct weir_strike_ring {
     /* The keeper's. */
     uint64_t posted, looked_ns; /* at the last whole look */
     uint64_t lost, theirs;      /* lost here; what writers have counted */
+    uint64_t deferred;          /* likewise: moves that were put off */
+    bool left;                  /* some had no room at the last look */
     uint64_t seen_ns[WEIR_STRIKE_SLOTS], words[WEIR_STRIKE_SLOTS]; /* found WRITING: since then */
 };
 
@@ -247,14 +249,15 @@ static int take_one(struct weir_strike_ring *ring, unsigned i, uint64_t turn,
     struct slot copy;
 
     if (pread(ring->fd, &copy, sizeof copy,
-              (off_t)(offsetof(struct file, slots) + i * sizeof copy)) != sizeof copy ||
-        set_free(ring, i) < 0)
+              (off_t)(offsetof(struct file, slots) + i * sizeof copy)) != sizeof copy)
         return WEIR_ERR_IO;
-    if (copy.check == check_of(turn, &copy.strike) && is_sound(&copy.strike))
-        take(context, &copy.strike);
-    else
+    if (copy.check != check_of(turn, &copy.strike) || !is_sound(&copy.strike)) {
         ring->lost++;
-    return 0;
+    } else if (!take(context, &copy.strike)) {
+        ring->left = true;
+        return 0;
+    }
+    return set_free(ring, i);
 }
 
 /* One that is being written: for how long? */
@@ -282,9 +285,12 @@ int weir_strike_ring_poll(struct weir_strike_ring *ring, uint64_t now_ns,
     if (pread(ring->fd, &header, sizeof header, 0) != sizeof header)
         return WEIR_ERR_IO;
     ring->theirs = header.lost;
-    if (header.posted == ring->posted && now_ns - ring->looked_ns < WEIR_STRIKE_STUCK_NS)
+    ring->deferred = header.deferred;
+    if (header.posted == ring->posted && !ring->left &&
+        now_ns - ring->looked_ns < WEIR_STRIKE_STUCK_NS)
         return 0;
     ring->posted = header.posted;
+    ring->left = false;
     ring->looked_ns = now_ns;
     if (pread(ring->fd, words, sizeof words, offsetof(struct file, words)) != sizeof words)
         return WEIR_ERR_IO;
@@ -299,6 +305,11 @@ int weir_strike_ring_poll(struct weir_strike_ring *ring, uint64_t now_ns,
 uint64_t weir_strike_ring_lost(const struct weir_strike_ring *ring)
 {
     return ring->lost + ring->theirs;
+}
+
+uint64_t weir_strike_ring_deferred(const struct weir_strike_ring *ring)
+{
+    return ring->deferred;
 }
 
 /* --- Writers ---------------------------------------------------------------------------------- */
@@ -376,7 +387,8 @@ bool weir_strike_ring_put(struct weir_strike_ring *ring, const struct weir_ring_
     if (at < 0)
         at = claim(file, 0, turn);
     if (at < 0) {
-        __atomic_fetch_add(&file->header.lost, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(strike->moves ? &file->header.deferred : &file->header.lost, 1,
+                           __ATOMIC_RELAXED);
         return false;
     }
     memcpy(&file->slots[at].strike, strike, sizeof *strike);

@@ -10,13 +10,17 @@
  * The words are in no order, so a writer that is killed or stopped holds up one slot, and nothing
  * in the file is an index. The keeper writes the time into `beat`; writers put nothing where it is
  * old. Strikes that move nothing use one half of the slots, so that a flood of them leaves room for
- * moves. What finds no room is lost and counted.
+ * moves. What finds no room is counted, and put returns false. A strike that the keeper has no
+ * room for stays in its slot, and comes again with the next look.
  *
  * Trust: who may write the state may pardon or deny anyone, and may write here as well. But no byte
  * of the file can harm the keeper: it only reads and writes with system calls at offsets of its
  * own, so a file that is cut short is an error and no signal; it looks at WEIR_STRIKE_SLOTS words
  * at most each time, and checks a copy that nobody else can change. A writer maps the file, and
  * looks at its size before it touches it.
+ *
+ * With a move comes the hash of its count of strikes in the state: the keeper ends the count once
+ * the move is in force.
  *
  * Memory: 1.1 MiB, as a file. Threads: a handle has one owner at a time; any number of writers, and
  * one keeper (a lock on the file, which the kernel drops with the process). Times are those of
@@ -46,6 +50,7 @@ struct weir_ring_strike {
     uint64_t penalty;                /* which one, and all that it says: weir_penalty_print */
     uint64_t now_ns;                 /* of weir's timeline */
     uint64_t id[2];                  /* of an exact value, as the map of standing has it */
+    uint64_t count[2];               /* the hash of the state that counts its strikes */
     struct weir_cidr network;        /* of a kind of addresses */
     uint8_t moves;                   /* the ladder */
     uint16_t size;                   /* of the text */
@@ -65,16 +70,19 @@ int weir_strike_ring_keep(struct weir_strike_ring **ring, const char *state_file
 int weir_strike_ring_beat(struct weir_strike_ring *ring, uint64_t now_ns)
     __attribute__((warn_unused_result));
 
-/* Takes all strikes that are ready: calls `take` with a copy of each, which is good for the call.
- * A text has no more than `size` bytes, and a network is one; nothing else is certain. Without a
- * new strike it costs one system call. Errors: as weir_strike_ring_beat. */
-typedef void (*weir_strike_ring_take)(void *context, const struct weir_ring_strike *strike);
+/* Takes all strikes that are ready: calls `take` with a copy of each, which is good for the call;
+ * false: there is no room for it now. A text has no more than `size` bytes, and a network is one;
+ * nothing else is certain. Without a new strike it costs one system call. Errors: as
+ * weir_strike_ring_beat. */
+typedef bool (*weir_strike_ring_take)(void *context, const struct weir_ring_strike *strike);
 int weir_strike_ring_poll(struct weir_strike_ring *ring, uint64_t now_ns,
                           weir_strike_ring_take take, void *context)
     __attribute__((warn_unused_result));
 
-/* How many were lost, as far as keeper and writers know. */
+/* How many were lost, and how many moves writers had to put off for want of room, as far as keeper
+ * and writers know. */
 uint64_t weir_strike_ring_lost(const struct weir_strike_ring *ring);
+uint64_t weir_strike_ring_deferred(const struct weir_strike_ring *ring);
 
 /* A writer's. Errors: WEIR_ERR_NOT_FOUND (no file), WEIR_ERR_FORMAT (of another version),
  * WEIR_ERR_MEMORY, WEIR_ERR_IO; *reason names the file. */

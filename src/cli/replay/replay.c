@@ -139,13 +139,14 @@ static void take_warning(void *context, const struct weir_warning *warning)
 }
 
 /* Moves ladders; the engine calls it from within weir_engine_run and weir_engine_strike_outcome. */
-static void take_strike(void *context, const struct weir_struck *struck)
+static enum weir_strike_answer take_strike(void *context, const struct weir_struck *struck)
 {
     struct replay *replay = context;
     char name[REPLAY_NAME_MAX(WEIR_SCRATCH_BYTES)];
     struct weir_bytes key = replay_request_name(&replay->request, struck->strike->check.key, name);
     if (replay_penalties_strike(replay->penalties, struck, key) < 0)
         replay->error = WEIR_ERR_MEMORY;
+    return WEIR_STRIKE_DONE;
 }
 
 /* Counts and writes a decision; the engine calls it from within weir_engine_run. */

@@ -20,7 +20,7 @@ static int penalties_for_worker(struct weir_daemon *daemon, struct weir_worker_o
                                 struct weir_reason *reason)
 {
     (void)reason;
-    if (daemon->penalties && options->index < WEIR_WORKERS_MAX) {
+    if (daemon->penalties) {
         options->strike = weir_penalties_struck;
         options->strike_context = daemon->penalties;
     }
@@ -40,11 +40,19 @@ static int penalties_open_ring(struct weir_daemon *daemon)
     return weir_penalties_ring_open(&daemon->ring, settings->state_file, daemon->admin->loop);
 }
 
+/* A count of strikes ends on the main thread's engine, after its move: a weir_penalties_end. */
+static bool end_strikes(void *context, const struct weir_strike_count *count, bool moved)
+{
+    struct weir_daemon *daemon = context;
+    return weir_engine_strike_end(daemon->admin->engine, count, moved);
+}
+
 static int penalties_start(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     (void)reason;
     if (!daemon->penalties)
         return 0;
+    weir_penalties_end_by(daemon->penalties, end_strikes, daemon);
     int err = weir_penalties_join(daemon->penalties, daemon->admin->loop, NULL);
     return err < 0 ? err : penalties_open_ring(daemon);
 }

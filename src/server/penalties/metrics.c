@@ -21,9 +21,34 @@ static void put_moves(struct weir_metrics *metrics, const struct weir_penalty *p
                          weir_standing_level_name((uint8_t)level), moves[level]);
 }
 
-static void put_lost(struct weir_metrics *metrics, const char *cause, uint64_t count)
+static void put_cause(struct weir_metrics *metrics, const char *name, const char *cause,
+                      uint64_t count)
 {
-    weir_metrics_put(metrics, "weir_penalty_lost_total{cause=\"%s\"} %" PRIu64 "\n", cause, count);
+    weir_metrics_put(metrics, "%s{cause=\"%s\"} %" PRIu64 "\n", name, cause, count);
+}
+
+static void put_deferred(struct weir_metrics *metrics, const struct weir_penalties_stats *stats)
+{
+    static const char name[] = "weir_penalty_deferred_total";
+
+    weir_metrics_head(metrics, name, "counter",
+                      "Moves that were not made at once, by cause: they are made later.");
+    put_cause(metrics, name, "queue", weir_counted(&stats->deferred));
+    put_cause(metrics, name, "store", stats->retried);
+    put_cause(metrics, name, "ring", weir_penalties_ring_deferred(&metrics->daemon->ring));
+}
+
+static void put_lost(struct weir_metrics *metrics, const struct weir_penalties_stats *stats)
+{
+    static const char name[] = "weir_penalty_lost_total";
+
+    weir_metrics_head(metrics, name, "counter",
+                      "Strikes and moves that were lost, or only partly took effect, by cause.");
+    put_cause(metrics, name, "queue", weir_counted(&stats->queue_full));
+    put_cause(metrics, name, "store", stats->lost);
+    put_cause(metrics, name, "unkept", stats->unkept);
+    put_cause(metrics, name, "map", stats->unplaced);
+    put_cause(metrics, name, "ring", weir_penalties_ring_lost(&metrics->daemon->ring));
 }
 
 void weir_metrics_of_penalties(struct weir_metrics *metrics)
@@ -51,11 +76,6 @@ void weir_metrics_of_penalties(struct weir_metrics *metrics)
 
         put_moves(metrics, penalty, counts_of(metrics, penalty)->moves);
     }
-    weir_metrics_head(metrics, "weir_penalty_lost_total", "counter",
-                      "Strikes and moves that were lost, or only partly took effect, by cause.");
-    put_lost(metrics, "queue", weir_counted(&stats->queue_full));
-    put_lost(metrics, "store", stats->lost);
-    put_lost(metrics, "unkept", stats->unkept);
-    put_lost(metrics, "map", stats->unplaced);
-    put_lost(metrics, "ring", weir_penalties_ring_lost(&metrics->daemon->ring));
+    put_deferred(metrics, stats);
+    put_lost(metrics, stats);
 }

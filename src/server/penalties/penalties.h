@@ -15,8 +15,13 @@
  * Strikes that move nothing are gathered for a second, so a value that strikes all the time costs
  * one change of the store in a second. A move knows those gathered before it.
  *
- * Bounds: the queue; WEIR_PENALTIES_AT_WORK values at work; WEIR_PENALTIES_DUE_MAX terms that wait
- * for the end of another one. What finds no room is lost and counted: the limits still hold.
+ * No move is lost where there are many: the count of its strikes begins anew only once the move is
+ * in force. A move that finds no room in the queue gives its last strike back, so that the caller's
+ * next strike moves; one that the store does not take is tried again every second, TRIES times, and
+ * then gives its strike back, too.
+ *
+ * Bounds: the queue; WEIR_PENALTIES_AT_WORK values at work, the others wait in the queue;
+ * WEIR_DUE_TERMS_MAX terms that wait for the end of another one.
  * Where a node's standing is its own, steps are in memory (ladder_memory.h), so a move waits for no
  * disk. What the history does not keep, as its queue is full, is in force until its term or this
  * process ends, or until the next strike writes it. A change that Redis may have made is read again
@@ -35,16 +40,18 @@
 #include "server/webhook/webhook.h"
 
 #define WEIR_PENALTIES_AT_WORK 1024
-#define WEIR_PENALTIES_DUE_MAX 1024
-/* Times that a move is tried: each time another node or worker was faster. */
+/* Times that a move is tried: each time another node or worker was faster, or the store failed. */
 #define WEIR_PENALTIES_TRIES 16
 
 struct weir_penalties;
 
 /* Counters. */
 struct weir_penalties_stats {
-    _Atomic uint64_t queue_full; /* strikes and moves that were lost: there was no room */
-    uint64_t lost;               /* likewise: the store was behind, or failed to answer */
+    _Atomic uint64_t queue_full; /* strikes that move nothing and were lost: there was no room */
+    _Atomic uint64_t deferred;   /* moves for which there was no room: the next strike makes them */
+    uint64_t retried;            /* moves that the store did not take at once */
+    uint64_t lost;               /* strikes that the store did not take; moves that are given up,
+                                    until the next strike; terms that are not put back */
     uint64_t unkept;             /* moves in force only until a restart or the next strike */
     uint64_t unplaced;           /* moves that the map of standing had no room for */
 };
@@ -71,7 +78,13 @@ void weir_penalties_close(struct weir_penalties *penalties);
 void weir_penalties_set_rules(struct weir_penalties *penalties, struct weir_rules *rules);
 
 /* A weir_engine_strike; `context` is a struct weir_penalties. */
-void weir_penalties_struck(void *context, const struct weir_struck *struck);
+enum weir_strike_answer weir_penalties_struck(void *context, const struct weir_struck *struck);
+
+/* Ends the counts of moves (weir_engine_strike_end). Called on the loop; false: later. NULL: none
+ * is ended. */
+typedef bool (*weir_penalties_end)(void *context, const struct weir_strike_count *count,
+                                   bool moved);
+void weir_penalties_end_by(struct weir_penalties *penalties, weir_penalties_end end, void *context);
 
 /* Once a second: sends what is gathered, and puts back terms that were hidden by stricter ones. */
 void weir_penalties_tick(struct weir_penalties *penalties, uint64_t now_ns);

@@ -71,27 +71,27 @@ bool weir_penalties_ring_take(struct weir_penalties_ring *ring, const struct wei
         if (find_value(ring, kind, from, &strike)) {
             uint64_t at_ns = from->now_ns < now_ns ? from->now_ns : now_ns;
 
-            weir_penalties_struck(ring->penalties,
-                                  &(struct weir_struck){.penalty = penalty,
-                                                        .kind = kind,
-                                                        .strike = &strike,
-                                                        .now_ns = now_ns - at_ns > AGE_MAX_NS
-                                                                      ? now_ns - AGE_MAX_NS
-                                                                      : at_ns,
-                                                        .moves = from->moves});
-            return true;
+            memcpy(strike.check.hash, from->count, sizeof from->count);
+            return weir_penalties_struck(
+                       ring->penalties,
+                       &(struct weir_struck){
+                           .penalty = penalty,
+                           .kind = kind,
+                           .strike = &strike,
+                           .now_ns = now_ns - at_ns > AGE_MAX_NS ? now_ns - AGE_MAX_NS : at_ns,
+                           .moves = from->moves}) != WEIR_STRIKE_REFUSED;
         }
     }
     ring->refused++;
-    return false;
+    return true;
 }
 
-static void take(void *context, const struct weir_ring_strike *strike)
+static bool take(void *context, const struct weir_ring_strike *strike)
 {
     struct weir_penalties_ring *ring = context;
 
-    (void)weir_penalties_ring_take(ring, strike,
-                                   weir_table_time(ring->table, weir_clock_boot_ns()));
+    return weir_penalties_ring_take(ring, strike,
+                                    weir_table_time(ring->table, weir_clock_boot_ns()));
 }
 
 /* --- Keeping ---------------------------------------------------------------------------------- */
@@ -130,6 +130,7 @@ static void drop(struct weir_penalties_ring *ring)
     if (!ring->ring)
         return;
     ring->lost += weir_strike_ring_lost(ring->ring);
+    ring->deferred += weir_strike_ring_deferred(ring->ring);
     weir_strike_ring_close(ring->ring);
     ring->ring = NULL;
 }
@@ -179,4 +180,9 @@ void weir_penalties_ring_close(struct weir_penalties_ring *ring)
 uint64_t weir_penalties_ring_lost(const struct weir_penalties_ring *ring)
 {
     return ring->refused + ring->lost + (ring->ring ? weir_strike_ring_lost(ring->ring) : 0);
+}
+
+uint64_t weir_penalties_ring_deferred(const struct weir_penalties_ring *ring)
+{
+    return ring->deferred + (ring->ring ? weir_strike_ring_deferred(ring->ring) : 0);
 }

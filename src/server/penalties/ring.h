@@ -29,7 +29,8 @@ struct weir_penalties_ring {
     unsigned ticks;
     bool failed;      /* to keep it: logged */
     uint64_t refused; /* strikes of other rules, or that are none */
-    uint64_t lost;    /* of the rings before */
+    uint64_t lost;    /* of the rings before, as `deferred` */
+    uint64_t deferred;
 };
 
 /* Begins to take strikes on this loop, for the state file; what `ring` points at outlives it. A
@@ -41,11 +42,13 @@ int weir_penalties_ring_open(struct weir_penalties_ring *ring, const char *state
 /* After the loop has closed. One that was never opened is all zero. */
 void weir_penalties_ring_close(struct weir_penalties_ring *ring);
 
-/* Takes a strike: false, and counted, where it is none. */
+/* Takes a strike, or counts that it is none. False: there is no room for it now. */
 bool weir_penalties_ring_take(struct weir_penalties_ring *ring,
                               const struct weir_ring_strike *strike, uint64_t now_ns);
 
 /* How many were lost or refused. */
 uint64_t weir_penalties_ring_lost(const struct weir_penalties_ring *ring);
+/* How many moves their processes had to put off, as the ring was full. */
+uint64_t weir_penalties_ring_deferred(const struct weir_penalties_ring *ring);
 
 #endif

@@ -22,8 +22,12 @@ static struct {
     uint32_t strikes, moves;
     struct weir_ladder_state ladder; /* as the daemon would move it */
     uint64_t moved_ns;
-    char value[128]; /* of the last strike, with its kind */
-    bool hidden;     /* likewise */
+    char value[128];                /* of the last strike, with its kind */
+    bool hidden;                    /* likewise */
+    enum weir_strike_answer answer; /* to what moves */
+    uint64_t hash[2];               /* of the last that moved, and its key */
+    char key[512];
+    size_t key_size;
 } world;
 
 static const uint64_t secret[2] = {5, 6};
@@ -34,7 +38,7 @@ static void done(void *context, struct weir_decision *decision)
     (void)decision;
 }
 
-static void strike(void *context, const struct weir_struck *struck)
+static enum weir_strike_answer strike(void *context, const struct weir_struck *struck)
 {
     (void)context;
     world.strikes++;
@@ -44,22 +48,28 @@ static void strike(void *context, const struct weir_struck *struck)
     world.hidden = struck->strike->hidden;
     if (!struck->moves) {
         weir_ladder_strike(&struck->penalty->ladder, &world.ladder, struck->now_ns);
-        return;
+        return WEIR_STRIKE_REFUSED; /* of no account */
     }
-    weir_ladder_move(&struck->penalty->ladder, &world.ladder, struck->now_ns);
+    world.hash[0] = struck->strike->check.hash[0];
+    world.hash[1] = struck->strike->check.hash[1];
+    world.key_size = struck->strike->check.key.size;
+    memcpy(world.key, struck->strike->check.key.data, world.key_size);
     world.moved_ns = struck->now_ns;
+    if (world.answer == WEIR_STRIKE_DONE)
+        weir_ladder_move(&struck->penalty->ladder, &world.ladder, struck->now_ns);
+    return world.answer;
 }
 
-static void open_at(const char *text, bool elsewhere)
+static void open_sized(const char *text, bool elsewhere, size_t bytes)
 {
     const struct weir_standing_options standing = {.entries_max = 100, .secret = {3, 4}};
+    struct weir_rules *rules = rig_rules(text);
     struct weir_reason reason;
     memset(&world, 0, sizeof world);
-    world.table = rig_table(1 << 20);
+    world.table = rig_table_spans(bytes, weir_rules_span_percent(rules));
     world.fake = elsewhere ? fake_store_open_named() : NULL;
     world.store = elsewhere ? &world.fake->base : rig_embedded(world.table);
     assert_int_equal(weir_standing_create(&world.map, &standing, &reason), 0);
-    struct weir_rules *rules = rig_rules(text);
     if (!elsewhere)
         rig_prepare(rules, world.store);
     const struct weir_engine_options options = {.store = world.store,
@@ -72,6 +82,11 @@ static void open_at(const char *text, bool elsewhere)
     assert_int_equal(weir_engine_open(&world.engine, &options), 0);
     weir_rules_unref(rules);
     weir_engine_run(world.engine, START);
+}
+
+static void open_at(const char *text, bool elsewhere)
+{
+    open_sized(text, elsewhere, 1 << 20);
 }
 
 static void open_world(const char *text)
@@ -169,6 +184,113 @@ static void only_strikes_within_the_window_count(void **state)
     expect(3, 0, 0);
     ask(WEIR_OP_DECIDE, "ann", START + 1 + HOUR); /* the second has not */
     expect(4, 1, 1);
+    close_world();
+}
+
+/* Ends the count of the last strike that moved. */
+static bool end_count(const char *penalty, bool moved)
+{
+    return weir_engine_strike_end(
+        world.engine,
+        &(struct weir_strike_count){.penalty = weir_bytes_of(penalty),
+                                    .hash = {world.hash[0], world.hash[1]},
+                                    .key = {world.key, world.key_size},
+                                    .now_ns = world.moved_ns},
+        moved);
+}
+
+/* A move that nobody has room for costs the caller's strikes nothing: the next one moves. */
+static void a_move_that_is_refused_is_made_by_the_next_strike(void **state)
+{
+    open_world(RULES("2/h", ""));
+    world.answer = WEIR_STRIKE_REFUSED;
+    ask(WEIR_OP_DECIDE, "ann", START);
+    for (uint32_t i = 1; i <= 7; i++) {
+        ask(WEIR_OP_DECIDE, "ann", START + i);
+        expect(i, i < 3 ? 0 : i - 2, 0);
+    }
+    world.answer = WEIR_STRIKE_DONE;
+    ask(WEIR_OP_DECIDE, "ann", START + 8);
+    expect(8, 6, 1);
+    ask(WEIR_OP_DECIDE, "ann", START + 9);
+    expect(9, 6, 1);
+    close_world();
+}
+
+static void a_count_begins_anew_once_its_move_is_in_force(void **state)
+{
+    open_world(RULES("2/h", ""));
+    world.answer = WEIR_STRIKE_LATER;
+    for (uint32_t i = 0; i <= 3; i++)
+        ask(WEIR_OP_DECIDE, "ann", START + i);
+    expect(3, 1, 0);
+    for (uint32_t i = 4; i <= 9; i++)
+        ask(WEIR_OP_DECIDE, "ann", START + i); /* the count is full */
+    expect(3, 1, 0);
+    assert_true(end_count("p", true));
+    for (uint32_t i = 10; i <= 11; i++)
+        ask(WEIR_OP_DECIDE, "ann", START + i);
+    expect(5, 1, 0);
+    ask(WEIR_OP_DECIDE, "ann", START + 12);
+    expect(6, 2, 0);
+    close_world();
+}
+
+static void a_move_that_failed_later_is_made_by_the_next_strike(void **state)
+{
+    open_world(RULES("2/h", ""));
+    world.answer = WEIR_STRIKE_LATER;
+    for (uint32_t i = 0; i <= 3; i++)
+        ask(WEIR_OP_DECIDE, "ann", START + i);
+    expect(3, 1, 0);
+    assert_true(end_count("p", false));
+    ask(WEIR_OP_DECIDE, "ann", START + 4);
+    expect(4, 2, 0);
+    assert_true(end_count("gone", true)); /* of rules from long ago */
+    ask(WEIR_OP_DECIDE, "ann", START + 5);
+    expect(4, 2, 0);
+    close_world();
+}
+
+/* Many callers, of whose moves one in two finds no room: every one of them moves. */
+static void no_move_of_a_flood_is_lost(void **state)
+{
+    enum { CALLERS = 200 };
+    static uint32_t moved[CALLERS];
+    uint32_t all = 0;
+    open_world(RULES("2/h", ""));
+    memset(moved, 0, sizeof moved);
+    for (uint32_t round = 0; round < 6; round++)
+        for (uint32_t i = 0; i < CALLERS; i++) {
+            uint32_t before = world.moves;
+            char user[16];
+            snprintf(user, sizeof user, "u%u", i);
+            world.answer = (i + round) % 2 ? WEIR_STRIKE_REFUSED : WEIR_STRIKE_DONE;
+            ask(WEIR_OP_DECIDE, user, START + round);
+            moved[i] += world.moves > before && world.answer == WEIR_STRIKE_DONE;
+        }
+    for (uint32_t i = 0; i < CALLERS; i++)
+        all += moved[i] == 1;
+    assert_int_equal(all, CALLERS);
+    close_world();
+}
+
+/* Where no limit needs spans, 2 % of a state were for them: some 1,700 of these callers. */
+static void strikes_of_many_callers_do_not_evict_each_other(void **state)
+{
+    enum { CALLERS = 8000 };
+    struct weir_table_stats stats;
+    open_sized(RULES("2/h", ""), false, 4 << 20);
+    for (uint32_t round = 0; round < 4; round++)
+        for (uint32_t i = 0; i < CALLERS; i++) {
+            char user[16];
+            snprintf(user, sizeof user, "u%u", i);
+            ask(WEIR_OP_DECIDE, user, START + round);
+        }
+    assert_int_equal(world.strikes, 3 * CALLERS);
+    assert_int_equal(world.moves, CALLERS);
+    weir_table_stats(world.table, START, &stats);
+    assert_int_equal(stats.evictions + stats.overflows, 0);
     close_world();
 }
 
@@ -608,6 +730,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_strike_after_the_last_free_one_moves_the_ladder),
         cmocka_unit_test(the_count_begins_anew_after_a_move),
+        cmocka_unit_test(a_move_that_is_refused_is_made_by_the_next_strike),
+        cmocka_unit_test(a_count_begins_anew_once_its_move_is_in_force),
+        cmocka_unit_test(a_move_that_failed_later_is_made_by_the_next_strike),
+        cmocka_unit_test(no_move_of_a_flood_is_lost),
+        cmocka_unit_test(strikes_of_many_callers_do_not_evict_each_other),
         cmocka_unit_test(only_strikes_within_the_window_count),
         cmocka_unit_test(a_burst_of_one_turn_moves_step_by_step),
         cmocka_unit_test(each_value_has_a_count_of_its_own),

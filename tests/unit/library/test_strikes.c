@@ -79,12 +79,13 @@ struct taken {
     struct weir_ring_strike last;
 };
 
-static void take(void *context, const struct weir_ring_strike *strike)
+static bool take(void *context, const struct weir_ring_strike *strike)
 {
     struct taken *taken = context;
     taken->count++;
     taken->moves += strike->moves;
     taken->last = *strike;
+    return true;
 }
 
 static struct taken taken_from(struct weir_strike_ring *ring)
@@ -155,6 +156,39 @@ static void a_move_goes_to_the_server(void **state)
     weir_standing_close(map);
 }
 
+/* A flood for which the ring has no room: each caller's next strike moves. */
+static void a_move_that_finds_no_room_is_made_by_the_next_strike(void **state)
+{
+    struct weir_standing *map = create_map();
+    struct weir_strike_ring *ring = keep(), *flood;
+    struct weir_ring_strike other = {.moves = 1};
+    struct weir *weir = open_weir();
+    struct weir_reason reason;
+    unsigned put = 0;
+    assert_int_equal(weir_strike_ring_open(&flood, state_path, &reason), 0);
+    for (unsigned i = 0; i < 2; i++)
+        ask(weir, "/none", NULL, 0);
+    for (unsigned tries = 0; tries < 4 * WEIR_STRIKE_SLOTS; tries++)
+        put += weir_strike_ring_put(flood, &other, boot_ns());
+    for (unsigned i = 0; i < 5; i++)
+        ask(weir, "/none", NULL, 0);
+    struct taken taken = taken_from(ring);
+    assert_int_equal(taken.moves, put);
+    assert_int_equal(weir_strike_ring_deferred(ring), 4 * WEIR_STRIKE_SLOTS - put + 5);
+    ask(weir, "/none", NULL, 0);
+    taken = taken_from(ring);
+    assert_int_equal(taken.moves, 1);
+    assert_memory_equal(taken.last.network.address.bytes, "\xc0\0\2\x09", 4);
+    assert_true(taken.last.count[0] != 0);
+    for (unsigned i = 0; i < 5; i++) /* the server ends the count, once the move is in force */
+        ask(weir, "/none", NULL, 0);
+    assert_int_equal(taken_from(ring).count, 0);
+    weir_close(weir);
+    weir_strike_ring_close(flood);
+    weir_strike_ring_close(ring);
+    weir_standing_close(map);
+}
+
 static void strikes_of_two_processes_are_one_count(void **state)
 {
     struct weir_standing *map = create_map();
@@ -206,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(penalties_need_a_server_on_the_state_file),
         TEST(a_move_goes_to_the_server),
+        TEST(a_move_that_finds_no_room_is_made_by_the_next_strike),
         TEST(strikes_of_two_processes_are_one_count),
         TEST(outcomes_are_strikes_of_the_penalties_that_name_them),
     };

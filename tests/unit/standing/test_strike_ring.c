@@ -102,7 +102,7 @@ struct taken {
     uint64_t sum;
 };
 
-static void take(void *context, const struct weir_ring_strike *one)
+static bool take(void *context, const struct weir_ring_strike *one)
 {
     struct taken *taken = context;
 
@@ -110,6 +110,7 @@ static void take(void *context, const struct weir_ring_strike *one)
     taken->count++;
     taken->moves += one->moves;
     taken->sum += one->penalty;
+    return true;
 }
 
 static struct taken poll_at(struct weir_strike_ring *ring, uint64_t now_ns)
@@ -120,9 +121,10 @@ static struct taken poll_at(struct weir_strike_ring *ring, uint64_t now_ns)
     return taken;
 }
 
-static void take_equal(void *context, const struct weir_ring_strike *one)
+static bool take_equal(void *context, const struct weir_ring_strike *one)
 {
     assert_memory_equal(context, one, sizeof *one);
+    return true;
 }
 
 static void a_strike_arrives_as_it_was_put(void **state)
@@ -173,8 +175,37 @@ static void a_flood_of_strikes_leaves_room_for_moves(void **state)
 
     assert_int_equal(taken.count, WEIR_STRIKE_SLOTS);
     assert_int_equal(taken.moves, WEIR_STRIKE_SLOTS / 2);
-    assert_int_equal(weir_strike_ring_lost(keeper), 3 * WEIR_STRIKE_SLOTS - put_count + 1);
+    assert_int_equal(weir_strike_ring_lost(keeper), 3 * WEIR_STRIKE_SLOTS - put_count);
+    assert_int_equal(weir_strike_ring_deferred(keeper), 1);
     assert_true(put(writer, 1, false));
+    weir_strike_ring_close(writer);
+    weir_strike_ring_close(keeper);
+}
+
+/* Takes as many as its context says. */
+static bool take_some(void *context, const struct weir_ring_strike *one)
+{
+    unsigned *room = context;
+
+    if (*room == 0)
+        return false;
+    (*room)--;
+    return true;
+}
+
+static void what_the_keeper_has_no_room_for_comes_again(void **state)
+{
+    struct weir_strike_ring *keeper = keep(*state), *writer = open_ring(*state);
+    unsigned room = 3;
+
+    for (unsigned i = 0; i < 10; i++)
+        assert_true(put(writer, i, true));
+    assert_int_equal(weir_strike_ring_poll(keeper, NOW, take_some, &room), 0);
+    assert_int_equal(room, 0);
+    assert_int_equal(weir_strike_ring_poll(keeper, NOW, take_some, &room), 0);
+    assert_int_equal(poll_at(keeper, NOW).count, 7);
+    assert_int_equal(poll_at(keeper, NOW).count, 0);
+    assert_int_equal(weir_strike_ring_lost(keeper), 0);
     weir_strike_ring_close(writer);
     weir_strike_ring_close(keeper);
 }
@@ -379,7 +410,8 @@ static void every_strike_of_many_writers_arrives_once_or_is_counted(void **state
     assert_int_equal(count + taken.count, wrote);
     assert_int_equal(sum + taken.sum, wrote_sum);
     (void)poll_at(keeper, NOW + 10 * S);
-    assert_int_equal(wrote + weir_strike_ring_lost(keeper), WRITERS * EACH);
+    assert_int_equal(wrote + weir_strike_ring_lost(keeper) + weir_strike_ring_deferred(keeper),
+                     WRITERS * EACH);
     weir_strike_ring_close(keeper);
 }
 
@@ -391,6 +423,7 @@ int main(void)
         TEST(a_strike_arrives_as_it_was_put),
         TEST(the_file_has_the_rights_of_the_state_file),
         TEST(a_flood_of_strikes_leaves_room_for_moves),
+        TEST(what_the_keeper_has_no_room_for_comes_again),
         TEST(nothing_is_put_where_no_keeper_beats),
         TEST(a_ring_has_one_keeper_and_outlives_it),
         TEST(a_file_that_is_cut_or_removed_or_foreign_is_made_anew),

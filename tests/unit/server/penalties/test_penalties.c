@@ -47,6 +47,8 @@ static struct {
     struct fake fake;
     uv_loop_t loop;
     char folder[TEMPORARY_MAX];
+    /* Counts of moves that were ended, and given back; how many of these calls find no room. */
+    unsigned ended, given_back, crowded;
 } world;
 
 /* Rules whose history is in the folder. */
@@ -158,7 +160,21 @@ static unsigned answer_all(void)
     return answered;
 }
 
-static void open_world(const char *text)
+static bool end_count(void *context, const struct weir_strike_count *count, bool moved)
+{
+    assert_ptr_equal(context, &world);
+    assert_true(count->penalty.size > 0 && count->now_ns >= START);
+    if (world.crowded > 0) {
+        world.crowded--;
+        return false;
+    }
+    world.ended += moved;
+    world.given_back += !moved;
+    return true;
+}
+
+/* `store` NULL: steps in memory. */
+static void open_on(const char *text, struct weir_ladder_store *store)
 {
     struct weir_reason reason = {""};
 
@@ -175,7 +191,15 @@ static void open_world(const char *text)
     assert_int_equal(weir_penalties_open(&world.penalties, world.standing, world.webhook,
                                          world.rules, START, &reason),
                      0);
-    assert_int_equal(weir_penalties_join(world.penalties, &world.loop, &world.fake.base), 0);
+    weir_penalties_end_by(world.penalties, end_count, &world);
+    if (!store)
+        assert_int_equal(weir_standing_service_join(world.standing, &world.loop, &reason), 0);
+    assert_int_equal(weir_penalties_join(world.penalties, &world.loop, store), 0);
+}
+
+static void open_world(const char *text)
+{
+    open_on(text, &world.fake.base);
 }
 
 static void close_handle(uv_handle_t *handle, void *context)
@@ -186,6 +210,7 @@ static void close_handle(uv_handle_t *handle, void *context)
 static void close_world(void)
 {
     weir_penalties_stop(world.penalties);
+    weir_standing_service_stop(world.standing);
     uv_walk(&world.loop, close_handle, NULL);
     uv_run(&world.loop, UV_RUN_DEFAULT);
     uv_loop_close(&world.loop);
@@ -197,7 +222,8 @@ static void close_world(void)
 }
 
 /* As a worker's engine reports it. */
-static void strike(const char *penalty, const char *user, uint64_t now_ns, bool moves)
+static enum weir_strike_answer strike(const char *penalty, const char *user, uint64_t now_ns,
+                                      bool moves)
 {
     int number = weir_rules_penalty_find(world.rules, weir_bytes_of(penalty));
     const struct weir_penalty *of = weir_rules_penalty(world.rules, (uint32_t)number);
@@ -207,7 +233,7 @@ static void strike(const char *penalty, const char *user, uint64_t now_ns, bool 
 
     assert_true(number >= 0);
     weir_standing_id(world.standing->map, kind->name, strike.value, strike.id);
-    weir_penalties_struck(
+    return weir_penalties_struck(
         world.penalties,
         &(struct weir_struck){
             .penalty = of, .kind = kind, .strike = &strike, .now_ns = now_ns, .moves = moves});
@@ -359,44 +385,172 @@ static void what_the_store_cannot_keep_is_in_force_all_the_same(void **state)
     answer_all();
     assert_int_equal(level_of("ann", START, NULL), WEIR_STANDING_WARNED);
     assert_int_equal(weir_penalties_stats(world.penalties)->unkept, 1);
+    assert_int_equal(world.ended, 1);
     strike("brute", "bob", START, true); /* the look fails */
     answer_all();
     assert_int_equal(level_of("bob", START, NULL), -1);
-    assert_int_equal(weir_penalties_stats(world.penalties)->lost, 1);
+    assert_int_equal(weir_penalties_stats(world.penalties)->retried, 1);
+    assert_int_equal(world.ended + world.given_back, 1); /* it waits for the move */
     world.fake.err = 0;
     world.fake.full = WEIR_ERR_FULL;
-    strike("brute", "bob", START, true);
+    weir_penalties_tick(world.penalties, START + S);
     answer_all();
-    assert_int_equal(weir_penalties_stats(world.penalties)->lost, 2);
+    assert_int_equal(level_of("bob", START, NULL), -1);
     world.fake.full = 0;
-    strike("brute", "bob", START, true);
+    weir_penalties_tick(world.penalties, START + 2 * S);
     answer_all();
     assert_int_equal(level_of("bob", START, NULL), WEIR_STANDING_WARNED);
+    assert_int_equal(world.ended, 2);
+    assert_int_equal(weir_penalties_stats(world.penalties)->lost, 0);
+    close_world();
+}
+
+/* Until the store has refused it TRIES times: then the next strike moves. */
+static void a_move_that_is_given_up_gives_its_strike_back(void **state)
+{
+    open_world(RULES(BRUTE));
+    world.fake.err = WEIR_ERR_STORE;
+    world.crowded = 1; /* the engine's room for it comes late, too */
+    strike("brute", "ann", START, true);
+    for (uint64_t i = 0; i < WEIR_PENALTIES_TRIES + 4; i++) {
+        answer_all();
+        weir_penalties_tick(world.penalties, START + i * S);
+    }
+    assert_int_equal(world.given_back, 1);
+    assert_int_equal(world.ended, 0);
+    assert_int_equal(weir_penalties_stats(world.penalties)->lost, 1);
+    assert_int_equal(weir_penalties_stats(world.penalties)->retried, 1);
+    world.fake.err = 0;
+    strike("brute", "ann", START + 30 * S, true);
+    answer_all();
+    assert_int_equal(world.ended, 1);
+    assert_int_equal(level_of("ann", START + 30 * S, NULL), WEIR_STANDING_WARNED);
     close_world();
 }
 
 static void a_full_queue_drops_strikes_and_leaves_room_for_moves(void **state)
 {
     const struct weir_penalties_stats *stats;
+    unsigned strikes = 0, moves = 0;
     char user[16];
 
     open_world(RULES(BRUTE));
     stats = weir_penalties_stats(world.penalties);
     strike("brute", "ann", START, true);
     answer_all();
-    for (int i = 0; i < WEIR_STRIKE_QUEUE_MAX; i++)
-        strike("brute", "ann", START + HOUR, false);
-    assert_int_equal(stats->queue_full, WEIR_STRIKE_QUEUE_MAX / 2);
-    for (int i = 0; i < WEIR_STRIKE_QUEUE_MAX / 2 + 10; i++) {
-        snprintf(user, sizeof user, "u%d", i % 40);
-        strike("brute", user, START + HOUR, true);
+    while (strike("brute", "ann", START + HOUR, false) != WEIR_STRIKE_REFUSED)
+        strikes++;
+    assert_true(strikes > 5000);
+    assert_int_equal(stats->queue_full, 1);
+    for (int i = 0; i < 10; moves++) {
+        snprintf(user, sizeof user, "u%u", moves % 40);
+        i += strike("brute", user, START + HOUR, true) == WEIR_STRIKE_REFUSED;
     }
-    assert_int_equal(stats->queue_full, WEIR_STRIKE_QUEUE_MAX / 2 + 10);
-    answer_all();
-    weir_penalties_tick(world.penalties, START + HOUR + S);
-    answer_all();
+    assert_true(moves > 5000);
+    assert_int_equal(stats->queue_full, 1);
+    assert_int_equal(stats->deferred, 10);
+    assert_int_equal(count_of("brute")->strikes, 1 + strikes + 1 + moves - 10);
+    while (world.ended < 1 + moves - 10) {
+        assert_true(answer_all() > 0);
+        weir_penalties_tick(world.penalties, START + HOUR + S);
+    }
     assert_int_equal(level_of("u39", START + HOUR, NULL), WEIR_STANDING_SUSPENDED);
     assert_int_equal(stats->lost, 0);
+    close_world();
+}
+
+#define FLOOD 40000
+#define NETWORKS                                                                                   \
+    "{name: all, key: client.ip/64, strikes: 1/h, ladder: [suspend 1h]}, "                         \
+    "{name: long, key: client.ip/64, strikes: 1/h, ladder: [warn 5h]}"
+
+static struct weir_cidr network_at(uint32_t number)
+{
+    struct weir_cidr network = {{6, {0x20, 1, 0x0d, 0xb8}}, 64};
+
+    network.address.bytes[4] = (uint8_t)(number >> 24);
+    network.address.bytes[5] = (uint8_t)(number >> 16);
+    network.address.bytes[6] = (uint8_t)(number >> 8);
+    network.address.bytes[7] = (uint8_t)number;
+    return network;
+}
+
+static enum weir_strike_answer strike_network(uint32_t penalty, uint32_t number)
+{
+    const struct weir_penalty *of = weir_rules_penalty(world.rules, penalty);
+    struct weir_strike strike = {.network = network_at(number), .penalty = (uint8_t)penalty};
+
+    return weir_penalties_struck(
+        world.penalties,
+        &(struct weir_struck){.penalty = of,
+                              .kind = &weir_rules_settings(world.rules)->standing.kinds[of->kind],
+                              .strike = &strike,
+                              .now_ns = START,
+                              .moves = true});
+}
+
+/* How many of the flood have a level at a time. */
+static uint32_t flooded(uint8_t level, uint64_t now_ns)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < FLOOD; i++) {
+        struct weir_standing_entry entry;
+        struct weir_cidr network = network_at(i);
+
+        count += weir_standing_find_network(world.standing->map, &network, now_ns, &entry) &&
+                 entry.level == level;
+    }
+    return count;
+}
+
+/* 40,000 networks come over the threshold faster than the loop runs: what finds no room comes again
+ * with their next strike, and each of them is penalised once. */
+static void every_network_of_a_flood_is_penalised(void **state)
+{
+    static bool taken[FLOOD];
+    const struct weir_penalties_stats *stats;
+    uint32_t left = FLOOD;
+
+    open_on(RULES(NETWORKS), NULL);
+    stats = weir_penalties_stats(world.penalties);
+    memset(taken, 0, sizeof taken);
+    for (unsigned rounds = 0; left > 0; rounds++) {
+        assert_true(rounds < 10);
+        for (uint32_t i = 0; i < FLOOD; i++)
+            if (!taken[i] && strike_network(0, i) != WEIR_STRIKE_REFUSED) {
+                taken[i] = true;
+                left--;
+            }
+        while (world.ended < FLOOD - left)
+            uv_run(&world.loop, UV_RUN_NOWAIT);
+    }
+    assert_true(stats->deferred > 0);
+    assert_int_equal(stats->lost + stats->unplaced + stats->queue_full, 0);
+    assert_int_equal(count_of("all")->moves[WEIR_STANDING_SUSPENDED], FLOOD);
+    assert_int_equal(flooded(WEIR_STANDING_SUSPENDED, START + 1), FLOOD);
+    close_world();
+}
+
+/* As many terms that stricter ones hide: each is back when they end. */
+static void every_term_of_a_flood_that_was_hidden_is_back(void **state)
+{
+    open_on(RULES(NETWORKS), NULL);
+    for (uint32_t penalty = 2; penalty-- > 0;)
+        for (uint32_t i = 0; i < FLOOD; i++) {
+            unsigned before = world.ended;
+
+            assert_int_equal(strike_network(penalty, i), WEIR_STRIKE_LATER);
+            while (i % 1000 == 999 && world.ended < before + 1000)
+                uv_run(&world.loop, UV_RUN_NOWAIT);
+        }
+    assert_int_equal(flooded(WEIR_STANDING_SUSPENDED, START + 1), FLOOD);
+    weir_penalties_tick(world.penalties, START + HOUR + S);
+    for (unsigned turns = 0; flooded(WEIR_STANDING_WARNED, START + HOUR + 1) < FLOOD; turns++) {
+        assert_true(turns < 1000);
+        uv_run(&world.loop, UV_RUN_NOWAIT);
+    }
+    assert_int_equal(weir_penalties_stats(world.penalties)->lost, 0);
     close_world();
 }
 
@@ -711,7 +865,10 @@ int main(void)
         cmocka_unit_test(a_strike_by_old_rules_counts_for_the_penalty_of_its_name),
         cmocka_unit_test(renamed_penalties_begin_at_nothing),
         cmocka_unit_test(what_the_store_cannot_keep_is_in_force_all_the_same),
+        cmocka_unit_test(a_move_that_is_given_up_gives_its_strike_back),
         cmocka_unit_test(a_full_queue_drops_strikes_and_leaves_room_for_moves),
+        cmocka_unit_test(every_network_of_a_flood_is_penalised),
+        cmocka_unit_test(every_term_of_a_flood_that_was_hidden_is_back),
         cmocka_unit_test(the_strictest_term_is_in_force_and_then_the_other),
         cmocka_unit_test(a_penalty_does_not_lift_the_ban_of_an_operator_below_weir),
         cmocka_unit_test(a_penalty_that_the_newest_rules_lack_moves_nothing),

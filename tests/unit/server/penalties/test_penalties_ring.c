@@ -110,18 +110,18 @@ static void what_is_no_value_of_the_kind_is_refused_and_counted(void **state)
     struct weir_ring_strike strike = strike_of(0, "");
     uint64_t refused = 0;
 
-    assert_false(take(&strike)); /* no user */
+    assert_true(take(&strike)); /* no user */
     strike = strike_of(1, "ada");
-    assert_false(take(&strike)); /* no network */
+    assert_true(take(&strike)); /* no network */
     strike.network = (struct weir_cidr){{4, {192}}, 8};
-    assert_false(take(&strike)); /* another width: a whole continent */
+    assert_true(take(&strike)); /* another width: a whole continent */
     strike.network = (struct weir_cidr){{6, {0x20}}, 32};
-    assert_false(take(&strike));
+    assert_true(take(&strike));
     strike = strike_of(2, "hunter2");
-    assert_false(take(&strike)); /* a secret in plain text */
+    assert_true(take(&strike)); /* a secret in plain text */
     strike = strike_of(0, "ada");
     strike.penalty++;
-    assert_false(take(&strike)); /* of other rules */
+    assert_true(take(&strike)); /* of other rules */
     refused = 6;
     assert_int_equal(weir_penalties_ring_lost(&world.ring), refused);
     for (unsigned i = 0; i < 3; i++)
