@@ -185,6 +185,7 @@ struct weir_settings {
     const struct weir_cidr *trusted_proxies;
     uint32_t trusted_proxy_count;
     bool trust_unix;               /* `unix` in trusted_proxies */
+    bool trusted_proxies_given;    /* the file names them */
     const struct weir_cidr *nat64; /* prefixes with IPv4 addresses; default 64:ff9b::/96 */
     uint32_t nat64_count;
     bool nat64_given; /* the file names them: networks with clients behind translators are here */

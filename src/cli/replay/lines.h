@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Going through a trace: every line to the caller, malformed ones reported on stderr.
- *
- * The lines of an access log are given a second at a time, spread over it (second.h).
+/* Going through a trace: every request to the caller, malformed lines reported on stderr, progress
+ * on a terminal, and an early end at Ctrl-C.
  *
  * The first ten malformed lines are reported with file, line and reason; of the others the number.
  */
@@ -14,12 +13,23 @@
 
 #define REPLAY_MALFORMED 1
 
-/* Takes a line: 0; REPLAY_MALFORMED, with `reason`; or a negative error, which ends it all. */
+/* Takes a line that is a request or malformed: 0; REPLAY_MALFORMED, with `reason`; or a negative
+ * error, which ends it all. */
 typedef int (*replay_lines_fn)(void *context, const struct replay_line *line,
                                struct weir_reason *reason);
 
-/* Gives all lines to `take`, and counts the malformed ones. Returns 0, or -1 after telling why. */
-int replay_lines_each(struct replay_trace *trace, replay_lines_fn take, void *context,
-                      uint64_t *malformed) __attribute__((warn_unused_result));
+struct replay_lines {
+    replay_lines_fn take;
+    void *context;
+    const char *doing;  /* for the line of progress: "reading" */
+    uint64_t lines_max; /* ends after so many; 0: at the end of the trace */
+    uint64_t malformed; /* out */
+    uint64_t read;      /* out: lines that are not blank, of any kind */
+    bool stopped;       /* out: Ctrl-C came first */
+};
+
+/* Gives all lines to `take`. Returns 0, or -1 after telling why. */
+int replay_lines_each(struct replay_trace *trace, struct replay_lines *lines)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -14,14 +14,17 @@
 #include "cli/options.h"
 #include "cli/replay/compare.h"
 #include "cli/replay/decisions.h"
+#include "cli/replay/detect.h"
 #include "cli/replay/health.h"
 #include "cli/replay/lines.h"
 #include "cli/replay/outcomes.h"
 #include "cli/replay/penalties.h"
 #include "cli/replay/pressure/classes.h"
+#include "cli/replay/reading.h"
 #include "cli/replay/report.h"
 #include "cli/replay/request.h"
 #include "cli/replay/state.h"
+#include "cli/replay/stop.h"
 #include "cli/replay/trial.h"
 #include "cli/rules_file.h"
 #include "cli/standing_map.h"
@@ -54,6 +57,8 @@ struct replay {
     bool measuring;                     /* see replay_measure */
     struct replay_totals totals;
     struct replay_request request; /* the current line's */
+    struct replay_clients clients;
+    bool stopped; /* by Ctrl-C */
     uint64_t now_ns;
     int error; /* of the engine's callback: WEIR_ERR_MEMORY */
 };
@@ -238,9 +243,9 @@ static int apply(struct replay *replay, struct weir_decision *decision, struct w
 {
     struct replay_request *request = &replay->request;
     int error = weir_engine_apply_rules(replay->engine, decision, &request->request, reason);
-    if (error < 0 || !request->check.idempotency_key.data)
+    if (error < 0 || !request->check || !request->check->idempotency_key.data)
         return error;
-    return weir_engine_apply_idempotency(replay->engine, decision, request->check.idempotency_key,
+    return weir_engine_apply_idempotency(replay->engine, decision, request->check->idempotency_key,
                                          reason);
 }
 
@@ -248,8 +253,8 @@ static int apply(struct replay *replay, struct weir_decision *decision, struct w
 static int replay_line(void *context, const struct replay_line *line, struct weir_reason *reason)
 {
     struct replay *replay = context;
-    replay->totals.lines++;
-    if (replay_request_parse(&replay->request, replay->rules, line, reason) < 0)
+    replay->totals.lines = line->n;
+    if (replay_request_parse(&replay->request, line, reason) < 0)
         return REPLAY_MALFORMED;
     settle_due(replay);
     if (replay->health)
@@ -348,6 +353,15 @@ static const char *overwritten_input(const struct replay_options *options)
     return NULL;
 }
 
+static struct replay_trace *open_trace(const struct replay_options *options)
+{
+    const struct replay_trace_options trace = {.files = options->traces,
+                                               .count = options->trace_count,
+                                               .format = options->format,
+                                               .disorder = options->disorder};
+    return replay_trace_open(&trace);
+}
+
 /* Opens everything. Returns 0 or -1 after telling why. */
 static int open_replay(struct replay *replay)
 {
@@ -356,7 +370,9 @@ static int open_replay(struct replay *replay)
         return -1;
     if (cli_standing_open(&replay->standing, replay->rules, false) < 0 || open_engine(replay) < 0)
         return -1;
-    replay->trace = replay_trace_open(options->traces, options->trace_count, options->format);
+    replay->trace = open_trace(options);
+    replay_clients_init(&replay->clients, &options->proxies, weir_rules_settings(replay->rules));
+    replay_request_begin(&replay->request, replay->rules, &replay->clients);
     replay->tally = replay_tally_open(weir_rules_count(replay->rules), options->keys_max);
     replay->trials = replay_trials_open(replay->rules, options->keys_max);
     int error = replay_classes_open(&replay->classes, replay->rules, options->keys_max);
@@ -421,8 +437,12 @@ static void report(const struct replay *replay)
     const struct replay_options *options = replay->options;
     bool to_stderr = options->decisions && strcmp(options->decisions, "-") == 0;
     FILE *out = to_stderr ? stderr : stdout;
-    replay_report_print(out, &replay->totals, replay->rules, replay->tally, replay->engine,
-                        options->top);
+    struct replay_reading reading = replay_trace_reading(replay->trace);
+    if (replay->stopped)
+        replay_partial_print(&reading, replay->totals.lines, "", out);
+    replay_report_totals(out, &replay->totals);
+    replay_reading_print(&reading, &replay->clients, "", out);
+    replay_report_print(out, replay->rules, replay->tally, replay->engine, options->top);
     replay_trials_print(replay->trials, out);
     if (replay->classes)
         replay_classes_print(replay->classes, out);
@@ -437,6 +457,20 @@ static void report(const struct replay *replay)
     replay_report_losses(out, &stats);
 }
 
+/* Gives all lines of the trace to `take`. Returns 0 or -1 after telling why. */
+static int read_lines(struct replay *replay, replay_lines_fn take)
+{
+    struct replay_lines lines = {.take = take,
+                                 .context = replay,
+                                 .doing = replay->measuring ? "measuring" : "replay",
+                                 .lines_max = replay->options->lines_max};
+    int error = replay_lines_each(replay->trace, &lines);
+    replay->totals.malformed = lines.malformed;
+    replay->totals.lines = lines.read;
+    replay->stopped = lines.stopped;
+    return error;
+}
+
 static int run(const struct replay_options *options)
 {
     struct replay *replay = calloc(1, sizeof *replay);
@@ -446,11 +480,12 @@ static int run(const struct replay_options *options)
     }
     replay->options = options;
     int status = EXIT_FAILURE;
-    if (open_replay(replay) == 0 &&
-        replay_lines_each(replay->trace, replay_line, replay, &replay->totals.malformed) == 0) {
+    if (open_replay(replay) == 0 && read_lines(replay, replay_line) == 0) {
         report(replay);
         if (replay->totals.malformed == 0 || options->skip_bad)
             status = EXIT_SUCCESS;
+        if (replay->stopped)
+            status = replay_stop_status();
     }
     if (close_decisions(replay) < 0)
         status = EXIT_FAILURE;
@@ -488,8 +523,7 @@ int replay_measure(const struct replay_options *options, const char *rules, size
     replay->options = options;
     replay->measuring = true;
     if (parse_rules(replay, rules, size) == 0 && open_replay(replay) == 0 &&
-        replay_lines_each(replay->trace, pass_over_malformed, replay, &replay->totals.malformed) ==
-            0) {
+        read_lines(replay, pass_over_malformed) == 0 && !replay->stopped) {
         struct replay_count count = replay_tally_count(replay->tally, 0);
         struct weir_table_stats stats;
         weir_table_stats(replay->table, replay->now_ns, &stats);
@@ -517,20 +551,16 @@ int replay_measure(const struct replay_options *options, const char *rules, size
 
 static bool take_format(void *field, char *value, struct weir_reason *reason)
 {
-    static const struct {
-        const char *name;
-        enum replay_format format;
-    } formats[] = {{"auto", REPLAY_AUTO},
-                   {"jsonl", REPLAY_JSONL},
-                   {"common", REPLAY_ACCESS_LOG},
-                   {"combined", REPLAY_ACCESS_LOG}};
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
-        if (strcmp(value, formats[i].name) == 0) {
-            *(enum replay_format *)field = formats[i].format;
-            return true;
-        }
-    }
-    return cli_refuse(reason, "auto, jsonl, common or combined", value);
+    char names[REPLAY_FORMATS_MAX];
+    int format = replay_format_of(value);
+    *(int *)field = format;
+    return format >= REPLAY_FORMAT_AUTO || cli_refuse(reason, replay_format_names(names), value);
+}
+
+static bool take_proxies(void *field, char *value, struct weir_reason *reason)
+{
+    return replay_proxies_parse(field, value) ||
+           cli_refuse(reason, "networks with commas between, `unix` among them, or none", value);
 }
 
 /* "99" or "99.9", as tenths of a percent. */
@@ -577,9 +607,18 @@ static bool take_key(void *field, char *value, struct weir_reason *reason)
 static const struct cli_option options_table[] = {
     CLI_OPTION('c', "config", "FILE", "the rules file", .kind = CLI_TEXT, AT(config)),
     CLI_OPTION('f', "format", "FORMAT",
-               "auto (the default: by each file's first line), jsonl, common,\n"
-               "combined",
+               "auto (the default: by each file's first lines), jsonl, combined,\n"
+               "common, vhost_combined, nginx-main, ingress-nginx, traefik-clf,\n"
+               "traefik-json, caddy-json, haproxy",
                .kind = CLI_TAKEN, .take = take_format, AT(format)),
+    CLI_OPTION(0, "trusted-proxies", "NETWORKS",
+               "proxies whose X-Forwarded-For counts, as 10.0.0.0/8,unix, or\n"
+               "none (server.trusted_proxies of the rules, else private networks)",
+               .kind = CLI_TAKEN, .take = take_proxies, AT(proxies)),
+    CLI_OPTION(0, "allow-disorder", NULL,
+               "decide a line that stands more than a minute below a later one\n"
+               "at the latest time seen; else it ends the reading",
+               .kind = CLI_FLAG, AT(disorder)),
     CLI_OPTION('d', "decisions", "FILE",
                "write every decision as a line of JSON; with '-' they go to\n"
                "standard output and the report to standard error",
@@ -618,15 +657,20 @@ static const struct cli_syntax syntax = {
              "  or:  weir replay --suggest [OPTION]... TRACE...\n"
              "Run a recorded trace through the rules, in virtual time, and report which requests "
              "would have\n"
-             "been limited. A TRACE is an access log (common or combined format) or has one JSON "
-             "object a\n"
-             "line; '-' is standard input.\n",
+             "been limited. A TRACE is an access log, as Apache, nginx, ingress-nginx, HAProxy, "
+             "Traefik and\n"
+             "Caddy write it, also from docker and CRI, or has one JSON object a line. It may be "
+             "compressed\n"
+             "(gzip, zstd). Files are read in the order of their first times; '-' is standard "
+             "input.\n",
     .notes =
         "JSON lines look like {\"t\": 1700000000.123456789, \"method\": \"GET\", \"path\": \"/\",\n"
         "\"host\": \"example.org\", \"ip\": \"192.0.2.1\", \"headers\": {}, \"attributes\": {},\n"
         "\"cost\": 1, \"dry_run\": false}. All but t may be left out. Malformed lines are "
         "reported\n"
-        "and skipped, and make the exit status 1.\n",
+        "and skipped, and make the exit status 1. Ctrl-C ends the reading: the report is "
+        "partial,\n"
+        "and the exit status 130.\n",
     .options = options_table,
     .count = sizeof options_table / sizeof *options_table,
     .takes_arguments = true,
@@ -660,8 +704,10 @@ static int check_options(struct replay_options *options)
 
 int weir_command_replay(int argc, char **argv)
 {
-    struct replay_options options = {
-        .keys_max = KEYS_MAX_DEFAULT, .top = UINT64_MAX, .suggest_margin = MARGIN_NONE};
+    struct replay_options options = {.keys_max = KEYS_MAX_DEFAULT,
+                                     .top = UINT64_MAX,
+                                     .suggest_margin = MARGIN_NONE,
+                                     .format = REPLAY_FORMAT_AUTO};
     int status;
     int first = cli_read_options(&syntax, argc, argv, &options, &status);
     if (first < 0)
@@ -673,5 +719,6 @@ int weir_command_replay(int argc, char **argv)
         return cli_usage_error("replay", "no trace was given");
     options.traces = (const char *const *)(argv + first);
     options.trace_count = (size_t)(argc - first);
+    replay_stop_watch();
     return options.suggest ? replay_suggest(&options) : run(&options);
 }

@@ -13,14 +13,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/replay/trace.h"
+#include "cli/replay/clients.h"
 
 struct replay_options {
     const char *config;
     const char *decisions; /* NULL: none; "-": standard output, and the report goes to stderr */
     const char *const *traces;
     size_t trace_count;
-    enum replay_format format;
+    int format; /* as replay_source_open */
+    struct replay_proxies proxies;
+    bool disorder;        /* lines that are not in the order of time are allowed */
+    uint64_t lines_max;   /* ends after so many; 0: at the end */
     uint64_t state_bytes; /* 0: as the trace may need (state.h) */
     uint64_t keys_max, top;
     bool compare, skip_bad;

@@ -21,7 +21,7 @@ const char *replay_time_text(uint64_t time_ns, char text[REPLAY_TIME_MAX])
     return text;
 }
 
-static void print_totals(FILE *out, const struct replay_totals *totals)
+void replay_report_totals(FILE *out, const struct replay_totals *totals)
 {
     uint64_t requests = totals->allowed + totals->denied;
     fprintf(out, "%" PRIu64 " requests: %" PRIu64 " allowed, %" PRIu64 " denied", requests,
@@ -137,11 +137,10 @@ static void print_standing(FILE *out, const struct weir_engine *engine)
                 suspended + revoked, suspended, revoked);
 }
 
-void replay_report_print(FILE *out, const struct replay_totals *totals,
-                         const struct weir_rules *rules, const struct replay_tally *tally,
-                         const struct weir_engine *engine, uint64_t top)
+void replay_report_print(FILE *out, const struct weir_rules *rules,
+                         const struct replay_tally *tally, const struct weir_engine *engine,
+                         uint64_t top)
 {
-    print_totals(out, totals);
     print_limits(out, rules, tally);
     print_effects(out, rules, engine);
     print_standing(out, engine);

@@ -23,11 +23,14 @@ struct replay_totals {
     uint64_t first_ns, last_ns; /* virtual time of the first and the last request */
 };
 
-/* Prints the totals, a line for each limit of `rules`, how much of its denials took effect where
- * not all did, and the `top` most denied keys of each. */
-void replay_report_print(FILE *out, const struct replay_totals *totals,
-                         const struct weir_rules *rules, const struct replay_tally *tally,
-                         const struct weir_engine *engine, uint64_t top);
+/* Prints the totals: the first lines of a report. */
+void replay_report_totals(FILE *out, const struct replay_totals *totals);
+
+/* Prints a line for each limit of `rules`, how much of its denials took effect where not all did,
+ * and the `top` most denied keys of each. */
+void replay_report_print(FILE *out, const struct weir_rules *rules,
+                         const struct replay_tally *tally, const struct weir_engine *engine,
+                         uint64_t top);
 
 /* Says that states were lost when they were, so that the results are not exact. Returns whether
  * they were. */

@@ -5,21 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text/siphash.h"
 #include "engine/http/check_request.h"
-#include "wire/log/access_log.h"
+#include "rules/source.h"
 
 /* The core's range of times: below 2^62 ns. */
 #define TIME_MAX_NS (UINT64_C(1) << 62)
-/* Host names end at 253 characters (RFC 1035 2.3.4). */
-#define HOST_NAME_MAX_BYTES 253
-
-static int refuse(struct weir_reason *reason, int error, const char *field, const char *what)
-{
-    snprintf(reason->text, sizeof reason->text, "%s: %s", field, what);
-    return error;
-}
-
 int replay_request_fill(struct replay_request *out, const struct weir_rules *rules,
                         const struct weir_check_json *check, struct weir_reason *reason)
 {
@@ -27,44 +17,25 @@ int replay_request_fill(struct replay_request *out, const struct weir_rules *rul
                                    (struct weir_room){out->joined, sizeof out->joined}, reason);
 }
 
-static int parse_json(struct replay_request *out, const struct weir_rules *rules,
-                      const struct replay_line *line, struct weir_reason *reason)
+void replay_request_begin(struct replay_request *out, const struct weir_rules *rules,
+                          struct replay_clients *clients)
 {
-    struct weir_check_cursor cursor;
-    weir_check_cursor_init(&cursor, line->text, line->size);
-    int got = weir_check_cursor_next(&cursor, &out->check, reason);
-    if (got < 0)
-        return got;
-    if (got == 0 || cursor.array)
-        return refuse(reason, WEIR_ERR_SYNTAX, "line", "not a JSON object");
-    if (!out->check.has_t)
-        return refuse(reason, WEIR_ERR_SYNTAX, "t", "missing");
-    out->t_ns = out->check.t_ns;
-    out->dry_run = out->check.dry_run;
-    out->status = out->check.status;
-    if (__builtin_mul_overflow(out->check.latency_ms, UINT64_C(1000000), &out->latency_ns))
-        out->latency_ns = UINT64_MAX;
-    int error = replay_request_fill(out, rules, &out->check, reason);
-    if (error < 0)
-        return error;
-    /* Values are in the line itself: what follows the object may be read now. */
-    struct weir_reason tail = {{0}};
-    if (weir_check_cursor_next(&cursor, &out->check, &tail) != 0) {
-        *reason = tail;
-        return WEIR_ERR_SYNTAX;
-    }
-    return 0;
+    out->rules = rules;
+    out->clients = clients;
+    out->user = weir_rules_source(rules, "user", strlen("user"));
+    out->agent = weir_rules_field(rules, "user-agent", strlen("user-agent"));
+    out->referer = weir_rules_field(rules, "referer", strlen("referer"));
 }
 
-/* The address that stands for a name: fc, then 120 bits of its hash. */
-static void address_of_name(struct weir_address *address, struct weir_bytes name)
+static int fill_from_check(struct replay_request *out, const struct weir_check_json *check,
+                           struct weir_reason *reason)
 {
-    static const uint64_t secret[2] = {0, 0}; /* only has to be the same in every run */
-    uint64_t hash[2];
-    weir_siphash128(secret, name.data, name.size, hash);
-    address->family = 6;
-    memcpy(address->bytes, hash, sizeof hash);
-    address->bytes[0] = 0xfc;
+    out->check = check;
+    out->dry_run = check->dry_run;
+    out->status = check->status;
+    if (__builtin_mul_overflow(check->latency_ms, UINT64_C(1000000), &out->latency_ns))
+        out->latency_ns = UINT64_MAX;
+    return replay_request_fill(out, out->rules, check, reason);
 }
 
 static void put(struct weir_request *request, struct weir_attribute_source source,
@@ -73,50 +44,57 @@ static void put(struct weir_request *request, struct weir_attribute_source sourc
     weir_request_put(request, source, value, WEIR_TRUST_RECORDED);
 }
 
-static int parse_access(struct replay_request *out, const struct weir_rules *rules,
-                        const struct replay_line *line, struct weir_reason *reason)
+/* The header fields that the format has. */
+static void put_fields(struct replay_request *out, const struct weir_log_record *record)
 {
-    struct weir_access_line access;
-    if (weir_access_line_parse(&access, line->text, line->size) < 0)
-        return refuse(reason, WEIR_ERR_SYNTAX, "line", "not of the common or combined log format");
-    struct weir_request *request = &out->request;
-    struct weir_attribute_source user = weir_rules_source(rules, "user", strlen("user"));
-    weir_request_begin(request, rules, access.combined ? WEIR_FIELDS_LOG : WEIR_FIELDS_NONE,
-                       (struct weir_room){NULL, 0});
-    out->t_ns = access.t_ns;
-    if (line->of > 0) /* less than a second, of 10^9 ns */
-        out->t_ns += line->place * UINT64_C(1000000000) / line->of;
-    out->dry_run = false;
-    out->status = out->latency_ns = 0;
-    put(request, weir_source_fixed(WEIR_ATTR_METHOD), access.method);
-    put(request, weir_source_fixed(WEIR_ATTR_PATH), access.target);
-    put(request, user, access.user);
-    if (access.combined) {
-        put(request, weir_rules_field(rules, "user-agent", strlen("user-agent")), access.agent);
-        put(request, weir_rules_field(rules, "referer", strlen("referer")), access.referer);
+    if (record->fields == WEIR_LOG_FIELDS_AGENT) {
+        put(&out->request, out->agent, record->agent);
+        put(&out->request, out->referer, record->referer);
     }
-    if (weir_address_parse(&request->client, access.host.data, access.host.size) == 0)
-        return 0;
-    if (access.host.size > HOST_NAME_MAX_BYTES ||
-        weir_address_ends_in_number(access.host.data, access.host.size) ||
-        memchr(access.host.data, ':', access.host.size))
-        return refuse(reason, WEIR_ERR_SYNTAX, "host", "neither an address nor a name");
-    address_of_name(&request->client, access.host);
-    out->host_name = access.host;
-    return 0;
+    for (int i = 0; i < record->header_count; i++)
+        weir_request_put_field(&out->request, record->headers[i].name, record->headers[i].value,
+                               WEIR_TRUST_RECORDED);
 }
 
-int replay_request_parse(struct replay_request *out, const struct weir_rules *rules,
-                         const struct replay_line *line, struct weir_reason *reason)
+static int fill_from_log(struct replay_request *out, const struct weir_log_record *record,
+                         struct weir_reason *reason)
+{
+    static const enum weir_fields fields[] = {[WEIR_LOG_FIELDS_NONE] = WEIR_FIELDS_NONE,
+                                              [WEIR_LOG_FIELDS_AGENT] = WEIR_FIELDS_LOG,
+                                              [WEIR_LOG_FIELDS_ALL] = WEIR_FIELDS_ALL};
+    struct weir_request *request = &out->request;
+    weir_request_begin(request, out->rules, fields[record->fields],
+                       (struct weir_room){out->joined, sizeof out->joined});
+    out->check = NULL;
+    out->dry_run = false;
+    out->status = out->latency_ns = 0;
+    put(request, weir_source_fixed(WEIR_ATTR_METHOD), record->method);
+    put(request, weir_source_fixed(WEIR_ATTR_PATH), record->target);
+    put(request, weir_source_fixed(WEIR_ATTR_HOST), record->host);
+    put(request, out->user, record->user);
+    put_fields(out, record);
+    int error = weir_request_end(request, reason);
+    return error < 0 ? error
+                     : replay_client_read(out->clients, record, &request->client, &out->host_name,
+                                          reason);
+}
+
+int replay_request_parse(struct replay_request *out, const struct replay_line *line,
+                         struct weir_reason *reason)
 {
     out->host_name = (struct weir_bytes){NULL, 0};
-    if (line->too_long)
-        return refuse(reason, WEIR_ERR_TOO_LARGE, "line", "longer than 1 MiB");
-    int error = line->format == REPLAY_JSONL ? parse_json(out, rules, line, reason)
-                                             : parse_access(out, rules, line, reason);
-    if (error == 0 && out->t_ns >= TIME_MAX_NS)
-        return refuse(reason, WEIR_ERR_RANGE, "t", "not before the year 2116");
-    return error;
+    if (line->kind != REPLAY_REQUEST) {
+        snprintf(reason->text, sizeof reason->text, "%s",
+                 line->reason ? line->reason : "malformed");
+        return WEIR_ERR_SYNTAX;
+    }
+    out->t_ns = line->t_ns;
+    if (out->t_ns >= TIME_MAX_NS) {
+        snprintf(reason->text, sizeof reason->text, "t: not before the year 2116");
+        return WEIR_ERR_RANGE;
+    }
+    return line->record->check ? fill_from_check(out, line->record->check, reason)
+                               : fill_from_log(out, line->record, reason);
 }
 
 static bool is_address_char(char c)

@@ -2,178 +2,237 @@
 /* see trace.h */
 #include "cli/replay/trace.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
-#include <weir/error.h>
-
-/* A whole line always fits with room for a good read behind it. */
-#define BUFFER_BYTES (REPLAY_LINE_MAX + ((size_t)1 << 18))
-
-struct replay_trace {
-    const char *const *files;
-    size_t file_count, file; /* file: index of the next one to open */
-    enum replay_format asked, format;
-    int fd; /* -1: none open */
-    const char *name;
-    uint64_t number;
-    size_t start, end; /* buffer[start..end) is read and not yet given out */
-    bool at_eof, skipping;
-    char buffer[BUFFER_BYTES];
+/* A file that was looked at. */
+struct known {
+    const char *path;
+    size_t given;                 /* its place in the command line */
+    uint64_t first_ns, size;      /* size: 0 where it is not known */
+    struct replay_source *source; /* open now; NULL: not yet, or no more */
+    struct replay_line head;      /* with `source`: its next line, if `has_head` */
+    bool has_head;
 };
 
-struct replay_trace *replay_trace_open(const char *const *files, size_t count,
-                                       enum replay_format format)
+struct replay_trace {
+    struct replay_trace_options options;
+    struct known *known;       /* in the order of first_ns, once `looked` */
+    struct replay_file *files; /* what is known of each; of an open one its source knows more */
+    size_t *open, open_count;  /* indices of those that are being read */
+    size_t next;               /* the first that has not been begun */
+    size_t current;            /* index of the one whose line was given; SIZE_MAX: none */
+    bool looked, reordered, merged, piped;
+    const char *failed; /* the file that something failed with */
+    uint64_t done_bytes, total_bytes, n;
+};
+
+struct replay_trace *replay_trace_open(const struct replay_trace_options *options)
 {
-    struct replay_trace *trace = malloc(sizeof *trace);
+    struct replay_trace *trace = calloc(1, sizeof *trace);
+    size_t room = options->count > 0 ? options->count : 1;
     if (!trace)
         return NULL;
-    trace->files = files;
-    trace->file_count = count;
-    trace->file = 0;
-    trace->asked = format;
-    trace->fd = -1;
-    return trace;
-}
-
-static void close_file(struct replay_trace *trace)
-{
-    if (trace->fd > STDIN_FILENO)
-        close(trace->fd);
-    trace->fd = -1;
+    trace->options = *options;
+    trace->current = SIZE_MAX;
+    trace->known = calloc(room, sizeof *trace->known);
+    trace->files = calloc(room, sizeof *trace->files);
+    trace->open = calloc(room, sizeof *trace->open);
+    if (trace->known && trace->files && trace->open)
+        return trace;
+    replay_trace_close(trace);
+    return NULL;
 }
 
 void replay_trace_close(struct replay_trace *trace)
 {
     if (!trace)
         return;
-    close_file(trace);
+    for (size_t i = 0; trace->known && i < trace->options.count; i++)
+        replay_source_close(trace->known[i].source);
+    free(trace->known);
+    free(trace->files);
+    free(trace->open);
     free(trace);
 }
 
-static bool open_file(struct replay_trace *trace)
+/* Notes the file that something failed with. */
+static int fail(struct replay_trace *trace, const char *path)
 {
-    const char *path = trace->files[trace->file++];
-    bool standard_input = strcmp(path, "-") == 0;
-    trace->name = standard_input ? "(standard input)" : path;
-    trace->fd = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    trace->format = trace->asked;
-    trace->number = 0;
-    trace->start = trace->end = 0;
-    trace->at_eof = trace->skipping = false;
-    return trace->fd >= 0;
+    trace->failed = strcmp(path, "-") == 0 ? "(standard input)" : path;
+    return -1;
 }
 
-/* Reads more behind what is there. False on an error. */
-static bool fill(struct replay_trace *trace)
+static int open_source(struct replay_trace *trace, struct known *known, struct weir_reason *reason)
 {
-    if (trace->start > 0) {
-        memmove(trace->buffer, trace->buffer + trace->start, trace->end - trace->start);
-        trace->end -= trace->start;
-        trace->start = 0;
-    }
-    ssize_t got;
+    if (known->source)
+        return 0;
+    known->source =
+        replay_source_open(known->path, trace->options.format, trace->options.disorder, reason);
+    return known->source ? 0 : fail(trace, known->path);
+}
+
+/* Takes the next line of an open file for its head. */
+static int take_head(struct replay_trace *trace, struct known *known, struct weir_reason *reason)
+{
+    int got = replay_source_next(known->source, &known->head, reason);
+    known->has_head = got > 0;
+    return got < 0 ? fail(trace, known->path) : 0;
+}
+
+/* --- Looking ---------------------------------------------------------------------------------- */
+
+/* Opens a file for its format and its first time. What can be opened again is closed. */
+static int look(struct replay_trace *trace, size_t i, struct weir_reason *reason)
+{
+    struct known *known = &trace->known[i];
+    struct stat status;
+    known->path = trace->options.files[i];
+    known->given = i;
+    if (open_source(trace, known, reason) < 0)
+        return -1;
+    bool again = replay_source_is_file(known->source);
+    if (again && stat(known->path, &status) == 0 && status.st_size > 0)
+        known->size = (uint64_t)status.st_size;
+    trace->piped |= !again;
+    trace->total_bytes += known->size;
+    if (!again && trace->options.count == 1)
+        return 0; /* no other to be compared with: nothing has to wait for its first request */
     do {
-        got = read(trace->fd, trace->buffer + trace->end, BUFFER_BYTES - trace->end);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0)
-        return false;
-    trace->at_eof = got == 0;
-    trace->end += (size_t)got;
-    return true;
-}
-
-static bool is_blank(const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if (text[i] != ' ' && text[i] != '\t')
-            return false;
-    return true;
-}
-
-static enum replay_format guess_format(const char *text, size_t size)
-{
-    size_t i = 0;
-    while (i < size && (text[i] == ' ' || text[i] == '\t'))
-        i++;
-    return text[i] == '{' ? REPLAY_JSONL : REPLAY_ACCESS_LOG;
-}
-
-/* Takes the line buffer[start..start+size), which `skip` more bytes end. False: it is blank. */
-static bool take_line(struct replay_trace *trace, size_t size, size_t skip,
-                      struct replay_line *line)
-{
-    char *text = trace->buffer + trace->start;
-    trace->start += size + skip;
-    trace->number++;
-    if (size > 0 && text[size - 1] == '\r')
-        size--;
-    bool too_long = trace->skipping || size > REPLAY_LINE_MAX;
-    trace->skipping = false;
-    if (!too_long && is_blank(text, size))
-        return false;
-    if (trace->format == REPLAY_AUTO)
-        trace->format = guess_format(text, size);
-    *line = (struct replay_line){.text = text,
-                                 .size = too_long ? 0 : size,
-                                 .file = trace->name,
-                                 .number = trace->number,
-                                 .format = trace->format,
-                                 .too_long = too_long};
-    return true;
-}
-
-/* The next line of the open file: 1, 0 at its end, WEIR_ERR_IO. */
-static int next_of_file(struct replay_trace *trace, struct replay_line *line)
-{
-    for (;;) {
-        char *from = trace->buffer + trace->start;
-        size_t size = trace->end - trace->start;
-        char *newline = memchr(from, '\n', size);
-        if (newline) {
-            if (take_line(trace, (size_t)(newline - from), 1, line))
-                return 1;
-            continue;
-        }
-        if (trace->at_eof) {
-            if (size == 0 && !trace->skipping)
-                return 0;
-            if (take_line(trace, size, 0, line))
-                return 1;
-            continue;
-        }
-        if (size > REPLAY_LINE_MAX) { /* keeps none of it: what is left of it is skipped */
-            if (trace->format == REPLAY_AUTO)
-                trace->format = guess_format(from, size);
-            trace->skipping = true;
-            trace->start = trace->end;
-        }
-        if (!fill(trace))
-            return WEIR_ERR_IO;
+        if (take_head(trace, known, reason) < 0)
+            return -1;
+    } while (again && known->has_head && known->head.kind != REPLAY_REQUEST);
+    known->first_ns = known->has_head ? known->head.t_ns : 0;
+    if (again) {
+        replay_source_close(known->source);
+        known->source = NULL;
+        known->has_head = false;
     }
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct known *one = a, *other = b;
+    if (one->first_ns != other->first_ns)
+        return one->first_ns < other->first_ns ? -1 : 1;
+    return one->given < other->given ? -1 : 1;
+}
+
+static int look_at_all(struct replay_trace *trace, struct weir_reason *reason)
+{
+    for (size_t i = 0; i < trace->options.count; i++)
+        if (look(trace, i, reason) < 0)
+            return -1;
+    qsort(trace->known, trace->options.count, sizeof *trace->known, compare);
+    for (size_t i = 0; i < trace->options.count; i++)
+        trace->reordered |= trace->known[i].given != i;
+    trace->looked = true;
+    return 0;
+}
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+/* Begins the next file. */
+static int begin_file(struct replay_trace *trace, struct weir_reason *reason)
+{
+    struct known *known = &trace->known[trace->next];
+    if (open_source(trace, known, reason) < 0)
+        return -1;
+    trace->files[trace->next] = *replay_source_file(known->source);
+    if (!known->has_head && take_head(trace, known, reason) < 0)
+        return -1;
+    trace->merged |= trace->open_count > 0;
+    trace->open[trace->open_count++] = trace->next++;
+    return 0;
+}
+
+static void end_file(struct replay_trace *trace, size_t slot)
+{
+    struct known *known = &trace->known[trace->open[slot]];
+    trace->files[trace->open[slot]] = *replay_source_file(known->source);
+    trace->done_bytes += known->size;
+    replay_source_close(known->source);
+    known->source = NULL;
+    trace->open_count--;
+    memmove(&trace->open[slot], &trace->open[slot + 1],
+            (trace->open_count - slot) * sizeof *trace->open);
+}
+
+/* The open file whose head is first, of equals the one that began first. */
+static size_t first_open(const struct replay_trace *trace)
+{
+    size_t first = 0;
+    for (size_t i = 1; i < trace->open_count; i++)
+        if (trace->known[trace->open[i]].head.t_ns < trace->known[trace->open[first]].head.t_ns)
+            first = i;
+    return first;
+}
+
+/* Moves the file on whose line was given. */
+static int move_on(struct replay_trace *trace, struct weir_reason *reason)
+{
+    size_t slot = trace->current;
+    if (slot == SIZE_MAX)
+        return 0;
+    trace->current = SIZE_MAX;
+    struct known *known = &trace->known[trace->open[slot]];
+    if (take_head(trace, known, reason) < 0)
+        return -1;
+    if (!known->has_head)
+        end_file(trace, slot);
+    return 0;
+}
+
+static int next_line(struct replay_trace *trace, struct replay_line *line,
+                     struct weir_reason *reason)
+{
+    if (!trace->looked && look_at_all(trace, reason) < 0)
+        return -1;
+    if (move_on(trace, reason) < 0)
+        return -1;
+    size_t first = first_open(trace);
+    while (trace->next < trace->options.count &&
+           (trace->open_count == 0 ||
+            trace->known[trace->next].first_ns <= trace->known[trace->open[first]].head.t_ns)) {
+        if (begin_file(trace, reason) < 0)
+            return -1;
+        if (!trace->known[trace->open[trace->open_count - 1]].has_head)
+            end_file(trace, trace->open_count - 1);
+        first = first_open(trace);
+    }
+    if (trace->open_count == 0)
+        return 0;
+    trace->current = first;
+    *line = trace->known[trace->open[first]].head;
+    line->n = ++trace->n;
+    return 1;
 }
 
 int replay_trace_next(struct replay_trace *trace, struct replay_line *line, const char **file,
-                      int *error)
+                      struct weir_reason *reason)
 {
-    for (;;) {
-        if (trace->fd < 0) {
-            if (trace->file == trace->file_count)
-                return 0;
-            if (!open_file(trace))
-                break;
-        }
-        int got = next_of_file(trace, line);
-        if (got > 0)
-            return got;
-        if (got < 0)
-            break;
-        close_file(trace);
+    int got = next_line(trace, line, reason);
+    if (got < 0)
+        *file = trace->failed;
+    return got;
+}
+
+struct replay_reading replay_trace_reading(const struct replay_trace *trace)
+{
+    uint64_t taken = trace->done_bytes;
+    for (size_t i = 0; i < trace->open_count; i++) {
+        const struct known *known = &trace->known[trace->open[i]];
+        trace->files[trace->open[i]] = *replay_source_file(known->source);
+        taken += known->size > 0 ? replay_source_taken(known->source) : 0;
     }
-    *error = errno;
-    *file = trace->name;
-    return WEIR_ERR_IO;
+    return (struct replay_reading){
+        .files = trace->files,
+        .count = trace->next,
+        .reordered = trace->reordered,
+        .merged = trace->merged,
+        .taken_bytes = taken,
+        .total_bytes = trace->piped ? 0 : trace->total_bytes,
+    };
 }

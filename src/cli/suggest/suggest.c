@@ -10,7 +10,9 @@
 
 #include "cli/options.h"
 #include "cli/replay/lines.h"
+#include "cli/replay/reading.h"
 #include "cli/replay/request.h"
+#include "cli/replay/stop.h"
 #include "cli/suggest/plan.h"
 #include "cli/suggest/print.h"
 #include "rules/match/checks.h"
@@ -26,6 +28,9 @@ struct suggest {
     struct suggest_about *about;
     uint64_t now_ns;
     struct replay_request request; /* the current line's */
+    struct replay_clients clients;
+    uint64_t lines; /* read */
+    bool stopped;   /* by Ctrl-C */
     struct weir_scratch scratch;
 };
 
@@ -107,7 +112,7 @@ static int take_line(void *context, const struct replay_line *line, struct weir_
     struct replay_request *request = &suggest->request;
     struct weir_check checks[WEIR_CHECKS_MAX];
 
-    if (replay_request_parse(request, suggest->rules, line, reason) < 0)
+    if (replay_request_parse(request, line, reason) < 0)
         return REPLAY_MALFORMED;
     if (request->dry_run)
         return 0;
@@ -153,7 +158,13 @@ static int open_suggest(struct suggest *suggest)
 
     if (read_key(suggest, suggest->summary.key) < 0)
         return -1;
-    suggest->trace = replay_trace_open(options->traces, options->trace_count, options->format);
+    const struct replay_trace_options trace = {.files = options->traces,
+                                               .count = options->trace_count,
+                                               .format = options->format,
+                                               .disorder = options->disorder};
+    suggest->trace = replay_trace_open(&trace);
+    replay_clients_init(&suggest->clients, &options->proxies, NULL);
+    replay_request_begin(&suggest->request, suggest->rules, &suggest->clients);
     suggest->demand = suggest_demand_open(options->keys_max);
     suggest->routes = suggest_routes_open();
     suggest->about = calloc(1 + ROUTES_MAX, sizeof *suggest->about);
@@ -219,6 +230,15 @@ static void rewind_input(off_t start)
         (void)lseek(STDIN_FILENO, start, SEEK_SET);
 }
 
+/* The head of the file: what it was made from, and how that was read. */
+static void print_reading(const struct suggest *suggest, FILE *out)
+{
+    struct replay_reading reading = replay_trace_reading(suggest->trace);
+    if (suggest->stopped)
+        replay_partial_print(&reading, suggest->lines, "# ", out);
+    replay_reading_print(&reading, &suggest->clients, "# ", out);
+}
+
 /* Prints the file, and what it denies. */
 static int print(struct suggest *suggest, const struct suggest_plan *plan, bool again, off_t start)
 {
@@ -229,6 +249,7 @@ static int print(struct suggest *suggest, const struct suggest_plan *plan, bool 
 
     if (!text)
         return WEIR_ERR_MEMORY;
+    print_reading(suggest, text);
     suggest_print_rules(&suggest->summary, plan, text);
     if (fclose(text) != 0) {
         free(rules);
@@ -236,7 +257,8 @@ static int print(struct suggest *suggest, const struct suggest_plan *plan, bool 
     }
     rewind_input(start);
 
-    bool run = again && replay_measure(suggest->summary.options, rules, size, &measured) == 0;
+    bool run = again && !suggest->stopped &&
+               replay_measure(suggest->summary.options, rules, size, &measured) == 0;
 
     fwrite(rules, 1, size, stdout);
     suggest_print_measured(run ? &measured : NULL, stdout);
@@ -260,6 +282,17 @@ static int plan_and_print(struct suggest *suggest, bool again, off_t start)
     return error;
 }
 
+/* Counts all lines. Returns 0 or -1 after telling why. */
+static int read_lines(struct suggest *suggest)
+{
+    struct replay_lines lines = {.take = take_line, .context = suggest, .doing = "reading"};
+    int error = replay_lines_each(suggest->trace, &lines);
+    suggest->summary.totals.malformed = lines.malformed;
+    suggest->lines = lines.read;
+    suggest->stopped = lines.stopped;
+    return error;
+}
+
 /* Returns the exit status, or -1 where no request has the key. */
 static int suggest_by(const struct replay_options *options, const char *key, bool again,
                       off_t start)
@@ -274,14 +307,15 @@ static int suggest_by(const struct replay_options *options, const char *key, boo
     suggest->summary.options = options;
     suggest->summary.key = key;
     rewind_input(start);
-    if (open_suggest(suggest) == 0 && replay_lines_each(suggest->trace, take_line, suggest,
-                                                        &suggest->summary.totals.malformed) == 0) {
+    if (open_suggest(suggest) == 0 && read_lines(suggest) == 0) {
         bool good = suggest->summary.totals.malformed == 0 || options->skip_bad;
 
         if (suggest->about[0].requests == 0)
             status = -1;
         else if (plan_and_print(suggest, again, start) == 0 && good)
             status = EXIT_SUCCESS;
+        if (status >= 0 && suggest->stopped)
+            status = replay_stop_status();
     }
     close_suggest(suggest);
     return status;

@@ -366,6 +366,75 @@ int json_scan_scalar(struct json_scan *scan, struct weir_bytes *value)
     return 0;
 }
 
+/* Moves behind a string whose quote is at scan->at. */
+static bool string_skip(struct json_scan *scan)
+{
+    for (scan->at++; scan->at < scan->end; scan->at++) {
+        if (*scan->at == '"') {
+            scan->at++;
+            return true;
+        }
+        if (*scan->at == '\\' && ++scan->at == scan->end)
+            return false;
+    }
+    return false;
+}
+
+/* Moves behind a number or a word. */
+static bool word_skip(struct json_scan *scan)
+{
+    char *start = scan->at;
+    while (scan->at < scan->end && !memchr(",]} \t\r\n", *scan->at, 7))
+        scan->at++;
+    return scan->at > start;
+}
+
+int json_scan_skip(struct json_scan *scan)
+{
+    size_t depth = 0;
+    do {
+        char next = json_scan_peek(scan);
+        bool good = scan->at < scan->end;
+        if (next == '"') {
+            good = string_skip(scan);
+        } else if (next == '{' || next == '[') {
+            depth++;
+            scan->at++;
+        } else if (depth > 0 && (next == '}' || next == ']')) {
+            depth--;
+            scan->at++;
+        } else if (depth > 0 && (next == ',' || next == ':')) {
+            scan->at++;
+        } else if (good) {
+            good = word_skip(scan);
+        }
+        if (!good)
+            return syntax(scan, scan->at, "not a value");
+    } while (depth > 0);
+    return 0;
+}
+
+int json_scan_array(struct json_scan *scan)
+{
+    if (json_scan_peek(scan) != '[')
+        return syntax(scan, scan->at, "not a list");
+    scan->at++;
+    return 0;
+}
+
+int json_scan_element(struct json_scan *scan, uint32_t count)
+{
+    char next = json_scan_peek(scan);
+    if (next == ']') {
+        scan->at++;
+        return 0;
+    }
+    if (count > 0 && next != ',')
+        return syntax(scan, scan->at, "missing comma or closing bracket");
+    scan->at += count > 0;
+    return 1;
+}
+
 int json_scan_object(struct json_scan *scan)
 {
     if (json_scan_peek(scan) != '{')

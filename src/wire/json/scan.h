@@ -49,6 +49,14 @@ int json_scan_seconds(struct json_scan *scan, uint64_t *ns) __attribute__((warn_
 int json_scan_scalar(struct json_scan *scan, struct weir_bytes *value)
     __attribute__((warn_unused_result));
 
+/* Passes over one value of any kind, which is looked at only as far as its end needs: strings and
+ * brackets. Nothing is unescaped. Errors: WEIR_ERR_SYNTAX: it has no end, or there is none. */
+int json_scan_skip(struct json_scan *scan) __attribute__((warn_unused_result));
+
+/* Opens an array, and says whether it has a next element; `count` have been read before. */
+int json_scan_array(struct json_scan *scan) __attribute__((warn_unused_result));
+int json_scan_element(struct json_scan *scan, uint32_t count) __attribute__((warn_unused_result));
+
 /* Opens an object. */
 int json_scan_object(struct json_scan *scan) __attribute__((warn_unused_result));
 /* The next member's name, its colon read: 1; 0 after the closing brace; or an error. `count`

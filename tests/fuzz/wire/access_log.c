@@ -1,27 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of access logs: what is accepted lies within the line and has a time. */
+/* Lines of logs of every format, with and without a container's envelope: what is accepted lies
+ * within the line and has a time. The first byte says which. */
 #include "fuzz.h"
 
-#include "wire/log/access_log.h"
+#include "wire/log/envelope.h"
+#include "wire/log/formats.h"
+
+static struct weir_log_room room;
 
 static void field_check(const char *text, size_t size, struct weir_bytes field)
 {
     REQUIRE(field.data == NULL || (field.data >= text && field.data + field.size <= text + size));
 }
 
+static void record_check(const char *text, size_t size, const struct weir_log_record *record)
+{
+    REQUIRE(record->t_ns < UINT64_C(1) << 62 && record->written_ns < UINT64_C(1) << 62);
+    if (record->check)
+        return;
+    REQUIRE(record->status <= 999);
+    REQUIRE(record->client.data == NULL || record->client.size > 0);
+    field_check(text, size, record->client);
+    field_check(text, size, record->forwarded);
+    field_check(text, size, record->user);
+    field_check(text, size, record->method);
+    field_check(text, size, record->host);
+    field_check(text, size, record->referer);
+    field_check(text, size, record->agent);
+    if (record->target.size != 1 || record->target.data[0] != '/') /* of an absolute one */
+        field_check(text, size, record->target);
+    REQUIRE(record->header_count <= WEIR_CHECK_JSON_PAIRS_MAX);
+    for (int i = 0; i < record->header_count; i++) {
+        field_check(text, size, record->headers[i].name);
+        field_check(text, size, record->headers[i].value);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct weir_access_line line;
-    char *text = fuzz_copy(data, size);
-    if (weir_access_line_parse(&line, text, size) == 0) {
-        REQUIRE(line.host.size > 0 && line.t_ns < UINT64_C(1) << 62 && line.status <= 999);
-        REQUIRE((line.method.data == NULL) == (line.target.data == NULL));
-        field_check(text, size, line.host);
-        field_check(text, size, line.user);
-        field_check(text, size, line.method);
-        field_check(text, size, line.target);
-        field_check(text, size, line.referer);
-        field_check(text, size, line.agent);
+    struct weir_log_record record;
+    struct weir_reason reason;
+    struct weir_log_piece piece;
+    if (size == 0)
+        return 0;
+    enum weir_log_format format = data[0] % WEIR_LOG_FORMATS;
+    enum weir_log_envelope envelope = data[0] / WEIR_LOG_FORMATS % WEIR_LOG_ENVELOPES;
+    char *text = fuzz_copy(data + 1, size - 1);
+    if (weir_log_unwrap(envelope, text, size - 1, &piece)) {
+        REQUIRE(piece.text >= text && piece.text + piece.size <= text + size - 1);
+        int got = weir_log_parse(format, &record, piece.text, piece.size, &room, &reason);
+        REQUIRE(got == 0 || got == WEIR_LOG_OTHER || reason.text[0] != '\0');
+        if (got == 0)
+            record_check(text, size - 1, &record);
     }
     free(text);
     return 0;

@@ -18,6 +18,7 @@ void rules_load_proxies(struct rules_loader *loader, const struct rules_node *no
     struct weir_cidr *proxies = rules_keep(loader, (items.count + 1) * sizeof(*proxies));
     settings->trusted_proxies = proxies;
     settings->trusted_proxy_count = 0;
+    settings->trusted_proxies_given = true;
     settings->trust_unix = false;
     for (uint32_t i = 0; i < items.count && proxies; i++) {
         struct weir_bytes text;

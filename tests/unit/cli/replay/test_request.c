@@ -17,6 +17,7 @@
 
 static struct weir_rules *rules;
 static struct replay_request parsed;
+static struct replay_clients clients;
 static char buffer[4096]; /* it holds values until the next line */
 
 static int load_rules(void **state)
@@ -30,6 +31,7 @@ static int load_rules(void **state)
     struct weir_problems problems = {0};
     int error = weir_rules_parse(&rules, "rules", ".", text, sizeof text - 1, &problems);
     weir_problems_free(&problems);
+    replay_clients_init(&clients, NULL, NULL);
     return error;
 }
 
@@ -39,23 +41,32 @@ static int unload_rules(void **state)
     return 0;
 }
 
-static int parse(enum replay_format format, const char *text, struct weir_reason *reason)
+static int parse(enum weir_log_format format, const char *text, struct weir_reason *reason)
 {
+    static struct weir_log_room room;
+    static struct weir_log_record record;
     snprintf(buffer, sizeof buffer, "%s", text);
-    struct replay_line line = {
-        .text = buffer, .size = strlen(buffer), .file = "test", .number = 1, .format = format};
     *reason = (struct weir_reason){{0}};
-    return replay_request_parse(&parsed, rules, &line, reason);
+    int got = weir_log_parse(format, &record, buffer, strlen(buffer), &room, reason);
+    struct replay_line line = {.kind = got < 0 ? REPLAY_BAD : REPLAY_REQUEST,
+                               .record = &record,
+                               .t_ns = record.t_ns,
+                               .reason = reason->text};
+    struct weir_reason why = {{0}};
+    replay_request_begin(&parsed, rules, &clients);
+    got = replay_request_parse(&parsed, &line, &why);
+    *reason = why;
+    return got;
 }
 
-static void expect(enum replay_format format, const char *text)
+static void expect(enum weir_log_format format, const char *text)
 {
     struct weir_reason reason;
     if (parse(format, text, &reason) < 0)
         fail_msg("%s: %s", text, reason.text);
 }
 
-static void expect_refusal(enum replay_format format, const char *text, const char *field)
+static void expect_refusal(enum weir_log_format format, const char *text, const char *field)
 {
     struct weir_reason reason;
     assert_true(parse(format, text, &reason) < 0);
@@ -82,7 +93,7 @@ static void expect_named(const char *attribute, const char *value)
 
 static void a_json_line_gives_its_attributes_time_and_cost(void **state)
 {
-    expect(REPLAY_JSONL,
+    expect(WEIR_LOG_JSONL,
            "{\"t\": 1700000000.123456789, \"method\": \"GET\", \"path\": \"/a\", \"host\": \"h\", "
            "\"ip\": \"::ffff:192.0.2.1\", \"headers\": {\"User-Agent\": \"x1\", \"Other\": \"z\"}, "
            "\"attributes\": {\"user\": \"alice\", \"color\": \"red\", \"other\": 1}, \"cost\": 7, "
@@ -103,7 +114,7 @@ static void a_json_line_gives_its_attributes_time_and_cost(void **state)
 
 static void a_line_with_nothing_but_its_time_is_a_request(void **state)
 {
-    expect(REPLAY_JSONL, "{\"t\": \"1\"}");
+    expect(WEIR_LOG_JSONL, "{\"t\": \"1\"}");
     assert_true(parsed.t_ns == UINT64_C(1000000000));
     assert_false(parsed.dry_run);
     assert_int_equal(parsed.request.cost, 1);
@@ -142,20 +153,20 @@ static void repeated_headers_that_are_too_large_are_refused(void **state)
 
 static void malformed_json_lines_are_refused_with_the_field(void **state)
 {
-    expect_refusal(REPLAY_JSONL, "{}", "t");
-    expect_refusal(REPLAY_JSONL, "{\"t\": 1, \"ip\": \"localhost\"}", "ip");
-    expect_refusal(REPLAY_JSONL, "{\"t\": 1, \"cost\": -1}", "cost");
-    expect_refusal(REPLAY_JSONL, "[{\"t\": 1}]", "line");
-    expect_refusal(REPLAY_JSONL, "[]", "line");
-    expect_refusal(REPLAY_JSONL, "{\"t\": 1, \"attributes\": {\"path\": \"/b\"}}", "attributes");
-    expect_refusal(REPLAY_JSONL, "{\"t\": 1, \"typo\": 1}", "");
-    expect_refusal(REPLAY_JSONL, "{\"t\": 1} {\"t\": 2}", "");
-    expect_refusal(REPLAY_JSONL, "{\"t\": 1", "");
+    expect_refusal(WEIR_LOG_JSONL, "{}", "t");
+    expect_refusal(WEIR_LOG_JSONL, "{\"t\": 1, \"ip\": \"localhost\"}", "ip");
+    expect_refusal(WEIR_LOG_JSONL, "{\"t\": 1, \"cost\": -1}", "cost");
+    expect_refusal(WEIR_LOG_JSONL, "[{\"t\": 1}]", "line");
+    expect_refusal(WEIR_LOG_JSONL, "[]", "line");
+    expect_refusal(WEIR_LOG_JSONL, "{\"t\": 1, \"attributes\": {\"path\": \"/b\"}}", "attributes");
+    expect_refusal(WEIR_LOG_JSONL, "{\"t\": 1, \"typo\": 1}", "");
+    expect_refusal(WEIR_LOG_JSONL, "{\"t\": 1} {\"t\": 2}", "");
+    expect_refusal(WEIR_LOG_JSONL, "{\"t\": 1", "");
 }
 
 static void a_combined_line_gives_its_headers_and_user(void **state)
 {
-    expect(REPLAY_ACCESS_LOG,
+    expect(WEIR_LOG_COMBINED,
            "2001:db8::1 - alice [07/Mar/2004:16:05:49 -0800] \"GET /a?b HTTP/1.1\""
            " 401 12846 \"y2\" \"x2\"");
     assert_true(parsed.t_ns == UINT64_C(1078704349) * 1000000000);
@@ -170,14 +181,14 @@ static void a_combined_line_gives_its_headers_and_user(void **state)
 
 static void a_common_line_has_neither_headers_nor_user(void **state)
 {
-    expect(REPLAY_ACCESS_LOG,
+    expect(WEIR_LOG_COMBINED,
            "192.0.2.1 - - [07/Mar/2004:16:05:49 +0000] \"GET / HTTP/1.0\" 200 -");
     expect_attribute(WEIR_ATTR_USER, NULL);
     expect_named("header.user-agent", NULL);
     expect_named("header.referer", NULL);
     assert_false(parsed.dry_run);
     assert_int_equal(parsed.request.cost, 1);
-    expect_refusal(REPLAY_ACCESS_LOG, "192.0.2.1 - -", "line");
+    expect_refusal(WEIR_LOG_COMBINED, "192.0.2.1 - -", "line");
 }
 
 static void parse_host(const char *host)
@@ -185,7 +196,7 @@ static void parse_host(const char *host)
     char text[400];
     snprintf(text, sizeof text, "%s - - [07/Mar/2004:16:05:49 +0000] \"GET / HTTP/1.0\" 200 -",
              host);
-    expect(REPLAY_ACCESS_LOG, text);
+    expect(WEIR_LOG_COMBINED, text);
 }
 
 static void a_host_name_stands_for_an_address_and_a_prefix_of_its_own(void **state)
@@ -210,8 +221,122 @@ static void a_broken_address_is_no_name_and_no_fresh_caller(void **state)
         char text[128];
         snprintf(text, sizeof text, "%s - - [07/Mar/2004:16:05:49 +0000] \"GET / HTTP/1.0\" 200 -",
                  hosts[i]);
-        expect_refusal(REPLAY_ACCESS_LOG, text, "host");
+        expect_refusal(WEIR_LOG_COMBINED, text, "client");
     }
+}
+
+static void expect_client(const char *host, const char *address)
+{
+    char text[WEIR_ADDRESS_TEXT_MAX] = "";
+    parse_host(host);
+    weir_address_format(&parsed.request.client, text);
+    if (strcmp(text, address) != 0)
+        fail_msg("%s: %s, not %s", host, text, address);
+    assert_null(parsed.host_name.data);
+}
+
+static void addresses_are_read_as_the_doors_read_them(void **state)
+{
+    expect_client("203.0.113.9:40001", "203.0.113.9");
+    expect_client("[2001:db8::1]", "2001:db8::1");
+    expect_client("[2001:db8::1]:443", "2001:db8::1");
+    expect_client("::ffff:192.0.2.1", "192.0.2.1");
+    expect_client("203.0.113.9, 10.0.0.2", "203.0.113.9");
+    expect_client("192.0.2.66, 203.0.113.9:5, 10.0.0.2, 127.0.0.1", "203.0.113.9");
+    expect_client("192.0.2.66, 203.0.113.9", "203.0.113.9");
+    expect_client("unix:", "");
+    expect_client("-", "");
+    expect_refusal(WEIR_LOG_COMBINED,
+                   "unknown, 10.0.0.2 - - [07/Mar/2004:16:05:49 +0000] \"GET / HTTP/1.0\" 200 -",
+                   "client");
+}
+
+/* A line of nginx's main. */
+static void parse_main(const char *peer, const char *forwarded)
+{
+    char text[400];
+    snprintf(text, sizeof text,
+             "%s - - [07/Mar/2004:16:05:49 +0000] \"GET / HTTP/1.0\" 200 1 \"-\" \"x\" \"%s\"",
+             peer, forwarded);
+    expect(WEIR_LOG_NGINX_MAIN, text);
+}
+
+static void expect_behind(const char *peer, const char *forwarded, const char *address)
+{
+    char text[WEIR_ADDRESS_TEXT_MAX] = "";
+    parse_main(peer, forwarded);
+    weir_address_format(&parsed.request.client, text);
+    if (strcmp(text, address) != 0)
+        fail_msg("%s, %s: %s, not %s", peer, forwarded, text, address);
+}
+
+static void a_trusted_peer_says_who_the_client_is(void **state)
+{
+    replay_clients_init(&clients, NULL, NULL);
+    expect_behind("10.0.0.2", "203.0.113.9", "203.0.113.9");
+    expect_behind("10.0.0.2", "192.0.2.66, 203.0.113.9, 10.1.1.1", "203.0.113.9");
+    expect_behind("10.0.0.2", "-", "10.0.0.2");
+    expect_behind("10.0.0.2", "", "10.0.0.2");
+    expect_behind("unix:", "203.0.113.9", "203.0.113.9");
+    expect_behind("198.51.100.7", "203.0.113.9", "198.51.100.7");
+    assert_int_equal(clients.forwarded, 3);
+    assert_int_equal(clients.unread, 1);
+    struct weir_settings settings = {.trusted_proxies_given = true};
+    replay_clients_init(&clients, NULL, &settings);
+    expect_behind("10.0.0.2", "203.0.113.9", "10.0.0.2");
+    struct replay_proxies proxies;
+    assert_true(replay_proxies_parse(&proxies, "198.51.100.0/24,unix,2001:db8::/32"));
+    replay_clients_init(&clients, &proxies, &settings);
+    expect_behind("198.51.100.7", "203.0.113.9", "203.0.113.9");
+    expect_behind("10.0.0.2", "203.0.113.9", "10.0.0.2");
+    assert_true(replay_proxies_parse(&proxies, "none"));
+    replay_clients_init(&clients, &proxies, &settings);
+    expect_behind("127.0.0.1", "203.0.113.9", "127.0.0.1");
+    static const char *const wrong[] = {"", "10.0.0.0/8,", "10.0.0.1/8", "x", "none,unix"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(replay_proxies_parse(&proxies, wrong[i]));
+    replay_clients_init(&clients, NULL, NULL);
+}
+
+static void names_that_look_like_addresses_are_noted(void **state)
+{
+    static const char *const odd[] = {"203.0.113.9_40001", "1.2.3.4.",  "1-2-3-4_5",
+                                      "1.2.3.4.x",         "5.6.7.8_a", "9.9.9.9_b"};
+    replay_clients_init(&clients, NULL, NULL);
+    parse_host("ec2-203-0-113-9.example.net");
+    parse_host("v4.example.net");
+    assert_int_equal(clients.odd, 0);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        parse_host(odd[i]);
+        parse_host(odd[i]);
+        assert_non_null(parsed.host_name.data);
+    }
+    assert_int_equal(clients.odd, 12);
+    assert_int_equal(clients.names, 14);
+    assert_int_equal(clients.odd_shown, REPLAY_ODD_MAX);
+    assert_true(clients.odd_more);
+    assert_string_equal(clients.odd_name[0], odd[0]);
+}
+
+static void caddy_gives_all_its_header_fields(void **state)
+{
+    static const char line[] =
+        "{\"ts\":1,\"request\":{\"remote_ip\":\"%s\",%s\"method\":\"GET\",\"host\":\"h\",\"uri\":"
+        "\"/a\",\"headers\":{\"User-Agent\":[\"x1\"],\"Referer\":[\"y\",\"z\"],\"X-Forwarded-For\":"
+        "[\"203.0.113.9\",\"10.1.1.1\"]}},\"user_id\":\"alice\",\"status\":200}";
+    char text[600], client[WEIR_ADDRESS_TEXT_MAX];
+    snprintf(text, sizeof text, line, "10.0.0.2", "");
+    expect(WEIR_LOG_CADDY_JSON, text);
+    expect_named("header.user-agent", "x1");
+    expect_named("header.referer", "y, z");
+    expect_attribute(WEIR_ATTR_USER, "alice");
+    expect_attribute(WEIR_ATTR_HOST, "h");
+    weir_address_format(&parsed.request.client, client);
+    assert_string_equal(client, "203.0.113.9");
+    snprintf(text, sizeof text, line, "10.0.0.2", "\"client_ip\":\"192.0.2.5\",");
+    expect(WEIR_LOG_CADDY_JSON, text);
+    weir_address_format(&parsed.request.client, client);
+    assert_string_equal(client, "192.0.2.5"); /* what Caddy has made of the same fields */
 }
 
 static void expect_name(const char *before, const char *address, const char *after)
@@ -252,6 +377,10 @@ int main(void)
         cmocka_unit_test(a_common_line_has_neither_headers_nor_user),
         cmocka_unit_test(a_host_name_stands_for_an_address_and_a_prefix_of_its_own),
         cmocka_unit_test(a_broken_address_is_no_name_and_no_fresh_caller),
+        cmocka_unit_test(addresses_are_read_as_the_doors_read_them),
+        cmocka_unit_test(a_trusted_peer_says_who_the_client_is),
+        cmocka_unit_test(names_that_look_like_addresses_are_noted),
+        cmocka_unit_test(caddy_gives_all_its_header_fields),
         cmocka_unit_test(reports_show_the_name_instead_of_its_address),
     };
     return cmocka_run_group_tests(tests, load_rules, unload_rules);

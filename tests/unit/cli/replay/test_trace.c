@@ -44,90 +44,269 @@ static void write_file(int i, const char *text, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-static struct replay_trace *open_trace(const char *const *files, size_t count)
+#define STAMP(second) "[07/Mar/2004:16:05:" second " +0000]"
+#define LINE(client, second) client " - - " STAMP(second) " \"GET / HTTP/1.1\" 200 1"
+#define T0 UINT64_C(1078675500) /* 16:05:00 */
+#define S UINT64_C(1000000000)
+
+static struct weir_reason reason;
+static const char *failed;
+
+static struct replay_trace *open_trace(const char *const *files, size_t count, int format,
+                                       bool disorder)
 {
-    struct replay_trace *trace = replay_trace_open(files, count, REPLAY_AUTO);
+    const struct replay_trace_options options = {files, count, format, disorder};
+    struct replay_trace *trace = replay_trace_open(&options);
     assert_non_null(trace);
     return trace;
 }
 
-static void expect_line(struct replay_trace *trace, const char *text, uint64_t number,
-                        enum replay_format format)
+static struct replay_trace *open_one(const char *text)
 {
-    struct replay_line line;
-    const char *file;
-    int error;
-    assert_int_equal(replay_trace_next(trace, &line, &file, &error), 1);
-    assert_int_equal(line.size, strlen(text));
-    assert_memory_equal(line.text, text, line.size);
-    assert_int_equal(line.number, number);
-    assert_int_equal(line.format, format);
-    assert_false(line.too_long);
+    static const char *files[] = {path[0]};
+    write_file(0, text, strlen(text));
+    return open_trace(files, 1, REPLAY_FORMAT_AUTO, false);
+}
+
+/* `client` NULL: a line that is malformed, or no request. */
+static struct replay_line expect_line(struct replay_trace *trace, const char *client, uint64_t t_ns)
+{
+    struct replay_line line = {0};
+    int got = replay_trace_next(trace, &line, &failed, &reason);
+    if (got != 1)
+        fail_msg("%s: %d, %s", client ? client : "(bad)", got, got < 0 ? reason.text : "the end");
+    assert_int_equal(line.kind == REPLAY_REQUEST, client != NULL);
+    if (!client)
+        return line;
+    assert_int_equal(line.record->client.size, strlen(client));
+    assert_memory_equal(line.record->client.data, client, strlen(client));
+    assert_true(line.t_ns == t_ns);
+    return line;
 }
 
 static void expect_end(struct replay_trace *trace)
 {
     struct replay_line line;
-    const char *file;
-    int error;
-    assert_int_equal(replay_trace_next(trace, &line, &file, &error), 0);
-    assert_int_equal(replay_trace_next(trace, &line, &file, &error), 0);
+    assert_int_equal(replay_trace_next(trace, &line, &failed, &reason), 0);
+    assert_int_equal(replay_trace_next(trace, &line, &failed, &reason), 0);
+    replay_trace_close(trace);
+}
+
+static void expect_failure(struct replay_trace *trace, const char *why)
+{
+    struct replay_line line;
+    int got;
+    while ((got = replay_trace_next(trace, &line, &failed, &reason)) > 0)
+        continue;
+    assert_int_equal(got, -1);
+    if (!strstr(reason.text, why))
+        fail_msg("'%s' is not in '%s'", why, reason.text);
     replay_trace_close(trace);
 }
 
 static void lines_end_with_lf_or_crlf_or_the_file_and_blank_ones_only_count(void **state)
 {
-    const char text[] = "{\"t\":1}\n\n \t\r\n{}\r\nlast";
-    write_file(0, text, sizeof text - 1);
-    struct replay_trace *trace = open_trace((const char *const[]){path[0]}, 1);
-    expect_line(trace, "{\"t\":1}", 1, REPLAY_JSONL);
-    expect_line(trace, "{}", 4, REPLAY_JSONL);
-    expect_line(trace, "last", 5, REPLAY_JSONL);
+    struct replay_trace *trace = open_one(
+        "\xef\xbb\xbf\r\n" LINE("a", "00") "\r\n\n \t\r\n" LINE("b", "01") "\n" LINE("c", "02"));
+    assert_int_equal(expect_line(trace, "a", T0 * S).number, 2);
+    struct replay_line line = expect_line(trace, "b", (T0 + 1) * S);
+    assert_int_equal(line.number, 5);
+    assert_int_equal(line.n, 2);
+    assert_int_equal(expect_line(trace, "c", (T0 + 2) * S).number, 6);
     expect_end(trace);
 }
 
-static void each_file_has_its_own_format_and_line_numbers(void **state)
+static void lines_of_a_second_are_spread_over_it_whatever_stands_between_them(void **state)
 {
-    write_file(0, "  {}\n", 5);
-    write_file(1, "192.0.2.1 - -\n{}\n", 17);
-    struct replay_trace *trace = open_trace((const char *const[]){path[0], path[1]}, 2);
-    expect_line(trace, "  {}", 1, REPLAY_JSONL);
-    expect_line(trace, "192.0.2.1 - -", 1, REPLAY_ACCESS_LOG);
-    expect_line(trace, "{}", 2, REPLAY_ACCESS_LOG);
+    struct replay_trace *trace = open_one(LINE("a", "00") "\n" LINE("b", "00") "\nbad\n" LINE(
+        "c", "00") "\n" LINE("d", "00") "\n" LINE("e", "01") "\n" LINE("f", "00") "\n");
+    expect_line(trace, "a", T0 * S);
+    expect_line(trace, "b", T0 * S + S / 4);
+    struct replay_line bad = expect_line(trace, NULL, 0);
+    assert_int_equal(bad.kind, REPLAY_BAD);
+    assert_string_equal(bad.reason, "line: not of the common log format");
+    expect_line(trace, "c", T0 * S + S / 2);
+    expect_line(trace, "d", T0 * S + S / 4 * 3);
+    expect_line(trace, "e", (T0 + 1) * S);
+    expect_line(trace, "f", T0 * S); /* a second later: a second of its own */
+    struct replay_reading reading = replay_trace_reading(trace);
+    assert_int_equal(reading.files[0].behind, 1);
+    assert_true(reading.files[0].behind_ns == S);
     expect_end(trace);
+}
+
+static void a_second_may_be_larger_than_the_first_room(void **state)
+{
+    const size_t count = SECOND_LINES_MAX + 10;
+    char *text = malloc(count * 80), *at = text;
+    assert_non_null(text);
+    for (size_t i = 0; i < count; i++)
+        at += sprintf(at, "h%zu - - " STAMP("00") " \"GET / HTTP/1.1\" 200 1\n", i);
+    struct replay_trace *trace = open_one(text);
+    for (size_t i = 0; i < count; i++) {
+        char client[32];
+        bool cut = i >= SECOND_LINES_MAX;
+        snprintf(client, sizeof client, "h%zu", i);
+        expect_line(trace, client,
+                    T0 * S + (cut ? (i - SECOND_LINES_MAX) * S / 10 : i * S / SECOND_LINES_MAX));
+    }
+    expect_end(trace);
+    free(text);
+}
+
+static void files_are_read_in_the_order_of_their_first_times(void **state)
+{
+    write_file(0, LINE("c", "30") "\n", sizeof LINE("c", "30"));
+    write_file(1, "{\"t\":1}\n{\"t\":2}", 15);
+    struct replay_trace *trace =
+        open_trace((const char *const[]){path[0], path[1]}, 2, REPLAY_FORMAT_AUTO, false);
+    struct replay_line line;
+    assert_int_equal(replay_trace_next(trace, &line, &failed, &reason), 1);
+    assert_true(line.t_ns == S && line.record->check != NULL && line.number == 1);
+    assert_int_equal(replay_trace_next(trace, &line, &failed, &reason), 1);
+    assert_true(line.t_ns == 2 * S);
+    line = expect_line(trace, "c", (T0 + 30) * S);
+    assert_true(line.number == 1 && line.n == 3);
+    struct replay_reading reading = replay_trace_reading(trace);
+    assert_true(reading.reordered && !reading.merged && reading.count == 2);
+    assert_string_equal(reading.files[0].name, path[1]);
+    assert_int_equal(reading.files[0].format, WEIR_LOG_JSONL);
+    assert_int_equal(reading.files[1].format, WEIR_LOG_COMMON);
+    expect_end(trace);
+}
+
+static void files_whose_times_overlap_are_merged(void **state)
+{
+    static const char one[] = LINE("a", "00") "\n" LINE("b", "10") "\n" LINE("c", "20") "\n";
+    static const char other[] =
+        LINE("A", "05") "\n" LINE("B", "10") "\n" LINE("C", "10") "\n" LINE("D", "40") "\n";
+    write_file(0, one, sizeof one - 1);
+    write_file(1, other, sizeof other - 1);
+    for (int swapped = 0; swapped < 2; swapped++) {
+        struct replay_trace *trace = open_trace(
+            (const char *const[]){path[swapped], path[1 - swapped]}, 2, REPLAY_FORMAT_AUTO, false);
+        expect_line(trace, "a", T0 * S);
+        expect_line(trace, "A", (T0 + 5) * S);
+        expect_line(trace, "b", (T0 + 10) * S);
+        expect_line(trace, "B", (T0 + 10) * S);
+        expect_line(trace, "C", (T0 + 10) * S + S / 2);
+        expect_line(trace, "c", (T0 + 20) * S);
+        expect_line(trace, "D", (T0 + 40) * S);
+        struct replay_reading reading = replay_trace_reading(trace);
+        assert_true(reading.merged);
+        assert_int_equal(reading.reordered, swapped);
+        assert_true(reading.taken_bytes == reading.total_bytes);
+        assert_true(reading.total_bytes == sizeof one + sizeof other - 2);
+        expect_end(trace);
+    }
+}
+
+static void disorder_of_a_minute_is_an_error_unless_it_is_allowed(void **state)
+{
+#define EARLIER "a - - [07/Mar/2004:16:04:%s +0000] \"GET / HTTP/1.1\" 200 1\n"
+    char text[400];
+    for (int behind = 60; behind <= 61; behind++) {
+        snprintf(text, sizeof text, "%s\n" EARLIER, LINE("b", "30"), behind == 60 ? "30" : "29");
+        struct replay_trace *trace = open_one(text);
+        if (behind == 61) {
+            expect_failure(trace, "line 2 was written 1min 1s before line 1");
+            assert_string_equal(failed, path[0]);
+            trace = open_trace((const char *const[]){path[0]}, 1, REPLAY_FORMAT_AUTO, true);
+        }
+        expect_line(trace, "b", (T0 + 30) * S);
+        expect_line(trace, "a", (T0 + 30 - (unsigned)behind) * S);
+        expect_end(trace);
+    }
 }
 
 static void an_empty_file_has_no_lines(void **state)
 {
-    write_file(0, "", 0);
-    expect_end(open_trace((const char *const[]){path[0], "/dev/null"}, 2));
+    write_file(0, "\n\n", 2);
+    expect_end(
+        open_trace((const char *const[]){path[0], "/dev/null"}, 2, REPLAY_FORMAT_AUTO, false));
+}
+
+static void what_is_of_no_format_is_refused_and_a_format_can_be_forced(void **state)
+{
+    expect_failure(open_one("hello\nworld\n"), "--format forces one: auto, jsonl, combined");
+    struct replay_trace *trace =
+        open_trace((const char *const[]){path[0]}, 1, WEIR_LOG_COMBINED, false);
+    assert_string_equal(expect_line(trace, NULL, 0).reason, "line: not of the combined log format");
+    expect_line(trace, NULL, 0);
+    expect_end(trace);
+    trace = open_one("{\"typo\":1}\n"); /* weir's own, it seems: each line is told its fault */
+    assert_non_null(strstr(expect_line(trace, NULL, 0).reason, "unknown field"));
+    expect_end(trace);
+}
+
+static void a_program_may_say_much_before_its_first_request(void **state)
+{
+    const size_t noise = 3000;
+    char *text = malloc(noise * 40 + 200), *at = text;
+    assert_non_null(text);
+    for (size_t i = 0; i < noise; i++)
+        at += sprintf(at, "/docker-entrypoint.sh: step %zu\n", i);
+    strcpy(at, LINE("a", "00") "\n");
+    struct replay_trace *trace = open_one(text);
+    for (size_t i = 0; i < noise; i++)
+        expect_line(trace, NULL, 0);
+    expect_line(trace, "a", T0 * S);
+    expect_end(trace);
+    free(text);
 }
 
 static void a_line_may_be_as_long_as_the_limit_and_a_longer_one_is_passed_over(void **state)
 {
     size_t longest = REPLAY_LINE_MAX, size = 5 * longest;
-    char *text = malloc(size);
+    char *text = malloc(size + 1);
     assert_non_null(text);
     memset(text, 'x', size);
+    text[size] = '\0';
     text[longest] = '\n';         /* 1: just fits */
     text[2 * longest + 2] = '\n'; /* 2: one byte too long */
-    text[4 * longest] = '\n';     /* 3: longer than the buffer */
+    text[4 * longest] = '\n';     /* 3: longer than the room */
     text[4 * longest + 2] = '\n'; /* 4: "x"; 5: nearly as long as the limit, ended by the file */
     write_file(0, text, size);
-    struct replay_trace *trace = open_trace((const char *const[]){path[0]}, 1);
+    struct replay_trace *trace =
+        open_trace((const char *const[]){path[0]}, 1, WEIR_LOG_COMMON, false);
     static const bool too_long[] = {false, true, true, false, false};
-    const size_t sizes[] = {longest, 0, 0, 1, size - 4 * longest - 3};
     for (uint64_t i = 0; i < 5; i++) {
-        struct replay_line line;
-        const char *file;
-        int error;
-        assert_int_equal(replay_trace_next(trace, &line, &file, &error), 1);
+        struct replay_line line = expect_line(trace, NULL, 0);
         assert_int_equal(line.number, i + 1);
-        assert_int_equal(line.too_long, too_long[i]);
-        assert_int_equal(line.size, sizes[i]);
+        assert_string_equal(line.reason, too_long[i] ? "line: longer than 1 MiB"
+                                                     : "line: not of the common log format");
     }
     expect_end(trace);
     free(text);
+}
+
+static void containers_lines_are_unwrapped_and_put_together(void **state)
+{
+#define DOCKER(text, stream) "{\"log\":\"" text "\",\"stream\":\"" stream "\",\"time\":\"x\"}\n"
+#define ESCAPED(client, second) client " - - " STAMP(second) " \\\"GET / HTTP/1.1\\\" 200 1"
+    struct replay_trace *trace = open_one(
+        DOCKER("starting\\n", "stderr") DOCKER(ESCAPED("a", "00") "\\n", "stdout")
+            DOCKER("b - - " STAMP("00"), "stdout") DOCKER("noise\\n", "stderr")
+                DOCKER(" \\\"GET / HTTP/1.1\\\" 200 1\\n", "stdout") DOCKER("\\n", "stdout")
+                    DOCKER(ESCAPED("c", "00") "\\n", "stdout") "no envelope\n" DOCKER("cut off",
+                                                                                      "stdout"));
+    expect_line(trace, NULL, 0);
+    assert_int_equal(expect_line(trace, "a", T0 * S).number, 2);
+    expect_line(trace, NULL, 0);
+    assert_int_equal(expect_line(trace, "b", T0 * S).number, 5); /* a second of its own */
+    assert_int_equal(expect_line(trace, "c", T0 * S).number, 7);
+    assert_non_null(strstr(expect_line(trace, NULL, 0).reason, "envelope"));
+    assert_non_null(strstr(expect_line(trace, NULL, 0).reason, "its last part"));
+    struct replay_reading reading = replay_trace_reading(trace);
+    assert_int_equal(reading.files[0].envelope, WEIR_LOG_DOCKER);
+    expect_end(trace);
+
+#define CRI(tag) "2016-10-06T00:17:09.669794202Z stdout " tag " "
+    trace = open_one(CRI("F") LINE("a", "00") "\n" CRI("P") "b - - \n" CRI("F")
+                         STAMP("00") " \"GET / HTTP/1.1\" 200 1\n");
+    expect_line(trace, "a", T0 * S);
+    expect_line(trace, "b", T0 * S);
+    expect_end(trace);
 }
 
 struct feed {
@@ -148,7 +327,7 @@ static void *feed_bytes(void *context)
 
 static void lines_are_the_same_when_they_come_byte_by_byte(void **state)
 {
-    static const char text[] = "one\r\ntwo\n\nthree";
+    static const char text[] = LINE("a", "00") "\r\n" LINE("b", "00") "\n\n" LINE("c", "01");
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     char name[32];
@@ -156,46 +335,142 @@ static void lines_are_the_same_when_they_come_byte_by_byte(void **state)
     struct feed feed = {ends[1], text, sizeof text - 1};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, feed_bytes, &feed), 0);
-    struct replay_trace *trace = open_trace((const char *const[]){name}, 1);
-    expect_line(trace, "one", 1, REPLAY_ACCESS_LOG);
-    expect_line(trace, "two", 2, REPLAY_ACCESS_LOG);
-    expect_line(trace, "three", 4, REPLAY_ACCESS_LOG);
+    struct replay_trace *trace =
+        open_trace((const char *const[]){name}, 1, REPLAY_FORMAT_AUTO, false);
+    expect_line(trace, "a", T0 * S);
+    expect_line(trace, "b", T0 * S + S / 2);
+    expect_line(trace, "c", (T0 + 1) * S);
+    assert_int_equal(replay_trace_reading(trace).total_bytes, 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     expect_end(trace);
     close(ends[0]);
 }
 
+/* Runs a command that writes the file $B from $A. */
+static void pack(const char *command)
+{
+    assert_int_equal(setenv("A", path[0], 1), 0);
+    assert_int_equal(setenv("B", path[1], 1), 0);
+    assert_int_equal(system(command), 0);
+}
+
+static void compressed_files_are_read_in_pieces_and_known_by_their_bytes(void **state)
+{
+    static const char *const commands[] = {"gzip -c $A > $B", "zstd -q -c $A > $B"};
+    static const char *const names[] = {"gzip", "zstd"};
+    const size_t count = 100000;
+    char *text = malloc(count * 80), *at = text;
+    assert_non_null(text);
+    for (size_t i = 0; i < count; i++)
+        at += sprintf(at, "h%zu - - " STAMP("%02zu") " \"GET / HTTP/1.1\" 200 1\n", i,
+                      i * 60 / count);
+    for (int c = 0; c < 2; c++) {
+        write_file(0, text, (size_t)(at - text));
+        pack(commands[c]);
+        struct replay_trace *trace =
+            open_trace((const char *const[]){path[1]}, 1, REPLAY_FORMAT_AUTO, false);
+        for (size_t i = 0; i < count; i++) {
+            struct replay_line line;
+            char client[32];
+            int size = snprintf(client, sizeof client, "h%zu", i);
+            assert_int_equal(replay_trace_next(trace, &line, &failed, &reason), 1);
+            assert_int_equal(line.record->client.size, size);
+            assert_memory_equal(line.record->client.data, client, (size_t)size);
+        }
+        assert_string_equal(replay_trace_reading(trace).files[0].packing, names[c]);
+        expect_end(trace);
+    }
+    free(text);
+}
+
+static void members_of_gzip_and_frames_of_zstd_follow_each_other(void **state)
+{
+    static const char *const commands[] = {"(gzip -c $A; gzip -c $A; head -c 512 /dev/zero) > $B",
+                                           "(zstd -q -c $A; zstd -q -c $A) > $B"};
+    for (int c = 0; c < 2; c++) {
+        write_file(0, LINE("a", "00") "\n", sizeof LINE("a", "00"));
+        pack(commands[c]);
+        struct replay_trace *trace =
+            open_trace((const char *const[]){path[1]}, 1, REPLAY_FORMAT_AUTO, false);
+        expect_line(trace, "a", T0 * S);
+        expect_line(trace, "a", T0 * S + S / 2);
+        expect_end(trace);
+    }
+}
+
+static void what_is_damaged_or_cut_off_is_an_error(void **state)
+{
+    static const struct {
+        const char *command, *why;
+    } cases[] = {
+        {"gzip -c $A | head -c -4 > $B", "its gzip data is cut off"},
+        {"(gzip -c $A; echo rest) > $B", "its gzip data is damaged"},
+        {"zstd -q -c $A | head -c -4 > $B", "its zstd data is cut off"},
+        {"(zstd -q -c $A; echo rest) > $B", "its zstd data cannot be read"},
+        {"cat $A > /dev/null; printf 'BZh91AY' > $B", "bzip2"},
+        {"cat $A > /dev/null; printf '\\3757zXZ\\0' > $B", "xz"},
+        {"cat $A > /dev/null; printf '\\377\\376a\\0' > $B", "UTF-16"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_file(0, LINE("a", "00") "\n", sizeof LINE("a", "00"));
+        pack(cases[i].command);
+        expect_failure(open_trace((const char *const[]){path[1]}, 1, REPLAY_FORMAT_AUTO, false),
+                       cases[i].why);
+        assert_string_equal(failed, path[1]);
+    }
+}
+
 static void a_file_that_cannot_be_read_is_named_with_its_reason(void **state)
 {
-    struct replay_line line;
-    const char *file = NULL;
-    int error = 0;
-    struct replay_trace *trace = open_trace((const char *const[]){"/nonexistent/trace"}, 1);
-    assert_int_equal(replay_trace_next(trace, &line, &file, &error), WEIR_ERR_IO);
-    assert_string_equal(file, "/nonexistent/trace");
-    assert_int_equal(error, ENOENT);
-    replay_trace_close(trace);
-    trace = open_trace((const char *const[]){"/tmp"}, 1);
-    assert_int_equal(replay_trace_next(trace, &line, &file, &error), WEIR_ERR_IO);
-    assert_int_equal(error, EISDIR);
-    replay_trace_close(trace);
+    static const char *const files[] = {"/nonexistent/trace", "/tmp"};
+    static const int errors[] = {ENOENT, EISDIR};
+    for (int i = 0; i < 2; i++) {
+        expect_failure(open_trace(&files[i], 1, REPLAY_FORMAT_AUTO, false), strerror(errors[i]));
+        assert_string_equal(failed, files[i]);
+    }
 }
 
 static void without_memory_there_is_no_trace(void **state)
 {
-    failing_memory_after(0);
-    assert_null(replay_trace_open((const char *const[]){"-"}, 1, REPLAY_AUTO));
-    assert_true(failing_memory_stop());
+    const struct replay_trace_options options = {(const char *const[]){path[0]}, 1,
+                                                 REPLAY_FORMAT_AUTO, false};
+    int failures = 0;
+    write_file(0, LINE("a", "00") "\n" LINE("b", "00") "\n", 2 * sizeof LINE("a", "00"));
+    for (long after = 0;; after++) {
+        failing_memory_after(after);
+        struct replay_trace *trace = replay_trace_open(&options);
+        struct replay_line line;
+        int got = 1;
+        while (trace && (got = replay_trace_next(trace, &line, &failed, &reason)) > 0)
+            continue;
+        bool failing = failing_memory_stop();
+        replay_trace_close(trace);
+        if (!failing)
+            break;
+        assert_true(!trace || got < 0);
+        failures++;
+    }
+    assert_true(failures > 5);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_end_with_lf_or_crlf_or_the_file_and_blank_ones_only_count),
-        cmocka_unit_test(each_file_has_its_own_format_and_line_numbers),
+        cmocka_unit_test(lines_of_a_second_are_spread_over_it_whatever_stands_between_them),
+        cmocka_unit_test(a_second_may_be_larger_than_the_first_room),
+        cmocka_unit_test(files_are_read_in_the_order_of_their_first_times),
+        cmocka_unit_test(files_whose_times_overlap_are_merged),
+        cmocka_unit_test(disorder_of_a_minute_is_an_error_unless_it_is_allowed),
         cmocka_unit_test(an_empty_file_has_no_lines),
+        cmocka_unit_test(what_is_of_no_format_is_refused_and_a_format_can_be_forced),
+        cmocka_unit_test(a_program_may_say_much_before_its_first_request),
         cmocka_unit_test(a_line_may_be_as_long_as_the_limit_and_a_longer_one_is_passed_over),
+        cmocka_unit_test(containers_lines_are_unwrapped_and_put_together),
         cmocka_unit_test(lines_are_the_same_when_they_come_byte_by_byte),
+        cmocka_unit_test(compressed_files_are_read_in_pieces_and_known_by_their_bytes),
+        cmocka_unit_test(members_of_gzip_and_frames_of_zstd_follow_each_other),
+        cmocka_unit_test(what_is_damaged_or_cut_off_is_an_error),
         cmocka_unit_test(a_file_that_cannot_be_read_is_named_with_its_reason),
         cmocka_unit_test(without_memory_there_is_no_trace),
     };
