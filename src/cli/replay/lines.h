@@ -7,7 +7,7 @@
 #ifndef WEIR_CLI_REPLAY_LINES_H
 #define WEIR_CLI_REPLAY_LINES_H
 
-#include "cli/replay/trace.h"
+#include "cli/replay/trace/trace.h"
 
 #include <weir/error.h>
 

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "cli/replay/trace.h"
+#include "cli/replay/trace/trace.h"
 
 #define REPLAY_PROGRESS_LINES 8192 /* some milliseconds */
 #define REPLAY_PROGRESS_MAX 128

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/replay/clients.h"
+#include "cli/replay/trace/clients.h"
 
 struct replay_options {
     const char *config;

@@ -11,8 +11,8 @@
 #ifndef WEIR_CLI_REPLAY_REQUEST_H
 #define WEIR_CLI_REPLAY_REQUEST_H
 
-#include "cli/replay/clients.h"
-#include "cli/replay/source.h"
+#include "cli/replay/trace/clients.h"
+#include "cli/replay/trace/source.h"
 #include "rules/rules.h"
 #include "rules/source.h"
 #include "wire/json/check.h"

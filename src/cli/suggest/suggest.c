@@ -10,9 +10,9 @@
 
 #include "cli/options.h"
 #include "cli/replay/lines.h"
-#include "cli/replay/reading.h"
 #include "cli/replay/request.h"
 #include "cli/replay/stop.h"
+#include "cli/replay/trace/reading.h"
 #include "cli/suggest/plan.h"
 #include "cli/suggest/print.h"
 #include "rules/match/checks.h"

@@ -9,8 +9,8 @@
  * Memory: 64 KiB, of compressed files 40 KiB (gzip) or the window (zstd; 8 MiB at most levels)
  * more. Threads: one owner.
  */
-#ifndef WEIR_CLI_REPLAY_INPUT_H
-#define WEIR_CLI_REPLAY_INPUT_H
+#ifndef WEIR_CLI_REPLAY_TRACE_INPUT_H
+#define WEIR_CLI_REPLAY_TRACE_INPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,10 +11,10 @@
  *
  * Memory: that of a source (source.h) for each file that is open. Threads: one owner.
  */
-#ifndef WEIR_CLI_REPLAY_TRACE_H
-#define WEIR_CLI_REPLAY_TRACE_H
+#ifndef WEIR_CLI_REPLAY_TRACE_TRACE_H
+#define WEIR_CLI_REPLAY_TRACE_TRACE_H
 
-#include "cli/replay/source.h"
+#include "cli/replay/trace/source.h"
 
 struct replay_trace;
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay/trace.h"
+#include "cli/replay/trace/trace.h"
 #include "failing_memory.h"
 #include "temporary.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see source.h */
-#include "cli/replay/source.h"
+#include "cli/replay/trace/source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/durations.h"
-#include "cli/replay/detect.h"
+#include "cli/replay/trace/detect.h"
 
 #define READ_BYTES ((size_t)1 << 18)
 #define ROOM_MIN (2 * READ_BYTES)

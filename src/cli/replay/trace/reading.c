@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see reading.h */
-#include "cli/replay/reading.h"
+#include "cli/replay/trace/reading.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see trace.h */
-#include "cli/replay/trace.h"
+#include "cli/replay/trace/trace.h"
 
 #include <stdlib.h>
 #include <string.h>

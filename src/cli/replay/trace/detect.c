@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see detect.h */
-#include "cli/replay/detect.h"
+#include "cli/replay/trace/detect.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see clients.h */
-#include "cli/replay/clients.h"
+#include "cli/replay/trace/clients.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -15,8 +15,8 @@
  *
  * Threads: one owner.
  */
-#ifndef WEIR_CLI_REPLAY_CLIENTS_H
-#define WEIR_CLI_REPLAY_CLIENTS_H
+#ifndef WEIR_CLI_REPLAY_TRACE_CLIENTS_H
+#define WEIR_CLI_REPLAY_TRACE_CLIENTS_H
 
 #include <stdio.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a report says of how its trace was read: files with their formats, in the order in which
  * they were read, and whatever was done to lines, so that nothing is assumed in silence. */
-#ifndef WEIR_CLI_REPLAY_READING_H
-#define WEIR_CLI_REPLAY_READING_H
+#ifndef WEIR_CLI_REPLAY_TRACE_READING_H
+#define WEIR_CLI_REPLAY_TRACE_READING_H
 
 #include <stdio.h>
 
-#include "cli/replay/clients.h"
-#include "cli/replay/trace.h"
+#include "cli/replay/trace/clients.h"
+#include "cli/replay/trace/trace.h"
 
 #define REPLAY_FILES_SHOWN 20
 

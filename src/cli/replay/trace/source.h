@@ -23,10 +23,10 @@
  * Memory: 0.6 MiB, and up to 48 MiB while the longest of seconds are read; of containers that cut
  * lines, up to two lines more. Threads: one owner.
  */
-#ifndef WEIR_CLI_REPLAY_SOURCE_H
-#define WEIR_CLI_REPLAY_SOURCE_H
+#ifndef WEIR_CLI_REPLAY_TRACE_SOURCE_H
+#define WEIR_CLI_REPLAY_TRACE_SOURCE_H
 
-#include "cli/replay/input.h"
+#include "cli/replay/trace/input.h"
 #include "wire/log/envelope.h"
 #include "wire/log/formats.h"
 

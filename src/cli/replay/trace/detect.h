@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a trace is, by its first lines: the envelope of a container runtime if most of them have it,
  * and the row of the table of formats that fits them best (wire/log/formats.h). */
-#ifndef WEIR_CLI_REPLAY_DETECT_H
-#define WEIR_CLI_REPLAY_DETECT_H
+#ifndef WEIR_CLI_REPLAY_TRACE_DETECT_H
+#define WEIR_CLI_REPLAY_TRACE_DETECT_H
 
-#include "cli/replay/source.h"
+#include "cli/replay/trace/source.h"
 
 #define REPLAY_DETECT_LINES 32 /* that fit some format; more would rarely change the result */
 #define REPLAY_DETECT_BYTES ((size_t)1 << 20) /* what a program says before its first request */

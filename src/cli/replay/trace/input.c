@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see input.h */
-#include "cli/replay/input.h"
+#include "cli/replay/trace/input.h"
 
 #include <errno.h>
 #include <fcntl.h>
