@@ -86,7 +86,7 @@ static bool is_traefik(struct log_cursor cursor)
     return cursor.at > digits && cursor.end - cursor.at == 2 && memcmp(cursor.at, "ms", 2) == 0;
 }
 
-/* What stands behind the agent, from the space on. */
+/* What follows the agent, from the space on. */
 static void tail_read(struct weir_log_record *record, struct log_cursor cursor)
 {
     record->tail = WEIR_LOG_TAIL_AGENT;
@@ -107,7 +107,7 @@ static void tail_read(struct weir_log_record *record, struct log_cursor cursor)
     }
 }
 
-/* What stands behind the size. */
+/* What follows the size. */
 static int rest_read(struct weir_log_record *record, struct log_cursor *cursor)
 {
     record->tail = WEIR_LOG_TAIL_NONE;

@@ -14,7 +14,7 @@ const char *weir_log_envelope_name(enum weir_log_envelope envelope)
     return names[envelope];
 }
 
-/* Reads the three members; others (attrs) are passed over. */
+/* Reads the three members; others (attrs) are skipped. */
 static bool docker_read(struct json_scan *scan, struct weir_bytes *log, struct weir_bytes *stream,
                         struct weir_bytes *time)
 {

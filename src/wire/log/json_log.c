@@ -20,7 +20,7 @@ struct json_line {
     bool has_request, has_time, has_start;
 };
 
-/* A member by its name: takes its value, or passes over it. */
+/* A member by its name: takes its value, or skips it. */
 typedef int (*member_fn)(struct json_line *line, struct weir_bytes name);
 
 static int object_read(struct json_line *line, member_fn take)
@@ -35,7 +35,7 @@ static int object_read(struct json_line *line, member_fn take)
     return got;
 }
 
-/* A string; any other value is passed over. */
+/* A string; any other value is skipped. */
 static int text_read(struct json_line *line, const char *field, struct weir_bytes *text)
 {
     line->scan.field = field;
@@ -192,7 +192,7 @@ static int traefik_time(struct json_line *line, const char *field, bool start)
     return time_read(line, field, &line->t_ns);
 }
 
-/* request_NAME, of the fields that Traefik is told to keep. */
+/* request_NAME, of the fields that Traefik is set to keep. */
 static int traefik_header(struct json_line *line, struct weir_bytes name)
 {
     static const char prefix[] = "request_";

@@ -11,10 +11,10 @@
  * and pkg/middlewares/accesslog/logdata.go.
  *
  * The time is when the request came: Caddy's `ts` less its `duration`, Traefik's StartUTC. The
- * client is what the server makes of its proxies (`client_ip`, ClientHost), where it says so.
- * Caddy logs header fields, Traefik where it is told to (`request_NAME`). A value that they have
+ * client is what the server makes of its proxies (`client_ip`, ClientHost), if it writes that.
+ * Caddy logs header fields, Traefik if it is set to (`request_NAME`). A value that they have
  * hidden ("REDACTED") is left out: all would be one key. Lines of the server about itself, which
- * have no such request, are WEIR_LOG_OTHER. Members that are not named here are passed over.
+ * have no such request, are WEIR_LOG_OTHER. Members that are not named here are skipped.
  */
 #ifndef WEIR_WIRE_LOG_JSON_LOG_H
 #define WEIR_WIRE_LOG_JSON_LOG_H

@@ -4,8 +4,8 @@
  * Texts point into the line, which the parsers change in place (they unescape), and are valid as
  * long as it is. `client` is what the server wrote for the client: an address, with or without a
  * port or brackets; a list of them, as X-Forwarded-For has; or the name of a host. A server behind
- * proxies may write its peer there and what the proxies said in `forwarded`. Who reads the record
- * decides which address that makes, as a door does for a request (wire/http/forwarded.h).
+ * proxies may write its peer there and what the proxies said in `forwarded`. The reader of the
+ * record decides which address that makes, as a door does for a request (wire/http/forwarded.h).
  *
  * Two times. `t_ns` is when the request came, `written_ns` when its line was written: the order of
  * a file is that of the second. Formats that have one time only have it twice.

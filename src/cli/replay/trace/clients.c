@@ -219,12 +219,12 @@ void replay_clients_print(const struct replay_clients *clients, const char *pref
                 prefix, clients->forwarded, clients->trusted_by);
     if (clients->lists > 0)
         fprintf(out,
-                "%s%" PRIu64 " clients are from lists of addresses: the last that is no "
+                "%s%" PRIu64 " clients are from lists of addresses: the last that is not a "
                 "trusted proxy (%s)\n",
                 prefix, clients->lists, clients->trusted_by);
     if (clients->unread > 0)
         fprintf(out,
-                "%s%" PRIu64 " lines have an X-Forwarded-For or Forwarded of a peer that is no "
+                "%s%" PRIu64 " lines have an X-Forwarded-For or Forwarded of a peer that is not a "
                 "trusted proxy, and count for the peer: --trusted-proxies names proxies\n",
                 prefix, clients->unread);
     if (clients->unknown > 0)

@@ -27,7 +27,8 @@ int replay_detect(struct replay_file *file, const struct replay_sample *sample, 
                   struct weir_log_room *room, struct weir_reason *reason);
 
 /* What to do where the sample tells all that it can. With a format, or without lines: 0. Lines that
- * begin as JSON are taken for weir's own, so that each is told its fault. Else -1 with a reason. */
+ * begin as JSON are taken for weir's own, so that the report names the fault of each. Else -1 with
+ * a reason. */
 int replay_detect_guess(struct replay_file *file, const struct replay_sample *sample,
                         struct weir_reason *reason);
 

@@ -11,7 +11,7 @@
 
 #define READ_BYTES ((size_t)1 << 18)
 #define ROOM_MIN (2 * READ_BYTES)
-#define REASONS_MAX 10 /* as many as are told: lines.c */
+#define REASONS_MAX 10 /* as many as lines.c reports */
 #define NO_REASON UINT8_MAX
 #define NS_PER_S UINT64_C(1000000000)
 

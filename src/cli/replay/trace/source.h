@@ -5,7 +5,7 @@
  *
  * What it is, is known by its first lines: whether a container runtime wrote them, and which row of
  * the table of formats reads most of them (the first 32, or more where a program first speaks of
- * other things, up to 1 MiB). A byte order mark, CR LF and blank lines are passed over. A line may
+ * other things, up to 1 MiB). A byte order mark, CR LF and blank lines are ignored. A line may
  * be at most REPLAY_LINE_MAX bytes; a longer one is malformed, and costs no memory.
  *
  * A second. Most formats have whole seconds. Taken literally, all that came within a second came at

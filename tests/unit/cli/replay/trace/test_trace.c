@@ -234,7 +234,7 @@ static void what_is_of_no_format_is_refused_and_a_format_can_be_forced(void **st
     assert_string_equal(expect_line(trace, NULL, 0).reason, "line: not of the combined log format");
     expect_line(trace, NULL, 0);
     expect_end(trace);
-    trace = open_one("{\"typo\":1}\n"); /* weir's own, it seems: each line is told its fault */
+    trace = open_one("{\"typo\":1}\n"); /* weir's own, it seems: the fault of each is named */
     assert_non_null(strstr(expect_line(trace, NULL, 0).reason, "unknown field"));
     expect_end(trace);
 }
