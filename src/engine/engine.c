@@ -544,6 +544,21 @@ const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine 
     return counters;
 }
 
+const struct weir_engine_counters *weir_engine_counters_of(struct weir_engine *engine,
+                                                           const struct weir_rules *rules,
+                                                           uint32_t rule, const char *name,
+                                                           size_t size)
+{
+    const struct weir_engine_counters *counters = NULL;
+    pthread_mutex_lock(&engine->readers);
+    const struct weir_generation *generation = engine->generation;
+    bool same = generation && generation->rules == rules;
+    if (same)
+        counters = &generation->views[rule].tally->counters;
+    pthread_mutex_unlock(&engine->readers);
+    return same ? counters : weir_engine_find_counters(engine, name, size);
+}
+
 void weir_engine_renew_counts(struct weir_engine *engine)
 {
     if (engine->generation)

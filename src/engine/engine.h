@@ -292,6 +292,11 @@ struct weir_engine_counters {
  * over workers for metrics. */
 const struct weir_engine_counters *weir_engine_counters(const struct weir_engine *engine,
                                                         uint32_t rule);
+/* The same of a limit by its number in `rules`: without a look-up where those are the worker's. */
+const struct weir_engine_counters *weir_engine_counters_of(struct weir_engine *engine,
+                                                           const struct weir_rules *rules,
+                                                           uint32_t rule, const char *name,
+                                                           size_t size);
 const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine *engine,
                                                              const char *name, size_t size);
 

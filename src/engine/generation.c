@@ -9,6 +9,7 @@
 #include "rules/actions/steps.h"
 #include "rules/charge/candidate.h"
 #include "rules/charge/priority.h"
+#include "rules/follow.h"
 #include "rules/match/standing.h"
 #include "rules/region/region.h"
 #include "use/distinct.h"
@@ -103,6 +104,15 @@ static void compare_thresholds(struct weir_tally *tally, const struct weir_warn_
         reset_warnings(tally);
 }
 
+/* The limit that rule `i`, of that name, continues; -1: none. `follows`: its list, or NULL. */
+static int limit_before(const struct weir_generation *before, const uint32_t *follows, uint32_t i,
+                        struct weir_bytes name)
+{
+    if (follows)
+        return follows[i] == RULES_NONE ? -1 : (int)follows[i];
+    return before ? weir_rules_find(before->rules, name.data, name.size) : -1;
+}
+
 int weir_generation_open(struct weir_generation **generation, struct weir_rules *rules,
                          const struct weir_generation *before, struct weir_tallies *tallies,
                          const struct weir_counts_place *place)
@@ -127,12 +137,11 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->scores = weir_rules_score(rules);
     g->denies_unknown = weir_rules_denies_unknown(rules);
     bool keeps_classes = before && same_classes(before->rules, rules);
+    const uint32_t *follows = before ? weir_rules_followed(rules, before->rules) : NULL;
     for (uint32_t i = 0; i < count; i++) {
-        struct weir_rule_info info;
-        weir_rules_info(rules, i, &info);
-        size_t size = strlen(info.name);
-        int old = before ? weir_rules_find(before->rules, info.name, size) : -1;
-        g->views[i].name = (struct weir_bytes){info.name, size};
+        const char *name = weir_rules_name(rules, i);
+        g->views[i].name = (struct weir_bytes){name, strlen(name)};
+        int old = limit_before(before, follows, i, g->views[i].name);
         g->views[i].tally = old >= 0 ? before->views[old].tally : tally_take(tallies);
         g->views[i].tally->generations++;
         if (old >= 0 && !keeps_classes)

@@ -293,6 +293,9 @@ struct weir_rules {
     struct rules_routes routes;
     struct rules_address_trie addresses;
     struct rules_index index;
+
+    uint32_t *follows;                 /* follow.h; NULL: not made */
+    const struct weir_rules *followed; /* by these; compared only */
 };
 
 /* Whether a node decides its part of a limit alone while the shared store fails: see

@@ -143,6 +143,7 @@ void weir_rules_unref(struct weir_rules *rules)
     rules_jwt_free(rules->jwt);
     rules_score_free(rules->score);
     rules_arena_free(&rules->arena);
+    free(rules->follows);
     free(rules);
 }
 
@@ -329,6 +330,11 @@ uint16_t weir_rules_attribute_count(const struct weir_rules *rules)
 uint32_t weir_rules_count(const struct weir_rules *rules)
 {
     return rules->rule_count;
+}
+
+const char *weir_rules_name(const struct weir_rules *rules, uint32_t index)
+{
+    return rules->rules[index].name;
 }
 
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info)

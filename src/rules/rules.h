@@ -277,6 +277,8 @@ uint32_t weir_rules_count(const struct weir_rules *rules);
  * of a key. The strikes of a penalty are such a state. */
 #define WEIR_RULES_SPAN_PERCENT_MIN 2
 uint32_t weir_rules_span_percent(const struct weir_rules *rules);
+/* The name of a limit, by its number. */
+const char *weir_rules_name(const struct weir_rules *rules, uint32_t index);
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);
 int weir_rules_find(const struct weir_rules *rules, const char *name,
                     size_t size); /* index or -1 */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rules/file.h"
+#include "rules/follow.h"
 #include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/draining.h"
@@ -315,6 +316,7 @@ static void reload_run(struct weir_job *job)
 {
     struct weir_reload *reload = (struct weir_reload *)(void *)job; /* its first member */
     struct weir_daemon *daemon = reload->daemon;
+    weir_daemon_forget_rules(daemon); /* their places in the table are free for the new ones */
     int err = load_rules(reload);
     if (err == 0)
         err = weir_daemon_check(daemon, weir_rules_settings(reload->rules), &reload->reason);
@@ -323,6 +325,8 @@ static void reload_run(struct weir_job *job)
         weir_certificate_watch_start(&reload->watch, settings);
         err = weir_certificates_load(&reload->certificates, settings, &reload->reason);
     }
+    if (err == 0 && !reload->first)
+        err = weir_rules_follow(reload->rules, daemon->rules);
     if (err == 0 && !reload->first)
         err = weir_services_check(reload);
     if (err == 0 && !reload->first && state_stays(daemon, reload->rules))
@@ -347,7 +351,6 @@ void weir_daemon_reload_drop(struct weir_daemon *daemon)
 static void reload_begin(struct weir_daemon *daemon, void (*done)(struct weir_job *job), bool first)
 {
     struct weir_reload *reload = &daemon->reload;
-    weir_daemon_forget_rules(daemon); /* their places in the table are free for the new ones */
     memset(reload, 0, sizeof *reload);
     reload->job = (struct weir_job){.run = reload_run, .done = done};
     reload->daemon = daemon;

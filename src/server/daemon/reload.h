@@ -15,8 +15,9 @@ int weir_daemon_load(struct weir_daemon *daemon) __attribute__((warn_unused_resu
 int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settings *settings,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Frees rules that no worker has any more: with a million keys that takes milliseconds, for which
- * no request of a worker's is to wait. */
+/* Frees rules that no worker has any more: on the background thread, whose the list is while a job
+ * runs. With 100,000 limits or a million keys that takes tens of milliseconds, for which no request
+ * is to wait. */
 void weir_daemon_forget_rules(struct weir_daemon *daemon);
 void weir_daemon_free_retired(struct weir_daemon *daemon); /* of a table that is closed */
 

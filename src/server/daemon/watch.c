@@ -11,6 +11,7 @@
 
 #include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
+#include "server/daemon/reload.h"
 #include "server/daemon/work.h"
 
 /* What keeps on being so is logged again after so long. */
@@ -74,6 +75,7 @@ static void watch_run(struct weir_job *job)
 {
     struct weir_watch *watch = (struct weir_watch *)(void *)job; /* its first member */
     const struct weir_settings *settings = weir_rules_settings(watch->rules);
+    weir_daemon_forget_rules(watch->daemon);
     if ((watch->wanted & WEIR_WANT_WATCH) && weir_certificate_watch_due(&watch->watch, settings)) {
         watch->certificates_read = true;
         watch->certificates_err =

@@ -4,6 +4,7 @@
 
 #include "server/daemon/daemon.h"
 #include "server/net/seed.h"
+#include "server/use/history.h"
 #include "server/use/metrics.h"
 
 static int use_open(struct weir_daemon *daemon, struct weir_reason *reason)
@@ -23,9 +24,33 @@ static int use_start(struct weir_daemon *daemon, struct weir_reason *reason)
     return weir_use_start(daemon->use, daemon->admin->loop, reason);
 }
 
+static int use_check(struct weir_daemon *daemon, struct weir_rules *rules, void **read,
+                     struct weir_reason *reason)
+{
+    struct weir_use_limits *limits = NULL;
+    (void)daemon;
+    (void)reason;
+    int err = weir_use_limits_open(&limits, rules);
+    *read = limits;
+    return err;
+}
+
+static void use_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
+{
+    (void)rules;
+    daemon->use->next = read;
+}
+
 static void use_applied(struct weir_daemon *daemon)
 {
-    weir_use_set_rules(daemon->use);
+    struct weir_use_limits *limits = daemon->use->next;
+    daemon->use->next = NULL;
+    weir_use_set_rules(daemon->use, limits);
+}
+
+static void use_drop(void *read)
+{
+    weir_use_limits_free(read);
 }
 
 static void use_reopen(struct weir_daemon *daemon)
@@ -49,7 +74,10 @@ const struct weir_service weir_service_use = {
     .open = use_open,
     .start = use_start,
     .for_worker = use_for_worker,
+    .check = use_check,
+    .apply = use_apply,
     .applied = use_applied,
+    .drop = use_drop,
     .reopen = use_reopen,
     .metrics = weir_metrics_of_use,
     .stop = use_stop,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rules/counter.h"
+#include "rules/follow.h"
 #include "server/daemon/daemon.h"
 #include "server/use/edge_sums.h"
 #include "store/redis/redis.h"
@@ -72,50 +73,83 @@ static void count_keys(struct weir_use_service *use, const struct weir_use_limit
                                    strlen(limit->name), limit->distinct, below);
 }
 
-/* Copies what is known of the limits that both rules have. Returns false without memory. */
-static bool limits_renew(struct weir_use_service *use, const struct weir_rules *rules)
+void weir_use_limits_free(struct weir_use_limits *limits)
+{
+    if (!limits)
+        return;
+    rules_string_map_free(&limits->names);
+    free(limits->list);
+    free(limits);
+}
+
+int weir_use_limits_open(struct weir_use_limits **out, const struct weir_rules *rules)
 {
     uint32_t count = weir_rules_count(rules);
-    struct rules_string_map names = {0};
-    struct weir_use_limit *limits = calloc(count + 1, sizeof *limits);
-    bool fine = limits != NULL;
+    struct weir_use_limits *limits = calloc(1, sizeof *limits);
+    if (limits)
+        limits->list = calloc(count + 1, sizeof *limits->list);
+    bool fine = limits && limits->list;
     for (uint32_t i = 0; i < count && fine; i++) {
-        struct weir_rule_info info;
-        weir_rules_info(rules, i, &info);
-        struct weir_bytes name = {info.name, strnlen(info.name, WEIR_HEAVY_NAME_MAX)};
-        const struct weir_use_limit *old = weir_use_find(use, name);
-        limits[i].distinct = WEIR_DISTINCT_LIMITS;
-        if (old)
-            limits[i] = *old;
-        memcpy(limits[i].name, name.data, name.size);
-        limits[i].edge_name = weir_edge_name(info.name, strlen(info.name));
-        fine =
-            rules_string_map_add(&names, WEIR_USE_NAMES, limits[i].name, name.size, i) &&
-            rules_string_map_add(&names, WEIR_USE_NAMES_OF_EDGE, (const char *)&limits[i].edge_name,
-                                 sizeof limits[i].edge_name, i);
+        struct weir_use_limit *limit = &limits->list[i];
+        const char *whole = weir_rules_name(rules, i);
+        size_t size = strnlen(whole, WEIR_HEAVY_NAME_MAX);
+        memcpy(limit->name, whole, size);
+        limit->distinct = WEIR_DISTINCT_LIMITS;
+        limit->edge_name = weir_edge_name(whole, strlen(whole));
+        fine = rules_string_map_add(&limits->names, WEIR_USE_NAMES, limit->name, size, i) &&
+               rules_string_map_add(&limits->names, WEIR_USE_NAMES_OF_EDGE,
+                                    (const char *)&limit->edge_name, sizeof limit->edge_name, i);
     }
     if (!fine) {
-        rules_string_map_free(&names);
-        free(limits);
-        return false;
+        weir_use_limits_free(limits);
+        return WEIR_ERR_MEMORY;
     }
-    for (uint32_t i = 0; use->limits && i < use->limit_count; i++) {
-        struct weir_use_limit *old = &use->limits[i];
-        if (rules_string_map_find(&names, WEIR_USE_NAMES,
-                                  rules_text_hash(old->name, strlen(old->name)), old->name,
-                                  strlen(old->name)) != RULES_NONE)
-            continue;
-        use->series_count -= old->series != NULL;
-        weir_series_close(old->series);
-        if (old->distinct < WEIR_DISTINCT_LIMITS)
-            use->numbers[old->distinct] = false;
+    limits->count = count;
+    *out = limits;
+    return 0;
+}
+
+/* What is known of the limit of that name, which moves to the new one. */
+static void limit_continue(struct weir_use_limit *limit, struct weir_use_limit *old)
+{
+    struct weir_use_limit named = *limit;
+    *limit = *old;
+    memcpy(limit->name, named.name, sizeof limit->name);
+    limit->edge_name = named.edge_name;
+    old->series = NULL;
+    old->distinct = WEIR_DISTINCT_LIMITS;
+}
+
+static void limit_end(struct weir_use_service *use, struct weir_use_limit *limit)
+{
+    use->series_count -= limit->series != NULL;
+    weir_series_close(limit->series);
+    if (limit->distinct < WEIR_DISTINCT_LIMITS)
+        use->numbers[limit->distinct] = false;
+}
+
+void weir_use_history_take(struct weir_use_service *use, struct weir_use_limits *limits)
+{
+    const struct weir_rules *rules = use->daemon->rules;
+    const uint32_t *follows = use->rules ? weir_rules_followed(rules, use->rules) : NULL;
+    for (uint32_t i = 0; i < limits->count && use->limits; i++) {
+        struct weir_use_limit *limit = &limits->list[i], *old = NULL;
+        if (!follows)
+            old = weir_use_find(use, (struct weir_bytes){limit->name, strlen(limit->name)});
+        else if (follows[i] != RULES_NONE)
+            old = &use->limits[follows[i]];
+        if (old)
+            limit_continue(limit, old);
     }
+    for (uint32_t i = 0; i < use->limit_count; i++)
+        limit_end(use, &use->limits[i]);
     rules_string_map_free(&use->names);
     free(use->limits);
-    use->limits = limits;
-    use->limit_count = count;
-    use->names = names;
-    return true;
+    use->limits = limits->list;
+    use->limit_count = limits->count;
+    use->names = limits->names;
+    use->rules = use->daemon->rules;
+    free(limits);
 }
 
 /* Gives a limit a counter of keys, where one is free. */
@@ -129,13 +163,6 @@ static void take_number(struct weir_use_service *use, struct weir_use_limit *lim
         return;
     use->numbers[number] = true;
     weir_distinct_clear(&use->minutes[number]);
-}
-
-void weir_use_history_set_rules(struct weir_use_service *use)
-{
-    /* Without memory the limits of the rules before stay; new ones have no series. */
-    if (limits_renew(use, use->daemon->rules))
-        use->rules = use->daemon->rules;
 }
 
 static int by_use(const void *left, const void *right)
@@ -198,13 +225,14 @@ static float growth(uint64_t *before, uint64_t now)
     return (float)grown;
 }
 
-static void sum_counters(const struct weir_use_service *use, const char *name,
+static void sum_counters(const struct weir_use_service *use, const struct weir_use_limit *limit,
                          uint64_t counts[WEIR_USE_DISTINCT])
 {
     memset(counts, 0, WEIR_USE_DISTINCT * sizeof *counts);
     for (unsigned i = 0; i < use->daemon->worker_count; i++) {
-        const struct weir_engine_counters *c =
-            weir_engine_find_counters(use->daemon->workers[i]->engine, name, strlen(name));
+        const struct weir_engine_counters *c = weir_engine_counters_of(
+            use->daemon->workers[i]->engine, use->rules, (uint32_t)(limit - use->limits),
+            limit->name, strlen(limit->name));
         if (!c)
             continue;
         counts[WEIR_USE_ALLOWED] += weir_counted(&c->counts.allowed);
@@ -220,7 +248,7 @@ static void tick_limit(struct weir_use_service *use, struct weir_use_limit *limi
 {
     uint64_t counts[WEIR_USE_DISTINCT];
     float values[WEIR_USE_FIELDS] = {0};
-    sum_counters(use, limit->name, counts);
+    sum_counters(use, limit, counts);
     for (unsigned i = 0; i < WEIR_USE_DISTINCT; i++)
         values[i] = growth(&limit->counts[i], counts[i]);
     for (unsigned i = 0; i < WEIR_USE_DISTINCT; i++)

@@ -15,8 +15,21 @@
 int weir_use_history_open(struct weir_use_service *use) __attribute__((warn_unused_result));
 void weir_use_history_close(struct weir_use_service *use);
 
-/* The rules of the daemon are others. Limits keep their series by their names. */
-void weir_use_history_set_rules(struct weir_use_service *use);
+/* Limits of rules, with nothing known of them: on any thread, since 100,000 names take long.
+ * Errors: WEIR_ERR_MEMORY. */
+struct weir_use_limits {
+    struct weir_use_limit *list;
+    uint32_t count;
+    struct rules_string_map names;
+};
+int weir_use_limits_open(struct weir_use_limits **limits, const struct weir_rules *rules)
+    __attribute__((warn_unused_result));
+/* NULL is allowed. */
+void weir_use_limits_free(struct weir_use_limits *limits);
+
+/* The rules of the daemon are others, and `limits` are theirs (taken over). Those that were there
+ * before keep their series, by their names. */
+void weir_use_history_take(struct weir_use_service *use, struct weir_use_limits *limits);
 
 /* Between two ticks: workers need not count keys any more that change nothing, of limits with many
  * keys. */

@@ -234,12 +234,15 @@ int weir_use_open(struct weir_use_service **out, struct weir_daemon *daemon,
             use->node[0] = 0;
         err = open_parts(use);
     }
+    struct weir_use_limits *limits = NULL;
+    if (err == 0)
+        err = weir_use_limits_open(&limits, daemon->rules);
     if (err < 0) {
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
         weir_use_close(use);
         return err;
     }
-    weir_use_set_rules(use);
+    weir_use_set_rules(use, limits);
     *out = use;
     return 0;
 }
@@ -323,14 +326,14 @@ int weir_use_start(struct weir_use_service *use, uv_loop_t *loop, struct weir_re
     return 0;
 }
 
-void weir_use_set_rules(struct weir_use_service *use)
+void weir_use_set_rules(struct weir_use_service *use, struct weir_use_limits *limits)
 {
     struct weir_rules *rules = use->daemon->rules;
     struct weir_reason reason;
     atomic_store_explicit(&use->settings.per_key, weir_rules_settings(rules)->denials.sample,
                           memory_order_relaxed);
     atomic_fetch_add_explicit(&use->settings.generation, 1, memory_order_relaxed);
-    weir_use_history_set_rules(use);
+    weir_use_history_take(use, limits);
     if (use->running && open_file(use, &reason) < 0)
         weir_log_event(&use->daemon->log, WEIR_LOG_ERROR, "denials_file", "reason", reason.text);
 }
@@ -362,6 +365,7 @@ void weir_use_close(struct weir_use_service *use)
     weir_windows_close(use->places);
     weir_heavy_close(use->read_keys);
     weir_heavy_close(use->read_places);
+    weir_use_limits_free(use->next);
     weir_use_history_close(use);
     weir_use_edge_close(use);
     free(use->file_path);

@@ -125,6 +125,7 @@ struct weir_use_service {
     struct weir_use_limit *limits;
     uint32_t limit_count;
     struct rules_string_map names;
+    struct weir_use_limits *next; /* of rules that the workers are about to have; NULL: none */
     unsigned series_count;
     struct weir_use_edge edge;
     struct weir_series *whole;
@@ -155,8 +156,10 @@ int weir_use_add_worker(struct weir_use_service *use, struct weir_worker_options
  * weir_denial_file_open, which `reason` explains. */
 int weir_use_start(struct weir_use_service *use, uv_loop_t *loop, struct weir_reason *reason)
     __attribute__((warn_unused_result));
-/* The rules of the daemon are others: settings and limits follow. */
-void weir_use_set_rules(struct weir_use_service *use);
+/* The rules of the daemon are others: settings and limits follow. `limits` are those of the rules
+ * (history.h), and taken over. */
+struct weir_use_limits;
+void weir_use_set_rules(struct weir_use_service *use, struct weir_use_limits *limits);
 /* Opens the file of denials again, which another program may have moved. */
 void weir_use_reopen(struct weir_use_service *use);
 /* Before the loop ends: wakes followers, writes the file. NULL is allowed. */

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A reload of many limits looks their names up on the background thread: what workers and the main
+ * thread do when they take the rules over is one pass without a look-up. The look-ups are counted
+ * (the linker wraps the function). */
+#include <stdlib.h>
+
+#include "fake_store.h"
+#include "rules/follow.h"
+#include "rules_test.h"
+#include "server/daemon/daemon.h"
+#include "server/use/history.h"
+
+#define LIMITS 1000
+
+uint32_t __real_rules_string_map_find(const struct rules_string_map *words, uint32_t scope,
+                                      uint64_t hash, const char *text, size_t size);
+uint32_t __wrap_rules_string_map_find(const struct rules_string_map *words, uint32_t scope,
+                                      uint64_t hash, const char *text, size_t size);
+
+static unsigned lookups;
+
+uint32_t __wrap_rules_string_map_find(const struct rules_string_map *words, uint32_t scope,
+                                      uint64_t hash, const char *text, size_t size)
+{
+    lookups++;
+    return __real_rules_string_map_find(words, scope, hash, text, size);
+}
+
+/* Limits l<first> to l<first + LIMITS - 1>, the last one first where `turned`. */
+static struct weir_rules *rules_from(unsigned first, bool turned)
+{
+    static char text[LIMITS * 80 + 64], problems[TEST_PROBLEMS_MAX];
+    size_t used = (size_t)sprintf(text, "version: 1\nlimits:\n");
+    for (unsigned i = 0; i < LIMITS; i++) {
+        unsigned name = first + (turned ? LIMITS - 1 - i : i);
+        used += (size_t)sprintf(text + used,
+                                "  - { name: l%u, match: { path: /%u }, key: [], rate: 1/s }\n",
+                                name, name);
+    }
+    struct weir_rules *rules = test_parse(text, problems);
+    assert_non_null(rules);
+    return rules;
+}
+
+static void each_limit_follows_the_one_of_its_name(void **state)
+{
+    struct weir_rules *before = rules_from(0, false), *after = rules_from(10, true);
+    struct weir_rules *others = rules_from(0, false);
+    assert_null(weir_rules_followed(after, before));
+    assert_int_equal(weir_rules_follow(after, before), 0);
+    const uint32_t *follows = weir_rules_followed(after, before);
+    assert_non_null(follows);
+    assert_null(weir_rules_followed(after, others));
+    for (unsigned i = 0; i < LIMITS; i++) {
+        unsigned number = 10 + LIMITS - 1 - i; /* of its name */
+        assert_int_equal(follows[i], number < LIMITS ? number : RULES_NONE);
+    }
+    weir_rules_unref(before);
+    weir_rules_unref(after);
+    weir_rules_unref(others);
+}
+
+static struct fake_store *store;
+
+static void ignore(void *context, struct weir_decision *decision)
+{
+}
+
+static struct weir_engine *open_engine(struct weir_rules *rules)
+{
+    static const uint64_t secret[2] = {1, 2};
+    struct weir_engine *engine;
+    store = fake_store_open();
+    const struct weir_engine_options options = {.store = &store->base,
+                                                .rules = rules,
+                                                .secret = secret,
+                                                .decisions = 16,
+                                                .deadline_ns = 1,
+                                                .done = ignore};
+    assert_int_equal(weir_engine_open(&engine, &options), 0);
+    return engine;
+}
+
+static void close_engine(struct weir_engine *engine)
+{
+    weir_engine_close(engine);
+    fake_store_close(store);
+}
+
+static const struct weir_engine_counters *counters(struct weir_engine *engine, const char *name)
+{
+    return weir_engine_find_counters(engine, name, strlen(name));
+}
+
+static void a_worker_takes_rules_without_a_lookup_and_counters_continue(void **state)
+{
+    struct weir_rules *before = rules_from(0, false), *after = rules_from(10, true);
+    struct weir_engine *engine = open_engine(before);
+    const struct weir_engine_counters *kept = counters(engine, "l500");
+    assert_int_equal(weir_rules_follow(after, before), 0);
+    lookups = 0;
+    assert_int_equal(weir_engine_set_rules(engine, after), 0);
+    assert_int_equal(lookups, 0);
+    assert_ptr_equal(counters(engine, "l500"), kept);
+    assert_null(counters(engine, "l5"));
+    assert_non_null(counters(engine, "l1005"));
+    lookups = 0; /* by its number: l500 is the 510th from the end */
+    assert_ptr_equal(weir_engine_counters_of(engine, after, LIMITS - 1 - 490, "l500", 4), kept);
+    assert_int_equal(lookups, 0);
+    assert_ptr_equal(weir_engine_counters_of(engine, before, 500, "l500", 4), kept);
+    close_engine(engine);
+    weir_rules_unref(before);
+    weir_rules_unref(after);
+}
+
+/* A worker that has missed rules between looks names up, and loses no counter. */
+static void a_worker_that_missed_rules_keeps_its_counters(void **state)
+{
+    struct weir_rules *first = rules_from(0, false), *missed = rules_from(5, true);
+    struct weir_rules *after = rules_from(10, false);
+    struct weir_engine *engine = open_engine(first);
+    const struct weir_engine_counters *kept = counters(engine, "l500");
+    assert_int_equal(weir_rules_follow(missed, first), 0);
+    assert_int_equal(weir_rules_follow(after, missed), 0);
+    assert_int_equal(weir_engine_set_rules(engine, after), 0);
+    assert_ptr_equal(counters(engine, "l500"), kept);
+    close_engine(engine);
+    weir_rules_unref(first);
+    weir_rules_unref(missed);
+    weir_rules_unref(after);
+}
+
+static struct weir_use_limit *known(struct weir_use_service *use, const char *name)
+{
+    return weir_use_find(use, (struct weir_bytes){name, strlen(name)});
+}
+
+static void the_history_takes_limits_without_a_lookup_and_series_continue(void **state)
+{
+    struct weir_daemon *daemon = calloc(1, sizeof *daemon);
+    struct weir_use_service *use;
+    struct weir_use_limits *limits;
+    struct weir_reason reason;
+    assert_non_null(daemon);
+    struct weir_rules *before = rules_from(0, false), *after = rules_from(10, true);
+    daemon->rules = before;
+    assert_int_equal(weir_use_open(&use, daemon, &reason), 0);
+    assert_int_equal(weir_series_open(&known(use, "l5")->series, WEIR_USE_FIELDS, 0), 0);
+    assert_int_equal(weir_series_open(&known(use, "l500")->series, WEIR_USE_FIELDS, 0), 0);
+    use->series_count = 2;
+    struct weir_series *kept = known(use, "l500")->series;
+    known(use, "l500")->minute = 7;
+    assert_int_equal(weir_rules_follow(after, before), 0);
+    assert_int_equal(weir_use_limits_open(&limits, after), 0);
+    daemon->rules = after;
+    lookups = 0;
+    weir_use_set_rules(use, limits);
+    assert_int_equal(lookups, 0);
+    assert_ptr_equal(known(use, "l500")->series, kept);
+    assert_int_equal(known(use, "l500")->minute, 7);
+    assert_string_equal(known(use, "l500")->name, "l500");
+    assert_null(known(use, "l5"));
+    assert_null(known(use, "l1005")->series);
+    assert_int_equal(use->series_count, 1);
+    weir_use_close(use);
+    weir_rules_unref(before);
+    weir_rules_unref(after);
+    free(daemon);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_limit_follows_the_one_of_its_name),
+        cmocka_unit_test(a_worker_takes_rules_without_a_lookup_and_counters_continue),
+        cmocka_unit_test(a_worker_that_missed_rules_keeps_its_counters),
+        cmocka_unit_test(the_history_takes_limits_without_a_lookup_and_series_continue),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
