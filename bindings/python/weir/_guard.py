@@ -412,3 +412,14 @@ def plain_path(path):
         path = path.replace("%", "%25").replace("?", "%3F").replace("#", "%23")
     return path
 
+
+def sent_path(path, raw, decode):
+    """The path as the client sent it, where the server says it (`raw`, maybe with a query; None: it
+    does not) and it means what the application reads, `path`; else `path`, as weir reads paths.
+    `decode` is how the server has decoded it. An encoded slash is a slash, as frameworks of Python
+    take it: else a client could write a path so that no limit matches, and the route still does."""
+    if raw is not None and "%" in raw:
+        raw = raw.partition("?")[0]
+        if decode(raw) == path:
+            return raw.replace("%2F", "/").replace("%2f", "/")
+    return plain_path(path)

@@ -9,8 +9,9 @@ refused with 403. scope["weir.answer"] is the weir.Answer of the request.
 """
 
 import asyncio
+from urllib.parse import unquote
 
-from weir._guard import Guard, adrive, plain_path
+from weir._guard import Guard, adrive, sent_path
 
 __all__ = ["Middleware"]
 
@@ -19,9 +20,17 @@ def _joined(first, second):
     return second if first is None else first + b", " + second
 
 
+def path_of(scope):
+    """The path of a request, without its query."""
+    raw = scope.get("raw_path")
+    if isinstance(raw, bytes):  # a text by some servers
+        raw = raw.decode("latin-1")
+    return sent_path(scope["path"], raw, unquote) or "/"
+
+
 async def decide(guard, scope, request):
     """The Verdict on a request; `request` is what the guard's functions are called with."""
-    path, query = plain_path(scope["path"]) or "/", scope.get("query_string")
+    path, query = path_of(scope), scope.get("query_string")
     if query:
         path = path.encode("utf-8", "surrogateescape") + b"?" + query
     values = {"method": scope.get("method", "GET"), "path": path}

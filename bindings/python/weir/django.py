@@ -15,16 +15,18 @@ return an HttpResponse. request.weir_answer is the weir.Answer.
 import asyncio
 import functools
 import threading
+from urllib.parse import unquote_to_bytes
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.core.exceptions import BadRequest, PermissionDenied, SuspiciousOperation
 from django.http import Http404, HttpResponse
+from django.utils.encoding import repercent_broken_unicode
 from django.utils.module_loading import import_string
 
 import weir
 from weir import asgi, wsgi
-from weir._guard import Guard, adrive, drive, wait_by_asgiref
+from weir._guard import Guard, adrive, drive, sent_path, wait_by_asgiref
 
 __all__ = ["Middleware", "limit"]
 
@@ -57,8 +59,23 @@ def _guard(more):
     return guard
 
 
+def _decoded(raw):
+    """A path as Django reads it."""
+    return repercent_broken_unicode(unquote_to_bytes(raw.encode("latin-1", "replace"))).decode()
+
+
+def _path(request):
+    """Its own form of the path is in META, too, in place of that of WSGI."""
+    scope = getattr(request, "scope", None)  # of ASGI
+    return asgi.path_of(scope) if scope else sent_path(request.path, wsgi.raw_of(request.META), _decoded)
+
+
+def _deciding(guard, request):
+    return wsgi.deciding(guard, request.META, request, _path(request))
+
+
 def _handle(guard, request, get_response):
-    verdict = drive(wsgi.deciding(guard, request.META, request), guard.wait)
+    verdict = drive(_deciding(guard, request), guard.wait)
     wsgi.wait(verdict)
     response = drive(_before(guard, request, verdict), guard.wait)
     if response is not None:
@@ -71,7 +88,7 @@ def _handle(guard, request, get_response):
 
 
 async def _ahandle(guard, request, get_response):
-    verdict = await adrive(wsgi.deciding(guard, request.META, request))
+    verdict = await adrive(_deciding(guard, request))
     await asgi.wait(verdict)
     response = await adrive(_before(guard, request, verdict))
     if response is not None:

@@ -9,8 +9,9 @@ that the rules say. environ["weir.answer"] is the weir.Answer of the request.
 
 import time
 from http import HTTPStatus
+from urllib.parse import unquote_to_bytes
 
-from weir._guard import NOBODY, Guard, drive, plain_path
+from weir._guard import NOBODY, Guard, drive, sent_path
 
 __all__ = ["Middleware"]
 
@@ -26,14 +27,31 @@ def _octets(text):
     return text if text is None or text.isascii() else text.encode("latin-1", "replace")
 
 
-def deciding(guard, environ, request):
+def _decoded(raw):
+    return unquote_to_bytes(raw.encode("latin-1", "replace")).decode("latin-1")
+
+
+def raw_of(environ):
+    """The target as it was sent, by the name that the server has for it; None: it does not say it."""
+    return environ.get("RAW_URI") or environ.get("REQUEST_URI")
+
+
+def path_of(environ):
+    """The path of a request, without its query, as bytes."""
+    return _octets(sent_path(environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", ""),
+                             raw_of(environ), _decoded) or "/")
+
+
+def deciding(guard, environ, request, path=None):
     """A generator that returns the Verdict on a request; `request` is what the guard's functions are
-    called with."""
+    called with, `path` that of a request that did not come by WSGI."""
     get = environ.get
-    path = plain_path(get("SCRIPT_NAME", "") + get("PATH_INFO", "")) or "/"
+    path = path_of(environ) if path is None else path
     if get("QUERY_STRING"):
-        path += "?" + environ["QUERY_STRING"]
-    values = {"method": environ["REQUEST_METHOD"], "path": _octets(path),
+        query = _octets(environ["QUERY_STRING"])
+        path = b"?".join(one.encode("utf-8", "surrogateescape") if isinstance(one, str) else one
+                         for one in (path, query))
+    values = {"method": environ["REQUEST_METHOD"], "path": path,
               "host": _octets(get("HTTP_HOST"))}
     for variable, name in guard.fields_read(_variable).items():
         values[name] = _octets(get(variable))

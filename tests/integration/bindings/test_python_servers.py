@@ -4,6 +4,7 @@ also when a worker is killed; leases end with their request, its client or its w
 
 import importlib.util
 import os
+import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,7 @@ limits:
   - {{ name: shared, match: {{ path: /shared }}, key: [client.ip], rate: {LIMIT}/h,
       algorithm: sliding_log }}
   - {{ name: slow, match: {{ path: /slow }}, key: [], algorithm: concurrency, limit: 1, life: 1h }}
+  - {{ name: spelled, match: {{ path: /spelled/** }}, key: [path], rate: 100/h, algorithm: sliding_log }}
   - {{ name: busy, match: {{ path: /busy }}, key: [], algorithm: concurrency, limit: 1, life: 1h }}
 """
 APPS = str(Path(__file__).parent)
@@ -84,6 +86,32 @@ def exactly_the_limit(server):
     assert admitted == LIMIT
     assert denied.status == 429 and denied["Content-Type"] == "application/problem+json"
     assert int(denied["Retry-After"]) > 0 and denied["RateLimit"].startswith('"shared";r=0')
+
+
+def spelled(server, target):
+    """What remains for a path as a client spells it; None: it cannot be read."""
+    with Client(server.address) as client:
+        client.send(f"GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode("ascii"))
+        reply = client.reply()
+    return None if reply.status == 400 else int(re.search(r'"spelled";r=(\d+)', reply["RateLimit"])[1])
+
+
+@pytest.mark.parametrize("app,command", [
+    ("flask", (*GUNICORN, "-w", "1")), ("django-wsgi", (*GUNICORN, "-w", "1")), ("starlette", UVICORN),
+    ("django-asgi", (*UVICORN, "--lifespan", "off"))],
+    ids=["flask", "django-wsgi", "starlette", "django-asgi"])
+def test_a_path_counts_as_it_was_sent(tmp_path, app, command):
+    """Bytes that are no UTF-8 are not those that a server reads instead; what the application would read
+    as a slash is a slash, so that no spelling of a path evades a limit."""
+    with serve(tmp_path, app, *command) as server:
+        wait_until(lambda: spelled(server, "/spelled/ready") is not None, what="the server")
+        for first, other, same in (("%ff", "%FE", False), ("%ff%41", "%FF%61", False), ("%C3%A4", "%c3%a4", True),
+                                   ("%E6%97%A5", "%E6%9C%AC", False), ("a%2Fb", "a/b", True), ("a%2fc", "a%2Fc", True),
+                                   ("%2525", "%25", False), ("%3Fx", "", False), ("%41", "A", True)):
+            assert spelled(server, f"/spelled/1/{first}") == 99, first
+            assert spelled(server, f"/spelled/1/{other}") == (98 if same else 99), (first, other)
+        assert spelled(server, "/spelled%2F2") == 99 and spelled(server, "/spelled/2?q=%2F") == 98
+        assert spelled(server, "/spelled/%zz") is None
 
 
 def test_a_killed_worker_takes_no_count_and_no_lease_with_it(tmp_path):

@@ -11,7 +11,7 @@ LONG = "v" * 2000
 METHODS = ["GET", "POST", "DELETE"]
 TARGETS = ["/", "/items/7", "/items/%37", "//items//7", "/items/7;v=1", "/a/../items/7", "/items/8?q=a%20b",
            "/items/7?q=a+b", "/search?q=1&q=2", "/search?%71=1", "/search?q=", "/search?q", "/search?x=1&q=%C3%A4",
-           "/search?q=%zz", "/refused", "/" + "p" * 300]
+           "/search?q=%zz", "/items/a%2Fb", "/items/%ff%C3%a4", "/items/%2525", "/refused", "/" + "p" * 300]
 BAD_TARGETS = ["/%zz", "/x/..;/login", "/" + "p" * 7000]
 HOSTS = ["example.org", "Example.ORG", "example.org:8080", "EXAMPLE.org.", "[2001:db8::1]:80", "192.0.2.9"]
 ADDRESSES = ["192.0.2.7", "192.0.2.8", "2001:db8::7", "2001:DB8:0:0::7", "2001:db8::8", "::ffff:192.0.2.7"]

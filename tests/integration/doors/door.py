@@ -34,7 +34,7 @@ LINES = "JSON and commands have each field once: their senders join lines"
 UNTRUSTED = "what a program or a configuration says is trusted"
 EMPTY = "in nginx an empty variable is an absent attribute"
 HOP = "a hop in X-Forwarded-For may have a port, and brackets"
-DECODED = "servers of Python decode the path before weir sees it"
+DECODED = "frameworks of Python take an encoded slash in a path for a slash, and so does weir"
 REALIP = "nginx reads addresses itself, and keeps the peer's where it cannot"
 
 
@@ -50,7 +50,7 @@ class Door:
             return EMPTY
         if UNTRUSTED in self.differs and request.named and not request.trusted:
             return UNTRUSTED
-        if DECODED in self.differs and request.target.startswith("/%"):
+        if DECODED in self.differs and "%2f" in request.target.lower():
             return DECODED
         if REALIP in self.differs and request.ip not in ADDRESSES:
             return REALIP
