@@ -5,13 +5,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/admin_access.h"
 #include "cli/durations.h"
+#include "cli/times.h"
 #include "core/bytes.h"
-#include "rules/load/numbers.h"
 #include "server/daemon/clock.h"
 #include "server/use/denial_file.h"
 
@@ -24,19 +23,31 @@
 
 struct denials_options {
     struct admin_access access;
-    const char *key, *limit, *since, *file;
+    const char *key, *limit, *since, *until, *file;
+    const char *user, *org, *address;
     uint64_t count;
-    bool follow, json;
+    uint64_t since_ns, until_ns; /* 0: not given */
+    bool follow, json, utc;
 };
 
 #define AT(field) .at = offsetof(struct denials_options, field)
 
 static const struct cli_option options_table[] = {
-    CLI_OPTION('k', "key", "KEY", "only of this key, or with this value in it: user=ann, or ann",
+    CLI_OPTION('k', "key", "KEY",
+               "only of this key, with this value in it, or asked for by it:\nuser=ann, or ann",
                .kind = CLI_TEXT, AT(key)),
+    CLI_OPTION('u', "user", "USER", "only asked for by this user, whatever limit denied",
+               .kind = CLI_TEXT, AT(user)),
+    CLI_OPTION(0, "org", "ORG", "only asked for by this organisation", .kind = CLI_TEXT, AT(org)),
+    CLI_OPTION(0, "address", "ADDRESS", "only asked for from this address", .kind = CLI_TEXT,
+               AT(address)),
     CLI_OPTION('l', "limit", "NAME", "only of this limit", .kind = CLI_TEXT, AT(limit)),
-    CLI_OPTION('s', "since", "DURATION", "only of so long: 10min, 2h, 1d", .kind = CLI_TEXT,
-               AT(since)),
+    CLI_OPTION('s', "since", "TIME",
+               "only from then on: 14:03, 2026-11-23T14:03:07+01:00, or how\n"
+               "long ago: 10min, 2h, 1d",
+               .kind = CLI_TEXT, AT(since)),
+    CLI_OPTION(0, "until", "TIME", "only up to then", .kind = CLI_TEXT, AT(until)),
+    CLI_UTC_OPTION(offsetof(struct denials_options, utc)),
     CLI_OPTION('n', "count", "N", "the newest N at most (20)", .kind = CLI_U64, .min = 1,
                .max = COUNT_MAX, AT(count)),
     CLI_OPTION('f', "follow", NULL, "go on, and print denials as they come", .kind = CLI_FLAG,
@@ -70,13 +81,10 @@ static json_int_t number_of(const json_t *json, const char *name)
     return json_integer_value(json_object_get(json, name));
 }
 
-static void print_time(const json_t *denial)
+static void print_time(const json_t *denial, bool utc)
 {
-    char text[40];
-    time_t seconds = (time_t)(number_of(denial, "time_ns") / (json_int_t)S);
-    struct tm parts;
-    if (localtime_r(&seconds, &parts) && strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts))
-        fputs(text, stdout);
+    char text[CLI_TIME_MAX];
+    fputs(cli_time(text, (uint64_t)number_of(denial, "time_ns"), utc), stdout);
 }
 
 static void print_wait(const json_t *denial, const char *name, const char *never)
@@ -116,14 +124,60 @@ static void print_policy(const json_t *denial)
     }
 }
 
-static void print_denial(const json_t *denial)
+/* One value: "user=ann". */
+static void print_value(const char *before, const json_t *value)
+{
+    const char *kind = text_of(value, "kind", "?"), *text = text_of(value, "value", NULL);
+    const char *begins = text_of(value, "begins", text_of(value, "encoded", NULL));
+    const char *digest = text_of(value, "sha256", NULL);
+    fputs(before, stdout);
+    print_outside(kind);
+    putchar('=');
+    if (text || begins)
+        print_outside(text ? text : begins);
+    else if (digest)
+        printf("sha256:%.16s", digest);
+    if (!text && begins)
+        fputs("...", stdout);
+}
+
+/* Whether a list has the same value. */
+static bool has_value(const json_t *list, const json_t *value)
+{
+    size_t i;
+    const json_t *other;
+    json_array_foreach(list, i, other)
+    {
+        if (json_equal(other, value))
+            return true;
+    }
+    return false;
+}
+
+/* Who asked, as far as the key does not say it. */
+static void print_caller(const json_t *denial)
+{
+    const json_t *value, *key = json_object_get(denial, "values");
+    const char *before = "  asked by ";
+    size_t i;
+    json_array_foreach(json_object_get(denial, "caller"), i, value)
+    {
+        if (has_value(key, value))
+            continue;
+        print_value(before, value);
+        before = ", ";
+    }
+}
+
+static void print_denial(const json_t *denial, bool utc)
 {
     const char *key = text_of(denial, "key", ""), *plan = text_of(denial, "plan", NULL);
-    print_time(denial);
+    print_time(denial, utc);
     print_member("  ", denial, "limit", "?");
     fputs("  ", stdout);
     cli_print_key(stdout, key, strlen(key), TEXT_LIMIT);
     print_member("  ", denial, "route", "-");
+    print_caller(denial);
     fputs("\n    asked for ", stdout);
     printf("%" JSON_INTEGER_FORMAT " with %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
            " left; admitted ",
@@ -150,7 +204,7 @@ static void print_denial(const json_t *denial)
 static void print_one(const struct denials_options *options, const json_t *denial)
 {
     if (!options->json) {
-        print_denial(denial);
+        print_denial(denial, options->utc);
         return;
     }
     json_dumpf(denial, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
@@ -159,15 +213,31 @@ static void print_one(const struct denials_options *options, const json_t *denia
 
 /* --- From a server ---------------------------------------------------------------------------- */
 
+/* "1795442587.214000000" */
+static void seconds_text(char text[CLI_TIME_MAX], uint64_t time_ns)
+{
+    snprintf(text, CLI_TIME_MAX, "%" PRIu64 ".%09" PRIu64, time_ns / S, time_ns % S);
+}
+
 static int ask(struct admin_client *client, const struct denials_options *options, bool waits,
                json_int_t after, json_t **answer, struct weir_reason *reason)
 {
-    char count[24], id[24];
+    char count[24], id[24], since[CLI_TIME_MAX], until[CLI_TIME_MAX];
+    seconds_text(since, options->since_ns);
+    seconds_text(until, options->until_ns);
     snprintf(count, sizeof count, "%" PRIu64, waits ? COUNT_MAX : options->count);
     snprintf(id, sizeof id, "%" JSON_INTEGER_FORMAT, after);
     const struct admin_parameter parameters[] = {
-        {"key", options->key}, {"limit", options->limit},    {"since", options->since},
-        {"count", count},      {"after", waits ? id : NULL}, {"wait", waits ? WAIT_S : NULL},
+        {"key", options->key},
+        {"limit", options->limit},
+        {"user", options->user},
+        {"org", options->org},
+        {"address", options->address},
+        {"since", options->since ? since : NULL},
+        {"until", options->until ? until : NULL},
+        {"count", count},
+        {"after", waits ? id : NULL},
+        {"wait", waits ? WAIT_S : NULL},
     };
     return admin_client_call(client, "GET", "/v1/denials", parameters,
                              sizeof parameters / sizeof *parameters, NULL, answer, reason);
@@ -282,13 +352,18 @@ static int show_file(const struct denials_options *options)
     struct newest newest = {calloc(options->count, sizeof *newest.list), options->count, 0};
     struct weir_denial_reading reading = {.found = take, .context = &newest};
     if (options->key)
-        reading.filter.key = weir_bytes_of(options->key);
+        weir_asked_read(&reading.filter.key, weir_bytes_of(options->key));
+    if (options->user)
+        weir_asked_read_kind(&reading.filter.callers[0], "user", weir_bytes_of(options->user));
+    if (options->org)
+        weir_asked_read_kind(&reading.filter.callers[1], "org", weir_bytes_of(options->org));
+    if (options->address)
+        weir_asked_read_kind(&reading.filter.callers[2], "client.ip",
+                             weir_bytes_of(options->address));
     if (options->limit)
         reading.filter.limit = weir_bytes_of(options->limit);
-    uint64_t ago_ns = 0, now_ns = weir_clock_wall_ns();
-    if (options->since)
-        (void)!weir_duration_parse(&ago_ns, options->since, strlen(options->since), &reason);
-    reading.filter.since_ns = options->since && now_ns > ago_ns ? now_ns - ago_ns : 0;
+    reading.filter.since_ns = options->since_ns;
+    reading.filter.until_ns = options->until_ns;
     int err =
         newest.list ? weir_denial_file_read(options->file, &reading, &reason) : WEIR_ERR_MEMORY;
     if (err < 0) {
@@ -314,13 +389,16 @@ int weir_command_denials(int argc, char **argv)
 {
     struct denials_options options = {.access = admin_access_default(), .count = COUNT_DEFAULT};
     struct weir_reason reason;
-    uint64_t ago_ns;
+    uint64_t now_ns = weir_clock_wall_ns();
     int status;
     if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
         return status;
     if (options.since &&
-        weir_duration_parse(&ago_ns, options.since, strlen(options.since), &reason) < 0)
+        cli_time_read(options.since, now_ns, 0, options.utc, &options.since_ns, &reason) < 0)
         return cli_usage_error("denials", "--since: %s", reason.text);
+    if (options.until && cli_time_read(options.until, now_ns, options.since_ns, options.utc,
+                                       &options.until_ns, &reason) < 0)
+        return cli_usage_error("denials", "--until: %s", reason.text);
     if (options.file && options.follow)
         return cli_usage_error("denials", "--follow needs a server; a file does not go on");
     if (options.file)

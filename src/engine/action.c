@@ -194,6 +194,16 @@ void weir_action_choose(const struct weir_decision *decision, uint16_t shown,
     }
 }
 
+bool weir_action_challenges(const struct weir_decision *decision)
+{
+    struct effect effect = {WEIR_ACTION_NONE, 0};
+    for (uint16_t i = 0, end; i < weir_decision_limits(decision); i = end) {
+        end = weir_decision_limit_end(decision, i);
+        join(&effect, effect_of(decision, i, end));
+    }
+    return effect.action == WEIR_ACTION_CHALLENGE;
+}
+
 void weir_actions_count(const struct weir_entry *entry)
 {
     const struct weir_decision *decision = &entry->decision;

@@ -281,15 +281,32 @@ struct weir_bytes weir_engine_key_text(const struct weir_engine *engine,
                                        const struct weir_entry *entry,
                                        const struct weir_check *check, char room[WEIR_KEY_TEXT_MAX])
 {
-    return check->key_is_tuple
-               ? weir_rules_key_text(entry->generation->rules, check, engine->secret, room)
-               : check->key;
+    return check->key_is_tuple ? weir_rules_key_text(entry->generation->rules, check, room)
+                               : check->key;
 }
 
 static struct weir_bytes keep_name(struct weir_decision *decision, struct weir_bytes name)
 {
     bool kept = name.data && name.size <= WEIR_IDENTITY_MAX;
     return kept ? weir_decision_keep(decision, name) : (struct weir_bytes){NULL, 0};
+}
+
+/* Keeps the caller: what a limit had to find out, else what the request says. */
+static __attribute__((noinline)) void keep_caller(struct weir_entry *entry,
+                                                  const struct weir_request *request, bool plan)
+{
+    struct weir_identity *identity = &entry->identity;
+    entry->client = request->client;
+    if (!identity->user.data && request->count > WEIR_ATTR_USER)
+        identity->user = request->values[WEIR_ATTR_USER];
+    if (!identity->org.data && request->count > WEIR_ATTR_ORG)
+        identity->org = request->values[WEIR_ATTR_ORG];
+    if (identity->user.data)
+        identity->user = keep_name(&entry->decision, identity->user);
+    if (identity->org.data)
+        identity->org = keep_name(&entry->decision, identity->org);
+    if (plan && identity->plan.data)
+        identity->plan = keep_name(&entry->decision, identity->plan);
 }
 
 void weir_engine_keep_identity(struct weir_entry *entry, const struct weir_identity *identity)
@@ -359,7 +376,9 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
         entry->stands = entry->standing.entry.level != WEIR_STANDING_GOOD;
     if (__builtin_expect(generation->denies_unknown, 0) && entry->standing.unknown)
         entry->stands = true;
-    if (__builtin_expect(generation->warns, 0))
+    if (engine->observe)
+        keep_caller(entry, query->request, generation->warns);
+    else if (__builtin_expect(generation->warns, 0))
         weir_engine_keep_identity(entry, &entry->identity);
     if (entry->lookup) /* which has pinned them */
         entry->decision.count = (uint16_t)checks;

@@ -79,9 +79,10 @@ struct weir_entry {
     struct weir_lending *lending;    /* in scratch; NULL: no region was asked for units */
     struct weir_store *far;          /* of another region: where it goes; NULL: to the engine's */
     struct weir_question *question;  /* in scratch; valid where `far` is set */
-    struct weir_entry *reached; /* questions of an operation for homes; valid as `homes` says */
-    uint64_t estimate, life_ns; /* of a reservation; else not valid */
-    struct weir_identity identity;
+    struct weir_entry *reached;    /* questions of an operation for homes; valid as `homes` says */
+    uint64_t estimate, life_ns;    /* of a reservation; else not valid */
+    struct weir_identity identity; /* kept where somebody observes, or warns */
+    struct weir_address client;    /* where somebody observes */
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];
     struct weir_caller_standing standing;

@@ -5,6 +5,7 @@
 #include "engine/action.h"
 #include "engine/borrow.h"
 #include "engine/failure.h"
+#include "engine/observe/pack.h"
 #include "engine/region/lend.h"
 #include "engine/region/reach.h"
 #include "engine/state.h"
@@ -18,15 +19,17 @@ static void account_borrowed(const struct weir_entry *entry)
         weir_count(&entry->generation->views[borrowed[i].check->rule].tally->counters.borrowed, 1);
 }
 
-/* Not inlined: the room would be on the stack of every decision. */
+/* Not inlined: the list would be on the stack of every decision. */
 static __attribute__((noinline)) void record_denial(struct weir_engine *engine,
                                                     const struct weir_entry *entry,
                                                     const struct weir_check *check,
                                                     struct weir_bytes name)
 {
-    char room[WEIR_KEY_TEXT_MAX];
-    weir_top_denied_record(engine->top_denied, check->hash, name,
-                           weir_engine_key_text(engine, entry, check, room));
+    struct weir_shown_list key;
+    if (!weir_top_denied_count(engine->top_denied, check->hash))
+        return;
+    weir_pack_key(&key, entry->generation->rules, check, engine->standing);
+    weir_top_denied_name(engine->top_denied, name, weir_shown_packed(&key));
 }
 
 /* The books of each limit, whose checks stand together (weir_decision_limit_end): its counters, and
@@ -78,11 +81,22 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
         weir_lend_account(entry);
 }
 
-/* The standing of the caller, at the time of the decision: it may deny, with no check there. */
-static void conclude_standing(struct weir_engine *engine, struct weir_entry *entry)
+/* Not inlined, as record_denial. */
+static __attribute__((noinline)) void record_refusal(struct weir_engine *engine,
+                                                     const struct weir_caller_standing *standing)
 {
     static const struct weir_bytes name = {WEIR_ANSWER_BY_STANDING,
                                            sizeof(WEIR_ANSWER_BY_STANDING) - 1};
+    struct weir_shown_list key;
+    if (!weir_top_denied_count(engine->top_denied, standing->hash))
+        return;
+    weir_pack_text(&key, standing->by);
+    weir_top_denied_name(engine->top_denied, name, weir_shown_packed(&key));
+}
+
+/* The standing of the caller, at the time of the decision: it may deny, with no check there. */
+static void conclude_standing(struct weir_engine *engine, struct weir_entry *entry)
+{
     const struct weir_caller_standing *standing = &entry->standing;
     struct weir_standing_refusals *c = &engine->standing_refusals;
     struct weir_decision *d = &entry->decision;
@@ -105,7 +119,7 @@ static void conclude_standing(struct weir_engine *engine, struct weir_entry *ent
                                                                   : &c->unknown,
                1);
     if (standing->by.size > 0)
-        weir_top_denied_record(engine->top_denied, standing->hash, name, standing->by);
+        record_refusal(engine, standing);
 }
 
 const uint32_t weir_retry_bounds_s[WEIR_RETRY_BOUNDS] = {1, 5, 15, 60, 300, 900, 3600, 86400};

@@ -44,15 +44,21 @@ static void unlock(struct weir_top_denied *o)
     atomic_flag_clear_explicit(&o->locked, memory_order_release);
 }
 
-void weir_top_denied_record(struct weir_top_denied *top_denied, const uint64_t hash[2],
-                            struct weir_bytes name, struct weir_bytes key)
+bool weir_top_denied_count(struct weir_top_denied *top_denied, const uint64_t hash[2])
 {
     bool fresh;
     if (!try_lock(top_denied))
-        return;
+        return false;
     weir_heavy_count(top_denied->keys, hash, 1, &fresh);
-    if (fresh)
-        weir_heavy_name(top_denied->keys, name, key);
+    if (!fresh)
+        unlock(top_denied);
+    return fresh;
+}
+
+void weir_top_denied_name(struct weir_top_denied *top_denied, struct weir_bytes name,
+                          struct weir_bytes key)
+{
+    weir_heavy_name(top_denied->keys, name, key);
     unlock(top_denied);
 }
 

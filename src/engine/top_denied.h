@@ -21,10 +21,13 @@ struct weir_top_denied;
 int weir_top_denied_open(struct weir_top_denied **top_denied) __attribute__((warn_unused_result));
 void weir_top_denied_close(struct weir_top_denied *top_denied);
 
-/* Counts one denial of the key with `hash` (of limit and key values); `name` and `key` are copied
- * when the key is new here. */
-void weir_top_denied_record(struct weir_top_denied *top_denied, const uint64_t hash[2],
-                            struct weir_bytes name, struct weir_bytes key);
+/* Counts one denial of the key with `hash` (of limit and key values). True: the key is new here,
+ * and weir_top_denied_name has to be called next, with the limit's name and what is shown of the
+ * key (core/text/shown.h), which is copied. */
+bool weir_top_denied_count(struct weir_top_denied *top_denied, const uint64_t hash[2])
+    __attribute__((warn_unused_result));
+void weir_top_denied_name(struct weir_top_denied *top_denied, struct weir_bytes name,
+                          struct weir_bytes key);
 
 /* Adds the keys of the limit `name` (data == NULL: of all limits) to list[0..count), one entry a
  * key, so that several workers' keys can be collected into one list; an entry's count is its

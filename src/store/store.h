@@ -121,8 +121,9 @@ int weir_store_spare_open(struct weir_store **store, struct weir_table *spare)
     __attribute__((warn_unused_result));
 
 /* A store in the place of one that could not be opened: it fails each decision that needs a state
- * at once, so that on_store_error decides. It is attached to `stand_in`, whose secret, ids and time the engine has,
- * and on which a store beside it decides what is local. Errors: as weir_store_embedded_open. */
+ * at once, so that on_store_error decides. It is attached to `stand_in`, whose secret, ids and time
+ * the engine has, and on which a store beside it decides what is local. Errors: as
+ * weir_store_embedded_open. */
 int weir_store_absent_open(struct weir_store **store, struct weir_table *stand_in)
     __attribute__((warn_unused_result));
 

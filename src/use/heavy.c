@@ -18,7 +18,8 @@ struct count {
 /* An item's texts and sums. */
 struct item {
     struct weir_heavy_use use;
-    uint8_t name_size, text_size;
+    uint8_t name_size;
+    uint16_t text_size;
     char name[WEIR_HEAVY_NAME_MAX];
     char text[WEIR_HEAVY_TEXT_MAX];
 };
@@ -214,7 +215,7 @@ static void copy_text(struct item *item, const uint64_t hash[2], struct weir_byt
         item->text[size++] = '~';
         size = (size_t)(weir_hex_write64(item->text + size, hash[0]) - item->text);
     }
-    item->text_size = (uint8_t)size;
+    item->text_size = (uint16_t)size;
 }
 
 void weir_heavy_name(struct weir_heavy *heavy, struct weir_bytes name, struct weir_bytes text)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text/utf8.h"
 #include "envoy_service_ratelimit_v3.pb-c.h"
-#include "wire/utf8.h"
 
 typedef Envoy__Extensions__Common__Ratelimit__V3__RateLimitDescriptor pb_descriptor;
 typedef Envoy__Service__Ratelimit__V3__RateLimitRequest pb_request;

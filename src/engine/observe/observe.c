@@ -2,13 +2,32 @@
 /* see observe.h */
 #include "engine/observe/observe.h"
 
+#include "engine/observe/pack.h"
 #include "engine/state.h"
+#include "rules/match/standing.h"
 
-struct weir_bytes weir_observed_key(const struct weir_observed *observed, uint16_t i,
-                                    char room[WEIR_KEY_TEXT_MAX])
+void weir_observed_key(const struct weir_observed *observed, uint16_t i,
+                       struct weir_shown_list *list)
 {
-    return weir_engine_key_text(observed->engine, weir_entry_of(observed->decision),
-                                &observed->decision->checks[i], room);
+    weir_pack_key(list, observed->rules, &observed->decision->checks[i],
+                  observed->engine->standing);
+}
+
+void weir_observed_refused(const struct weir_observed *observed, struct weir_shown_list *list)
+{
+    weir_pack_text(list, weir_entry_of(observed->decision)->standing.by);
+}
+
+struct weir_asker weir_observed_caller(const struct weir_observed *observed)
+{
+    const struct weir_entry *entry = weir_entry_of(observed->decision);
+    return (struct weir_asker){entry->identity.user, entry->identity.org, &entry->client};
+}
+
+void weir_observed_pack(const struct weir_observed *observed, struct weir_shown_list *list,
+                        const char *kind, struct weir_bytes value)
+{
+    weir_pack_value(list, kind, value, observed->engine->standing);
 }
 
 void weir_observe(struct weir_engine *engine, const struct weir_entry *entry, bool sampled)

@@ -18,6 +18,7 @@
 #define WEIR_ENGINE_OBSERVE_OBSERVE_H
 
 #include "core/answer.h"
+#include "core/text/shown.h"
 #include "rules/match/checks.h"
 #include "rules/match/routes.h"
 #include "use/distinct.h"
@@ -41,12 +42,25 @@ struct weir_observed {
 };
 
 /* Called from weir_engine_run or the store's callback; what it is given is valid during the call.
- * It may not call the engine, except weir_observed_key and weir_engine_answer. Returns how many
+ * It may not call the engine, except the functions below and weir_engine_answer. Returns how many
  * requests pass until the next sample, 1 or more; ignored where this was none. */
 typedef uint32_t (*weir_engine_observe)(void *context, const struct weir_observed *observed);
 
-/* The text of the key of check `i`; it may be written into `room`. Secrets are shown as SHA-256. */
-struct weir_bytes weir_observed_key(const struct weir_observed *observed, uint16_t i,
-                                    char room[WEIR_KEY_TEXT_MAX]);
+/* Makes the list of the values of the key of check `i`. */
+void weir_observed_key(const struct weir_observed *observed, uint16_t i,
+                       struct weir_shown_list *list);
+/* That of the value by which a standing has refused the caller. */
+void weir_observed_refused(const struct weir_observed *observed, struct weir_shown_list *list);
+
+/* Who asked, as far as the request said it or a limit had to find it out. An address in place of a
+ * user (`identify: client.ip`) is no user. */
+struct weir_asker {
+    struct weir_bytes user, org;       /* data == NULL: not known */
+    const struct weir_address *client; /* family 0: not known */
+};
+struct weir_asker weir_observed_caller(const struct weir_observed *observed);
+/* Adds a value to a list: whole, or by its hash where it is long. */
+void weir_observed_pack(const struct weir_observed *observed, struct weir_shown_list *list,
+                        const char *kind, struct weir_bytes value);
 
 #endif

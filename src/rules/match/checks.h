@@ -56,11 +56,10 @@ struct weir_rules_query {
 /* Room for the text of a key: 32 of them are half the scratch; paths have most of the rest. */
 #define WEIR_KEY_TEXT_MAX 256
 
-/* The text of the key of a check that these rules made with this secret: `check->key`, or written
+/* The text of the key of a check that these rules made: `check->key`, or written
  * into `room` where the check has a tuple. What check->key points at has to be there still. */
 struct weir_bytes weir_rules_key_text(const struct weir_rules *rules,
-                                      const struct weir_check *check, const uint64_t secret[2],
-                                      char room[WEIR_KEY_TEXT_MAX]);
+                                      const struct weir_check *check, char room[WEIR_KEY_TEXT_MAX]);
 
 /* Fills `checks` (room for WEIR_CHECKS_MAX) with the limits that apply, in the order of the file,
  * one check for each rate of a limit (see weir_decision_limit_end). A check that needs no state

@@ -5,11 +5,20 @@
 #include <string.h>
 
 #include "core/text/hex.h"
+#include "core/text/shown.h"
 #include "core/text/siphash.h"
 #include "rules/identity/keys.h"
 #include "rules/match/key_writer.h"
+#include "standing/standing.h"
 
-enum { TEXT = 1, LONG, ADDRESS, MISSING, INSTEAD = 0x10 };
+enum {
+    TEXT = RULES_PIECE_TEXT,
+    LONG = RULES_PIECE_LONG,
+    ADDRESS = RULES_PIECE_ADDRESS,
+    MISSING = RULES_PIECE_MISSING,
+    HASHED = RULES_PIECE_HASHED,
+    INSTEAD = RULES_PIECE_INSTEAD
+};
 
 #define TEXT_MAX 128
 #define PIECE_MAX (1 + 2 + TEXT_MAX)
@@ -167,6 +176,17 @@ size_t rules_secret_text(struct weir_bytes value, bool shared, char *text)
 _Static_assert(RULES_SECRET_TEXT == 7 + 2 * SECRET_SHOWN, "a secret's text has its size");
 _Static_assert(RULES_SECRET_TEXT_SHARED == 7 + 4 * SECRET_SHOWN, "a secret's text has its size");
 
+/* A value that is too long for a tuple: its first bytes and its hash. */
+static void put_cut(struct rules_key_writer *writer, struct weir_bytes value, const uint8_t *digest)
+{
+    char digits[1 + 2 * SECRET_SHOWN] = "~";
+    if (value.size > WEIR_SHOWN_WHOLE_MAX)
+        value.size = WEIR_SHOWN_WHOLE_MAX;
+    (void)weir_hex_write(digits + 1, digest, SECRET_SHOWN);
+    rules_key_put_encoded(writer, value, RULES_KEY_OF_LONG);
+    rules_key_put(writer, digits, sizeof digits);
+}
+
 /* A value, so that it cannot be read as a missing one, an address, a secret, or two attributes. */
 static void put_value(struct rules_key_writer *writer, const struct source *source,
                       const struct rules_key_part *part, struct weir_bytes value)
@@ -176,28 +196,34 @@ static void put_value(struct rules_key_writer *writer, const struct source *sour
         rules_key_put(writer, text, rules_secret_text(value, source->rules->shared, text));
         return;
     }
+    if (value.size > TEXT_MAX && !source->rules->shared) {
+        uint8_t digest[WEIR_DIGEST_BYTES];
+        rules_sha256(value, digest);
+        put_cut(writer, value, digest);
+        return;
+    }
     if (begins(value, "ip:", 3) || begins(value, "sha256:", 7) || begins(value, "-", 1)) {
         rules_key_put_byte(writer, (unsigned char)*value.data++);
         value.size--;
     }
-    rules_key_put_encoded(writer, value, RULES_KEY_OF_LIMIT);
+    bool is_long = value.size > WEIR_SHOWN_WHOLE_MAX && !source->rules->shared;
+    rules_key_put_encoded(writer, value, is_long ? RULES_KEY_OF_LONG : RULES_KEY_OF_LIMIT);
 }
 
-static void put_address_text(struct rules_key_writer *writer, const struct weir_address *address,
-                             uint8_t bits)
+size_t rules_address_text(const struct weir_address *address, uint8_t bits,
+                          char text[WEIR_ADDRESS_TEXT_MAX])
 {
-    char text[WEIR_ADDRESS_TEXT_MAX];
-    rules_key_put(writer, text, weir_address_format(address, text));
-    if (bits < (address->family == 6 ? 128 : 32)) {
-        char length[4] = {'/'};
-        size_t used = 1;
-        if (bits >= 100)
-            length[used++] = '1';
-        if (bits >= 10)
-            length[used++] = (char)('0' + bits / 10 % 10);
-        length[used++] = (char)('0' + bits % 10);
-        rules_key_put(writer, length, used);
-    }
+    size_t size = weir_address_format(address, text);
+    if (bits >= (address->family == 6 ? 128 : 32))
+        return size;
+    text[size++] = '/';
+    if (bits >= 100)
+        text[size++] = '1';
+    if (bits >= 10)
+        text[size++] = (char)('0' + bits / 10 % 10);
+    text[size++] = (char)('0' + bits % 10);
+    text[size] = '\0';
+    return size;
 }
 
 /* The client's address without a prefix length: written once a request. */
@@ -223,7 +249,8 @@ static void put_address(struct rules_key_writer *writer, struct source *source,
         put_client(writer, source->evaluation);
         return;
     }
-    put_address_text(writer, &address, bits);
+    char text[WEIR_ADDRESS_TEXT_MAX];
+    rules_key_put(writer, text, rules_address_text(&address, bits, text));
 }
 
 /* A value that the tuple has only a hash of. */
@@ -234,6 +261,23 @@ static void put_long(struct rules_key_writer *writer, struct source *source,
     source->at += 1 + sizeof(uint32_t) + (source->rules->shared ? WEIR_DIGEST_BYTES : 16);
     if (rules_key_present(source->evaluation, source->rule, part, &value))
         put_value(writer, source, part, value);
+}
+
+/* A value of which the tuple has the first bytes and the hash. */
+static void put_hashed(struct rules_key_writer *writer, struct source *source,
+                       const struct rules_key_part *part)
+{
+    const uint8_t *piece = source->at;
+    struct weir_bytes value = {(const char *)piece + RULES_PIECE_HASHED_HEAD, piece[1]};
+    char digits[2 * SECRET_SHOWN];
+    source->at += RULES_PIECE_HASHED_HEAD + value.size;
+    if (!part->secret) {
+        put_cut(writer, value, piece + 2);
+        return;
+    }
+    (void)weir_hex_write(digits, piece + 2, SECRET_SHOWN);
+    rules_key_put(writer, "sha256:", 7);
+    rules_key_put(writer, digits, sizeof digits);
 }
 
 /* The next attribute of the key. */
@@ -253,18 +297,20 @@ static void put_part(struct rules_key_writer *writer, struct source *source,
         put_address(writer, source, part);
     } else if (kind == LONG) {
         put_long(writer, source, part);
+    } else if (kind == HASHED) {
+        put_hashed(writer, source, part);
     } else {
-        struct weir_bytes value = {(const char *)source->at + 3, source->at[1]};
+        struct weir_bytes value = {(const char *)source->at + 3,
+                                   source->at[1] | (size_t)source->at[2] << 8};
         source->at += 3 + value.size;
         put_value(writer, source, part, value);
     }
 }
 
 static void cut_text(struct rules_key_writer *writer, bool shared, struct weir_bytes tuple,
-                     const uint64_t secret[2])
+                     const uint64_t hash[2])
 {
     char *end = writer->limit - 33;
-    uint64_t hash[2];
     *end++ = '~';
     if (shared) {
         uint8_t digest[WEIR_DIGEST_BYTES];
@@ -272,15 +318,15 @@ static void cut_text(struct rules_key_writer *writer, bool shared, struct weir_b
         (void)weir_hex_write(end, digest, 16);
         return;
     }
-    weir_siphash128(secret, tuple.data, tuple.size, hash);
     for (unsigned i = 0; i < 32; i++)
         *end++ = weir_hex_digit(hash[i / 16] >> (4 * (i % 16)));
 }
 
-/* Writes the text of a key of this rule from its tuple. `evaluation` is NULL when the request is
- * over: then no piece may be LONG. Returns the text's size. */
+/* Writes the text of a key of this rule from its tuple, whose hash is that of the state.
+ * `evaluation` is NULL when the request is over: then no piece may be LONG. Returns the text's
+ * size. */
 static size_t write_text(const struct weir_rules *rules, const struct rules_rule *rule,
-                         struct weir_bytes tuple, const uint64_t secret[2],
+                         struct weir_bytes tuple, const uint64_t hash[2],
                          struct rules_evaluation *evaluation, char room[WEIR_KEY_TEXT_MAX])
 {
     struct rules_key_writer writer = {room, room + WEIR_KEY_TEXT_MAX, false};
@@ -292,17 +338,17 @@ static size_t write_text(const struct weir_rules *rules, const struct rules_rule
         put_part(&writer, &source, &rule->key[i]);
     }
     if (writer.end == writer.limit)
-        cut_text(&writer, rules->shared, tuple, secret);
+        cut_text(&writer, rules->shared, tuple, hash);
     return (size_t)(writer.end - room);
 }
 
 struct weir_bytes weir_rules_key_text(const struct weir_rules *rules,
-                                      const struct weir_check *check, const uint64_t secret[2],
-                                      char room[WEIR_KEY_TEXT_MAX])
+                                      const struct weir_check *check, char room[WEIR_KEY_TEXT_MAX])
 {
     if (!check->key_is_tuple || !check->key.data)
         return check->key;
-    size_t size = write_text(rules, &rules->rules[check->rule], check->key, secret, NULL, room);
+    size_t size =
+        write_text(rules, &rules->rules[check->rule], check->key, check->hash, NULL, room);
     return (struct weir_bytes){room, size};
 }
 
@@ -310,12 +356,81 @@ struct weir_bytes weir_rules_key_text(const struct weir_rules *rules,
 
 /* Whether the text can be written later: from the tuple alone, by the rule that the check names. */
 static bool keeps_tuple(const struct rules_evaluation *evaluation, const struct rules_rule *rule,
-                        const struct tuple *tuple, const struct weir_check *check)
+                        const struct weir_check *check)
 {
     const struct weir_rules *rules = evaluation->rules;
     return evaluation->query->keep_tuples && !rules->shared && rule->enforce == 100 &&
-           !tuple->has_long && tuple_size(tuple) <= WEIR_KEY_TEXT_MAX &&
            rule == &rules->rules[check->rule];
+}
+
+/* The SHA-256 of a value, and the id that standing knows it by; 0 where there is no standing. */
+static void put_hashes(const struct rules_evaluation *evaluation, const struct rules_key_part *part,
+                       struct weir_bytes value, uint8_t *out)
+{
+    const struct weir_standing *map = evaluation->query->map;
+    uint64_t id[2] = {0, 0};
+    const struct weir_bytes kind = {part->label, (size_t)(part->label_size - 1)};
+    rules_sha256(value, out);
+    if (map)
+        weir_standing_id(map, kind, value, id);
+    memcpy(out + WEIR_DIGEST_BYTES, id, sizeof id);
+}
+
+/* Writes what is kept of a tuple with LONG pieces. Returns its size; 0: it has no room. */
+static __attribute__((noinline)) size_t keep_long(struct rules_evaluation *evaluation,
+                                                  const struct rules_rule *rule,
+                                                  const struct tuple *tuple, bool whole,
+                                                  char room[WEIR_KEY_TEXT_MAX])
+{
+    uint8_t kept[WEIR_KEY_TEXT_MAX], *out = kept, *end = kept + sizeof kept;
+    const uint8_t *at = tuple->bytes;
+    for (uint32_t i = 0; i <= rule->key_count; i++) {
+        const uint8_t *next = i < rule->key_count ? tuple->bytes + tuple->begins[i] : tuple->end;
+        uint8_t kind = i > 0 ? *at & (uint8_t)~INSTEAD : 0; /* before the first: the limit's name */
+        struct weir_bytes value = {(const char *)at, (size_t)(next - at)};
+        if (kind == LONG) {
+            const struct rules_key_part *part = *at != kind ? &rule->instead : &rule->key[i - 1];
+            if (!rules_key_present(evaluation, rule, part, &value))
+                return 0;
+            size_t shown = value.size < WEIR_SHOWN_WHOLE_MAX ? value.size : WEIR_SHOWN_WHOLE_MAX;
+            size_t head = whole ? 3 : RULES_PIECE_HASHED_HEAD;
+            if ((size_t)(end - out) < head + (whole ? value.size : shown))
+                return 0;
+            out[0] = (uint8_t)(*at - kind + (whole ? TEXT : HASHED));
+            out[1] = (uint8_t)(whole ? value.size : shown);
+            out[2] = 0; /* there is no room for more than 255 bytes */
+            if (!whole)
+                put_hashes(evaluation, part, value, out + 2);
+            value.size = whole ? value.size : shown;
+            out += head;
+        }
+        if ((size_t)(end - out) < value.size)
+            return 0;
+        memcpy(out, value.data, value.size);
+        out += value.size;
+        at = next;
+    }
+    memcpy(room, kept, (size_t)(out - kept));
+    return (size_t)(out - kept);
+}
+
+/* Keeps what a check knows of its key where the tuple is not kept as it is: one with LONG pieces,
+ * or the text. */
+static __attribute__((noinline)) void keep_other(struct rules_evaluation *evaluation,
+                                                 const struct rules_rule *rule,
+                                                 const struct tuple *tuple,
+                                                 struct weir_check *check, char *room)
+{
+    const struct weir_bytes whole = {(const char *)tuple->bytes, tuple_size(tuple)};
+    check->key = (struct weir_bytes){room, 0};
+    if (tuple->has_long && keeps_tuple(evaluation, rule, check)) {
+        check->key.size = keep_long(evaluation, rule, tuple, true, room);
+        if (check->key.size == 0)
+            check->key.size = keep_long(evaluation, rule, tuple, false, room);
+    }
+    check->key_is_tuple = check->key.size > 0;
+    if (!check->key_is_tuple)
+        check->key.size = write_text(evaluation->rules, rule, whole, check->hash, evaluation, room);
 }
 
 int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
@@ -343,13 +458,14 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
     if (sizeof(scratch->bytes) - scratch->used < WEIR_KEY_TEXT_MAX)
         return WEIR_ERR_TOO_LARGE;
     char *room = scratch->bytes + scratch->used;
-    check->key = (struct weir_bytes){room, whole.size};
-    check->key_is_tuple = keeps_tuple(evaluation, rule, &tuple, check);
-    if (check->key_is_tuple)
+    bool as_it_is = !tuple.has_long && whole.size <= WEIR_KEY_TEXT_MAX;
+    if (as_it_is && keeps_tuple(evaluation, rule, check)) {
+        check->key = (struct weir_bytes){room, whole.size};
+        check->key_is_tuple = true;
         memcpy(room, whole.data, whole.size);
-    else
-        check->key.size =
-            write_text(evaluation->rules, rule, whole, evaluation->secret, evaluation, room);
+    } else {
+        keep_other(evaluation, rule, &tuple, check, room);
+    }
     scratch->used += (uint32_t)check->key.size;
     return 0;
 }

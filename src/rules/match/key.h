@@ -21,12 +21,17 @@
  * for a missing value, "user=ip:192.0.2.1" for a user that is an address,
  * "header.x-api-key=sha256:…" for a secret. What could be mistaken for syntax is percent-encoded,
  * so different tuples have different texts too (of secrets up to collisions of 64 bits, 128
- * where nodes share a store). Texts of WEIR_KEY_TEXT_MAX bytes or more end in "~" and a hash of the
- * tuple: the state's, or half a SHA-256. The text is written from the tuple.
+ * where nodes share a store). Of a LONG value the text has the first 96 bytes, "~" and the first
+ * digits of its SHA-256; all of it where nodes share a store, since their states have these names.
+ * Texts of WEIR_KEY_TEXT_MAX bytes or more end in "~" and a hash of the tuple: the state's, or half
+ * a SHA-256. The text is written from the tuple.
  *
  * Where the table is the store, only denials, warnings and the like show the text. Then a query may
  * ask for the tuple in its place (keep_tuples), and code that needs the text writes it:
- * weir_rules_key_text. Keys with a LONG piece get their text at once, as the tuple lacks the value.
+ * weir_rules_key_text. In the tuple that is kept, a LONG piece is
+ *   TEXT      1 | size (2) | bytes                  where all of it has room
+ *   HASHED    5 | size (1) | SHA-256 | id (16) | bytes   else its first bytes, its hash, and the id
+ *                                                   that standing knows it by
  *
  * The tag is a hash of the tuple's pieces that `hash_tag` names, under a secret that everyone
  * knows: it chooses a server and tells no states apart.
@@ -35,6 +40,18 @@
 #define WEIR_RULES_MATCH_KEY_H
 
 #include "rules/match/evaluate.h"
+
+#define RULES_PIECE_HASHED_HEAD (2 + WEIR_DIGEST_BYTES + 16)
+
+/* What a piece of a tuple begins with. */
+enum rules_piece {
+    RULES_PIECE_TEXT = 1,
+    RULES_PIECE_LONG,
+    RULES_PIECE_ADDRESS,
+    RULES_PIECE_MISSING,
+    RULES_PIECE_HASHED, /* in a tuple that is kept */
+    RULES_PIECE_INSTEAD = 0x10,
+};
 
 /* Fills hash, key and flags of a check; as above. Errors: WEIR_ERR_TOO_LARGE (scratch is full). */
 int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
@@ -45,5 +62,10 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
 #define RULES_SECRET_TEXT 23
 #define RULES_SECRET_TEXT_SHARED 39
 size_t rules_secret_text(struct weir_bytes value, bool shared, char *text);
+
+/* "2001:db8::/64"; without the length where it is all of the address. Returns the size; writes a
+ * NUL. */
+size_t rules_address_text(const struct weir_address *address, uint8_t bits,
+                          char text[WEIR_ADDRESS_TEXT_MAX]);
 
 #endif

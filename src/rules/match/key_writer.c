@@ -10,6 +10,7 @@
 static const uint64_t plain[][4] = {
     [RULES_KEY_OF_LIMIT] = {UINT64_C(0xFFFFEFDE00000000), UINT64_C(0x7FFFFFFFFFFFFFFF)},
     [RULES_KEY_OF_ENVOY] = {UINT64_C(0xDBFFEFDE00000000), UINT64_C(0x2FFFFFFFFFFFFFFF)},
+    [RULES_KEY_OF_LONG] = {UINT64_C(0xFFFFEFDE00000000), UINT64_C(0x3FFFFFFFFFFFFFFF)},
 };
 
 void rules_key_put(struct rules_key_writer *writer, const char *bytes, size_t size)

@@ -19,7 +19,8 @@
 
 #include <weir/bytes.h>
 
-enum rules_key_syntax { RULES_KEY_OF_LIMIT, RULES_KEY_OF_ENVOY };
+/* OF_LONG: of a limit, of a value that may be mistaken for one that ends in "~" and a hash. */
+enum rules_key_syntax { RULES_KEY_OF_LIMIT, RULES_KEY_OF_ENVOY, RULES_KEY_OF_LONG };
 
 /* Text is written from `end` up to `limit`; `full` is set when something did not fit. Bytes before
  * `limit` may be cut anywhere then. */

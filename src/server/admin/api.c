@@ -184,45 +184,53 @@ static void limits_list(struct weir_http_call *call)
 
 /* --- The most denied keys --------------------------------------------------------------------- */
 
-/* The parameters that put one key's state into the address of its own resource: the values of the
- * key's text, which shows what it must not tell as a hash; then there is none. */
-static void top_state_path(const struct weir_heavy_entry *entry, char *out, size_t room)
+/* The path, and each byte of what is shown of a key encoded. */
+#define STATE_PATH_MAX (64 + WEIR_HEAVY_NAME_MAX + 8 * WEIR_SHOWN_MAX)
+
+static size_t put_encoded(char *out, struct weir_bytes text)
 {
-    size_t used =
-        (size_t)snprintf(out, room, "/v1/limits/%.*s/state?", (int)entry->name_size, entry->name);
-    bool in_value = false;
-    for (uint8_t i = 0; i < entry->text_size && used + 8 < room; i++) {
-        char c = entry->text[i];
-        if (!in_value) {
-            if (c == '=')
-                used += (size_t)snprintf(out + used, room - used, "key=");
-            in_value = c == '=';
-        } else if (c == ',') {
-            out[used++] = '&';
-            in_value = false;
-        } else if (c == '&' || c == '#' || c == '+') {
-            used += (size_t)snprintf(out + used, room - used, "%%%02X", c);
-        } else {
-            out[used++] = c;
-        }
+    size_t size = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        bool plain = c > 0x20 && c < 0x7f && !strchr("%&#+?\"<>", c);
+        if (plain)
+            out[size++] = (char)c;
+        else
+            size += (size_t)snprintf(out + size, 4, "%%%02X", c);
     }
-    if (out[used - 1] == '?')
-        used--; /* the limit's key is [] */
+    return size;
+}
+
+/* The parameters that put one key's state into the address of its own resource. False: some value
+ * is not known whole. */
+static bool top_state_path(const struct weir_heavy_entry *entry, char out[STATE_PATH_MAX])
+{
+    struct weir_bytes packed = {entry->text, entry->text_size};
+    struct weir_shown value;
+    size_t used = (size_t)snprintf(out, STATE_PATH_MAX, "/v1/limits/%.*s/state",
+                                   (int)entry->name_size, entry->name);
+    for (char before = '?'; weir_shown_next(&packed, &value); before = '&') {
+        const char *prefix = value.form == WEIR_SHOWN_MISSING   ? "-"
+                             : value.form == WEIR_SHOWN_ADDRESS ? "ip:"
+                                                                : "";
+        if (value.form > WEIR_SHOWN_ADDRESS)
+            return false;
+        used += (size_t)snprintf(out + used, STATE_PATH_MAX - used, "%ckey=%s", before, prefix);
+        used += put_encoded(out + used, value.value);
+    }
     out[used] = 0;
+    return true;
 }
 
 static json_t *top_entry(const struct weir_heavy_entry *entry, bool has_state)
 {
-    char path[2048];
-    json_t *object =
-        json_pack("{s:s%, s:I, s:I}", "key", entry->text, (size_t)entry->text_size, "denied",
-                  (json_int_t)entry->count, "error", (json_int_t)entry->error);
-    bool shown_whole = !memmem(entry->text, entry->text_size, "sha256:", 7) &&
-                       !memchr(entry->text, '~', entry->text_size);
-    if (object && shown_whole && has_state) {
-        top_state_path(entry, path, sizeof path);
+    char path[STATE_PATH_MAX];
+    json_t *object = json_pack("{s:I, s:I}", "denied", (json_int_t)entry->count, "error",
+                               (json_int_t)entry->error);
+    if (object)
+        weir_consumers_name(object, entry);
+    if (object && has_state && top_state_path(entry, path))
         json_object_set_new(object, "state", json_string(path));
-    }
     return object;
 }
 

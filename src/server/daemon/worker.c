@@ -30,7 +30,7 @@ static void worker_on_decided(void *context, struct weir_decision *decision)
     worker->fronts |= (uint8_t)(1u << kind);
     weir_count(&worker->base.counters.by_front[kind], 1);
     if (decision->verdict == WEIR_DENIED)
-        weir_count(&worker->base.counters.denied, 1);
+        weir_count(&worker->base.counters.denied_by[weir_decision_cause(decision)], 1);
     if (--slot->waiting == 0 && !(slot->again && slot->again(slot)))
         weir_worker_mark(&worker->base, slot->connection);
 }

@@ -20,6 +20,7 @@
 #include <uv.h>
 
 #include "engine/engine.h"
+#include "engine/observe/cause.h"
 #include "rules/counter.h"
 #include "server/daemon/limits.h"
 #include "server/daemon/log.h"
@@ -49,7 +50,7 @@ struct weir_worker_counters {
     _Atomic uint64_t turns, turn_ns, turn_buckets[WEIR_TURN_BUCKETS + 1];
     _Atomic uint64_t decisions;                     /* queued in the engine */
     _Atomic uint64_t by_front[WEIR_LISTENER_KINDS]; /* decided, by the listener they came from */
-    _Atomic uint64_t denied;                        /* of these */
+    _Atomic uint64_t denied_by[WEIR_CAUSES];        /* of these, by the cause */
     _Atomic uint64_t
         front_turns[WEIR_LISTENER_KINDS][WEIR_TURN_BUCKETS + 1]; /* turns that have
                                                                      decided any of it */

@@ -10,6 +10,7 @@
 #include "server/daemon/daemon.h"
 #include "server/daemon/readiness.h"
 #include "server/dashboard/dashboard.h"
+#include "server/use/callers_api.h"
 #include "server/use/consumers_api.h"
 
 /* What one snapshot has at most of each; the page asks the API for more. */
@@ -43,8 +44,9 @@ static int by_checks(const void *left, const void *right)
 /* [name, its fields of the series] of the limits that were used, the busiest first. */
 static json_t *limits_json(const struct weir_use_service *use, uint64_t second)
 {
-    static const unsigned verdicts[] = {WEIR_USE_ALLOWED, WEIR_USE_DENIED, WEIR_USE_EDGE_ALLOWED,
-                                        WEIR_USE_EDGE_DENIED};
+    static const unsigned verdicts[] = {WEIR_USE_ALLOWED,      WEIR_USE_DENIED,
+                                        WEIR_USE_EDGE_ALLOWED, WEIR_USE_EDGE_DENIED,
+                                        WEIR_USE_SHADOW,       WEIR_USE_EDGE_SHADOW};
     struct busy *list = malloc((use->limit_count + 1) * sizeof *list);
     json_t *limits = json_array();
     uint32_t count = 0;
@@ -151,16 +153,18 @@ char *weir_snapshot_text(struct weir_dashboard *dashboard)
     weir_use_collect(use, now_ns);
     json_t *denials = denials_json(dashboard, &missed);
     json_t *keys = top_json(use, WEIR_USE_BY_REQUESTS, now_ns);
+    const struct weir_use_query of_callers = {.window = WEIR_WINDOW_MINUTE, .count = KEYS_MAX};
+    json_t *callers = weir_callers_json(use, &of_callers, now_ns);
     json_t *snapshot = json_pack(
-        "{s:I, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:I}", "second",
-        (json_int_t)second, "node", use->node, "whole", whole_json(use, second), "limits",
+        "{s:I, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:I, s:o}",
+        "second", (json_int_t)second, "node", use->node, "whole", whole_json(use, second), "limits",
         limits_json(use, second), "keys", keys, "weight",
-        (json_int_t)weir_heavy_weight(use->read_keys), "denied_sum",
+        (json_int_t)weir_heavy_weight(use->read[WEIR_SEEN_KEYS]), "denied_sum",
         (json_int_t)denied_sum(use, second), "denied", top_json(use, WEIR_USE_BY_DENIED, now_ns),
         "denials", denials, "denials_more", (json_int_t)missed, "denial_last",
         (json_int_t)use->denial_last, "table", table_json(daemon, now_ns), "store",
         store_json(daemon), "reloads", reloads_json(daemon), "started_s",
-        (json_int_t)(daemon->started_wall_ns / 1000000000));
+        (json_int_t)(daemon->started_wall_ns / 1000000000), "callers", callers);
     size_t size = snapshot ? json_dumpb(snapshot, NULL, 0, JSON_COMPACT) : 0;
     char *text = size > 0 ? malloc(sizeof before + size + sizeof after) : NULL;
     if (text) {

@@ -318,7 +318,8 @@ static void write_denial(struct weir_slot *slot, struct weir_output *output, uns
     write_body(slot, output, weir_http_code(status));
 }
 
-/* Counts and logs a request that was refused because it cannot be read; `err` may be another one. */
+/* Counts and logs a request that was refused because it cannot be read; `err` may be another one.
+ */
 static void note_unread(struct weir_worker *worker, int err, const struct weir_reason *reason)
 {
     bool unread = err == WEIR_ERR_SYNTAX || err == WEIR_ERR_TOO_LARGE || err == WEIR_ERR_RANGE;

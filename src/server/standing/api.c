@@ -19,6 +19,9 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "core/text/hex.h"
+#include "core/text/shown.h"
+#include "rules/identity/keys.h"
 #include "server/admin/access.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
@@ -26,6 +29,7 @@
 #include "server/penalties/show.h"
 #include "server/standing/json.h"
 #include "server/standing/service.h"
+#include "server/use/known.h"
 
 #define COUNT_DEFAULT 100
 #define COUNT_MAX 1000
@@ -446,6 +450,22 @@ static bool read_query(struct weir_http_call *call, struct ask *ask)
     return true;
 }
 
+/* What is named by its SHA-256 has an id if it was seen of late: a secret, or a long value. */
+static void find_hidden(struct weir_http_call *call, const struct ask *ask,
+                        struct weir_standing_value *value)
+{
+    const struct weir_daemon *daemon = call->http->server;
+    struct weir_sighting known;
+
+    if (value->kind->address || !daemon->use || !weir_standing_value_hidden(ask->value))
+        return;
+    weir_use_known(daemon->use, ask->kind, ask->value, weir_worker_time(call->worker), &known);
+    if (known.id[0] == 0 && known.id[1] == 0)
+        return;
+    memcpy(value->id, known.id, sizeof value->id);
+    value->hidden = false;
+}
+
 /* Reads kind and value. False after a problem. */
 static bool read_value(struct weir_http_call *call, const struct ask *ask,
                        struct weir_standing_value *value)
@@ -456,6 +476,8 @@ static bool read_value(struct weir_http_call *call, const struct ask *ask,
 
     if (err < 0)
         weir_http_refuse(call, err, &reason);
+    else
+        find_hidden(call, ask, value);
     return err == 0;
 }
 
@@ -609,7 +631,8 @@ static void set_read(struct weir_http_call *call, json_t *body)
         return;
     if (now.value.hidden) {
         weir_http_problem(call, WEIR_HTTP_400, NULL,
-                          "value: give the value itself, not its SHA-256; weir keeps only that");
+                          "value: no recent denial or request has a value of this SHA-256; give "
+                          "the value itself");
         return;
     }
     set_reason(&entry, ask.reason);
@@ -646,6 +669,32 @@ static void set(struct weir_http_call *call)
     json_decref(body);
 }
 
+/* A long value may have been set by its SHA-256, under which the history has it then. */
+static void clear_hidden(struct weir_http_call *call, struct ask *ask,
+                         const struct weir_standing_value *value)
+{
+    static const char digest[] = "sha256:";
+    char shown[sizeof digest + 64];
+    uint8_t bytes[WEIR_DIGEST_BYTES];
+    struct wait *wait;
+
+    if (value->kind->secret || value->kind->address || ask->value.size <= WEIR_SHOWN_WHOLE_MAX ||
+        !has_room(call))
+        return;
+    rules_sha256(ask->value, bytes);
+    memcpy(shown, digest, sizeof digest - 1);
+    *weir_hex_write(shown + sizeof digest - 1, bytes, sizeof bytes) = '\0';
+    wait = wait_new(call, WEIR_KEEPER_CLEAR, ask, weir_bytes_of(shown));
+    if (!wait)
+        return;
+    wait->released = true;
+    wait->job->done = job_done;
+    wait->job->late = job_late;
+    wait->job->drop = job_dropped;
+    wait->job->context = wait;
+    weir_keeper_start(wait->keeper, wait->job);
+}
+
 static void clear(struct weir_http_call *call)
 {
     struct weir_standing_service *service = service_of(call);
@@ -667,6 +716,7 @@ static void clear(struct weir_http_call *call)
             weir_http_problem(call, WEIR_HTTP_404, NULL, "this value has no standing of its own");
         return;
     }
+    clear_hidden(call, &ask, &now.value);
     wait = wait_new(call, WEIR_KEEPER_CLEAR, &ask, weir_bytes_of(now.value.shown));
     if (!wait)
         return;

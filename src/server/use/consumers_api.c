@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "core/text/hex.h"
 #include "server/admin/call.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
+#include "server/use/callers_api.h"
 #include "server/use/denials_api.h"
+#include "server/use/shown_json.h"
 
 #define S UINT64_C(1000000000)
 #define MS UINT64_C(1000000)
@@ -18,8 +21,6 @@
 #define ABOVE_DEFAULT 80
 #define PLACES_SHOWN 20
 #define DENIALS_SHOWN 20
-
-static const char *const window_names[] = {"minute", "hour", "day"};
 
 /* --- How full a key is ------------------------------------------------------------------------ */
 
@@ -146,6 +147,13 @@ static json_t *text_json(const char *data, size_t size)
     return text ? text : json_stringn_nocheck("?", 1);
 }
 
+void weir_consumers_name(json_t *json, const struct weir_heavy_entry *entry)
+{
+    const struct weir_bytes packed = {entry->text, entry->text_size};
+    json_object_set_new(json, "key", weir_shown_text_json(packed));
+    json_object_set_new(json, "values", weir_shown_json(packed));
+}
+
 /* The counts of an item over its window. */
 static void set_counts(json_t *json, const struct weir_heavy_entry *entry)
 {
@@ -174,7 +182,7 @@ static json_t *key_json(const struct weir_use_service *use, const struct item *i
     json_t *json = json_object();
     struct weir_bytes route = {NULL, 0};
     json_object_set_new(json, "limit", text_json(entry->name, entry->name_size));
-    json_object_set_new(json, "key", text_json(entry->text, entry->text_size));
+    weir_consumers_name(json, entry);
     set_counts(json, entry);
     set_fullness(json, &item->full);
     if (entry->use.generation == use->settings.generation && entry->use.route_votes > 0)
@@ -189,13 +197,13 @@ static struct item *read_keys(struct weir_use_service *use, enum weir_window win
                               struct weir_bytes limit, uint64_t now_ns, uint32_t *count)
 {
     *count = 0;
-    if (weir_windows_read(use->keys, window, now_ns, use->read_keys) < 0)
+    if (weir_windows_read(use->seen[WEIR_SEEN_KEYS], window, now_ns, use->read[WEIR_SEEN_KEYS]) < 0)
         return NULL;
-    uint32_t used = weir_heavy_used(use->read_keys);
+    uint32_t used = weir_heavy_used(use->read[WEIR_SEEN_KEYS]);
     struct item *items = malloc((used + 1) * sizeof *items);
     for (uint32_t i = 0; i < used && items; i++) {
         struct item *item = &items[*count];
-        weir_heavy_get(use->read_keys, i, &item->entry);
+        weir_heavy_get(use->read[WEIR_SEEN_KEYS], i, &item->entry);
         struct weir_bytes name = {item->entry.name, item->entry.name_size};
         *count += !limit.data || weir_bytes_equal(name, limit);
     }
@@ -222,11 +230,11 @@ static json_t *error_json(const struct weir_heavy *heavy)
 
 static json_t *places_json(struct weir_use_service *use, const char *kind)
 {
-    uint32_t used = weir_heavy_used(use->read_places), count = 0;
+    uint32_t used = weir_heavy_used(use->read[WEIR_SEEN_PLACES]), count = 0;
     struct item *items = malloc((used + 1) * sizeof *items);
     json_t *list = json_array();
     for (uint32_t i = 0; i < used && items; i++) {
-        weir_heavy_get(use->read_places, i, &items[count].entry);
+        weir_heavy_get(use->read[WEIR_SEEN_PLACES], i, &items[count].entry);
         items[count].order = items[count].entry.count - items[count].entry.error;
         count += weir_bytes_are(
             (struct weir_bytes){items[count].entry.name, items[count].entry.name_size}, kind);
@@ -267,10 +275,10 @@ static void top_handle(struct weir_http_call *call, struct weir_use_service *use
         return;
     weir_use_collect(use, now_ns);
     json_t *keys = weir_consumers_keys(use, &query, now_ns);
-    json_t *answer = json_pack("{s:s, s:o, s:o}", "window", window_names[query.window], "keys",
-                               keys, "sketch", error_json(use->read_keys));
-    if (!query.limit.data &&
-        weir_windows_read(use->places, query.window, now_ns, use->read_places) == 0) {
+    json_t *answer = json_pack("{s:s, s:o, s:o}", "window", weir_use_window_names[query.window],
+                               "keys", keys, "sketch", error_json(use->read[WEIR_SEEN_KEYS]));
+    if (!query.limit.data && weir_windows_read(use->seen[WEIR_SEEN_PLACES], query.window, now_ns,
+                                               use->read[WEIR_SEEN_PLACES]) == 0) {
         json_object_set_new(answer, "routes", places_json(use, WEIR_USE_ROUTE));
         json_object_set_new(answer, "plans", places_json(use, WEIR_USE_PLAN));
     }
@@ -301,37 +309,22 @@ static void near_handle(struct weir_http_call *call, struct weir_use_service *us
                                           "keys", keys, "known", (json_int_t)count));
 }
 
-/* Whether an item's key is the one that is asked for, or has it as a value. */
-static bool is_asked(const struct weir_heavy_entry *entry, struct weir_bytes key)
-{
-    struct weir_denial denial = {.key_size = entry->text_size};
-    const struct weir_denial_filter filter = {.key = key};
-    memcpy(denial.key, entry->text, entry->text_size);
-    return weir_denial_matches(&denial, &filter);
-}
-
 /* Adds the counts of a window to what is known of the keys. */
 static void key_window(struct weir_use_service *use, enum weir_window window, struct weir_bytes key,
                        uint64_t now_ns, json_t *known)
 {
     uint32_t count;
+    struct weir_asked asked;
     struct item *items = read_keys(use, window, (struct weir_bytes){NULL, 0}, now_ns, &count);
+    weir_asked_read(&asked, key);
     if (items)
         sort_items(use, items, count, WEIR_USE_BY_REQUESTS, now_ns);
     for (uint32_t i = 0; items && i < count; i++) {
-        char id[WEIR_HEAVY_NAME_MAX + WEIR_HEAVY_TEXT_MAX + 2];
+        char id[33]; /* a name within this answer only */
         const struct weir_heavy_entry *entry = &items[i].entry;
-        if (!is_asked(entry, key))
+        if (!weir_asked_has(&asked, (struct weir_bytes){entry->text, entry->text_size}))
             continue;
-        size_t size = entry->name_size;
-        memcpy(id, entry->name, size);
-        id[size++] = 0;
-        memcpy(id + size, entry->text, entry->text_size);
-        size += entry->text_size;
-        for (size_t c = 0; c < size; c++)
-            if (id[c] == 0 || (unsigned char)id[c] >= 0x80)
-                id[c] = 1; /* a name within this answer only */
-        id[size] = 0;
+        *weir_hex_write64(weir_hex_write64(id, entry->hash[0]), entry->hash[1]) = 0;
         json_t *json = json_object_get(known, id);
         if (!json) {
             json = key_json(use, &items[i]);
@@ -343,7 +336,7 @@ static void key_window(struct weir_use_service *use, enum weir_window window, st
         }
         json_t *counts = json_object();
         set_counts(counts, entry);
-        json_object_set_new(json, window_names[window], counts);
+        json_object_set_new(json, weir_use_window_names[window], counts);
     }
     free(items);
 }
@@ -370,7 +363,7 @@ static void key_handle(struct weir_http_call *call, struct weir_use_service *use
         json_array_append(limits, json);
     }
     json_decref(known);
-    const struct weir_denial_filter filter = {.key = query.key};
+    const struct weir_denial_filter filter = weir_use_query_filter(&query);
     weir_admin_reply_json(call,
                           json_pack("{s:o, s:o, s:o}", "key",
                                     text_json(query.key.data, query.key.size), "limits", limits,
@@ -389,7 +382,9 @@ void weir_consumers_handle(struct weir_http_call *call)
         near_handle(call, use, now_ns);
     else if (weir_bytes_are(call->tail, "/key"))
         key_handle(call, use, now_ns);
+    else if (weir_bytes_are(call->tail, "/callers"))
+        weir_callers_handle(call, use, now_ns);
     else
         weir_http_problem(call, WEIR_HTTP_404, NULL,
-                          "use /v1/use/top, /v1/use/near or /v1/use/key");
+                          "use /v1/use/top, /v1/use/callers, /v1/use/near or /v1/use/key");
 }

@@ -13,10 +13,11 @@
 
 void weir_consumers_handle(struct weir_http_call *call);
 
-struct json_t;
-
 /* The keys of a window, of one limit or of all, as `query` orders them: an array. */
-struct json_t *weir_consumers_keys(struct weir_use_service *use, const struct weir_use_query *query,
-                                   uint64_t now_ns);
+json_t *weir_consumers_keys(struct weir_use_service *use, const struct weir_use_query *query,
+                            uint64_t now_ns);
+
+/* Sets "key" and "values" of an item: what is shown of it. */
+void weir_consumers_name(json_t *json, const struct weir_heavy_entry *entry);
 
 #endif

@@ -10,6 +10,8 @@
 
 #include "core/answer.h"
 #include "core/bytes.h"
+#include "engine/observe/pack.h"
+#include "server/use/shown_json.h"
 #include "standing/standing.h"
 
 #define MS UINT64_C(1000000)
@@ -33,7 +35,7 @@ uint8_t weir_denial_copy(char *field, size_t max, struct weir_bytes text)
 
 /* --- To JSON ---------------------------------------------------------------------------------- */
 
-/* Keys may have any bytes; JSON is UTF-8. */
+/* Names may have any bytes; JSON is UTF-8. */
 static json_t *text_json(const char *data, size_t size)
 {
     json_t *text = json_stringn(data, size);
@@ -98,7 +100,11 @@ json_t *weir_denial_json(const struct weir_denial *denial)
     if (denial->sequence > 0)
         json_object_set_new(json, "id", json_integer(integer(denial->sequence)));
     set_time(json, denial->time_ns);
-    set_text(json, "key", denial->key, denial->key_size);
+    json_object_set_new(json, "key",
+                        denial->key.size > 0 ? weir_shown_text_json(weir_shown_packed(&denial->key))
+                                             : json_null());
+    json_object_set_new(json, "values", weir_shown_json(weir_shown_packed(&denial->key)));
+    json_object_set_new(json, "caller", weir_shown_json(weir_shown_packed(&denial->caller)));
     set_text(json, "limit", denial->limit, denial->limit_size);
     set_text(json, "route", denial->route, denial->route_size);
     set_text(json, "plan", denial->plan, denial->plan_size);
@@ -199,6 +205,17 @@ static void read_policy(const json_t *json, struct weir_denial *denial)
     denial->window_ns = window_s < UINT64_MAX / S ? window_s * S : 0;
 }
 
+/* Lines of older versions have the text of the key alone. */
+static void read_key(const json_t *json, struct weir_denial *denial)
+{
+    const json_t *values = json_object_get(json, "values"), *key = json_object_get(json, "key");
+    if (json_is_array(values))
+        weir_shown_read(&denial->key, values);
+    else if (json_is_string(key))
+        weir_pack_text(&denial->key,
+                       (struct weir_bytes){json_string_value(key), json_string_length(key)});
+}
+
 bool weir_denial_read(struct weir_denial *denial, const char *line, size_t size)
 {
     json_t *json = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
@@ -222,7 +239,8 @@ bool weir_denial_read(struct weir_denial *denial, const char *line, size_t size)
     denial->standing = standing > 0 ? (uint8_t)standing : 0;
     read_policy(json, denial);
     denial->limit_size = read_text(json, "limit", denial->limit, sizeof denial->limit);
-    denial->key_size = read_text(json, "key", denial->key, sizeof denial->key);
+    read_key(json, denial);
+    weir_shown_read(&denial->caller, json_object_get(json, "caller"));
     denial->route_size = read_text(json, "route", denial->route, sizeof denial->route);
     denial->plan_size = read_text(json, "plan", denial->plan, sizeof denial->plan);
     denial->node_size = read_text(json, "node", denial->node, sizeof denial->node);
@@ -232,32 +250,22 @@ bool weir_denial_read(struct weir_denial *denial, const char *line, size_t size)
 
 /* --- Filters ---------------------------------------------------------------------------------- */
 
-/* Whether a value of the key's text, "a=1,b=2", is `value`. */
-static bool has_value(struct weir_bytes key, struct weir_bytes value)
+static bool is_of(const struct weir_denial *denial, const struct weir_asked *asked)
 {
-    const char *at = key.data, *end = key.data + key.size;
-    while (at < end) {
-        const char *comma = memchr(at, ',', (size_t)(end - at));
-        const char *stop = comma ? comma : end;
-        const char *equals = memchr(at, '=', (size_t)(stop - at));
-        const char *start = equals ? equals + 1 : at;
-        if ((size_t)(stop - start) == value.size && memcmp(start, value.data, value.size) == 0)
-            return true;
-        at = stop + 1;
-    }
-    return false;
+    return !asked->text.data || weir_asked_has(asked, weir_shown_packed(&denial->key)) ||
+           weir_asked_has(asked, weir_shown_packed(&denial->caller));
 }
 
 bool weir_denial_matches(const struct weir_denial *denial, const struct weir_denial_filter *filter)
 {
-    const struct weir_bytes key = {denial->key, denial->key_size};
     if (filter->limit.data && (denial->limit_size != filter->limit.size ||
                                memcmp(denial->limit, filter->limit.data, filter->limit.size) != 0))
         return false;
     if (denial->time_ns < filter->since_ns ||
         (filter->until_ns > 0 && denial->time_ns > filter->until_ns))
         return false;
-    return !filter->key.data ||
-           (key.size == filter->key.size && memcmp(key.data, filter->key.data, key.size) == 0) ||
-           has_value(key, filter->key);
+    for (unsigned i = 0; i < WEIR_DENIAL_CALLERS; i++)
+        if (!is_of(denial, &filter->callers[i]))
+            return false;
+    return is_of(denial, &filter->key);
 }

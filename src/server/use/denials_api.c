@@ -13,17 +13,15 @@
 
 #define S UINT64_C(1000000000)
 #define COUNT_DEFAULT 100
-#define TEXT_MAX 256 /* of a filter that a waiting call keeps */
+#define TEXTS_MAX 4096 /* of a query that a waiting call keeps */
 
 /* A call that waits for the next denials. */
 struct wait {
     struct weir_follower follower;
     struct weir_use_service *use;
     struct weir_slot *slot;
-    uint64_t after, count;
-    bool any_key, any_limit;
-    size_t key_size, limit_size;
-    char key[TEXT_MAX], limit[TEXT_MAX];
+    struct weir_use_query query; /* its texts are in `texts` */
+    char texts[TEXTS_MAX];
 };
 
 json_t *weir_denials_newest(const struct weir_use_service *use,
@@ -80,13 +78,9 @@ static void wait_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
     struct wait *wait = slot->owner;
-    struct weir_denial_filter filter = {0};
+    const struct weir_denial_filter filter = weir_use_query_filter(&wait->query);
     uint64_t last;
-    if (!wait->any_key)
-        filter.key = (struct weir_bytes){wait->key, wait->key_size};
-    if (!wait->any_limit)
-        filter.limit = (struct weir_bytes){wait->limit, wait->limit_size};
-    json_t *list = after_json(wait->use, &filter, wait->after, wait->count, &last);
+    json_t *list = after_json(wait->use, &filter, wait->query.after, wait->query.count, &last);
     json_t *json = answer(wait->use, list, last);
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     if (text) {
@@ -120,16 +114,20 @@ static void wait_wake(struct weir_follower *follower)
 /* Keeps the texts of the query, which belong to the request. False: they are too long. */
 static bool wait_keep(struct wait *wait, const struct weir_use_query *query)
 {
-    wait->any_key = !query->key.data;
-    wait->any_limit = !query->limit.data;
-    if (query->key.size > TEXT_MAX || query->limit.size > TEXT_MAX)
-        return false;
-    wait->key_size = query->key.size;
-    wait->limit_size = query->limit.size;
-    if (query->key.data)
-        memcpy(wait->key, query->key.data, query->key.size);
-    if (query->limit.data)
-        memcpy(wait->limit, query->limit.data, query->limit.size);
+    wait->query = *query;
+    struct weir_bytes *const texts[] = {&wait->query.key, &wait->query.limit,
+                                        &wait->query.callers[0], &wait->query.callers[1],
+                                        &wait->query.callers[2]};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (!texts[i]->data)
+            continue;
+        if (texts[i]->size > sizeof wait->texts - used)
+            return false;
+        memcpy(wait->texts + used, texts[i]->data, texts[i]->size);
+        texts[i]->data = wait->texts + used;
+        used += texts[i]->size;
+    }
     return true;
 }
 
@@ -139,13 +137,12 @@ static void wait_for(struct weir_http_call *call, struct weir_use_service *use,
     struct wait *wait = calloc(1, sizeof *wait);
     if (!wait || !wait_keep(wait, query)) {
         weir_http_problem(call, wait ? WEIR_HTTP_400 : WEIR_HTTP_500, NULL,
-                          wait ? "key and limit may have 256 bytes" : "out of memory");
+                          wait ? "key, limit, user, org and address may have 4096 bytes"
+                               : "out of memory");
         free(wait);
         return;
     }
     wait->use = use;
-    wait->after = query->after;
-    wait->count = query->count;
     wait->follower.until_ns = weir_clock_boot_ns() + query->wait_s * S;
     wait->follower.wake = wait_wake;
     if (!weir_use_follow(use, &wait->follower)) {
@@ -175,11 +172,11 @@ void weir_denials_handle(struct weir_http_call *call)
     struct weir_use_query query = {.count = COUNT_DEFAULT};
     uint64_t now_ns = weir_worker_time(call->worker), last = use->denial_last;
     const unsigned takes = WEIR_USE_P_LIMIT | WEIR_USE_P_KEY | WEIR_USE_P_SINCE | WEIR_USE_P_UNTIL |
-                           WEIR_USE_P_COUNT | WEIR_USE_P_AFTER | WEIR_USE_P_WAIT;
+                           WEIR_USE_P_COUNT | WEIR_USE_P_AFTER | WEIR_USE_P_WAIT |
+                           WEIR_USE_P_CALLER;
     if (!weir_http_allow(call, "GET", "HEAD") || !weir_use_query_read(call, takes, now_ns, &query))
         return;
-    const struct weir_denial_filter filter = {query.key, query.limit, query.since_ns,
-                                              query.until_ns};
+    const struct weir_denial_filter filter = weir_use_query_filter(&query);
     weir_use_collect(use, now_ns);
     if (query.wait_s > 0 && query.after_given && use->denial_last == query.after) {
         wait_for(call, use, &query);

@@ -108,7 +108,9 @@ void weir_use_edge_tick_limit(const struct weir_use_service *use, struct weir_us
 {
     values[WEIR_USE_EDGE_ALLOWED] =
         growth(limit->edge_known, &limit->edge_before[0], limit->edge.allowed);
-    values[WEIR_USE_EDGE_DENIED] = growth(limit->edge_known, &limit->edge_before[1],
-                                          limit->edge.denied + limit->edge.shadow_denied);
+    values[WEIR_USE_EDGE_DENIED] =
+        growth(limit->edge_known, &limit->edge_before[1], limit->edge.denied);
+    values[WEIR_USE_EDGE_SHADOW] =
+        growth(limit->edge_known, &limit->edge_before[2], limit->edge.shadow_denied);
     limit->edge_known = limit->edge_known || use->edge.file;
 }

@@ -15,11 +15,33 @@
 #define DAY_S 86400
 
 const char *const weir_use_field_names[WEIR_USE_WHOLE_FIELDS] = {
-    "allowed",      "denied",       "delayed",  "cost",           "distinct_keys",
-    "edge_allowed", "edge_denied",  "requests", "http",           "grpc",
-    "redis",        "nginx",        "library",  "latency_p50_us", "latency_p99_us",
-    "store_p50_us", "store_p99_us",
+    "allowed",
+    "denied",
+    "delayed",
+    "cost",
+    "shadow_denied",
+    "distinct_keys",
+    "edge_allowed",
+    "edge_denied",
+    "edge_shadow_denied",
+    "requests",
+    "http",
+    "grpc",
+    "redis",
+    "nginx",
+    "library",
+    "refused_limit",
+    "refused_standing",
+    "refused_unknown",
+    "refused_challenge",
+    "refused_store",
+    "refused_unreadable",
+    "latency_p50_us",
+    "latency_p99_us",
+    "store_p50_us",
+    "store_p99_us",
 };
+_Static_assert(WEIR_CAUSES == 6, "each cause has a series");
 
 #define LIMIT_LEVELS (1u << WEIR_USE_DISTINCT)
 #define WHOLE_LEVELS                                                                               \
@@ -236,8 +258,8 @@ static void sum_counters(const struct weir_use_service *use, const struct weir_u
         if (!c)
             continue;
         counts[WEIR_USE_ALLOWED] += weir_counted(&c->counts.allowed);
-        counts[WEIR_USE_DENIED] +=
-            weir_counted(&c->counts.denied) + weir_counted(&c->counts.shadow_denied);
+        counts[WEIR_USE_DENIED] += weir_counted(&c->counts.denied);
+        counts[WEIR_USE_SHADOW] += weir_counted(&c->counts.shadow_denied);
         counts[WEIR_USE_DELAYED] += weir_counted(&c->counts.delayed);
         counts[WEIR_USE_COST] += weir_counted(&c->counts.cost);
     }
@@ -254,8 +276,10 @@ static void tick_limit(struct weir_use_service *use, struct weir_use_limit *limi
     for (unsigned i = 0; i < WEIR_USE_DISTINCT; i++)
         whole[i] += values[i];
     weir_use_edge_tick_limit(use, limit, values);
-    uint64_t requests = (uint64_t)(values[WEIR_USE_ALLOWED] + values[WEIR_USE_DENIED]);
-    uint64_t edge = (uint64_t)(values[WEIR_USE_EDGE_ALLOWED] + values[WEIR_USE_EDGE_DENIED]);
+    uint64_t requests =
+        (uint64_t)(values[WEIR_USE_ALLOWED] + values[WEIR_USE_DENIED] + values[WEIR_USE_SHADOW]);
+    uint64_t edge = (uint64_t)(values[WEIR_USE_EDGE_ALLOWED] + values[WEIR_USE_EDGE_DENIED] +
+                               values[WEIR_USE_EDGE_SHADOW]);
     limit->minute += requests;
     if (limit->distinct < WEIR_DISTINCT_LIMITS) {
         const struct weir_distinct *of_second = &keys->limits[limit->distinct];
@@ -320,12 +344,18 @@ static void tick_latency(struct weir_use_service *use, float *whole)
         quantile(calls, redis_latency_bounds_us, REDIS_LATENCY_BUCKETS, 0.99);
 }
 
+uint64_t weir_use_refused(const struct weir_use_service *use, enum weir_cause cause)
+{
+    uint64_t refused = 0;
+    for (unsigned i = 0; i < use->daemon->worker_count; i++)
+        refused += weir_counted(&use->daemon->workers[i]->counters.denied_by[cause]);
+    return refused;
+}
+
 static void tick_fronts(struct weir_use_service *use, float *whole)
 {
     static const uint8_t kinds[] = {WEIR_LISTENER_HTTP, WEIR_LISTENER_GRPC, WEIR_LISTENER_REDIS};
-    uint64_t requests = 0, denied = 0;
-    for (unsigned i = 0; i < use->daemon->worker_count; i++)
-        denied += weir_counted(&use->daemon->workers[i]->counters.denied);
+    uint64_t requests = 0;
     for (unsigned f = 0; f < 3; f++) {
         uint64_t of_front = 0;
         for (unsigned i = 0; i < use->daemon->worker_count; i++)
@@ -334,8 +364,13 @@ static void tick_fronts(struct weir_use_service *use, float *whole)
         whole[WEIR_USE_HTTP + f] = growth(&use->whole_counts[WEIR_USE_HTTP + f], of_front);
     }
     whole[WEIR_USE_REQUESTS] = growth(&use->whole_counts[WEIR_USE_REQUESTS], requests);
-    /* Of requests, not of limits. */
-    whole[WEIR_USE_DENIED] = growth(&use->whole_counts[WEIR_USE_DENIED], denied);
+    whole[WEIR_USE_DENIED] = 0; /* of requests, not of limits */
+    for (unsigned cause = 0; cause < WEIR_CAUSES; cause++) {
+        uint64_t refused = weir_use_refused(use, (enum weir_cause)cause);
+        unsigned field = WEIR_USE_REFUSED + cause;
+        whole[field] = growth(&use->whole_counts[field], refused);
+        whole[WEIR_USE_DENIED] += whole[field];
+    }
     whole[WEIR_USE_ALLOWED] = whole[WEIR_USE_REQUESTS] > whole[WEIR_USE_DENIED]
                                   ? whole[WEIR_USE_REQUESTS] - whole[WEIR_USE_DENIED]
                                   : 0;

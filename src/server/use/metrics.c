@@ -93,6 +93,16 @@ static void put_fronts(struct weir_metrics *metrics)
     }
 }
 
+static void put_refused(struct weir_metrics *metrics)
+{
+    static const char name[] = "weir_requests_refused_total";
+    weir_metrics_head(metrics, name, "counter",
+                      "Requests refused, by cause; of those of weir_front_decisions_total.");
+    for (unsigned cause = 0; cause < WEIR_CAUSES; cause++)
+        weir_metrics_put(metrics, "%s{cause=\"%s\"} %" PRIu64 "\n", name, weir_cause_names[cause],
+                         weir_use_refused(metrics->daemon->use, (enum weir_cause)cause));
+}
+
 /* --- The edge --------------------------------------------------------------------------------- */
 
 static void put_edge_limits(struct weir_metrics *metrics)
@@ -235,12 +245,13 @@ static void put_keys(struct weir_metrics *metrics)
     uint64_t now_ns = weir_worker_time(metrics->daemon->admin);
     weir_use_collect(use, now_ns);
     struct limit_use *limits = calloc(use->limit_count + 1, sizeof *limits);
-    if (!limits || weir_windows_read(use->keys, WEIR_WINDOW_MINUTE, now_ns, use->read_keys) < 0) {
+    if (!limits || weir_windows_read(use->seen[WEIR_SEEN_KEYS], WEIR_WINDOW_MINUTE, now_ns,
+                                     use->read[WEIR_SEEN_KEYS]) < 0) {
         free(limits);
         return;
     }
-    for (uint32_t i = 0; i < weir_heavy_used(use->read_keys); i++) {
-        weir_heavy_get(use->read_keys, i, &entry);
+    for (uint32_t i = 0; i < weir_heavy_used(use->read[WEIR_SEEN_KEYS]); i++) {
+        weir_heavy_get(use->read[WEIR_SEEN_KEYS], i, &entry);
         const struct weir_use_limit *limit =
             weir_use_find(use, (struct weir_bytes){entry.name, entry.name_size});
         if (limit)
@@ -250,12 +261,13 @@ static void put_keys(struct weir_metrics *metrics)
     free(limits);
 }
 
-/* A key's text as the value of a label: ASCII, without what would end it. */
+/* A text as the value of a label, with what would end it escaped. It is UTF-8 without controls. */
 static void label(char *out, const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)text[i];
-        *out++ = c < 0x20 || c >= 0x7f || c == '"' || c == '\\' ? '?' : (char)c;
+        if (text[i] == '"' || text[i] == '\\')
+            *out++ = '\\';
+        *out++ = text[i];
     }
     *out = 0;
 }
@@ -275,9 +287,11 @@ static void put_denied_keys(struct weir_metrics *metrics)
     weir_metrics_head(metrics, "weir_denied_key_total", "counter",
                       "Denials of the keys denied most (`series` of `denials`).");
     for (size_t i = 0; i < count && i < most; i++) {
-        char name[WEIR_HEAVY_NAME_MAX + 1], key[WEIR_HEAVY_TEXT_MAX + 1];
+        char name[2 * WEIR_HEAVY_NAME_MAX + 1];
+        char text[WEIR_SHOWN_TEXT_MAX], key[2 * WEIR_SHOWN_TEXT_MAX + 1];
+        size_t size = weir_shown_text((struct weir_bytes){list[i].text, list[i].text_size}, text);
         label(name, list[i].name, list[i].name_size);
-        label(key, list[i].text, list[i].text_size);
+        label(key, text, size);
         weir_metrics_put(metrics, "weir_denied_key_total{limit=\"%s\",key=\"%s\"} %" PRIu64 "\n",
                          name, key, list[i].count);
     }
@@ -319,6 +333,7 @@ void weir_metrics_of_use(struct weir_metrics *metrics)
     put_fronts(metrics);
     put_policies(metrics);
     if (metrics->daemon->use) { /* a test's daemon has none */
+        put_refused(metrics);
         put_edge(metrics);
         put_keys(metrics);
         put_kept(metrics);

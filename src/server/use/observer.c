@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "core/text/siphash.h"
 #include "engine/answer.h"
 #include "engine/engine.h"
 #include "rules/counter.h"
+#include "rules/match/key.h"
 #include "rules/match/standing.h"
 
 #define S UINT64_C(1000000000)
@@ -25,7 +27,7 @@ struct weir_observer {
     const struct weir_observer_settings *settings;
     atomic_flag locked;
     unsigned active;
-    struct weir_heavy *keys[2], *places[2];
+    struct weir_heavy *seen[2][WEIR_SEEN];
     uint64_t random;
     uint64_t second, passed; /* of the last sample; requests of it */
     uint32_t weight;         /* requests that the next sample stands for */
@@ -36,16 +38,24 @@ struct weir_observer {
     struct weir_observer_stats stats;
 };
 
+static const uint32_t rooms[WEIR_SEEN] = {
+    [WEIR_SEEN_KEYS] = WEIR_USE_KEYS,
+    [WEIR_SEEN_PLACES] = WEIR_USE_PLACES,
+    [WEIR_SEEN_CALLERS] = WEIR_USE_CALLERS,
+};
+
+static struct weir_heavy *active(const struct weir_observer *o, enum weir_seen what)
+{
+    return o->seen[o->active][what];
+}
+
 int weir_observer_open(struct weir_observer **observer,
                        const struct weir_observer_settings *settings, uint64_t seed)
 {
     struct weir_observer *o = calloc(1, sizeof *o);
     int err = o ? 0 : WEIR_ERR_MEMORY;
-    for (int i = 0; i < 2 && err == 0; i++) {
-        err = weir_heavy_open(&o->keys[i], WEIR_USE_KEYS);
-        if (err == 0)
-            err = weir_heavy_open(&o->places[i], WEIR_USE_PLACES);
-    }
+    for (int i = 0; i < 2 * WEIR_SEEN && err == 0; i++)
+        err = weir_heavy_open(&o->seen[i / WEIR_SEEN][i % WEIR_SEEN], rooms[i % WEIR_SEEN]);
     if (err == 0) {
         o->denials = calloc(WEIR_USE_DENIALS, sizeof *o->denials);
         err = o->denials ? 0 : WEIR_ERR_MEMORY;
@@ -66,10 +76,8 @@ void weir_observer_close(struct weir_observer *observer)
 {
     if (!observer)
         return;
-    for (int i = 0; i < 2; i++) {
-        weir_heavy_close(observer->keys[i]);
-        weir_heavy_close(observer->places[i]);
-    }
+    for (int i = 0; i < 2 * WEIR_SEEN; i++)
+        weir_heavy_close(observer->seen[i / WEIR_SEEN][i % WEIR_SEEN]);
     free(observer->denials);
     free(observer);
 }
@@ -122,9 +130,9 @@ static void see_key(struct weir_observer *o, const struct weir_observed *observe
 {
     const struct weir_decision *d = observed->decision;
     const struct weir_check *check = &d->checks[first];
-    struct weir_heavy *keys = o->keys[o->active];
+    struct weir_heavy *keys = active(o, WEIR_SEEN_KEYS);
     struct weir_report report = {0};
-    bool fresh, denied = false;
+    bool fresh, denied = false, shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
     uint16_t tightest = first;
     if (check->limit)
         tightest = weir_decision_tightest(d, first, end, &report);
@@ -132,13 +140,14 @@ static void see_key(struct weir_observer *o, const struct weir_observed *observe
         denied |= d->outcomes[i].verdict == WEIR_DENIED;
     struct weir_heavy_use *use = weir_heavy_count(keys, check->hash, weight, &fresh);
     if (fresh) {
-        char room[WEIR_KEY_TEXT_MAX];
+        struct weir_shown_list key;
         struct weir_rule_info info;
         weir_rules_info(observed->rules, check->rule, &info);
-        weir_heavy_name(keys, weir_bytes_of(info.name), weir_observed_key(observed, first, room));
+        weir_observed_key(observed, first, &key);
+        weir_heavy_name(keys, weir_bytes_of(info.name), weir_shown_packed(&key));
     }
     use->cost += d->verdict == WEIR_ALLOWED ? check->cost * weight : 0;
-    use->denied += denied ? weight : 0;
+    use->denied += denied && !shadow ? weight : 0;
     if (!denied && d->verdict == WEIR_ALLOWED && check->limit && report.remaining == 0)
         use->exhausted += weight;
     use->seen_ns = d->now_ns;
@@ -160,13 +169,60 @@ static void see_place(struct weir_observer *o, const struct weir_observed *obser
     for (size_t i = 0; i < text.size; i++)
         hash[0] = (hash[0] ^ (unsigned char)text.data[i]) * UINT64_C(0x100000001b3);
     hash[0] ^= hash[0] >> 29;
-    struct weir_heavy_use *use = weir_heavy_count(o->places[o->active], hash, weight, &fresh);
+    struct weir_heavy *places = active(o, WEIR_SEEN_PLACES);
+    struct weir_heavy_use *use = weir_heavy_count(places, hash, weight, &fresh);
     if (fresh)
-        weir_heavy_name(o->places[o->active], weir_bytes_of(kind), text);
+        weir_heavy_name(places, weir_bytes_of(kind), text);
     use->cost +=
         d->verdict == WEIR_ALLOWED && weir_decision_limits(d) > 0 ? d->checks[0].cost * weight : 0;
     use->denied += d->verdict == WEIR_DENIED ? weight : 0;
     use->seen_ns = d->now_ns;
+}
+
+/* Who asked: one of the names of what is in `callers`. */
+static void see_caller(struct weir_observer *o, const struct weir_observed *observed,
+                       const char *kind, struct weir_bytes value, uint64_t weight)
+{
+    const struct weir_decision *d = observed->decision;
+    const uint64_t secret[2] = {o->settings->secret[0] ^ (uint64_t)kind[0], o->settings->secret[1]};
+    uint64_t hash[2];
+    bool fresh;
+    weir_siphash128(secret, value.data, value.size, hash);
+    struct weir_heavy *callers = active(o, WEIR_SEEN_CALLERS);
+    struct weir_heavy_use *use = weir_heavy_count(callers, hash, weight, &fresh);
+    if (fresh) {
+        struct weir_shown_list list = {.size = 0};
+        weir_observed_pack(observed, &list, kind, value);
+        weir_heavy_name(callers, weir_bytes_of(kind), weir_shown_packed(&list));
+    }
+    use->denied += d->verdict == WEIR_DENIED ? weight : 0;
+    use->seen_ns = d->now_ns;
+}
+
+/* A user that is an address (`identify: client.ip`) is counted as one. */
+static bool names_user(struct weir_bytes user)
+{
+    struct weir_address address;
+    return user.data && weir_address_parse(&address, user.data, user.size) < 0;
+}
+
+static void see_callers(struct weir_observer *o, const struct weir_observed *observed,
+                        uint64_t weight)
+{
+    const struct weir_asker asker = weir_observed_caller(observed);
+    char text[WEIR_ADDRESS_TEXT_MAX];
+    see_caller(o, observed, WEIR_USE_ALL, (struct weir_bytes){"", 0}, weight);
+    if (names_user(asker.user))
+        see_caller(o, observed, WEIR_USE_USER, asker.user, weight);
+    if (asker.org.data)
+        see_caller(o, observed, WEIR_USE_ORG, asker.org, weight);
+    if (asker.client->family != 0) {
+        struct weir_address network = *asker.client;
+        uint8_t bits = network.family == 6 ? 64 : 32;
+        weir_address_mask(&network, bits);
+        size_t size = rules_address_text(&network, bits, text);
+        see_caller(o, observed, WEIR_USE_ADDRESS, (struct weir_bytes){text, size}, weight);
+    }
 }
 
 /* Whether a check is of a limit that the rules show. */
@@ -201,6 +257,34 @@ static void see_one_key(struct weir_observer *o, const struct weir_observed *obs
     see_key(o, observed, drawn, weir_decision_limit_end(d, drawn), weight * count);
 }
 
+/* The standing that has refused the caller, before any limit; NULL: none has. */
+static const struct weir_caller_standing *refused_by(const struct weir_observed *observed)
+{
+    const struct weir_caller_standing *standing = weir_decision_standing(observed->decision);
+    return standing && standing->refused ? standing : NULL;
+}
+
+/* A caller that is refused has no key of a limit: it has one of the standing. */
+static void see_refused(struct weir_observer *o, const struct weir_observed *observed,
+                        uint64_t weight)
+{
+    const struct weir_caller_standing *standing = refused_by(observed);
+    struct weir_heavy *keys = active(o, WEIR_SEEN_KEYS);
+    bool fresh;
+    if (standing->by.size == 0)
+        return;
+    struct weir_heavy_use *use = weir_heavy_count(keys, standing->hash, weight, &fresh);
+    if (fresh) {
+        struct weir_shown_list key;
+        weir_observed_refused(observed, &key);
+        weir_heavy_name(keys, weir_bytes_of(WEIR_ANSWER_BY_STANDING), weir_shown_packed(&key));
+    }
+    use->denied += weight;
+    use->seen_ns = observed->decision->now_ns;
+    use->rule = UINT32_MAX;
+    weir_heavy_vote(use, observed->place.route, weight);
+}
+
 static void see_sample(struct weir_observer *o, const struct weir_observed *observed)
 {
     uint64_t weight = o->weight;
@@ -209,7 +293,10 @@ static void see_sample(struct weir_observer *o, const struct weir_observed *obse
         weir_count(&o->stats.lost, 1);
         return;
     }
-    if (weight == 1)
+    see_callers(o, observed, weight);
+    if (refused_by(observed))
+        see_refused(o, observed, weight);
+    else if (weight == 1)
         see_keys(o, observed);
     else
         see_one_key(o, observed, weight);
@@ -252,14 +339,12 @@ static void fill_limit(struct weir_denial *denial, const struct weir_observed *o
 {
     const struct weir_decision *d = observed->decision;
     const struct weir_check *check = &d->checks[blamed];
-    char room[WEIR_KEY_TEXT_MAX];
     struct weir_report report = {0, 0, WEIR_NEVER, WEIR_NEVER};
     struct weir_rule_info info;
     weir_rules_info(observed->rules, check->rule, &info);
     denial->limit_size =
         weir_denial_copy(denial->limit, sizeof denial->limit, weir_bytes_of(info.name));
-    denial->key_size = weir_denial_copy(denial->key, sizeof denial->key,
-                                        weir_observed_key(observed, blamed, room));
+    weir_observed_key(observed, blamed, &denial->key);
     denial->cost = check->cost;
     denial->algorithm = (int8_t)info.algorithm;
     if (check->limit) {
@@ -292,7 +377,22 @@ static __attribute__((noinline)) void fill_rest(struct weir_denial *denial,
     denial->limit_size = weir_denial_copy(denial->limit, sizeof denial->limit,
                                           weir_answer_refuser(answer.standing.unknown));
     if (standing)
-        denial->key_size = weir_denial_copy(denial->key, sizeof denial->key, standing->by);
+        weir_observed_refused(observed, &denial->key);
+}
+
+static void fill_caller(struct weir_denial *denial, const struct weir_observed *observed)
+{
+    const struct weir_asker asker = weir_observed_caller(observed);
+    char text[WEIR_ADDRESS_TEXT_MAX];
+    if (names_user(asker.user))
+        weir_observed_pack(observed, &denial->caller, WEIR_USE_USER, asker.user);
+    if (asker.org.data)
+        weir_observed_pack(observed, &denial->caller, WEIR_USE_ORG, asker.org);
+    if (asker.client->family == 0)
+        return;
+    size_t size = weir_address_format(asker.client, text);
+    weir_observed_pack(observed, &denial->caller, WEIR_USE_ADDRESS,
+                       (struct weir_bytes){text, size});
 }
 
 static void see_denial(struct weir_observer *o, const struct weir_observed *observed,
@@ -319,6 +419,7 @@ static void see_denial(struct weir_observer *o, const struct weir_observed *obse
     if (by_limit)
         fill_limit(denial, observed, blamed);
     fill_rest(denial, observed);
+    fill_caller(denial, observed);
     denial->route_size =
         weir_denial_copy(denial->route, sizeof denial->route,
                          weir_rules_route_text(observed->rules, observed->place.route));
@@ -342,19 +443,18 @@ uint32_t weir_observer_see(void *context, const struct weir_observed *observed)
 
 /* --- For the main thread ---------------------------------------------------------------------- */
 
-void weir_observer_take(struct weir_observer *observer, const struct weir_heavy **keys,
-                        const struct weir_heavy **places)
+void weir_observer_take(struct weir_observer *observer, const struct weir_heavy *seen[WEIR_SEEN])
 {
     unsigned taken = observer->active, other = 1 - taken; /* which only this thread changes */
-    weir_heavy_clear(observer->keys[other]);
-    weir_heavy_clear(observer->places[other]);
+    for (int i = 0; i < WEIR_SEEN; i++)
+        weir_heavy_clear(observer->seen[other][i]);
     while (!try_lock(observer)) {
         /* the worker is at one sample */
     }
     observer->active = other;
     unlock(observer);
-    *keys = observer->keys[taken];
-    *places = observer->places[taken];
+    for (int i = 0; i < WEIR_SEEN; i++)
+        seen[i] = observer->seen[taken][i];
 }
 
 bool weir_observer_take_denial(struct weir_observer *observer, struct weir_denial *denial)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one worker sees of use: a sketch of keys, one of routes and plans, a ring of denials.
+/* What one worker sees of use: a sketch of keys, one of routes and plans, one of callers, and a
+ * ring of denials.
  *
  *   engine ─ observe ─▶ keys[active]    by limit and key     ─┐ the main thread swaps `active` and
- *                    ├▶ places[active]  by route and plan    ─┘ takes the other
+ *                    ├▶ places[active]  by route and plan     │ takes the other
+ *                    ├▶ callers[active] by who asked         ─┘
  *                    └▶ denials         one writer, one reader
  *
  * Sampling. Each worker counts every request of the first 2,048 of a second, with all its limits:
@@ -16,10 +18,13 @@
  * Denials are not sampled, but of each key and limit at most `per_key` a second are kept; what was
  * left out is counted in the `more` of the next one that is kept.
  *
+ * Callers are users, organisations and addresses (of IPv6 the /64), as far as the request says them
+ * or a limit had to find them out; each is counted by itself, and all requests as one more item.
+ *
  * Locks. A word that the worker tries once a sample, and the main thread holds for the swap of two
  * pointers. A sample that finds it held is lost. Workers share nothing.
  *
- * Memory: about 900 KiB a worker, whatever the traffic.
+ * Memory: about 1.8 MiB a worker, whatever the traffic.
  * Threads: weir_observer_see is the worker's; the rest is the main thread's.
  */
 #ifndef WEIR_SERVER_USE_OBSERVER_H
@@ -41,6 +46,14 @@
 /* Denials that wait for the main thread, which comes four times a second and sooner. */
 #define WEIR_USE_DENIALS 256
 
+#define WEIR_USE_CALLERS 512
+
+/* Names of what is in `callers`: kinds of values; and all requests. */
+#define WEIR_USE_USER "user"
+#define WEIR_USE_ORG "org"
+#define WEIR_USE_ADDRESS "client.ip"
+#define WEIR_USE_ALL "*"
+
 /* Names of what is in `places`. */
 #define WEIR_USE_ROUTE "route"
 #define WEIR_USE_PLAN "plan"
@@ -49,6 +62,7 @@
 struct weir_observer_settings {
     _Atomic uint32_t per_key;    /* denials of a key that are kept a second; 0: none at all */
     _Atomic uint32_t generation; /* of the rules, as the main thread counts them */
+    uint64_t secret[2];          /* callers are hashed with it: they choose their names */
 };
 
 struct weir_observer;
@@ -62,9 +76,10 @@ void weir_observer_close(struct weir_observer *observer);
 /* A weir_engine_observe; `context` is the observer. */
 uint32_t weir_observer_see(void *context, const struct weir_observed *observed);
 
-/* Takes what was seen since the last call: `keys` and `places` are valid until the next one. */
-void weir_observer_take(struct weir_observer *observer, const struct weir_heavy **keys,
-                        const struct weir_heavy **places);
+/* What was seen; valid until the next call. */
+enum weir_seen { WEIR_SEEN_KEYS, WEIR_SEEN_PLACES, WEIR_SEEN_CALLERS, WEIR_SEEN };
+/* Takes what was seen since the last call. */
+void weir_observer_take(struct weir_observer *observer, const struct weir_heavy *seen[WEIR_SEEN]);
 
 /* Takes the oldest denial. False: there is none. */
 bool weir_observer_take_denial(struct weir_observer *observer, struct weir_denial *denial);

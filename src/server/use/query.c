@@ -2,6 +2,8 @@
 /* see query.h */
 #include "server/use/query.h"
 
+#include <string.h>
+
 #include "core/bytes.h"
 #include "rules/load/numbers.h"
 #include "server/daemon/daemon.h"
@@ -24,13 +26,22 @@ static bool read_number(struct weir_bytes text, uint64_t most, uint64_t *number)
     return digits > 0 && (size_t)digits == text.size && *number <= most;
 }
 
-/* A time since the epoch in seconds, or how long ago, "10min". */
+/* A time since the epoch in seconds, "1795442587" or "1795442587.214", or how long ago, "10min". */
 static bool read_time(struct weir_bytes text, uint64_t now_ns, uint64_t *time_ns)
 {
     uint64_t number;
     struct weir_reason reason;
-    if (read_number(text, UINT64_MAX / S, &number)) {
+    const char *point = text.size > 0 ? memchr(text.data, '.', text.size) : NULL;
+    struct weir_bytes whole = {text.data, point ? (size_t)(point - text.data) : text.size};
+    if (read_number(whole, UINT64_MAX / S - 1, &number)) {
+        uint64_t unit = S;
         *time_ns = number * S;
+        for (const char *at = point ? point + 1 : NULL; at && at < text.data + text.size; at++) {
+            if (*at < '0' || *at > '9')
+                return false;
+            unit /= 10;
+            *time_ns += unit * (uint64_t)(*at - '0');
+        }
         return true;
     }
     if (weir_duration_parse(&number, text.data, text.size, &reason) < 0)
@@ -48,11 +59,28 @@ static bool read_word(struct weir_bytes text, const char *const *words, unsigned
     return false;
 }
 
+const char *const weir_use_window_names[WEIR_WINDOWS] = {"minute", "hour", "day"};
+
+static const char *const callers[WEIR_DENIAL_CALLERS] = {"user", "org", "address"};
+static const char *const caller_kinds[WEIR_DENIAL_CALLERS] = {WEIR_USE_USER, WEIR_USE_ORG,
+                                                              WEIR_USE_ADDRESS};
+
+struct weir_denial_filter weir_use_query_filter(const struct weir_use_query *query)
+{
+    struct weir_denial_filter filter = {
+        .limit = query->limit, .since_ns = query->since_ns, .until_ns = query->until_ns};
+    if (query->key.data)
+        weir_asked_read(&filter.key, query->key);
+    for (unsigned i = 0; i < WEIR_DENIAL_CALLERS; i++)
+        if (query->callers[i].data)
+            weir_asked_read_kind(&filter.callers[i], caller_kinds[i], query->callers[i]);
+    return filter;
+}
+
 /* Reads one parameter. Returns what was wrong with it, or NULL. */
 static const char *read_parameter(unsigned takes, struct weir_bytes name, struct weir_bytes value,
                                   uint64_t now_ns, struct weir_use_query *query)
 {
-    static const char *const windows[] = {"minute", "hour", "day"};
     static const char *const orders[] = {"requests", "cost", "share", "denied"};
     static const char *const resolutions[] = {"1s", "1min"};
     unsigned word;
@@ -60,8 +88,14 @@ static const char *read_parameter(unsigned takes, struct weir_bytes name, struct
         query->limit = value;
     } else if (takes & WEIR_USE_P_KEY && weir_bytes_are(name, "key")) {
         query->key = value;
+    } else if (takes & WEIR_USE_P_CALLER && read_word(name, callers, WEIR_DENIAL_CALLERS, &word)) {
+        query->callers[word] = value;
+    } else if (takes & WEIR_USE_P_KIND && weir_bytes_are(name, "kind")) {
+        if (!read_word(value, caller_kinds, WEIR_DENIAL_CALLERS, &word))
+            return "kind must be user, org or client.ip";
+        query->kind = value;
     } else if (takes & WEIR_USE_P_WINDOW && weir_bytes_are(name, "window")) {
-        if (!read_word(value, windows, 3, &word))
+        if (!read_word(value, weir_use_window_names, WEIR_WINDOWS, &word))
             return "window must be minute, hour or day";
         query->window = (enum weir_window)word;
     } else if (takes & WEIR_USE_P_BY && weir_bytes_are(name, "by")) {

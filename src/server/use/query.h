@@ -16,6 +16,9 @@ enum weir_use_order {
     WEIR_USE_BY_DENIED
 };
 
+/* "minute", "hour", "day". */
+extern const char *const weir_use_window_names[WEIR_WINDOWS];
+
 /* Which parameters a call takes: a bit each. */
 enum weir_use_parameter {
     WEIR_USE_P_LIMIT = 1,
@@ -29,10 +32,13 @@ enum weir_use_parameter {
     WEIR_USE_P_WAIT = 256,
     WEIR_USE_P_RESOLUTION = 512,
     WEIR_USE_P_UNTIL = 1024,
+    WEIR_USE_P_CALLER = 2048, /* user, org, address: the callers */
+    WEIR_USE_P_KIND = 4096,   /* of callers */
 };
 
 struct weir_use_query {
-    struct weir_bytes limit, key; /* data == NULL: not given */
+    struct weir_bytes limit, key, kind;             /* data == NULL: not given */
+    struct weir_bytes callers[WEIR_DENIAL_CALLERS]; /* user, org, address: likewise */
     enum weir_window window;
     enum weir_use_order by;
     uint64_t count;
@@ -46,6 +52,9 @@ struct weir_use_query {
  * `now_ns` is what "ago" counts from. False: the call was answered with a problem. */
 bool weir_use_query_read(struct weir_http_call *call, unsigned takes, uint64_t now_ns,
                          struct weir_use_query *query);
+
+/* The denials that a query asks for; its texts are borrowed. */
+struct weir_denial_filter weir_use_query_filter(const struct weir_use_query *query);
 
 /* The service of a call's daemon. */
 struct weir_use_service *weir_use_of(const struct weir_http_call *call);

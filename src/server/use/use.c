@@ -9,6 +9,7 @@
 
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
+#include "server/net/seed.h"
 #include "server/use/edge_sums.h"
 #include "server/use/history.h"
 
@@ -118,10 +119,10 @@ void weir_use_collect(struct weir_use_service *use, uint64_t now_ns)
 {
     take_denials(use);
     for (unsigned i = 0; i < use->observer_count; i++) {
-        const struct weir_heavy *keys, *places;
-        weir_observer_take(use->observers[i], &keys, &places);
-        use->lost += weir_windows_add(use->keys, keys, now_ns) < 0;
-        use->lost += weir_windows_add(use->places, places, now_ns) < 0;
+        const struct weir_heavy *seen[WEIR_SEEN];
+        weir_observer_take(use->observers[i], seen);
+        for (int what = 0; what < WEIR_SEEN; what++)
+            use->lost += weir_windows_add(use->seen[what], seen[what], now_ns) < 0;
     }
 }
 
@@ -216,10 +217,12 @@ static int open_parts(struct weir_use_service *use)
     use->observers = calloc(WEIR_WORKERS_MAX, sizeof *use->observers);
     if (!use->denials || !use->observers)
         return WEIR_ERR_MEMORY;
-    int err = weir_windows_open(&use->keys, WEIR_USE_KEYS);
-    err = err < 0 ? err : weir_windows_open(&use->places, WEIR_USE_PLACES);
-    err = err < 0 ? err : weir_heavy_open(&use->read_keys, WEIR_USE_KEYS);
-    err = err < 0 ? err : weir_heavy_open(&use->read_places, WEIR_USE_PLACES);
+    static const uint32_t rooms[WEIR_SEEN] = {WEIR_USE_KEYS, WEIR_USE_PLACES, WEIR_USE_CALLERS};
+    int err = 0;
+    for (int what = 0; what < WEIR_SEEN && err == 0; what++) {
+        err = weir_windows_open(&use->seen[what], rooms[what]);
+        err = err < 0 ? err : weir_heavy_open(&use->read[what], rooms[what]);
+    }
     return err < 0 ? err : weir_use_history_open(use);
 }
 
@@ -230,6 +233,8 @@ int weir_use_open(struct weir_use_service **out, struct weir_daemon *daemon,
     int err = WEIR_ERR_MEMORY;
     if (use) {
         use->daemon = daemon;
+        use->settings.secret[0] = weir_seed_draw(0);
+        use->settings.secret[1] = weir_seed_draw(1);
         if (gethostname(use->node, sizeof use->node - 1) < 0)
             use->node[0] = 0;
         err = open_parts(use);
@@ -361,10 +366,10 @@ void weir_use_close(struct weir_use_service *use)
     close_file(use);
     for (unsigned i = 0; i < use->observer_count; i++)
         weir_observer_close(use->observers[i]);
-    weir_windows_close(use->keys);
-    weir_windows_close(use->places);
-    weir_heavy_close(use->read_keys);
-    weir_heavy_close(use->read_places);
+    for (int what = 0; what < WEIR_SEEN; what++) {
+        weir_windows_close(use->seen[what]);
+        weir_heavy_close(use->read[what]);
+    }
     weir_use_limits_free(use->next);
     weir_use_history_close(use);
     weir_use_edge_close(use);

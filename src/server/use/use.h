@@ -9,8 +9,8 @@
  * All of it is the main thread's; workers write their observer and their counters, and wait for
  * nobody.
  *
- * Bounds: observers (900 KiB a worker), windows (20 MiB, touched as they fill), WEIR_DENIALS_KEPT
- * denials (5 MiB), WEIR_USE_SERIES limits with series of their own (28 MiB) and those of the whole,
+ * Bounds: observers (1.8 MiB a worker), windows (38 MiB, touched as they fill), WEIR_DENIALS_KEPT
+ * denials (9 MiB), WEIR_USE_SERIES limits with series of their own (28 MiB) and those of the whole,
  * WEIR_DISTINCT_LIMITS counters of keys, WEIR_FOLLOWERS_MAX calls that wait for the next denial.
  * Limits beyond WEIR_USE_SERIES count in the series of the whole only, until one that has not been
  * used for a day makes room.
@@ -22,6 +22,7 @@
 
 #include <uv.h>
 
+#include "engine/observe/cause.h"
 #include "rules/string_map.h"
 #include "server/daemon/log.h"
 #include "server/use/denial_file.h"
@@ -40,9 +41,11 @@ enum weir_use_field {
     WEIR_USE_DENIED,
     WEIR_USE_DELAYED,
     WEIR_USE_COST,
+    WEIR_USE_SHADOW, /* what a shadow limit would have denied */
     WEIR_USE_DISTINCT,
-    WEIR_USE_EDGE_ALLOWED, /* by other processes on the state file; denied also by shadow limits */
+    WEIR_USE_EDGE_ALLOWED, /* by other processes on the state file */
     WEIR_USE_EDGE_DENIED,
+    WEIR_USE_EDGE_SHADOW,
     WEIR_USE_FIELDS
 };
 /* Of the whole, after those of a limit. */
@@ -53,7 +56,9 @@ enum weir_use_whole_field {
     WEIR_USE_REDIS,
     WEIR_USE_NGINX, /* decided there, on the same state file */
     WEIR_USE_LIBRARY,
-    WEIR_USE_TURN_P50_US, /* of a turn of a worker: what weir adds to a request */
+    WEIR_USE_REFUSED, /* by cause: one for each of enum weir_cause */
+    WEIR_USE_TURN_P50_US =
+        WEIR_USE_REFUSED + WEIR_CAUSES, /* of a turn of a worker: what weir adds to a request */
     WEIR_USE_TURN_P99_US,
     WEIR_USE_STORE_P50_US, /* of a call of the store that nodes share */
     WEIR_USE_STORE_P99_US,
@@ -74,7 +79,7 @@ struct weir_use_limit {
     uint64_t edge_name;                 /* weir_edge_name */
     struct weir_edge_sum edge;          /* decided by other processes, of all times */
     struct weir_edge_sum edge_read;     /* the same, while it is read */
-    uint64_t edge_before[2];            /* admitted, denied: at the last tick */
+    uint64_t edge_before[3];            /* admitted, denied, the same in shadow: at the last tick */
     bool edge_known;                    /* those are known */
 };
 
@@ -104,8 +109,8 @@ struct weir_use_service {
     struct weir_observer_settings settings;
     struct weir_observer **observers; /* of each worker */
     unsigned observer_count;
-    struct weir_windows *keys, *places;
-    struct weir_heavy *read_keys, *read_places; /* room for reading a window */
+    struct weir_windows *seen[WEIR_SEEN];
+    struct weir_heavy *read[WEIR_SEEN]; /* room for reading a window */
 
     struct weir_denial *denials; /* by sequence % WEIR_DENIALS_KEPT */
     uint64_t denial_last;        /* the newest sequence; 0: none */
@@ -169,6 +174,9 @@ void weir_use_close(struct weir_use_service *use);
 
 /* Takes what the workers have seen: the tick does, and so does who wants to read the newest. */
 void weir_use_collect(struct weir_use_service *use, uint64_t now_ns);
+
+/* Requests that were refused for a cause since the start. */
+uint64_t weir_use_refused(const struct weir_use_service *use, enum weir_cause cause);
 
 /* The limit of a name; NULL: there is none. */
 struct weir_use_limit *weir_use_find(struct weir_use_service *use, struct weir_bytes name);

@@ -2,9 +2,9 @@
 /* see quota.h and protobuf.h */
 #include "wire/grpc/quota.h"
 
+#include "core/text/utf8.h"
 #include "wire/grpc/grpc.h"
 #include "wire/grpc/protobuf.h"
-#include "wire/utf8.h"
 
 /* --- Reports ----------------------------------------------------------------------------------
  *

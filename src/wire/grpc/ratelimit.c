@@ -2,11 +2,11 @@
 /* see ratelimit.h and protobuf.h */
 #include "wire/grpc/ratelimit.h"
 
+#include "core/text/utf8.h"
 #include "wire/grpc/grpc.h"
 #include "wire/grpc/message.h"
 #include "wire/grpc/protobuf.h"
 #include "wire/grpc/struct.h"
-#include "wire/utf8.h"
 
 /* --- Requests ---------------------------------------------------------------------------------
  *

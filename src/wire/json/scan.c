@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/text/hex.h"
-#include "wire/utf8.h"
+#include "core/text/utf8.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_DECIMALS 9

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/text/hex.h"
-#include "wire/utf8.h"
+#include "core/text/utf8.h"
 
 static bool is_plain(char c)
 {

@@ -16,7 +16,7 @@ static void check_denial(void *context, const struct weir_denial *denial)
     uint64_t *found = context;
     (*found)++;
     REQUIRE(denial->limit_size <= WEIR_DENIAL_LIMIT_MAX);
-    REQUIRE(denial->key_size <= WEIR_DENIAL_KEY_MAX);
+    REQUIRE(denial->key.size <= WEIR_SHOWN_MAX && denial->caller.size <= WEIR_SHOWN_MAX);
     REQUIRE(denial->route_size <= WEIR_DENIAL_ROUTE_MAX);
     REQUIRE(denial->plan_size <= WEIR_DENIAL_PLAN_MAX);
     REQUIRE(denial->node_size <= WEIR_DENIAL_NODE_MAX);
@@ -26,8 +26,10 @@ static void check_denial(void *context, const struct weir_denial *denial)
     char *line = json_dumps(json, JSON_COMPACT);
     REQUIRE(line && strlen(line) < WEIR_DENIAL_LINE_MAX && !strchr(line, '\n'));
     REQUIRE(weir_denial_read(&again, line, strlen(line)));
-    REQUIRE(again.cost == denial->cost && again.key_size == denial->key_size);
-    REQUIRE(memcmp(again.key, denial->key, again.key_size) == 0);
+    REQUIRE(again.cost == denial->cost && again.key.size == denial->key.size);
+    REQUIRE(memcmp(again.key.bytes, denial->key.bytes, again.key.size) == 0);
+    REQUIRE(again.caller.size == denial->caller.size);
+    REQUIRE(memcmp(again.caller.bytes, denial->caller.bytes, again.caller.size) == 0);
     free(line);
     json_decref(json);
 }
@@ -39,9 +41,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct weir_denial_reading reading = {.found = check_denial, .context = &found};
     weir_denial_lines_read(copy, size, &reading);
     struct weir_denial_reading by_key = {
-        .filter = {.key = {"ann", 3}, .limit = {"search", 6}, .since_ns = 1000, .until_ns = 2000},
+        .filter = {.limit = {"search", 6}, .since_ns = 1000, .until_ns = 2000},
         .found = check_denial,
         .context = &of_key};
+    weir_asked_read(&by_key.filter.key, (struct weir_bytes){"ann", 3});
     weir_denial_lines_read(copy, size, &by_key);
     REQUIRE(of_key <= found && reading.skipped == by_key.skipped);
     free(copy);

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "core/text/utf8.h"
 #include "wire/json/scan.h"
 #include "wire/json/string.h"
-#include "wire/utf8.h"
 
 static int is_text(const uint8_t *data, size_t size)
 {

@@ -5,8 +5,8 @@
 
 #include <weir/bytes.h>
 
+#include "core/text/utf8.h"
 #include "fuzz.h"
-#include "wire/utf8.h"
 
 /* It lies within the text, and is UTF-8 without NUL; or it is absent. */
 static inline void string_check(const char *text, size_t size, struct weir_bytes string)

@@ -168,7 +168,7 @@ void rig_expect_key(const struct weir_decision *decision, uint16_t check, const 
     char room[WEIR_KEY_TEXT_MAX];
     assert_true(check < decision->count);
     struct weir_bytes key =
-        weir_rules_key_text(weir_decision_rules(decision), &decision->checks[check], secret, room);
+        weir_rules_key_text(weir_decision_rules(decision), &decision->checks[check], room);
     assert_int_equal(key.size, strlen(text));
     assert_memory_equal(key.data, text, key.size);
 }

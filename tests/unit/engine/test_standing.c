@@ -185,7 +185,9 @@ static void refusals_are_counted_and_peeks_are_not(void **state)
     weir_top_denied_sort(list, count);
     assert_int_equal(count, 2);
     assert_int_equal(list[0].count, 2);
-    assert_reported((struct weir_bytes){list[0].text, list[0].text_size}, "user=sus");
+    char shown[WEIR_SHOWN_TEXT_MAX];
+    size_t size = weir_shown_text((struct weir_bytes){list[0].text, list[0].text_size}, shown);
+    assert_reported((struct weir_bytes){shown, size}, "user=sus");
     close_rig(&rig);
 }
 

@@ -11,6 +11,18 @@
 #include "core/bytes.h"
 #include "server/use/denial.h"
 
+static void add(struct weir_shown_list *list, enum weir_shown_form form, const char *kind,
+                const char *value)
+{
+    static const uint8_t digest[WEIR_SHOWN_SHA256] = {0x12, 0x34};
+    const struct weir_shown shown = {.form = (uint8_t)form,
+                                     .digest_size = sizeof digest,
+                                     .kind = weir_bytes_of(kind),
+                                     .value = weir_bytes_of(value),
+                                     .digest = digest};
+    assert_true(weir_shown_add(list, &shown));
+}
+
 static struct weir_denial example(void)
 {
     struct weir_denial denial = {.time_ns = UINT64_C(1795417759634693696),
@@ -28,8 +40,9 @@ static struct weir_denial example(void)
                                  .standing = 2};
     denial.limit_size =
         weir_denial_copy(denial.limit, sizeof denial.limit, (struct weir_bytes){"search", 6});
-    denial.key_size = weir_denial_copy(denial.key, sizeof denial.key,
-                                       (struct weir_bytes){"user=ann,client.ip=10.0.0.1", 27});
+    add(&denial.key, WEIR_SHOWN_WHOLE, "user", "ann");
+    add(&denial.key, WEIR_SHOWN_WHOLE, "client.ip", "10.0.0.1");
+    add(&denial.caller, WEIR_SHOWN_WHOLE, "org", "acme");
     denial.node_size =
         weir_denial_copy(denial.node, sizeof denial.node, (struct weir_bytes){"n", 1});
     return denial;
@@ -55,14 +68,35 @@ static void a_key_that_is_no_text_still_makes_a_line(void **state)
 {
     (void)state;
     struct weir_denial denial = example(), again;
-    memcpy(denial.key, "user=\xff\x01", 7);
-    denial.key_size = 7;
+    denial.key.size = denial.caller.size = 0;
+    add(&denial.key, WEIR_SHOWN_WHOLE, "user", "\xff\x01%");
+    add(&denial.key, WEIR_SHOWN_ADDRESS, "user", "10.0.0.1");
+    add(&denial.key, WEIR_SHOWN_MISSING, "org", "");
+    add(&denial.key, WEIR_SHOWN_LONG, "header.x", "begins");
+    add(&denial.key, WEIR_SHOWN_SECRET, "header.y", "");
+    add(&denial.key, WEIR_SHOWN_CUT, "header.z", "cut");
+    weir_shown_add_more(&denial.key);
     json_t *json = weir_denial_json(&denial);
     char *line = json_dumps(json, JSON_COMPACT);
     assert_true(weir_denial_read(&again, line, strlen(line)));
-    assert_int_equal(again.key_size, 7);
+    assert_memory_equal(&again.key, &denial.key, sizeof again.key);
+    assert_non_null(strstr(line, "{\"kind\":\"user\",\"encoded\":\"%ff%01%25\"}"));
+    assert_non_null(strstr(line, "\"value\":\"10.0.0.1\",\"as\":\"user\""));
+    assert_non_null(strstr(line, "{\"kind\":\"org\",\"value\":null}"));
     free(line);
     json_decref(json);
+}
+
+static void an_older_line_has_its_key_as_text(void **state)
+{
+    (void)state;
+    static const char line[] = "{\"time_ns\":1,\"limit\":\"a\",\"key\":\"user=%D8%B9,org=-\"}";
+    char text[WEIR_SHOWN_TEXT_MAX];
+    struct weir_denial denial;
+    assert_true(weir_denial_read(&denial, line, strlen(line)));
+    size_t size = weir_shown_text(weir_shown_packed(&denial.key), text);
+    assert_int_equal(size, strlen("user=ع,org=-"));
+    assert_memory_equal(text, "user=ع,org=-", size);
 }
 
 static void what_is_no_denial_is_refused(void **state)
@@ -95,7 +129,7 @@ static bool matches(const char *key, const char *limit, uint64_t since_ns, uint6
     struct weir_denial denial = example();
     struct weir_denial_filter filter = {.since_ns = since_ns, .until_ns = until_ns};
     if (key)
-        filter.key = weir_bytes_of(key);
+        weir_asked_read(&filter.key, weir_bytes_of(key));
     if (limit)
         filter.limit = weir_bytes_of(limit);
     return weir_denial_matches(&denial, &filter);
@@ -109,6 +143,10 @@ static void filters_hold_together(void **state)
     assert_true(matches("user=ann,client.ip=10.0.0.1", "search", time_ns, time_ns));
     assert_true(matches("ann", NULL, 0, 0));
     assert_true(matches("10.0.0.1", NULL, 0, 0));
+    assert_true(matches("user=ann", NULL, 0, 0));
+    assert_true(matches("org=acme", NULL, 0, 0)); /* who has asked */
+    assert_false(matches("org=ann", NULL, 0, 0));
+    assert_false(matches("acm", NULL, 0, 0));
     assert_false(matches("an", NULL, 0, 0));
     assert_false(matches("user", NULL, 0, 0));
     assert_false(matches("", NULL, 0, 0));
@@ -123,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_denial_is_the_same_after_its_line),
         cmocka_unit_test(a_key_that_is_no_text_still_makes_a_line),
+        cmocka_unit_test(an_older_line_has_its_key_as_text),
         cmocka_unit_test(what_is_no_denial_is_refused),
         cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(filters_hold_together),

@@ -107,15 +107,28 @@ static void send(struct rig *rig, const char *path, const char *user, uint64_t c
     weir_engine_run(rig->engine, rig->now_ns);
 }
 
-/* The entry of a limit and a key; count 0: it is not there. */
+static bool is_shown(struct weir_bytes packed, const char *text)
+{
+    char shown[WEIR_SHOWN_TEXT_MAX];
+    size_t size = weir_shown_text(packed, shown);
+    return size == strlen(text) && memcmp(shown, text, size) == 0;
+}
+
+static void assert_shown(struct weir_bytes packed, const char *text)
+{
+    assert_true(is_shown(packed, text));
+}
+
+/* The entry of a limit and a key, or of a kind of place; count 0: it is not there. */
 static struct weir_heavy_entry find(const struct weir_heavy *heavy, const char *name,
                                     const char *text)
 {
     struct weir_heavy_entry entry;
     for (uint32_t i = 0; i < weir_heavy_used(heavy); i++) {
         weir_heavy_get(heavy, i, &entry);
+        const struct weir_bytes packed = {entry.text, entry.text_size};
         if (entry.name_size == strlen(name) && memcmp(entry.name, name, entry.name_size) == 0 &&
-            entry.text_size == strlen(text) && memcmp(entry.text, text, entry.text_size) == 0)
+            (weir_bytes_are(packed, text) || is_shown(packed, text)))
             return entry;
     }
     return (struct weir_heavy_entry){.count = 0};
@@ -125,14 +138,14 @@ static void few_requests_are_counted_one_by_one(void **state)
 {
     (void)state;
     struct rig rig;
-    const struct weir_heavy *keys, *places;
+    const struct weir_heavy *seen[WEIR_SEEN];
     rig_open(&rig, 100);
     for (int i = 0; i < 5; i++)
         send(&rig, "/few/1", "ann", 1);
     send(&rig, "/other", "ann", 10);
-    weir_observer_take(rig.observer, &keys, &places);
-    struct weir_heavy_entry few = find(keys, "few", "user=ann");
-    struct weir_heavy_entry many = find(keys, "many", "user=ann");
+    weir_observer_take(rig.observer, seen);
+    struct weir_heavy_entry few = find(seen[WEIR_SEEN_KEYS], "few", "user=ann");
+    struct weir_heavy_entry many = find(seen[WEIR_SEEN_KEYS], "many", "user=ann");
     assert_int_equal(few.count, 5);
     assert_int_equal(few.use.denied, 2);
     assert_int_equal(few.use.cost, 3);
@@ -141,11 +154,14 @@ static void few_requests_are_counted_one_by_one(void **state)
     assert_int_equal(many.count, 6);
     assert_int_equal(many.use.cost, 13);
     assert_int_equal(many.use.denied, 0);
-    struct weir_heavy_entry route = find(places, WEIR_USE_ROUTE, "/few/:id");
+    struct weir_heavy_entry route = find(seen[WEIR_SEEN_PLACES], WEIR_USE_ROUTE, "/few/:id");
     assert_int_equal(route.count, 5);
     assert_int_equal(route.use.denied, 2);
-    weir_observer_take(rig.observer, &keys, &places);
-    assert_int_equal(weir_heavy_weight(keys), 0); /* it was taken */
+    assert_int_equal(find(seen[WEIR_SEEN_CALLERS], WEIR_USE_USER, "user=ann").count, 6);
+    assert_int_equal(find(seen[WEIR_SEEN_CALLERS], WEIR_USE_USER, "user=ann").use.denied, 2);
+    assert_int_equal(find(seen[WEIR_SEEN_CALLERS], WEIR_USE_ALL, "*=").count, 6);
+    weir_observer_take(rig.observer, seen);
+    assert_int_equal(weir_heavy_weight(seen[WEIR_SEEN_KEYS]), 0); /* it was taken */
     rig_close(&rig);
 }
 
@@ -153,19 +169,19 @@ static void many_requests_are_sampled_without_a_bias(void **state)
 {
     (void)state;
     struct rig rig;
-    const struct weir_heavy *keys, *places;
+    const struct weir_heavy *seen[WEIR_SEEN];
     rig_open(&rig, 0);
     /* One request in ten is of ann; requests come in turns, all in one second. */
     for (int i = 0; i < SAMPLED; i++)
         send(&rig, i % 2 == 0 ? "/few/1" : "/other", i % 10 == 3 ? "ann" : "bob", 1);
-    weir_observer_take(rig.observer, &keys, &places);
+    weir_observer_take(rig.observer, seen);
     uint64_t samples = weir_counted(&weir_observer_stats(rig.observer)->sampled);
     assert_true(samples < SAMPLED / 16);
-    struct weir_heavy_entry ann = find(keys, "many", "user=ann");
+    struct weir_heavy_entry ann = find(seen[WEIR_SEEN_KEYS], "many", "user=ann");
     /* Six standard deviations: sqrt(256 * 2 * f). */
     double exact = SAMPLED / 10.0, away = (double)ann.count - exact;
     assert_true(away * away <= 36 * 512 * exact);
-    struct weir_heavy_entry route = find(places, WEIR_USE_ROUTE, "/few/:id");
+    struct weir_heavy_entry route = find(seen[WEIR_SEEN_PLACES], WEIR_USE_ROUTE, "/few/:id");
     exact = SAMPLED / 2.0;
     away = (double)route.count - exact;
     assert_true(away * away <= 36 * 512 * exact);
@@ -184,14 +200,15 @@ static void denials_of_a_key_are_paced_and_the_rest_is_counted(void **state)
     for (int i = 0; i < 2; i++) {
         assert_true(weir_observer_take_denial(rig.observer, &denial));
         assert_int_equal(denial.more, 0);
-        assert_memory_equal(denial.key, "user=ann", denial.key_size);
+        assert_shown(weir_shown_packed(&denial.key), "user=ann");
         assert_memory_equal(denial.route, "/few/:id", denial.route_size);
         assert_memory_equal(denial.limit, "few", denial.limit_size);
         assert_int_equal(denial.capacity, 3);
         assert_int_equal(denial.remaining, 0);
     }
     assert_true(weir_observer_take_denial(rig.observer, &denial));
-    assert_memory_equal(denial.key, "user=bob", denial.key_size);
+    assert_shown(weir_shown_packed(&denial.key), "user=bob");
+    assert_shown(weir_shown_packed(&denial.caller), "user=bob");
     assert_int_equal(denial.cost, 9);
     assert_int_equal(denial.remaining, 3);
     assert_true(denial.retry_after_ns == WEIR_NEVER);
@@ -246,7 +263,7 @@ static void what_the_worker_sees_and_another_thread_takes_is_lost_nowhere(void *
 {
     (void)state;
     static struct sender sender;
-    const struct weir_heavy *keys, *places;
+    const struct weir_heavy *seen[WEIR_SEEN];
     struct weir_denial denial;
     uint64_t weight = 0, denials = 0;
     pthread_t thread;
@@ -254,10 +271,10 @@ static void what_the_worker_sees_and_another_thread_takes_is_lost_nowhere(void *
     assert_int_equal(pthread_create(&thread, NULL, sender_main, &sender), 0);
     for (bool last = false; !last;) {
         last = atomic_load(&sender.ended);
-        weir_observer_take(sender.rig.observer, &keys, &places);
-        weight += find(places, WEIR_USE_ROUTE, "/few/:id").count;
+        weir_observer_take(sender.rig.observer, seen);
+        weight += find(seen[WEIR_SEEN_PLACES], WEIR_USE_ROUTE, "/few/:id").count;
         while (weir_observer_take_denial(sender.rig.observer, &denial)) {
-            assert_memory_equal(denial.key, "user=ann", denial.key_size);
+            assert_shown(weir_shown_packed(&denial.key), "user=ann");
             denials++;
         }
     }

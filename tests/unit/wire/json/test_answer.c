@@ -2,8 +2,8 @@
 /* wire/answer_json and wire/json_string: what clients read, byte for byte. */
 #include "../answer_make.h"
 
+#include "core/text/utf8.h"
 #include "wire/json/answer.h"
-#include "wire/utf8.h"
 
 static struct weir_answer answer;
 static struct answer_limits limits;

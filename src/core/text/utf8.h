@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* UTF-8, strictly: no overlong forms, no surrogates, nothing above U+10FFFF (RFC 3629; Unicode 15
  * table 3-7). */
-#ifndef WEIR_WIRE_UTF8_H
-#define WEIR_WIRE_UTF8_H
+#ifndef WEIR_CORE_TEXT_UTF8_H
+#define WEIR_CORE_TEXT_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
