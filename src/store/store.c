@@ -144,6 +144,20 @@ int weir_store_embedded_open(struct weir_store **store, struct weir_table *table
     return open_with(store, table, &ops);
 }
 
+int weir_store_embedded_move(struct weir_store *store, struct weir_table *table)
+{
+    struct embedded *embedded = embedded_of(store);
+    struct weir_table_owner *owner;
+    int err = weir_table_attach(table, &owner);
+
+    if (err < 0)
+        return err;
+    weir_table_detach(embedded->owner);
+    embedded->owner = owner;
+    embedded->table = table;
+    return 0;
+}
+
 struct weir_table_owner *weir_store_embedded_owner(struct weir_store *store)
 {
     return embedded_of(store)->owner;

@@ -110,6 +110,12 @@ struct weir_table;
 int weir_store_embedded_open(struct weir_store **store, struct weir_table *table)
     __attribute__((warn_unused_result));
 
+/* Moves such a store to another table, which has the states of its own (copy_of) and whose limits
+ * are prepared anew; then the first table may be closed. Errors: as above, and nothing has changed.
+ */
+int weir_store_embedded_move(struct weir_store *store, struct weir_table *table)
+    __attribute__((warn_unused_result));
+
 /* The owner by which such a store is attached. */
 struct weir_table_owner;
 struct weir_table_owner *weir_store_embedded_owner(struct weir_store *store);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/reason.h"
+#include "table/file/copy.h"
 #include "table/file/file.h"
 #include "table/overflow.h"
 #include "table/owner.h"
@@ -47,7 +48,8 @@ static int open_private(struct weir_table *table, const struct weir_table_option
     if (!options->sparse)
         madvise(map + skip, plan.bytes, MADV_HUGEPAGE); /* only a hint: small pages do as well */
     table->base = map + skip;
-    return region_format(table, map + skip, &plan, options);
+    err = region_format(table, map + skip, &plan, options);
+    return err == 0 && options->copy_of ? copy_region(table, options->copy_of) : err;
 }
 
 static void close_region(struct weir_table *table)

@@ -80,8 +80,9 @@ struct weir_table_options {
     uint32_t span_percent_new; /* 0: 2 */
     uint32_t
         params_max; /* distinct limits; 0: chosen from `bytes`, at most WEIR_TABLE_PARAMS_MAX */
-    const struct weir_table *copy_of; /* a new file begins with the states of this table, whose
-                                         owners no longer write. NULL: it begins empty */
+    const struct weir_table *copy_of; /* a new file, or private memory, begins with the states of
+                                         this table, whose owners no longer write; private memory
+                                         needs its secret. NULL: it begins empty */
     /* Of a new file; one that exists keeps what it has. */
     const char *owner, *group; /* names; NULL: the process's own, or those of the file replaced */
     uint32_t mode;             /* bits of 0666; 0: that of the file replaced, else 0600, or

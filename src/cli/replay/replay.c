@@ -40,8 +40,7 @@ struct replay {
     const struct replay_options *options;
     struct weir_rules *rules;
     struct weir_standing *standing; /* of lists; NULL: there is none */
-    struct weir_table *table;
-    struct weir_store *store;
+    struct replay_state state;
     struct weir_engine *engine;
     struct replay_trace *trace;
     struct replay_tally *tally;
@@ -68,10 +67,11 @@ static const uint64_t key_secret[2] = {UINT64_C(0x7765697220726570), UINT64_C(0x
 
 static int prepare_limit(void *context, struct weir_limit *limit, const char *name)
 {
-    struct weir_store *store = context;
+    struct replay *replay = context;
+    struct weir_store *store = replay->state.store;
     struct weir_reason reason;
     int error = store->ops->prepare(store, limit, &reason);
-    if (error < 0)
+    if (error < 0 && replay->state.size.bytes >= replay->state.size.bytes_max)
         cli_error("limit '%s' does not fit into --state-size: %s", name, weir_error_text(error));
     return error;
 }
@@ -249,6 +249,13 @@ static int apply(struct replay *replay, struct weir_decision *decision, struct w
                                          reason);
 }
 
+/* Makes room for the states of the lines to come. */
+static int make_room(struct replay *replay, uint64_t lines)
+{
+    int moved = replay_state_grow(&replay->state, lines, replay->now_ns, key_secret);
+    return moved > 0 ? weir_rules_prepare(replay->rules, prepare_limit, replay) : moved;
+}
+
 /* Decides one line: a replay_lines_fn. */
 static int replay_line(void *context, const struct replay_line *line, struct weir_reason *reason)
 {
@@ -261,6 +268,8 @@ static int replay_line(void *context, const struct replay_line *line, struct wei
         replay_health_move(replay->health, line_clock(replay));
     if (replay->penalties)
         replay_penalties_move(replay->penalties, line_clock(replay));
+    if (replay_state_is_due(&replay->state, line->n) && make_room(replay, line->n) < 0)
+        return WEIR_ERR_MEMORY;
     struct weir_decision *decision = weir_engine_take(replay->engine);
     if (!decision)
         return WEIR_ERR_FULL;
@@ -287,13 +296,12 @@ static int replay_line(void *context, const struct replay_line *line, struct wei
 static int open_engine(struct replay *replay)
 {
     const struct replay_options *given = replay->options;
-    struct weir_table_options table = {.secret = {key_secret[0], key_secret[1]}};
-    replay_state_size(replay->rules, given->state_bytes,
-                      replay_state_trace_bytes(given->traces, given->trace_count),
-                      (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
-                      &table.bytes, &table.span_percent);
+    struct replay_state_size size =
+        replay_state_size(replay->rules, given->state_bytes,
+                          replay_state_trace_bytes(given->traces, given->trace_count),
+                          (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
     struct weir_reason reason = {{0}};
-    int error = weir_table_open(&replay->table, &table, &reason);
+    int error = replay_state_open(&replay->state, &size, key_secret, &reason);
     if (error < 0) {
         cli_error("%s", reason.text[0] != '\0' ? reason.text : weir_error_text(error));
         return error;
@@ -302,15 +310,14 @@ static int open_engine(struct replay *replay)
         !(replay->penalties =
               replay_penalties_open(replay->rules, replay->standing, given->keys_max)))
         error = WEIR_ERR_MEMORY;
-    if (error == 0)
-        error = weir_store_embedded_open(&replay->store, replay->table);
-    if (error == 0 && weir_rules_prepare(replay->rules, prepare_limit, replay->store) < 0)
-        return WEIR_ERR_FULL; /* prepare_limit has reported it */
+    while (error == 0 && weir_rules_prepare(replay->rules, prepare_limit, replay) < 0)
+        if (!replay_state_enlarge(&replay->state, key_secret))
+            return WEIR_ERR_FULL; /* prepare_limit has reported it */
     if (error == 0) {
-        struct weir_engine_options options = {.store = replay->store,
+        struct weir_engine_options options = {.store = replay->state.store,
                                               .rules = replay->rules,
                                               .standing = replay->standing,
-                                              .secret = weir_table_secret(replay->table),
+                                              .secret = key_secret, /* the tables' */
                                               .decisions = POOL_DECISIONS,
                                               .lease_seed = 1,
                                               .done = take_decision,
@@ -423,10 +430,7 @@ static void close_replay(struct replay *replay)
     if (replay->engine)
         weir_engine_close(replay->engine);
     replay_penalties_close(replay->penalties);
-    if (replay->store)
-        replay->store->ops->close(replay->store);
-    if (replay->table)
-        weir_table_close(replay->table);
+    replay_state_close(&replay->state);
     weir_standing_close(replay->standing);
     weir_rules_unref(replay->rules);
     free(replay);
@@ -453,7 +457,7 @@ static void report(const struct replay *replay)
     if (replay->compare)
         replay_compare_print(replay->compare, out);
     struct weir_table_stats stats;
-    weir_table_stats(replay->table, replay->now_ns, &stats);
+    replay_state_stats(&replay->state, replay->now_ns, &stats);
     replay_report_losses(out, &stats);
 }
 
@@ -526,7 +530,7 @@ int replay_measure(const struct replay_options *options, const char *rules, size
         read_lines(replay, pass_over_malformed) == 0 && !replay->stopped) {
         struct replay_count count = replay_tally_count(replay->tally, 0);
         struct weir_table_stats stats;
-        weir_table_stats(replay->table, replay->now_ns, &stats);
+        replay_state_stats(&replay->state, replay->now_ns, &stats);
         *measured = (struct replay_measured){
             .requests = count.requests,
             .denied = count.denied,
@@ -632,8 +636,8 @@ static const struct cli_option options_table[] = {
     CLI_OPTION(0, "skip-bad", NULL, "exit with 0 although lines were malformed", .kind = CLI_FLAG,
                AT(skip_bad)),
     CLI_OPTION(0, "state-size", "SIZE",
-               "bytes of the state table, 256KiB to 4TiB (by default as the\n"
-               "trace may need, up to a quarter of the memory)",
+               "bytes of the state table, 256KiB to 4TiB (by default it grows with\n"
+               "its keys, up to a quarter of the memory)",
                .kind = CLI_SIZE, .min = WEIR_TABLE_BYTES_MIN, .max = WEIR_TABLE_BYTES_MAX,
                AT(state_bytes)),
     CLI_OPTION(0, "max-keys", "N", "distinct keys to count, over all limits (10000000)",

@@ -3,6 +3,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 
@@ -209,6 +210,43 @@ def test_a_table_that_is_too_small_is_reported(tmp_path):
     assert "Not exact" not in replay(rules, trace).stdout
     bounded = replay(rules, trace, "--max-keys", "100").stdout
     assert ["k", "20000", "20000", "0", ">=100"] in [row.split() for row in bounded.splitlines()]
+
+
+GROWING = """\
+version: 1
+limits:
+  - {name: bucket, key: [user], algorithm: token_bucket, rate: 2/min, burst: 3}
+  - {name: log, key: [client.ip], algorithm: sliding_log, rate: 3/min}
+  - {name: parts, key: [client.ip, method], rate: [5/min, 20/h], segments: 6}
+  - {name: flight, key: [user, method], algorithm: concurrency, limit: 2, life: 30s}
+"""
+
+
+def test_a_table_that_grows_decides_as_a_large_one(tmp_path):
+    rules, trace = tmp_path / "rules.yaml", tmp_path / "trace"
+    rules.write_text(GROWING, encoding="utf-8")
+    rng = random.Random(3)
+    with open(trace, "w", encoding="utf-8") as out:
+        for i in range(150_000):
+            key = rng.randrange(300) if i % 3 else i
+            out.write(f'{{"t":{1700000000 + i / 1000},"method":"M{i % 2}","ip":"10.{key >> 16}.'
+                      f'{key >> 8 & 255}.{key & 255}","attributes":{{"user":"u{key}"}}}}\n')
+    found = []
+    for size in [], ["--state-size=1GiB"]:
+        done = run_weir("replay", "-c", rules, "-d", tmp_path / "out", *size, trace)
+        assert done.returncode == 0 and "Not exact" not in done.stdout, done.stdout
+        found.append(((tmp_path / "out").read_bytes(), done.stdout))
+    assert found[0] == found[1]
+    assert b'"allowed":false' in found[0][0]
+
+
+def test_hundreds_of_limits_fit_without_a_size(tmp_path):
+    rules = tmp_path / "rules.yaml"
+    limits = "".join(f"  - {{name: l{i}, key: [user], rate: {i + 1}/min}}\n" for i in range(3000))
+    rules.write_text("version: 1\nlimits:\n" + limits.replace("key:", "match: {path: /x}, key:"),
+                     encoding="utf-8")
+    done = replay(rules, '{"t":1,"path":"/"}\n')
+    assert done.returncode == 0, done.stderr
 
 
 def test_compare_puts_each_algorithm_beside_the_exact_log(rules):

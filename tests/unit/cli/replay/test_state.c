@@ -24,37 +24,35 @@ static struct weir_rules *load(const char *limits)
     struct weir_rules *rules;
     struct weir_problems problems = {0};
     char text[512];
-    int size = snprintf(text, sizeof text, "version: 1\nlimits:\n%s", limits);
-    int error = weir_rules_parse(&rules, "rules", ".", text, (size_t)size, &problems);
+    int length = snprintf(text, sizeof text, "version: 1\nlimits:\n%s", limits);
+    int error = weir_rules_parse(&rules, "rules", ".", text, (size_t)length, &problems);
     weir_problems_free(&problems);
     assert_int_equal(error, 0);
     return rules;
 }
 
+static struct replay_state_size size;
+
 static void a_short_trace_gets_what_a_server_gets(void **state)
 {
     struct weir_rules *rules = load("  - {name: a, key: [user], algorithm: gcra, rate: 5/s}\n");
-    uint64_t bytes;
-    uint32_t percent;
-    replay_state_size(rules, 0, 1000, 16 * GIB, &bytes, &percent);
-    assert_int_equal(bytes, 64 * MIB);
-    assert_int_equal(percent, 0);
-    replay_state_size(rules, 0, 1000, 0, &bytes, &percent); /* memory unknown */
-    assert_int_equal(bytes, 64 * MIB);
+    size = replay_state_size(rules, 0, 1000, 16 * GIB);
+    assert_int_equal(size.bytes_max, 64 * MIB);
+    assert_int_equal(size.span_percent, 0);
+    size = replay_state_size(rules, 0, 1000, 0); /* memory unknown */
+    assert_int_equal(size.bytes_max, 64 * MIB);
     weir_rules_unref(rules);
 }
 
 static void a_long_trace_gets_room_for_a_key_a_line_up_to_a_quarter_of_memory(void **state)
 {
     struct weir_rules *rules = load("  - {name: a, key: [user], algorithm: gcra, rate: 5/s}\n");
-    uint64_t bytes;
-    uint32_t percent;
-    replay_state_size(rules, 0, 256 * MIB, 16 * GIB, &bytes, &percent);
-    assert_in_range(bytes, 4 * MIB * 28, GIB); /* 4 Mi lines */
-    replay_state_size(rules, 0, 1000 * GIB, 16 * GIB, &bytes, &percent);
-    assert_int_equal(bytes, 4 * GIB);
-    replay_state_size(rules, 0, UINT64_MAX, UINT64_MAX, &bytes, &percent);
-    assert_int_equal(bytes, WEIR_TABLE_BYTES_MAX);
+    size = replay_state_size(rules, 0, 256 * MIB, 16 * GIB);
+    assert_in_range(size.bytes_max, 4 * MIB * 28, GIB); /* 4 Mi lines */
+    size = replay_state_size(rules, 0, 1000 * GIB, 16 * GIB);
+    assert_int_equal(size.bytes_max, 4 * GIB);
+    size = replay_state_size(rules, 0, UINT64_MAX, UINT64_MAX);
+    assert_int_equal(size.bytes_max, WEIR_TABLE_BYTES_MAX);
     weir_rules_unref(rules);
 }
 
@@ -63,29 +61,64 @@ static void large_states_get_their_share(void **state)
     struct weir_rules *rules =
         load("  - {name: a, key: [user], algorithm: sliding_log, rate: 1000/s}\n"
              "  - {name: b, key: [user], algorithm: gcra, rate: 5/s}\n");
-    uint64_t bytes;
-    uint32_t percent;
-    replay_state_size(rules, 0, MIB, 16 * GIB, &bytes, &percent);
-    assert_int_equal(bytes, 64 * MIB); /* a line is an event at most, whatever a log may hold */
-    assert_in_range(percent, 30, 60);
-    replay_state_size(rules, 0, 256 * MIB, 16 * GIB, &bytes, &percent);
-    assert_in_range(bytes, 4 * MIB * 128, 4 * GIB); /* 4 Mi lines */
+    size = replay_state_size(rules, 0, MIB, 16 * GIB);
+    assert_int_equal(size.bytes_max,
+                     64 * MIB); /* a line is an event at most, whatever a log may hold */
+    assert_in_range(size.span_percent, 30, 60);
+    size = replay_state_size(rules, 0, 256 * MIB, 16 * GIB);
+    assert_in_range(size.bytes_max, 4 * MIB * 128, 4 * GIB); /* 4 Mi lines */
     weir_rules_unref(rules);
     rules = load("  - {name: a, key: [user], rate: 10/s, segments: 10}\n"
                  "  - {name: b, key: [user], algorithm: gcra, rate: 5/s}\n");
-    replay_state_size(rules, 0, MIB, 16 * GIB, &bytes, &percent);
-    assert_in_range(percent, 30, 70);
+    size = replay_state_size(rules, 0, MIB, 16 * GIB);
+    assert_in_range(size.span_percent, 30, 70);
     weir_rules_unref(rules);
 }
 
 static void what_the_user_asks_for_is_taken(void **state)
 {
     struct weir_rules *rules = load("  - {name: a, key: [user], algorithm: gcra, rate: 5/s}\n");
-    uint64_t bytes;
-    uint32_t percent;
-    replay_state_size(rules, MIB, 1000 * GIB, 16 * GIB, &bytes, &percent);
-    assert_int_equal(bytes, MIB);
+    size = replay_state_size(rules, MIB, 1000 * GIB, 16 * GIB);
+    assert_int_equal(size.bytes, MIB);
+    assert_int_equal(size.bytes_max, MIB);
     weir_rules_unref(rules);
+}
+
+static void a_table_begins_small_and_not_beyond_its_bound(void **state)
+{
+    struct weir_rules *rules = load("  - {name: a, key: [user], algorithm: gcra, rate: 5/s}\n");
+    size = replay_state_size(rules, 0, 1000 * MIB, 16 * GIB);
+    assert_int_equal(size.bytes, 8 * MIB);
+    weir_rules_unref(rules);
+    rules = load("  - {name: a, key: [user], algorithm: sliding_log, rate: 1000/s}\n");
+    size = replay_state_size(rules, 0, 1000, 16 * GIB);
+    assert_int_equal(size.bytes, 64 * MIB);
+    assert_int_equal(size.bytes_max, 64 * MIB);
+    weir_rules_unref(rules);
+}
+
+static void states_move_until_the_bound_and_losses_are_kept(void **state)
+{
+    static const uint64_t secret[2] = {1, 2};
+    struct weir_reason reason;
+    struct replay_state grown;
+    const struct replay_state_size sizes = {.bytes = MIB, .bytes_max = 6 * MIB, .states = 4};
+    assert_int_equal(replay_state_open(&grown, &sizes, secret, &reason), 0);
+    assert_true(replay_state_is_due(&grown, 0));
+    assert_int_equal(replay_state_grow(&grown, 0, 1, secret), 0); /* it is empty */
+    assert_true(grown.look_at > 1000 && grown.look_at < 8 * MIB / 128);
+    assert_true(replay_state_enlarge(&grown, secret));
+    assert_int_equal(weir_table_bytes(grown.table), 4 * MIB);
+    assert_true(replay_state_enlarge(&grown, secret));
+    assert_int_equal(weir_table_bytes(grown.table), 6 * MIB);
+    assert_false(replay_state_enlarge(&grown, secret));
+    assert_int_equal(replay_state_grow(&grown, 5, 1, secret), 0);
+    assert_int_equal(grown.look_at, UINT64_MAX);
+    struct weir_table_stats stats;
+    grown.evictions = 3;
+    replay_state_stats(&grown, 1, &stats);
+    assert_int_equal(stats.evictions, 3);
+    replay_state_close(&grown);
 }
 
 static void files_count_with_their_size_and_pipes_with_a_guess(void **state)
@@ -108,6 +141,8 @@ int main(void)
         cmocka_unit_test(a_long_trace_gets_room_for_a_key_a_line_up_to_a_quarter_of_memory),
         cmocka_unit_test(large_states_get_their_share),
         cmocka_unit_test(what_the_user_asks_for_is_taken),
+        cmocka_unit_test(a_table_begins_small_and_not_beyond_its_bound),
+        cmocka_unit_test(states_move_until_the_bound_and_losses_are_kept),
         cmocka_unit_test(files_count_with_their_size_and_pipes_with_a_guess),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
