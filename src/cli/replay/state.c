@@ -85,7 +85,7 @@ struct replay_state_size replay_state_size(const struct weir_rules *rules, uint6
     return size;
 }
 
-/* Whether the name says that the file is compressed; its bytes are looked at elsewhere. */
+/* Whether the name says that the file is compressed; input.h looks at its bytes. */
 static bool is_packed(const char *file)
 {
     const char *dot = strrchr(file, '.');
