@@ -12,6 +12,7 @@ static size_t item_size(uint16_t type)
     case WEIR_KERNEL_OPEN:
         return sizeof(struct weir_kernel_open);
     case WEIR_KERNEL_APPLY:
+    case WEIR_KERNEL_PROTECT:
         return sizeof(struct weir_kernel_element);
     case WEIR_KERNEL_DONE:
         return sizeof(struct weir_kernel_done);
@@ -107,6 +108,20 @@ static bool element_valid(const struct weir_kernel_element *element)
            (element->family == 6 || zero(element->address + 4, 12));
 }
 
+static bool protect_valid(const struct weir_kernel_message *message)
+{
+    if (message->head.count > WEIR_KERNEL_BATCH_MAX || message->head.flags > WEIR_KERNEL_REPLACE)
+        return false;
+    for (uint16_t i = 0; i < message->head.count; i++) {
+        const struct weir_kernel_element *element = &message->elements[i];
+
+        if (!element_valid(element) || element->set != WEIR_KERNEL_ALLOW || element->removed ||
+            element->timeout_ms > 0)
+            return false;
+    }
+    return true;
+}
+
 static bool of_server_valid(const struct weir_kernel_message *message)
 {
     const struct weir_kernel_head *head = &message->head;
@@ -122,6 +137,8 @@ static bool of_server_valid(const struct weir_kernel_message *message)
             if (!element_valid(&message->elements[i]))
                 return false;
         return true;
+    case WEIR_KERNEL_PROTECT:
+        return protect_valid(message);
     case WEIR_KERNEL_COUNT:
     case WEIR_KERNEL_REMOVE:
         return head->count == 0 && head->flags == 0;

@@ -4,9 +4,11 @@
  *
  *   server                              helper
  *   OPEN  table, hook, interfaces   ──▶
+ *   PROTECT networks                ──▶ which the helper bans for nobody
  *   APPLY up to 1,000 elements      ──▶ one transaction of the kernel ...
  *   APPLY REPLACE MORE, ... , last  ──▶ ... or one for all of them, with the table made anew
- *                                   ◀── DONE of the last one: its number, 0 or an errno, a text
+ *                                   ◀── DONE of the last one: its number, 0 or an errno, a text,
+ *                                       and how many bans it left out
  *   COUNT                           ──▶
  *                                   ◀── COUNTS of each set
  *                                   ◀── LOST: another program has changed the table
@@ -31,7 +33,7 @@
 #include "core/text/address.h"
 #include "kernel/settings.h"
 
-#define WEIR_KERNEL_MAGIC UINT32_C(0x316b7277) /* "wrk1"; another format has another one */
+#define WEIR_KERNEL_MAGIC UINT32_C(0x326b7277) /* "wrk2"; another format has another one */
 #define WEIR_KERNEL_BATCH_MAX 1000             /* elements of one message */
 /* Sets: of bans and of what is always allowed, by family and length of prefix. */
 #define WEIR_KERNEL_SETS_MAX (2 * (33 + 129))
@@ -51,10 +53,12 @@ enum weir_kernel_type {
     WEIR_KERNEL_DONE,
     WEIR_KERNEL_COUNTS,
     WEIR_KERNEL_LOST,
+    WEIR_KERNEL_PROTECT,
 };
 
 enum weir_kernel_flags {
-    WEIR_KERNEL_REPLACE = 1, /* the elements of this and the next messages replace the table */
+    WEIR_KERNEL_REPLACE = 1, /* the elements of this and the next messages replace the table, or
+                                what was protected */
     WEIR_KERNEL_MORE = 2,    /* the next message belongs to the same transaction */
 };
 
@@ -64,7 +68,7 @@ struct weir_kernel_head {
     uint32_t magic;
     uint16_t type;   /* enum weir_kernel_type */
     uint16_t count;  /* of items */
-    uint32_t flags;  /* enum weir_kernel_flags, of APPLY */
+    uint32_t flags;  /* enum weir_kernel_flags, of APPLY and PROTECT (REPLACE alone) */
     uint32_t number; /* of the transaction, of APPLY, REMOVE and DONE; else 0 */
 };
 
@@ -75,7 +79,8 @@ struct weir_kernel_open {
     char interfaces[WEIR_KERNEL_INTERFACES_MAX][WEIR_KERNEL_INTERFACE_MAX + 1];
 };
 
-/* An item of APPLY: a network that is put into a set, or leaves it. */
+/* An item of APPLY: a network that is put into a set, or leaves it. Of PROTECT: a network to allow,
+ * without an end. */
 struct weir_kernel_element {
     uint8_t address[16];
     uint8_t family, bits; /* 4 or 6; the bits behind are 0 */
@@ -87,8 +92,8 @@ struct weir_kernel_element {
 
 /* The item of DONE. */
 struct weir_kernel_done {
-    int32_t result; /* 0, or an errno */
-    uint32_t gap;
+    int32_t result;                      /* 0, or an errno */
+    uint32_t skipped;                    /* bans of the transaction that hold what is protected */
     char text[WEIR_KERNEL_TEXT_MAX + 1]; /* which step failed */
 };
 

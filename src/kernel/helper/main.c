@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernel/helper/addresses.h"
 #include "kernel/helper/sandbox.h"
 #include "kernel/helper/table.h"
 #include "kernel/names.h"
@@ -29,6 +30,8 @@
 #define SERVER_FD 3 /* as systemd has it */
 /* How often it looks whether its table is as it was. */
 #define LOOK_MS 200
+/* And at most how often, which addresses this machine has. */
+#define ADDRESSES_MS 1000
 /* A server that takes no answer for so long is taken for gone. */
 #define SEND_PATIENCE_S 10
 
@@ -40,6 +43,30 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/* What one helper works with. */
+struct helper {
+    struct netlink netlink;
+    struct addresses addresses;
+    struct kernel_protected protected;
+    uint64_t read_ms; /* when the addresses were read last */
+};
+
+/* Reads this machine's addresses. Returns 1 when there is a new one, 0, or -errno: nothing is
+ * known, and nothing is banned. */
+static int read_addresses(struct helper *helper)
+{
+    struct kernel_ranges own = {.list = NULL};
+    int err = addresses_read(&helper->addresses, &own);
+
+    helper->read_ms = now_ms();
+    if (err < 0) {
+        helper->protected.known = false;
+        free(own.list);
+        return err;
+    }
+    return kernel_protected_own(&helper->protected, &own);
+}
+
 /* False: the server is gone. */
 static bool answer(int fd, const struct weir_kernel_message *message)
 {
@@ -48,7 +75,8 @@ static bool answer(int fd, const struct weir_kernel_message *message)
     return send(fd, message, size, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-static bool answer_done(int fd, struct weir_kernel_message *message, int result, const char *text)
+static bool answer_done(int fd, struct weir_kernel_message *message, int result, uint32_t skipped,
+                        const char *text)
 {
     uint32_t number = message->head.number;
 
@@ -57,35 +85,59 @@ static bool answer_done(int fd, struct weir_kernel_message *message, int result,
     message->head.count = 1;
     memset(&message->done, 0, sizeof message->done);
     message->done.result = -result;
+    message->done.skipped = skipped;
     snprintf(message->done.text, sizeof message->done.text, "%s", text);
     return answer(fd, message);
 }
 
+static int apply(struct helper *helper, struct kernel_table *table,
+                 struct weir_kernel_message *message, char text[WEIR_KERNEL_TEXT_MAX + 1])
+{
+    int err = helper->protected.known ? 0 : read_addresses(helper);
+
+    if (err >= 0)
+        return kernel_table_apply(table, message, text);
+    snprintf(text, WEIR_KERNEL_TEXT_MAX + 1,
+             "to say this machine's addresses, so nothing is banned");
+    table->building = table->known = false;
+    return err;
+}
+
 /* Does one message, which is valid. */
-static bool handle(int fd, struct kernel_table *table, struct weir_kernel_message *message)
+static bool handle(int fd, struct helper *helper, struct kernel_table *table,
+                   struct weir_kernel_message *message)
 {
     char text[WEIR_KERNEL_TEXT_MAX + 1] = "";
     int result;
 
     switch (message->head.type) {
     case WEIR_KERNEL_OPEN:
-        kernel_table_open(table, table->netlink, &message->open);
+        (void)read_addresses(helper); /* the first transaction reports a failure */
+        kernel_table_open(table, &helper->netlink, &helper->protected, &message->open);
         return true;
+    case WEIR_KERNEL_PROTECT:
+        return kernel_protected_name(&helper->protected, message) == 0;
     case WEIR_KERNEL_APPLY:
-        result = kernel_table_apply(table, message, text);
-        return result == 1 || answer_done(fd, message, result, text);
+        result = apply(helper, table, message, text);
+        return result == 1 || answer_done(fd, message, result, table->skipped, text);
     case WEIR_KERNEL_REMOVE:
         result = table->opened ? kernel_table_remove(table) : -ENOENT;
-        return answer_done(fd, message, result, "removing the table");
+        return answer_done(fd, message, result, 0, "removing the table");
     default: /* COUNT */
         return kernel_table_counts(table, message) < 0 || answer(fd, message);
     }
 }
 
-/* Looks whether the table is still as it was. */
-static bool look(int fd, struct kernel_table *table, struct weir_kernel_message *message)
+/* Looks whether the table is still as it was, and now and then whether this machine has a new
+ * address, which a ban in the table may hold. */
+static bool look(int fd, struct helper *helper, struct kernel_table *table,
+                 struct weir_kernel_message *message)
 {
-    if (kernel_table_holds(table))
+    bool holds = kernel_table_holds(table);
+
+    if (table->known && now_ms() - helper->read_ms >= ADDRESSES_MS)
+        holds = read_addresses(helper) == 0 && holds;
+    if (holds)
         return true;
     table->known = false;
     weir_kernel_message_begin(message, WEIR_KERNEL_LOST);
@@ -93,10 +145,10 @@ static bool look(int fd, struct kernel_table *table, struct weir_kernel_message 
 }
 
 /* Serves one server until it is gone. */
-static void serve(int fd, struct netlink *netlink)
+static void serve(int fd, struct helper *helper)
 {
     static struct weir_kernel_message message;
-    struct kernel_table table = {.netlink = netlink};
+    struct kernel_table table = {.netlink = &helper->netlink};
     struct timeval patience = {.tv_sec = SEND_PATIENCE_S};
     uint64_t looked_ms = now_ms();
 
@@ -113,13 +165,13 @@ static void serve(int fd, struct netlink *netlink)
             if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
                 return;
             if (size > 0 && (!weir_kernel_message_valid(&message, (size_t)size, true) ||
-                             !handle(fd, &table, &message)))
+                             !handle(fd, helper, &table, &message)))
                 return;
         }
         if (now_ms() - looked_ms < LOOK_MS)
             continue;
         looked_ms = now_ms();
-        if (!look(fd, &table, &message))
+        if (!look(fd, helper, &table, &message))
             return;
     }
 }
@@ -157,7 +209,7 @@ static bool may_serve(int fd, uid_t owner)
            (peer.uid == 0 || peer.uid == owner);
 }
 
-static int listen_for_servers(int listener, uid_t owner, struct netlink *netlink)
+static int listen_for_servers(int listener, uid_t owner, struct helper *helper)
 {
     bool warned = false;
 
@@ -169,7 +221,8 @@ static int listen_for_servers(int listener, uid_t owner, struct netlink *netlink
         if (fd < 0)
             return -errno;
         if (may_serve(fd, owner)) {
-            serve(fd, netlink);
+            serve(fd, helper);
+            helper->protected.named.count = 0; /* the next server names its own */
         } else if (!warned) {
             fputs("weir-kernel: refused a user who is neither root nor the socket's owner: set "
                   "SocketUser= to the user of weir serve\n",
@@ -188,7 +241,7 @@ static int remove_table(struct netlink *netlink, const char *name)
     if (!weir_kernel_table_valid(name, strlen(name)))
         return -EINVAL;
     memcpy(open.table, name, strlen(name));
-    kernel_table_open(&table, netlink, &open);
+    kernel_table_open(&table, netlink, NULL, &open);
     return kernel_table_remove(&table);
 }
 
@@ -200,7 +253,7 @@ static int fail(const char *what, int err)
 
 int main(int argc, char **argv)
 {
-    struct netlink netlink;
+    struct helper helper = {.read_ms = 0};
     bool listens = argc == 2 && !strcmp(argv[1], "--listen");
     bool removes = argc == 3 && !strcmp(argv[1], "--remove");
     bool serves = argc == 3 && !strcmp(argv[1], "--fd");
@@ -222,18 +275,20 @@ int main(int argc, char **argv)
         return fail("--listen needs a socket that listens as descriptor 3: let systemd start it "
                     "(docs/kernel.md)",
                     err);
-    err = netlink_open(&netlink);
+    err = netlink_open(&helper.netlink);
+    if (err == 0)
+        err = addresses_open(&helper.addresses);
     if (err < 0)
         return fail("cannot open netlink", err);
     err = sandbox_enter();
     if (err < 0)
         return fail("needs CAP_NET_ADMIN: run it as root, or with that capability", err);
     if (removes)
-        err = remove_table(&netlink, argv[2]);
+        err = remove_table(&helper.netlink, argv[2]);
     else if (listens)
-        err = listen_for_servers(SERVER_FD, owner, &netlink);
+        err = listen_for_servers(SERVER_FD, owner, &helper);
     else
-        serve(SERVER_FD, &netlink);
+        serve(SERVER_FD, &helper);
     if (removes && err == -EEXIST) {
         fprintf(stderr, "weir-kernel: another program made the table %s: nothing is removed\n",
                 argv[2]);

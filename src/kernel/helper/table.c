@@ -42,9 +42,11 @@ static size_t address_size(uint8_t family)
 }
 
 void kernel_table_open(struct kernel_table *table, struct netlink *netlink,
+                       const struct kernel_protected *protected,
                        const struct weir_kernel_open *open)
 {
-    *table = (struct kernel_table){.netlink = netlink, .open = *open, .opened = true};
+    *table = (struct kernel_table){
+        .netlink = netlink, .protected = protected, .open = *open, .opened = true};
 }
 
 /* --- The table and its chain ------------------------------------------------------------------ */
@@ -539,16 +541,38 @@ static int begin(struct kernel_table *table, bool replace, char *text)
     return 0;
 }
 
-int kernel_table_apply(struct kernel_table *table, const struct weir_kernel_message *message,
+/* Takes the bans of what is protected out. To end one that is not there is no error. */
+static void skip_protected(struct kernel_table *table, struct weir_kernel_message *message)
+{
+    uint16_t kept = 0;
+
+    for (uint16_t i = 0; i < message->head.count; i++) {
+        const struct weir_kernel_element *element = &message->elements[i];
+
+        if (element->set == WEIR_KERNEL_BAN && !element->removed &&
+            kernel_protected_overlaps(table->protected, element->family, element->bits,
+                                      element->address))
+            table->skipped++;
+        else
+            message->elements[kept++] = *element;
+    }
+    message->head.count = kept;
+}
+
+int kernel_table_apply(struct kernel_table *table, struct weir_kernel_message *message,
                        char text[WEIR_KERNEL_TEXT_MAX + 1])
 {
     bool replace = (message->head.flags & WEIR_KERNEL_REPLACE) != 0;
-    uint16_t count = message->head.count;
+    uint16_t count;
     int err;
 
     if (table->building && table->number != message->head.number)
         table->building = false; /* the server has given that transaction up */
+    if (!table->building)
+        table->skipped = 0;
     table->number = message->head.number;
+    skip_protected(table, message);
+    count = message->head.count;
     err = begin(table, replace, text);
     if (err < 0) {
         table->building = false;

@@ -30,10 +30,13 @@
 #define WEIR_KERNEL_HELPER_TABLE_H
 
 #include "kernel/helper/netlink.h"
+#include "kernel/helper/protected.h"
 #include "kernel/message.h"
 
 struct kernel_table {
     struct netlink *netlink;
+    const struct kernel_protected *protected; /* of which nothing is banned */
+    uint32_t skipped;                         /* bans of the transaction that would have */
     struct weir_kernel_open open;
     bool opened, building; /* building: of a transaction of several messages */
     uint32_t number;       /* of that transaction */
@@ -43,13 +46,15 @@ struct kernel_table {
     uint8_t sets_before[2][2][129];
 };
 
-/* Prepares for that table; nothing is sent. */
+/* Prepares for that table; nothing is sent. `protected`: NULL where nothing will be applied. */
 void kernel_table_open(struct kernel_table *table, struct netlink *netlink,
+                       const struct kernel_protected *protected,
                        const struct weir_kernel_open *open);
 
-/* Does a message APPLY. Returns 1 when more of its transaction is to come, 0 when it was done, or
- * -errno: nothing of the transaction is in force. `text` then says which step failed. */
-int kernel_table_apply(struct kernel_table *table, const struct weir_kernel_message *message,
+/* Does a message APPLY, whose bans of what is protected are taken out and counted. Returns 1 when
+ * more of its transaction is to come, 0 when it was done, or -errno: nothing of the transaction is
+ * in force. `text` then says which step failed. */
+int kernel_table_apply(struct kernel_table *table, struct weir_kernel_message *message,
                        char text[WEIR_KERNEL_TEXT_MAX + 1]);
 
 /* Removes the table; none is no error. Returns 0 or -errno: -EEXIST when another program made it.

@@ -109,6 +109,9 @@ void weir_metrics_of_kernel(struct weir_metrics *metrics)
     weir_metrics_number(metrics, "weir_kernel_lost_total", "counter",
                         "Times that another program had changed or removed the kernel's table.",
                         stats.lost);
+    weir_metrics_number(metrics, "weir_kernel_skipped_total", "counter",
+                        "Bans that weir-kernel left out: they hold what is protected.",
+                        stats.skipped);
 }
 
 static json_t *sets_json(const struct weir_kernel_stats *stats)
@@ -146,11 +149,11 @@ void weir_kernel_handle(struct weir_http_call *call)
         weir_http_problem(call, WEIR_HTTP_404, NULL, "the rules have no `kernel: nftables`");
         return;
     }
-    json =
-        json_pack("{s:b, s:b, s:o, s:o, s:o, s:I, s:I}", "connected", stats.connected, "agrees",
-                  stats.connected && stats.plan.agrees, "wanted", networks_json(stats.plan.wanted),
-                  "present", networks_json(stats.plan.present), "sets", sets_json(&stats),
-                  "refused", (json_int_t)stats.plan.refused, "lost", (json_int_t)stats.lost);
+    json = json_pack("{s:b, s:b, s:o, s:o, s:o, s:I, s:I, s:I}", "connected", stats.connected,
+                     "agrees", stats.connected && stats.plan.agrees, "wanted",
+                     networks_json(stats.plan.wanted), "present", networks_json(stats.plan.present),
+                     "sets", sets_json(&stats), "refused", (json_int_t)stats.plan.refused, "lost",
+                     (json_int_t)stats.lost, "skipped", (json_int_t)stats.skipped);
     json_object_set_new(json, "failed", stats.failed ? json_string(stats.failed) : json_null());
     weir_admin_reply_json(call, json);
 }

@@ -51,12 +51,16 @@ struct weir_kernel_service {
     uint64_t read_took_ns;
     bool read_wanted;
 
+    struct weir_kernel_element *protected; /* what the helper bans for nobody */
+    size_t protected_count, protected_room;
+    size_t protected_sent; /* to this helper */
+
     uint32_t number; /* of the transaction in flight */
     bool more;       /* it has messages to come */
     bool unsent;     /* `message` is to be sent */
     struct weir_kernel_message message, received;
 
-    uint64_t helpers, lost;
+    uint64_t helpers, lost, skipped;
     char failed[WEIR_REASON_MAX];
     size_t tallies_count;
     struct weir_kernel_tally tallies[WEIR_KERNEL_SETS_MAX], before[WEIR_KERNEL_SETS_MAX];
@@ -100,11 +104,57 @@ static void read_network(void *context, const struct weir_cidr *network)
         want_ban(service, network, entry.until_ns);
 }
 
+/* What is protected, as it is read. */
+struct protecting {
+    struct weir_kernel_service *service;
+    size_t count;
+    bool differs; /* from what the helper knows */
+};
+
+/* The same as a network for the helper. */
+static void protect(struct protecting *protecting, const struct weir_cidr *network)
+{
+    struct weir_kernel_service *service = protecting->service;
+    struct weir_kernel_element element = {
+        .family = network->address.family, .bits = network->bits, .set = WEIR_KERNEL_ALLOW};
+    struct weir_address masked = network->address;
+
+    weir_address_mask(&masked, network->bits);
+    memcpy(element.address, masked.bytes, masked.family == 4 ? 4 : 16);
+    if (weir_kernel_is_mark(element.address, element.family, element.bits))
+        return;
+    if (protecting->count == service->protected_room) {
+        size_t room = service->protected_room ? 2 * service->protected_room : 64;
+        struct weir_kernel_element *list = realloc(service->protected, room * sizeof *list);
+
+        if (!list)
+            return; /* standing itself protects it */
+        service->protected = list;
+        service->protected_room = room;
+    }
+    if (protecting->count >= service->protected_count ||
+        memcmp(&service->protected[protecting->count], &element, sizeof element) != 0)
+        protecting->differs = true;
+    service->protected[protecting->count++] = element;
+}
+
 static void read_protected(void *context, const struct weir_cidr *network)
 {
-    struct weir_kernel_service *service = context;
+    struct protecting *protecting = context;
 
-    (void)weir_plan_want(service->plan, WEIR_KERNEL_ALLOW, network, WEIR_NEVER);
+    (void)weir_plan_want(protecting->service->plan, WEIR_KERNEL_ALLOW, network, WEIR_NEVER);
+    protect(protecting, network);
+}
+
+/* Names what is protected; where it has changed, the helper gets all of it anew. */
+static void read_all_protected(struct weir_kernel_service *service)
+{
+    struct protecting protecting = {.service = service};
+
+    weir_bans_each_protected(service->standing->bans, read_protected, &protecting);
+    if (protecting.differs || protecting.count != service->protected_count)
+        service->protected_sent = 0;
+    service->protected_count = protecting.count;
 }
 
 /* The time that this thread has worked: on a busy machine a reading takes no longer by it. */
@@ -128,7 +178,7 @@ static void read_all(struct weir_kernel_service *service, uint64_t now_ns)
     while (weir_bans_take(bans, &ban))
         ;
     weir_plan_begin_all(service->plan);
-    weir_bans_each_protected(bans, read_protected, service);
+    read_all_protected(service);
     weir_standing_each_network(service->standing->map, read_network, &reading);
     weir_plan_end_all(service->plan);
     weir_bans_counts(bans, &counts);
@@ -189,6 +239,7 @@ static void forget_table(struct weir_kernel_service *service)
 static void forget_connection(struct weir_kernel_service *service)
 {
     weir_kernel_link_close(&service->link);
+    service->protected_sent = 0;
     forget_table(service);
 }
 
@@ -234,11 +285,25 @@ static void connect_helper(struct weir_kernel_service *service, uint64_t now_ns)
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
+static void note_skipped(struct weir_kernel_service *service, uint32_t count)
+{
+    struct weir_log_line line;
+
+    service->skipped += count;
+    weir_log_begin(&line, service->log, WEIR_LOG_WARNING, "kernel_bans_skipped");
+    weir_log_number(&line, "bans", count);
+    weir_log_text(&line, "reason",
+                  "they hold loopback, an address of this machine or a trusted proxy");
+    weir_log_end(&line);
+}
+
 static void take_done(struct weir_kernel_service *service,
                       const struct weir_kernel_message *message, uint64_t now_ns)
 {
     char reason[WEIR_REASON_MAX];
 
+    if (message->done.skipped > 0)
+        note_skipped(service, message->done.skipped);
     if (message->head.number != service->number)
         return; /* of a transaction that was given up */
     weir_plan_done(service->plan, now_ns, message->done.result);
@@ -297,7 +362,8 @@ static void take_answer(struct weir_kernel_service *service,
     default: /* LOST */
         service->lost++;
         weir_log_event(service->log, WEIR_LOG_WARNING, "kernel_table_lost", "reason",
-                       "another program has changed or removed it; it is made anew");
+                       "another program has changed or removed it, or this machine has a new "
+                       "address; it is made anew");
         forget_table(service);
     }
 }
@@ -312,9 +378,27 @@ static bool receive(struct weir_kernel_service *service, uint64_t now_ns)
     return received == 0;
 }
 
+/* The next part of what is protected: before any ban. */
+static void fill_protect(struct weir_kernel_service *service)
+{
+    struct weir_kernel_message *message = &service->message;
+    size_t left = service->protected_count - service->protected_sent;
+
+    weir_kernel_message_begin(message, WEIR_KERNEL_PROTECT);
+    message->head.flags = service->protected_sent == 0 ? WEIR_KERNEL_REPLACE : 0;
+    message->head.count = (uint16_t)(left < WEIR_KERNEL_BATCH_MAX ? left : WEIR_KERNEL_BATCH_MAX);
+    memcpy(message->elements, service->protected + service->protected_sent,
+           message->head.count * sizeof *message->elements);
+    service->protected_sent += message->head.count;
+}
+
 /* Fills the next message. False: there is none. */
 static bool next_message(struct weir_kernel_service *service, uint64_t now_ns)
 {
+    if (service->protected_sent < service->protected_count) {
+        fill_protect(service);
+        return true;
+    }
     if (weir_plan_next(service->plan, now_ns, &service->message)) {
         if (!service->more)
             service->number++;
@@ -476,6 +560,7 @@ void weir_kernel_service_close(struct weir_kernel_service *service)
         return;
     weir_plan_close(service->plan);
     free(service->helper);
+    free(service->protected);
     free(service);
 }
 
@@ -501,6 +586,7 @@ void weir_kernel_service_stats(const struct weir_kernel_service *service,
     weir_plan_stats(service->plan, &stats->plan);
     stats->helpers = service->helpers;
     stats->lost = service->lost;
+    stats->skipped = service->skipped;
     stats->failed = service->failed[0] ? service->failed : NULL;
     stats->tallies = service->tallies;
     stats->tallies_count = service->tallies_count;

@@ -8,6 +8,9 @@
  * one has just begun, 100 ms later. Changes of what is trusted are read with the whole map, five
  * times a second at most.
  *
+ * What no ban may hold (loopback, own addresses, trusted proxies) is checked in standing, and once
+ * more by the helper, which gets the proxies and reads the addresses by itself.
+ *
  * When the helper ends, another one is started and the table is made anew in one transaction. When
  * the server stops, the table stays: its bans end by themselves. When the section leaves the rules,
  * the table goes.
@@ -61,7 +64,8 @@ struct weir_kernel_stats {
     bool works; /* the helper that is connected has done a transaction, and the last one */
     struct weir_plan_stats plan;
     uint64_t helpers;   /* that were started, or connected to */
-    uint64_t lost;      /* times that the table was not as it was made */
+    uint64_t lost;      /* times that the table was not as it was made, or not safe any more */
+    uint64_t skipped;   /* bans that the helper has left out: they hold what is protected */
     const char *failed; /* why the last transaction or start failed; NULL: it did not */
     const struct weir_kernel_tally *tallies;
     size_t tallies_count;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "kernel/helper/addresses.h"
 #include "kernel/helper/netlink.h"
 #include "kernel/message.h"
 
@@ -37,6 +38,16 @@ static void check_attributes(const uint8_t *data, size_t size)
     }
 }
 
+static void check_addresses(const uint8_t *data, size_t size)
+{
+    struct kernel_ranges own = {.list = NULL};
+
+    if (addresses_take(data, size, 0, &own) >= 0)
+        for (size_t i = 0; i < own.count; i++)
+            REQUIRE(own.list[i].first[0] == 4 || own.list[i].first[0] == 6);
+    free(own.list);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     bool of_server;
@@ -48,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         char *copy = fuzz_copy(data + 1, size - 1);
 
         check_attributes((const uint8_t *)copy, size - 1);
+        check_addresses((const uint8_t *)copy, size - 1);
         free(copy);
         return 0;
     }
@@ -59,7 +71,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(weir_kernel_message_size(&message) == size);
     if (message.head.type == WEIR_KERNEL_OPEN)
         check_open(&message.open);
-    for (uint16_t i = 0; message.head.type == WEIR_KERNEL_APPLY && i < message.head.count; i++)
+    bool elements =
+        message.head.type == WEIR_KERNEL_APPLY || message.head.type == WEIR_KERNEL_PROTECT;
+    for (uint16_t i = 0; elements && i < message.head.count; i++)
         check_element(&message.elements[i]);
     return 0;
 }

@@ -2,6 +2,7 @@
 """Bans in the kernel's packet filter, with real packets: each test has network namespaces of its own,
 and is skipped where there can be none."""
 
+import ipaddress
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from network.helper import LOST, MAGIC, Speaker, banned, table
 from network.namespaces import HERE4, HERE6, LINK, Network, run
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
@@ -32,12 +34,13 @@ def fixture_network():
         yield network
 
 
-def rules(folder, nftables, standing=None, http=f"{HERE4}:0", **parts):
+def rules(folder, nftables, standing=None, http=f"{HERE4}:0", proxies=None, **parts):
+    trusted = {} if proxies is None else {"trusted_proxies": proxies}
     kernel = {} if nftables is None else {"kernel": {"nftables": nftables}}
     return rules_of(LOGIN, standing={"by": ["client.ip/64"], "file": str(folder / "standing.db"),
                                      **(standing or {})},
                     server={"admin": {"address": f"unix:{folder}/admin"},
-                            "http": {"address": http, "open": True}}, **kernel, **parts)
+                            "http": {"address": http, "open": True}, **trusted}, **kernel, **parts)
 
 
 class Server(Weir):
@@ -81,16 +84,6 @@ class Server(Weir):
     def children(self):
         return [child for task in Path(f"/proc/{self.process.pid}/task").iterdir()
                 for child in (task / "children").read_text().split()]
-
-
-def table(family="inet", name="weir"):
-    """The table's elements by set; None: there is none."""
-    done = run("nft", "-j", "list", "table", family, name, check=False)
-    if done.returncode:
-        return None
-    sets = [part["set"] for part in json.loads(done.stdout)["nftables"] if "set" in part]
-    return {one["name"]: [element["elem"]["val"] if isinstance(element, dict) else element
-                          for element in one.get("elem", [])] for one in sets}
 
 
 def silent(network, source, address):
@@ -385,7 +378,7 @@ def test_the_last_address_of_a_family_is_left_to_weir(network, tmp_path):
         assert table()["ban4_32"] == ["255.255.255.255"] and weir.kernel()["lost"] == 0
 
 
-COUNT = struct.pack("=IHHII", 0x316b7277, 3, 0, 0, 0)  # as kernel/message.h has it
+COUNT = struct.pack("=IHHII", MAGIC, 3, 0, 0, 0)  # as kernel/message.h has it
 
 CLIENT = """
 import socket, sys
@@ -453,3 +446,44 @@ def test_a_helper_without_a_socket_says_what_it_needs(tmp_path):
         done = subprocess.run([sys.executable, "-c", start, str(none.fileno()), helper], pass_fds=[none.fileno()],
                               capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and "needs a socket that listens as descriptor 3" in done.stderr
+
+
+# --- A server that is wrong about what it may ban ---------------------------------------------------
+
+def test_the_helper_itself_bans_neither_loopback_nor_its_addresses_nor_proxies(network, tmp_path):
+    """Whatever the server says: here a test speaks for it, without any check."""
+    with Speaker() as server:
+        server.protect("198.51.100.0/24", "2001:db8:77::/48")
+        skipped = server.ban("127.0.0.1/32", "127.0.0.0/8", "::1/128", f"{HERE4}/32", f"{HERE6}/128",
+                             f"{ipaddress.ip_network(HERE4 + '/16', strict=False)}",
+                             "198.51.100.7/32", "198.51.0.0/16", "2001:db8:77::9/128", f"{OTHER}/32")
+        assert skipped == 9 and banned() == {OTHER}
+        # A change, too; and what is no longer a proxy may be banned.
+        assert server.ban("127.0.0.5/32", "203.0.113.9/32", flags=0) == 1
+        assert banned() == {OTHER, "203.0.113.9"}
+        server.protect("198.51.100.8/32")
+        assert server.ban("198.51.100.7/32", "198.51.100.8/32", flags=0) == 1
+        assert banned() == {OTHER, "203.0.113.9", "198.51.100.7"}
+
+
+def test_an_address_that_comes_later_is_freed_of_its_ban(network, tmp_path):
+    """The helper says that the table is lost, and the server that knows nothing sends all anew."""
+    with Speaker() as server:
+        assert server.ban("198.51.100.7/32", f"{OTHER}/32") == 0
+        assert banned() == {OTHER, "198.51.100.7"}
+        run("ip", "address", "add", "198.51.100.7/32", "dev", "lo")
+        kind, _ = server.receive()
+        assert kind == LOST
+        assert server.ban("198.51.100.7/32", f"{OTHER}/32") == 1
+        assert banned() == {OTHER}
+
+
+def test_a_server_names_its_trusted_proxies(network, tmp_path):
+    """A real server tells a real helper: it is seen in what the helper does with another's bans."""
+    with Server(tmp_path, {}, proxies=["198.51.100.0/24"]) as weir:
+        weir.call("ban", PEER)
+        state = weir.agrees(1)
+        assert state["skipped"] == 0 and weir.metrics()["weir_kernel_skipped_total"] == 0
+        weir.call("ban", "198.51.100.7")
+        weir.agrees(1)  # standing itself keeps it from the kernel
+        assert banned() == {PEER}

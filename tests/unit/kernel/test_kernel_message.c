@@ -106,6 +106,26 @@ static void a_ban_of_a_large_part_of_the_internet_is_refused_but_may_be_allowed(
     assert_true(valid(true));
 }
 
+static void what_is_protected_is_a_network_to_allow_without_an_end(void **state)
+{
+    make_element(4, 24, "\xc0\x00\x02\x00", 4);
+    message.head.type = WEIR_KERNEL_PROTECT;
+    assert_false(valid(true)); /* a ban */
+    message.elements[0].set = WEIR_KERNEL_ALLOW;
+    assert_true(valid(true));
+    assert_false(valid(false));
+    message.head.flags = WEIR_KERNEL_REPLACE;
+    assert_true(valid(true));
+    message.head.flags = WEIR_KERNEL_MORE;
+    assert_false(valid(true));
+    message.head.flags = 0;
+    message.elements[0].timeout_ms = 1;
+    assert_false(valid(true));
+    message.elements[0].timeout_ms = 0;
+    message.elements[0].removed = 1;
+    assert_false(valid(true));
+}
+
 static void the_mark_of_a_set_is_no_element(void **state)
 {
     make_element(4, 24, "\xff\xff\xff\x00", 4);
@@ -191,6 +211,7 @@ int main(void)
         cmocka_unit_test(a_network_has_no_bits_behind_its_prefix),
         cmocka_unit_test(a_ban_of_a_large_part_of_the_internet_is_refused_but_may_be_allowed),
         cmocka_unit_test(the_mark_of_a_set_is_no_element),
+        cmocka_unit_test(what_is_protected_is_a_network_to_allow_without_an_end),
         cmocka_unit_test(each_field_has_its_range),
         cmocka_unit_test(a_size_that_is_not_that_of_its_items_is_refused),
         cmocka_unit_test(the_helper_says_only_what_is_its_to_say),

@@ -138,7 +138,8 @@ static void accept_server(struct rig *rig)
     assert_true(rig->helper >= 0);
 }
 
-/* The next message of this type; those that ask for counts are skipped. False: the server has
+/* The next message of this type; those that ask for counts, or name what is protected, are skipped.
+ * False: the server has
  * closed the connection. */
 static bool receive(struct rig *rig, enum weir_kernel_type type)
 {
@@ -154,7 +155,8 @@ static bool receive(struct rig *rig, enum weir_kernel_type type)
         assert_true(weir_kernel_message_valid(&rig->message, (size_t)size, true));
         if (rig->message.head.type == type)
             return true;
-        assert_int_equal(rig->message.head.type, WEIR_KERNEL_COUNT);
+        assert_true(rig->message.head.type == WEIR_KERNEL_COUNT ||
+                    rig->message.head.type == WEIR_KERNEL_PROTECT);
     }
     fail_msg("no message of type %d came", type);
     return false;
@@ -208,6 +210,17 @@ static struct weir_kernel_stats stats_of(struct rig *rig)
 
     weir_kernel_service_stats(rig->service, &stats);
     return stats;
+}
+
+static void answer_skipped(struct rig *rig, uint32_t number, uint32_t skipped)
+{
+    static struct weir_kernel_message message;
+
+    weir_kernel_message_begin(&message, WEIR_KERNEL_DONE);
+    message.head.count = 1;
+    message.head.number = number;
+    message.done = (struct weir_kernel_done){.skipped = skipped};
+    answer(rig, &message);
 }
 
 /* Connects, and does the first transaction. */
@@ -486,6 +499,78 @@ static void other_settings_remove_the_table_that_was(void **state)
     assert_false(stats_of(rig).on);
 }
 
+static void protect_proxies(struct rig *rig, const struct weir_cidr *proxies, size_t count)
+{
+    assert_int_equal(weir_bans_protect(rig->standing.bans, proxies, count), 0);
+    weir_kernel_service_configure(rig->service, &rig->settings); /* as a reload does */
+}
+
+static void
+what_is_protected_is_named_before_the_first_transaction_and_when_it_changes(void **state)
+{
+    struct rig *rig = *state;
+    const struct weir_cidr proxy = {.address = {.family = 4, .bytes = {192, 0, 2, 200}},
+                                    .bits = 24};
+    static const uint8_t proxies[4] = {192, 0, 2, 0};
+
+    weir_kernel_service_configure(rig->service, &rig->settings);
+    accept_server(rig);
+    assert_true(receive(rig, WEIR_KERNEL_OPEN));
+    assert_true(receive(rig, WEIR_KERNEL_PROTECT));
+    assert_int_equal(rig->message.head.flags, WEIR_KERNEL_REPLACE);
+    assert_non_null(element_of(rig, WEIR_KERNEL_ALLOW, loopback));
+    assert_null(element_of(rig, WEIR_KERNEL_ALLOW, proxies));
+    assert_true(receive(rig, WEIR_KERNEL_APPLY));
+    answer_done(rig, rig->message.head.number, 0);
+    protect_proxies(rig, &proxy, 1);
+    assert_true(receive(rig, WEIR_KERNEL_PROTECT));
+    assert_int_equal(rig->message.head.flags, WEIR_KERNEL_REPLACE);
+    assert_non_null(element_of(rig, WEIR_KERNEL_ALLOW, proxies)); /* without the bits behind */
+    assert_true(receive(rig, WEIR_KERNEL_APPLY));
+    hang_up(rig);
+    accept_server(rig); /* another helper knows nothing */
+    assert_true(receive(rig, WEIR_KERNEL_OPEN));
+    assert_true(receive(rig, WEIR_KERNEL_PROTECT));
+    assert_non_null(element_of(rig, WEIR_KERNEL_ALLOW, proxies));
+}
+
+static void more_than_one_message_of_what_is_protected(void **state)
+{
+    enum { PROXIES = 2500 };
+    static struct weir_cidr proxies[PROXIES];
+    struct rig *rig = *state;
+    size_t count = 0;
+
+    for (int i = 0; i < PROXIES; i++)
+        proxies[i] = (struct weir_cidr){
+            .address = {.family = 4, .bytes = {10, 1, (uint8_t)(i >> 8), (uint8_t)i}}, .bits = 32};
+    protect_proxies(rig, proxies, PROXIES);
+    accept_server(rig);
+    assert_true(receive(rig, WEIR_KERNEL_OPEN));
+    while (count < PROXIES) {
+        assert_true(receive(rig, WEIR_KERNEL_PROTECT));
+        assert_int_equal(rig->message.head.flags, count == 0 ? WEIR_KERNEL_REPLACE : 0);
+        count += rig->message.head.count;
+    }
+    assert_true(receive(rig, WEIR_KERNEL_APPLY));
+}
+
+static void bans_that_the_helper_leaves_out_are_counted(void **state)
+{
+    struct rig *rig = *state;
+
+    ban(rig, WEIR_STANDING_SUSPENDED, START + 3600 * S);
+    weir_kernel_service_configure(rig->service, &rig->settings);
+    accept_server(rig);
+    assert_true(receive(rig, WEIR_KERNEL_OPEN));
+    assert_true(receive(rig, WEIR_KERNEL_APPLY));
+    answer_skipped(rig, rig->message.head.number, 3);
+    for (int i = 0; i < TURNS_MAX && !stats_of(rig).works; i++)
+        turn(rig);
+    assert_true(stats_of(rig).works);
+    assert_int_equal(stats_of(rig).skipped, 3);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
@@ -501,6 +586,9 @@ int main(void)
         TEST(helpers_that_end_at_once_come_later_and_later),
         TEST(a_socket_that_nothing_listens_on_is_tried_again),
         TEST(other_settings_remove_the_table_that_was),
+        TEST(what_is_protected_is_named_before_the_first_transaction_and_when_it_changes),
+        TEST(more_than_one_message_of_what_is_protected),
+        TEST(bans_that_the_helper_leaves_out_are_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
