@@ -28,9 +28,10 @@ function thin(values, groups) {
 
 export class Chart {
   // `parts`: {field, name, kind} with the kind of a CSS class; `stacked`: areas on each other;
-  // `top`: the highest value, where it is known; `show`: a value as text.
-  constructor(title, parts, { stacked = false, top = 0, show = String, id } = {}) {
-    Object.assign(this, { title, parts, stacked, top, show, id });
+  // `top`: the highest value, where it is known; `show`: a value as text; `quiet`: the legend leaves out
+  // parts that are nothing all the time, but the first.
+  constructor(title, parts, { stacked = false, top = 0, show = String, id, quiet = false } = {}) {
+    Object.assign(this, { title, parts, stacked, top, show, id, quiet });
     this.data = { from: 0, step: 1, values: {} };
     this.at = null;
     this.drawing = svg("svg", { class: "chart", role: "img", tabindex: 0, id, height: HEIGHT });
@@ -120,6 +121,8 @@ export class Chart {
       nodes.push(svg("line", { class: "cursor", x1: at, x2: at, y1: TOP, y2: TOP + plot }));
     }
     this.drawing.replaceChildren(...nodes);
+    if (this.quiet)
+      this.parts.forEach((_, which) => { this.legend.children[which].hidden = which > 0 && !thinned[which].some((value) => value > 0); });
     this.tell(total);
   }
 

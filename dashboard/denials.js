@@ -4,19 +4,19 @@
 import { ask, query } from "./api.js";
 import { h, setRows, table } from "./dom.js";
 import { count, duration, isoTime } from "./format.js";
-import { keyLink } from "./overview.js";
+import { callerCell, keyLink, limitLink } from "./names.js";
 
 const ROWS_MAX = 200;
 
 export function denialTable(id) {
-  return table("Denials", [{ title: "time", left: true }, { title: "key", left: true }, { title: "limit", left: true }, { title: "route", left: true },
-    "asked for", "left", "admitted in", { title: "by", left: true }], id);
+  return table("Denials", [{ title: "time", left: true }, { title: "key", left: true }, { title: "asked by", left: true }, { title: "limit", left: true },
+    { title: "route", left: true }, "asked for", "left", "admitted in", { title: "by", left: true }], id);
 }
 
 export function denialRow(denial) {
   return {
-    id: String(denial.id), left: [0, 1, 2, 3, 7],
-    cells: [isoTime(denial.time), keyLink(denial.key), denial.limit, denial.route ?? "–", count(denial.cost),
+    id: String(denial.id), left: [0, 1, 2, 3, 4, 8],
+    cells: [isoTime(denial.time), keyLink(denial), callerCell(denial), limitLink(denial.limit, denial), denial.route ?? "–", count(denial.cost),
       denial.limit === "standing" ? "–" : `${count(denial.remaining)} of ${count(denial.capacity)}`, duration(denial.retry_after_ms),
       [denial.algorithm, denial.plan && `plan ${denial.plan}`, denial.standing !== "good" && denial.standing, denial.action !== "reject" && denial.action,
         denial.more > 0 && `and ${count(denial.more)} more`].filter(Boolean).join(", ")],
@@ -37,7 +37,7 @@ export class Denials {
     this.form = h("form", { class: "row", onsubmit: (event) => {
       event.preventDefault();
       this.load();
-    } }, field("denial-key", "Key or a value in it "), field("denial-limit", "Limit "),
+    } }, field("denial-key", "Key or caller "), field("denial-limit", "Limit "),
     h("label", null, "Since ", h("select", { id: "denial-since" }, [["10min", "10 minutes"], ["1h", "an hour"], ["1d", "a day"], ["", "ever"]].map(([value, text]) =>
       h("option", { value, selected: value === "1d" }, text)))),
     h("button", { type: "submit", class: "main" }, "Show"),
@@ -73,7 +73,7 @@ export class Denials {
   }
 
   draw() {
-    setRows(this.table.body, this.denials.map(denialRow), "Nothing was denied that these filters let through.", 8);
+    setRows(this.table.body, this.denials.map(denialRow), "Nothing was denied that these filters let through.", 9);
   }
 
   onMissed() {

@@ -28,6 +28,7 @@ export function find(id) {
 // A table with a caption for readers of the screen; `columns`: {title, left} or a title.
 export function table(caption, columns, id) {
   const body = h("tbody", { id });
+  body.titles = columns.map((column) => column.title ?? column);
   const heads = columns.map((column) =>
     h("th", { scope: "col", class: column.left ? "left" : null }, column.title ?? column));
   const element = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
@@ -54,7 +55,7 @@ export function setRows(body, rows, empty, columns) {
     if (!element) element = h("tr", { "data-id": row.id });
     if (element.shown !== text)
       element.replaceChildren(...row.cells.map((cell, i) =>
-        cell instanceof HTMLTableCellElement ? cell : h("td", { class: row.left?.includes(i) ? "left" : null }, cell)));
+        cell instanceof HTMLTableCellElement ? cell : h("td", { class: row.left?.includes(i) ? "left" : null, "data-title": body.titles?.[i] || null }, cell)));
     element.shown = text;
     if (body.children[place] !== element) body.insertBefore(element, body.children[place] ?? null);
   });

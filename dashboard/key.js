@@ -5,6 +5,7 @@ import { ask, poll, query } from "./api.js";
 import { denialRow, denialTable } from "./denials.js";
 import { bar, h, setRows, table } from "./dom.js";
 import { count, duration } from "./format.js";
+import { limitLink } from "./names.js";
 
 export class Key {
   constructor(live) {
@@ -17,7 +18,7 @@ export class Key {
     const form = h("form", { class: "row", onsubmit: (event) => {
       event.preventDefault();
       location.hash = `#key/${encodeURIComponent(input.value.trim())}`;
-    } }, h("label", null, "Key, or one value in it ", input), h("button", { type: "submit", class: "main" }, "Show"));
+    } }, h("label", null, "Key or caller, or one value of it ", input), h("button", { type: "submit", class: "main" }, "Show"));
     this.limits = table("Limits that the key meets", [{ title: "limit", left: true }, { title: "key", left: true }, "used", "all free in",
       "last minute", "last hour", "last day", { title: "mostly on", left: true }], "key-limits");
     this.denials = denialTable("key-denials");
@@ -27,7 +28,7 @@ export class Key {
       h("section", { class: "panel" }, h("h2", null, "Recent denials"), this.denials.element));
     if (!of) {
       setRows(this.limits.body, [], "Give a key, or press one in another view.", 8);
-      setRows(this.denials.body, [], "Give a key, or press one in another view.", 8);
+      setRows(this.denials.body, [], "Give a key, or press one in another view.", 9);
       input.focus();
       return;
     }
@@ -41,10 +42,10 @@ export class Key {
     const counts = (window) => (window ? `${count(window.requests)}${window.denied > 0 ? `, ${count(window.denied)} denied` : ""}` : "–");
     setRows(this.limits.body, found.limits.map((limit) => ({
       id: `${limit.limit}\n${limit.key}`, left: [0, 1, 7],
-      cells: [h("a", { href: `#limits/${encodeURIComponent(limit.limit)}` }, limit.limit), limit.key,
+      cells: [limitLink(limit.limit, limit), limit.key,
         bar(limit.used_percent, `${count(limit.used)} of ${count(limit.capacity)}`, limit.used_percent >= 100), duration(limit.reset_after_ms),
         counts(limit.minute), counts(limit.hour), counts(limit.day), limit.route ?? "–"],
     })), "No limit has met this key in the last day, or it was not among the busiest.", 8);
-    setRows(this.denials.body, found.denials.map(denialRow), "It was not denied.", 8);
+    setRows(this.denials.body, found.denials.map(denialRow), "No denial of it, or asked for by it, is kept.", 9);
   }
 }

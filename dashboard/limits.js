@@ -5,7 +5,7 @@ import { ask, poll, query } from "./api.js";
 import { Chart } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
 import { count, duration, percent, rate } from "./format.js";
-import { keyLink } from "./overview.js";
+import { keyLink } from "./names.js";
 
 // Rows that are drawn at once; a filter finds the others.
 const ROWS_MAX = 200;
@@ -43,14 +43,15 @@ export class Limits {
     setRows(this.table.body, found.slice(0, ROWS_MAX).map((limit) => ({
       id: limit.name, left: [0, 1, 2, 3, 7],
       cells: [h("a", { href: `#limits/${encodeURIComponent(limit.name)}` }, limit.name), limit.algorithm, limit.key.join(", ") || "one for all", rate(limit),
-        count(limit.allowed), count(limit.denied), percent(limit.denied, limit.allowed + limit.denied), notes(limit)],
+        count(limit.allowed), count(limit.denied), percent(limit.denied, checks(limit)), notes(limit)],
     })), this.limits ? "No limit has such a name." : "The rules have no limits.", 8);
     this.note.textContent = found.length > ROWS_MAX ? `${ROWS_MAX} of ${found.length} are shown: those denied most.` : "";
   }
 
   showOne(main) {
     this.facts = h("dl");
-    this.traffic = new Chart("Checks a second", [{ field: "denied", name: "denied", kind: "bad" }, { field: "allowed", name: "allowed", kind: "good" }],
+    this.traffic = new Chart("Checks a second", [{ field: "denied", name: "denied", kind: "bad" }, { field: "shadow_denied", name: "would be denied (shadow)", kind: "other" },
+      { field: "allowed", name: "allowed", kind: "good" }],
       { stacked: true, show: count });
     this.distinct = new Chart("Distinct keys", [{ field: "distinct_keys", name: "keys", kind: "other" }], { show: count });
     this.window = h("select", { onchange: () => this.again() }, ["minute", "hour", "day"].map((name) => h("option", null, name)));
@@ -73,18 +74,22 @@ export class Limits {
     this.facts.replaceChildren(...facts(limit ?? {}).flatMap(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
     const { from_s: from, resolution_s: step, values } = series;
     const both = (field) => values[field].map((value, i) => value + values[`edge_${field}`][i]);
-    this.traffic.set({ from, step, values: { allowed: both("allowed"), denied: both("denied") } });
+    this.traffic.set({ from, step, values: { allowed: both("allowed"), denied: both("denied"), shadow_denied: both("shadow_denied") } });
     this.distinct.set({ from, step, values });
     setRows(this.keys.body, top.keys.map((key) => ({
       id: key.key, left: [0],
-      cells: [keyLink(key.key), count(key.requests), count(key.cost), count(key.denied),
+      cells: [keyLink(key), count(key.requests), count(key.cost), count(key.denied),
         bar(key.used_percent, `${key.used_percent} % of ${count(key.capacity)}`, key.used_percent >= 100), duration(key.reset_after_ms)],
     })), "No key of this limit was seen in that time.", 6);
   }
 }
 
+function checks(limit) {
+  return limit.allowed + limit.denied + (limit.shadow_denied ?? 0);
+}
+
 function notes(limit) {
-  return [limit.shadow && "shadow", limit.enforce_percent !== undefined && `enforced for ${limit.enforce_percent} %`, limit.candidate && "with a candidate",
+  return [limit.shadow && "shadow: denies nobody", limit.shadow_denied > 0 && `would have denied ${count(limit.shadow_denied)}`, limit.enforce_percent !== undefined && `enforced for ${limit.enforce_percent} %`, limit.candidate && "with a candidate",
     limit.scale_percent !== undefined && `scaled to ${limit.scale_percent} %`, limit.when && `when ${limit.when}`,
     limit.overflows > 0 && `${count(limit.overflows)} keys without room`].filter(Boolean).join(", ");
 }
@@ -93,5 +98,5 @@ function facts(limit) {
   return [["algorithm", limit.algorithm], ["key", limit.key?.join(", ")], ["rate", limit.name && rate(limit)],
     ["capacity", limit.capacity && count(limit.capacity)], ["notes", limit.name && notes(limit)],
     ["allowed, denied", limit.name && `${count(limit.allowed)}, ${count(limit.denied)} since the start`],
-    ["would have denied", limit.shadow_denied > 0 && count(limit.shadow_denied)]].filter(([, value]) => value);
+  ].filter(([, value]) => value);
 }

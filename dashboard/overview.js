@@ -5,12 +5,19 @@ import { ask, poll, query } from "./api.js";
 import { Chart, sparkline } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
 import { bytes, count, micros, percent } from "./format.js";
+import { keyLink, limitLink } from "./names.js";
 
 const SPARK_SECONDS = 60;
 const POINTS = 600; // seconds of a chart
 const FRONTS = ["http", "grpc", "redis", "nginx", "library"];
 // Of each limit of a snapshot, after its name.
-const FIELDS = ["allowed", "denied", "delayed", "cost", "distinct_keys", "edge_allowed", "edge_denied"];
+const FIELDS = ["allowed", "denied", "delayed", "cost", "shadow_denied", "distinct_keys", "edge_allowed", "edge_denied", "edge_shadow_denied"];
+// Why requests are refused: the series, and the name of its row among the limits.
+const CAUSES = [["refused_limit", "by limits", "bad"], ["refused_standing", "by standing", "other"], ["refused_unknown", "unknown callers", "fourth"],
+  ["refused_challenge", "by challenges", "third"], ["refused_store", "store failed", "fifth"], ["refused_unreadable", "not readable", "good"]];
+// Those that no limit has counted have a row of their own among the limits.
+const ROWS = new Map([["refused_standing", "standing"], ["refused_unknown", "unknown callers"], ["refused_store", "store failed"], ["refused_unreadable", "not readable"]]);
+const GROUPS = [["org", "Organisations"], ["user", "Users"], ["client.ip", "Addresses"]];
 
 // A number with its name.
 function tile(name, id) {
@@ -19,8 +26,18 @@ function tile(name, id) {
   return { element: h("div", { class: "tile" }, h("span", null, name), value, note), value, note };
 }
 
-export function keyLink(key) {
-  return h("a", { href: `#key/${encodeURIComponent(key)}`, class: "key" }, key || "(one for all)");
+// What a limit did in a second, of all that decide with it.
+function verdicts(of) {
+  const denied = of.denied + of.edge_denied;
+  const shadow = of.shadow_denied + of.edge_shadow_denied;
+  return { checks: of.allowed + of.edge_allowed + denied + shadow, denied, shadow };
+}
+
+// The first of a group of callers, with the name of the group.
+function named(title, link) {
+  const cell = h("span", null, h("small", { class: "muted group" }, title), link);
+  cell.key = `${title}${link.key ?? link.textContent}`;
+  return cell;
 }
 
 export class Overview {
@@ -34,17 +51,17 @@ export class Overview {
     this.signal = signal;
     this.tiles = {
       requests: tile("Requests a second", "tile-requests"),
-      denied: tile("Denied", "tile-denied"),
+      denied: tile("Refused", "tile-denied"),
       latency: tile("weir adds, p99", "tile-latency"),
       keys: tile("Keys in the table", "tile-keys"),
       store: tile("Store", "tile-store"),
     };
     this.traffic = new Chart("Requests a second", [
-      { field: "denied", name: "denied", kind: "bad" }, { field: "allowed", name: "allowed", kind: "good" }],
-      { stacked: true, show: count, id: "chart-traffic" });
-    this.share = new Chart("Share of 429", [
-      { field: "share", name: "of weir serve", kind: "bad" }, { field: "edge", name: "at the edge", kind: "other" }],
-      { show: (value) => `${Math.round(value * 10) / 10} %`, id: "chart-share" });
+      { field: "denied", name: "refused", kind: "bad" }, { field: "shadow", name: "would be denied (shadow)", kind: "other" },
+      { field: "allowed", name: "allowed", kind: "good" }], { stacked: true, quiet: true, show: count, id: "chart-traffic" });
+    this.share = new Chart("Refused, in percent of requests", [...CAUSES.map(([field, name, kind]) => ({ field, name, kind })),
+      { field: "edge", name: "at the edge", kind: "muted" }],
+      { stacked: true, quiet: true, show: (value) => `${Math.round(value * 10) / 10} %`, id: "chart-share" });
     this.latency = new Chart("Latency", [
       { field: "latency_p99_us", name: "weir p99", kind: "good" }, { field: "latency_p50_us", name: "weir p50", kind: "other" }],
       { show: micros, id: "chart-latency" });
@@ -56,7 +73,8 @@ export class Overview {
       h("option", { value: "1s" }, "10 minutes"), h("option", { value: "1min" }, "24 hours"));
     this.limit = h("select", { id: "of-limit", onchange: () => this.load() }, h("option", { value: "" }, "the whole server"));
     this.limits = table("The busiest limits", [{ title: "limit", left: true }, "checks/s", "denied/s", "denied", "last minute"], "busy-limits");
-    this.keys = table("Top consumers of the last minute", [{ title: "key", left: true }, { title: "limit", left: true }, "checks", "share", "of its limit"], "top-keys");
+    this.callers = table("Top consumers of the last minute", [{ title: "who", left: true }, "requests", "share of requests", "refused"], "top-callers");
+    this.keys = table("Busiest keys of limits in the last minute", [{ title: "key", left: true }, { title: "limit", left: true }, "checks", "of its limit"], "top-keys");
     this.denied = table("Top denied of the last minute", [{ title: "key", left: true }, { title: "limit", left: true }, "denied", "share"], "top-denied");
     this.routes = table("Hottest routes of the last minute", [{ title: "route", left: true }, "requests", "denied", "denied share"], "top-routes");
     main.replaceChildren(
@@ -65,8 +83,9 @@ export class Overview {
       h("div", { class: "two" }, this.traffic.element, this.share.element),
       h("section", { class: "panel" }, h("h2", null, "Busiest limits"), this.limits.element),
       h("div", { class: "two" },
-        h("section", { class: "panel" }, h("h2", null, "Top consumers"), this.keys.element),
-        h("section", { class: "panel" }, h("h2", null, "Top denied"), this.denied.element)),
+        h("section", { class: "panel" }, h("h2", null, "Top consumers"), this.callers.element),
+        h("section", { class: "panel" }, h("h2", null, "Top denied"), this.denied.element),
+        h("section", { class: "panel" }, h("h2", null, "Busiest keys"), this.keys.element)),
       h("div", { class: "two" },
         h("section", { class: "panel" }, h("h2", null, "Hottest routes"), this.routes.element), this.fronts.element),
       this.latency.element);
@@ -96,9 +115,9 @@ export class Overview {
   async loadRecent() {
     try {
       const found = await ask(query("/v1/series", { limit: "*", count: SPARK_SECONDS }), { signal: this.signal });
-      for (const [name, { allowed, denied, edge_allowed: edgeAllowed, edge_denied: edgeDenied }] of Object.entries(found.limits)) {
-        const before = allowed.map((passed, i) => ({ second: found.from_s + i, checks: passed + denied[i] + edgeAllowed[i] + edgeDenied[i],
-          denied: denied[i] + edgeDenied[i] }))
+      for (const [name, series] of Object.entries(found.limits)) {
+        const before = series.allowed.map((_, i) => ({ second: found.from_s + i,
+          ...verdicts(Object.fromEntries(FIELDS.map((field) => [field, series[field][i]]))) }))
           .filter((one) => one.checks > 0);
         const known = this.recent.get(name) ?? [];
         const first = known[0]?.second ?? Infinity;
@@ -119,13 +138,18 @@ export class Overview {
 
   draw() {
     const { from, step, values } = this.data;
-    const share = (denied, allowed) => values[denied].map((value, i) => {
-      const all = value + values[allowed][i];
-      return all > 0 ? (value / all) * 100 : 0;
-    });
-    const rate = (...fields) => values[fields[0]].map((_, i) => fields.reduce((sum, field) => sum + values[field][i], 0) / step);
-    this.traffic.set({ from, step, values: { allowed: rate("allowed", "edge_allowed"), denied: rate("denied", "edge_denied") } });
-    this.share.set({ from, step, values: { share: share("denied", "allowed"), edge: share("edge_denied", "edge_allowed") } });
+    const length = values.allowed.length;
+    const sum = (i, ...fields) => fields.reduce((all, field) => all + (values[field]?.[i] ?? 0), 0);
+    const each = (of) => Array.from({ length }, (_, i) => of(i));
+    const rate = (...fields) => each((i) => sum(i, ...fields) / step);
+    // Of the whole, requests; of a limit, its verdicts, which have no causes.
+    const whole = values.requests !== undefined;
+    const all = (i) => sum(i, "allowed", "denied", "edge_allowed", "edge_denied", ...(whole ? [] : ["shadow_denied", "edge_shadow_denied"]));
+    const part = (i, ...fields) => (all(i) > 0 ? (sum(i, ...fields) / all(i)) * 100 : 0);
+    const shares = Object.fromEntries(CAUSES.map(([field]) => [field, each((i) => part(i, whole || field !== "refused_limit" ? field : "denied"))]));
+    this.traffic.set({ from, step, values: { allowed: rate("allowed", "edge_allowed"), denied: rate("denied", "edge_denied"),
+      shadow: whole ? each(() => 0) : rate("shadow_denied", "edge_shadow_denied") } });
+    this.share.set({ from, step, values: { ...shares, edge: each((i) => part(i, "edge_denied")) } });
     if (!values.requests) return;
     this.fronts.set({ from, step, values: Object.fromEntries(FRONTS.map((front) => [front, rate(front)])) });
     this.latency.set({ from, step, values });
@@ -182,11 +206,15 @@ export class Overview {
   }
 
   showLimits(snapshot) {
-    for (const [name, ...values] of snapshot.limits) {
-      const of = Object.fromEntries(FIELDS.map((field, i) => [field, values[i]]));
-      const denied = of.denied + of.edge_denied;
+    const put = (name, one) => {
       if (!this.recent.has(name)) this.recent.set(name, []);
-      this.recent.get(name).push({ second: snapshot.second, checks: of.allowed + of.edge_allowed + denied, denied });
+      this.recent.get(name).push({ second: snapshot.second, ...one });
+    };
+    for (const [name, ...values] of snapshot.limits)
+      put(name, verdicts(Object.fromEntries(FIELDS.map((field, i) => [field, values[i]]))));
+    for (const [field, name] of ROWS) {
+      const denied = snapshot.whole[field];
+      if (denied > 0) put(name, { checks: denied, denied, shadow: 0 });
     }
     const chosen = this.limit.value;
     const rows = [];
@@ -199,19 +227,23 @@ export class Overview {
       const seconds = new Array(SPARK_SECONDS).fill(0);
       let checks = 0;
       let denied = 0;
+      let shadow = 0;
       for (const one of list) {
         seconds[SPARK_SECONDS - 1 - (snapshot.second - one.second)] = one.checks;
         checks += one.checks;
         denied += one.denied;
+        shadow += one.shadow;
       }
-      const now = list[list.length - 1].second === snapshot.second ? list[list.length - 1] : { checks: 0, denied: 0 };
+      const now = list[list.length - 1].second === snapshot.second ? list[list.length - 1] : { checks: 0, denied: 0, shadow: 0 };
+      const share = shadow > 0 ? bar((shadow / checks) * 100, `shadow: ${percent(shadow, checks)}`, false) : bar((denied / checks) * 100, percent(denied, checks), denied > 0);
       rows.push({ id: name, checks, left: [0],
-        cells: [h("a", { href: `#limits/${encodeURIComponent(name)}` }, name), count(now.checks), count(now.denied),
-          bar((denied / checks) * 100, percent(denied, checks), denied > 0), sparkline(seconds, "good")] });
+        cells: [[...ROWS.values()].includes(name) && name !== "standing" ? name : limitLink(name), count(now.checks), count(now.denied),
+          share, sparkline(seconds, "good")] });
     }
     rows.sort((a, b) => b.checks - a.checks);
     setRows(this.limits.body, rows.slice(0, 20), "No limit was used in the last minute.", 5);
-    const names = rows.map((row) => row.id).sort();
+    const rowNames = [...ROWS.values()];
+    const names = rows.map((row) => row.id).filter((name) => !rowNames.includes(name)).sort();
     const shown = [...this.limit.options].map((option) => option.value).slice(1);
     if (chosen && !names.includes(chosen)) names.push(chosen);
     if (names.join("\n") !== shown.join("\n") && document.activeElement !== this.limit) {
@@ -223,13 +255,22 @@ export class Overview {
   showKeys(snapshot) {
     setRows(this.keys.body, snapshot.keys.map((key) => ({
       id: `${key.limit}\n${key.key}`, left: [0, 1],
-      cells: [keyLink(key.key), key.limit, count(key.requests), percent(key.requests, snapshot.weight),
-        bar(key.used_percent, `${key.used_percent} %`, key.used_percent >= 100)],
-    })), "No key was seen in the last minute.", 5);
+      cells: [keyLink(key), limitLink(key.limit, key), count(key.requests),
+        key.limit === "standing" ? "–" : bar(key.used_percent, `${key.used_percent} %`, key.used_percent >= 100)],
+    })), "No key was seen in the last minute.", 4);
+    const { callers, requests } = snapshot.callers;
+    setRows(this.callers.body, GROUPS.flatMap(([kind, title]) => {
+      const found = callers.filter((caller) => caller.values[0]?.kind === kind).slice(0, 5);
+      return found.map((caller, place) => ({
+        id: caller.key, left: [0],
+        cells: [place === 0 ? named(title, keyLink(caller)) : keyLink(caller), count(caller.requests), bar(caller.share_percent, percent(caller.requests - caller.error, requests), false),
+          caller.denied > 0 ? percent(caller.denied, caller.requests) : "–"],
+      }));
+    }), "Nobody has asked in the last minute.", 4);
     const denied = snapshot.denied.filter((key) => key.denied > 0);
     setRows(this.denied.body, denied.map((key) => ({
       id: `${key.limit}\n${key.key}`, left: [0, 1],
-      cells: [keyLink(key.key), key.limit, count(key.denied), percent(key.denied, snapshot.denied_sum)],
+      cells: [keyLink(key), limitLink(key.limit, key), count(key.denied), percent(key.denied, snapshot.denied_sum)],
     })), "Nothing was denied in the last minute.", 4);
   }
 }

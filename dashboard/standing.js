@@ -4,6 +4,7 @@
 import { ask, poll, query } from "./api.js";
 import { h, say, setRows, table } from "./dom.js";
 import { dateTime } from "./format.js";
+import { keyLink, splitSubject } from "./names.js";
 
 const LEVELS = ["suspended", "revoked", "throttled", "challenged", "warned", "trusted", "good"];
 const TERMS = [["600000", "10 minutes"], ["3600000", "an hour"], ["86400000", "a day"], ["604800000", "a week"], ["", "until it is cleared"]];
@@ -13,6 +14,11 @@ const when = (ms) => dateTime(ms / 1000);
 /* What to add where the history of standing has not written a change yet. */
 function waits(answer) {
   return answer.written === false ? " The history does not have it yet: it is lost if weir ends before." : "";
+}
+
+// To what is known of whom an entry is about.
+function whoLink({ kind, value }) {
+  return keyLink({ key: `${kind}=${value}`, values: [{ kind: kind.split("/")[0], value: kind.startsWith("client.ip") ? value.replace(/\/(32|128)$/, "") : value }] });
 }
 
 export class Standing {
@@ -42,16 +48,15 @@ export class Standing {
   }
 
   makeForm(of) {
-    const cut = of.indexOf("=");
     const kinds = this.live.may.standing;
-    const kind = cut > 0 ? of.slice(0, cut) : "";
+    const { kind, value } = splitSubject(of);
     this.result = h("p", { role: "status", id: "standing-result" });
     this.form = h("form", { onsubmit: (event) => {
       event.preventDefault();
       this.set();
     } }, h("div", { class: "row" },
       h("label", null, "Kind ", h("select", { name: "kind", required: true }, kinds.map((name) => h("option", { selected: name.split("/")[0] === kind.split("/")[0] }, name)))),
-      h("label", null, "Value ", h("input", { name: "value", required: true, value: cut > 0 ? of.slice(cut + 1) : of, size: 24 })),
+      h("label", null, "Value ", h("input", { name: "value", required: true, value, size: 24 })),
       h("label", null, "Level ", h("select", { name: "level" }, LEVELS.map((name) => h("option", null, name)))),
       h("label", null, "For ", h("select", { name: "term" }, TERMS.map(([value, text]) => h("option", { value, selected: value === "3600000" }, text)))),
       h("label", null, "Reason ", h("input", { name: "reason", maxlength: 127, size: 24 })),
@@ -102,12 +107,12 @@ export class Standing {
     }
     setRows(this.table.body, found.entries.map((entry) => ({
       id: `${entry.kind}\n${entry.value}`, left: [0, 1, 2, 3, 4],
-      cells: [`${entry.kind}=${entry.value}`, entry.level, entry.reason || "–", entry.by || entry.origin, entry.until_ms === null ? "no end" : when(entry.until_ms),
+      cells: [whoLink(entry), entry.level, entry.reason || "–", entry.by || entry.origin, entry.until_ms === null ? "no end" : when(entry.until_ms),
         this.live.may.may_change ? h("button", { type: "button", class: "small", "aria-label": `Clear ${entry.kind}=${entry.value}`, onclick: () => this.clear(entry) }, "Clear") : ""],
     })), "No operator or penalty has set anything.", 6);
     setRows(this.history.body, changes.changes.map((change, place) => ({
       id: `${change.at_ms} ${place}`, left: [0, 1, 2, 3, 4],
-      cells: [when(change.at_ms), `${change.kind}=${change.value}`, change.level ?? "cleared", change.reason || "–", change.by ?? "–"],
+      cells: [when(change.at_ms), whoLink(change), change.level ?? "cleared", change.reason || "–", change.by ?? "–"],
     })), "Nothing was changed.", 5);
   }
 }

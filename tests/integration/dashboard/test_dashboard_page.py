@@ -187,8 +187,8 @@ def test_denials_are_filtered_and_a_key_says_why(tmp_path, browser):
         page.see(lambda: page.text("live") == "live", "a snapshot")
         traffic(weir)
         page.see(lambda: len(page.rows("denials")) == 3, "denials as they come")
-        assert {tuple(row[1:4]) for row in page.rows("denials")} \
-            == {("client.ip=192.0.2.7", "login", "/login")}
+        assert {tuple(row[1:5]) for row in page.rows("denials")} \
+            == {("client.ip=192.0.2.7", "user=ann", "login", "/login")}
         fill(page, "denial-limit", "api" + Keys.ENTER)
         page.see(lambda: "Nothing was denied" in page.first("denials")[0], "none of that limit")
         fill(page, "denial-limit", "")
@@ -312,7 +312,7 @@ def test_the_keyboard_reaches_every_view_and_reads_charts(tmp_path, browser):
             "return document.querySelector('#chart-traffic ~ .legend .reading').textContent"),
             "the numbers of a moment")
         label = page.run("return document.getElementById('chart-traffic').getAttribute('aria-label')")
-        assert label.startswith("Requests a second: denied ")
+        assert label.startswith("Requests a second: refused ")
 
 
 def test_the_page_connects_again_after_a_restart(tmp_path, browser):

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of keys and callers: what is shown, and what links, searches and bans say. A value is
+// {kind, value}, or {kind, sha256} of a secret or a long one (docs/use.md, Names).
+
+import { h } from "./dom.js";
+
+// One value as the API takes it, percent-encoded: it may be no UTF-8.
+function encoded(value) {
+  if (value.sha256 !== undefined) return encodeURIComponent(`sha256:${value.sha256}`);
+  return value.encoded ?? encodeURIComponent(value.value ?? value.begins ?? "-");
+}
+
+// "user=ann" of one value, percent-encoded; of several the text of the key, which is unique.
+export function subjectOf({ key, values }) {
+  return values?.length === 1 && values[0].kind ? `${encodeURIComponent(values[0].kind)}=${encoded(values[0])}` : encodeURIComponent(key ?? "");
+}
+
+// Links to what is known of a key. The one key of a limit with `key: []` is the limit itself.
+export function keyLink(item) {
+  if (!item.key) return item.limit ? limitLink(item.limit, item, "(one for all)") : "(one for all)";
+  return h("a", { href: `#key/${subjectOf(item)}`, class: "key", title: item.key }, item.key);
+}
+
+// A limit; what is named like one, but is none, leads to where it can be seen.
+export function limitLink(name, item, text = name) {
+  if (name === "standing") return h("a", { href: `#standing/${item ? subjectOf(item) : ""}` }, text);
+  return h("a", { href: `#limits/${encodeURIComponent(name)}` }, text);
+}
+
+// One value of a caller.
+export function valueLink(value) {
+  const text = value.value ?? (value.begins !== undefined ? `${value.begins}…` : value.encoded ?? `sha256:${(value.sha256 ?? "").slice(0, 16)}`);
+  return keyLink({ key: `${value.kind}=${text}`, values: [value] });
+}
+
+// Who asked, as far as the key does not say it.
+export function callerCell(denial) {
+  const known = new Set((denial.values ?? []).map((value) => JSON.stringify(value)));
+  const links = (denial.caller ?? []).filter((value) => !known.has(JSON.stringify(value))).map(valueLink);
+  const cell = h("span", null, links.flatMap((link, i) => (i > 0 ? [", ", link] : [link])));
+  cell.key = JSON.stringify(denial.caller);
+  return links.length > 0 ? cell : "–";
+}
+
+// The kind and value that a subject names, for a form: "user=ann".
+export function splitSubject(text) {
+  const cut = text.indexOf("=");
+  return cut > 0 ? { kind: text.slice(0, cut), value: text.slice(cut + 1) } : { kind: "", value: text };
+}
