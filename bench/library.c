@@ -88,6 +88,7 @@ int main(void)
 {
     static const char rules[] =
         "version: 1\n"
+        "attributes: [k]\n"
         "limits:\n"
         "  - { name: one, match: { path: /one }, key: [k], rate: 4000000000/s, algorithm: gcra }\n"
         "  - { name: a, match: { path: /three }, key: [k], rate: 4000000000/s, algorithm: gcra }\n"

@@ -53,7 +53,7 @@ enum rules_attribute_use {
     RULES_FOR_IDENTIFY = 1, /* a source of `identify` */
     RULES_FOR_TOKEN = 2,    /* a source of `jwt` */
     RULES_FOR_COST = 4,
-    RULES_FOR_STANDING = 8, /* a kind of `standing` and `penalties` */
+    RULES_FOR_STANDING = 8,        /* a kind of `standing` and `penalties` */
 };
 #define RULES_FOR_ALL (RULES_FOR_IDENTIFY | RULES_FOR_TOKEN | RULES_FOR_COST | RULES_FOR_STANDING)
 
@@ -81,6 +81,10 @@ struct rules_attribute_row {
     /* Whether a literal can be its value. False after a problem; NULL: any can. */
     bool (*allows)(struct rules_loader *loader, const struct rules_node *node, uint16_t attribute,
                    struct weir_bytes value);
+    /* The inverse of `value`, for a state that is looked at by its key (match/key_values.h): takes
+     * what the key has. Returns what is wrong with it, or NULL. Without it the request has it. */
+    const char *(*given)(struct rules_evaluation *evaluation, uint16_t attribute,
+                         struct weir_bytes value);
     const char *field; /* of a check request (/v1/check): "ip" */
     const char *from;  /* where its value comes from, for people */
 };

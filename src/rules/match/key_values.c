@@ -22,56 +22,111 @@ static int address_read(struct weir_bytes text, struct weir_cidr *cidr)
     return weir_cidr_parse(cidr, text.data, text.size);
 }
 
+/* --- What attributes have in a key ------------------------------------------------------------ */
+
+const char *rules_given_path(struct rules_evaluation *evaluation, uint16_t attribute,
+                             struct weir_bytes value)
+{
+    evaluation->path = value;
+    return NULL;
+}
+
+const char *rules_given_host(struct rules_evaluation *evaluation, uint16_t attribute,
+                             struct weir_bytes value)
+{
+    evaluation->host = value;
+    return NULL;
+}
+
+const char *rules_given_user(struct rules_evaluation *evaluation, uint16_t attribute,
+                             struct weir_bytes value)
+{
+    struct weir_cidr cidr;
+    evaluation->identity.user = value;
+    if (value.size > 3 && memcmp(value.data, "ip:", 3) == 0 &&
+        address_read((struct weir_bytes){value.data + 3, value.size - 3}, &cidr) == 0) {
+        evaluation->user_is_address = true;
+        evaluation->user_address = cidr.address;
+        evaluation->user_bits = cidr.bits;
+    }
+    return NULL;
+}
+
+const char *rules_given_org(struct rules_evaluation *evaluation, uint16_t attribute,
+                            struct weir_bytes value)
+{
+    evaluation->identity.org = value;
+    return NULL;
+}
+
+const char *rules_given_plan(struct rules_evaluation *evaluation, uint16_t attribute,
+                             struct weir_bytes value)
+{
+    evaluation->identity.plan = value;
+    return NULL;
+}
+
+const char *rules_given_standing(struct rules_evaluation *evaluation, uint16_t attribute,
+                                 struct weir_bytes value)
+{
+    int level = weir_standing_level_of(value);
+    if (level < 0)
+        return "not a level of standing: ";
+    evaluation->standing = (uint8_t)level;
+    return NULL;
+}
+
+const char *rules_given_challenge(struct rules_evaluation *evaluation, uint16_t attribute,
+                                  struct weir_bytes value)
+{
+    if (!weir_bytes_are(value, "passed"))
+        return "only ever passed: ";
+    evaluation->challenge = RULES_CHALLENGE_PASSED;
+    return NULL;
+}
+
+const char *rules_given_score(struct rules_evaluation *evaluation, uint16_t attribute,
+                              struct weir_bytes value)
+{
+    return rules_score_read(&evaluation->score, attribute, value) ? NULL : "no client has this: ";
+}
+
+const char *rules_given_claim(struct rules_evaluation *evaluation, uint16_t attribute,
+                              struct weir_bytes value)
+{
+    const struct rules_jwt *jwt = evaluation->rules->jwt; /* else there is no such attribute */
+    evaluation->claims.values[jwt->claim_of[attribute] - 1] = value;
+    return NULL;
+}
+
+/* --- A key ------------------------------------------------------------------------------------ */
+
 /* The attribute of a key part, in the request or in what is known of the caller. */
 static int part_read(struct rules_evaluation *evaluation, struct weir_request *request,
                      const struct rules_rule *rule, const struct rules_key_part *part,
                      struct weir_bytes value, struct weir_reason *reason)
 {
-    const struct rules_jwt *jwt = evaluation->rules->jwt;
+    const struct weir_settings *settings = &evaluation->rules->settings;
     struct weir_cidr cidr;
     if (part->source == RULES_FROM_ADDRESS) {
         if (address_read(value, &cidr) < 0)
             return refuse(reason, WEIR_ERR_SYNTAX, "not an address: ", part->name);
-        weir_nat64_inside(evaluation->rules->settings.nat64,
-                          evaluation->rules->settings.nat64_count, &cidr.address, &request->client);
-    } else if (part->source == RULES_FROM_CAPTURE) {
+        weir_nat64_inside(settings->nat64, settings->nat64_count, &cidr.address, &request->client);
+        return 0;
+    }
+    if (part->source == RULES_FROM_CAPTURE) {
         int pattern = rules_pattern_of(evaluation, rule);
         if (pattern >= 0)
             evaluation->segments.text[part->segments[pattern]] = value;
-    } else if (part->attribute == WEIR_ATTR_USER) {
-        evaluation->identity.user = value;
-        if (value.size > 3 && memcmp(value.data, "ip:", 3) == 0 &&
-            address_read((struct weir_bytes){value.data + 3, value.size - 3}, &cidr) == 0) {
-            evaluation->user_is_address = true;
-            evaluation->user_address = cidr.address;
-            evaluation->user_bits = cidr.bits;
-        }
-    } else if (part->attribute == WEIR_ATTR_ORG) {
-        evaluation->identity.org = value;
-    } else if (part->attribute == WEIR_ATTR_PLAN) {
-        evaluation->identity.plan = value;
-    } else if (part->attribute == WEIR_ATTR_STANDING) {
-        int level = weir_standing_level_of(value);
-        if (level < 0)
-            return refuse(reason, WEIR_ERR_SYNTAX, "not a level of standing: ", part->name);
-        evaluation->standing = (uint8_t)level;
-    } else if (part->attribute == WEIR_ATTR_CHALLENGE) {
-        if (!weir_bytes_are(value, "passed"))
-            return refuse(reason, WEIR_ERR_SYNTAX, "only ever passed: ", part->name);
-        evaluation->challenge = RULES_CHALLENGE_PASSED;
-    } else if (part->attribute == WEIR_ATTR_SCORE || part->attribute == WEIR_ATTR_CLASS) {
-        if (!rules_score_read(&evaluation->score, part->attribute, value))
-            return refuse(reason, WEIR_ERR_SYNTAX, "no client has this: ", part->name);
-    } else if (part->attribute == WEIR_ATTR_PATH) {
-        evaluation->path = value;
-    } else if (part->attribute == WEIR_ATTR_HOST) {
-        evaluation->host = value;
-    } else if (jwt && jwt->claim_of[part->attribute] != 0) {
-        evaluation->claims.values[jwt->claim_of[part->attribute] - 1] = value;
-    } else {
-        request->values[part->attribute] = value;
+        return 0;
     }
-    return 0;
+    const struct rules_attribute_row *row = evaluation->rules->rows[part->attribute];
+    if (!row->given) {
+        request->values[part->attribute] = value;
+        return 0;
+    }
+    const char *wrong = row->given(evaluation, part->attribute, value);
+    return wrong ? refuse(reason, WEIR_ERR_SYNTAX, wrong, part->name) : 0;
 }
 
 /* The plan whose rate counts: the one asked for, else the key's own, else the default. */

@@ -25,6 +25,26 @@ struct weir_key_values {
                                the user in the key, if there is one */
 };
 
+/* What attributes that the rules make have in a key: attribute_table.h, `given`. */
+const char *rules_given_path(struct rules_evaluation *evaluation, uint16_t attribute,
+                             struct weir_bytes value);
+const char *rules_given_host(struct rules_evaluation *evaluation, uint16_t attribute,
+                             struct weir_bytes value);
+const char *rules_given_user(struct rules_evaluation *evaluation, uint16_t attribute,
+                             struct weir_bytes value);
+const char *rules_given_org(struct rules_evaluation *evaluation, uint16_t attribute,
+                            struct weir_bytes value);
+const char *rules_given_plan(struct rules_evaluation *evaluation, uint16_t attribute,
+                             struct weir_bytes value);
+const char *rules_given_standing(struct rules_evaluation *evaluation, uint16_t attribute,
+                                 struct weir_bytes value);
+const char *rules_given_challenge(struct rules_evaluation *evaluation, uint16_t attribute,
+                                  struct weir_bytes value);
+const char *rules_given_score(struct rules_evaluation *evaluation, uint16_t attribute,
+                              struct weir_bytes value);
+const char *rules_given_claim(struct rules_evaluation *evaluation, uint16_t attribute,
+                              struct weir_bytes value);
+
 /* Fills `checks` (room for WEIR_CHECKS_MAX) with the limits, key and flags of rule `index` (below
  * weir_rules_count), cost 1 by the rule's own `cost`: one check for each of its rates. The key's
  * text is in `scratch`. Returns how many. Errors: WEIR_ERR_RANGE (not as many

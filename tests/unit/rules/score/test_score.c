@@ -205,6 +205,24 @@ static void an_explanation_scores_as_a_look_does(void **state)
     weir_rules_unref(rules);
 }
 
+/* It is what weir makes of a client. */
+static void a_score_identifies_nobody(void **state)
+{
+    static const struct test_problem_case cases[] = {
+        {"identities: { redis: 'redis://127.0.0.1:1' }\n"
+         "score: {key: user, signals: [{name: a, when: {method: X}, add: 1}]}\n"
+         "identify: [client.score, client.class, client.ip]\n"
+         "limits: []\n",
+         "3:12: `client.score` cannot identify a caller; `client.ip`, a header or another "
+         "attribute "
+         "can\n"
+         "3:26: `client.class` cannot identify a caller; `client.ip`, a header or another "
+         "attribute "
+         "can\n"},
+    };
+    TEST_REFUSED_ALL(cases);
+}
+
 static void new_rules_inherit_the_behaviour_of_the_same_key(void **state)
 {
     static const char other_key[] =
@@ -398,6 +416,7 @@ int main(void)
         cmocka_unit_test(limits_match_by_it_and_have_the_scale_of_the_class),
         cmocka_unit_test(a_state_is_found_by_a_class_as_by_any_value),
         cmocka_unit_test(an_explanation_scores_as_a_look_does),
+        cmocka_unit_test(a_score_identifies_nobody),
         cmocka_unit_test(new_rules_inherit_the_behaviour_of_the_same_key),
         cmocka_unit_test(random_requests_have_the_score_of_the_model),
     };
