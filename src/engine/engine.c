@@ -337,8 +337,10 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
                          struct weir_rules_query *query)
 {
     struct weir_generation *generation = entry->lookup ? entry->generation : engine->generation;
+    struct weir_address inside;
     entry->decision.count = 0;
-    entry->decision.network = weir_address_network(&query->request->client);
+    entry->decision.network = weir_address_network(
+        weir_rules_counted_by(generation->rules, &query->request->client, &inside));
     entry->scratch.used = 0;
     entry->keeps = true;
     entry->borrow = NULL;

@@ -53,7 +53,7 @@ enum rules_attribute_use {
     RULES_FOR_IDENTIFY = 1, /* a source of `identify` */
     RULES_FOR_TOKEN = 2,    /* a source of `jwt` */
     RULES_FOR_COST = 4,
-    RULES_FOR_STANDING = 8,        /* a kind of `standing` and `penalties` */
+    RULES_FOR_STANDING = 8, /* a kind of `standing` and `penalties` */
 };
 #define RULES_FOR_ALL (RULES_FOR_IDENTIFY | RULES_FOR_TOKEN | RULES_FOR_COST | RULES_FOR_STANDING)
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/text/nat64.h"
 #include "core/text/siphash.h"
 #include "rules/compiled.h"
 #include "rules/file.h"
@@ -297,6 +298,17 @@ int weir_rules_distinct(struct weir_rules *rules, uint32_t *limits, uint32_t *sp
 const struct weir_settings *weir_rules_settings(const struct weir_rules *rules)
 {
     return &rules->settings;
+}
+
+const struct weir_address *weir_rules_counted_by(const struct weir_rules *rules,
+                                                 const struct weir_address *client,
+                                                 struct weir_address *inside)
+{
+    const struct weir_settings *settings = &rules->settings;
+    if (client->family != 6 || settings->nat64_count == 0)
+        return client;
+    weir_nat64_inside(settings->nat64, settings->nat64_count, client, inside);
+    return inside;
 }
 
 unsigned weir_rules_path_options(const struct weir_rules *rules)

@@ -14,7 +14,7 @@ static int worth(struct rules_evaluation *evaluation, struct weir_bytes token)
     const struct weir_challenge_settings *settings = &evaluation->rules->settings.challenge;
     uint8_t difficulty;
     enum weir_challenge_verdict verdict = weir_challenge_token_check(
-        settings->keys, &evaluation->request->client, evaluation->query->now_ns / NS_PER_S,
+        settings->keys, evaluation->client, evaluation->query->now_ns / NS_PER_S,
         settings->life_ns / NS_PER_S, token, &difficulty);
     return verdict == WEIR_CHALLENGE_GOOD ? difficulty : 0;
 }

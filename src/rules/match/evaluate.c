@@ -7,7 +7,6 @@
 
 #include "challenge/cookie.h"
 #include "core/text/credential.h"
-#include "core/text/nat64.h"
 #include "rules/challenge/attribute.h"
 #include "rules/identity/identify.h"
 #include "rules/match/host.h"
@@ -42,12 +41,7 @@ int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules_que
     evaluation->scratch = scratch;
     evaluation->reason = query->reason;
     scratch->used = 0;
-    evaluation->client = &request->client;
-    if (request->client.family == 6 && rules->settings.nat64_count > 0) {
-        weir_nat64_inside(rules->settings.nat64, rules->settings.nat64_count, &request->client,
-                          &evaluation->client_inside);
-        evaluation->client = &evaluation->client_inside;
-    }
+    evaluation->client = weir_rules_counted_by(rules, &request->client, &evaluation->client_inside);
     if (request->count > WEIR_ATTR_PATH && request->values[WEIR_ATTR_PATH].data) {
         int err = weir_path_normalise(&evaluation->path, request->values[WEIR_ATTR_PATH],
                                       rules->path_options, scratch->bytes, WEIR_PATH_MAX,

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/text/nat64.h"
 #include "rules/challenge/attribute.h"
 #include "rules/match/evaluate.h"
 
@@ -106,12 +105,12 @@ static int part_read(struct rules_evaluation *evaluation, struct weir_request *r
                      const struct rules_rule *rule, const struct rules_key_part *part,
                      struct weir_bytes value, struct weir_reason *reason)
 {
-    const struct weir_settings *settings = &evaluation->rules->settings;
     struct weir_cidr cidr;
     if (part->source == RULES_FROM_ADDRESS) {
         if (address_read(value, &cidr) < 0)
             return refuse(reason, WEIR_ERR_SYNTAX, "not an address: ", part->name);
-        weir_nat64_inside(settings->nat64, settings->nat64_count, &cidr.address, &request->client);
+        request->client =
+            *weir_rules_counted_by(evaluation->rules, &cidr.address, &evaluation->client_inside);
         return 0;
     }
     if (part->source == RULES_FROM_CAPTURE) {

@@ -131,6 +131,14 @@ static void serve_problem(struct weir_http_call *call, struct weir_bytes puzzle,
                     (size_t)size);
 }
 
+/* Puzzles and tokens are bound to the address that the client counts by. */
+static struct weir_address bound_to(const struct weir_http_call *call,
+                                    const struct weir_address *client)
+{
+    struct weir_address inside;
+    return *weir_rules_counted_by(weir_worker_rules(call->worker), client, &inside);
+}
+
 static void serve(struct weir_http_call *call, const struct weir_address *client)
 {
     const struct weir_challenge_settings *settings = settings_of(call);
@@ -141,7 +149,8 @@ static void serve(struct weir_http_call *call, const struct weir_address *client
         weir_http_problem(call, WEIR_HTTP_503, COMMON_FIELDS, "the system gives no random numbers");
         return;
     }
-    weir_challenge_puzzle_make(settings->keys, client, difficulty, now_s(call), nonce, puzzle);
+    const struct weir_address bound = bound_to(call, client);
+    weir_challenge_puzzle_make(settings->keys, &bound, difficulty, now_s(call), nonce, puzzle);
     struct weir_bytes text = {puzzle, sizeof puzzle};
     if (wants_page(call))
         serve_page(call, text, difficulty);
@@ -197,9 +206,10 @@ static void prepare(struct prepared *prepared, const struct weir_http_call *call
                     const struct weir_address *client, uint8_t difficulty, struct weir_bytes to)
 {
     const struct weir_challenge_settings *settings = settings_of(call);
+    const struct weir_address bound = bound_to(call, client);
     uint64_t life_s = settings->life_ns / NS_PER_S;
     char token[WEIR_CHALLENGE_TOKEN_SIZE];
-    weir_challenge_token_make(settings->keys, client, difficulty, now_s(call) + life_s, token);
+    weir_challenge_token_make(settings->keys, &bound, difficulty, now_s(call) + life_s, token);
     prepared->client = *client;
     prepared->page = wants_page(call);
     prepared->fields = (size_t)snprintf(
@@ -325,8 +335,9 @@ static void take(struct weir_http_call *call, const struct weir_address *client)
                           "to: must be a path of this site, such as /a?b=c, of at most 2048 bytes");
         return;
     }
+    const struct weir_address bound = bound_to(call, client);
     enum weir_challenge_verdict verdict = weir_challenge_puzzle_check(
-        settings->keys, client, now_s(call), form.puzzle, form.solution, &solved);
+        settings->keys, &bound, now_s(call), form.puzzle, form.solution, &solved);
     if (verdict == WEIR_CHALLENGE_GOOD)
         record(call, client, &solved, form.to);
     else

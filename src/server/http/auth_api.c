@@ -399,6 +399,7 @@ static void refuse(struct weir_http_call *call, int err, const struct weir_reaso
 void weir_auth_handle(struct weir_http_call *call)
 {
     struct weir_reason reason = {{0}};
+    struct weir_address inside;
     struct auth_options options = {.cost = 1, .deny_status = WEIR_HTTP_429};
     if (!weir_worker_trusts(call->worker, &call->connection->peer)) {
         if (call->worker->overlooked)
@@ -432,7 +433,8 @@ void weir_auth_handle(struct weir_http_call *call)
     slot->detail = (uint16_t)(options.deny_status << 8 | call->route);
     slot->write = auth_write;
     if (weir_listener_settings(call->connection->listener)->hold) {
-        slot->place = weir_hold_prefix(&call->http->attributes.client);
+        slot->place = weir_hold_prefix(weir_rules_counted_by(
+            weir_worker_rules(call->worker), &call->http->attributes.client, &inside));
         slot->again = auth_hold;
     }
     weir_slot_wait(slot, decision);

@@ -122,8 +122,12 @@ struct weir_guess weir_guess_of(struct weir_connection *connection, bool right)
     struct weir_worker *worker = connection->worker;
     struct weir_listener *listener = connection->listener;
     struct weir_guess guess = {0};
+    struct weir_address inside;
     if (worker->guesses)
-        weir_guesses_take(worker->guesses, &connection->peer, uv_now(worker->loop), right, &guess);
+        weir_guesses_take(
+            worker->guesses,
+            weir_rules_counted_by(weir_worker_rules(worker), &connection->peer, &inside),
+            uv_now(worker->loop), right, &guess);
     if (guess.refused) {
         weir_count(&listener->refused_guesses, 1);
         guess.last = true;

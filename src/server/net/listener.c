@@ -356,8 +356,10 @@ bool weir_listener_admits(struct weir_listener *listener, const struct weir_addr
     if (!worker->peers || listener->kind == WEIR_LISTENER_ADMIN || !peer->family ||
         weir_worker_trusts(worker, peer))
         return true;
-    enum weir_peer_verdict verdict =
-        weir_peers_take(worker->peers, settings, peer, uv_hrtime(), places);
+    struct weir_address inside;
+    enum weir_peer_verdict verdict = weir_peers_take(
+        worker->peers, settings, weir_rules_counted_by(weir_worker_rules(worker), peer, &inside),
+        uv_hrtime(), places);
     if (verdict == WEIR_PEER_ADMITTED)
         return true;
     atomic_fetch_add_explicit(&listener->pool->limited[verdict], 1, memory_order_relaxed);

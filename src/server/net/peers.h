@@ -2,7 +2,8 @@
 /* Connections by the address that they come from: how many are open at one time, and how often new
  * ones come (`server.connections`).
  *
- * An IPv6 address counts by its /64. A prefix is the /24 of an IPv4 address and the /48 of an IPv6
+ * An IPv6 address counts by its /64, and one with an IPv4 address inside (`server.nat64`) by that:
+ * the caller gives it. A prefix is the /24 of an IPv4 address and the /48 of an IPv6
  * address. All listeners of a process count together, but the admin
  * listener, which its operator must reach. What is refused counts nowhere, so a client
  * that closes one connection may open another at once, and one that comes too often is admitted at

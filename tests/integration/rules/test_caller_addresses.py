@@ -3,9 +3,12 @@
 is never the proxy's, nor an error that lets a request pass."""
 
 import json
+from contextlib import ExitStack
 
 import pytest
 
+from daemon.challenge import ChallengeWeir, solve
+from daemon.http import Client
 from daemon.redis import RedisWeir
 from daemon.weir import rules_of
 from fronts.ask import FRONTS, Auth, Authz, send_fields
@@ -115,6 +118,54 @@ def test_a_standing_holds_for_both_forms_of_an_address(tmp_path):
         for ip, status in (("64:ff9b::8.8.8.8", 429), ("8.8.8.8", 429), ("64:ff9b::8.8.4.4", 200),
                            ("64:ff9b::9.9.9.9", 429), ("9.9.9.9", 200)):
             assert weir.check(ip=ip).status == status, ip
+
+
+NAT64 = "64:ff9b::8.8.8.8", "64:ff9b::8.8.4.4"
+
+
+def test_strikes_of_clients_behind_a_translator_are_those_of_the_address_inside(tmp_path):
+    login = {"name": "login", "match": {"path": "/login"}, "key": ["client.ip/64"], "rate": "1/d",
+             "algorithm": "fixed_window"}
+    penalty = {"name": "brute", "key": ["client.ip/64"], "strikes": "2/h", "for": ["login"],
+               "ladder": ["suspend 1h"]}
+    rules = rules_of(login, standing={"by": ["client.ip/64"], "file": str(tmp_path / "standing.db")},
+                     penalties=[penalty], server={"admin": {"token": "s3cret"}})
+    with RedisWeir(tmp_path, rules, http="127.0.0.1:0", admin="127.0.0.1:0") as weir:
+        for _ in range(4):  # one is allowed; the third strike moves
+            weir.check(ip=NAT64[0], path="/login")
+        line = weir.wait_event("penalty_moved")
+        assert "8.8.8.8" in line and "64:ff9b" not in line, line
+        for ip, refused in ((NAT64[0], True), ("8.8.8.8", True), (NAT64[1], False), ("8.8.4.4", False)):
+            assert (weir.check(ip=ip, path="/").json.get("denied_by") == "standing") == refused, ip
+
+
+def test_a_token_of_a_challenge_is_bound_to_the_address_inside(tmp_path):
+    with ChallengeWeir(tmp_path / "weir") as weir:
+        client = {"X-Forwarded-For": NAT64[0]}
+        asked = weir.challenge(fields=client).json
+        values = {"puzzle": asked["puzzle"], "solution": solve(asked["puzzle"], asked["difficulty"])}
+        assert weir.post(values, {"X-Forwarded-For": NAT64[1]}).status == 403
+        token = weir.post(values, client).json["token"]
+        for ip, limit in ((NAT64[0], "passed"), ("8.8.8.8", "passed"), (NAT64[1], "unproven")):
+            reply = weir.auth({"X-Forwarded-For": ip, "X-Weir-Challenge": token})
+            assert reply["ratelimit"].startswith(f'"{limit}"'), ip
+
+
+def test_connections_of_clients_behind_a_translator_count_by_the_address_inside(tmp_path):
+    rules = rules_of(server={"connections": {"per_address": 1}, "trusted_proxies": ["127.0.0.1"],
+                             "http": {"address": "127.0.0.1:0", "proxy_protocol": True, "open": True}})
+    with RedisWeir(tmp_path, rules, http=None, admin="127.0.0.1:0") as weir, ExitStack() as stack:
+        def comes(ip):
+            client = stack.enter_context(Client(weir.http_address))
+            family = "TCP4" if "." in ip and ":" not in ip else "TCP6"
+            here = "127.0.0.1" if family == "TCP4" else "::1"
+            client.send(f"PROXY {family} {ip} {here} 5 80\r\n".encode())
+            try:
+                return client.check().status == 200
+            except (EOFError, ConnectionError):
+                return False
+        assert [comes("64:ff9b::808:808"), comes("64:ff9b::808:404"), comes("64:ff9b::808:808"), comes("8.8.8.8"),
+                comes("8.8.4.4"), comes("8.8.1.1")] == [True, True, False, False, False, True]
 
 
 @pytest.mark.parametrize("prefix", ["64:ff9b::/95", "10.0.0.0/8", "nat64", "2001:db8:0:0:100::/96"])

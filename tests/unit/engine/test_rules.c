@@ -300,6 +300,27 @@ static void a_decision_that_is_never_given_back_keeps_only_its_own_rules(void **
     rig_close(&rig); /* cancels both and frees both generations: the sanitizer watches */
 }
 
+static uint32_t network_of(struct rig *rig, const char *client)
+{
+    struct weir_decision *d = queue_request(rig, "/login", client);
+    weir_engine_run(rig->engine, START);
+    uint32_t network = d->network;
+    weir_engine_release(rig->engine, d);
+    return network;
+}
+
+/* Where the table is full, clients behind one translator do not crowd out each other. */
+static void a_client_behind_a_translator_is_of_the_network_of_the_address_inside(void **state)
+{
+    struct rig rig;
+    rig_open_text(&rig, before);
+    assert_int_equal(network_of(&rig, "64:ff9b::8.8.8.8"), network_of(&rig, "8.8.8.8"));
+    assert_int_equal(network_of(&rig, "64:ff9b::9.9.9.9"), network_of(&rig, "9.9.9.9"));
+    assert_int_not_equal(network_of(&rig, "8.8.8.8"), network_of(&rig, "9.9.9.9"));
+    assert_int_equal(network_of(&rig, "64:ff9b::10.0.0.1"), network_of(&rig, "64:ff9b::10.9.0.1"));
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +334,7 @@ int main(void)
         cmocka_unit_test(a_pending_decision_keeps_its_rules_through_reloads),
         cmocka_unit_test(a_queued_decision_is_decided_under_the_rules_it_was_made_from),
         cmocka_unit_test(a_decision_that_is_never_given_back_keeps_only_its_own_rules),
+        cmocka_unit_test(a_client_behind_a_translator_is_of_the_network_of_the_address_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

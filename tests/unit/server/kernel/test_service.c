@@ -292,6 +292,71 @@ static void the_first_transaction_has_bans_and_what_is_always_allowed(void **sta
     assert_int_equal(stats_of(rig).plan.present[WEIR_KERNEL_BAN], 1);
 }
 
+static const struct weir_kernel_element *element6_of(const struct rig *rig, const uint8_t start[12],
+                                                     const uint8_t inside[4])
+{
+    for (uint16_t i = 0; i < rig->message.head.count; i++) {
+        const struct weir_kernel_element *element = &rig->message.elements[i];
+
+        if (element->set == WEIR_KERNEL_BAN && element->family == 6 &&
+            memcmp(element->address, start, 12) == 0 &&
+            memcmp(element->address + 12, inside, 4) == 0)
+            return element;
+    }
+    return NULL;
+}
+
+/* Clients behind a translator come in IPv6 packets. What is not global is in no translator's
+ * prefix, and without `nat64` in the file there is no translator here. */
+static void a_ban_has_its_forms_of_translators_where_the_file_names_them(void **state)
+{
+    static const struct weir_cidr prefix = {{6, {0, 0x64, 0xff, 0x9b}}, 96};
+    static const uint8_t inside[4] = {8, 8, 8, 8};
+    struct rig *rig = *state;
+    const struct weir_standing_entry entry = {.since_ns = rig->now_ns,
+                                              .until_ns = START + 3600 * S,
+                                              .level = WEIR_STANDING_SUSPENDED,
+                                              .origin = WEIR_STANDING_BY_OPERATOR};
+    const struct weir_cidr global = {{4, {8, 8, 8, 8}}, 32};
+    struct weir_settings settings = {.nat64 = &prefix, .nat64_count = 1, .nat64_given = true};
+
+    ban(rig, WEIR_STANDING_SUSPENDED, START + 3600 * S); /* 192.0.2.7, which is not global */
+    assert_int_equal(weir_standing_set_network(rig->standing.map, &global, &entry), 0);
+    weir_kernel_service_translate(rig->service, &settings);
+    weir_kernel_service_configure(rig->service, &rig->settings);
+    accept_server(rig);
+    assert_true(receive(rig, WEIR_KERNEL_OPEN));
+    assert_true(receive(rig, WEIR_KERNEL_APPLY));
+    assert_non_null(element_of(rig, WEIR_KERNEL_BAN, peer));
+    assert_non_null(element_of(rig, WEIR_KERNEL_BAN, inside));
+    const struct weir_kernel_element *form = element6_of(rig, prefix.address.bytes, inside);
+    assert_non_null(form);
+    assert_in_range(form->timeout_ms, 1800 * 1000, 3600 * 1000);
+    assert_null(element6_of(rig, prefix.address.bytes, peer));
+}
+
+static void a_ban_has_one_form_where_the_file_names_no_translator(void **state)
+{
+    static const struct weir_cidr prefix = {{6, {0, 0x64, 0xff, 0x9b}}, 96};
+    static const uint8_t inside[4] = {8, 8, 8, 8};
+    struct rig *rig = *state;
+    const struct weir_standing_entry entry = {.since_ns = rig->now_ns,
+                                              .until_ns = START + 3600 * S,
+                                              .level = WEIR_STANDING_SUSPENDED,
+                                              .origin = WEIR_STANDING_BY_OPERATOR};
+    const struct weir_cidr global = {{4, {8, 8, 8, 8}}, 32};
+    struct weir_settings settings = {.nat64 = &prefix, .nat64_count = 1}; /* the default */
+
+    assert_int_equal(weir_standing_set_network(rig->standing.map, &global, &entry), 0);
+    weir_kernel_service_translate(rig->service, &settings);
+    weir_kernel_service_configure(rig->service, &rig->settings);
+    accept_server(rig);
+    assert_true(receive(rig, WEIR_KERNEL_OPEN));
+    assert_true(receive(rig, WEIR_KERNEL_APPLY));
+    assert_non_null(element_of(rig, WEIR_KERNEL_BAN, inside));
+    assert_null(element6_of(rig, prefix.address.bytes, inside));
+}
+
 static void a_ban_of_the_queue_and_its_end_are_changes(void **state)
 {
     struct rig *rig = *state;
@@ -576,6 +641,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
     const struct CMUnitTest tests[] = {
         TEST(the_first_transaction_has_bans_and_what_is_always_allowed),
+        TEST(a_ban_has_its_forms_of_translators_where_the_file_names_them),
+        TEST(a_ban_has_one_form_where_the_file_names_no_translator),
         TEST(a_ban_of_the_queue_and_its_end_are_changes),
         TEST(what_becomes_trusted_is_read_with_the_map),
         TEST(a_ban_of_a_penalty_needs_the_word_of_the_operator),
