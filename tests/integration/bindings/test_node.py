@@ -4,6 +4,7 @@ as installed from npm; and the programs of docs/languages/node.md.
 
 All of it runs as a user without privileges, in a folder that has the built module in node_modules."""
 
+import contextlib
 import json
 import re
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.http import connect
+from daemon.http import Client, connect
 from daemon.proxies import LIES, REFUSALS_MAX, App, Counting, free_port
 from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir, rules_of
@@ -200,6 +201,20 @@ def place_of(folder, name):
     return place
 
 
+@contextlib.contextmanager
+def serving(packages, place, app, port):
+    with open(place / "log", "wb") as log, subprocess.Popen(
+            ["node", app], cwd=place, env=packages.environment, stdin=subprocess.DEVNULL, stdout=log,
+            stderr=log, **NOBODY) as process:
+        try:
+            wait_until(lambda: process.poll() is not None or listens(port), SECONDS_MAX, "the server")
+            assert process.poll() is None, (place / "log").read_text()
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(SECONDS_MAX)
+
+
 @pytest.mark.parametrize("kind", ["js", "mjs"])
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
 def test_a_program_of_the_page(packages, number, kind):
@@ -217,17 +232,9 @@ def test_a_program_of_the_page(packages, number, kind):
         done = packages.run("node", app, folder=place)
         assert re.fullmatch(r"(allowed\n){5}denied for \d+ ms\n", done.stdout), done.stdout + done.stderr
         return
-    with open(place / "log", "wb") as log, subprocess.Popen(
-            ["node", app], cwd=place, env=packages.environment, stdin=subprocess.DEVNULL, stdout=log,
-            stderr=log, **NOBODY) as process:
-        try:
-            wait_until(lambda: process.poll() is not None or listens(port), SECONDS_MAX, "the server")
-            assert process.poll() is None, (place / "log").read_text()
-            first = {101} if "upgrade" in program else {200}
-            assert list(statuses(port, 6)) == [*first] * 5 + [429], (place / "log").read_text()
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(SECONDS_MAX)
+    with serving(packages, place, app, port):
+        first = {101} if "upgrade" in program else {200}
+        assert list(statuses(port, 6)) == [*first] * 5 + [429], (place / "log").read_text()
 
 
 @pytest.mark.parametrize("kind", ["js", "mjs"])
@@ -265,6 +272,24 @@ def test_the_module_is_installed_as_the_page_says(folder):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "weir" in json.loads((place / "package.json").read_text(encoding="utf-8"))["dependencies"]
     assert folder.run("node", "-p", "require('weir').open.name", folder=place).stdout == "open\n"
+
+
+def test_the_page_for_those_who_come_from_express_rate_limit(packages):
+    """Its two programs answer alike, in windows whose ends no test meets."""
+    text = (ROOT / "docs/coming-from/express-rate-limit.md").read_text(encoding="utf-8")
+    programs = re.findall(r"^```js\n(.*?)^```", text, re.M | re.S)
+    (rules,) = re.findall(r"^```yaml\n(.*?)^```", text, re.M | re.S)
+    asked = ["/login?password=right"] * 4 + ["/login?password=wrong"] * 6 + ["/", "/", "/health"]
+    answers = []
+    for number, program in enumerate(programs):
+        place, port = place_of(packages, f"moved{number}"), free_port()
+        (place / "weir.yaml").write_text(rules.replace("/min", "/day"), encoding="utf-8")
+        (place / "app.js").write_text(program.replace("3000", str(port)).replace("60_000", "86_400_000"),
+                                      encoding="utf-8")
+        with serving(packages, place, "app.js", port), Client(f"127.0.0.1:{port}") as client:
+            answers.append([client.request("GET", path).status for path in asked])
+    assert answers[0] == [200] * 4 + [401] * 5 + [429, 200, 429, 200]
+    assert answers[1] == answers[0]
 
 
 def test_every_block_of_the_page_is_run():

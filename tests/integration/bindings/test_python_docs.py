@@ -194,7 +194,7 @@ def test_the_tables_name_what_there_is():
     fields = TEXT.split("It has `allowed`", 1)[1].split(" as [the whole answer]", 1)[0]
     named = {"allowed", *re.findall(r"`(\w+)`", fields)}
     assert named == {name for name in vars(weir.Answer) if not name.startswith("__")}
-    rows = re.findall(r"^\| (`[^|]*`) \| (?:none|1|`False`|`\"open\"`|30)", TEXT, re.M)
+    rows = re.findall(r"^\| (`[^|]*`) \| (?:none|1|`False`|`\"closed\"`|30)", TEXT, re.M)
     options = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     import inspect
     assert options == list(inspect.signature(load("weir._guard").Guard).parameters)[1:]
