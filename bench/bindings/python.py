@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FLASK_LIMITER = "flask-limiter==4.1.1"
 RULES = """
 version: 1
+on_store_error: open
 limits:
   - { name: api, match: { path: /hello }, key: [client.ip], rate: 1000000000/h, algorithm: %s }
 """

@@ -166,7 +166,7 @@ static void increx_run(struct weir_edit *edit, struct weir_edit_state *states, u
         return;
     if (__builtin_sub_overflow(bounded(increx, sum), run->value, &run->added) ||
         !weir_counter_add(state, run->added, now_ns)) {
-        run->error = "ERR increment or decrement would overflow";
+        run->error = "ERR applied increment would overflow";
         return;
     }
     run->value += run->added;

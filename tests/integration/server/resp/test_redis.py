@@ -41,6 +41,23 @@ def in_threads(count, work):
     return results
 
 
+# --- Scripts --------------------------------------------------------------------------------------
+
+def test_an_unknown_script_is_refused_with_what_is_known_logged_once_and_counted(tmp_path):
+    sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"  # of "return 1"
+    with RedisWeir(tmp_path, None, "--workers", "1", admin="127.0.0.1:0") as weir, weir.redis() as redis:
+        for command in ("EVAL", "return 1", 0), ("SCRIPT", "LOAD", "return 1"), ("EVAL", "return 1", 1, "k"):
+            error = redis.ask(*command)
+            assert isinstance(error, Error) and sha in error and "docs/limiter-libraries.md" in error
+            for library in "rate-limiter-flexible", "@fastify/rate-limit", "pyrate-limiter", "Laravel":
+                assert library in error
+        assert isinstance(redis.ask("EVAL", "return 2", 0), Error)
+        lines = [line for line in weir.text().splitlines() if "event=unknown_script" in line]
+        assert len(lines) == 2 and sum(f"sha={sha}" in line for line in lines) == 1
+        with Client(weir.admin_address) as admin:
+            assert "\nweir_redis_unknown_scripts_total 4\n" in admin.request("GET", "/metrics").body.decode()
+
+
 # --- Order ----------------------------------------------------------------------------------------
 
 def mixed_commands(count):

@@ -90,8 +90,36 @@ static void a_saturated_sum_is_the_bound_and_its_end_is_set(void **state)
         {0, "SET k 9223372036854775800", "OK"},
         {0, "INCREX k BYINT 100 SATURATE", "9223372036854775807 7"},
         {0, "SET k -9223372036854775808", "OK"},
-        {0, "INCREX k BYINT 0 LBOUND 5 SATURATE", "-ERR increment or decrement would overflow"},
+        {0, "INCREX k BYINT 0 LBOUND 5 SATURATE", "-ERR applied increment would overflow"},
         {0, "GET k", "-9223372036854775808"},
+        {0, "SET k 9223372036854775800", "OK"},
+        {0, "INCREX k SATURATE UBOUND -9223372036854775808",
+         "-ERR applied increment would overflow"},
+        {0, "DEL k", "1"},
+        {0, "INCREX k UBOUND 0 SATURATE", "0 0"}, /* the key is made */
+        {0, "EXISTS k", "1"},
+    };
+    RUN(steps);
+}
+
+/* What Redis 8.8 makes of values that are beyond a bound already, and of bounds that are met. */
+static void a_value_beyond_a_bound_may_come_back(void **state)
+{
+    static const struct step steps[] = {
+        {0, "SET k 50", "OK"},
+        {0, "INCREX k BYINT 5 UBOUND 30", "50 0"},
+        {0, "INCREX k BYINT -25 UBOUND 30", "25 -25"},
+        {0, "SET k 50", "OK"},
+        {0, "INCREX k BYINT 5 UBOUND 30 SATURATE", "30 -20"},
+        {0, "SET k -50", "OK"},
+        {0, "INCREX k BYINT -5 LBOUND -30 SATURATE", "-30 20"},
+        {0, "SET k 10", "OK"},
+        {0, "INCREX k BYINT 5 LBOUND 20", "10 0"},
+        {0, "INCREX k BYINT 5 LBOUND 10 UBOUND 10", "10 0"},
+        {0, "INCREX k BYINT 9223372036854775807 UBOUND 100", "10 0"},
+        {0, "INCREX k BYINT 9223372036854775807 UBOUND 100 SATURATE", "100 90"},
+        {0, "INCREX k LBOUND 0 BYINT 100 UBOUND 100 SATURATE EX 10", "100 0"},
+        {0, "TTL k", "10"},
     };
     RUN(steps);
 }
@@ -228,6 +256,7 @@ int main(void)
         CASE(the_documented_examples_are_answered_as_documented),
         CASE(what_is_declined_changes_neither_count_nor_end),
         CASE(a_saturated_sum_is_the_bound_and_its_end_is_set),
+        CASE(a_value_beyond_a_bound_may_come_back),
         CASE(an_end_may_be_a_time),
         CASE(wrong_options_are_refused_as_redis_refuses_them),
         CASE(a_counter_and_a_bucket_of_one_name_are_one_key),
