@@ -15,7 +15,8 @@ static void set_name(char *room, size_t size, struct weir_bytes name)
 {
     size_t used = name.size < size ? name.size : size - 1;
 
-    memcpy(room, name.data, used);
+    if (used)
+        memcpy(room, name.data, used);
     room[used] = '\0';
 }
 
