@@ -75,8 +75,8 @@ static int fill_from_log(struct replay_request *out, const struct weir_log_recor
     put_fields(out, record);
     int error = weir_request_end(request, reason);
     return error < 0 ? error
-                     : replay_client_read(out->clients, record, &request->client, &out->host_name,
-                                          reason);
+                     : weir_log_client_read(&out->clients->log, record, &request->client,
+                                            &out->host_name, reason);
 }
 
 int replay_request_parse(struct replay_request *out, const struct replay_line *line,

@@ -14,7 +14,11 @@
  * socket is "unix:" and its number. The port is cut off. */
 static bool client_read(struct weir_log_record *record, const char *start, const char *end)
 {
-    const char *colon = end;
+    const char *colon = end, *priority = start < end && *start == '<' ? start + 1 : end;
+    while (priority < end && *priority >= '0' && *priority <= '9')
+        priority++;
+    if (priority < end && *priority == '>') /* syslog's, without a header behind it */
+        start = priority + 1;
     while (colon > start && *--colon != ':')
         continue;
     bool local = colon - start == 4 && memcmp(start, "unix", 4) == 0;

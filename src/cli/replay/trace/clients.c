@@ -4,23 +4,8 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 #include "cli/options.h"
-#include "core/bytes.h"
-#include "core/text/siphash.h"
-
-/* Host names end at 253 characters (RFC 1035 2.3.4). */
-#define NAME_MAX_BYTES 253
-#define NETWORK_TEXT_MAX 64
-
-/* Whose addresses no client of the open network has: RFC 1918, RFC 6598, RFC 3927, RFC 4193, RFC
- * 4291 (2.5.3, 2.5.6), and this machine's own. */
-static const struct weir_cidr private_networks[] = {
-    {{4, {10}}, 8},         {{4, {172, 16}}, 12}, {{4, {192, 168}}, 16},
-    {{4, {127}}, 8},        {{4, {100, 64}}, 10}, {{4, {169, 254}}, 16},
-    {{6, {[15] = 1}}, 128}, {{6, {0xfc}}, 7},     {{6, {0xfe, 0x80}}, 10},
-};
 
 bool replay_proxies_parse(struct replay_proxies *proxies, const char *text)
 {
@@ -45,200 +30,49 @@ void replay_clients_init(struct replay_clients *clients, const struct replay_pro
 {
     *clients = (struct replay_clients){0};
     if (given && given->given) {
-        clients->trusted = (struct weir_proxies){given->networks, given->count, given->local};
+        clients->log.trusted = (struct weir_proxies){given->networks, given->count, given->local};
         clients->trusted_by = "--trusted-proxies";
     } else if (settings && settings->trusted_proxies_given) {
-        clients->trusted = (struct weir_proxies){
+        clients->log.trusted = (struct weir_proxies){
             settings->trusted_proxies, settings->trusted_proxy_count, settings->trust_unix};
         clients->trusted_by = "server.trusted_proxies of the rules";
     } else {
-        clients->trusted = (struct weir_proxies){
-            private_networks, sizeof private_networks / sizeof *private_networks, true};
+        clients->log.trusted = weir_log_private_proxies;
         clients->trusted_by = "private networks, as nobody names others";
     }
-}
-
-/* --- Names ------------------------------------------------------------------------------------ */
-
-/* The address that stands for a name: fc, then 120 bits of its hash. */
-static void address_of_name(struct weir_address *address, struct weir_bytes name)
-{
-    static const uint64_t secret[2] = {0, 0}; /* only has to be the same in every run */
-    uint64_t hash[2];
-    weir_siphash128(secret, name.data, name.size, hash);
-    address->family = 6;
-    memcpy(address->bytes, hash, sizeof hash);
-    address->bytes[0] = 0xfc;
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-/* Whether the text begins as an IPv4 address does: four numbers with dots between. */
-static bool begins_as_ipv4(struct weir_bytes name)
-{
-    size_t at = 0;
-    for (int part = 0; part < 4; part++) {
-        size_t digits = at;
-        if (part > 0 && (at == name.size || name.data[at++] != '.'))
-            return false;
-        for (digits = at; at < name.size && is_digit(name.data[at]); at++)
-            continue;
-        if (at == digits || at - digits > 3)
-            return false;
-    }
-    return true;
-}
-
-/* Whether it has but digits and what stands between those of addresses, three times or more. */
-static bool is_of_digits(struct weir_bytes name)
-{
-    size_t between = 0;
-    for (size_t i = 0; i < name.size; i++) {
-        if (is_digit(name.data[i]))
-            continue;
-        if (!memchr("._-/%", name.data[i], 5))
-            return false;
-        between++;
-    }
-    return between >= 3;
-}
-
-/* Notes a name that is likely to be an address which something has changed. */
-static void note_odd(struct replay_clients *clients, struct weir_bytes name)
-{
-    size_t size = name.size < REPLAY_ODD_BYTES - 1 ? name.size : REPLAY_ODD_BYTES - 1;
-    if (!begins_as_ipv4(name) && !is_of_digits(name))
-        return;
-    clients->odd++;
-    for (uint32_t i = 0; i < clients->odd_shown; i++)
-        if (strlen(clients->odd_name[i]) == size &&
-            memcmp(clients->odd_name[i], name.data, size) == 0)
-            return;
-    if (clients->odd_shown == REPLAY_ODD_MAX) {
-        clients->odd_more = true;
-        return;
-    }
-    memcpy(clients->odd_name[clients->odd_shown], name.data, size);
-    clients->odd_name[clients->odd_shown++][size] = '\0';
-}
-
-static int refuse(struct weir_reason *reason, const char *text)
-{
-    snprintf(reason->text, sizeof reason->text, "client: %s", text);
-    return WEIR_ERR_SYNTAX;
-}
-
-static int read_name(struct replay_clients *clients, struct weir_bytes text,
-                     struct weir_address *client, struct weir_bytes *name,
-                     struct weir_reason *reason)
-{
-    if (text.size > NAME_MAX_BYTES || weir_address_ends_in_number(text.data, text.size) ||
-        memchr(text.data, ':', text.size) || memchr(text.data, '[', text.size))
-        return refuse(reason, "neither an address nor a name");
-    clients->names++;
-    note_odd(clients, text);
-    address_of_name(client, text);
-    *name = text;
-    return 0;
-}
-
-/* --- Addresses -------------------------------------------------------------------------------- */
-
-/* What the server wrote in the client's place. */
-static int read_peer(struct replay_clients *clients, struct weir_bytes text,
-                     struct weir_address *client, struct weir_bytes *name,
-                     struct weir_reason *reason)
-{
-    *client = (struct weir_address){.family = 0};
-    if (!text.data || weir_bytes_are(text, "unix:"))
-        return 0;
-    if (weir_address_parse(client, text.data, text.size) == 0) /* the doors' too, and the usual */
-        return 0;
-    bool list = memchr(text.data, ',', text.size);
-    clients->lists += list;
-    if (weir_forwarded_for(client, &text, 1, &clients->trusted) == 0 && client->family != 0)
-        return 0;
-    return list ? refuse(reason, "a list with a hop that is no address")
-                : read_name(clients, text, client, name, reason);
-}
-
-static bool is_field(struct weir_bytes name, const char *wanted, size_t size)
-{
-    return name.size == size && strncasecmp(name.data, wanted, size) == 0;
-}
-
-/* The proxies' fields of the line. */
-static struct weir_forwarded find_forwarded(const struct weir_log_record *record,
-                                            struct weir_bytes values[WEIR_CHECK_JSON_PAIRS_MAX],
-                                            struct weir_bytes elements[WEIR_CHECK_JSON_PAIRS_MAX])
-{
-    struct weir_forwarded fields = {.x_forwarded_for = values, .rfc7239 = elements};
-    if (record->forwarded.data)
-        values[fields.x_forwarded_for_count++] = record->forwarded;
-    for (int i = 0; i < record->header_count; i++) {
-        const struct weir_check_pair *pair = &record->headers[i];
-        if (is_field(pair->name, "x-forwarded-for", 15))
-            values[fields.x_forwarded_for_count++] = pair->value;
-        else if (is_field(pair->name, "forwarded", 9))
-            elements[fields.rfc7239_count++] = pair->value;
-    }
-    return fields;
-}
-
-int replay_client_read(struct replay_clients *clients, const struct weir_log_record *record,
-                       struct weir_address *client, struct weir_bytes *name,
-                       struct weir_reason *reason)
-{
-    struct weir_bytes values[WEIR_CHECK_JSON_PAIRS_MAX], elements[WEIR_CHECK_JSON_PAIRS_MAX];
-    *name = (struct weir_bytes){NULL, 0};
-    int error = read_peer(clients, record->client, client, name, reason);
-    if (error == 0 && !record->resolved && (record->forwarded.data || record->header_count > 0)) {
-        struct weir_forwarded fields = find_forwarded(record, values, elements);
-        bool any = fields.x_forwarded_for_count > 0 || fields.rfc7239_count > 0;
-        bool trusted = any && !name->data && weir_forwarded_trusts(client, &clients->trusted);
-        clients->unread += any && !trusted;
-        clients->forwarded += trusted;
-        if (trusted)
-            error = weir_forwarded_client(client, &fields, &clients->trusted, reason);
-    }
-    clients->unknown += error == 0 && client->family == 0;
-    return error;
 }
 
 /* --- The report ------------------------------------------------------------------------------- */
 
 void replay_clients_print(const struct replay_clients *clients, const char *prefix, FILE *out)
 {
-    if (clients->forwarded > 0)
+    const struct weir_log_clients *found = &clients->log;
+    if (found->forwarded > 0)
         fprintf(out,
                 "%s%" PRIu64 " clients are from X-Forwarded-For or Forwarded, behind trusted "
                 "proxies: %s\n",
-                prefix, clients->forwarded, clients->trusted_by);
-    if (clients->lists > 0)
+                prefix, found->forwarded, clients->trusted_by);
+    if (found->lists > 0)
         fprintf(out,
                 "%s%" PRIu64 " clients are from lists of addresses: the last that is not a "
                 "trusted proxy (%s)\n",
-                prefix, clients->lists, clients->trusted_by);
-    if (clients->unread > 0)
+                prefix, found->lists, clients->trusted_by);
+    if (found->unread > 0)
         fprintf(out,
                 "%s%" PRIu64 " lines have an X-Forwarded-For or Forwarded of a peer that is not a "
                 "trusted proxy, and count for the peer: --trusted-proxies names proxies\n",
-                prefix, clients->unread);
-    if (clients->unknown > 0)
-        fprintf(out, "%s%" PRIu64 " lines do not say who the client is\n", prefix,
-                clients->unknown);
-    if (clients->names > 0)
+                prefix, found->unread);
+    if (found->unknown > 0)
+        fprintf(out, "%s%" PRIu64 " lines do not say who the client is\n", prefix, found->unknown);
+    if (found->names > 0)
         fprintf(out, "%s%" PRIu64 " clients are names of hosts, each counted apart\n", prefix,
-                clients->names);
-    if (clients->odd == 0)
+                found->names);
+    if (found->odd == 0)
         return;
-    fprintf(out, "%s%" PRIu64 " of these names look like addresses:", prefix, clients->odd);
-    for (uint32_t i = 0; i < clients->odd_shown; i++) {
+    fprintf(out, "%s%" PRIu64 " of these names look like addresses:", prefix, found->odd);
+    for (uint32_t i = 0; i < found->odd_shown; i++) {
         fputs(i > 0 ? ", " : " ", out);
-        cli_print_text(out, clients->odd_name[i], strlen(clients->odd_name[i]), REPLAY_ODD_BYTES);
+        cli_print_text(out, found->odd_name[i], strlen(found->odd_name[i]), WEIR_LOG_ODD_BYTES);
     }
-    fputs(clients->odd_more ? ", …\n" : "\n", out);
+    fputs(found->odd_more ? ", …\n" : "\n", out);
 }

@@ -78,39 +78,66 @@ static enum weir_log_envelope find_envelope(const struct replay_sample *sample, 
 }
 
 /* Adds the points of all rows for one line. Returns whether it fits any. */
-static bool add_points(unsigned points[WEIR_LOG_FORMATS], enum weir_log_envelope envelope,
-                       struct weir_bytes line, char *copy, struct weir_log_room *room)
+static bool add_points(unsigned points[WEIR_LOG_FORMATS], struct weir_bytes line, char *copy,
+                       struct weir_log_room *room)
 {
     bool fits = false;
     for (int f = 0; f < WEIR_LOG_FORMATS; f++) {
-        struct weir_log_piece piece;
-        if (!weir_log_unwrap(envelope, copy_line(copy, line), line.size, &piece))
-            return false;
-        unsigned more = weir_log_fits((enum weir_log_format)f, piece.text, piece.size, room);
+        unsigned more =
+            weir_log_fits((enum weir_log_format)f, copy_line(copy, line), line.size, room);
         points[f] += more;
         fits |= more > 0;
     }
     return fits;
 }
 
+/* Writes the lines of a container's program to `to`, which has room for the sample. Parts are put
+ * together, as long as no line of the other stream is between them. */
+static size_t unwrap_sample(const struct replay_sample *sample, enum weir_log_envelope envelope,
+                            char *copy, char *to)
+{
+    struct walk walk = {sample->text, sample->text + sample->size};
+    struct weir_log_piece piece;
+    struct weir_bytes line;
+    size_t size = 0;
+    while (walk_next(&walk, &line)) {
+        if (!weir_log_unwrap(envelope, copy_line(copy, line), line.size, &piece))
+            continue;
+        memcpy(to + size, piece.text, piece.size);
+        size += piece.size;
+        if (!piece.goes_on)
+            to[size++] = '\n';
+    }
+    return size;
+}
+
+/* Finds the row with most points for the first lines. */
+static int find_format(struct walk walk, char *copy, struct weir_log_room *room)
+{
+    unsigned points[WEIR_LOG_FORMATS] = {0};
+    struct weir_bytes line;
+    for (size_t fit = 0; fit < REPLAY_DETECT_LINES && walk_next(&walk, &line);)
+        fit += add_points(points, line, copy, room);
+    return weir_log_best(points);
+}
+
 int replay_detect(struct replay_file *file, const struct replay_sample *sample, int format,
                   struct weir_log_room *room, struct weir_reason *reason)
 {
-    unsigned points[WEIR_LOG_FORMATS] = {0};
     struct walk walk = {sample->text, sample->text + sample->size};
-    struct weir_bytes line;
-    char *copy = malloc(sample->size + 1);
+    char *copy = malloc(2 * sample->size + 2);
     if (!copy) {
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(WEIR_ERR_MEMORY));
         return -1;
     }
     file->envelope = find_envelope(sample, copy);
-    file->format = format;
-    for (size_t fit = 0; format < 0 && fit < REPLAY_DETECT_LINES && walk_next(&walk, &line);)
-        fit += add_points(points, file->envelope, line, copy, room);
+    if (file->envelope != WEIR_LOG_PLAIN) {
+        char *program = copy + sample->size + 1;
+        size_t size = unwrap_sample(sample, file->envelope, copy, program);
+        walk = (struct walk){program, program + size};
+    }
+    file->format = format >= 0 ? format : find_format(walk, copy, room);
     free(copy);
-    if (format < 0)
-        file->format = weir_log_best(points);
     return file->format >= 0;
 }
 

@@ -279,8 +279,8 @@ static void a_trusted_peer_says_who_the_client_is(void **state)
     expect_behind("10.0.0.2", "", "10.0.0.2");
     expect_behind("unix:", "203.0.113.9", "203.0.113.9");
     expect_behind("198.51.100.7", "203.0.113.9", "198.51.100.7");
-    assert_int_equal(clients.forwarded, 3);
-    assert_int_equal(clients.unread, 1);
+    assert_int_equal(clients.log.forwarded, 3);
+    assert_int_equal(clients.log.unread, 1);
     struct weir_settings settings = {.trusted_proxies_given = true};
     replay_clients_init(&clients, NULL, &settings);
     expect_behind("10.0.0.2", "203.0.113.9", "10.0.0.2");
@@ -305,17 +305,17 @@ static void names_that_look_like_addresses_are_noted(void **state)
     replay_clients_init(&clients, NULL, NULL);
     parse_host("ec2-203-0-113-9.example.net");
     parse_host("v4.example.net");
-    assert_int_equal(clients.odd, 0);
+    assert_int_equal(clients.log.odd, 0);
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         parse_host(odd[i]);
         parse_host(odd[i]);
         assert_non_null(parsed.host_name.data);
     }
-    assert_int_equal(clients.odd, 12);
-    assert_int_equal(clients.names, 14);
-    assert_int_equal(clients.odd_shown, REPLAY_ODD_MAX);
-    assert_true(clients.odd_more);
-    assert_string_equal(clients.odd_name[0], odd[0]);
+    assert_int_equal(clients.log.odd, 12);
+    assert_int_equal(clients.log.names, 14);
+    assert_int_equal(clients.log.odd_shown, WEIR_LOG_ODD_MAX);
+    assert_true(clients.log.odd_more);
+    assert_string_equal(clients.log.odd_name[0], odd[0]);
 }
 
 static void caddy_gives_all_its_header_fields(void **state)

@@ -170,6 +170,10 @@ static void a_client_is_what_the_server_wrote(void **state)
     assert_bytes(record.target, "/b");
     assert_true(record.t_ns == T_S * S + 123000000);
     assert_parses(WEIR_LOG_HAPROXY,
+                  "<134>192.0.2.1:4001 [08/Mar/2004:00:05:49.123] a b/c 0/0/0/0/0 200 1 - - ---- "
+                  "1/1/1/1/0 0/0 \"GET /b HTTP/2.0\"");
+    assert_bytes(record.client, "192.0.2.1");
+    assert_parses(WEIR_LOG_HAPROXY,
                   "unix:1 [08/Mar/2004:00:05:49.123] a b/<NOSRV> -1/-1/-1/-1/0 400 "
                   "0 - - PR-- 1/1/1/1/0 0/0 \"<BADREQ>\"");
     assert_bytes(record.client, "unix:");
