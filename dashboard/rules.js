@@ -23,7 +23,15 @@ export class Rules {
     this.again = poll(() => this.load(), 2, signal, this.live.problem);
   }
 
+  // The first press says what happens, the second one does it.
   async reload() {
+    if (!this.asked) {
+      this.asked = true;
+      this.button.textContent = "Read the file and put it in force?";
+      setTimeout(() => this.unask(), 8000);
+      return;
+    }
+    this.unask();
     this.button.disabled = true;
     try {
       await ask("/v1/rules/reload", { method: "POST" });
@@ -33,6 +41,11 @@ export class Rules {
       this.live.problem(error.message);
     }
     this.button.disabled = false;
+  }
+
+  unask() {
+    this.asked = false;
+    this.button.textContent = "Reload the rules";
   }
 
   async load() {

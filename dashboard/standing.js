@@ -3,11 +3,21 @@
 
 import { ask, poll, query } from "./api.js";
 import { h, say, setRows, table } from "./dom.js";
-import { dateTime } from "./format.js";
+import { count, dateTime } from "./format.js";
 import { keyLink, splitSubject } from "./names.js";
 
 const LEVELS = ["suspended", "revoked", "throttled", "challenged", "warned", "trusted", "good"];
 const TERMS = [["600000", "10 minutes"], ["3600000", "an hour"], ["86400000", "a day"], ["604800000", "a week"], ["", "until it is cleared"]];
+
+// Levels that refuse a caller.
+const REFUSE = ["suspended", "revoked"];
+
+// An entry as the body of a call that sets it again.
+function again(entry) {
+  const body = { kind: entry.kind, value: entry.value, level: entry.level, reason: entry.reason ?? "", by: "dashboard" };
+  if (entry.until_ms !== null && entry.level !== "revoked") body.for_ms = Math.max(1000, entry.until_ms - Date.now());
+  return body;
+}
 
 const when = (ms) => dateTime(ms / 1000);
 
@@ -39,9 +49,11 @@ export class Standing {
       { title: "by", left: true }, { title: "ends", left: true }, ""], "standing");
     this.history = table("Changes", [{ title: "time", left: true }, { title: "who", left: true }, { title: "level", left: true },
       { title: "reason", left: true }, { title: "by", left: true }], "standing-history");
+    this.result = h("p", { role: "status", id: "standing-result" });
+    this.question = h("div");
     main.replaceChildren(
-      h("section", { class: "panel" }, h("h2", null, "Set"), this.live.may.may_change ? this.makeForm(of)
-        : h("p", { class: "muted" }, "This dashboard is read-only: changes need ", h("code", null, "server.admin.token"), " or a Unix socket.")),
+      h("section", { class: "panel" }, h("h2", null, "Set"), ...[this.live.may.may_change ? this.makeForm(of)
+        : h("p", { class: "muted" }, "This dashboard is read-only: changes need ", h("code", null, "server.admin.token"), " or a Unix socket.")].flat(), this.question, this.result),
       h("section", { class: "panel" }, h("h2", null, "In force, set by operators and penalties"), this.table.element),
       h("section", { class: "panel" }, h("h2", null, "Changes"), this.history.element));
     this.again = poll(() => this.load(), 5, signal, this.live.problem);
@@ -50,7 +62,6 @@ export class Standing {
   makeForm(of) {
     const kinds = this.live.may.standing;
     const { kind, value } = splitSubject(of);
-    this.result = h("p", { role: "status", id: "standing-result" });
     this.form = h("form", { onsubmit: (event) => {
       event.preventDefault();
       this.set();
@@ -60,7 +71,7 @@ export class Standing {
       h("label", null, "Level ", h("select", { name: "level" }, LEVELS.map((name) => h("option", null, name)))),
       h("label", null, "For ", h("select", { name: "term" }, TERMS.map(([value, text]) => h("option", { value, selected: value === "3600000" }, text)))),
       h("label", null, "Reason ", h("input", { name: "reason", maxlength: 127, size: 24 })),
-      h("button", { type: "submit", class: "main", id: "standing-set" }, "Set")), this.result);
+      h("button", { type: "submit", class: "main", id: "standing-set" }, "Set")));
     return this.form;
   }
 
@@ -76,22 +87,79 @@ export class Standing {
     if (term && level !== "revoked") body.for_ms = Number(term);
     if (reason) body.reason = reason;
     try {
+      const radius = await ask(query("/v1/standing/radius", { kind, value: body.value }));
+      const hits = `At least ${count(radius.requests_at_least)} of ${count(radius.requests)} requests of the last day (${radius.percent} %) are from it.`;
+      if (REFUSE.includes(level) && radius.asks.length > 0) {
+        this.confirm(`Refuse ${kind}=${body.value}?`, [hits, ...radius.asks], () => this.put(body, hits));
+        return;
+      }
+      await this.put(body, hits);
+    } catch (error) {
+      this.tell(error.message, true);
+    }
+  }
+
+  async put(body, hits) {
+    try {
+      const before = await this.own(body);
       const answer = await ask("/v1/standing", { method: "PUT", body });
-      this.tell(`${kind}=${body.value} is ${level}.${waits(answer)}`);
+      this.tell(`${body.kind}=${body.value} is ${body.level}. ${hits}${waits(answer)}`);
+      this.offerUndo(body, before);
       this.again();
     } catch (error) {
       this.tell(error.message, true);
     }
   }
 
+  // What an operator has set for a value; undefined: nothing.
+  async own({ kind, value }) {
+    const found = await ask(query("/v1/standing", { kind, value }));
+    return (found.entries ?? []).find((entry) => entry.origin === "operator");
+  }
+
+  // Shows what speaks against something, and does it only when that is pressed again.
+  confirm(question, reasons, then) {
+    const close = () => this.question.replaceChildren();
+    const yes = h("button", { type: "button", class: "bad", id: "standing-yes", onclick: () => {
+      close();
+      then();
+    } }, "Do it");
+    this.result.textContent = "";
+    this.question.replaceChildren(h("div", { class: "panel question", role: "alertdialog", "aria-label": question }, h("strong", null, question),
+      h("ul", null, reasons.map((reason) => h("li", null, reason))),
+      h("div", { class: "row" }, h("button", { type: "button", class: "main", id: "standing-no", onclick: close }, "Leave it as it is"), yes)));
+    this.question.querySelector("#standing-no").focus();
+  }
+
+  // Puts back what was there before a change.
+  offerUndo({ kind, value }, before) {
+    const undo = async () => {
+      try {
+        if (before) await ask("/v1/standing", { method: "PUT", body: again(before) });
+        else await ask(query("/v1/standing", { kind, value, by: "dashboard", reason: "undone" }), { method: "DELETE" });
+        this.tell(`${kind}=${value} is as it was before.`);
+        this.again();
+      } catch (error) {
+        this.tell(error.message, true);
+      }
+    };
+    this.result.append(" ", h("button", { type: "button", class: "small", id: "standing-undo", onclick: undo }, "Undo"));
+  }
+
   async clear(entry) {
-    try {
-      const answer = await ask(query("/v1/standing", { kind: entry.kind, value: entry.value, by: "dashboard" }), { method: "DELETE" });
-      this.tell(`${entry.kind}=${entry.value} has no standing of its own any more.${waits(answer)}`);
-      this.again();
-    } catch (error) {
-      this.tell(error.message, true);
-    }
+    const name = `${entry.kind}=${entry.value}`;
+    this.confirm(`End what is held ${entry.level === "trusted" ? "for" : "against"} ${name}?`,
+      [`It is ${entry.level}${entry.reason ? `, for: ${entry.reason}` : ""}; set by ${entry.by || entry.origin}, until ${entry.until_ms === null ? "it is cleared" : when(entry.until_ms)}.`],
+      async () => {
+        try {
+          const answer = await ask(query("/v1/standing", { kind: entry.kind, value: entry.value, by: "dashboard" }), { method: "DELETE" });
+          this.tell(`${name} has no standing of its own any more.${waits(answer)}`);
+          this.offerUndo(entry, entry);
+          this.again();
+        } catch (error) {
+          this.tell(error.message, true);
+        }
+      });
   }
 
   async load() {

@@ -6,9 +6,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "cli/admin_access.h"
+#include "cli/times.h"
 
 #define ADDRESS_KIND "client.ip"
 #define DURATION_MAX_MS (UINT64_C(100) * 365 * 86400 * 1000)
@@ -16,6 +17,7 @@
 struct standing_options {
     struct admin_access access;
     const char *reason, *by;
+    bool yes, json, utc;
     const char *kind, *level;
     uint64_t count, skip;
 };
@@ -27,13 +29,18 @@ struct standing_options {
     CLI_OPTION(0, "reason", "TEXT", "why; up to 127 bytes. Callers that are refused see it",       \
                .kind = CLI_TEXT, AT(reason)),                                                      \
         CLI_OPTION(0, "by", "NAME", "who makes the change, for the history ($USER)",               \
-                   .kind = CLI_TEXT, AT(by))
+                   .kind = CLI_TEXT, AT(by)),                                                      \
+        CLI_OPTION('y', "yes", NULL, "do not ask, whatever a ban would hit", .kind = CLI_FLAG,     \
+                   AT(yes)),                                                                       \
+        CLI_UTC_OPTION(offsetof(struct standing_options, utc))
 #define OPTIONS_OF_LISTS                                                                           \
     CLI_OPTION(0, "kind", "KIND", "only values of this kind", .kind = CLI_TEXT, AT(kind)),         \
         CLI_OPTION(0, "level", "LEVEL", "only entries of this level (list)", .kind = CLI_TEXT,     \
                    AT(level)),                                                                     \
         CLI_OPTION(0, "count", "N", "how many lines at most (100; up to 1000)", .kind = CLI_U64,   \
                    .min = 1, .max = 1000, AT(count)),                                              \
+        CLI_OPTION(0, "json", NULL, "the answer of the server, as JSON", .kind = CLI_FLAG,         \
+                   AT(json)),                                                                      \
         CLI_OPTION(0, "skip", "N", "how many lines to leave out first", .kind = CLI_U64,           \
                    .max = UINT64_C(1) << 40, AT(skip))
 
@@ -128,6 +135,9 @@ static const char *user_name(void)
     return name && *name ? name : "operator";
 }
 
+/* Whether times are in UTC: the option of the command that runs. */
+static bool in_utc;
+
 /* --- Printing --------------------------------------------------------------------------------- */
 
 static void print_text(const json_t *object, const char *field)
@@ -140,19 +150,151 @@ static void print_text(const json_t *object, const char *field)
         fputs("-", stdout);
 }
 
-/* A time in UTC, to the second; "-": no end. */
+/* A moment, to the second; "-": no end. */
 static void print_time(const json_t *object, const char *field)
 {
     const json_t *value = json_object_get(object, field);
-    time_t seconds = (time_t)(json_integer_value(value) / 1000);
-    struct tm utc;
-    char text[32];
+    char text[CLI_TIME_MAX];
 
-    if (!json_is_integer(value) || !gmtime_r(&seconds, &utc) ||
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
-        fputs("-", stdout);
+    if (json_is_integer(value))
+        fputs(cli_time(text, (uint64_t)json_integer_value(value) * 1000000, in_utc), stdout);
     else
-        fputs(text, stdout);
+        fputs("-", stdout);
+}
+
+/* --- Tables ----------------------------------------------------------------------------------- */
+
+#define COLUMNS_MAX 8
+
+/* A column of a list: the text of a cell is the caller's to free. */
+struct column {
+    const char *title;
+    char *(*cell)(const json_t *row);
+};
+
+static char *text_cell(const json_t *row, const char *field)
+{
+    const json_t *value = json_object_get(row, field);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    if (!out)
+        return NULL;
+    if (json_is_string(value) && json_string_length(value) > 0)
+        cli_print_text(out, json_string_value(value), json_string_length(value), 200);
+    else
+        fputs("-", out);
+    fclose(out);
+    return text;
+}
+
+static char *level_cell(const json_t *row)
+{
+    return text_cell(row, "level");
+}
+
+static char *was_cell(const json_t *row)
+{
+    return text_cell(row, "was");
+}
+
+static char *reason_cell(const json_t *row)
+{
+    return text_cell(row, "reason");
+}
+
+static char *by_cell(const json_t *row)
+{
+    const json_t *by = json_object_get(row, "by");
+
+    return text_cell(row, json_string_length(by) > 0 ? "by" : "origin");
+}
+
+static char *time_cell(const json_t *row, const char *field)
+{
+    const json_t *value = json_object_get(row, field);
+    char text[CLI_TIME_MAX] = "-";
+
+    if (json_is_integer(value))
+        cli_time(text, (uint64_t)json_integer_value(value) * 1000000, in_utc);
+    return strdup(text);
+}
+
+static char *until_cell(const json_t *row)
+{
+    return time_cell(row, "until_ms");
+}
+
+static char *at_cell(const json_t *row)
+{
+    return time_cell(row, "at_ms");
+}
+
+static char *who_cell(const json_t *row)
+{
+    char *kind = text_cell(row, "kind"), *value = text_cell(row, "value"), *both = NULL;
+    const char *note = json_is_true(json_object_get(row, "kernel")) ? " (in the kernel)" : "";
+
+    if (kind && value && asprintf(&both, "%s=%s%s", kind, value, note) < 0)
+        both = NULL;
+    free(kind);
+    free(value);
+    return both;
+}
+
+static const struct column entry_columns[] = {{"LEVEL", level_cell},
+                                              {"UNTIL", until_cell},
+                                              {"BY", by_cell},
+                                              {"WHO", who_cell},
+                                              {"REASON", reason_cell}};
+static const struct column change_columns[] = {
+    {"AT", at_cell},       {"WHO", who_cell}, {"WAS", was_cell},      {"IS", level_cell},
+    {"UNTIL", until_cell}, {"BY", by_cell},   {"REASON", reason_cell}};
+
+/* Characters of a text: bytes that begin one. */
+static size_t width_of(const char *text)
+{
+    size_t width = 0;
+
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xC0) != 0x80;
+    return width;
+}
+
+static void print_padded(const char *text, size_t width, bool last)
+{
+    fputs(text, stdout);
+    for (size_t i = width_of(text); i < width + 2 && !last; i++)
+        putchar(' ');
+}
+
+/* A line a row, with the columns under each other. */
+static void print_table(const json_t *list, const struct column *columns, size_t count)
+{
+    size_t rows = json_array_size(list), widths[COLUMNS_MAX];
+    char **cells = calloc(rows * count + 1, sizeof *cells);
+
+    for (size_t c = 0; c < count; c++)
+        widths[c] = strlen(columns[c].title);
+    for (size_t i = 0; cells && i < rows * count; i++) {
+        cells[i] = columns[i % count].cell(json_array_get(list, i / count));
+        size_t width = cells[i] ? width_of(cells[i]) : 0;
+        if (width > widths[i % count])
+            widths[i % count] = width;
+    }
+    for (size_t c = 0; rows > 0 && c < count; c++)
+        print_padded(columns[c].title, widths[c], c + 1 == count);
+    if (rows > 0)
+        putchar('\n');
+    for (size_t i = 0; cells && i < rows * count; i++) {
+        bool last = i % count + 1 == count;
+        print_padded(cells[i] ? cells[i] : "?", widths[i % count], last);
+        if (last)
+            putchar('\n');
+        free(cells[i]);
+    }
+    free(cells);
 }
 
 /* One line an entry: level, end, who, value, why. */
@@ -173,26 +315,6 @@ static void print_entry(const json_t *entry)
     print_text(entry, "reason");
     if (json_is_true(json_object_get(entry, "kernel")))
         fputs("  (in the kernel)", stdout);
-    putchar('\n');
-}
-
-static void print_change(const json_t *change)
-{
-    print_time(change, "at_ms");
-    fputs("  ", stdout);
-    print_text(change, "kind");
-    fputs("=", stdout);
-    print_text(change, "value");
-    fputs("  ", stdout);
-    print_text(change, "was");
-    fputs(" -> ", stdout);
-    print_text(change, "level");
-    fputs("  until ", stdout);
-    print_time(change, "until_ms");
-    fputs("  by ", stdout);
-    print_text(change, "by");
-    fputs("  ", stdout);
-    print_text(change, "reason");
     putchar('\n');
 }
 
@@ -267,9 +389,65 @@ static int call(const struct standing_options *options, const char *method, cons
     return status;
 }
 
+/* --- Questions before a ban ------------------------------------------------------------------- */
+
+/* Asks on the terminal. */
+static bool confirms(void)
+{
+    char answer[16] = "";
+
+    fputs("Go on? [y/N] ", stderr);
+    fflush(stderr);
+    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+/* Says whom a refusal would hit, and asks where that may be a slip. False: it is not wanted, or
+ * nobody is there to be asked; *status says how the command ends. */
+static bool is_sure(const struct standing_options *options, const struct caller *caller,
+                    int *status)
+{
+    const struct admin_parameter parameters[] = {{"kind", caller->kind}, {"value", caller->value}};
+    json_t *answer;
+    const json_t *asks, *why;
+    size_t i;
+
+    *status = call(options, "GET", "/v1/standing/radius", parameters, 2, NULL, &answer);
+    asks = json_object_get(answer, "asks");
+    bool sure = *status == EXIT_SUCCESS && json_array_size(asks) == 0;
+    if (!sure && *status == EXIT_SUCCESS) {
+        fprintf(stderr, "weir: %s=", caller->kind);
+        cli_print_text(stderr, caller->value, strlen(caller->value), 200);
+        fprintf(stderr, ": at least %d of %d requests of the last day\n",
+                (int)json_integer_value(json_object_get(answer, "requests_at_least")),
+                (int)json_integer_value(json_object_get(answer, "requests")));
+        json_array_foreach(asks, i, why)
+        {
+            fprintf(stderr, "weir: %s\n", json_string_value(why));
+        }
+        *status = EXIT_FAILURE;
+        if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+            sure = confirms();
+        else
+            cli_error("nothing was changed; say --yes if that is what you want");
+    }
+    json_decref(answer);
+    return sure;
+}
+
+static bool refuses(const char *level)
+{
+    return !strcmp(level, "suspended") || !strcmp(level, "revoked");
+}
+
+/* --- Changes ---------------------------------------------------------------------------------- */
+
 static int set(const struct standing_options *options, const struct caller *caller,
                const char *level, uint64_t duration_ms)
 {
+    int asked;
+
+    if (refuses(level) && !options->yes && !is_sure(options, caller, &asked))
+        return asked;
     json_t *body = json_pack("{s:s, s:s, s:s, s:s, s:s}", "kind", caller->kind, "value",
                              caller->value, "level", level, "reason",
                              options->reason ? options->reason : "", "by", options->by);
@@ -287,8 +465,11 @@ static int set(const struct standing_options *options, const struct caller *call
     }
     status = call(options, "PUT", "/v1/standing", NULL, 0, text, &answer);
     free(text);
-    if (status == EXIT_SUCCESS)
+    if (status == EXIT_SUCCESS) {
         print_in_force(answer);
+        if (refuses(level))
+            printf("undo: weir unban '%s=%s'\n", caller->kind, caller->value);
+    }
     json_decref(answer);
     return cli_finish(status);
 }
@@ -308,9 +489,17 @@ static int clear(const struct standing_options *options, const struct caller *ca
     return cli_finish(status);
 }
 
+static void print_rows(const json_t *list, bool changes)
+{
+    if (changes)
+        print_table(list, change_columns, sizeof change_columns / sizeof *change_columns);
+    else
+        print_table(list, entry_columns, sizeof entry_columns / sizeof *entry_columns);
+}
+
 /* list, show and history: a path, whose answer has an array of that name. */
 static int show(const struct standing_options *options, const struct caller *caller,
-                const char *path, const char *name, void (*print)(const json_t *))
+                const char *path, const char *name, bool changes)
 {
     char count[24], skip[24];
     const struct admin_parameter parameters[] = {
@@ -326,12 +515,15 @@ static int show(const struct standing_options *options, const struct caller *cal
     snprintf(count, sizeof count, "%" PRIu64, options->count);
     snprintf(skip, sizeof skip, "%" PRIu64, options->skip);
     status = call(options, "GET", path, parameters, 5, NULL, &answer);
-    if (status == EXIT_SUCCESS) {
+    if (status == EXIT_SUCCESS && options->json) {
+        json_dumpf(answer, stdout, JSON_INDENT(1));
+        putchar('\n');
+    } else if (status == EXIT_SUCCESS) {
         if (json_object_get(answer, "in_force"))
             print_in_force(answer);
-        print_all(json_object_get(answer, name), print);
+        print_rows(json_object_get(answer, name), changes);
         print_all(json_object_get(answer, "penalties"), print_step);
-        print_all(json_object_get(answer, "moves"), print_change);
+        print_rows(json_object_get(answer, "moves"), true);
     }
     json_decref(answer);
     return cli_finish(status);
@@ -350,6 +542,7 @@ static bool read_options(const struct cli_syntax *syntax, int *argc, char ***arg
     first = cli_read_options(syntax, *argc, *argv, options, status);
     if (first < 0)
         return false;
+    in_utc = options->utc;
     *argc -= first;
     *argv += first;
     return true;
@@ -421,12 +614,11 @@ int weir_command_standing(int argc, char **argv)
     if (argc > 1 && !read_caller(argv[1], &caller))
         return cli_usage_error("standing", "'%s': not ADDRESS or KIND=VALUE", argv[1]);
     if (!strcmp(what, "list") && argc == 1)
-        return show(&options, NULL, "/v1/standing", "entries", print_entry);
+        return show(&options, NULL, "/v1/standing", "entries", false);
     if (!strcmp(what, "history") && argc <= 2)
-        return show(&options, argc == 2 ? &caller : NULL, "/v1/standing/history", "changes",
-                    print_change);
+        return show(&options, argc == 2 ? &caller : NULL, "/v1/standing/history", "changes", true);
     if (!strcmp(what, "show") && argc == 2)
-        return show(&options, &caller, "/v1/standing", "entries", print_entry);
+        return show(&options, &caller, "/v1/standing", "entries", false);
     if (!strcmp(what, "clear") && argc == 2)
         return clear(&options, &caller);
     if (!strcmp(what, "set") && argc >= 2)

@@ -3,10 +3,12 @@
  *
  *   GET    /v1/standing[?kind=…&level=…]         entries in force, made by operators and penalties
  *   GET    /v1/standing?kind=…&value=…           what is in force for one value, and by what
- *   PUT    /v1/standing {"kind", "value", "level", "for_ms", "reason", "by"}
+ *   PUT    /v1/standing {"kind", "value", "level", "for_ms", "reason", "by", "ask"}
+ *   GET    /v1/standing/radius?kind=…&value=…    whom refusing it would hit (radius.h)
  *   DELETE /v1/standing?kind=…&value=…&by=…&reason=…
  *   GET    /v1/standing/history[?kind=…&value=…]   changes, the newest first
  *
+ * With "ask": true a refusal that may be a slip is answered with 409 and why, and changes nothing.
  * A change is in force before its job is queued, and answered when the history has it, or after
  * WEIR_KEEPER_LATE_MS: with 202 and "written": false, as it waits for the history. Reading then
  * answers 503. Where Redis is the history, a change is in force once Redis has reported it, and is
@@ -23,11 +25,13 @@
 #include "core/text/shown.h"
 #include "rules/identity/keys.h"
 #include "server/admin/access.h"
+#include "server/admin/call.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/penalties/show.h"
 #include "server/standing/json.h"
+#include "server/standing/radius.h"
 #include "server/standing/service.h"
 #include "server/use/known.h"
 
@@ -609,6 +613,48 @@ static bool read_body(struct weir_http_call *call, json_t *body, struct ask *ask
     return read_why(call, ask);
 }
 
+static bool find_radius(struct weir_http_call *call, const struct ask *ask,
+                        const struct weir_standing_value *value, struct weir_radius *radius)
+{
+    struct weir_daemon *daemon = call->http->server;
+
+    if (daemon->use)
+        weir_radius_find(daemon, value, ask->value, &call->connection->peer,
+                         weir_worker_time(call->worker), radius);
+    return daemon->use;
+}
+
+/* Whether a refusal goes on: nothing speaks against it, or nobody wants to be asked. */
+static bool is_sure(struct weir_http_call *call, const struct ask *ask, const json_t *body,
+                    const struct weir_standing_value *value, uint8_t level)
+{
+    struct weir_radius radius;
+    struct weir_reason why;
+
+    if (!json_is_true(json_object_get(body, "ask")) ||
+        (level != WEIR_STANDING_SUSPENDED && level != WEIR_STANDING_REVOKED) ||
+        !find_radius(call, ask, value, &radius) || radius.doubts == 0)
+        return true;
+    weir_radius_why(&radius, &why);
+    weir_http_problem(call, WEIR_HTTP_409, NULL, why.text);
+    return false;
+}
+
+static void show_radius(struct weir_http_call *call)
+{
+    struct weir_standing_value value;
+    struct weir_radius radius;
+    struct ask ask;
+
+    if (!weir_http_allow(call, "GET", "HEAD") || !read_query(call, &ask) ||
+        !read_value(call, &ask, &value))
+        return;
+    if (find_radius(call, &ask, &value, &radius))
+        weir_admin_reply_json(call, weir_radius_json(&radius));
+    else
+        weir_http_problem(call, WEIR_HTTP_503, NULL, "nothing is known of use");
+}
+
 static void refuse_set(struct weir_http_call *call, int err)
 {
     const struct weir_reason full = {
@@ -635,6 +681,8 @@ static void set_read(struct weir_http_call *call, json_t *body)
                           "the value itself");
         return;
     }
+    if (!is_sure(call, &ask, body, &now.value, entry.level))
+        return;
     set_reason(&entry, ask.reason);
     if (!has_room(call))
         return;
@@ -735,6 +783,8 @@ void weir_standing_handle(struct weir_http_call *call)
                           "the rules have no `standing:`, or weir has not been restarted since");
     else if (weir_bytes_are(call->tail, "/history"))
         history(call);
+    else if (weir_bytes_are(call->tail, "/radius"))
+        show_radius(call);
     else if (!root)
         weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);
     else if (weir_http_method_is(call, "PUT"))

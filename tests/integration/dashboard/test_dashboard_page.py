@@ -156,6 +156,9 @@ def test_a_ban_is_set_and_cleared(tmp_path, browser):
         assert page.run("return document.querySelector('[name=kind]').value") == "user"
         assert page.run("return document.querySelector('[name=value]').value") == "ann"
         press(page, "standing-set")
+        page.see(lambda: "spelt right" in (page.text("main") or ""), "a question: nobody has that name")
+        take_screenshot(browser, SHOTS / "standing-asks.png")
+        press(page, "standing-yes")
         page.see(lambda: page.first("standing", 4)
                  == ["user=ann", "suspended", "tried passwords", "dashboard"], "the ban")
         assert weir.check(ip="192.0.2.1", attributes={"user": "ann"}).json["denied_by"] == "standing"
@@ -164,10 +167,19 @@ def test_a_ban_is_set_and_cleared(tmp_path, browser):
         log_in(page)
         page.see(lambda: page.first("standing")[0] == "user=ann", "the ban")
         page.run("document.querySelector('#standing button').click()")
+        press(page, "standing-yes")
+        page.see(lambda: "No operator or penalty" in page.first("standing")[0], "no ban")
+        press(page, "standing-undo")
+        page.see(lambda: page.first("standing", 3) == ["user=ann", "suspended", "tried passwords"],
+                 "the ban, which is back")
+        page.run("document.querySelector('#standing button').click()")
+        press(page, "standing-no")
+        page.run("document.querySelector('#standing button').click()")
+        press(page, "standing-yes")
         page.see(lambda: "No operator or penalty" in page.first("standing")[0], "no ban")
         assert weir.check(ip="192.0.2.1", attributes={"user": "ann"}).status == 200
         page.see(lambda: [row[2] for row in page.rows("standing-history")[:2]]
-                 == ["cleared", "suspended"], "both changes")
+                 == ["cleared", "suspended"], "the last changes")
 
 
 def test_without_a_token_the_page_changes_nothing(tmp_path, browser):
@@ -211,11 +223,13 @@ def test_a_reload_with_an_error_says_where_it_is(tmp_path, browser):
         good = weir.config.read_text(encoding="utf-8")
         weir.write_rules(good.replace('"gcra"', '"gcrb"'))
         press(page, "reload")
+        press(page, "reload")  # it asks first
         page.see(lambda: "gcrb" in (page.text("rules-errors") or ""), "the error")
         assert f"{weir.config}:1:" in page.text("rules-errors")
         take_screenshot(browser, SHOTS / "rules.png")
         weir.write_rules(good)
         press(page, "reload")
+        press(page, "reload")  # it asks first
         page.see(lambda: page.text("rules-errors") == "", "no error")
 
 

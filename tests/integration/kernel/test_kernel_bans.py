@@ -56,7 +56,8 @@ class Server(Weir):
         return host.strip("[]"), int(port)
 
     def call(self, *arguments):
-        return run(weir_path(), *arguments, f"--admin=unix:{self.folder}/admin").stdout
+        sure = ["--yes"] if arguments[0] == "ban" else []
+        return run(weir_path(), *arguments, *sure, f"--admin=unix:{self.folder}/admin").stdout
 
     def kernel(self):
         """What /v1/kernel says."""

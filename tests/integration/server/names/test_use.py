@@ -437,7 +437,7 @@ def test_metrics_count_waits_fronts_and_the_log(tmp_path):
 
 # --- The documentation -----------------------------------------------------------------------------
 
-DOCS = Path(__file__).parents[3] / "docs" / "use.md"
+DOCS = Path(__file__).parents[4] / "docs" / "use.md"
 
 
 def shape(text):
