@@ -4,6 +4,7 @@ does by its rules. Rates are such that nothing comes back while a test runs."""
 
 import contextlib
 import re
+import shutil
 import socket
 import threading
 
@@ -305,3 +306,28 @@ def test_a_page_of_another_origin_may_read_a_denial(tmp_path):
         assert all(denied[name] for name in shown)
         assert [client.auth(method="OPTIONS").status for _ in range(9)] == [200] * 9
         assert [client.auth().status for _ in range(3)] == [200, 200, 429]  # by the address
+
+
+READ = """const done = arguments[1];
+fetch(arguments[0]).then((answer) => done([answer.status, answer.headers.get('Retry-After'), answer.headers.get('RateLimit')]),
+                         () => done('hidden'));"""
+
+
+@pytest.mark.skipif(not (shutil.which("chromium") and shutil.which("chromedriver")),
+                    reason="chromium and chromium-driver are not installed")
+def test_a_browser_reads_a_denial(tmp_path):
+    """What passes has no field of CORS here, since no application answers."""
+    pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
+    from browser.chromium import Page, open_browser
+    (rules,) = section("actions", "Browsers")["yaml"]
+    browser = open_browser(tmp_path)
+    try:
+        with App() as app, Weir(tmp_path, replaced(rules, ("100/min", "2/day"), (
+                "https://app.example.com", f"http://{app.address}"))) as weir:
+            Page(browser, f"http://{app.address}/").load()
+            seen = [browser.execute_async_script(READ, f"http://{weir.http_address}/v1/auth") for _ in range(3)]
+    finally:
+        browser.quit()
+    assert seen[:2] == ["hidden", "hidden"]
+    status, retry_after, fields = seen[2]
+    assert status == 429 and int(retry_after) > 0 and fields.startswith('"api";r=0')
