@@ -2,6 +2,8 @@
 /* see aimd.h */
 #include "adaptive/aimd.h"
 
+#include "adaptive/key_sample.h"
+
 enum { FRACTION_BITS = 16 };
 
 void weir_aimd_init(struct weir_aimd *aimd, const struct weir_aimd_spec *spec)
@@ -30,6 +32,11 @@ static void increase(struct weir_aimd *aimd, const struct weir_aimd_spec *spec)
         aimd->limit_q16 + ((uint64_t)spec->increase << (2 * FRACTION_BITS)) / aimd->limit_q16;
 
     aimd->limit_q16 = higher < most ? higher : most;
+}
+
+bool weir_aimd_heeds(const struct weir_aimd_spec *spec, uint32_t keys, uint16_t failed)
+{
+    return keys < WEIR_KEY_LEAST || failed > spec->failing_percent * 100;
 }
 
 void weir_aimd_update(struct weir_aimd *aimd, const struct weir_aimd_spec *spec,

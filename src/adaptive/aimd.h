@@ -8,6 +8,9 @@
  *   - a failure multiplies it by `decrease_percent` / 100, unless the request began before the last
  *     decrease: then the failure says nothing about the lower limit.
  *
+ * A caller whose own requests fail says nothing of the backend: with WEIR_KEY_LEAST callers or more
+ * a failure counts only where more than `failing_percent` of them fail (key_sample.h).
+ *
  * So a burst of failures is one decrease, and recovery from `min` to `max` takes
  * (max - min) / increase round trips while the limit is in use.
  *
@@ -16,6 +19,7 @@
 #ifndef WEIR_ADAPTIVE_AIMD_H
 #define WEIR_ADAPTIVE_AIMD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "adaptive/result.h"
@@ -26,6 +30,7 @@ struct weir_aimd_spec {
     uint32_t min, max;        /* 1 <= min <= max <= WEIR_AIMD_MAX */
     uint32_t increase;        /* a round trip: 1..WEIR_AIMD_MAX */
     uint8_t decrease_percent; /* what is left after a failure: 1..99 */
+    uint8_t failing_percent;  /* of callers, beyond which a failure counts: 0..100 */
 };
 
 struct weir_aimd {
@@ -39,6 +44,10 @@ void weir_aimd_init(struct weir_aimd *aimd, const struct weir_aimd_spec *spec);
 /* Takes one result. Results may come in any order of time. */
 void weir_aimd_update(struct weir_aimd *aimd, const struct weir_aimd_spec *spec,
                       const struct weir_result *result);
+
+/* Whether a failure counts, where so many callers are in the sample, and so much of their weight is
+ * failures, in hundredths of a percent. */
+bool weir_aimd_heeds(const struct weir_aimd_spec *spec, uint32_t keys, uint16_t failed);
 
 /* The limit: min to max. */
 uint32_t weir_aimd_limit(const struct weir_aimd *aimd);

@@ -6,7 +6,7 @@
 
 enum { FIRST_BIT = 10, FINE_BITS = 4, FINE = 1 << FINE_BITS };
 
-static uint32_t bucket_of(uint64_t latency_ns)
+uint32_t weir_results_bucket(uint64_t latency_ns)
 {
     if (latency_ns < (UINT64_C(1) << FIRST_BIT))
         return 0;
@@ -18,7 +18,7 @@ static uint32_t bucket_of(uint64_t latency_ns)
     return bucket < WEIR_RESULTS_BUCKETS ? bucket : WEIR_RESULTS_BUCKETS - 1;
 }
 
-static uint64_t lower_bound(uint32_t bucket)
+uint64_t weir_results_lower_bound(uint32_t bucket)
 {
     if (bucket == 0)
         return 0;
@@ -31,7 +31,7 @@ static uint64_t lower_bound(uint32_t bucket)
 void weir_results_add(struct weir_results *results, const uint64_t *latency_ns, const bool *failed)
 {
     if (latency_ns)
-        results->latencies[bucket_of(*latency_ns)]++;
+        results->latencies[weir_results_bucket(*latency_ns)]++;
     if (!failed)
         return;
     results->count++;
@@ -47,9 +47,9 @@ static uint64_t p99(const struct weir_results *now, const struct weir_results *b
     for (uint32_t i = 0; i < WEIR_RESULTS_BUCKETS; i++) {
         seen += now->latencies[i] - before->latencies[i];
         if (seen >= rank)
-            return lower_bound(i);
+            return weir_results_lower_bound(i);
     }
-    return lower_bound(WEIR_RESULTS_BUCKETS - 1);
+    return weir_results_lower_bound(WEIR_RESULTS_BUCKETS - 1);
 }
 
 void weir_results_read(struct weir_results_window *window, const struct weir_results *results,

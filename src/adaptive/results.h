@@ -26,6 +26,10 @@ struct weir_results {
     uint64_t count, failed;                   /* of those that are known to have failed or not */
 };
 
+/* The bucket of a latency, and the least latency of a bucket. */
+uint32_t weir_results_bucket(uint64_t latency_ns);
+uint64_t weir_results_lower_bound(uint32_t bucket);
+
 /* One request has ended. NULL: its latency, or whether it failed, is not known. */
 void weir_results_add(struct weir_results *results, const uint64_t *latency_ns, const bool *failed);
 

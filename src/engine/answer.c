@@ -248,6 +248,7 @@ static struct weir_bytes write_lease(const struct weir_decision *decision, char 
     lease.count = 0;
     lease.begun.ns = decision->now_ns;
     lease.begun.count = 0;
+    lease.begun.caller = weir_decision_caller(decision);
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         /* A repeated request gets what the first one got. */

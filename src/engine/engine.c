@@ -10,6 +10,7 @@
 #include "engine/region/reach.h"
 #include "engine/request.h"
 #include "engine/state.h"
+#include "engine/token/caller.h"
 #include "rules/charge/priority.h"
 #include "rules/match/standing.h"
 
@@ -316,6 +317,23 @@ void weir_engine_keep_identity(struct weir_entry *entry, const struct weir_ident
     entry->identity.plan = keep_name(&entry->decision, identity->plan);
 }
 
+/* Numbers the caller, for limits that follow health: as keep_caller, before that. */
+static __attribute__((noinline)) void number_caller(const struct weir_engine *engine,
+                                                    struct weir_entry *entry,
+                                                    const struct weir_request *request)
+{
+    struct weir_bytes user = entry->identity.user;
+    if (!user.data && request->count > WEIR_ATTR_USER)
+        user = request->values[WEIR_ATTR_USER];
+    entry->caller = weir_caller_number(engine->secret, user, &request->client);
+}
+
+uint64_t weir_decision_caller(const struct weir_decision *decision)
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    return entry->generation && entry->generation->adapts ? entry->caller : 0;
+}
+
 void weir_engine_unaided(struct weir_decision *decision)
 {
     struct weir_entry *entry = weir_entry_of(decision);
@@ -378,6 +396,8 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
         entry->stands = entry->standing.entry.level != WEIR_STANDING_GOOD;
     if (__builtin_expect(generation->denies_unknown, 0) && entry->standing.unknown)
         entry->stands = true;
+    if (__builtin_expect(generation->adapts, 0))
+        number_caller(engine, entry, query->request);
     if (engine->observe)
         keep_caller(entry, query->request, generation->warns);
     else if (__builtin_expect(generation->warns, 0))

@@ -185,6 +185,10 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
 void weir_engine_apply_solution(struct weir_engine *engine, struct weir_decision *decision,
                                 const unsigned char nonce[WEIR_CHALLENGE_NONCE]);
 
+/* Whose request it is, where the rules have limits that follow health (token/caller.h); 0: not
+ * known. */
+uint64_t weir_decision_caller(const struct weir_decision *decision);
+
 /* The rules that its checks were made from; NULL for checks of commands. */
 const struct weir_rules *weir_decision_rules(const struct weir_decision *decision);
 

@@ -129,7 +129,10 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->pins = 1;
     g->count = count;
     g->timed = weir_rules_timed(rules);
+    uint32_t adaptive;
+    (void)weir_rules_adaptive_limits(rules, &adaptive);
     g->warns = weir_rules_warns(rules);
+    g->adapts = adaptive > 0;
     g->reaches = weir_rules_regions_reached(rules);
     g->tries = weir_rules_any_candidate(rules);
     g->acts = weir_rules_acts(rules);

@@ -35,6 +35,7 @@ struct weir_generation {
     uint32_t count;
     bool timed;          /* weir_rules_timed */
     bool warns;          /* weir_rules_warns */
+    bool adapts;         /* limits follow health */
     bool tries;          /* weir_rules_any_candidate */
     bool acts;           /* weir_rules_acts */
     bool strikes;        /* weir_rules_penalty_count */

@@ -3,6 +3,7 @@
 #include "engine/lease.h"
 
 #include "engine/state.h"
+#include "engine/token/caller.h"
 #include "engine/token/lease_token.h"
 
 static bool asks_for_lease(const struct weir_check *check)
@@ -64,6 +65,9 @@ int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *de
     decision->op = WEIR_OP_RELEASE;
     decision->lease.id = lease.id;
     entry->begun = lease.begun;
+    /* One that another node has named, or nobody: then the states of the lease are the caller. */
+    if (!weir_caller_number_holds(engine->secret, lease.begun.caller))
+        entry->begun.caller = lease.hash[0][0];
     entry->local = weir_place_is_local(engine, lease.place);
     for (uint16_t i = 0; i < lease.count; i++) {
         struct weir_store_name name = {.tag = lease.tag[i]};

@@ -83,6 +83,7 @@ struct weir_entry {
     uint64_t estimate, life_ns;    /* of a reservation; else not valid */
     struct weir_identity identity; /* kept where somebody observes, or warns */
     struct weir_address client;    /* where somebody observes */
+    uint64_t caller;               /* weir_decision_caller; valid where the rules adapt */
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];
     struct weir_caller_standing standing;

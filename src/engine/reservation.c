@@ -32,13 +32,15 @@
 
 /* --- The token -------------------------------------------------------------------------------- */
 
-#define VERSION 4
-#define VERSION_STRIKES 5
+/* The version, and what a token has beside its limits. */
+enum { VERSION = 4, HAS_STRIKES = 1, HAS_CALLER = 2 };
+
+#define CALLER_BYTES 8
 #define HEAD_BYTES 38
 #define PART_BYTES 45
 #define NAME_BYTES 18 /* a time, a tag and a size */
 #define MAC_BYTES 16
-_Static_assert(HEAD_BYTES + MAC_BYTES == WEIR_RESERVATION_FIXED_BYTES &&
+_Static_assert(HEAD_BYTES + CALLER_BYTES + MAC_BYTES == WEIR_RESERVATION_FIXED_BYTES &&
                    PART_BYTES + NAME_BYTES == WEIR_RESERVATION_LIMIT_BYTES &&
                    WEIR_RESERVATION_FIXED_BYTES +
                            (WEIR_CHECKS_MAX - 1) * WEIR_RESERVATION_LIMIT_BYTES <=
@@ -108,12 +110,21 @@ static unsigned char *pack_part(const struct weir_reserved *part, bool named, un
     return at + size;
 }
 
+static unsigned char *pack_caller(uint64_t caller, unsigned char *at, const unsigned char *end)
+{
+    if (end - at < CALLER_BYTES)
+        return NULL;
+    weir_put64(at, caller);
+    return at + CALLER_BYTES;
+}
+
 long weir_reservation_write(const struct weir_reservation *reservation, const uint64_t secret[2],
                             char *text)
 {
     unsigned char bytes[WEIR_RESERVATION_BYTES_MAX], *at = bytes + HEAD_BYTES;
     const unsigned char *end = bytes + sizeof bytes - MAC_BYTES;
-    unsigned version = reservation->strikes.count > 0 ? VERSION_STRIKES : VERSION;
+    unsigned version = VERSION | (reservation->strikes.count > 0 ? HAS_STRIKES : 0) |
+                       (reservation->caller != 0 ? HAS_CALLER : 0);
     bytes[0] = (unsigned char)(version << 4 | reservation->place);
     weir_put64(bytes + 1, reservation->id);
     weir_put64(bytes + 9, reservation->charged_at_ns);
@@ -124,7 +135,9 @@ long weir_reservation_write(const struct weir_reservation *reservation, const ui
     for (uint16_t i = 0; i < reservation->count && at; i++)
         at = pack_part(&reservation->parts[i], reservation->place == WEIR_LEASE_TOKEN_REMOTE, at,
                        end);
-    if (at && version == VERSION_STRIKES)
+    if (at && (version & HAS_CALLER) != 0)
+        at = pack_caller(reservation->caller, at, end);
+    if (at && (version & HAS_STRIKES) != 0)
         at = weir_strikes_pack(&reservation->strikes, at, end);
     if (!at)
         return WEIR_ERR_TOO_LARGE;
@@ -159,6 +172,16 @@ static const unsigned char *unpack_part(struct weir_reserved *part, bool named,
     return part->key.size <= (size_t)(end - at) ? at + part->key.size : NULL;
 }
 
+/* NULL where it is cut, or names nobody. */
+static const unsigned char *unpack_caller(struct weir_reservation *reservation,
+                                          const unsigned char *at, const unsigned char *end)
+{
+    if (end - at < CALLER_BYTES)
+        return NULL;
+    reservation->caller = weir_get64(at);
+    return reservation->caller != 0 ? at + CALLER_BYTES : NULL;
+}
+
 /* Reads all before the MAC. Returns whether it is well formed. */
 static bool unpack(struct weir_reservation *reservation, const unsigned char *bytes,
                    const unsigned char *end)
@@ -173,13 +196,16 @@ static bool unpack(struct weir_reservation *reservation, const unsigned char *by
     reservation->count = bytes[33];
     reservation->network = get32(bytes + 34);
     reservation->strikes.count = 0;
-    if ((version != VERSION && version != VERSION_STRIKES) ||
+    reservation->caller = 0;
+    if ((version & ~(unsigned)(HAS_STRIKES | HAS_CALLER)) != VERSION ||
         reservation->place >= WEIR_LEASE_TOKEN_PLACES || reservation->count >= WEIR_CHECKS_MAX)
         return false;
     bool named = reservation->place == WEIR_LEASE_TOKEN_REMOTE;
     for (uint16_t i = 0; i < reservation->count && at; i++)
         at = unpack_part(&reservation->parts[i], named, at, end);
-    if (at && version == VERSION_STRIKES)
+    if (at && (version & HAS_CALLER) != 0)
+        at = unpack_caller(reservation, at, end);
+    if (at && (version & HAS_STRIKES) != 0)
         at = weir_strikes_unpack(&reservation->strikes, at, end);
     return at == end;
 }
@@ -342,6 +368,7 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
     made.estimate = estimate;
     made.count = 0;
     made.network = decision->network;
+    made.caller = weir_decision_caller(decision);
     made.place = decision->source == WEIR_SOURCE_LOCAL ? WEIR_LEASE_TOKEN_LOCAL
                  : remote                              ? WEIR_LEASE_TOKEN_REMOTE
                                                        : WEIR_LEASE_TOKEN_TABLE;
@@ -777,7 +804,7 @@ void weir_engine_settled(const struct weir_decision *decision, struct weir_settl
 
 uint16_t weir_engine_settled_limits(const struct weir_engine *engine,
                                     const struct weir_decision *decision,
-                                    uint32_t rules[WEIR_CHECKS_MAX])
+                                    struct weir_settled_part limits[WEIR_CHECKS_MAX])
 {
     const struct weir_entry *entry = weir_entry_of(decision);
     struct weir_reservation reservation = {.count = 0};
@@ -791,8 +818,9 @@ uint16_t weir_engine_settled_limits(const struct weir_engine *engine,
 
         if (weir_rules_find_marked(weir_engine_rules(engine), &part->mark, part->rule,
                                    reservation.place == WEIR_LEASE_TOKEN_LOCAL, &now) &&
-            (count == 0 || rules[count - 1] != now.rule))
-            rules[count++] = now.rule;
+            (count == 0 || limits[count - 1].rule != now.rule))
+            limits[count++] = (struct weir_settled_part){
+                now.rule, reservation.caller != 0 ? reservation.caller : part->hash[0]};
     }
     return count;
 }

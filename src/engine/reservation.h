@@ -43,9 +43,10 @@
  *               scale (1; core/scale.h) with its kind as the highest bit; REMOTE
  *               also when it was charged by its server's time (8), the tag (8), size (2) and text
  *               of the key
- *   of version 5 also the number of strikes that it may be (1) and each of them (strike_token.h);
- *   a token without any is of version 4
- *   MAC         16: SipHash with a key derived from the secret of where the states are
+ *   with bit 1 of the version also whose request it is (8; token/caller.h)
+ *   with bit 0 of the version also the number of strikes that it may be (1) and each of them
+ * (strike_token.h); the version is 4 without either MAC         16: SipHash with a key derived from
+ * the secret of where the states are
  *
  * That secret is the region's, so that a token outlives a restart with a state file, and is good in
  * all processes on it; or that of a remote store (weir_store_ops.secret), so that a token is
@@ -79,7 +80,7 @@
 /* One limit of a table takes 99 bytes, 31 take 1,449. Longer ones are refused. */
 #define WEIR_RESERVATION_BYTES_MAX 2048
 /* Of those, the head and the MAC; and of a limit, without the text of its key. */
-#define WEIR_RESERVATION_FIXED_BYTES 54
+#define WEIR_RESERVATION_FIXED_BYTES 62
 #define WEIR_RESERVATION_LIMIT_BYTES 63
 #define WEIR_RESERVATION_TEXT_MAX WEIR_BASE64URL_SIZE(WEIR_RESERVATION_BYTES_MAX)
 
@@ -98,6 +99,7 @@ struct weir_reserved {
 struct weir_reservation {
     uint64_t id, charged_at_ns, ends_at_ns, estimate;
     uint32_t network; /* weir_decision.network: a debit counts in overflow where the charge did */
+    uint64_t caller;  /* weir_decision_caller */
     uint16_t count;
     uint8_t place;                               /* enum weir_lease_token_place */
     struct weir_reserved parts[WEIR_CHECKS_MAX]; /* at most WEIR_CHECKS_MAX - 1: and the record */
@@ -174,9 +176,14 @@ struct weir_settled {
 void weir_engine_settled(const struct weir_decision *decision, struct weir_settled *settled);
 
 /* The limits of the current rules that a finished settlement's reservation was charged to, whatever
- * came of it: their places in the rules, each once. Returns how many. */
+ * came of it: their places in the rules, each once, and whose request it was (where the token does
+ * not say, the hash of the key). Returns how many. */
+struct weir_settled_part {
+    uint32_t rule;
+    uint64_t caller;
+};
 uint16_t weir_engine_settled_limits(const struct weir_engine *engine,
                                     const struct weir_decision *decision,
-                                    uint32_t rules[WEIR_CHECKS_MAX]);
+                                    struct weir_settled_part limits[WEIR_CHECKS_MAX]);
 
 #endif

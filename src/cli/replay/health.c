@@ -19,6 +19,7 @@ struct ending {
     uint64_t latency_ns;
     uint32_t status, count;
     uint32_t rules[WEIR_CHECKS_MAX];
+    uint64_t callers[WEIR_CHECKS_MAX];
 };
 
 /* What the report says of one limit. */
@@ -42,6 +43,8 @@ int replay_health_open(struct replay_health **health, struct weir_rules *rules)
 {
     uint32_t count;
 
+    static const uint64_t secret[2] = {0, 0}; /* a trace has the same result each time */
+
     *health = NULL;
     weir_rules_adaptive_limits(rules, &count);
     if (count == 0)
@@ -56,7 +59,8 @@ int replay_health_open(struct replay_health **health, struct weir_rules *rules)
     new->limit_count = count;
     new->lowest = calloc(count, sizeof *new->lowest);
 
-    int error = new->lowest ? weir_controllers_open(&new->controllers, NULL) : WEIR_ERR_MEMORY;
+    int error =
+        new->lowest ? weir_controllers_open(&new->controllers, NULL, secret) : WEIR_ERR_MEMORY;
 
     if (error == 0)
         error = weir_controllers_set_rules(new->controllers, rules, 0);
@@ -83,13 +87,16 @@ int replay_health_add(struct replay_health *health, const struct weir_decision *
                       uint64_t now_ns, uint64_t latency_ns, uint64_t status)
 {
     struct ending ending = {.latency_ns = latency_ns, .status = (uint32_t)status};
+    uint64_t caller = weir_decision_caller(decision);
 
     if (decision->verdict != WEIR_ALLOWED || (status == 0 && latency_ns == 0))
         return 0;
     for (uint16_t i = 0; i < weir_decision_limits(decision);
          i = weir_decision_limit_end(decision, i))
-        if (weir_rules_scale_of(health->rules, decision->checks[i].rule) >= 0)
+        if (weir_rules_scale_of(health->rules, decision->checks[i].rule) >= 0) {
+            ending.callers[ending.count] = caller != 0 ? caller : decision->checks[i].hash[0];
             ending.rules[ending.count++] = decision->checks[i].rule;
+        }
     if (ending.count == 0)
         return 0;
     if (__builtin_add_overflow(now_ns, latency_ns, &ending.time.due_ns))
@@ -156,7 +163,7 @@ void replay_health_move(struct replay_health *health, uint64_t now_ns)
         if (due_ns > health->ticked_ns && due_ns <= now_ns)
             tick_until(health, due_ns);
 
-        const struct weir_ended ended = {
+        struct weir_ended ended = {
             .now_ns = due_ns,
             .latency_ns = ending.latency_ns,
             .has_latency = ending.latency_ns != 0,
@@ -164,8 +171,10 @@ void replay_health_move(struct replay_health *health, uint64_t now_ns)
             .in_flight = WEIR_IN_FLIGHT_UNKNOWN,
         };
 
-        for (uint32_t i = 0; i < ending.count; i++)
+        for (uint32_t i = 0; i < ending.count; i++) {
+            ended.caller = ending.callers[i];
             weir_controllers_ended(health->controllers, health->rules, ending.rules[i], &ended);
+        }
     }
     if (now_ns > health->ticked_ns)
         tick_until(health, now_ns);

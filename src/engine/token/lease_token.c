@@ -13,7 +13,10 @@
 #define BEGUN_BYTES 8
 #define LEARNER_BYTES 8
 
+#define CALLER_BYTES 8
+
 #define PLACE_BITS 4
+#define CALLER_BIT 0x40
 
 /* Tells this use of the secret from the hashing of keys. */
 #define LEASE_DOMAIN UINT64_C(0x657361656c726977) /* "wirlease" */
@@ -55,13 +58,24 @@ void weir_lease_token_add_name(struct weir_lease_fields *lease, const struct wei
     lease->hash[lease->count++][1] = weir_get64(name->digest + 8);
 }
 
-static size_t begun_bytes(uint8_t learners)
+static size_t begun_bytes(uint8_t learners, bool caller)
 {
-    return learners > 0 ? BEGUN_BYTES + LEARNER_BYTES * (size_t)learners : 0;
+    return learners > 0
+               ? BEGUN_BYTES + LEARNER_BYTES * (size_t)learners + (caller ? CALLER_BYTES : 0)
+               : 0;
 }
 
-static void write_begun(const struct weir_lease_begun *begun, unsigned char *bytes)
+static bool names_caller(const struct weir_lease_fields *lease)
 {
+    size_t size = HEAD_BYTES + (size_t)limit_bytes(lease) * lease->count +
+                  begun_bytes(lease->begun.count, true);
+    return lease->begun.count > 0 && lease->begun.caller != 0 && size <= WEIR_LEASE_TOKEN_BYTES_MAX;
+}
+
+static void write_begun(const struct weir_lease_begun *begun, bool caller, unsigned char *bytes)
+{
+    if (caller)
+        weir_put64(bytes + BEGUN_BYTES + LEARNER_BYTES * begun->count, begun->caller);
     weir_put64(bytes, begun->ns);
     for (uint8_t i = 0; i < begun->count; i++) {
         const struct weir_lease_learner *of = &begun->learners[i];
@@ -70,8 +84,9 @@ static void write_begun(const struct weir_lease_begun *begun, unsigned char *byt
     }
 }
 
-static void read_begun(struct weir_lease_begun *begun, const unsigned char *bytes)
+static void read_begun(struct weir_lease_begun *begun, bool caller, const unsigned char *bytes)
 {
+    begun->caller = caller ? weir_get64(bytes + BEGUN_BYTES + LEARNER_BYTES * begun->count) : 0;
     begun->ns = begun->count > 0 ? weir_get64(bytes) : 0;
     for (uint8_t i = 0; i < begun->count; i++) {
         uint64_t word = weir_get64(bytes + BEGUN_BYTES + LEARNER_BYTES * i);
@@ -83,7 +98,9 @@ size_t weir_lease_token_write(const struct weir_lease_fields *lease, char *text)
 {
     unsigned char bytes[WEIR_LEASE_TOKEN_BYTES_MAX];
     size_t size = HEAD_BYTES;
-    bytes[0] = (unsigned char)(lease->place | lease->begun.count << PLACE_BITS);
+    bool caller = names_caller(lease);
+    bytes[0] = (unsigned char)(lease->place | lease->begun.count << PLACE_BITS |
+                               (caller ? CALLER_BIT : 0));
     weir_put64(bytes + 1, lease->id);
     for (uint16_t i = 0; i < lease->count; i++, size += HASH_BYTES) {
         if (lease->place == WEIR_LEASE_TOKEN_REMOTE) {
@@ -93,8 +110,8 @@ size_t weir_lease_token_write(const struct weir_lease_fields *lease, char *text)
         weir_lease_token_digest(lease, i, bytes + size);
     }
     if (lease->begun.count > 0)
-        write_begun(&lease->begun, bytes + size);
-    size += begun_bytes(lease->begun.count);
+        write_begun(&lease->begun, caller, bytes + size);
+    size += begun_bytes(lease->begun.count, caller);
     return weir_base64url_write(bytes, size, text);
 }
 
@@ -125,10 +142,11 @@ int weir_lease_token_read(struct weir_lease_fields *lease, struct weir_bytes tex
     if (size < HEAD_BYTES)
         return WEIR_ERR_SYNTAX;
     lease->place = bytes[0] & ((1 << PLACE_BITS) - 1);
-    lease->begun.count = bytes[0] >> PLACE_BITS;
-    size -= (int)begun_bytes(lease->begun.count);
+    bool caller = (bytes[0] & CALLER_BIT) != 0;
+    lease->begun.count = (bytes[0] & ~CALLER_BIT) >> PLACE_BITS;
+    size -= (int)begun_bytes(lease->begun.count, caller);
     if (lease->place >= WEIR_LEASE_TOKEN_PLACES || lease->begun.count > WEIR_LEASE_LEARNERS_MAX ||
-        size < HEAD_BYTES)
+        size < HEAD_BYTES || (caller && lease->begun.count == 0))
         return WEIR_ERR_SYNTAX;
     lease->id = weir_get64(bytes + 1);
     lease->count = 0;
@@ -139,6 +157,6 @@ int weir_lease_token_read(struct weir_lease_fields *lease, struct weir_bytes tex
     for (int at = HEAD_BYTES; at < size; at += each)
         if (!read_limit(lease, bytes + at))
             return WEIR_ERR_SYNTAX;
-    read_begun(&lease->begun, bytes + size);
-    return 0;
+    read_begun(&lease->begun, caller, bytes + size);
+    return caller && lease->begun.caller == 0 ? WEIR_ERR_SYNTAX : 0;
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lease tokens: their fields and their text.
  *
- *   byte 0       where the lease is, enum weir_lease_token_place, and 16 times k, 0..3
+ *   byte 0       where the lease is, enum weir_lease_token_place, and 16 times k, 0..3; and 64
+ *                where the caller is named
  *   bytes 1..8   the lease's id, big-endian, not 0
  *   then, 1..WEIR_CHECKS_MAX times, what names a concurrency limit's key:
  *     TABLE, LOCAL   16 bytes: its hash, big-endian
  *     REMOTE         24 bytes: its tag, big-endian, and its digest (struct weir_store_name)
  *   with k > 0   8 bytes: when it began, by the store's time in ns; then, k times, 8 bytes: what
- *                names a limit with `adaptive` (weir_lease_limit_id), and what was in flight there
+ *                names a limit with `adaptive` (weir_lease_limit_id), and what was in flight there;
+ *                then, where the caller is named, 8 bytes: weir_caller_number. It is left out where
+ *                the token would be longer than WEIR_LEASE_TOKEN_BYTES_MAX
  *
  * as base64url without padding (RFC 4648 section 5): 34 characters for one limit of a table, 44 for
- * one remote; 695 and 1036 for 32; up to 43 more for what follows health. A token holds only hashes
+ * one remote; 695 and 1036 for 32; up to 54 more for what follows health. A token holds only hashes
  * and digests, so that its bearer learns nothing, and its id cannot be guessed, so that only its
  * holder can end the lease. Reading is strict: one text for one token, so no padding, no other
  * alphabet, no bits left over, no limit twice over.
@@ -41,8 +44,9 @@ struct weir_lease_learner {
 };
 
 struct weir_lease_begun {
-    uint64_t ns;   /* by the store's time */
-    uint8_t count; /* 0: nothing learns, and `ns` is not valid */
+    uint64_t ns;     /* by the store's time */
+    uint64_t caller; /* weir_caller_number, as the token says; 0: it does not */
+    uint8_t count;   /* 0: nothing learns, and the others are not valid */
     struct weir_lease_learner learners[WEIR_LEASE_LEARNERS_MAX];
 };
 

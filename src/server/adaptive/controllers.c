@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adaptive/key_sample.h"
 #include "adaptive/results.h"
 #include "core/bytes.h"
+#include "core/text/siphash.h"
 #include "engine/token/lease_token.h"
 #include "server/adaptive/kernel_files.h"
 
@@ -25,6 +27,8 @@ struct controller {
     struct weir_reading readings[WEIR_SIGNALS];
     struct weir_results results;
     struct weir_results_window window;
+    struct weir_key_window *keys; /* NULL: no signal is made of outcomes */
+    struct weir_key_reading key_reading;
 };
 
 /* A limit that follows one. */
@@ -37,6 +41,8 @@ struct follower {
         struct weir_aimd aimd;
         struct weir_gradient2 gradient2;
     };
+    struct weir_key_window *keys; /* of AIMD; else NULL */
+    struct weir_key_reading key_reading;
     struct weir_scale_history history;
     uint64_t logged_ns;
     uint8_t percent, logged_percent;
@@ -45,6 +51,7 @@ struct follower {
 struct weir_controllers {
     pthread_mutex_t lock;
     struct weir_log *log;
+    uint64_t secret[2];       /* what callers are hashed with */
     struct weir_rules *rules; /* NULL: none yet */
     struct controller *list;
     struct follower *followers;
@@ -53,7 +60,8 @@ struct weir_controllers {
     struct weir_machine machine;
 };
 
-int weir_controllers_open(struct weir_controllers **controllers, struct weir_log *log)
+int weir_controllers_open(struct weir_controllers **controllers, struct weir_log *log,
+                          const uint64_t secret[2])
 {
     struct weir_controllers *new = calloc(1, sizeof *new);
 
@@ -61,8 +69,23 @@ int weir_controllers_open(struct weir_controllers **controllers, struct weir_log
     if (!new)
         return WEIR_ERR_MEMORY;
     new->log = log;
+    memcpy(new->secret, secret, sizeof new->secret);
     pthread_mutex_init(&new->lock, NULL);
     return 0;
+}
+
+static void free_list(struct controller *list, uint32_t count)
+{
+    for (uint32_t i = 0; list && i < count; i++)
+        weir_key_window_free(list[i].keys);
+    free(list);
+}
+
+static void free_followers(struct follower *followers, uint32_t count)
+{
+    for (uint32_t i = 0; followers && i < count; i++)
+        weir_key_window_free(followers[i].keys);
+    free(followers);
 }
 
 void weir_controllers_close(struct weir_controllers *controllers)
@@ -71,8 +94,8 @@ void weir_controllers_close(struct weir_controllers *controllers)
         return;
     if (controllers->rules)
         weir_rules_unref(controllers->rules);
-    free(controllers->list);
-    free(controllers->followers);
+    free_list(controllers->list, controllers->count);
+    free_followers(controllers->followers, controllers->follower_count);
     pthread_mutex_destroy(&controllers->lock);
     free(controllers);
 }
@@ -159,15 +182,30 @@ static struct follower *find_follower(struct weir_controllers *controllers, cons
     return NULL;
 }
 
+/* What was learned of callers stays; the old one keeps the empty window. */
+static void exchange_keys(struct weir_key_window **keys, struct weir_key_window **old)
+{
+    struct weir_key_window *taken = *old;
+
+    if (!*keys || !taken)
+        return;
+    *old = *keys;
+    *keys = taken;
+}
+
 static void fill_controller(struct weir_controllers *before, struct controller *controller,
                             const struct weir_adaptive *adaptive)
 {
-    const struct controller *old = find_controller(before, adaptive->name);
+    struct controller *old = find_controller(before, adaptive->name);
+    struct weir_key_window *keys = controller->keys;
 
-    if (old && old->adaptive->kind == adaptive->kind)
+    if (old && old->adaptive->kind == adaptive->kind) {
         *controller = *old;
-    else
+        controller->keys = keys;
+        exchange_keys(&controller->keys, &old->keys);
+    } else {
         weir_health_init(&controller->health);
+    }
     controller->adaptive = adaptive;
 }
 
@@ -180,13 +218,16 @@ static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
 static void fill_follower(struct weir_controllers *before, struct follower *follower)
 {
     const struct weir_adaptive *adaptive = follower->adaptive;
-    const struct follower *old = find_follower(before, follower->name);
+    struct follower *old = find_follower(before, follower->name);
     const struct weir_adaptive *was = old ? old->adaptive : NULL;
     bool same = was && was->kind == adaptive->kind && strcmp(was->name, adaptive->name) == 0;
 
     follower->percent = follower->logged_percent = same ? old->logged_percent : 100;
-    if (same)
+    if (same) {
         follower->history = old->history;
+        follower->key_reading = old->key_reading;
+        exchange_keys(&follower->keys, &old->keys);
+    }
     if (adaptive->kind == WEIR_ADAPTIVE_AIMD) {
         const struct weir_aimd_spec *spec = &adaptive->aimd;
 
@@ -217,6 +258,28 @@ static bool needs_machine(const struct weir_adaptive *adaptive)
     return false;
 }
 
+static bool learns_of_keys(const struct weir_adaptive *adaptive)
+{
+    return adaptive->kind == WEIR_ADAPTIVE_HEALTH &&
+           (adaptive->sources[WEIR_SIGNAL_P99] == WEIR_SIGNAL_RESULTS ||
+            adaptive->sources[WEIR_SIGNAL_ERRORS] == WEIR_SIGNAL_RESULTS);
+}
+
+/* The lists of a file, with empty windows where they are needed. False: no memory. */
+static bool make_lists(struct controller *list, const struct weir_adaptive *adaptive,
+                       uint32_t count, struct follower *followers,
+                       const struct weir_adaptive_limit *limits, uint32_t follower_count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (learns_of_keys(&adaptive[i]) && !(list[i].keys = weir_key_window_new()))
+            return false;
+    for (uint32_t i = 0; i < follower_count; i++)
+        if (adaptive[limits[i].adaptive].kind == WEIR_ADAPTIVE_AIMD &&
+            !(followers[i].keys = weir_key_window_new()))
+            return false;
+    return true;
+}
+
 int weir_controllers_set_rules(struct weir_controllers *controllers, struct weir_rules *rules,
                                uint64_t now_ns)
 {
@@ -227,9 +290,10 @@ int weir_controllers_set_rules(struct weir_controllers *controllers, struct weir
     struct follower *followers = calloc(follower_count + 1, sizeof *followers);
     bool reads_machine = false;
 
-    if (!list || !followers) {
-        free(list);
-        free(followers);
+    if (!list || !followers ||
+        !make_lists(list, adaptive, count, followers, limits, follower_count)) {
+        free_list(list, count);
+        free_followers(followers, follower_count);
         return WEIR_ERR_MEMORY;
     }
     pthread_mutex_lock(&controllers->lock);
@@ -247,8 +311,8 @@ int weir_controllers_set_rules(struct weir_controllers *controllers, struct weir
         followers[i].id = weir_lease_limit_id(weir_bytes_of(info.name));
         fill_follower(controllers, &followers[i]);
     }
-    free(controllers->list);
-    free(controllers->followers);
+    free_list(controllers->list, controllers->count);
+    free_followers(controllers->followers, controllers->follower_count);
     if (controllers->rules)
         weir_rules_unref(controllers->rules);
     if (reads_machine && !controllers->reads_machine)
@@ -267,12 +331,25 @@ int weir_controllers_set_rules(struct weir_controllers *controllers, struct weir
 
 /* --- Signals and results ---------------------------------------------------------------------- */
 
+/* Readings over callers take the place of those over all outcomes, where there are enough. */
+static void read_callers(const struct weir_key_reading *keys,
+                         struct weir_reading readings[WEIR_SIGNALS])
+{
+    if (keys->keys < WEIR_KEY_LEAST)
+        return;
+    if (keys->judged)
+        readings[WEIR_SIGNAL_ERRORS].value = keys->failed;
+    if (keys->timed)
+        readings[WEIR_SIGNAL_P99].value = keys->p99_ns;
+}
+
 static void read_signals(struct controller *controller, const struct weir_machine_readings *machine,
                          uint64_t now_ns)
 {
     struct weir_reading results[WEIR_SIGNALS] = {{0}};
 
     weir_results_read(&controller->window, &controller->results, now_ns, results);
+    read_callers(&controller->key_reading, results);
     for (int signal = 0; signal < WEIR_SIGNALS; signal++) {
         switch (controller->adaptive->sources[signal]) {
         case WEIR_SIGNAL_PROC:
@@ -290,10 +367,49 @@ static void read_signals(struct controller *controller, const struct weir_machin
     }
 }
 
+/* The windows of callers end their second. */
+static void turn_keys(struct weir_controllers *controllers)
+{
+    pthread_mutex_lock(&controllers->lock);
+    for (uint32_t i = 0; i < controllers->count; i++)
+        if (controllers->list[i].keys)
+            weir_key_window_turn(controllers->list[i].keys);
+    for (uint32_t i = 0; i < controllers->follower_count; i++)
+        if (controllers->followers[i].keys)
+            weir_key_window_turn(controllers->followers[i].keys);
+    pthread_mutex_unlock(&controllers->lock);
+}
+
+static void read_keys(struct weir_controllers *controllers, struct weir_key_window *keys,
+                      struct weir_key_reading *reading)
+{
+    struct weir_key_reading now;
+
+    if (!keys)
+        return;
+    weir_key_window_read(keys, &now);
+    pthread_mutex_lock(&controllers->lock);
+    *reading = now;
+    pthread_mutex_unlock(&controllers->lock);
+}
+
+/* Reads what has ended, while workers add to the next second: only this thread changes the lists,
+ * and what has been turned is its own. */
+static void look_at_keys(struct weir_controllers *controllers)
+{
+    turn_keys(controllers);
+    for (uint32_t i = 0; i < controllers->count; i++)
+        read_keys(controllers, controllers->list[i].keys, &controllers->list[i].key_reading);
+    for (uint32_t i = 0; i < controllers->follower_count; i++)
+        read_keys(controllers, controllers->followers[i].keys,
+                  &controllers->followers[i].key_reading);
+}
+
 void weir_controllers_tick(struct weir_controllers *controllers, uint64_t now_ns)
 {
     struct weir_machine_readings machine = {0};
 
+    look_at_keys(controllers);
     pthread_mutex_lock(&controllers->lock);
     if (controllers->reads_machine)
         weir_machine_look(&controllers->machine, now_ns, &machine);
@@ -315,6 +431,38 @@ void weir_controllers_tick(struct weir_controllers *controllers, uint64_t now_ns
     pthread_mutex_unlock(&controllers->lock);
 }
 
+static void note_key(struct weir_controllers *controllers, struct weir_key_window *keys,
+                     const struct weir_adaptive *adaptive, const struct weir_ended *ended,
+                     bool failed)
+{
+    const struct weir_key_outcome outcome = {.judged =
+                                                 weir_adaptive_judges(adaptive, ended->status),
+                                             .failed = failed,
+                                             .timed = ended->has_latency,
+                                             .latency_ns = ended->latency_ns};
+    uint64_t hash[2];
+
+    if (!keys)
+        return;
+    weir_siphash128(controllers->secret, &ended->caller, sizeof ended->caller, hash);
+    weir_key_window_add(keys, hash[0], &outcome);
+}
+
+/* Whether a failure may lower the limit, by the seconds that have ended and the open one: a backend
+ * that fails for all lowers it before that second ends, and the first callers of a second do not
+ * speak for all. A caller of both counts twice, in both sums. */
+static bool heeds(const struct follower *follower)
+{
+    const struct weir_key_reading *ended = &follower->key_reading;
+    uint32_t open = weir_key_window_open_keys(follower->keys);
+    uint32_t keys = ended->keys > open ? ended->keys : open;
+    uint32_t failed =
+        ended->keys * ended->failed + open * weir_key_window_open_failed(follower->keys);
+
+    return weir_aimd_heeds(&follower->adaptive->aimd, keys,
+                           (uint16_t)(failed / (ended->keys + open)));
+}
+
 static void learn(struct weir_controllers *controllers, struct follower *follower,
                   const struct weir_ended *ended)
 {
@@ -326,13 +474,16 @@ static void learn(struct weir_controllers *controllers, struct follower *followe
 
     switch (adaptive->kind) {
     case WEIR_ADAPTIVE_AIMD:
-        weir_aimd_update(&follower->aimd, &adaptive->aimd, &result);
+        note_key(controllers, follower->keys, adaptive, ended, result.failed);
+        if (!result.failed || heeds(follower))
+            weir_aimd_update(&follower->aimd, &adaptive->aimd, &result);
         break;
     case WEIR_ADAPTIVE_GRADIENT2:
         if (ended->has_latency)
             weir_gradient2_update(&follower->gradient2, &adaptive->gradient2, &result);
         break;
     default:
+        note_key(controllers, controller->keys, adaptive, ended, result.failed);
         weir_results_add(&controller->results, ended->has_latency ? &ended->latency_ns : NULL,
                          weir_adaptive_judges(adaptive, ended->status) ? &result.failed : NULL);
         return; /* the next tick looks */

@@ -13,8 +13,11 @@
  * A line of the log says when the scale of a limit has moved: at once where it falls by 10 or more,
  * else at most every 10 seconds.
  *
- * Memory: 45 KiB a controller, 500 bytes a limit. Threads: any, under one lock, which no decision
- * takes.
+ * Each caller has the same weight, however many requests it makes (adaptive/key_sample.h).
+ *
+ * Memory: 45 KiB a controller, 500 bytes a limit; and 350 KiB at most for the callers of each table
+ * with outcomes, and of each limit of AIMD. Threads: set_rules and tick one; the rest any, under
+ * one lock, which no decision takes and no reading of callers holds.
  */
 #ifndef WEIR_SERVER_ADAPTIVE_CONTROLLERS_H
 #define WEIR_SERVER_ADAPTIVE_CONTROLLERS_H
@@ -28,9 +31,10 @@
 
 struct weir_controllers;
 
-/* `log` NULL: none. Errors: WEIR_ERR_MEMORY. */
-int weir_controllers_open(struct weir_controllers **controllers, struct weir_log *log)
-    __attribute__((warn_unused_result));
+/* `log` NULL: none. `secret` is this process's: who knows it can choose which callers are sampled.
+ * Errors: WEIR_ERR_MEMORY. */
+int weir_controllers_open(struct weir_controllers **controllers, struct weir_log *log,
+                          const uint64_t secret[2]) __attribute__((warn_unused_result));
 void weir_controllers_close(struct weir_controllers *controllers);
 
 /* Takes the rules that are about to be used (one reference), and sets their scales. Errors:
@@ -44,7 +48,8 @@ void weir_controllers_tick(struct weir_controllers *controllers, uint64_t now_ns
 struct weir_ended {
     uint64_t now_ns, latency_ns;
     bool has_latency;
-    uint32_t status;    /* 100..599; 0: not known */
+    uint32_t status; /* 100..599; 0: not known */
+    uint64_t caller; /* whose request it was: a hash; each counts alike (adaptive/key_sample.h) */
     uint32_t in_flight; /* WEIR_IN_FLIGHT_UNKNOWN: of limits that are not on concurrency */
 };
 

@@ -5,11 +5,14 @@
 #include "server/admin/health_api.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
+#include "server/net/seed.h"
 
 static int adaptive_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     (void)reason;
-    int err = weir_controllers_open(&daemon->controllers, &daemon->log);
+    const uint64_t *region = weir_table_secret(daemon->table);
+    const uint64_t secret[2] = {region[0] ^ weir_seed_draw(0), region[1] ^ weir_seed_draw(1)};
+    int err = weir_controllers_open(&daemon->controllers, &daemon->log, secret);
     return err < 0 ? err
                    : weir_controllers_set_rules(daemon->controllers, daemon->rules,
                                                 weir_clock_wall_ns());

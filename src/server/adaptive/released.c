@@ -15,8 +15,10 @@ void weir_released_tell(struct weir_worker *worker, const struct weir_decision *
     if (!worker->controllers || decision->error != 0 || decision->verdict == WEIR_DENIED ||
         !weir_engine_lease_lasted(worker->engine, decision, now_ns, &lasted_ns))
         return;
-    weir_controllers_released(
-        worker->controllers, begun,
-        (struct weir_ended){
-            .now_ns = now_ns, .latency_ns = lasted_ns, .has_latency = true, .status = status});
+    weir_controllers_released(worker->controllers, begun,
+                              (struct weir_ended){.now_ns = now_ns,
+                                                  .latency_ns = lasted_ns,
+                                                  .has_latency = true,
+                                                  .status = status,
+                                                  .caller = begun->caller});
 }

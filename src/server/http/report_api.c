@@ -30,12 +30,14 @@ static uint32_t tell_limits(struct weir_worker *worker, const struct weir_decisi
                             uint64_t outcome)
 {
     struct weir_ended ended = weir_ended_unpack(outcome, weir_worker_time(worker));
+    uint64_t caller = weir_decision_caller(decision);
     uint32_t limits = 0;
 
     for (uint16_t i = 0; i < weir_decision_limits(decision); limits++) {
         uint32_t rule = decision->checks[i].rule;
 
         ended.in_flight = in_flight(decision, i);
+        ended.caller = caller != 0 ? caller : decision->checks[i].hash[0];
         if (worker->controllers)
             weir_controllers_ended(worker->controllers, weir_decision_rules(decision), rule,
                                    &ended);
@@ -95,11 +97,23 @@ static int report_read(struct weir_http_call *call, uint64_t *outcome, struct we
     return 0;
 }
 
+/* Whoever may report for requests that it does not prove can lower limits, and hold strikes against
+ * anyone. */
+static const char not_trusted[] =
+    "this listener is not trusted, and a report without a reservation may be of any request: set "
+    "`trusted: true` under server.http, or report the token of a reservation";
+
 static void report_request(struct weir_http_call *call)
 {
     struct weir_reason reason = {{0}};
     struct weir_decision *decision;
     uint64_t outcome = 0;
+
+    if (!weir_listener_trusts(call->connection->listener)) {
+        weir_http_problem(call, WEIR_HTTP_403, NULL, not_trusted);
+        return;
+    }
+
     int err = report_read(call, &outcome, &reason);
 
     if (err == 0)

@@ -172,14 +172,16 @@ static size_t settled_body(struct weir_http *http, const struct weir_decision *d
 static void tell_limits(struct weir_worker *worker, const struct weir_slot *slot,
                         const struct weir_settled *settled)
 {
-    const struct weir_ended ended = weir_ended_unpack(slot->outcome, weir_worker_time(worker));
+    struct weir_ended ended = weir_ended_unpack(slot->outcome, weir_worker_time(worker));
     const struct weir_rules *rules = weir_engine_rules(worker->engine);
-    uint32_t limits[WEIR_CHECKS_MAX];
+    struct weir_settled_part limits[WEIR_CHECKS_MAX];
     if (!worker->controllers || settled->repeated || (ended.status == 0 && !ended.has_latency))
         return;
     uint16_t count = weir_engine_settled_limits(worker->engine, slot->decision, limits);
-    for (uint16_t i = 0; i < count; i++)
-        weir_controllers_ended(worker->controllers, rules, limits[i], &ended);
+    for (uint16_t i = 0; i < count; i++) {
+        ended.caller = limits[i].caller;
+        weir_controllers_ended(worker->controllers, rules, limits[i].rule, &ended);
+    }
 }
 
 static void settle_write(struct weir_slot *slot, struct weir_output *output)

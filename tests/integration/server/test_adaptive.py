@@ -2,6 +2,7 @@
 """Limits that follow health: signals that are pushed, outcomes that are reported, AIMD and Gradient2,
 and what an operator sees of them. The arithmetic has unit tests; here it meets a daemon."""
 
+import base64
 import json
 import re
 import time
@@ -86,6 +87,83 @@ def test_reported_failures_are_a_signal(tmp_path):
             assert answer.json == {"reported": True, "limits": 1}
         wait_until(lambda: scale_of(weir, "api") == 30, what="the scale of errors")
         assert admitted(weir, "192.0.2.1") == 30
+
+
+def others(weir, statuses=(200,), count=20):
+    """One request each of so many other callers has ended so."""
+    for i in range(count):
+        for status in statuses:
+            assert report(weir, {"ip": f"198.51.100.{i}", "status": status}).status == 200
+
+
+def test_one_caller_does_not_shrink_the_limit_of_all(tmp_path):
+    with Weir(tmp_path, rules(LIMIT, BACKEND)) as weir:
+        others(weir)
+        for _ in range(120):
+            assert report(weir, {"ip": "192.0.2.1", "status": 503}).status == 200
+        signal = 'weir_signal{controller="backend",signal="errors_percent"}'
+        wait_until(lambda: weir.metrics().get(signal), what="the reading")
+        assert 0 < weir.metrics()[signal] < 5
+        assert scale_of(weir, "api") == 100
+        others(weir, [503] * 8)  # now the backend is ill
+        wait_until(lambda: scale_of(weir, "api") == 30, what="the scale of errors")
+
+
+def test_the_addresses_of_one_network_are_one_caller(tmp_path):
+    with Weir(tmp_path, rules(LIMIT, BACKEND)) as weir:
+        others(weir)
+        for i in range(120):
+            assert report(weir, {"ip": f"2001:db8:0:7::{i:x}", "status": 503}).status == 200
+        signal = 'weir_signal{controller="backend",signal="errors_percent"}'
+        wait_until(lambda: weir.metrics().get(signal), what="the reading")
+        assert 0 < weir.metrics()[signal] < 5
+
+
+def test_aimd_heeds_no_single_caller_beside_others(tmp_path):
+    with Weir(tmp_path, rules(SLOTS, INFLIGHT)) as weir:
+        others(weir)
+        for _ in range(60):
+            report(weir, {"ip": "192.0.2.1", "status": 503, "latency_ms": 1})
+        assert number_of(weir) == 100
+        leases = [weir.check(ip="192.0.2.1").json["lease"] for _ in range(20)]
+        for lease in leases:  # a lease says whose it was, though the limit has no key
+            release(weir, lease, status=503)
+        assert number_of(weir) == 100
+        with weir.client() as client:
+            for _ in range(20):
+                token = client.post("/v1/reserve", {"ip": "192.0.2.1"}).json.get("reservation")
+                if token:
+                    client.post("/v1/settle", {"reservation": token, "status": 503})
+        assert number_of(weir) == 100
+        others(weir, [503] * 3)
+
+        def falls():
+            report(weir, {"ip": "198.51.100.1", "status": 503, "latency_ms": 1})
+            return number_of(weir) < 100
+
+        wait_until(falls, what="the decrease")
+
+
+def test_a_forged_caller_in_a_token_is_none(tmp_path):
+    with Weir(tmp_path, rules(SLOTS, INFLIGHT)) as weir:
+        others(weir)
+        for i in range(40):
+            lease = bytearray(base64.urlsafe_b64decode(weir.check(ip="192.0.2.1").json["lease"] + "=="))
+            assert lease[0] & 0x40
+            lease[-8:] = (i + 1).to_bytes(8, "big")
+            forged = base64.urlsafe_b64encode(bytes(lease)).rstrip(b"=").decode()
+            assert release(weir, forged, status=503).status == 200
+        assert number_of(weir) == 100
+
+
+def test_a_report_without_a_reservation_needs_a_trusted_listener(tmp_path):
+    server = {"http": {"address": "127.0.0.1:0", "trusted": False}}
+    with Weir(tmp_path, rules_of(LIMIT, adaptive=BACKEND, server=server), http=None) as weir:
+        answer = report(weir, {"ip": "192.0.2.1", "status": 503})
+        assert answer.status == 403 and "trusted: true" in answer.json["detail"]
+        with weir.client() as client:
+            token = client.post("/v1/reserve", {"ip": "192.0.2.1"}).json["reservation"]
+            assert client.post("/v1/report", {"reservation": token, "status": 503}).status == 200
 
 
 def test_aimd_moves_with_each_result(tmp_path):

@@ -16,7 +16,7 @@
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
 
-static const struct weir_aimd_spec aimd_spec = {20, 2000, 1, 90};
+static const struct weir_aimd_spec aimd_spec = {20, 2000, 1, 90, 5};
 static const struct weir_gradient2_spec gradient_spec = {4, 200};
 
 static struct weir_result result(uint64_t now_ns, uint64_t latency_ns, uint32_t in_flight,
@@ -281,7 +281,7 @@ static void nothing_that_is_reported_leaves_the_bounds(void **state)
  * while its number is in use. */
 static void aimd_survives_a_minute_without_a_backend(void **state)
 {
-    static const struct weir_aimd_spec spec = {10, 100, 1, 90};
+    static const struct weir_aimd_spec spec = {10, 100, 1, 90, 5};
     struct weir_aimd aimd;
     uint64_t now_ns = 100 * S, died_ns;
 

@@ -469,6 +469,29 @@ static void a_token_says_what_strikes_it_may_be(void **state)
     assert_memory_equal(strikes[2].value.data, "ann", 3);
 }
 
+static void a_token_says_whose_request_it_was(void **state)
+{
+    static const uint64_t secret[2] = {1, 2};
+    (void)state;
+    for (int strikes = 0; strikes < 2; strikes++) {
+        struct weir_reservation r, read;
+        unsigned char bytes[WEIR_RESERVATION_BYTES_MAX];
+        char text[WEIR_RESERVATION_TEXT_MAX];
+        fill(&r, WEIR_LEASE_TOKEN_REMOTE, 2);
+        r.caller = UINT64_C(0x0123456789abcdef);
+        r.strikes.count = (uint8_t)strikes;
+        r.strikes.strikes[0] = (struct weir_reserved_strike){.id = {4, 5}, .value = {"ann", 3}};
+        long size = weir_reservation_write(&r, secret, text);
+        assert_true(size > 0);
+        const struct weir_bytes token = {text, (size_t)size};
+        assert_true(weir_reservation_read(&read, secret, token, bytes) > 0);
+        assert_int_equal(bytes[0] >> 4, 6 + strikes);
+        assert_int_equal(read.caller, r.caller);
+        assert_int_equal(read.count, 2);
+        assert_int_equal(read.strikes.count, strikes);
+    }
+}
+
 /* As nodes of before penalties write and read them. */
 static void a_token_without_strikes_is_of_version_4(void **state)
 {
@@ -493,6 +516,7 @@ static void keys_that_are_too_long_together_are_refused(void **state)
     char text[WEIR_RESERVATION_TEXT_MAX];
     (void)state;
     fill(&r, WEIR_LEASE_TOKEN_REMOTE, 1);
+    r.caller = 1;
     r.parts[0].key =
         (struct weir_bytes){key, WEIR_RESERVATION_BYTES_MAX - WEIR_RESERVATION_FIXED_BYTES -
                                      WEIR_RESERVATION_LIMIT_BYTES};
@@ -514,6 +538,7 @@ int main(void)
         cmocka_unit_test(a_token_says_what_was_written_and_nothing_else),
         cmocka_unit_test(a_token_that_was_changed_anywhere_is_none),
         cmocka_unit_test(a_token_says_what_strikes_it_may_be),
+        cmocka_unit_test(a_token_says_whose_request_it_was),
         cmocka_unit_test(a_token_without_strikes_is_of_version_4),
         cmocka_unit_test(keys_that_are_too_long_together_are_refused),
     };

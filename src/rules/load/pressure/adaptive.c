@@ -15,7 +15,7 @@
 #define LATENCY_MIN_NS UINT64_C(1000000)
 #define LATENCY_MAX_NS (600 * S)
 
-enum { FLOOR = 10, DECREASE = 90, INCREASE = 1 };
+enum { FLOOR = 10, DECREASE = 90, INCREASE = 1, FAILING_CALLERS = 5 };
 
 /* --- Failures: `on` --------------------------------------------------------------------------- */
 
@@ -238,15 +238,16 @@ static void load_controller(struct rules_loader *loader, const struct rules_node
                             struct weir_adaptive *adaptive)
 {
     static const char *const algorithms[] = {"aimd", "gradient2"};
-    enum { ALGORITHM, MIN, MAX, INCREASE_FIELD, DECREASE_FIELD, ON, FIELDS };
+    enum { ALGORITHM, MIN, MAX, INCREASE_FIELD, DECREASE_FIELD, CALLERS_FIELD, ON, FIELDS };
     struct rules_field fields[FIELDS] = {[ALGORITHM] = {"algorithm", NULL, NULL},
                                          [MIN] = {"min", NULL, NULL},
                                          [MAX] = {"max", NULL, NULL},
                                          [INCREASE_FIELD] = {"increase", NULL, NULL},
                                          [DECREASE_FIELD] = {"decrease", NULL, NULL},
+                                         [CALLERS_FIELD] = {"failing_callers", NULL, NULL},
                                          [ON] = {"on", NULL, NULL}};
     uint64_t increase = INCREASE;
-    uint32_t decrease = DECREASE, range[2];
+    uint32_t decrease = DECREASE, callers = FAILING_CALLERS, range[2];
     int algorithm;
 
     if (!rules_fields(loader, node, "a controller", fields, FIELDS))
@@ -269,9 +270,12 @@ static void load_controller(struct rules_loader *loader, const struct rules_node
     if (fields[DECREASE_FIELD].value)
         rules_read_percent(loader, fields[DECREASE_FIELD].value, "decrease", 1, 99, DECREASE,
                            &decrease);
+    if (fields[CALLERS_FIELD].value)
+        rules_read_percent(loader, fields[CALLERS_FIELD].value, "failing_callers", 0, 99,
+                           FAILING_CALLERS, &callers);
     adaptive->kind = WEIR_ADAPTIVE_AIMD;
-    adaptive->aimd =
-        (struct weir_aimd_spec){range[0], range[1], (uint32_t)increase, (uint8_t)decrease};
+    adaptive->aimd = (struct weir_aimd_spec){range[0], range[1], (uint32_t)increase,
+                                             (uint8_t)decrease, (uint8_t)callers};
 }
 
 /* --- The section, and a limit's `adaptive` ---------------------------------------------------- */

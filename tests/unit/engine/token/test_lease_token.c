@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "engine/token/caller.h"
 #include "engine/token/lease_token.h"
 
 static struct weir_lease_fields sample(uint16_t count)
@@ -68,6 +69,66 @@ static void what_learns_from_a_lease_comes_back_as_it_was(void **state)
     size_t size = weir_lease_token_write(&four, text);
     text[0] = 'Q'; /* 4 learners, the first of 6 bits at a time */
     assert_int_equal(read_text(&out, text, size), WEIR_ERR_SYNTAX);
+}
+
+/* Beside what learns, where there is room. */
+static void a_caller_comes_back_as_it_was(void **state)
+{
+    for (uint16_t count = 1; count <= WEIR_CHECKS_MAX; count++) {
+        struct weir_lease_fields in = sample(count), out;
+        char text[WEIR_LEASE_TOKEN_TEXT_MAX];
+        in.place = WEIR_LEASE_TOKEN_REMOTE;
+        in.begun = (struct weir_lease_begun){
+            .ns = 7, .count = WEIR_LEASE_LEARNERS_MAX, .caller = UINT64_MAX - count};
+        size_t size = weir_lease_token_write(&in, text);
+        assert_int_equal(read_text(&out, text, size), 0);
+        assert_int_equal(out.count, count);
+        assert_int_equal(out.begun.caller, count < WEIR_CHECKS_MAX ? in.begun.caller : 0);
+        in.begun.count = 0; /* nothing learns of it */
+        size = weir_lease_token_write(&in, text);
+        assert_int_equal(read_text(&out, text, size), 0);
+        assert_int_equal(out.begun.caller, 0);
+    }
+}
+
+static void a_caller_that_is_none_is_refused(void **state)
+{
+    struct weir_lease_fields in = sample(1), out;
+    char text[WEIR_LEASE_TOKEN_TEXT_MAX];
+    in.begun = (struct weir_lease_begun){.ns = 7, .count = 1, .caller = 1};
+    size_t size = weir_lease_token_write(&in, text);
+    assert_int_equal(size, 66); /* 49 bytes */
+    assert_int_equal(read_text(&out, text, size), 0);
+    text[size - 1] = 'A'; /* 0: it would be another text for no caller */
+    text[size - 2] = 'A';
+    assert_int_equal(read_text(&out, text, size), WEIR_ERR_SYNTAX);
+    size = weir_lease_token_write(&(struct weir_lease_fields){.id = 1, .count = 1}, text);
+    text[0] = 'Q'; /* the bit of a caller, and nothing that learns */
+    assert_int_equal(read_text(&out, text, size), WEIR_ERR_SYNTAX);
+}
+
+static void the_number_of_a_caller_is_that_of_its_user_or_network(void **state)
+{
+    static const uint64_t secret[2] = {1, 2}, other[2] = {1, 3};
+    struct weir_address v4 = {4, {192, 0, 2, 1}}, v6 = {6, {0x20, 1, 0xd, 0xb8, 0, 0, 0, 7, 1}},
+                        near = v6, far = v6, none = {0};
+    const struct weir_bytes nobody = {NULL, 0}, ann = {"ann", 3}, bob = {"bob", 3};
+    near.bytes[8] = 9;
+    far.bytes[7] = 8;
+    uint64_t number = weir_caller_number(secret, ann, &v4);
+    assert_true(number == weir_caller_number(secret, ann, &v6));
+    assert_true(number != weir_caller_number(secret, bob, &v4));
+    assert_true(number != weir_caller_number(other, ann, &v4));
+    assert_true(number != weir_caller_number(secret, nobody, &v4));
+    assert_true(weir_caller_number(secret, nobody, &v6) ==
+                weir_caller_number(secret, nobody, &near));
+    assert_true(weir_caller_number(secret, nobody, &v6) !=
+                weir_caller_number(secret, nobody, &far));
+    assert_int_equal(weir_caller_number(secret, nobody, &none), 0);
+    assert_true(weir_caller_number_holds(secret, number));
+    assert_false(weir_caller_number_holds(other, number));
+    for (int bit = 0; bit < 64; bit++)
+        assert_false(weir_caller_number_holds(secret, number ^ UINT64_C(1) << bit));
 }
 
 static void the_text_is_base64url_without_padding(void **state)
@@ -181,6 +242,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lease_of_any_size_comes_back_as_it_was),
         cmocka_unit_test(what_learns_from_a_lease_comes_back_as_it_was),
+        cmocka_unit_test(a_caller_comes_back_as_it_was),
+        cmocka_unit_test(a_caller_that_is_none_is_refused),
+        cmocka_unit_test(the_number_of_a_caller_is_that_of_its_user_or_network),
         cmocka_unit_test(the_text_is_base64url_without_padding),
         cmocka_unit_test(every_prefix_and_every_longer_text_is_refused),
         cmocka_unit_test(bytes_outside_the_alphabet_are_refused_wherever_they_stand),

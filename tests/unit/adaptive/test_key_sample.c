@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readings over callers: exact for few, bounded for many, and the same whoever asks how often. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adaptive/aimd.h"
+#include "adaptive/key_sample.h"
+
+#define MS UINT64_C(1000000)
+
+static struct weir_key_window *window;
+static uint64_t random_state;
+
+static int setup(void **state)
+{
+    random_state = 1;
+    window = weir_key_window_new();
+    return window ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    weir_key_window_free(window);
+    return 0;
+}
+
+/* splitmix64: a hash of any number. */
+static uint64_t hash_of(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+static uint32_t draw(uint32_t bound)
+{
+    return (uint32_t)(hash_of(random_state++) % bound);
+}
+
+static void add(uint64_t caller, bool failed, uint64_t latency_ns)
+{
+    const struct weir_key_outcome outcome = {
+        .judged = true, .failed = failed, .timed = true, .latency_ns = latency_ns};
+
+    weir_key_window_add(window, hash_of(caller), &outcome);
+}
+
+static struct weir_key_reading look(void)
+{
+    struct weir_key_reading reading;
+
+    weir_key_window_turn(window);
+    weir_key_window_read(window, &reading);
+    return reading;
+}
+
+static void one_caller_weighs_as_much_as_any_other(void **state)
+{
+    struct weir_key_reading reading;
+
+    for (uint64_t caller = 1; caller <= 99; caller++)
+        add(caller, false, 10 * MS);
+    for (int i = 0; i < 100000; i++)
+        add(100, true, 60000 * MS);
+    reading = look();
+    assert_int_equal(reading.keys, 100);
+    assert_int_equal(reading.failed, 100); /* 1 % */
+    assert_true(reading.p99_ns <= 10 * MS && reading.p99_ns > 9 * MS);
+    add(99, true, 60000 * MS); /* half of its weight: more than 1 % is slow now */
+    reading = look();
+    assert_int_equal(reading.keys, 100);
+    assert_int_equal(reading.failed, 150);
+    assert_true(reading.p99_ns > 50000 * MS);
+}
+
+static void what_is_not_known_counts_for_nothing(void **state)
+{
+    const struct weir_key_outcome timed = {.timed = true, .latency_ns = 5 * MS};
+    const struct weir_key_outcome judged = {.judged = true, .failed = true};
+    struct weir_key_reading reading = look();
+
+    assert_int_equal(reading.keys, 0);
+    assert_false(reading.judged || reading.timed);
+    weir_key_window_add(window, 1, &timed);
+    reading = look();
+    assert_true(reading.timed && !reading.judged);
+    weir_key_window_add(window, 2, &judged);
+    reading = look();
+    assert_int_equal(reading.keys, 2);
+    assert_int_equal(reading.failed, 10000);
+    assert_true(reading.p99_ns <= 5 * MS && reading.p99_ns > 4 * MS);
+}
+
+/* Every share, with as many callers as fit, over all seconds of the window. */
+static void up_to_1024_callers_the_reading_is_exact(void **state)
+{
+    static const uint32_t counts[] = {8, 9, 100, 1000, WEIR_KEY_SAMPLES};
+
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        for (uint32_t tenths = 0; tenths <= 10; tenths++) {
+            uint32_t failing = counts[c] * tenths / 10;
+            struct weir_key_reading reading = {0};
+
+            teardown(NULL);
+            setup(NULL);
+            for (uint32_t second = 0; second < WEIR_KEY_SECONDS; second++) {
+                for (uint32_t i = 0; i < counts[c]; i++)
+                    for (uint32_t k = 0; k < 3; k++)
+                        if (k == 0 || draw(2) == 0)
+                            add(i, i < failing, MS);
+                reading = look();
+            }
+            assert_int_equal(reading.keys, counts[c]);
+            assert_int_equal(reading.failed, failing * 10000 / counts[c]);
+        }
+}
+
+/* The bound of the header, where it is tightest: half of the callers fail. */
+static void a_share_of_failing_callers_reads_at_most_5_points_more(void **state)
+{
+    enum { WINDOWS = 10000, CALLERS = 4000 };
+    static const uint32_t shares[] = {10, 50};
+    const struct weir_key_outcome good = {.judged = true}, bad = {.judged = true, .failed = true};
+
+    for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
+        uint32_t above = 0;
+
+        for (uint64_t i = 0; i < WINDOWS; i++) {
+            struct weir_key_reading reading;
+
+            for (uint64_t caller = 0; caller < CALLERS; caller++)
+                weir_key_window_add(window, hash_of(i << 32 | s << 24 | caller),
+                                    caller < CALLERS / 100 * shares[s] ? &bad : &good);
+            for (int turns = 0; turns < WEIR_KEY_SECONDS; turns++)
+                weir_key_window_turn(window);
+            weir_key_window_read(window, &reading);
+            assert_int_equal(reading.keys, WEIR_KEY_SAMPLES);
+            above += reading.failed > (shares[s] + 5) * 100;
+            weir_key_window_turn(window);
+        }
+        assert_true(above <= WINDOWS / 1000);
+    }
+}
+
+/* However many outcomes a caller has, the kept ones are drawn from all of them. */
+static void outcomes_are_kept_with_the_same_chance(void **state)
+{
+    enum { CALLERS = 1000, EACH = 400 };
+    struct weir_key_reading reading;
+
+    for (uint64_t caller = 0; caller < CALLERS; caller++)
+        for (uint32_t i = 0; i < EACH; i++)
+            add(caller, i < EACH / 4, MS);
+    reading = look();
+    assert_in_range(reading.failed, 2200, 2800); /* 25 %, with a deviation of 0.5 */
+    for (uint64_t caller = 0; caller < CALLERS; caller++)
+        for (uint32_t i = 0; i < 3 * EACH; i++)
+            add(caller, true, MS);
+    reading = look(); /* of 1,600 outcomes 1,300 failed */
+    assert_in_range(reading.failed, 7825, 8425);
+}
+
+/* A slow, obvious model: all outcomes of the last seconds of at most 8 a caller. */
+enum { MODEL_CALLERS = 300, MODEL_SECONDS = 200 };
+static struct {
+    uint8_t failed[MODEL_SECONDS][MODEL_CALLERS], all[MODEL_SECONDS][MODEL_CALLERS];
+} model;
+
+static uint64_t weight_of(uint32_t failed, uint32_t all)
+{
+    return all > 0 ? failed * 840 / all : 0;
+}
+
+static void random_seconds_agree_with_a_plain_model(void **state)
+{
+    memset(&model, 0, sizeof model);
+    for (uint32_t second = 0; second < MODEL_SECONDS; second++) {
+        uint32_t first = second < WEIR_KEY_SECONDS ? 0 : second - WEIR_KEY_SECONDS + 1, keys = 0;
+        uint64_t sum = 0, open = 0;
+        struct weir_key_reading reading;
+
+        for (uint32_t i = 0, times = draw(400); i < times; i++) {
+            uint32_t caller = draw(1 + draw(MODEL_CALLERS)), all = 0;
+            bool failed = draw(3) == 0;
+
+            for (uint32_t s = first; s <= second; s++)
+                all += model.all[s][caller];
+            if (all == WEIR_KEY_OUTCOMES)
+                continue;
+            add(caller, failed, MS);
+            model.all[second][caller]++;
+            model.failed[second][caller] = (uint8_t)(model.failed[second][caller] + failed);
+        }
+        for (uint32_t c = 0; c < MODEL_CALLERS; c++) {
+            keys += model.all[second][c] > 0;
+            open += weight_of(model.failed[second][c], model.all[second][c]);
+        }
+        assert_int_equal(weir_key_window_open_keys(window), keys);
+        assert_int_equal(weir_key_window_open_failed(window),
+                         keys > 0 ? open * 10000 / (keys * 840) : 0);
+        keys = 0;
+        for (uint32_t c = 0; c < MODEL_CALLERS; c++) {
+            uint32_t failed = 0, all = 0;
+
+            for (uint32_t s = first; s <= second; s++) {
+                failed += model.failed[s][c];
+                all += model.all[s][c];
+            }
+            keys += all > 0;
+            sum += weight_of(failed, all);
+        }
+        reading = look();
+        assert_int_equal(reading.keys, keys);
+        assert_int_equal(reading.failed, keys > 0 ? sum * 10000 / (keys * 840) : 0);
+    }
+}
+
+/* The open share follows a sample that loses callers to others. */
+static void the_open_second_is_over_the_callers_that_it_has(void **state)
+{
+    for (uint64_t caller = 0; caller < 20 * WEIR_KEY_SAMPLES; caller++)
+        add(caller, caller % 4 == 0, MS);
+    assert_int_equal(weir_key_window_open_keys(window), WEIR_KEY_SAMPLES);
+    uint16_t open = weir_key_window_open_failed(window);
+    assert_int_equal(look().failed, open);
+    assert_in_range(open, 2000, 3000);
+    assert_int_equal(weir_key_window_open_keys(window), 0);
+    assert_int_equal(weir_key_window_open_failed(window), 0);
+}
+
+static void a_failure_counts_where_enough_callers_fail(void **state)
+{
+    const struct weir_aimd_spec spec = {1, 100, 1, 90, 5};
+    const struct weir_aimd_spec any = {1, 100, 1, 90, 0};
+
+    assert_true(weir_aimd_heeds(&spec, 0, 0));
+    assert_true(weir_aimd_heeds(&spec, WEIR_KEY_LEAST - 1, 0));
+    assert_false(weir_aimd_heeds(&spec, WEIR_KEY_LEAST, 500));
+    assert_true(weir_aimd_heeds(&spec, WEIR_KEY_LEAST, 501));
+    assert_true(weir_aimd_heeds(&any, WEIR_KEY_LEAST, 1));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(one_caller_weighs_as_much_as_any_other),
+        TEST(what_is_not_known_counts_for_nothing),
+        TEST(up_to_1024_callers_the_reading_is_exact),
+        TEST(a_share_of_failing_callers_reads_at_most_5_points_more),
+        TEST(outcomes_are_kept_with_the_same_chance),
+        TEST(random_seconds_agree_with_a_plain_model),
+        TEST(the_open_second_is_over_the_callers_that_it_has),
+        TEST(a_failure_counts_where_enough_callers_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
