@@ -3,7 +3,7 @@
  *
  *   | 32 bits of a keyed hash of the user, else of the address (of IPv6 the /64) | 32 bits of MAC |
  *
- * Tokens of leases carry it and clients hold them, so it has a MAC: who has one token
+ * Tokens of leases carry it and clients hold them, so it has a MAC: a client with one token
  * can pass for the caller that it was given to, and for no other. The number says nothing of the
  * caller to those without the secret.
  *

@@ -31,8 +31,8 @@
 
 struct weir_controllers;
 
-/* `log` NULL: none. `secret` is this process's: who knows it can choose which callers are sampled.
- * Errors: WEIR_ERR_MEMORY. */
+/* `log` NULL: none. `secret` is this process's: a client that has it can choose which callers are
+ * sampled. Errors: WEIR_ERR_MEMORY. */
 int weir_controllers_open(struct weir_controllers **controllers, struct weir_log *log,
                           const uint64_t secret[2]) __attribute__((warn_unused_result));
 void weir_controllers_close(struct weir_controllers *controllers);

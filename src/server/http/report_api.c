@@ -97,7 +97,7 @@ static int report_read(struct weir_http_call *call, uint64_t *outcome, struct we
     return 0;
 }
 
-/* Whoever may report for requests that it does not prove can lower limits, and hold strikes against
+/* A client that reports requests without proof of them can lower limits, and hold strikes against
  * anyone. */
 static const char not_trusted[] =
     "this listener is not trusted, and a report without a reservation may be of any request: set "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readings over callers: exact for few, bounded for many, and the same whoever asks how often. */
+/* Readings over callers: exact for few, bounded for many, and the same however often one asks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
