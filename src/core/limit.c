@@ -6,6 +6,7 @@
 
 #include "core/bucket.h"
 #include "core/counter.h"
+#include "core/divisor.h"
 #include "core/expiry_list.h"
 #include "core/log.h"
 #include "core/memory.h"
@@ -70,17 +71,6 @@ static uint64_t limit_rate_max(enum weir_algorithm algorithm)
     return algorithm == WEIR_CONCURRENCY ? WEIR_LEASES_MAX : WEIR_RATE_MAX;
 }
 
-static uint64_t limit_gcd(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* T = W/N in lowest terms, and the depth, capacity * T. */
 static int limit_init_bucket(struct weir_limit *limit, struct weir_reason *reason)
 {
@@ -92,7 +82,7 @@ static int limit_init_bucket(struct weir_limit *limit, struct weir_reason *reaso
         limit->capacity = 0;
         return 0;
     }
-    uint64_t divisor = limit_gcd(spec->rate, spec->window_ns);
+    uint64_t divisor = weir_divisor(spec->rate, spec->window_ns);
     uint64_t period = spec->window_ns / divisor;
 
     limit->denom = spec->rate / divisor;

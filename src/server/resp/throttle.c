@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/divisor.h"
 #include "core/wide.h"
 #include "server/resp/decide.h"
 #include "server/resp/reply.h"
@@ -21,23 +22,13 @@
 
 /* --- Limits ----------------------------------------------------------------------------------- */
 
-static uint64_t greatest_divisor(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* rate per window, in the range of weir_limit_init if any equal fraction is. */
 static void spec_set_rate(struct weir_limit_spec *spec, uint64_t count, uint64_t window,
                           uint64_t unit_ns)
 {
     bool fits = window <= WEIR_WINDOW_MAX_NS / unit_ns;
     if (!fits || count > WEIR_BUCKET_MAX || window * unit_ns < WEIR_WINDOW_MIN_NS) {
-        uint64_t divisor = greatest_divisor(count, window);
+        uint64_t divisor = weir_divisor(count, window);
         count /= divisor;
         window /= divisor;
         fits = window <= WEIR_WINDOW_MAX_NS / unit_ns;

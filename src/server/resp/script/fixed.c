@@ -3,6 +3,7 @@
 #include "server/resp/script/fixed.h"
 
 #include "core/counter.h"
+#include "core/divisor.h"
 #include "server/resp/counter_step.h"
 #include "server/resp/decide.h"
 #include "server/resp/edit.h"
@@ -41,7 +42,7 @@ bool weir_script_is_fixed(const struct weir_script_call *script, uint32_t first,
         if (most - weight != -1)
             return true;
     }
-    return false; /* a weight that no rate admits: the same answer by either */
+    return false; /* a weight that no rate admits, which rates.c has denied */
 }
 
 /* What a rate has counted in the window that the client means. */
@@ -52,16 +53,6 @@ static int64_t counted(const struct weir_edit_state *state, const struct rate *r
                : weir_script_fixed_count(state->cell.b);
 }
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static void charge(struct weir_edit_state *state, const struct rate *rate, int64_t weight,
                    uint64_t now_ns)
 {
@@ -70,8 +61,9 @@ static void charge(struct weir_edit_state *state, const struct rate *rate, int64
         state->cell.b += (uint64_t)weight;
         return;
     }
+    /* Without one before it, when it began: a multiple, too. */
     life_ms =
-        before_ms ? common_divisor(rate->began_ms, rate->began_ms - before_ms) : rate->began_ms;
+        (int64_t)weir_divisor((uint64_t)rate->began_ms, (uint64_t)(rate->began_ms - before_ms));
     weir_counter_put(state, rate->began_ms << WEIR_SCRIPT_FIXED_COUNT_BITS | weight,
                      (int64_t)(now_ns / COUNTER_MS_NS) +
                          (life_ms < LIFE_MAX_MS ? life_ms : LIFE_MAX_MS),

@@ -26,7 +26,7 @@
 /* When the window of a counter began, in ms; 0: it is no counter of a window. */
 static inline int64_t weir_script_fixed_began(uint64_t value)
 {
-    return (int64_t)(value >> WEIR_SCRIPT_FIXED_COUNT_BITS);
+    return value >> 63 ? 0 : (int64_t)(value >> WEIR_SCRIPT_FIXED_COUNT_BITS);
 }
 
 static inline int64_t weir_script_fixed_count(uint64_t value)

@@ -191,12 +191,35 @@ static bool takes(const struct weir_script_call *script, int64_t *weight, int64_
     return true;
 }
 
+/* A weight above the first limit, which is the least: no window ever admits it, whichever kind it
+ * is. */
+static bool never_fits(const struct weir_script_call *script, int64_t weight)
+{
+    int64_t most;
+    return script->script == WEIR_SCRIPT_PYRATE_WINDOWS &&
+           weir_resp_number(script->args[FIRST + 1], &most) && weight > most;
+}
+
+static void deny_for_ever(struct weir_resp_call *call)
+{
+    char *out = weir_resp_begin(call, WEIR_RESP_HEAD_MAX + 2 * WEIR_RESP_INTEGER_MAX);
+    if (!out)
+        return;
+    out = weir_resp_write_array(out, 2);
+    out = weir_resp_write_integer(out, 0);
+    weir_resp_end(call, weir_resp_write_integer(out, -1));
+}
+
 void weir_script_rates(const struct weir_script_call *script)
 {
     int64_t weight, count;
     if (!takes(script, &weight, &count))
         return;
     note_rates(script->call->redis->shared, (uint32_t)count);
+    if (never_fits(script, weight)) {
+        deny_for_ever(script->call);
+        return;
+    }
     if (script->script == WEIR_SCRIPT_PYRATE_WINDOWS &&
         weir_script_is_fixed(script, FIRST, (uint32_t)count, weight)) {
         weir_script_fixed(script, FIRST, (uint32_t)count, weight);

@@ -15,28 +15,39 @@
 /* --- count and peek ------------------------------------------------------------------------------
  */
 
+/* A look at the states of a kind at the first places of the key; NULL: it was answered. */
+static struct weir_decision *look_at(struct weir_resp_call *call, enum weir_resp_kind kind,
+                                     uint32_t places, uint64_t cost)
+{
+    char name[WEIR_SCRIPT_RATE_NAME_MAX];
+    struct weir_decision *decision = weir_worker_take(call->redis->worker);
+    if (!decision) { /* not after weir_worker_has_room */
+        weir_resp_error(call, "ERR overloaded");
+        return NULL;
+    }
+    decision->op = WEIR_OP_LOOK;
+    decision->count = (uint16_t)places;
+    for (uint16_t i = 0; i < decision->count; i++) {
+        if (!weir_resp_fill_check(call, decision, i, kind,
+                                  weir_script_rate_key(call->args[1], i, name), NULL)) {
+            weir_worker_give(call->redis->worker, decision);
+            return NULL;
+        }
+        decision->checks[i].cost = cost;
+    }
+    return decision;
+}
+
 /* Looks at all states of the key; `nth` of the newest is asked for, 0: none. */
 static void look(struct weir_resp_call *call, uint64_t nth,
                  void (*write)(struct weir_slot *, struct weir_output *))
 {
-    struct weir_bytes key = call->args[1];
-    char name[WEIR_SCRIPT_RATE_NAME_MAX];
     if (!weir_resp_has_counters(call))
         return;
-    struct weir_decision *decision = weir_worker_take(call->redis->worker);
-    if (!decision) { /* not after weir_worker_has_room */
-        weir_resp_error(call, "ERR overloaded");
-        return;
-    }
-    decision->op = WEIR_OP_LOOK;
-    decision->count = (uint16_t)weir_script_rate_places(call->redis->shared, key);
-    for (uint16_t i = 0; i < decision->count; i++) {
-        /* Never refused: only a store that nodes share takes the texts of keys. */
-        (void)weir_resp_fill_check(call, decision, i, WEIR_RESP_WINDOWS,
-                                   weir_script_rate_key(key, i, name), NULL);
-        decision->checks[i].cost = nth;
-    }
-    weir_resp_wait(call, decision, write);
+    uint32_t places = weir_script_rate_places(call->redis->shared, call->args[1]);
+    struct weir_decision *decision = look_at(call, WEIR_RESP_WINDOWS, places, nth);
+    if (decision)
+        weir_resp_wait(call, decision, write);
 }
 
 struct seen {
@@ -229,26 +240,12 @@ static bool are_buckets(const struct weir_resp_call *call)
 
 void weir_resp_hmget(struct weir_resp_call *call)
 {
-    char name[WEIR_SCRIPT_RATE_NAME_MAX];
     if (!are_buckets(call)) {
         weir_resp_error(call, "ERR weir serves HMGET key tat1 tat2 .., as pyrate-limiter asks, and "
                               "no other");
         return;
     }
-    struct weir_decision *decision = weir_worker_take(call->redis->worker);
-    if (!decision) { /* not after weir_worker_has_room */
-        weir_resp_error(call, "ERR overloaded");
-        return;
-    }
-    decision->op = WEIR_OP_LOOK;
-    decision->count = (uint16_t)(call->count - 2);
-    for (uint16_t i = 0; i < decision->count; i++) {
-        if (!weir_resp_fill_check(call, decision, i, WEIR_RESP_BUCKETS,
-                                  weir_script_rate_key(call->args[1], i, name), NULL)) {
-            weir_worker_give(call->redis->worker, decision);
-            return;
-        }
-        decision->checks[i].cost = 0;
-    }
-    weir_resp_wait(call, decision, hmget_write);
+    struct weir_decision *decision = look_at(call, WEIR_RESP_BUCKETS, call->count - 2, 0);
+    if (decision)
+        weir_resp_wait(call, decision, hmget_write);
 }

@@ -332,6 +332,9 @@ static void fixed_windows_of_pyrate_are_those_that_the_client_names(void **state
         FIXED(9900, "010010", "2", "010000", "010000", "-1 -1"),
         FIXED(9900, "010010", "3", "010000", "010000", "0 -1"), /* a weight that never fits */
         FIXED(9900, "010010", "0", "010000", "010000", "-1 -1"),
+        /* A weight of one above all limits says nothing of the kind, nor when the window began. */
+        {9900, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 1700000010000 3 x 1 1700000010000 2 -1", "0 -1"},
+        {9900, WEIR_SCRIPT_PYRATE_WINDOWS, "1 log 50000 3 x 1 49000 2 -1", "0 -1"},
         FIXED(9900, "130010", "1", "130000", "130000",
               "-ERR the client's clock is more than a minute apart from weir's, and it says when "
               "the fixed windows of pyrate-limiter begin"),
@@ -347,7 +350,7 @@ static void fixed_windows_of_pyrate_are_those_that_the_client_names(void **state
         {9900, "ZREMRANGEBYSCORE a 0 1700000010000", "0"},
         {9900, "ZREMRANGEBYSCORE a 0 1700000020000", "2"},
         {9900, "ZCARD a", "0"},
-        {9900, "SET a 1", "OK"},
+        {9900, "SET a -1", "OK"},
         {9900, "ZCARD a", "-WRONGTYPE Operation against a key holding the wrong kind of value"},
     };
     static const struct call after[] = {
