@@ -283,6 +283,8 @@ int admin_client_ask(struct admin_client *client, uint64_t keys, struct admin_an
         answer->evictions = number(object, "evictions");
         answer->overflows = number(object, "overflows");
         read_classes(json_object_get(json_object_get(object, "score"), "requests"), answer);
+        answer->refused =
+            json_incref(json_object_get(json_object_get(object, "requests"), "refused"));
         error = read_limits(json_object_get(object, "limits"), answer);
     }
     json_decref(object);
@@ -310,6 +312,7 @@ void admin_answer_free(struct admin_answer *answer)
     }
     free(answer->limits);
     free(answer->keys);
+    json_decref(answer->refused);
     *answer = (struct admin_answer){0};
 }
 

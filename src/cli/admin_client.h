@@ -53,6 +53,7 @@ struct admin_answer {
     size_t key_count;
     bool scores;                    /* the rules have `score` */
     uint64_t classes[WEIR_CLASSES]; /* then: requests of each class */
+    json_t *refused;                /* requests by the cause of their refusal; NULL: not said */
 };
 
 struct admin_client;

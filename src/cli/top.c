@@ -28,7 +28,7 @@
 struct top_options {
     struct admin_access access;
     uint64_t interval_s, keys;
-    bool once;
+    bool once, json;
 };
 
 #define AT(field) .at = offsetof(struct top_options, field)
@@ -40,6 +40,7 @@ static const struct cli_option options_table[] = {
     CLI_OPTION('n', "count", "N", "most denied keys of each limit (5)", .kind = CLI_U64,
                .max = KEYS_MAX, AT(keys)),
     CLI_OPTION(0, "once", NULL, "print once and exit", .kind = CLI_FLAG, AT(once)),
+    CLI_OPTION(0, "json", NULL, "one JSON object a line each time", .kind = CLI_FLAG, AT(json)),
 };
 
 static const struct cli_syntax syntax = {
@@ -308,13 +309,40 @@ static void print_short(const struct admin_answer *answer, const struct round *b
     free(list);
 }
 
+/* Whether a limit only says what it would deny: marked by "*". */
+static bool is_shadow(const struct admin_answer *answer, const char *name)
+{
+    for (size_t i = 0; i < answer->limit_count; i++)
+        if (!strcmp(answer->limits[i].name, name))
+            return answer->limits[i].shadow;
+    return false;
+}
+
+/* What refuses requests beside limits; standing is among them. */
+static void print_refused(const struct admin_answer *answer)
+{
+    const char *name;
+    json_t *count;
+    bool any = false;
+    json_object_foreach(answer->refused, name, count)
+    {
+        if (json_integer_value(count) == 0)
+            continue;
+        if (!any)
+            printf("\n%-*s %12s\n", NAME_WIDTH, "REFUSED BY", "REQUESTS");
+        any = true;
+        printf("%-*s %12" JSON_INTEGER_FORMAT "\n", NAME_WIDTH, name, json_integer_value(count));
+    }
+}
+
 static void print_keys(const struct admin_answer *answer)
 {
     if (answer->key_count > 0)
         printf("\n%-*s %12s  %s\n", NAME_WIDTH, "MOST DENIED", "DENIED", "KEY");
     for (size_t i = 0; i < answer->key_count; i++) {
         const struct admin_key *key = &answer->keys[i];
-        printf("%-*s %12" PRIu64 "  ", NAME_WIDTH, key->limit, key->denied);
+        int width = printf("%s%s", key->limit, is_shadow(answer, key->limit) ? "*" : "");
+        printf("%*s %12" PRIu64 "  ", width < NAME_WIDTH ? NAME_WIDTH - width : 0, "", key->denied);
         cli_print_key(stdout, key->key, strlen(key->key), KEY_TEXT_MAX);
         if (key->error > 0)
             printf(" (at most %" PRIu64 " too high)", key->error);
@@ -353,6 +381,7 @@ static int watch(struct admin_client *client, const struct top_options *options)
         print_counts(&now.answer, "denied_by_class", "DENIED BY CLASS OF");
         print_classes(&now.answer, &before.answer, (double)elapsed_ns / 1e9);
         print_short(&now.answer, &before, (double)elapsed_ns / 1e9);
+        print_refused(&now.answer);
         print_keys(&now.answer);
         round_free(&before);
         before = now;
@@ -366,6 +395,57 @@ static int watch(struct admin_client *client, const struct top_options *options)
     }
     round_free(&before);
     return cli_finish(status);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+/* Adds what the server answers to a call as a member. */
+static int add_answer(struct admin_client *client, json_t *round, const char *name,
+                      const char *path, const struct admin_parameter *parameters, size_t count,
+                      struct weir_reason *reason)
+{
+    json_t *answer;
+    int err = admin_client_call(client, "GET", path, parameters, count, NULL, &answer, reason);
+    json_object_set_new(round, name, answer ? answer : json_null());
+    return err;
+}
+
+/* One round: the limits with their counters, what is refused and why, keys and callers. */
+static int print_json(struct admin_client *client, const struct top_options *options,
+                      struct weir_reason *reason)
+{
+    char count[24];
+    const struct admin_parameter last[] = {{"count", "1"}};
+    const struct admin_parameter keys[] = {{"by", "denied"}, {"count", count}};
+    json_t *round = json_object();
+    snprintf(count, sizeof count, "%" PRIu64, options->keys);
+    int err = add_answer(client, round, "limits", "/v1/limits", NULL, 0, reason);
+    if (err == 0)
+        err = add_answer(client, round, "last_second", "/v1/series", last, 1, reason);
+    if (err == 0)
+        err = add_answer(client, round, "keys", "/v1/use/top", keys, 2, reason);
+    if (err == 0)
+        err = add_answer(client, round, "callers", "/v1/use/callers", keys, 2, reason);
+    if (err == 0) {
+        json_dumpf(round, stdout, JSON_COMPACT);
+        putchar('\n');
+    }
+    json_decref(round);
+    return err;
+}
+
+static int watch_json(struct admin_client *client, const struct top_options *options)
+{
+    struct weir_reason reason;
+    for (;;) {
+        if (print_json(client, options, &reason) < 0) {
+            cli_error("%s: %s", options->access.address, reason.text);
+            return cli_finish(EXIT_FAILURE);
+        }
+        if (options->once || fflush(stdout) != 0)
+            return cli_finish(EXIT_SUCCESS);
+        nanosleep(&(struct timespec){.tv_sec = (time_t)options->interval_s}, NULL);
+    }
 }
 
 int weir_command_top(int argc, char **argv)
@@ -382,6 +462,11 @@ int weir_command_top(int argc, char **argv)
     const struct top_screen_options screen = {options.access.address, options.interval_s};
     struct weir_reason reason = {{0}};
     error = WEIR_ERR_NOT_FOUND;
+    if (options.json) {
+        status = watch_json(client, &options);
+        admin_client_close(client);
+        return status;
+    }
     if (!options.once && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO))
         error = top_screen_run(client, &screen, &reason);
     if (error == WEIR_ERR_NOT_FOUND) {

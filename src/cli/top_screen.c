@@ -36,6 +36,8 @@ struct screen {
     bool typing, paused, utf8, colours, ended;
     char filter[FILTER_MAX + 1];
     int rows, columns;
+    int first;                             /* key that is drawn first */
+    struct weir_reason lost;               /* why the server does not answer; empty: it does */
     json_t *whole, *limits, *series, *top; /* what the server said */
 };
 
@@ -191,20 +193,38 @@ static void draw_title(const struct screen *screen)
     fputs(line, stdout);
     colour(screen, "0");
     end_line();
-    if (screen->typing)
+    if (screen->lost.text[0]) {
+        colour(screen, "31");
+        printf("no connection, trying again: %.50s", screen->lost.text);
+        colour(screen, "0");
+    } else if (screen->typing)
         printf("filter: %s_", screen->filter);
     else
-        printf("q quit  s %s  S %s  w %s  / filter%s%s  p %s", limit_orders[screen->limit_order],
-               key_orders[screen->key_order], windows[screen->window],
-               screen->filter[0] ? ": " : "", screen->filter, screen->paused ? "PAUSED" : "pause");
+        printf("q quit  s %s  S %s  w %s  j k scroll  / filter%s%s  p %s",
+               limit_orders[screen->limit_order], key_orders[screen->key_order],
+               windows[screen->window], screen->filter[0] ? ": " : "", screen->filter,
+               screen->paused ? "PAUSED" : "pause");
     end_line();
 }
 
 struct row {
     const json_t *limit, *values;
     const char *name;
+    const char *field; /* of the series: what it denies */
     double allowed, denied;
+    bool shadow; /* it denies nobody: what it would deny */
 };
+
+/* What refuses requests without being a limit, and its series of the whole server. The first one is
+ * in the list of limits, too. */
+static const struct {
+    const char *name, *field;
+} others[] = {{"standing", "refused_standing"},
+              {"unknown callers", "refused_unknown"},
+              {"challenges", "refused_challenge"},
+              {"store failed", "refused_store"},
+              {"not readable", "refused_unreadable"}};
+#define OTHERS (sizeof others / sizeof *others)
 
 static unsigned row_order; /* of the sort at hand */
 
@@ -222,19 +242,40 @@ static bool passes(const struct screen *screen, const char *text)
     return !screen->filter[0] || strcasestr(text, screen->filter);
 }
 
+/* "gcra", "gcra 40%": how much of it counts now. */
+static void put_algorithm(const struct row *row)
+{
+    char text[48];
+    const json_t *scale = json_object_get(row->limit, "scale_percent");
+    const char *name = row->limit ? text_of(row->limit, "algorithm") : "-";
+    if (json_is_integer(scale) && json_integer_value(scale) < 100)
+        snprintf(text, sizeof text, "%.9s %d%%", name, (int)json_integer_value(scale));
+    else
+        snprintf(text, sizeof text, "%.40s", row->shadow ? "shadow" : name);
+    printf(" %-14.14s", text);
+}
+
+/* What is more than 80 columns goes to names. */
+static int wider(const struct screen *screen, int width)
+{
+    return screen->columns > WIDTH_MIN ? width + screen->columns - WIDTH_MIN : width;
+}
+
 static void draw_limit(const struct screen *screen, const struct row *row)
 {
-    double points[POINTS], denied[POINTS], all = row->allowed + row->denied;
+    double points[POINTS] = {0}, denied[POINTS], all = row->allowed + row->denied;
     char line[3 * POINTS + 1];
-    read_series(row->values, "allowed", points, POINTS);
-    read_series(row->values, "denied", denied, POINTS);
+    if (row->limit)
+        read_series(row->values, "allowed", points, POINTS);
+    read_series(row->values, row->field, denied, POINTS);
     for (int i = 0; i < POINTS; i++)
         points[i] += denied[i];
     top_sparkline(line, points, POINTS, screen->utf8);
-    put_text(row->name, 20);
-    printf(" %-14.14s %9.1f ", text_of(row->limit, "algorithm"), row->allowed);
+    put_text(row->name, wider(screen, 20));
+    put_algorithm(row);
+    printf(" %9.1f ", row->allowed);
     if (row->denied > 0)
-        colour(screen, "31");
+        colour(screen, row->shadow ? "2" : "31");
     printf("%8.1f %3.0f%%", row->denied, all > 0 ? row->denied * 100 / all : 0);
     colour(screen, "0");
     printf(" ");
@@ -247,23 +288,33 @@ static void draw_limit(const struct screen *screen, const struct row *row)
 static int draw_limits(const struct screen *screen, int most)
 {
     const json_t *list = json_object_get(screen->limits, "limits"), *limit;
-    struct row *rows = calloc(json_array_size(list) + 1, sizeof *rows);
+    const json_t *whole = json_object_get(screen->whole, "values");
+    struct row *rows = calloc(json_array_size(list) + OTHERS + 1, sizeof *rows);
     size_t i, count = 0;
     int drawn = 0;
     json_array_foreach(list, i, limit)
     {
         const char *name = text_of(limit, "name");
         const json_t *values = json_object_get(json_object_get(screen->series, "limits"), name);
-        if (rows && passes(screen, name))
-            rows[count++] = (struct row){limit, values, name, rate_of(values, "allowed"),
-                                         rate_of(values, "denied")};
+        bool shadow = json_is_true(json_object_get(limit, "shadow"));
+        const char *field = shadow ? "shadow_denied" : "denied";
+        if (rows && passes(screen, name) && strcmp(name, others[0].name) != 0)
+            rows[count++] = (struct row){
+                limit, values, name, field, rate_of(values, "allowed"), rate_of(values, field),
+                shadow};
+    }
+    for (i = 0; i < OTHERS && rows; i++) {
+        double denied = rate_of(whole, others[i].field);
+        if (denied > 0 && passes(screen, others[i].name))
+            rows[count++] =
+                (struct row){NULL, whole, others[i].name, others[i].field, 0, denied, false};
     }
     row_order = screen->limit_order;
     if (count > 0)
         qsort(rows, count, sizeof *rows, by_order);
     colour(screen, "7");
-    printf("%-20s %-14s %9s %8s %4s %-20s", "LIMIT", "ALGORITHM", "ALLOWED/s", "DENIED/s", "429%",
-           "LAST 20 S");
+    printf("%-*s %-14s %9s %8s %4s %-20s", wider(screen, 20), "LIMIT", "ALGORITHM", "ALLOWED/s",
+           "DENIED/s", "DEN%", "LAST 20 S");
     colour(screen, "0");
     end_line();
     for (; drawn < most && (size_t)drawn < count; drawn++)
@@ -281,7 +332,7 @@ static void draw_key(const struct screen *screen, const json_t *key)
         cli_duration(text, (uint64_t)json_integer_value(reset));
     put_text(text_of(key, "limit"), 16);
     putchar(' ');
-    put_text(text_of(key, "key"), 27);
+    put_text(text_of(key, "key"), wider(screen, 27));
     printf(" %8.0f ", number_of(key, "requests"));
     if (number_of(key, "denied") > 0)
         colour(screen, "31");
@@ -300,9 +351,10 @@ static void draw_keys(const struct screen *screen, int most)
 {
     const json_t *list = json_object_get(screen->top, "keys"), *key;
     size_t i;
-    int drawn = 0;
+    int drawn = 0, passed = 0;
     colour(screen, "7");
-    printf("%-16s %-27s %8s %7s %5s %11s", "LIMIT", "KEY", "REQUESTS", "DENIED", "USED", "FREE IN");
+    printf("%-16s %-*s %8s %7s %5s %11s", "LIMIT", wider(screen, 27), "KEY", "REQUESTS", "DENIED",
+           "USED", "FREE IN");
     colour(screen, "0");
     end_line();
     json_array_foreach(list, i, key)
@@ -310,6 +362,8 @@ static void draw_keys(const struct screen *screen, int most)
         if (drawn == most)
             break;
         if (!passes(screen, text_of(key, "limit")) && !passes(screen, text_of(key, "key")))
+            continue;
+        if (passed++ < screen->first)
             continue;
         draw_key(screen, key);
         drawn++;
@@ -321,6 +375,7 @@ static void draw(struct screen *screen)
     struct winsize size;
     bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
     screen->rows = known && size.ws_row > 0 ? size.ws_row : ROWS_MIN;
+    screen->columns = known && size.ws_col > 0 ? size.ws_col : WIDTH_MIN;
     int rows = screen->rows - HEAD_ROWS - 3; /* two headings, and the last line stays free */
     fputs("\033[H", stdout);
     draw_title(screen);
@@ -372,6 +427,12 @@ static bool take_key(struct screen *screen, char c)
         screen->typing = true;
         screen->filter[0] = 0;
         return false;
+    case 'j':
+        screen->first++;
+        return false;
+    case 'k':
+        screen->first -= screen->first > 0;
+        return false;
     case 'p':
         screen->paused = !screen->paused;
         return !screen->paused;
@@ -411,16 +472,20 @@ static void wait_for_keys(struct screen *screen)
 
 static int run(struct screen *screen, struct weir_reason *reason)
 {
-    int err = 0;
-    while (!screen->ended && !interrupted && err == 0) {
-        if (!screen->paused)
-            err = ask_all(screen, reason);
-        if (err == 0) {
-            draw(screen);
-            wait_for_keys(screen);
-        }
+    while (!screen->ended && !interrupted) {
+        screen->lost.text[0] = '\0';
+        if (!screen->paused && ask_all(screen, reason) < 0)
+            screen->lost = *reason; /* a restart, or a cable: the next round may reach it */
+        draw(screen);
+        wait_for_keys(screen);
     }
-    return err;
+    return 0;
+}
+
+static bool is_dumb(void)
+{
+    const char *name = getenv("TERM");
+    return name && !strcmp(name, "dumb");
 }
 
 int top_screen_run(struct admin_client *client, const struct top_screen_options *options,
@@ -440,7 +505,7 @@ int top_screen_run(struct admin_client *client, const struct top_screen_options 
     setlocale(LC_CTYPE, "");
     screen.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
     setlocale(LC_CTYPE, "C");
-    screen.colours = !no_colour || !no_colour[0];
+    screen.colours = (!no_colour || !no_colour[0]) && !is_dumb();
     raw = before;
     raw.c_lflag &= (tcflag_t) ~(ICANON | ECHO);
     sigaction(SIGINT, &act, &old_int);

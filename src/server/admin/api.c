@@ -177,6 +177,8 @@ static void limits_list(struct weir_http_call *call)
         json_object_set_new(answer, "challenge",
                             json_pack("{s:o, s:I}", "difficulty", difficulty_json(challenge),
                                       "life_s", (json_int_t)(challenge->life_ns / 1000000000)));
+    if (answer && daemon->use)
+        json_object_set_new(answer, "requests", weir_use_requests_json(daemon->use));
     if (answer && weir_rules_score(daemon->rules))
         json_object_set_new(answer, "score", score_json(daemon));
     weir_admin_reply_json(call, answer);

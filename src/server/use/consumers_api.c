@@ -147,6 +147,19 @@ static json_t *text_json(const char *data, size_t size)
     return text ? text : json_stringn_nocheck("?", 1);
 }
 
+json_t *weir_use_requests_json(const struct weir_use_service *use)
+{
+    json_t *refused = json_object();
+    uint64_t decided = 0;
+    for (unsigned cause = 0; cause < WEIR_CAUSES; cause++)
+        json_object_set_new(refused, weir_cause_names[cause],
+                            json_integer(integer(weir_use_refused(use, (enum weir_cause)cause))));
+    for (unsigned i = 0; i < use->daemon->worker_count; i++)
+        for (unsigned kind = 0; kind < WEIR_LISTENER_KINDS; kind++)
+            decided += weir_counted(&use->daemon->workers[i]->counters.by_front[kind]);
+    return json_pack("{s:I, s:o}", "decided", integer(decided), "refused", refused);
+}
+
 void weir_consumers_name(json_t *json, const struct weir_heavy_entry *entry)
 {
     const struct weir_bytes packed = {entry->text, entry->text_size};

@@ -17,6 +17,9 @@ void weir_consumers_handle(struct weir_http_call *call);
 json_t *weir_consumers_keys(struct weir_use_service *use, const struct weir_use_query *query,
                             uint64_t now_ns);
 
+/* {"decided", "refused": {"limit", "standing", …}}: requests since the start. */
+json_t *weir_use_requests_json(const struct weir_use_service *use);
+
 /* Sets "key" and "values" of an item: what is shown of it. */
 void weir_consumers_name(json_t *json, const struct weir_heavy_entry *entry);
 
