@@ -100,15 +100,19 @@ def many_limits(rate):
 def many_limits_reload(attack):
     state = {"size": "64MiB"}
     weir = attack.serve(*many_limits("100/h"), state=state)
+    files = []
+    for i in range(RELOADS):  # before others ask: to make such a text holds this process up
+        files.append(attack.folder / f"rules{i}")
+        files[-1].write_text(rules_of(*many_limits(f"{101 + i}/h"), state=state), encoding="utf-8")
     with Asker(weir) as asker:
         started, done = time.monotonic(), 0
-        for i in range(RELOADS):
-            weir.write_rules(rules_of(*many_limits(f"{101 + i}/h"), state=state))
+        for file in files:
+            file.replace(weir.config)
             done += "event=reloaded" in weir.reload()
         took = time.monotonic() - started
     tried = f"reloads of {LIMITS:,} limits that change, one after the other"
     attack.all_of(tried, RELOADS, "reloads done", done, RELOADS)
-    attack.tell(tried, RELOADS, f"time of one, and of writing its file: {took / RELOADS:.2f} s")
+    attack.tell(tried, RELOADS, f"time of one: {took / RELOADS:.2f} s")
     attack.all_of(tried, RELOADS, "answers of `/healthz` and decisions meanwhile", asker.asked - asker.failed,
                   asker.asked)
     attack.at_most(tried, RELOADS, "slowest `/healthz`, ms", round(1000 * asker.health), LATE_MS)

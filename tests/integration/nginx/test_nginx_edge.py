@@ -5,6 +5,8 @@ live, end and are killed, and over its own restarts."""
 import os
 import signal
 
+import pytest
+
 from daemon.nginx_module import Nginx, needs_module
 from daemon.waiting import wait_until
 from daemon.weir import Weir
@@ -134,3 +136,58 @@ def test_a_count_that_another_process_overwrites_is_shown_as_growth(tmp_path):
             file.write((2**64 - 2**30).to_bytes(8, "little"))  # 2^64 as a float
         wait_until(lambda: any(sum(series(weir, limit=limit).get("edge_allowed", [])) > 1e18
                                for limit in ("two", "all")), what="the growth")
+
+
+# --- What could not be decided there --------------------------------------------------------------
+
+STANDING = """standing: {{ by: [header.x-user], file: {folder}/weir/standing.db, map: {folder}/run/map,
+            on_store_error: {how} }}
+"""
+
+
+def with_standing(folder, how):
+    (folder / "run").mkdir(exist_ok=True)
+    (folder / "weir").mkdir(exist_ok=True)
+    return (RULES + STANDING).format(folder=folder, how=how)
+
+
+@pytest.mark.parametrize("how,status", [("open", 200), ("closed", 403)])
+def test_requests_without_a_map_of_standing_are_counted_and_logged(tmp_path, how, status):
+    """A server has left its mark in the state, and the map is gone before nginx has seen it."""
+    rules = with_standing(tmp_path, how)
+    with Weir(tmp_path / "weir", rules) as weir:
+        assert weir.metrics()["weir_edge_standing_unknown_total"] == 0
+        assert weir.stop() == 0
+    (tmp_path / "run" / "map").unlink()
+    with Nginx(tmp_path, rules, SERVER) as nginx:
+        assert {nginx.get("/b.txt", X_USER="ann", X_KEY="a").status for _ in range(7)} <= {status, 404}
+        with Weir(tmp_path / "weir", rules) as weir:  # makes the map anew
+            wait_until(lambda: weir.metrics()["weir_edge_standing_unknown_total"] == 7, what="the count")
+            assert "requests=7" in weir.wait_event("edge_standing_unknown")
+
+            def admitted_by_the_map():
+                count = weir.metrics()["weir_edge_standing_unknown_total"]
+                nginx.get("/a.txt", X_USER="ann", X_KEY="b")
+                return weir.metrics()["weir_edge_standing_unknown_total"] == count
+            wait_until(admitted_by_the_map, what="nginx to use the new map")
+
+
+def test_requests_that_a_broken_state_left_to_on_store_error_are_counted(tmp_path):
+    rules = RULES.format(folder=tmp_path) + "on_store_error: closed\n"
+    (tmp_path / "run").mkdir()
+    (tmp_path / "weir").mkdir()
+    state = tmp_path / "run" / "state"
+    with Weir(tmp_path / "weir", rules) as weir:
+        assert weir.metrics().get('weir_edge_store_failed_total{front="nginx"}', 0) == 0
+        assert weir.stop() == 0
+    good = state.read_bytes()
+    state.write_bytes(good[:100000])
+    with Nginx(tmp_path, rules, SERVER) as nginx:
+        assert {nginx.get("/a.txt", X_KEY="a").status for _ in range(5)} == {503}
+        (tmp_path / "run" / "beside").write_bytes(good)
+        (tmp_path / "run" / "beside").rename(state)
+        wait_until(lambda: nginx.get("/b.txt", X_KEY="b").status != 503, what="the good state")
+        with Weir(tmp_path / "weir", rules) as weir:
+            metrics = weir.metrics()
+            assert metrics['weir_edge_store_failed_total{front="nginx"}'] >= 5
+            assert decided(weir)[1] >= 5, "they are denied requests, too"
