@@ -113,15 +113,25 @@ static int limit_before(const struct weir_generation *before, const uint32_t *fo
     return before ? weir_rules_find(before->rules, name.data, name.size) : -1;
 }
 
+/* How many of `count` limits continue none, as far as that is known without a look-up. */
+static uint32_t count_new(const uint32_t *follows, uint32_t count)
+{
+    uint32_t fresh = 0;
+    for (uint32_t i = 0; follows && i < count; i++)
+        fresh += follows[i] == RULES_NONE;
+    return follows ? fresh : count;
+}
+
 int weir_generation_open(struct weir_generation **generation, struct weir_rules *rules,
                          const struct weir_generation *before, struct weir_tallies *tallies,
                          const struct weir_counts_place *place)
 {
     uint32_t count = weir_rules_count(rules);
+    const uint32_t *follows = before ? weir_rules_followed(rules, before->rules) : NULL;
     struct weir_generation *g = malloc(sizeof *g + count * sizeof *g->views);
     if (!g)
         return WEIR_ERR_MEMORY;
-    if (tallies_reserve(tallies, count) < 0) {
+    if (tallies_reserve(tallies, count_new(follows, count)) < 0) {
         free(g);
         return WEIR_ERR_MEMORY;
     }
@@ -140,7 +150,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->scores = weir_rules_score(rules);
     g->denies_unknown = weir_rules_denies_unknown(rules);
     bool keeps_classes = before && same_classes(before->rules, rules);
-    const uint32_t *follows = before ? weir_rules_followed(rules, before->rules) : NULL;
+    bool thresholds = g->warns || (before && before->warns);
     for (uint32_t i = 0; i < count; i++) {
         const char *name = weir_rules_name(rules, i);
         g->views[i].name = (struct weir_bytes){name, strlen(name)};
@@ -149,7 +159,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
         g->views[i].tally->generations++;
         if (old >= 0 && !keeps_classes)
             reset_classes(g->views[i].tally);
-        if (old >= 0)
+        if (old >= 0 && thresholds)
             compare_thresholds(g->views[i].tally, weir_rules_warn_at(before->rules, (uint32_t)old),
                                weir_rules_warn_at(rules, i));
     }

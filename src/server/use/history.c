@@ -150,8 +150,12 @@ static void limit_end(struct weir_use_service *use, struct weir_use_limit *limit
         use->numbers[limit->distinct] = false;
 }
 
+static void tick_end(struct weir_use_service *use);
+
 void weir_use_history_take(struct weir_use_service *use, struct weir_use_limits *limits)
 {
+    if (use->ticking.on)
+        tick_end(use); /* what it has not reached is counted by the next one */
     const struct weir_rules *rules = use->daemon->rules;
     const uint32_t *follows = use->rules ? weir_rules_followed(rules, use->rules) : NULL;
     for (uint32_t i = 0; i < limits->count && use->limits; i++) {
@@ -162,6 +166,8 @@ void weir_use_history_take(struct weir_use_service *use, struct weir_use_limits 
             old = &use->limits[follows[i]];
         if (old)
             limit_continue(limit, old);
+        if (limit->distinct < WEIR_DISTINCT_LIMITS)
+            use->number_limit[limit->distinct] = i;
     }
     for (uint32_t i = 0; i < use->limit_count; i++)
         limit_end(use, &use->limits[i]);
@@ -184,36 +190,55 @@ static void take_number(struct weir_use_service *use, struct weir_use_limit *lim
     if (number == WEIR_DISTINCT_LIMITS)
         return;
     use->numbers[number] = true;
+    use->number_limit[number] = (uint32_t)(limit - use->limits);
     weir_distinct_clear(&use->minutes[number]);
 }
 
-static int by_use(const void *left, const void *right)
+/* The busiest limits, the busiest first. */
+struct busiest {
+    struct weir_use_limit *list[WEIR_DISTINCT_LIMITS];
+    uint32_t count;
+};
+
+static void busiest_add(struct busiest *busiest, struct weir_use_limit *limit)
 {
-    const struct weir_use_limit *a = *(struct weir_use_limit *const *)left;
-    const struct weir_use_limit *b = *(struct weir_use_limit *const *)right;
-    return (a->minute < b->minute) - (a->minute > b->minute);
+    uint32_t at = busiest->count;
+    if (at == WEIR_DISTINCT_LIMITS && busiest->list[at - 1]->minute >= limit->minute)
+        return;
+    if (at == WEIR_DISTINCT_LIMITS)
+        at--;
+    else
+        busiest->count++;
+    for (; at > 0 && busiest->list[at - 1]->minute < limit->minute; at--)
+        busiest->list[at] = busiest->list[at - 1];
+    busiest->list[at] = limit;
+}
+
+static bool busiest_has(const struct busiest *busiest, const struct weir_use_limit *limit)
+{
+    for (uint32_t i = 0; i < busiest->count; i++)
+        if (busiest->list[i] == limit)
+            return true;
+    return false;
 }
 
 /* Gives the counters of keys to the busiest limits; those that keep theirs stay as they are. */
 static void choose_busiest(struct weir_use_service *use)
 {
-    struct weir_use_limit **list = malloc((use->limit_count + 1) * sizeof(struct weir_use_limit *));
-    if (!list)
-        return;
+    struct busiest busiest = {.count = 0};
     for (uint32_t i = 0; i < use->limit_count; i++)
-        list[i] = &use->limits[i];
-    qsort(list, use->limit_count, sizeof *list, by_use);
-    for (uint32_t i = WEIR_DISTINCT_LIMITS; i < use->limit_count; i++) {
-        if (list[i]->distinct == WEIR_DISTINCT_LIMITS)
+        busiest_add(&busiest, &use->limits[i]);
+    for (unsigned n = 0; n < WEIR_DISTINCT_LIMITS; n++) {
+        struct weir_use_limit *limit = &use->limits[use->number_limit[n]];
+        if (!use->numbers[n] || busiest_has(&busiest, limit))
             continue;
-        use->numbers[list[i]->distinct] = false;
-        count_keys(use, list[i], WEIR_DISTINCT_NONE);
-        list[i]->distinct = WEIR_DISTINCT_LIMITS;
+        use->numbers[n] = false;
+        count_keys(use, limit, WEIR_DISTINCT_NONE);
+        limit->distinct = WEIR_DISTINCT_LIMITS;
     }
-    for (uint32_t i = 0; i < use->limit_count && i < WEIR_DISTINCT_LIMITS; i++)
-        if (list[i]->distinct == WEIR_DISTINCT_LIMITS)
-            take_number(use, list[i]);
-    free(list);
+    for (uint32_t i = 0; i < busiest.count; i++)
+        if (busiest.list[i]->distinct == WEIR_DISTINCT_LIMITS)
+            take_number(use, busiest.list[i]);
 }
 
 /* The series of a limit that is used; NULL: there is no room. */
@@ -381,9 +406,9 @@ static void tick_fronts(struct weir_use_service *use, float *whole)
  * worker may have taken the rules since the last one. */
 static struct weir_distinct_set *swap_sets(struct weir_use_service *use)
 {
-    for (uint32_t i = 0; i < use->limit_count; i++)
-        if (use->limits[i].distinct < WEIR_DISTINCT_LIMITS)
-            count_keys(use, &use->limits[i], WEIR_DISTINCT_ALL);
+    for (unsigned n = 0; n < WEIR_DISTINCT_LIMITS; n++)
+        if (use->numbers[n])
+            count_keys(use, &use->limits[use->number_limit[n]], WEIR_DISTINCT_ALL);
     struct weir_distinct_set *written = atomic_load(&use->writing);
     struct weir_distinct_set *other = written == use->sets[0] ? use->sets[1] : use->sets[0];
     for (unsigned i = 0; i < WEIR_DISTINCT_LIMITS; i++)
@@ -393,40 +418,61 @@ static struct weir_distinct_set *swap_sets(struct weir_use_service *use)
     return written;
 }
 
+/* What comes after all limits. */
+static void tick_end(struct weir_use_service *use)
+{
+    struct weir_use_ticking *ticking = &use->ticking;
+    tick_fronts(use, ticking->whole);
+    tick_latency(use, ticking->whole);
+    weir_series_put(use->whole, ticking->now_s, ticking->whole);
+    ticking->on = false;
+}
+
+bool weir_use_history_step(struct weir_use_service *use)
+{
+    struct weir_use_ticking *ticking = &use->ticking;
+    if (!ticking->on)
+        return false;
+    for (uint32_t n = 0; n < WEIR_USE_PIECE && ticking->next < use->limit_count; n++) {
+        struct weir_use_limit *limit = &use->limits[ticking->next++];
+        if (ticking->minute)
+            limit->minute /= 2;
+        tick_limit(use, limit, ticking->keys, ticking->now_s, ticking->whole);
+    }
+    if (ticking->next == use->limit_count)
+        tick_end(use);
+    return ticking->on;
+}
+
+static void tick_finish(struct weir_use_service *use)
+{
+    while (weir_use_history_step(use))
+        ;
+}
+
 void weir_use_history_tick(struct weir_use_service *use, uint64_t now_ns)
 {
     uint64_t now_s = now_ns / S;
-    float whole[WEIR_USE_WHOLE_FIELDS] = {0};
-    bool minute = now_s / 60 != use->tick_s / 60;
-    if (use->rules != use->daemon->rules)
-        return; /* no memory for the limits */
-    if (minute) {
+    tick_finish(use);
+    use->ticking = (struct weir_use_ticking){
+        .on = true, .minute = now_s / 60 != use->tick_s / 60, .now_s = now_s};
+    if (use->ticking.minute) {
         choose_busiest(use);
         for (unsigned i = 0; i < WEIR_DISTINCT_LIMITS; i++)
             weir_distinct_clear(&use->minutes[i]);
     }
-    const struct weir_distinct_set *keys = swap_sets(use);
-    weir_use_edge_tick(use, whole);
-    for (uint32_t i = 0; i < use->limit_count; i++) {
-        struct weir_use_limit *limit = &use->limits[i];
-        if (minute)
-            limit->minute /= 2;
-        tick_limit(use, limit, keys, now_s, whole);
-    }
-    tick_fronts(use, whole);
-    tick_latency(use, whole);
-    weir_series_put(use->whole, now_s, whole);
+    use->ticking.keys = swap_sets(use);
+    weir_use_edge_tick(use, use->ticking.whole);
+    (void)weir_use_history_step(use);
 }
 
 void weir_use_history_skip(struct weir_use_service *use)
 {
     const struct weir_distinct_set *keys = atomic_load(&use->writing);
-    for (uint32_t i = 0; i < use->limit_count; i++) {
-        const struct weir_use_limit *limit = &use->limits[i];
-        uint16_t below = WEIR_DISTINCT_ALL;
-        if (limit->distinct < WEIR_DISTINCT_LIMITS)
-            below = weir_distinct_below(&keys->limits[limit->distinct]);
+    for (unsigned n = 0; n < WEIR_DISTINCT_LIMITS; n++) {
+        uint16_t below =
+            use->numbers[n] ? weir_distinct_below(&keys->limits[n]) : WEIR_DISTINCT_ALL;
         if (below < WEIR_DISTINCT_ALL)
-            count_keys(use, limit, below);
+            count_keys(use, &use->limits[use->number_limit[n]], below);
     }
 }

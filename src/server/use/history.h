@@ -4,6 +4,9 @@
  * A limit gets a series when it is first used, and counters of its keys (HyperLogLog) while it is
  * among the WEIR_DISTINCT_LIMITS busiest: that is looked at once a minute.
  *
+ * With 100,000 limits a tick takes tens of milliseconds, so it is done in pieces, between which
+ * the main loop has other turns.
+ *
  * Threads: the main thread's.
  */
 #ifndef WEIR_SERVER_USE_HISTORY_H
@@ -35,7 +38,11 @@ void weir_use_history_take(struct weir_use_service *use, struct weir_use_limits 
  * keys. */
 void weir_use_history_skip(struct weir_use_service *use);
 
-/* Once a second. */
+/* Once a second: begins a tick and does its first piece, WEIR_USE_PIECE limits. A tick before that
+ * has not ended is done to its end. */
+#define WEIR_USE_PIECE 2048 /* half a millisecond, for which nothing else has its turn */
 void weir_use_history_tick(struct weir_use_service *use, uint64_t now_ns);
+/* Does the next piece. Returns whether there are more. */
+bool weir_use_history_step(struct weir_use_service *use);
 
 #endif

@@ -15,6 +15,7 @@
 
 #define S UINT64_C(1000000000)
 #define TICK_MS 250
+#define PIECE_MS 1 /* between two pieces of a tick */
 /* Between two lines about denials that the file lacks. */
 #define DROPPED_AGAIN_NS (60 * S)
 /* Of the file that an earlier run has left: some thousand denials, in some tenths of a second. */
@@ -193,6 +194,12 @@ static void close_file(struct weir_use_service *use)
     use->dropped_logged = use->dropped_log_ns = 0;
 }
 
+static void on_piece(uv_timer_t *timer)
+{
+    if (!weir_use_history_step(timer->data))
+        uv_timer_stop(timer);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct weir_use_service *use = timer->data;
@@ -206,6 +213,7 @@ static void on_timer(uv_timer_t *timer)
     watch_edge(use, now_ns);
     weir_use_collect(use, now_ns);
     weir_use_history_tick(use, now_ns);
+    uv_timer_start(&use->piece, on_piece, PIECE_MS, PIECE_MS);
     use->tick_s = now_ns / S;
 }
 
@@ -325,7 +333,8 @@ int weir_use_start(struct weir_use_service *use, uv_loop_t *loop, struct weir_re
     read_file(use);
     weir_use_edge_start(use);
     uv_timer_init(loop, &use->timer);
-    use->timer.data = use;
+    uv_timer_init(loop, &use->piece);
+    use->timer.data = use->piece.data = use;
     uv_timer_start(&use->timer, on_timer, TICK_MS, TICK_MS);
     use->running = true;
     return 0;

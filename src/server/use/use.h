@@ -144,8 +144,18 @@ struct weir_use_service {
     _Atomic(struct weir_distinct_set *) writing;
     struct weir_distinct *minutes; /* of each number, of this minute */
     bool numbers[WEIR_DISTINCT_LIMITS];
+    uint32_t number_limit[WEIR_DISTINCT_LIMITS]; /* which limit has a number that is taken */
 
-    uv_timer_t timer;
+    /* A tick, which is done in pieces: see history.h. */
+    struct weir_use_ticking {
+        bool on, minute;
+        uint32_t next; /* limit */
+        uint64_t now_s;
+        const struct weir_distinct_set *keys;
+        float whole[WEIR_USE_WHOLE_FIELDS];
+    } ticking;
+
+    uv_timer_t timer, piece;
     bool running;
 };
 

@@ -26,20 +26,33 @@ uint32_t __wrap_rules_string_map_find(const struct rules_string_map *words, uint
     return __real_rules_string_map_find(words, scope, hash, text, size);
 }
 
-/* Limits l<first> to l<first + LIMITS - 1>, the last one first where `turned`. */
-static struct weir_rules *rules_from(unsigned first, bool turned)
+/* Limits l<first> to l<first + count - 1>, the last one first where `turned`. */
+static struct weir_rules *make_rules(unsigned first, unsigned count, bool turned)
 {
-    static char text[LIMITS * 80 + 64], problems[TEST_PROBLEMS_MAX];
+    static char problems[TEST_PROBLEMS_MAX];
+    char *text = malloc(count * 80 + 64);
+    assert_non_null(text);
     size_t used = (size_t)sprintf(text, "version: 1\nlimits:\n");
-    for (unsigned i = 0; i < LIMITS; i++) {
-        unsigned name = first + (turned ? LIMITS - 1 - i : i);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned name = first + (turned ? count - 1 - i : i);
         used += (size_t)sprintf(text + used,
                                 "  - { name: l%u, match: { path: /%u }, key: [], rate: 1/s }\n",
                                 name, name);
     }
     struct weir_rules *rules = test_parse(text, problems);
+    free(text);
     assert_non_null(rules);
     return rules;
+}
+
+static struct weir_rules *rules_from(unsigned first, bool turned)
+{
+    return make_rules(first, LIMITS, turned);
+}
+
+static struct weir_rules *rules_of_count(unsigned count)
+{
+    return make_rules(0, count, false);
 }
 
 static void each_limit_follows_the_one_of_its_name(void **state)
@@ -168,6 +181,75 @@ static void the_history_takes_limits_without_a_lookup_and_series_continue(void *
     free(daemon);
 }
 
+/* A tick of many limits is done in pieces, and a reload in its middle loses no count. */
+static void a_tick_does_a_bounded_number_of_limits_at_a_time(void **state)
+{
+    enum { SECOND = 1000000000 };
+    struct weir_daemon *daemon = calloc(1, sizeof *daemon);
+    struct weir_use_service *use;
+    struct weir_use_limits *limits;
+    struct weir_reason reason;
+    unsigned steps = 1;
+    assert_non_null(daemon);
+    struct weir_rules *before = rules_of_count(3 * WEIR_USE_PIECE), *after = rules_from(0, false);
+    daemon->rules = before;
+    assert_int_equal(weir_use_open(&use, daemon, &reason), 0);
+    weir_use_history_tick(use, UINT64_C(100) * SECOND);
+    assert_int_equal(use->ticking.next, WEIR_USE_PIECE);
+    for (; weir_use_history_step(use); steps++)
+        assert_int_equal(use->ticking.next, (steps + 1) * WEIR_USE_PIECE);
+    assert_int_equal(steps + 1, 3);
+    assert_int_equal(weir_series_last(use->whole), 100);
+    weir_use_history_tick(use, UINT64_C(101) * SECOND); /* one that has no time to end */
+    weir_use_history_tick(use, UINT64_C(102) * SECOND);
+    assert_int_equal(weir_series_last(use->whole), 101);
+    assert_int_equal(use->ticking.next, WEIR_USE_PIECE);
+    assert_int_equal(weir_use_limits_open(&limits, after), 0);
+    daemon->rules = after;
+    weir_use_set_rules(use, limits);
+    assert_int_equal(weir_series_last(use->whole), 102);
+    assert_false(weir_use_history_step(use));
+    weir_use_close(use);
+    weir_rules_unref(before);
+    weir_rules_unref(after);
+    free(daemon);
+}
+
+/* The counters of keys go to the busiest limits, and those that keep theirs keep its number. */
+static void counters_of_keys_belong_to_the_busiest_limits(void **state)
+{
+    enum { MINUTE = 60 };
+    const uint64_t second = 1000000000;
+    struct weir_daemon *daemon = calloc(1, sizeof *daemon);
+    struct weir_use_service *use;
+    struct weir_reason reason;
+    assert_non_null(daemon);
+    daemon->rules = rules_from(0, false);
+    assert_int_equal(weir_use_open(&use, daemon, &reason), 0);
+    for (unsigned i = 0; i < LIMITS; i++)
+        use->limits[i].minute = UINT64_C(2) * i; /* it is halved */
+    weir_use_history_tick(use, MINUTE * second);
+    unsigned with = 0;
+    for (unsigned i = 0; i < LIMITS; i++) {
+        bool has = use->limits[i].distinct < WEIR_DISTINCT_LIMITS;
+        assert_int_equal(has, i >= LIMITS - WEIR_DISTINCT_LIMITS);
+        if (has)
+            assert_int_equal(use->number_limit[use->limits[i].distinct], i);
+        with += has;
+    }
+    assert_int_equal(with, WEIR_DISTINCT_LIMITS);
+    uint8_t kept = use->limits[LIMITS - 1].distinct;
+    use->limits[0].minute = LIMITS;
+    use->tick_s = MINUTE;
+    weir_use_history_tick(use, 2 * MINUTE * second);
+    assert_true(use->limits[0].distinct < WEIR_DISTINCT_LIMITS);
+    assert_int_equal(use->limits[LIMITS - 1].distinct, kept);
+    assert_int_equal(use->limits[LIMITS - WEIR_DISTINCT_LIMITS].distinct, WEIR_DISTINCT_LIMITS);
+    weir_use_close(use);
+    weir_rules_unref(daemon->rules);
+    free(daemon);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +257,8 @@ int main(void)
         cmocka_unit_test(a_worker_takes_rules_without_a_lookup_and_counters_continue),
         cmocka_unit_test(a_worker_that_missed_rules_keeps_its_counters),
         cmocka_unit_test(the_history_takes_limits_without_a_lookup_and_series_continue),
+        cmocka_unit_test(a_tick_does_a_bounded_number_of_limits_at_a_time),
+        cmocka_unit_test(counters_of_keys_belong_to_the_busiest_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
