@@ -198,6 +198,8 @@ static void learn_refusal(struct weir_host *host, const struct weir_host_result 
     weir_learned_refused(&host->learned, result->sent_ns, result->now_ns, counts);
     if (counts)
         weir_window_refused(&host->window, result->sent_ns, result->now_ns);
+    for (uint32_t i = 0; !again && i < host->pace_count; i++)
+        weir_pace_refused(&host->paces[i]);
     if (!again || stated)
         pause_host(host, result, backoff, had_rate, seed);
     if (!again && host->crowd < CROWD_MOST)

@@ -26,7 +26,7 @@ bool weir_pace_valid(const struct weir_pace *pace, uint64_t now_ns)
            pace->newest_hi_ns <= most && pace->margin_ns <= WEIR_PACE_MARGIN_NS &&
            pace->next_ns <= most && pace->longest_ns <= WEIR_INSTANT_HORIZON_NS &&
            pace->seen_ns <= now_ns && pace->share_milli <= 1000 &&
-           memchr(pace->name, '\0', sizeof pace->name) &&
+           weir_crowd_valid(&pace->crowd, most) && memchr(pace->name, '\0', sizeof pace->name) &&
            (pace->left == WEIR_PACE_LEFT_UNKNOWN ||
             (pace->left <= (int64_t)WEIR_ADVICE_UNITS_MAX &&
              pace->left >= -(int64_t)WEIR_ADVICE_UNITS_MAX));
@@ -58,6 +58,9 @@ static uint64_t at_least(const struct weir_pace *pace)
 uint64_t weir_pace_interval(const struct weir_pace *pace, uint64_t now_ns)
 {
     uint64_t own = nominal(pace), slow, fast, least = own > 0 ? 0 : at_least(pace);
+
+    if (pace->crowd.state != WEIR_CROWD_NONE)
+        return weir_crowd_interval(&pace->crowd, pace->window_ns, pace->margin_ns);
 
     if (pace->left == WEIR_PACE_LEFT_UNKNOWN || pace->left <= 0 || pace->reset_hi_ns <= now_ns)
         return own + least;
@@ -93,6 +96,8 @@ static void roll(struct weir_pace *pace, uint64_t sent, uint64_t now_ns)
 uint64_t weir_pace_when(struct weir_pace *pace, uint64_t sent, uint64_t expected, uint64_t now_ns)
 {
     roll(pace, sent, now_ns);
+    if (pace->crowd.state != WEIR_CROWD_NONE)
+        return weir_crowd_when(&pace->crowd, expected, now_ns);
     if (pace->left == WEIR_PACE_LEFT_UNKNOWN)
         return pace->next_ns;
     if (pace->left <= 0) {
@@ -116,6 +121,8 @@ void weir_pace_send(struct weir_pace *pace, uint64_t now_ns)
 {
     uint64_t slack = WEIR_PACE_SLACK_NS;
 
+    if (pace->window_ns > 0)
+        weir_crowd_send(&pace->crowd, pace->window_ns, pace->margin_ns, now_ns);
     if (pace->left != WEIR_PACE_LEFT_UNKNOWN)
         pace->left--;
     uint64_t interval = weir_pace_interval(pace, now_ns);
@@ -176,6 +183,24 @@ static void learn_remaining(struct weir_pace *pace, uint64_t remaining, uint64_t
     pace->left = (int64_t)remaining - (int64_t)(sent - number);
 }
 
+static void learn_crowd(struct weir_pace *pace, uint64_t remaining, uint64_t unseen,
+                        uint64_t now_ns, uint64_t *seed)
+{
+    struct weir_crowd_view view = {pace->limit,       pace->window_ns, remaining, pace->reset_lo_ns,
+                                   pace->reset_hi_ns, pace->margin_ns, now_ns,    unseen};
+
+    if (pace->limit == 0 || pace->window_ns == 0 || pace->inferred || pace->reset_hi_ns == 0)
+        return;
+    if (weir_crowd_learn(&pace->crowd, &view, seed))
+        pace->share_milli = 1000;
+}
+
+void weir_pace_refused(struct weir_pace *pace)
+{
+    if (pace->stated == 0)
+        weir_crowd_refused(&pace->crowd);
+}
+
 void weir_pace_learn(struct weir_pace *pace, const struct weir_advice_policy *stated,
                      uint64_t number, uint64_t sent, uint64_t sent_ns, uint64_t now_ns,
                      uint64_t *seed)
@@ -217,8 +242,10 @@ void weir_pace_learn(struct weir_pace *pace, const struct weir_advice_policy *st
     } else if (pace->reset_hi_ns <= now_ns) {
         pace->reset_lo_ns = pace->reset_hi_ns = pace->newest_hi_ns = 0;
     }
-    if (stated->remaining != WEIR_ADVICE_UNKNOWN)
+    if (stated->remaining != WEIR_ADVICE_UNKNOWN) {
         learn_remaining(pace, stated->remaining, number, sent);
+        learn_crowd(pace, stated->remaining, first ? sent : 0, now_ns, seed);
+    }
     if (first) { /* clients that start together do not go on together */
         uint64_t interval = weir_pace_interval(pace, now_ns);
         set_next(pace, sent_ns + interval + weir_dice_up_to(seed, interval), now_ns);

@@ -29,9 +29,11 @@
  * reset S + t. So a constant latency cancels out; a quarter of it is added, against its changes.
  * What was sent after that request is subtracted from what the answer says remains.
  *
+ * Where others use far more than this client, and the window is stated, crowd.h paces instead.
+ *
  * A late timer may be made up for by at most WEIR_PACE_SLACK_NS and 5 % of the window.
  *
- * Memory: 152 bytes, plain data that may be in a shared file; weir_pace_valid says whether it can
+ * Memory: 248 bytes, plain data that may be in a shared file; weir_pace_valid says whether it can
  * be used. Threads: one owner at a time. Time is an argument, in nanoseconds.
  */
 #ifndef WEIR_CLIENT_PACER_H
@@ -41,6 +43,7 @@
 #include <stdint.h>
 
 #include "client/advice.h"
+#include "client/crowd.h"
 
 #define WEIR_PACE_SLACK_NS UINT64_C(50000000)
 #define WEIR_PACE_MARGIN_NS UINT64_C(50000000)
@@ -63,6 +66,7 @@ struct weir_pace {
     uint32_t own, fall;                /* since the share was last measured */
     uint32_t inferred;                 /* the window is */
     uint32_t moving;                   /* the reset moves with the requests */
+    struct weir_crowd crowd;           /* of clients apart: its pace comes before this one */
 };
 
 /* Whether fields read from a file can be used at `now_ns`. */
@@ -80,6 +84,9 @@ void weir_pace_learn(struct weir_pace *pace, const struct weir_advice_policy *st
 /* From when on this policy allows a request; at most now_ns: now. `expected` is how many requests
  * are still to come: where all of them have room, there is no pace. UINT64_MAX: not known. */
 uint64_t weir_pace_when(struct weir_pace *pace, uint64_t sent, uint64_t expected, uint64_t now_ns);
+
+/* A request was refused: its answer was learned before. */
+void weir_pace_refused(struct weir_pace *pace);
 
 /* A request is sent. */
 void weir_pace_send(struct weir_pace *pace, uint64_t now_ns);
