@@ -7,7 +7,8 @@ import { Lanes, NEVER, open_core } from "./lanes.js";
 import { VIEWS, read_link, write_link } from "./link.js";
 import { CanvasPen } from "./pen.js";
 import { draw_picture, picture_text } from "./pictures.js";
-import { MOST, PATTERNS, read_log } from "./requests.js";
+import { read_log } from "./reader.js";
+import { MOST, PATTERNS } from "./requests.js";
 import { exact_text, time_text } from "./time.js";
 import { Scale, draw_timeline } from "./timeline.js";
 
@@ -405,16 +406,16 @@ function set_parameter(name, value) {
 }
 
 async function open_log(file) {
-  const found = read_log(await file.text());
+  const found = await read_log(file).catch((error) => ({ total: 0, notes: [`${error.message}.`] }));
   if (found.total === 0) {
-    set_text("log-note", `${file.name.slice(0, 40)}: no line is a request. Use the common or combined format, or JSON lines with "t".`);
+    set_text("log-note", `${file.name.slice(0, 40)}: no line is a request. ${found.notes.join(" ")}`);
     return;
   }
   log_clients = found.clients;
   find("client").replaceChildren(...found.clients.map(([client, list], i) =>
     element("option", `${client === "" ? "all together" : client.slice(0, 40)} (${list.length})`, { value: `${i}` })));
   const some = found.total > MOST ? ` The first ${MOST} of a client are kept.` : "";
-  set_text("log-note", `${found.total} requests${found.bad > 0 ? `, ${found.bad} ${found.bad === 1 ? "line" : "lines"} ignored` : ""}.${some}`);
+  set_text("log-note", `${found.total} requests. ${found.notes.join(" ")}${some}`);
   load_client(0);
 }
 

@@ -14,14 +14,14 @@ const OUTCOME_WORDS = 3;
 const SETTINGS = ["algorithm", "rate", "window", "burst", "segments", "strict", "rollover",
   "calendar"];
 
-function module_bytes() {
-  const text = atob(base64), bytes = new Uint8Array(text.length);
+export function module_bytes(module) {
+  const text = atob(module), bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
   return bytes;
 }
 
 export async function open_core() {
-  const { instance } = await WebAssembly.instantiate(module_bytes(), {});
+  const { instance } = await WebAssembly.instantiate(module_bytes(base64), {});
   return instance.exports;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where requests come from: patterns, access logs, and links. Lists of [time, cost], in order.
+// Where requests come from: patterns and links (reader.js: access logs). Lists of [time, cost], in order.
 
 export const SECOND = 1_000_000_000n;
 export const MOST = 10_000; // requests that the page keeps
@@ -79,83 +79,6 @@ export const PATTERNS = {
     },
   },
 };
-
-// Days since 1970-01-01 of a date (Howard Hinnant, "chrono-compatible low-level date algorithms").
-function days(year, month, day) {
-  const y = month <= 2n ? year - 1n : year, era = y / 400n, of_era = y - era * 400n;
-  const of_year = (153n * (month + (month > 2n ? -3n : 9n)) + 2n) / 5n + day - 1n;
-  return era * 146097n + of_era * 365n + of_era / 4n - of_era / 100n + of_year - 719468n;
-}
-
-const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-const STAMP = /\[(\d\d)\/([A-Z][a-z][a-z])\/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)\]/;
-const JSON_TIME = /"t"\s*:\s*"?(\d{1,10})(?:\.(\d+))?/;
-
-function line_of(line) {
-  if (line.startsWith("{")) {
-    const time = JSON_TIME.exec(line);
-    if (!time) return null;
-    const fraction = BigInt((time[2] ?? "").slice(0, 9).padEnd(9, "0"));
-    return {
-      at: BigInt(time[1]) * SECOND + fraction,
-      client: /"(?:ip|user)"\s*:\s*"([^"]+)"/.exec(line)?.[1] ?? "-",
-      cost: BigInt(/"cost"\s*:\s*(\d{1,9})/.exec(line)?.[1] ?? 1),
-      exact: true,
-    };
-  }
-  const stamp = STAMP.exec(line);
-  if (!stamp) return null;
-  const [day, year, hour, minute, second, zone_hour, zone_minute] =
-    [1, 3, 4, 5, 6, 8, 9].map((i) => BigInt(stamp[i]));
-  const zone = (zone_hour * 60n + zone_minute) * (stamp[7] === "-" ? -60n : 60n);
-  const month = BigInt(MONTHS.indexOf(stamp[2]) + 1);
-  return {
-    at: (days(year, month, day) * 86400n + hour * 3600n + minute * 60n + second - zone) * SECOND,
-    client: line.slice(0, line.indexOf(" ")),
-    cost: 1n,
-    exact: false,
-  };
-}
-
-// Lines of one second are spread evenly over it, as `weir replay` does; a line that is earlier than
-// those before it counts at their time.
-function spread_seconds(entries) {
-  let latest = 0n;
-  for (const entry of entries) {
-    if (entry.at < latest) entry.at = latest;
-    latest = entry.at;
-  }
-  for (let from = 0; from < entries.length;) {
-    let to = from + 1;
-    while (to < entries.length && entries[to].at === entries[from].at) to++;
-    for (let i = from + 1; i < to; i++)
-      if (!entries[i].exact) entries[i].at += SECOND * BigInt(i - from) / BigInt(to - from);
-    from = to;
-  }
-  return entries;
-}
-
-// Reads an access log (common or combined), or JSON lines with "t". Returns the clients, busiest
-// first, with their requests; the first is all of them together.
-export function read_log(text) {
-  let bad = 0;
-  const entries = [];
-  for (const line of text.split("\n")) {
-    if (!line.trim()) continue;
-    const entry = line_of(line);
-    if (entry) entries.push(entry);
-    else bad++;
-  }
-  spread_seconds(entries);
-  const clients = new Map([["", []]]);
-  for (const { at, client, cost } of entries) {
-    if (!clients.has(client)) clients.set(client, []);
-    for (const list of [clients.get(""), clients.get(client)])
-      if (list.length < MOST) list.push([at, cost]);
-  }
-  const sorted = [...clients].sort((a, b) => b[1].length - a[1].length || (a[0] < b[0] ? -1 : 1));
-  return { bad, total: entries.length, clients: sorted.slice(0, 20) };
-}
 
 // Requests as a text for a link: distances in ns in base 36, "*cost" where that is not 1, and
 // "x3" for three alike.

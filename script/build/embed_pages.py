@@ -3,10 +3,12 @@
 
 embed_pages.py module WASM OUTPUT                a JavaScript module whose default export is the
                                                  WebAssembly module in base64: the page fetches nothing
+embed_pages.py packed WASM OUTPUT                the same, gzipped: where a page does not need it at once
 embed_pages.py server HEADER OUTPUT [FILE...]    a C source with the files, for the admin listener: the
                                                  table weir_NAME_files, where HEADER is …/NAME.h
 """
 import base64
+import gzip
 import os
 import sys
 
@@ -16,12 +18,12 @@ TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
 LINE = 24
 
 
-def write_module(wasm, output):
+def write_module(wasm, output, pack=bytes):
     with open(wasm, "rb") as source:
-        text = base64.b64encode(source.read()).decode("ascii")
+        text = base64.b64encode(pack(source.read())).decode("ascii")
     with open(output, "w", encoding="ascii") as out:
         out.write("// SPDX-License-Identifier: Apache-2.0\n"
-                  "// src/core and playground/lanes.c for wasm32, made by the build.\n"
+                  f"// {os.path.basename(wasm)}: C of src and playground for wasm32, made by the build.\n"
                   f'export default "{text}";\n')
 
 
@@ -51,5 +53,7 @@ def write_server(header, output, files):
 if __name__ == "__main__":
     if sys.argv[1] == "module":
         write_module(sys.argv[2], sys.argv[3])
+    elif sys.argv[1] == "packed":
+        write_module(sys.argv[2], sys.argv[3], lambda data: gzip.compress(data, 9, mtime=0))
     else:
         write_server(sys.argv[2], sys.argv[3], sys.argv[4:])

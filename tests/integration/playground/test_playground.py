@@ -2,9 +2,12 @@
 """The playground in a real Chromium, from the admin listener and as static files: every view, with
 screenshots in build/screenshots/playground."""
 
+import base64
+import gzip
 import itertools
 import json
 import re
+import types
 from pathlib import Path
 
 import pytest
@@ -301,7 +304,7 @@ def test_an_access_log_is_replayed(page, tmp_path):
     page.open("v=play&a=sliding_log")
     page.find("log").send_keys(str(log))
     wait_until(lambda: page.text("log-note"), what="the log")
-    assert page.text("log-note") == "45 requests, 1 line ignored."
+    assert page.text("log-note") == "45 requests. Read as combined, 46 lines. 1 line was malformed and left out."
     clients = page.run("return [...document.getElementById('client').options].map((one) => one.text)")
     assert clients == ["all together (45)", "192.0.2.1 (30)", "192.0.2.2 (15)"]
     page.choose("client", "2")
@@ -314,7 +317,7 @@ def test_an_access_log_is_replayed(page, tmp_path):
         const data = new DataTransfer();
         data.items.add(new File(['{"t": 1700000000.5, "cost": 3}\\n{"t": "1700000001"}\\n'], "dropped.jsonl"));
         document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true }));""")
-    wait_until(lambda: page.text("log-note") == "2 requests.", what="the file that was dropped")
+    wait_until(lambda: page.text("log-note") == "2 requests. Read as jsonl, 2 lines.", what="the file that was dropped")
     page.seek(1000)
     assert page.text("verdict") == "Request 2 of 2: passes"
     assert page.run("return document.querySelector('#latest td:nth-child(3)').textContent") == "1"
@@ -327,6 +330,77 @@ def test_an_access_log_is_replayed(page, tmp_path):
     log.write_text("nothing\n", encoding="ascii")
     page.find("log").send_keys(str(log))  # the same file again
     wait_until(lambda: "no line is a request" in page.text("log-note"), what="the refusal")
+    assert "its first lines are of no format that weir knows" in page.text("log-note")
+
+
+STAMP = "[07/Mar/2004:16:05:49 -0800]"
+COMBINED = f'203.0.113.9:40001 - - {STAMP} "GET /a HTTP/1.1" 200 12 "-" "curl/8"'
+SAMPLES = {
+    "combined": COMBINED,
+    "common": f'[203.0.113.9] - - {STAMP} "GET /a HTTP/1.1" 200 12'.replace("[203.0.113.9]", "203.0.113.9, 10.0.0.2"),
+    "vhost_combined": "example.org:80 " + COMBINED,
+    "nginx-main": COMBINED.replace("203.0.113.9:40001", "10.0.0.2") + ' "203.0.113.9"',
+    "ingress-nginx": COMBINED + " 512 0.003 [a-80] [] 10.0.0.5:80 12 0.001 200 0af1",
+    "traefik-clf": COMBINED + ' 7 "web@docker" "http://10.0.0.5:80" 3ms',
+    "traefik-json": '{"ClientHost":"203.0.113.9","RequestMethod":"GET","RequestPath":"/a","Duration":0,'
+                    '"StartUTC":"2004-03-08T00:05:49Z"}',
+    "caddy-json": '{"ts":1078704349,"logger":"http.log.access","request":{"remote_ip":"203.0.113.9",'
+                  '"method":"GET","uri":"/a","headers":{}},"duration":0,"status":200}',
+    "haproxy": "Mar  8 00:05:49 h haproxy[1]: 203.0.113.9:5 [08/Mar/2004:00:05:49.000] w a/b 0/0/0/0/0 200 1 - - "
+               '---- 1/1/1/1/0 0/0 "GET /a HTTP/1.1"',
+    "jsonl": '{"t":1078704349,"ip":"203.0.113.9"}',
+}
+READ = """
+const [bytes, done] = arguments;
+import("/reader.js").then(async (module) => {
+  const found = await module.read_log(new Blob([Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0))]));
+  return { notes: found.notes, total: found.total, clients: found.clients.map(([name, list]) => [name, list.map(([t]) => `${t}`)]) };
+}).then(done, (error) => done({ error: String(error) }));
+"""
+
+
+def docker(line):
+    return json.dumps({"log": line + "\n", "stream": "stdout", "time": "2026-01-01T00:00:00Z"})
+
+
+def read(page, data):
+    page.browser.set_script_timeout(60)
+    return page.browser.execute_async_script(READ, base64.b64encode(data).decode())
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_page_reads_logs_as_weir_replay_does(name, tmp_path):
+    with StaticFiles() as files:
+        browser = open_browser(tmp_path)
+        browser.get(files.url + "empty")
+        page = types.SimpleNamespace(browser=browser)
+        for wrap, pack, what in [(str, bytes, ""), (docker, bytes, "docker, "), (str, gzip.compress, "gzip, ")]:
+            text = "\ufeff" + "".join(wrap(SAMPLES[name]) + "\r\n" for _ in range(2))
+            found = read(page, pack(text.encode()))
+            assert found.get("notes") == [f"Read as {what}{name}, 2 lines."], found
+            times = [["1078704349000000000", "1078704349500000000"], ["1078704349000000000"] * 2]
+            assert found["clients"] in [[["", at], ["203.0.113.9", at]] for at in times], found
+            log = tmp_path / "log"
+            log.write_bytes(pack(text.encode()))
+            rules = tmp_path / "rules.yaml"
+            rules.write_text("version: 1\nlimits:\n- {name: a, key: [client.ip], rate: 1/day, algorithm: fixed_window}\n",
+                             encoding="utf-8")
+            report = run_weir("replay", "-c", rules, log).stdout
+            assert f"read as {what}{name}, 2 lines\n" in report and "client.ip=203.0.113.9\n" in report
+        browser.quit()
+
+
+def test_the_page_says_what_it_does_not_read(tmp_path):
+    with StaticFiles() as files:
+        browser = open_browser(tmp_path)
+        browser.get(files.url + "empty")
+        page = types.SimpleNamespace(browser=browser)
+        assert "zstd" in read(page, b"\x28\xb5\x2f\xfdxxxx")["error"]
+        assert "no format" in read(page, b"hello\n")["error"]
+        late = COMBINED.replace("16:05", "16:07")
+        found = read(page, f"{late}\n{COMBINED}\nbad\n".encode())
+        assert found["notes"][1] == "1 line was malformed and left out." and "--allow-disorder" in found["notes"][2]
+        browser.quit()
 
 
 def test_a_link_holds_the_whole_page(page):
