@@ -283,6 +283,8 @@ static int replay_line(void *context, const struct replay_line *line, struct wei
         replay_outcomes_expect(replay->outcomes, decision, replay->request.request.cost,
                                replay->request.status);
     move_time(replay, replay->request.t_ns);
+    for (uint16_t i = 0; i < decision->count; i++)
+        replay_tally_prefetch(replay->tally, decision->checks[i].rule, decision->checks[i].hash);
     weir_engine_queue(replay->engine, decision);
     replay->ended = NULL;
     weir_engine_run(replay->engine, replay->now_ns);

@@ -4,18 +4,37 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <weir/error.h>
 
 #define SLOTS_MIN 1024 /* a power of two */
+#define HUGE_PAGE ((size_t)2 << 20)
 
 struct replay_tally {
     struct replay_count *counts;
     uint32_t rules;
+    void *memory;             /* of the slots */
     struct replay_key *slots; /* open addressing; requests == 0: empty */
     size_t slot_count, used;  /* slot_count is a power of two, at most 3/4 are used */
     uint64_t keys_max;
 };
+
+/* Empty slots in memory that the caller frees, on huge pages where there are so many. NULL: none.
+ */
+static struct replay_key *new_slots(size_t count, void **memory)
+{
+    size_t size = count * sizeof(struct replay_key);
+    size_t unit = size >= HUGE_PAGE ? HUGE_PAGE : sizeof(struct replay_key);
+    *memory = calloc(1, size + unit);
+    if (!*memory)
+        return NULL;
+    char *start = *memory;
+    start += unit - (uintptr_t)start % unit;
+    if (unit == HUGE_PAGE)
+        madvise(start, size, MADV_HUGEPAGE); /* only a hint */
+    return (struct replay_key *)(void *)start;
+}
 
 struct replay_tally *replay_tally_open(uint32_t rules, uint64_t keys_max)
 {
@@ -26,7 +45,7 @@ struct replay_tally *replay_tally_open(uint32_t rules, uint64_t keys_max)
     tally->keys_max = keys_max;
     tally->slot_count = SLOTS_MIN;
     tally->counts = calloc(rules > 0 ? rules : 1, sizeof *tally->counts);
-    tally->slots = calloc(SLOTS_MIN, sizeof *tally->slots);
+    tally->slots = new_slots(SLOTS_MIN, &tally->memory);
     if (!tally->counts || !tally->slots) {
         replay_tally_close(tally);
         return NULL;
@@ -42,16 +61,26 @@ void replay_tally_close(struct replay_tally *tally)
         return;
     for (size_t i = 0; tally->slots && i < tally->slot_count; i++)
         free(tally->slots[i].text);
-    free(tally->slots);
+    free(tally->memory);
     free(tally->counts);
     free(tally);
+}
+
+static size_t first_slot(size_t slot_count, uint32_t rule, const uint64_t hash[2])
+{
+    return (size_t)(hash[0] ^ rule) & (slot_count - 1);
+}
+
+void replay_tally_prefetch(const struct replay_tally *tally, uint32_t rule, const uint64_t hash[2])
+{
+    __builtin_prefetch(&tally->slots[first_slot(tally->slot_count, rule, hash)], 1);
 }
 
 /* The slot of a key, or the empty one where it belongs. */
 static struct replay_key *find_slot(struct replay_key *slots, size_t slot_count, uint32_t rule,
                                     const uint64_t hash[2])
 {
-    size_t at = (size_t)(hash[0] ^ rule) & (slot_count - 1);
+    size_t at = first_slot(slot_count, rule, hash);
     for (;; at = (at + 1) & (slot_count - 1)) {
         struct replay_key *slot = &slots[at];
         if (slot->requests == 0 ||
@@ -63,7 +92,8 @@ static struct replay_key *find_slot(struct replay_key *slots, size_t slot_count,
 static int grow(struct replay_tally *tally)
 {
     size_t slot_count = tally->slot_count * 2;
-    struct replay_key *slots = calloc(slot_count, sizeof *slots);
+    void *memory;
+    struct replay_key *slots = new_slots(slot_count, &memory);
     if (!slots)
         return WEIR_ERR_MEMORY;
     for (size_t i = 0; i < tally->slot_count; i++) {
@@ -71,7 +101,8 @@ static int grow(struct replay_tally *tally)
         if (key->requests > 0)
             *find_slot(slots, slot_count, key->rule, key->hash) = *key;
     }
-    free(tally->slots);
+    free(tally->memory);
+    tally->memory = memory;
     tally->slots = slots;
     tally->slot_count = slot_count;
     return 0;

@@ -2,9 +2,9 @@
 /* What a replay counts: per limit its requests, verdicts and keys, and who was denied most.
  *
  * Keys are counted exactly, by their 128-bit hash, and keep their text from their first denial on.
- * That takes 48 to 96 bytes a key, unlike the state table, whose size is fixed; so there is a bound
- * over all limits, and beyond it a key that is new is counted in its limit's requests, but not as a
- * key ("at least" in the report).
+ * That takes 85 to 171 bytes a key, unlike the state table, whose size is fixed; so there is a
+ * bound over all limits, and beyond it a key that is new is counted in its limit's requests, but
+ * not as a key ("at least" in the report).
  *
  * Threads: one owner.
  */
@@ -19,14 +19,14 @@
 
 struct replay_tally;
 
-/* One key of one limit. */
+/* One key of one limit: a line of the cache. */
 struct replay_key {
     uint64_t hash[2];
     uint64_t requests, denied;
     char *text; /* NULL until the first denial; text_size bytes, not NUL-terminated */
     uint32_t text_size;
     uint32_t rule;
-};
+} __attribute__((aligned(64)));
 
 struct replay_count {
     uint64_t requests, denied, keys;
@@ -37,6 +37,10 @@ struct replay_count {
 /* `rules` limits, at most `keys_max` keys. Returns NULL when out of memory. */
 struct replay_tally *replay_tally_open(uint32_t rules, uint64_t keys_max);
 void replay_tally_close(struct replay_tally *tally);
+
+/* A verdict of this key will be counted soon: asks for its memory. Keys are spread over all of it,
+ * and to wait for it would take as long as the decision. */
+void replay_tally_prefetch(const struct replay_tally *tally, uint32_t rule, const uint64_t hash[2]);
 
 /* Counts one verdict of one limit; `key` is copied when it is denied. Returns 0 or WEIR_ERR_MEMORY.
  */
