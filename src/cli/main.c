@@ -16,12 +16,14 @@
 #include "cli/grant.h"
 #include "cli/nft.h"
 #include "cli/options.h"
+#include "cli/reload/reload.h"
 #include "cli/replay/replay.h"
 #include "cli/serve.h"
 #include "cli/standing.h"
 #include "cli/top.h"
 #include "cli/validate/validate.h"
 #include "cli/xdp/xdp.h"
+#include "rules/problems.h"
 
 /* A command prints its result to stdout and its errors to stderr as "weir: …". It returns the exit
  * status: 0, 1 for an error, WEIR_EXIT_USAGE for a wrong command line. argv[0] is "weir", whatever
@@ -58,6 +60,7 @@ static const struct weir_command commands[] = {
     {"bench", "put load on a server and measure it", weir_command_bench},
     {"top", "watch a running server's limits and most denied keys", weir_command_top},
     {"denials", "show why requests were denied", weir_command_denials},
+    {"reload", "have a running server read its rules file again", weir_command_reload},
     {"grant", "top up one key of a running server's limit", weir_command_grant},
     {"ban", "suspend an address or another caller, for a time or for ever", weir_command_ban},
     {"unban", "end what bans and penalties hold against a caller", weir_command_unban},
@@ -117,6 +120,34 @@ static int run(const struct weir_command *command, int argc, char **argv)
     return command->run(argc, argv);
 }
 
+static const struct weir_command *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (!strcmp(name, commands[i].name))
+            return &commands[i];
+    return NULL;
+}
+
+static int refuse(const char *name)
+{
+    const char *names[sizeof commands / sizeof *commands];
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        names[i] = commands[i].name;
+    const char *near = rules_nearest(name, strlen(name), names, sizeof commands / sizeof *commands);
+    if (near)
+        return cli_usage_error(NULL, "unknown command '%s'; did you mean '%s'?", name, near);
+    return cli_usage_error(NULL, "unknown command '%s'", name);
+}
+
+/* `weir help COMMAND` is `weir COMMAND --help`. */
+static int show_help(const char *name)
+{
+    static char option[] = "--help";
+    char *arguments[] = {NULL, option, NULL};
+    const struct weir_command *command = find(name);
+    return command ? run(command, 2, arguments) : refuse(name);
+}
+
 int main(int argc, char **argv)
 {
     keep_standard_files();
@@ -128,6 +159,8 @@ int main(int argc, char **argv)
         return WEIR_EXIT_USAGE;
     }
     const char *name = argv[1];
+    if (!strcmp(name, "help") && argc > 2)
+        return show_help(argv[2]);
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
         print_usage(stdout);
         return cli_finish(EXIT_SUCCESS);
@@ -138,8 +171,6 @@ int main(int argc, char **argv)
     }
     if (!strcmp(name, "--version") || !strcmp(name, "-V"))
         name = "version";
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (!strcmp(name, commands[i].name))
-            return run(&commands[i], argc - 1, argv + 1);
-    return cli_usage_error(NULL, "unknown command '%s'", name);
+    const struct weir_command *command = find(name);
+    return command ? run(command, argc - 1, argv + 1) : refuse(name);
 }

@@ -3,9 +3,11 @@
 #include "cli/serve.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/options.h"
+#include "cli/reload/pid_file.h"
 #include "server/daemon/server.h"
 #include "server/net/listener.h"
 
@@ -24,6 +26,11 @@ static bool take_log_format(void *field, char *value, struct weir_reason *reason
     ((struct weir_server_options *)field)->log_format = json ? WEIR_LOG_JSON : WEIR_LOG_TEXT;
     return true;
 }
+
+struct serve_options {
+    struct weir_server_options server; /* first: what options are taken into */
+    const char *pid_file;
+};
 
 #define AT(field) .at = offsetof(struct weir_server_options, field)
 
@@ -51,6 +58,8 @@ static const struct cli_option options_table[] = {
                "configuration of Envoy's rate limit service, as\n"
                "envoyproxy/ratelimit has it (docs/envoy.md)",
                .kind = CLI_TEXT, AT(envoy_config)),
+    CLI_OPTION(0, "pid-file", "PATH", "writes its process id there, for weir reload",
+               .kind = CLI_TEXT, .at = offsetof(struct serve_options, pid_file)),
     CLI_OPTION(0, "log-format", "FORMAT", "'text' (key=value, the default) or 'json'",
                .kind = CLI_TAKEN, .take = take_log_format),
 };
@@ -68,11 +77,19 @@ static const struct cli_syntax syntax = {
 
 int weir_command_serve(int argc, char **argv)
 {
-    struct weir_server_options options = {0};
+    struct serve_options options = {.pid_file = NULL};
+    struct weir_reason reason = {{0}};
     int status;
     if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
         return status;
-    if (options.watch && !options.config)
+    if (options.server.watch && !options.server.config)
         return cli_usage_error("serve", "%s needs --config", "--watch");
-    return weir_server_run(&options);
+    if (options.pid_file && cli_pid_file_take(options.pid_file, &reason) < 0) {
+        cli_error("%s", reason.text);
+        return EXIT_FAILURE;
+    }
+    status = weir_server_run(&options.server);
+    if (options.pid_file)
+        cli_pid_file_remove(options.pid_file);
+    return status;
 }
