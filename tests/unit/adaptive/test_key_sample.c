@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Readings over callers: exact for few, bounded for many, and the same however often one asks. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,11 @@
 #include "adaptive/key_sample.h"
 
 #define MS UINT64_C(1000000)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define WINDOWS 1000 /* they take ten times as long */
+#else
+#define WINDOWS 10000
+#endif
 
 static struct weir_key_window *window;
 static uint64_t random_state;
@@ -125,7 +131,7 @@ static void up_to_1024_callers_the_reading_is_exact(void **state)
 /* The bound of the header, where it is tightest: half of the callers fail. */
 static void a_share_of_failing_callers_reads_at_most_5_points_more(void **state)
 {
-    enum { WINDOWS = 10000, CALLERS = 4000 };
+    enum { CALLERS = 4000 };
     static const uint32_t shares[] = {10, 50};
     const struct weir_key_outcome good = {.judged = true}, bad = {.judged = true, .failed = true};
 
@@ -235,6 +241,48 @@ static void the_open_second_is_over_the_callers_that_it_has(void **state)
     assert_int_equal(weir_key_window_open_failed(window), 0);
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool stopped;
+
+static void *add_many(void *context)
+{
+    const uint64_t *first = context;
+    bool stop = false;
+
+    for (uint64_t i = 0; !stop; i++) {
+        pthread_mutex_lock(&lock);
+        add(*first + i % 500, i % 4 == 0, MS);
+        stop = stopped;
+        pthread_mutex_unlock(&lock);
+    }
+    return NULL;
+}
+
+/* The reader needs no lock: what has ended is its own. */
+static void what_has_ended_is_read_while_others_add(void **state)
+{
+    uint64_t firsts[] = {0, 1000};
+    pthread_t threads[2];
+
+    stopped = false;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, add_many, &firsts[i]), 0);
+    for (int i = 0; i < 300; i++) {
+        struct weir_key_reading reading;
+
+        pthread_mutex_lock(&lock);
+        weir_key_window_turn(window);
+        pthread_mutex_unlock(&lock);
+        weir_key_window_read(window, &reading);
+        assert_true(reading.keys <= 1000 && reading.failed <= 10000);
+    }
+    pthread_mutex_lock(&lock);
+    stopped = true;
+    pthread_mutex_unlock(&lock);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static void a_failure_counts_where_enough_callers_fail(void **state)
 {
     const struct weir_aimd_spec spec = {1, 100, 1, 90, 5};
@@ -259,6 +307,7 @@ int main(void)
         TEST(outcomes_are_kept_with_the_same_chance),
         TEST(random_seconds_agree_with_a_plain_model),
         TEST(the_open_second_is_over_the_callers_that_it_has),
+        TEST(what_has_ended_is_read_while_others_add),
         TEST(a_failure_counts_where_enough_callers_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
