@@ -20,6 +20,7 @@
  *   concurrency      costs of leases in flight + c <= N                     span
  *   quota            count(period) + c <= N + what came over                cell
  *   counter          always: it is no limit (src/core/counter.h)            cell
+ *   prepaid          max(c, 1) <= what is left of units that were given     cell
  *
  * token_bucket, gcra and leaky_bucket are one function of time (ITU-T I.371, "virtual scheduling"
  * is the "continuous-state leaky bucket"), so all three keep the theoretical arrival time TAT:
@@ -57,6 +58,7 @@ enum weir_algorithm {
     WEIR_CONCURRENCY,
     WEIR_QUOTA,   /* N per period of a calendar */
     WEIR_COUNTER, /* no limit: a number with a life, which Redis commands keep in a table */
+    WEIR_PREPAID, /* units that were given, above another limit (src/core/number/prepaid.h) */
 };
 
 /* "Never": no wait makes it admissible. Also the value of a time beyond the range. */
@@ -124,7 +126,8 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
 const char *weir_algorithm_name(enum weir_algorithm algorithm);
 
 /* Buckets: a = TAT in ns, b = its remainder / denom. fixed_window: a = window index, b = count.
- * sliding_window with S = 1: a = window index, b = k[i] | k[i-1] << 32. quota: see core/quota.h. */
+ * sliding_window with S = 1: a = window index, b = k[i] | k[i-1] << 32. quota: see core/quota.h;
+ * prepaid: core/number/prepaid.h. */
 struct weir_cell {
     uint64_t a, b;
 };

@@ -342,6 +342,8 @@ static char *grant_path(struct admin_client *client, const struct admin_grant *g
         path = add_parameter(client, path, "key", grant->keys[i]);
     path = add_parameter(client, path, "plan", grant->plan);
     path = add_parameter(client, path, "user", grant->user);
+    path = add_parameter(client, path, "above", grant->above ? "true" : NULL);
+    path = add_parameter(client, path, "expires", grant->expires);
     return path;
 }
 
@@ -363,6 +365,8 @@ int admin_client_grant(struct admin_client *client, const struct admin_grant *gr
     granted->granted = json_is_true(json_object_get(answer, "granted"));
     granted->limit = number(limit, "limit");
     granted->remaining = number(limit, "remaining");
+    granted->bought = number(answer, "bought");
+    granted->ends_after_ms = number(answer, "ends_after_ms");
     json_decref(answer);
     return 0;
 }

@@ -79,10 +79,13 @@ struct admin_grant {
     const char *const *keys; /* values of the limit's key, in its order */
     size_t key_count;
     uint64_t units;
+    bool above;          /* above the limit: units that were bought */
+    const char *expires; /* then: how long they live; NULL: as the rules say */
 };
 struct admin_granted {
     bool granted; /* false: it had used nothing */
     uint64_t limit, remaining;
+    uint64_t bought, ends_after_ms; /* with `above`: what is left of all that was bought */
 };
 int admin_client_grant(struct admin_client *client, const struct admin_grant *grant,
                        struct admin_granted *granted, struct weir_reason *reason)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "cli/admin_access.h"
+#include "cli/durations.h"
 #include "core/reason.h"
 #include "rules/match/key_values.h"
 
@@ -41,8 +42,16 @@ static const struct cli_option options_table[] = {
                .kind = CLI_TEXT, AT(grant.plan)),
     CLI_OPTION(0, "user", "NAME", "whose own rates count, where the key does not name the user",
                .kind = CLI_TEXT, AT(grant.user)),
-    CLI_OPTION(0, "units", "N", "how many units to give back", .kind = CLI_U64, .min = 1,
+    CLI_OPTION(0, "units", "N", "how many units to give", .kind = CLI_U64, .min = 1,
                .max = WEIR_BUCKET_MAX, AT(grant.units)),
+    CLI_OPTION(
+        0, "above", NULL,
+        "above the limit, on top of all that it gives: units that were bought. They are used "
+        "where the limit denies, until none is left",
+        .kind = CLI_FLAG, AT(grant.above)),
+    CLI_OPTION(0, "expires", "DURATION",
+               "with --above: how long they live, such as 30d; else as the limit's `top_up` says",
+               .kind = CLI_TEXT, AT(grant.expires)),
 };
 
 static const struct cli_syntax syntax = {
@@ -50,7 +59,9 @@ static const struct cli_syntax syntax = {
     .usage = "Usage: weir grant --limit=NAME --key=VALUE... --units=N [OPTION]...\n"
              "Give units back to one key of a running server's limit: at most what the key has "
              "used, so\n"
-             "that it is never better off than a new one. The server logs it.\n",
+             "that it is never better off than a new one. With --above give it bought units on top "
+             "of its limit,\n"
+             "which has `top_up`. The server logs it.\n",
     .options = options_table,
     .count = sizeof options_table / sizeof *options_table,
 };
@@ -71,8 +82,14 @@ static int run(const struct grant_options *options)
     struct granting granting = {.grant = &options->grant};
     const struct admin_granted *granted = &granting.granted;
     int status = admin_access_call(&options->access, give, &granting);
+    char ends[CLI_DURATION_MAX];
     if (status != EXIT_SUCCESS)
         return status;
+    if (options->grant.above) {
+        printf("%s: %" PRIu64 " bought units are left; they end in %s\n", options->grant.limit,
+               granted->bought, cli_duration(ends, granted->ends_after_ms));
+        return cli_finish(EXIT_SUCCESS);
+    }
     printf("%s: %" PRIu64 " of %" PRIu64 " remain%s\n", options->grant.limit, granted->remaining,
            granted->limit,
            granted->granted
@@ -91,5 +108,7 @@ int weir_command_grant(int argc, char **argv)
         return status;
     if (!options.grant.limit || options.grant.units == 0)
         return cli_usage_error("grant", "--limit and --units are required");
+    if (options.grant.expires && !options.grant.above)
+        return cli_usage_error("grant", "--expires goes with --above");
     return run(&options);
 }

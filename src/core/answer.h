@@ -60,6 +60,7 @@ struct weir_answer_limit {
                       `report` is theirs, `limit` at 100 % */
     bool allowed, shadow, unlimited;
     bool borrowed; /* it is the pool of limits that deny, and was charged in their place */
+    bool bought;   /* it denies, and what was bought above it was charged: `remaining` is of that */
     bool overflow; /* the table had no room for its key: `report` and `next_ns` are estimates */
 };
 

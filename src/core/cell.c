@@ -14,15 +14,32 @@ void weir_cell_charge(const struct weir_limit *limit, struct weir_cell *cell, ui
     cell_charge(limit, cell, now_ns, cost);
 }
 
+bool cell_test_rare(const struct weir_limit *limit, const struct weir_cell *cell, uint64_t now_ns,
+                    uint64_t cost)
+{
+    if (cell_is_quota(limit))
+        return quota_test(limit, cell, now_ns, cost);
+    return counter_is(limit) || prepaid_test(cell, now_ns, cost);
+}
+
+void cell_charge_rare(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                      uint64_t cost)
+{
+    if (cell_is_quota(limit))
+        quota_charge(limit, cell, now_ns, cost);
+    else if (prepaid_is(limit))
+        prepaid_charge(cell, now_ns, cost);
+    else
+        counter_charge(limit, cell, now_ns, cost);
+}
+
 void weir_cell_charge_denied(const struct weir_limit *limit, struct weir_cell *cell,
                              uint64_t now_ns, uint64_t cost)
 {
     if (cell_is_window(limit))
         window_charge(limit, cell, now_ns, cost);
-    else if (cell_is_quota(limit))
-        quota_charge(limit, cell, now_ns, cost);
-    else if (counter_is(limit))
-        counter_charge(limit, cell, now_ns, cost);
+    else if (cell_is_rare(limit))
+        cell_charge_rare(limit, cell, now_ns, cost);
     else
         bucket_charge_denied(limit, cell, now_ns, cost);
 }
@@ -34,8 +51,8 @@ void cell_fill(const struct weir_limit *limit, struct weir_cell *cell, uint64_t 
         window_fill(limit, cell, now_ns, cost);
     else if (cell_is_quota(limit))
         quota_fill(limit, cell, now_ns, cost);
-    else if (counter_is(limit))
-        counter_charge(limit, cell, now_ns, cost);
+    else if (cell_is_rare(limit))
+        cell_charge_rare(limit, cell, now_ns, cost);
     else
         bucket_charge_denied(limit, cell, now_ns, cost);
 }
@@ -47,6 +64,8 @@ void weir_cell_refund(const struct weir_limit *limit, struct weir_cell *cell, ui
         window_refund(limit, cell, now_ns, charged_at_ns, cost);
     else if (cell_is_quota(limit))
         quota_refund(limit, cell, now_ns, charged_at_ns, cost);
+    else if (prepaid_is(limit))
+        prepaid_refund(cell, now_ns, charged_at_ns, cost);
     else if (counter_is(limit))
         counter_refund(limit, cell, now_ns, cost);
     else
@@ -60,6 +79,8 @@ void weir_cell_report(const struct weir_limit *limit, const struct weir_cell *ce
         window_report(limit, cell, use, allowed, report);
     else if (cell_is_quota(limit))
         quota_report(limit, cell, use, allowed, report);
+    else if (prepaid_is(limit))
+        prepaid_report(limit, cell, use, allowed, report);
     else if (counter_is(limit))
         counter_report(limit, cell, use, report);
     else
@@ -78,7 +99,7 @@ void weir_cell_convert(const struct weir_limit *from, const struct weir_limit *t
         *cell = (struct weir_cell){0, 0};
     else if (cell_is_window(to))
         window_convert(to, cell);
-    else if (!cell_is_quota(to) && !counter_is(to)) /* those count what was used */
+    else if (!cell_is_quota(to) && !cell_is_number(to)) /* those count units */
         bucket_convert(from, to, cell, now_ns);
 }
 
@@ -86,8 +107,8 @@ bool weir_cell_valid(const struct weir_limit *limit, const struct weir_cell *cel
 {
     if (cell_is_window(limit))
         return window_valid(limit, cell);
-    if (counter_is(limit))
-        return counter_valid(limit, cell);
+    if (cell_is_number(limit))
+        return prepaid_is(limit) ? prepaid_valid(cell) : counter_valid(limit, cell);
     return cell_is_quota(limit) ? quota_valid(limit, cell) : bucket_valid(limit, cell);
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The weir_cell_* functions of weir/limit.h as inline ones, for the table's loop. Each dispatches
- * on the algorithm with one branch: windows or buckets; quotas come last, and rarely. */
+ * on the algorithm with one branch: windows or buckets; quotas come last, and rarely, as do numbers
+ * that are no rate: counters and prepaid units. */
 #ifndef WEIR_CORE_CELL_H
 #define WEIR_CORE_CELL_H
 
 #include "core/bucket.h"
 #include "core/counter.h"
+#include "core/number/prepaid.h"
 #include "core/quota.h"
 #include "core/window.h"
 
@@ -20,6 +22,23 @@ WIDE_INLINE bool cell_is_quota(const struct weir_limit *limit)
     return __builtin_expect(limit->spec.algorithm == WEIR_QUOTA, 0);
 }
 
+/* quota = 8, counter = 9 and prepaid = 10 come last. */
+WIDE_INLINE bool cell_is_rare(const struct weir_limit *limit)
+{
+    return __builtin_expect(limit->spec.algorithm >= WEIR_QUOTA, 0);
+}
+
+WIDE_INLINE bool cell_is_number(const struct weir_limit *limit)
+{
+    return __builtin_expect(limit->spec.algorithm >= WEIR_COUNTER, 0);
+}
+
+/* What is here for those that are rare; see weir_cell_test, weir_cell_charge. */
+bool cell_test_rare(const struct weir_limit *limit, const struct weir_cell *cell, uint64_t now_ns,
+                    uint64_t cost);
+void cell_charge_rare(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                      uint64_t cost);
+
 WIDE_INLINE bool cell_test(const struct weir_limit *limit, const struct weir_cell *cell,
                            uint64_t now_ns, uint64_t cost, uint64_t *delay_ns)
 {
@@ -27,13 +46,9 @@ WIDE_INLINE bool cell_test(const struct weir_limit *limit, const struct weir_cel
         *delay_ns = 0;
         return window_test(limit, cell, now_ns, cost);
     }
-    if (cell_is_quota(limit)) {
+    if (cell_is_rare(limit)) {
         *delay_ns = 0;
-        return quota_test(limit, cell, now_ns, cost);
-    }
-    if (counter_is(limit)) {
-        *delay_ns = 0;
-        return true;
+        return cell_test_rare(limit, cell, now_ns, cost);
     }
     return bucket_test(limit, cell, now_ns, cost, delay_ns);
 }
@@ -43,10 +58,8 @@ WIDE_INLINE void cell_charge(const struct weir_limit *limit, struct weir_cell *c
 {
     if (cell_is_window(limit))
         window_charge(limit, cell, now_ns, cost);
-    else if (cell_is_quota(limit))
-        quota_charge(limit, cell, now_ns, cost);
-    else if (counter_is(limit))
-        counter_charge(limit, cell, now_ns, cost);
+    else if (cell_is_rare(limit))
+        cell_charge_rare(limit, cell, now_ns, cost);
     else
         bucket_charge(limit, cell, now_ns, cost);
 }
@@ -76,7 +89,7 @@ WIDE_INLINE uint64_t cell_fresh_at(const struct weir_limit *limit, const struct 
 {
     if (cell_is_window(limit))
         return window_fresh_at(limit, cell);
-    if (counter_is(limit))
+    if (cell_is_number(limit)) /* prepaid units end as a counter that has an end */
         return counter_fresh_at(limit, cell);
     return cell_is_quota(limit) ? quota_fresh_at(cell) : bucket_fresh_at(cell);
 }

@@ -16,7 +16,8 @@ uint64_t weir_check_debt(const struct weir_check *check)
 
 static bool is_bucket(const struct weir_limit *limit)
 {
-    return limit->span_words == 0 && !cell_is_window(limit) && !cell_is_quota(limit);
+    return limit->span_words == 0 && !cell_is_window(limit) && !cell_is_quota(limit) &&
+           !cell_is_number(limit);
 }
 
 /* A bucket is no deeper than what it can owe: until BUCKET_TAT_MAX. */

@@ -10,6 +10,7 @@
 #include "core/expiry_list.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "core/number/prepaid.h"
 #include "core/reason.h"
 #include "core/segments.h"
 #include "core/window.h"
@@ -36,6 +37,8 @@ const char *weir_algorithm_name(enum weir_algorithm algorithm)
         return "quota";
     case WEIR_COUNTER:
         return "counter";
+    case WEIR_PREPAID:
+        return "prepaid";
     }
     return "unknown";
 }
@@ -228,7 +231,7 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
     if (reason)
         reason->text[0] = '\0';
 
-    struct limit_range algorithm = {"algorithm", spec->algorithm, 0, WEIR_COUNTER};
+    struct limit_range algorithm = {"algorithm", spec->algorithm, 0, WEIR_PREPAID};
     struct limit_range rate = {"rate", spec->rate, 0, limit_rate_max(spec->algorithm)};
     struct limit_range burst = {"burst", spec->burst, 0, WEIR_BUCKET_MAX};
     struct limit_range window = {"window in ns", spec->window_ns, WEIR_WINDOW_MIN_NS,
@@ -260,6 +263,8 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
             err = limit_init_quota(&made, reason);
         else if (spec->algorithm == WEIR_COUNTER)
             limit_init_counter(&made);
+        else if (spec->algorithm == WEIR_PREPAID)
+            made.capacity = PREPAID_MAX;
         else
             err = limit_init_window(&made, reason);
     }
@@ -274,7 +279,7 @@ bool weir_limit_converts(const struct weir_limit *from, const struct weir_limit 
 
     if (a->algorithm != b->algorithm)
         return false;
-    if (bucket_is(a->algorithm) || a->algorithm == WEIR_CONCURRENCY || a->algorithm == WEIR_COUNTER)
+    if (bucket_is(a->algorithm) || a->algorithm == WEIR_CONCURRENCY || a->algorithm >= WEIR_COUNTER)
         return true;
     if (a->algorithm == WEIR_QUOTA)
         return a->calendar == b->calendar && (a->rollover == 0) == (b->rollover == 0);

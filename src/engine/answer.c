@@ -13,6 +13,7 @@
 #include "engine/pool.h"
 #include "engine/token/lease_token.h"
 #include "rules/charge/adaptive.h"
+#include "rules/charge/top_up.h"
 #include "rules/match/standing.h"
 
 _Static_assert(WEIR_LEASE_TOKEN_TEXT_MAX < WEIR_LEASE_TOKEN_MAX, "a token and its NUL fit");
@@ -87,6 +88,27 @@ static bool overflows(const struct weir_decision *decision, uint16_t first, uint
     return false;
 }
 
+/* A request was charged to what was bought above its limit: tells the limit as it denied, with what
+ * is left of the bought units. */
+static void answer_bought(const struct weir_decision *decision, struct weir_answer_limit *limit,
+                          uint32_t rule)
+{
+    struct weir_decision own;
+    struct weir_report report;
+    uint16_t i = 0;
+    weir_engine_own(decision, &own);
+    while (i < own.count && own.checks[i].rule != rule)
+        i++;
+    if (i == own.count)
+        return;
+    weir_decision_report(&own, i, &report);
+    limit->limit = own.checks[i].limit;
+    limit->report.limit = report.limit;
+    limit->report.reset_after_ns = report.reset_after_ns;
+    if (limit->report.remaining == 0)
+        limit->next_ns = next_ns(&own.checks[i], &own.outcomes[i], &report, own.now_ns);
+}
+
 /* Tells one limit, whose checks are [first, end). */
 static void answer_limit(const struct weir_decision *decision, uint16_t first, uint16_t end,
                          struct weir_answer *answer)
@@ -104,8 +126,9 @@ static void answer_limit(const struct weir_decision *decision, uint16_t first, u
     limit->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
     limit->shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
     limit->unlimited = (check->flags & WEIR_CHECK_UNLIMITED) != 0;
+    limit->bought = weir_rules_is_top_up(check);
     limit->borrowed = __builtin_expect(weir_entry_of(decision)->borrow != NULL, 0) &&
-                      is_borrowed(decision, check->rule);
+                      !limit->bought && is_borrowed(decision, check->rule);
     limit->overflow = overflows(decision, first, end);
     answer_warning(decision, first, end, &limit->warning);
     limit->rate_count = end - first == 1 ? 0 : (uint8_t)(end - first);
@@ -113,6 +136,8 @@ static void answer_limit(const struct weir_decision *decision, uint16_t first, u
     limit->next_ns = end - first == 1
                          ? next_ns(check, &decision->outcomes[i], &limit->report, decision->now_ns)
                          : answer_rates(decision, first, end, &answer->rates[first]);
+    if (__builtin_expect(limit->bought, 0))
+        answer_bought(decision, limit, check->rule);
 }
 
 /* The caller's standing, where the rules found one. */

@@ -7,6 +7,7 @@
 #include "core/reason.h"
 #include "engine/pool.h"
 #include "engine/state.h"
+#include "rules/charge/top_up.h"
 
 static int refuse(struct weir_reason *reason)
 {
@@ -14,23 +15,33 @@ static int refuse(struct weir_reason *reason)
     return WEIR_ERR_TOO_LARGE;
 }
 
-int weir_borrow_offer(struct weir_entry *entry, const struct weir_loans *loans,
-                      struct weir_reason *reason)
+/* Room for so many loans and their checks, and for top-ups; NULL: there is none. */
+static struct weir_borrow *make_room(struct weir_entry *entry, uint16_t loans, uint16_t checks)
 {
-    size_t room = entry->decision.count + loans->check_count + 1U; /* and a record of a key */
+    size_t top_ups = entry->generation->sells ? entry->decision.count : 0;
+    size_t from = checks + top_ups;
+    size_t room = entry->decision.count + from + 1; /* and a record of a key */
     struct weir_scratch *scratch = &entry->scratch;
     struct weir_borrow *borrow = weir_scratch_take(scratch, sizeof *borrow);
     if (!borrow)
-        return refuse(reason);
+        return NULL;
     *borrow = (struct weir_borrow){
-        .loan_count = loans->count,
-        .loan_checks = loans->check_count,
-        .loans = weir_scratch_take(scratch, loans->count * sizeof *borrow->loans),
-        .from = weir_scratch_take(scratch, loans->check_count * sizeof *borrow->from),
+        .loan_count = loans,
+        .loan_checks = checks,
+        .loans = weir_scratch_take(scratch, (loans + top_ups) * sizeof *borrow->loans),
+        .from = weir_scratch_take(scratch, from * sizeof *borrow->from),
         .checks = weir_scratch_take(scratch, room * sizeof *borrow->checks),
         .outcomes = weir_scratch_take(scratch, room * sizeof *borrow->outcomes),
     };
-    if (!borrow->loans || !borrow->from || !borrow->checks || !borrow->outcomes)
+    bool whole = borrow->loans && borrow->from && borrow->checks && borrow->outcomes;
+    return whole ? borrow : NULL;
+}
+
+int weir_borrow_offer(struct weir_entry *entry, const struct weir_loans *loans,
+                      struct weir_reason *reason)
+{
+    struct weir_borrow *borrow = make_room(entry, loans->count, loans->check_count);
+    if (!borrow)
         return refuse(reason);
     memcpy(borrow->loans, loans->loans, loans->count * sizeof *borrow->loans);
     memcpy(borrow->from, loans->checks, loans->check_count * sizeof *borrow->from);
@@ -72,26 +83,67 @@ static uint64_t retry_of(const struct weir_decision *decision, uint32_t rule)
     return retry_ns;
 }
 
+/* A top-up takes the place of its own limit. */
+static bool is_top_up(const struct weir_loan *loan)
+{
+    return loan->pool == loan->rule;
+}
+
+/* Offers the top-ups of limits that have denied, beside the pools. What finds no room is not
+ * offered: its limit's denial stands. */
+static void offer_top_ups(struct weir_entry *entry)
+{
+    const struct weir_decision *decision = &entry->decision;
+    for (uint16_t i = 0, end; i < weir_decision_limits(decision); i = end) {
+        struct weir_check check;
+        uint32_t rule = decision->checks[i].rule;
+        end = weir_decision_limit_end(decision, i);
+        if (!denies(decision, i, end) ||
+            !weir_rules_top_up(entry->generation->rules, &decision->checks[i], &check))
+            continue;
+        if (!entry->borrow)
+            entry->borrow = make_room(entry, 0, 0);
+        struct weir_borrow *borrow = entry->borrow;
+        if (!borrow)
+            return;
+        borrow->loans[borrow->loan_count++] =
+            (struct weir_loan){rule, rule, borrow->loan_checks, 1};
+        borrow->from[borrow->loan_checks++] = check;
+    }
+}
+
+/* Whether a limit denies that has no loan at all. */
+static bool others_deny(const struct weir_decision *decision, const struct weir_borrow *borrow)
+{
+    for (uint16_t i = 0, end; i < weir_decision_limits(decision); i = end) {
+        end = weir_decision_limit_end(decision, i);
+        if (denies(decision, i, end) && !loan_of(borrow, decision->checks[i].rule))
+            return true;
+    }
+    return false;
+}
+
 /* Whether a second try is of use; marks the loans that are needed for it, by a bit each. Where also
  * limits deny that borrow nothing, it only says how long the pools would deny: of use where that
- * may be less than their borrowers do, and more than nothing. */
+ * may be less than their borrowers do, and more than nothing. A top-up is of no use then. */
 static bool needs(const struct weir_decision *decision, const struct weir_borrow *borrow,
                   uint32_t *needed)
 {
     uint64_t others_ns = 0, longest_ns = 0;
-    bool others = false;
+    bool others = others_deny(decision, borrow);
     *needed = 0;
     for (uint16_t i = 0, end; i < weir_decision_limits(decision); i = end) {
         end = weir_decision_limit_end(decision, i);
         if (!denies(decision, i, end))
             continue;
         const struct weir_loan *loan = loan_of(borrow, decision->checks[i].rule);
+        if (others && loan && is_top_up(loan))
+            loan = NULL;
         uint64_t retry_ns = retry_of(decision, decision->checks[i].rule);
         uint64_t *longest = loan ? &longest_ns : &others_ns;
         *longest = retry_ns > *longest ? retry_ns : *longest;
         if (loan)
             *needed |= UINT32_C(1) << (loan - borrow->loans);
-        others |= loan == NULL;
     }
     return *needed != 0 && (!others || longest_ns > others_ns);
 }
@@ -168,12 +220,16 @@ static void swap(struct weir_entry *entry)
 
 bool weir_borrow_again(struct weir_engine *engine, struct weir_entry *entry)
 {
-    struct weir_borrow *borrow = entry->borrow;
     struct weir_decision *decision = &entry->decision;
     uint32_t needed;
     bool asks = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_PEEK;
-    if (borrow->tried || decision->verdict != WEIR_DENIED || !asks ||
-        decision->policy != WEIR_POLICY_ALL || !needs(decision, borrow, &needed))
+    bool tried = entry->borrow && entry->borrow->tried;
+    if (tried || decision->verdict != WEIR_DENIED || !asks || decision->policy != WEIR_POLICY_ALL)
+        return false;
+    if (entry->generation && entry->generation->sells && !entry->unaided)
+        offer_top_ups(entry);
+    struct weir_borrow *borrow = entry->borrow;
+    if (!borrow || !needs(decision, borrow, &needed))
         return false;
     for (uint16_t i = 0; i < borrow->loan_count; i++)
         borrow->loans[i].count = (needed >> i & 1) != 0 ? borrow->loans[i].count : 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Borrowing at the engine: a decision that borrowers deny is tried once more with the pools in
- * their place; see rules/charge/borrow.h for what may be borrowed.
+ * their place; see rules/charge/borrow.h for what may be borrowed. Units that were bought above a
+ * limit (rules/charge/top_up.h) are a pool of one key's own. They are offered only when the limit
+ * has denied, and make no wait shorter; all else here holds for them as for pools.
  *
  * The first try is of the request's own limits, as without pools. The second, only after a denial
  * by limits that have a pool, leaves those out: their pools decide instead, with all other limits,
@@ -23,7 +25,8 @@
  * admitted. What both tries deny counts as the first.
  *
  * Memory: in the scratch of a decision that may borrow, room for both tries; decisions of rules
- * without pools have one pointer that is NULL. Threads: those of the engine.
+ * without pools have one pointer that is NULL, and of top-ups nothing until a limit denies.
+ * Threads: those of the engine.
  */
 #ifndef WEIR_ENGINE_BORROW_H
 #define WEIR_ENGINE_BORROW_H
@@ -36,7 +39,7 @@ struct weir_entry;
 /* The other try of a decision that may borrow: the second to be made, then the first that was. */
 struct weir_borrow {
     uint64_t now_ns;
-    uint16_t count, loan_count, loan_checks;
+    uint16_t count, loan_count, loan_checks; /* with room for a top-up of each check */
     bool tried, borrowed;
     bool beside;     /* the first try is here, and the answer is another one */
     bool remembered; /* the other try was */
@@ -51,7 +54,8 @@ struct weir_borrow {
 int weir_borrow_offer(struct weir_entry *entry, const struct weir_loans *loans,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Makes a denied decision its second try and queues it. False: it has none. */
+/* Makes a decision of a request its second try, if it was denied, and queues it. False: it has
+ * none. */
 bool weir_borrow_again(struct weir_engine *engine, struct weir_entry *entry);
 
 /* The store has failed the second try: the decision is the first again. False: it was the first. */

@@ -12,6 +12,7 @@
 #include "engine/state.h"
 #include "engine/token/caller.h"
 #include "rules/charge/priority.h"
+#include "rules/charge/top_up.h"
 #include "rules/match/standing.h"
 
 #define DECISIONS_DEFAULT 4096                 /* a full turn of 1,000 connections, four deep */
@@ -494,6 +495,16 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
         return checks;
     weir_engine_pin(engine, entry, checks);
     return 0;
+}
+
+bool weir_engine_apply_top_up(struct weir_decision *decision)
+{
+    struct weir_check check;
+    if (!weir_rules_top_up(weir_decision_rules(decision), &decision->checks[0], &check))
+        return false;
+    decision->checks[0] = check;
+    decision->count = 1;
+    return true;
 }
 
 void weir_engine_apply_solution(struct weir_engine *engine, struct weir_decision *decision,

@@ -180,6 +180,10 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
                           const struct weir_key_values *values, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
+/* Makes a decision that weir_engine_apply_key has filled one on what was bought above the key's
+ * limit (rules/charge/top_up.h). False: the limit takes no top-ups. */
+bool weir_engine_apply_top_up(struct weir_decision *decision) __attribute__((warn_unused_result));
+
 /* Makes a taken decision the record of a puzzle that was solved (rules/challenge/solution.h): it is
  * admitted once. The current rules have a challenge. */
 void weir_engine_apply_solution(struct weir_engine *engine, struct weir_decision *decision,
@@ -197,7 +201,7 @@ const struct weir_rules *weir_decision_rules(const struct weir_decision *decisio
 struct weir_bytes weir_decision_keep(struct weir_decision *decision, struct weir_bytes bytes);
 
 /* A limit that an allowed decision has borrowed for: its first check, as it was denied, and the
- * rule of the pool, which is among the decision's checks in its place. */
+ * rule of the pool, which is among the decision's checks in its place; of a top-up its own rule. */
 struct weir_borrowed {
     const struct weir_check *check;
     uint32_t pool;
@@ -282,7 +286,9 @@ struct weir_engine_counters {
     struct weir_counts counts;     /* what weir_engine_options.counts had no other place for */
     _Atomic uint64_t floor_denied; /* those of `denied` by a region's floor (weir_rules_is_floor) */
     _Atomic uint64_t lent;     /* those of `allowed` that another region has lent (region/lend.h) */
-    _Atomic uint64_t borrowed; /* denied, but its pool admitted the request: not among `denied` */
+    _Atomic uint64_t borrowed; /* denied, but its pool, or a top-up, admitted the request: not among
+                                  `denied` */
+    _Atomic uint64_t bought;   /* units of top-ups that requests have taken */
     _Atomic uint64_t trials[WEIR_TRIAL_OUTCOMES]; /* of its candidate */
     _Atomic uint64_t warnings[WEIR_WARN_MAX];     /* reported, by threshold (weir_rules_warn_at) */
     _Atomic uint64_t actions[WEIR_ACTIONS]; /* what its `steps` and `reject` have made of requests:

@@ -9,6 +9,7 @@
 #include "rules/actions/steps.h"
 #include "rules/charge/candidate.h"
 #include "rules/charge/priority.h"
+#include "rules/charge/top_up.h"
 #include "rules/follow.h"
 #include "rules/match/standing.h"
 #include "rules/region/region.h"
@@ -75,6 +76,7 @@ static struct weir_tally *tally_take(struct weir_tallies *tallies)
     atomic_store_explicit(&tally->counters.floor_denied, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.lent, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.borrowed, 0, memory_order_relaxed);
+    atomic_store_explicit(&tally->counters.bought, 0, memory_order_relaxed);
     for (int i = 0; i < WEIR_TRIAL_OUTCOMES; i++)
         atomic_store_explicit(&tally->counters.trials[i], 0, memory_order_relaxed);
     for (int i = 0; i < WEIR_ACTIONS; i++)
@@ -145,7 +147,9 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->adapts = adaptive > 0;
     g->reaches = weir_rules_regions_reached(rules);
     g->tries = weir_rules_any_candidate(rules);
+    g->sells = weir_rules_any_top_up(rules);
     g->acts = weir_rules_acts(rules);
+    g->tells = g->acts || g->warns;
     g->strikes = weir_rules_penalty_count(rules) > 0;
     g->scores = weir_rules_score(rules);
     g->denies_unknown = weir_rules_denies_unknown(rules);

@@ -9,14 +9,20 @@
 #include "engine/region/lend.h"
 #include "engine/region/reach.h"
 #include "engine/state.h"
+#include "rules/charge/top_up.h"
 #include "rules/region/region.h"
 
 static void account_borrowed(const struct weir_entry *entry)
 {
     struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
     uint16_t count = weir_engine_borrowed(&entry->decision, borrowed);
-    for (uint16_t i = 0; i < count; i++)
-        weir_count(&entry->generation->views[borrowed[i].check->rule].tally->counters.borrowed, 1);
+    for (uint16_t i = 0; i < count; i++) {
+        uint32_t rule = borrowed[i].check->rule;
+        struct weir_engine_counters *counters = &entry->generation->views[rule].tally->counters;
+        weir_count(&counters->borrowed, 1);
+        if (borrowed[i].pool == rule)
+            weir_count(&counters->bought, borrowed[i].check->cost);
+    }
 }
 
 /* Not inlined: the list would be on the stack of every decision. */
@@ -138,10 +144,21 @@ static void count_retry(struct weir_engine *engine, uint64_t retry_after_ns)
     weir_count(&retries->sum_ms, retry_after_ns / 1000000);
 }
 
-/* What the store leaves to the engine: whom to blame, and the books. */
-static void conclude(struct weir_engine *engine, struct weir_entry *entry)
+/* What limits answer besides their verdict, and what they warn of. */
+static __attribute__((noinline)) void follow(struct weir_engine *engine, struct weir_entry *entry)
+{
+    if (entry->generation->acts)
+        weir_actions_count(entry);
+    if (entry->generation->warns)
+        weir_warnings_look(engine, entry);
+}
+
+/* What the store leaves to the engine: whom to blame, and the books. Returns true: the decision is
+ * to be finished. */
+static bool conclude(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *d = &entry->decision;
+    const struct weir_generation *generation = entry->generation;
     d->denied_by = UINT16_MAX;
     if (__builtin_expect(entry->stands, 0))
         conclude_standing(engine, entry);
@@ -151,7 +168,7 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
         weir_borrow_decided(entry);
     if (d->op == WEIR_OP_DECIDE)
         account(engine, entry);
-    if (entry->generation && __builtin_expect(entry->generation->tries, 0))
+    if (generation && __builtin_expect(generation->tries, 0))
         weir_candidates_follow(engine, entry);
     if (__builtin_expect(entry->borrow != NULL, 0))
         weir_borrow_choose(entry);
@@ -161,30 +178,38 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
         if (d->op == WEIR_OP_DECIDE && d->denied_by != UINT16_MAX)
             count_retry(engine, retry_after_ns);
     }
-    if (entry->generation && __builtin_expect(entry->generation->acts, 0))
-        weir_actions_count(entry);
-    if (entry->generation && __builtin_expect(entry->generation->warns, 0))
-        weir_warnings_look(engine, entry);
+    if (generation && __builtin_expect(generation->tells, 0))
+        follow(engine, entry);
     if (__builtin_expect(entry->strike_count > 0, 0))
         weir_strikes_follow(engine, entry);
-    if (engine->observe && d->op == WEIR_OP_DECIDE && entry->generation) {
+    if (engine->observe && d->op == WEIR_OP_DECIDE && generation) {
         bool sampled = --engine->observe_wait == 0;
         if (__builtin_expect(sampled || d->verdict == WEIR_DENIED, 0))
             weir_observe(engine, entry, sampled);
     }
+    return true;
+}
+
+/* The same where other regions are asked, or what the request may borrow, or was bought. Apart, so
+ * that other decisions save no registers. */
+static __attribute__((noinline)) bool decided_once(struct weir_engine *engine,
+                                                   struct weir_entry *entry)
+{
+    bool reaches = engine->regions && entry->generation && entry->generation->reaches;
+    if (reaches && entry->homes && weir_reach_decided(engine, entry))
+        return false;
+    if (reaches && weir_lend_decided(engine, entry))
+        return false;
+    if (weir_borrow_again(engine, entry))
+        return false;
+    return conclude(engine, entry);
 }
 
 bool weir_request_decided(struct weir_engine *engine, struct weir_entry *entry)
 {
-    bool reaches = engine->regions && entry->generation && entry->generation->reaches;
-    if (__builtin_expect(reaches, 0) && entry->homes && weir_reach_decided(engine, entry))
-        return false;
-    if (__builtin_expect(reaches, 0) && weir_lend_decided(engine, entry))
-        return false;
-    if (__builtin_expect(entry->borrow != NULL, 0) && weir_borrow_again(engine, entry))
-        return false;
-    conclude(engine, entry);
-    return true;
+    if (engine->regions || entry->borrow || entry->decision.verdict == WEIR_DENIED)
+        return decided_once(engine, entry);
+    return conclude(engine, entry);
 }
 
 /* Settles the checks of a request by their on_store_error. */
@@ -207,8 +232,7 @@ bool weir_request_failed(struct weir_engine *engine, struct weir_entry *entry, i
             weir_reach_late(engine, entry);
         else
             weir_lend_late(engine, entry);
-        conclude(engine, entry);
-        return true;
+        return conclude(engine, entry);
     }
     weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed, 1);
     if (weir_turn_is_operation(&entry->decision)) {
@@ -217,8 +241,7 @@ bool weir_request_failed(struct weir_engine *engine, struct weir_entry *entry, i
     }
     if (!weir_lend_failed(engine, entry) && !weir_borrow_failed(entry))
         settle_failed(engine, &entry->decision, error);
-    conclude(engine, entry);
-    return true;
+    return conclude(engine, entry);
 }
 
 void weir_request_finish(struct weir_engine *engine, struct weir_entry *entry)

@@ -246,6 +246,7 @@ struct weir_rules {
     bool shared; /* other nodes know the same states, by the texts of keys: see match/key.c */
 
     struct rules_rule *rules;
+    struct weir_limit **top_ups; /* of each rule, or NULL: see charge/top_up.h; NULL: of none */
     uint32_t rule_count;
     struct rules_string_map rule_names;
 

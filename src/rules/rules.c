@@ -10,6 +10,7 @@
 
 #include "core/text/nat64.h"
 #include "core/text/siphash.h"
+#include "rules/charge/top_up.h"
 #include "rules/compiled.h"
 #include "rules/file.h"
 #include "rules/identity/jwt.h"
@@ -204,6 +205,8 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
             err = prepare_caps(rules, rule, prepare, context);
         if (err == 0)
             err = prepare_rates(&rule->candidate, rule->name, prepare, context);
+        if (err == 0 && rules->top_ups && rules->top_ups[i])
+            err = prepare(context, rules->top_ups[i], rule->name);
         if (err == 0 && rule->lends)
             err = prepare_lender(rules, &rule->lends->lender, prepare, context);
         if (err < 0)
@@ -369,6 +372,8 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
     info->candidate_count = rule->candidate.count;
     info->pool = rule->loan ? rules->rules[rule->loan->pool].name : NULL;
     info->lends = rule->lends;
+    info->top_up_ns =
+        weir_rules_takes_top_up(rules, index) ? weir_rules_top_up_life(rules, index) : 0;
     info->overrides = rule->own_count;
     info->when = rule->when != 0 ? rules->schedules[__builtin_ctzll(rule->when)].text : NULL;
     info->unlimited = !rule->rates.limits && !rule->plans;
@@ -389,6 +394,9 @@ bool weir_rules_rates(const struct weir_rules *rules, uint32_t index, uint32_t s
 #define SPAN_PERCENT_ALL 50
 
 /* Counts states, and those of them that need a span. */
+/* Few keys buy units above their limit; more room than one in ten would need is not kept. */
+#define KEYS_OF_ONE_TOP_UP 10
+
 static void count_states(const struct rules_rates *rates, uint64_t *states, uint64_t *spans)
 {
     for (uint32_t i = 0; rates->limits && i < rates->count; i++) {
@@ -404,6 +412,10 @@ uint32_t weir_rules_span_percent(const struct weir_rules *rules)
         const struct rules_rule *rule = &rules->rules[i];
         count_states(&rule->rates, &states, &spans);
         count_states(&rule->candidate, &states, &spans);
+        if (weir_rules_takes_top_up(rules, i)) {
+            states += KEYS_OF_ONE_TOP_UP;
+            spans++;
+        }
         for (uint32_t plan = 0; rule->plans && plan < rules->plan_count; plan++)
             count_states(&rule->plans[plan], &states, &spans);
     }

@@ -239,8 +239,8 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
     __attribute__((warn_unused_result));
 
 /* Counts the different limits that weir_rules_prepare makes known to the table, with those of
- * plans, keys, candidates and records: by name and numbers, and (`specs`) by their numbers alone.
- * Errors: WEIR_ERR_MEMORY. */
+ * plans, keys, candidates, top-ups and records: by name and numbers, and (`specs`) by their numbers
+ * alone. Errors: WEIR_ERR_MEMORY. */
 int weir_rules_distinct(struct weir_rules *rules, uint32_t *limits, uint32_t *specs)
     __attribute__((warn_unused_result));
 
@@ -276,6 +276,7 @@ struct weir_rule_info {
     uint32_t candidate_count;
     const char *pool;   /* the limit's name that it borrows from; NULL: none */
     bool lends;         /* `borrow: true` */
+    uint64_t top_up_ns; /* how long units of top-ups live; 0: it takes none */
     uint32_t overrides; /* keys of the keys file whose owner has other rates */
 };
 uint32_t weir_rules_count(const struct weir_rules *rules);

@@ -16,7 +16,7 @@ uint32_t rules_kind_hash(const struct weir_limit_spec *spec)
 {
     static const uint64_t public[2] = {0, 0};
     bool any = bucket_is(spec->algorithm) || spec->algorithm == WEIR_CONCURRENCY ||
-               spec->algorithm == WEIR_QUOTA;
+               spec->algorithm == WEIR_QUOTA || spec->algorithm == WEIR_PREPAID;
     const uint64_t numbers[] = {
         (uint64_t)spec->algorithm,
         any ? 0 : spec->window_ns,

@@ -210,7 +210,8 @@ bool charge_check(struct weir_table_owner *owner, const struct transaction *txn,
     const struct weir_limit *limit = check->limit;
     struct target *target = &owner->targets[owner->targets[i].leader];
 
-    if (decision->op == WEIR_OP_DEBIT && check->floor != 0 && target->kind != TARGET_NONE)
+    if (decision->op == WEIR_OP_DEBIT && check->floor != 0 &&
+        (target->kind != TARGET_NONE || prepaid_is(limit))) /* without a state it has nothing */
         keep_to_floor(owner, target, check, txn->now_ns);
 
     struct weir_use use = {.now_ns = txn->now_ns,

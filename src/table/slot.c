@@ -71,6 +71,18 @@ uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket
     return span_fresh_at(limit, &span);
 }
 
+/* Units that were given are evicted as what was used: the fewest first, by their binary digits, and
+ * after all states that deny nothing. */
+static uint64_t prepaid_remaining(const struct weir_limit *limit, const struct weir_cell *cell,
+                                  uint64_t now_ns, struct slot_view *view)
+{
+    uint64_t left = prepaid_left(cell, now_ns);
+    unsigned digits = left > 0 ? 64u - (unsigned)wide_leading_zeros(left) : 0;
+
+    view->denies = left > 0;
+    return limit->capacity - limit->capacity / 64 * digits;
+}
+
 /* What remains of the capacity at `now_ns`. The calendar of a quota is not known here (see
  * quota.h), so the use of its last period counts as that of the present one. */
 static uint64_t cell_remaining(const struct weir_limit *limit, const struct weir_cell *cell,
@@ -81,6 +93,8 @@ static uint64_t cell_remaining(const struct weir_limit *limit, const struct weir
     uint64_t delay_ns;
 
     view->fresh_at_ns = cell_fresh_at(limit, cell);
+    if (prepaid_is(limit))
+        return prepaid_remaining(limit, cell, now_ns, view);
     view->denies = !cell_test(limit, cell, now_ns, 1, &delay_ns);
     if (cell_is_quota(limit)) {
         uint64_t used = (uint32_t)cell->b;

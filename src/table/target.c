@@ -111,10 +111,12 @@ void target_cancel(struct weir_table_owner *owner)
 }
 
 /* The record of an idempotency key never counts in shared cells: there the record of another key
- * would look like it, and a request would pass uncharged. Nor do counters that are edited. */
+ * would look like it, and a request would pass uncharged. Nor do counters that are edited, nor
+ * units that were given to one key. */
 static bool is_unshared(const struct weir_decision *decision, const struct weir_check *check)
 {
-    return (check->flags & WEIR_CHECK_IDEMPOTENCY) != 0 || decision->op == WEIR_OP_EDIT;
+    return (check->flags & WEIR_CHECK_IDEMPOTENCY) != 0 || decision->op == WEIR_OP_EDIT ||
+           prepaid_is(check->limit);
 }
 
 /* Spans smaller than this are not worth shrinking. */
@@ -555,7 +557,8 @@ static bool find_place(struct weir_table_owner *owner, const struct transaction 
                                     region_bucket(table, other)};
     struct place place = {.taken = {0, 0}};
 
-    if (txn->decision->op == WEIR_OP_REFUND) {
+    /* A refund makes no state; of units that are given it alone does. */
+    if ((txn->decision->op == WEIR_OP_REFUND) != prepaid_is(limit)) {
         target->kind = TARGET_NONE;
         return true;
     }

@@ -166,8 +166,17 @@ static int try_rule(const struct weir_rules *rules, uint32_t number,
         found = try_rates(&rule->plans[p], refund ? &refund->plans[p] : NULL, mark, local, found,
                           settling);
     }
-    if (found < 2 && rule->own_count > 0)
+    struct rules_rates top_up = {.limits = rules->top_ups ? rules->top_ups[number] : NULL};
+    top_up.count = top_up.limits != NULL;
+    int sold = try_rates(&top_up, NULL, mark, local, found, settling);
+    if (found < 2 && sold == found && rule->own_count > 0)
         found = try_overrides(rules, number, mark, local, found, settling);
+    if (sold > found) { /* it owes nothing: units are bought before they are used */
+        settling->cap = own_cap(rules, rule, 0);
+        settling->rule = number;
+        settling->floor = 1;
+        return sold;
+    }
     if (found > best) {
         settling->rule = number;
         settling->floor = rule->floor;

@@ -50,6 +50,7 @@ enum rules_limit_field {
     RULES_LIMIT_REJECT,
     RULES_LIMIT_GLOBAL,
     RULES_LIMIT_PER_NODE,
+    RULES_LIMIT_TOP_UP,
     RULES_LIMIT_FIELDS,
 };
 

@@ -28,6 +28,8 @@
 
 #define NO_LEASES "candidates do not work with concurrency: their leases would never end"
 
+#define TOP_UP_LEAST_NS (60 * UINT64_C(1000000000))
+
 /* What a mapping may say. */
 static const struct {
     const char *name;
@@ -144,6 +146,66 @@ static void load_candidate(struct rules_loader *loader, const struct rules_field
         rule->candidate = candidate.rates;
         loader->rules->tries = true;
     }
+}
+
+/* --- `top_up` --------------------------------------------------------------------------------- */
+
+/* Whether the limit, or one of its plans, has several rates. */
+static bool has_several(const struct rules_loader *loader, const struct rules_rule *rule)
+{
+    bool several = rule->rates.count > 1;
+    for (uint32_t p = 0; rule->plans && p < loader->rules->plan_count; p++)
+        several = several || rule->plans[p].count > 1;
+    return several;
+}
+
+/* Why a limit cannot take top-ups; NULL: it can. See charge/top_up.h. */
+static const char *refuses_top_up(const struct rules_loader *loader,
+                                  const struct rules_field *fields, const struct rules_rule *rule)
+{
+    if (rule->algorithm == WEIR_CONCURRENCY)
+        return "concurrency: what is in flight ends by itself, so that nothing of it can be bought";
+    if (fields[RULES_LIMIT_QUEUE].value)
+        return "a queue: it delays requests, and nobody buys a delay";
+    if (!rule->rates.limits && !rule->plans)
+        return "an unlimited limit: nothing is above it";
+    if (has_several(loader, rule))
+        return "several rates: give each a limit of its own, and `top_up` to the one whose units "
+               "are sold";
+    if (rule->flags & WEIR_CHECK_CHARGE_ON_DENY)
+        return "`on_deny: charge`: a request would be charged twice";
+    if (fields[RULES_LIMIT_BORROW].value || fields[RULES_LIMIT_POOL].value)
+        return "`borrow` and `pool`: a request is charged in one place only";
+    if (fields[RULES_LIMIT_GLOBAL].value)
+        return "`global`: what a region denies, the limit as a whole may still admit";
+    if (rule->flags & WEIR_CHECK_LEASED)
+        return "`mode: leased`: what a node denies, the shares of others may still admit";
+    return NULL;
+}
+
+static void load_top_up(struct rules_loader *loader, const struct rules_field *fields,
+                        struct rules_rule *rule)
+{
+    const struct rules_field *field = &fields[RULES_LIMIT_TOP_UP];
+    const char *why = refuses_top_up(loader, fields, rule);
+    struct weir_limit_spec spec = {.algorithm = WEIR_PREPAID};
+    char text[RULES_NAME_MAX + 16];
+    if (!rules_read_duration(loader, field->value, "top_up", TOP_UP_LEAST_NS, WEIR_WINDOW_MAX_NS,
+                             "1m to 366d", &spec.window_ns))
+        return;
+    if (why) {
+        rules_problem(loader, field->key, "`top_up` does not work with %s", why);
+        return;
+    }
+    struct weir_limit *limit = rules_keep(loader, sizeof(*limit));
+    int size = snprintf(text, sizeof(text), "%s~top_up", rule->name);
+    if (!limit || weir_limit_init(limit, &spec, NULL) < 0)
+        return;
+    limit->name = rules_keep_text(loader, text, (size_t)size);
+    if (!loader->rules->top_ups)
+        loader->rules->top_ups = rules_keep(loader, loader->rules->rule_count * sizeof(limit));
+    if (loader->rules->top_ups)
+        loader->rules->top_ups[rule - loader->rules->rules] = limit;
 }
 
 /* --- `warn_at` -------------------------------------------------------------------------------- */
@@ -411,6 +473,7 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_REJECT] = "reject",
         [RULES_LIMIT_GLOBAL] = "global",
         [RULES_LIMIT_PER_NODE] = "per_node",
+        [RULES_LIMIT_TOP_UP] = "top_up",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++)
         fields[i] = (struct rules_field){names[i], NULL, NULL};
@@ -442,6 +505,8 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     rules_load_settle(loader, fields, rule);
     if (fields[RULES_LIMIT_CANDIDATE].value && loader->wrong == wrong)
         load_candidate(loader, fields, rule);
+    if (fields[RULES_LIMIT_TOP_UP].value && loader->wrong == wrong)
+        load_top_up(loader, fields, rule);
     if (fields[RULES_LIMIT_WARN_AT].value)
         load_warn(loader, fields, rule);
     if (fields[RULES_LIMIT_BY_STANDING].value)

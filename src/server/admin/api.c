@@ -277,6 +277,17 @@ static void top_handle(struct weir_http_call *call, struct weir_bytes name, bool
 
 /* --- One key's state -------------------------------------------------------------------------- */
 
+static void bought_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    if (!slot->decision->error) {
+        weir_admin_write_bought(slot, output, "{");
+        return;
+    }
+    weir_http_write_problem(slot, output, WEIR_HTTP_503, weir_error_text(slot->decision->error));
+    weir_worker_give(http->worker, slot->decision);
+}
+
 static void state_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
@@ -323,7 +334,8 @@ static void state_handle(struct weir_http_call *call, uint32_t rule)
         weir_http_problem(call, WEIR_HTTP_503, NULL, "overloaded");
         return;
     }
-    int err = weir_admin_read_key(call, rule, decision, NULL, &reason);
+    struct weir_admin_ask ask = {.grants = false};
+    int err = weir_admin_read_key(call, rule, decision, &ask, &reason);
     if (err < 0) {
         weir_worker_give(call->worker, decision);
         weir_http_refuse(call, err, &reason);
@@ -332,7 +344,7 @@ static void state_handle(struct weir_http_call *call, uint32_t rule)
     decision->op = remove ? WEIR_OP_RESET : WEIR_OP_PEEK;
     if (remove)
         weir_engine_reach_homes(decision);
-    weir_http_wait(call, decision, remove ? removed_write : state_write);
+    weir_http_wait(call, decision, remove ? removed_write : ask.above ? bought_write : state_write);
 }
 
 /* /v1/limits, /v1/limits/{name}/top, /v1/limits/{name}/state, /v1/limits/{name}/grant */

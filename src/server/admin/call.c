@@ -2,6 +2,7 @@
 /* see call.h */
 #include "server/admin/call.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,11 +24,41 @@ void weir_admin_reply_json(struct weir_http_call *call, json_t *value)
     json_decref(value);
 }
 
+/* Whether it is a parameter of the request besides those of the key: takes it in. */
+static bool read_ask(struct weir_bytes name, struct weir_bytes value, struct weir_admin_ask *ask)
+{
+    bool says = weir_bytes_are(value, "true") || weir_bytes_are(value, "false");
+    if (weir_bytes_are(name, "above") && says)
+        ask->above = weir_bytes_are(value, "true");
+    else if (ask->grants && weir_bytes_are(name, "units"))
+        ask->units = value;
+    else if (ask->grants && weir_bytes_are(name, "expires"))
+        ask->expires = value;
+    else
+        return false;
+    return true;
+}
+
+/* Makes a decision on a key one on what it was given above its limit. */
+static int read_above(struct weir_decision *decision, struct weir_reason *reason)
+{
+    const struct weir_limit *limit = decision->checks[0].limit;
+    if (weir_engine_apply_top_up(decision))
+        return 0;
+    snprintf(reason->text, sizeof reason->text,
+             limit->spec.algorithm == WEIR_CONCURRENCY || limit->spec.algorithm == WEIR_LEAKY_QUEUE
+                 ? "above: a %s takes no top-ups; what waits or is in flight cannot be bought"
+                 : "above: the limit takes no top-ups; give it `top_up: 366d` in the rules file "
+                   "(a %s)",
+             weir_algorithm_name(limit->spec.algorithm));
+    return WEIR_ERR_SYNTAX;
+}
+
 /* Reads ?key=…&key=…&plan=…&user=… into the check of that key. */
 int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_decision *decision,
-                        struct weir_bytes *units, struct weir_reason *reason)
+                        struct weir_admin_ask *ask, struct weir_reason *reason)
 {
-    struct weir_key_values values = {.needs_plan = units != NULL}; /* it changes the state */
+    struct weir_key_values values = {.needs_plan = ask->grants}; /* it changes the state */
     struct weir_bytes query = call->request->query, name, value;
     char *at = call->http->joined;
     while (weir_http_next_parameter(&query, &name, &value)) {
@@ -46,18 +77,32 @@ int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_
             if (weir_bytes_are(value, "-"))
                 decoded = (struct weir_bytes){0}; /* as key texts show a missing one */
             values.values[values.count++] = decoded;
-        } else if (units && weir_bytes_are(name, "units")) {
-            *units = decoded;
-        } else {
-            snprintf(reason->text, sizeof reason->text, "query: unknown parameter; use key, plan%s",
-                     units ? ", user or units" : " or user");
+        } else if (!read_ask(name, decoded, ask)) {
+            snprintf(reason->text, sizeof reason->text,
+                     "query: unknown parameter; use key, plan, user%s",
+                     ask->grants ? ", units, above=true or expires" : " or above=true");
             return WEIR_ERR_SYNTAX;
         }
     }
+    if (ask->above)
+        values.needs_plan = false; /* of all plans there is one */
     int err = weir_engine_apply_key(call->worker->engine, decision, rule, &values, reason);
     if (err == 0 && !decision->checks[0].limit) {
         snprintf(reason->text, sizeof reason->text, "this key is unlimited and has no state");
         err = WEIR_ERR_SYNTAX;
     }
-    return err;
+    return err == 0 && ask->above ? read_above(decision, reason) : err;
+}
+
+void weir_admin_write_bought(struct weir_slot *slot, struct weir_output *output, const char *begin)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct weir_report report;
+    char text[128];
+    weir_decision_report(slot->decision, 0, &report);
+    int size =
+        snprintf(text, sizeof text, "%s\"bought\":%" PRIu64 ",\"ends_after_ms\":%" PRIu64 "}",
+                 begin, report.remaining, report.reset_after_ns / 1000000);
+    weir_http_write(slot, output, WEIR_HTTP_200, "application/json", text, (size_t)size);
+    weir_worker_give(http->worker, slot->decision);
 }

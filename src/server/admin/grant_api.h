@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POST /v1/limits/{name}/grant. */
+/* POST /v1/limits/{name}/grant: see docs/http-api.md. */
 #ifndef WEIR_SERVER_ADMIN_GRANT_API_H
 #define WEIR_SERVER_ADMIN_GRANT_API_H
 

@@ -205,6 +205,8 @@ json_t *weir_limit_json(struct weir_daemon *daemon, uint32_t rule)
         json_object_set_new(limit, "pool", json_string(info.pool));
         json_object_set_new(limit, "borrowed", json_integer((json_int_t)totals.borrowed));
     }
+    if (limit && info.top_up_ns > 0)
+        json_object_set_new(limit, "bought", json_integer((json_int_t)totals.bought));
     if (limit && info.candidate)
         json_object_set_new(limit, "candidate", candidate_json(&info, &totals));
     if (limit && info.overrides)

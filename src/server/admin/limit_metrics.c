@@ -25,6 +25,7 @@ void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
         totals->floor_denied += weir_counted(&counters->floor_denied);
         totals->lent += weir_counted(&counters->lent);
         totals->borrowed += weir_counted(&counters->borrowed);
+        totals->bought += weir_counted(&counters->bought);
         for (int outcome = 0; outcome < WEIR_TRIAL_OUTCOMES; outcome++)
             totals->trials[outcome] += weir_counted(&counters->trials[outcome]);
         for (int threshold = 0; threshold < WEIR_WARN_MAX; threshold++)
@@ -162,6 +163,17 @@ static void put_borrowed(struct weir_metrics *metrics, const struct counted *lim
                      limit->info.name, limit->info.pool, limit->totals.borrowed);
 }
 
+static bool takes_top_up(const struct counted *limit)
+{
+    return limit->info.top_up_ns > 0;
+}
+
+static void put_bought(struct weir_metrics *metrics, const struct counted *limit)
+{
+    weir_metrics_put(metrics, "weir_bought_units_total{limit=\"%s\"} %" PRIu64 "\n",
+                     limit->info.name, limit->totals.bought);
+}
+
 static bool has_floor(const struct counted *limit)
 {
     return limit->has_floor;
@@ -262,6 +274,8 @@ static const struct family families[] = {
      put_decisions},
     {"weir_borrowed_total", "Requests that a limit denied and its pool admitted.", borrows,
      put_borrowed},
+    {"weir_bought_units_total", "Units bought above a limit that requests have taken.",
+     takes_top_up, put_bought},
     {"weir_region_floor_denials_total",
      "Denials by the floor of this region: the key's home is another one.", has_floor, put_floor},
     {"weir_region_lent_total", "Requests that the home of their key has lent units for.",

@@ -7,7 +7,7 @@
 
 /* Verdicts of one limit over all workers, and its warnings by threshold. */
 struct weir_limit_totals {
-    uint64_t allowed, denied, shadow_denied, floor_denied, lent, borrowed;
+    uint64_t allowed, denied, shadow_denied, floor_denied, lent, borrowed, bought;
     uint64_t trials[WEIR_TRIAL_OUTCOMES];
     uint64_t warnings[WEIR_WARN_MAX];
     uint64_t actions[WEIR_ACTIONS];

@@ -84,6 +84,8 @@ static char *limit_write(char *out, const struct weir_answer_limit *entry)
     out = milliseconds_write(out, entry->report.reset_after_ns);
     if (entry->borrowed)
         out = WEIR_LITERAL_WRITE(out, ",\"borrowed\":true");
+    else if (entry->bought)
+        out = WEIR_LITERAL_WRITE(out, ",\"bought\":true");
     if (entry->overflow)
         out = WEIR_LITERAL_WRITE(out, ",\"overflow\":true");
     if (entry->warning.percent != 0)

@@ -15,9 +15,10 @@
  * limit that is unlimited has null for limit and remaining; one that is no limit of an algorithm
  * has null for that. Only a limit that has reached a threshold (`warn_at`) has
  * "warning":{"threshold":80,"used":8512,"limit":10000}; only a pool that was charged in place of
- * limits that deny has "borrowed":true; only a limit whose key has no state of its own, since the
- * table is full, has "overflow":true, and its numbers are estimates. Limits are in the order of the
- * answer.
+ * limits that deny has "borrowed":true; only a limit that was charged to what a key has bought
+ * above it has "bought":true, and what remains is that; only a limit whose key has no state of its
+ * own, since the table is full, has "overflow":true, and its numbers are estimates. Limits are in
+ * the order of the answer.
  */
 #ifndef WEIR_WIRE_JSON_ANSWER_H
 #define WEIR_WIRE_JSON_ANSWER_H

@@ -235,19 +235,19 @@ static void a_packed_sliding_window_leaves_its_counters_what_the_index_does_not_
 
 static void an_unknown_algorithm_is_refused(void **state)
 {
-    assert_refused(spec((enum weir_algorithm)10, 5, SECOND),
-                   "algorithm is 10; the range is 0 to 9");
+    assert_refused(spec((enum weir_algorithm)11, 5, SECOND),
+                   "algorithm is 11; the range is 0 to 10");
 }
 
 static void algorithms_are_called_what_rules_files_call_them(void **state)
 {
     static const char *const names[] = {
-        "fixed_window", "sliding_window", "sliding_log", "token_bucket", "gcra",
-        "leaky_bucket", "leaky_bucket",   "concurrency", "quota",        "counter"};
+        "fixed_window", "sliding_window", "sliding_log", "token_bucket", "gcra",   "leaky_bucket",
+        "leaky_bucket", "concurrency",    "quota",       "counter",      "prepaid"};
 
-    for (int a = 0; a <= WEIR_COUNTER; a++)
+    for (int a = 0; a <= WEIR_PREPAID; a++)
         assert_string_equal(weir_algorithm_name((enum weir_algorithm)a), names[a]);
-    assert_string_equal(weir_algorithm_name((enum weir_algorithm)10), "unknown");
+    assert_string_equal(weir_algorithm_name((enum weir_algorithm)11), "unknown");
 }
 
 static void a_state_converts_to_the_same_kind_of_limit_only(void **state)

@@ -149,9 +149,9 @@ void rules_load_sticky(struct rules_loader *loader, const struct rules_field *fi
 /* A keyword that a limit with a home cannot have; NULL: it has none. */
 static const struct rules_field *refused(const struct rules_field *fields)
 {
-    static const enum rules_limit_field keys[] = {RULES_LIMIT_BORROW,    RULES_LIMIT_POOL,
-                                                  RULES_LIMIT_RESERVE,   RULES_LIMIT_CANDIDATE,
-                                                  RULES_LIMIT_REFUND_ON, RULES_LIMIT_DEBT};
+    static const enum rules_limit_field keys[] = {
+        RULES_LIMIT_BORROW,    RULES_LIMIT_POOL, RULES_LIMIT_RESERVE, RULES_LIMIT_CANDIDATE,
+        RULES_LIMIT_REFUND_ON, RULES_LIMIT_DEBT, RULES_LIMIT_TOP_UP};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (fields[keys[i]].value)
             return &fields[keys[i]];

@@ -5,6 +5,8 @@ setmetatable(states, {__index = function(_, kind)
         open_fixed_window()
     elseif kind == 0xe1 or kind == 0xe8 then
         open_sliding_window()
+    elseif kind == 0xed then
+        open_prepaid()
     elseif kind >= 0xeb then
         open_quota()
     elseif kind >= 0xe9 then

@@ -17,6 +17,8 @@ uint8_t redis_kind_of(const struct weir_limit *limit)
 
     if (spec->algorithm == WEIR_QUOTA)
         return spec->rollover != 0 ? REDIS_KIND_QUOTA_ROLLOVER : REDIS_KIND_QUOTA;
+    if (spec->algorithm == WEIR_PREPAID)
+        return REDIS_KIND_PREPAID;
     if (spec->algorithm != WEIR_SLIDING_WINDOW)
         return (uint8_t)(REDIS_KIND_FIRST + spec->algorithm);
     if (spec->segments > 1)

@@ -5,6 +5,7 @@
  *   check     kind (1), the check's flags (1), then
  *     windows       window or segment in us, N, cost, and the largest count (S = 1) or S (S > 1)
  *     log           W in us, N, cost
+ *     prepaid       the same; of a refund that gives units, charged_at is when they end
  *     concurrency   life in us, N, cost, the lease's id (8) and owner (8)
  *     buckets       unit, period (see lua/bucket.lua), cost * T as us and units, depth likewise
  *     quota         the calendar's name (8), N, what comes over at most, cost, and when seven
@@ -38,6 +39,7 @@ enum redis_kind_of_state {
     REDIS_KIND_SEGMENTS_STRICT = 0xea,
     REDIS_KIND_QUOTA = 0xeb,
     REDIS_KIND_QUOTA_ROLLOVER = 0xec,
+    REDIS_KIND_PREPAID = 0xed,
 };
 
 /* Buckets count from this time, in us, so that the end of time is a double too. */

@@ -72,10 +72,11 @@ static bool is_plain(const struct redis_batch *batch)
     return true;
 }
 
-/* One of them: then the script is its algorithm's. */
+/* One of them: then the script is its algorithm's. Prepaid units are too rare for one. */
 static bool is_single(const struct redis_batch *batch)
 {
-    return batch->count == 1 && batch->action == REDIS_DECIDE && is_plain(batch);
+    return batch->count == 1 && batch->action == REDIS_DECIDE && is_plain(batch) &&
+           !prepaid_is(check_at(batch, 0)->limit);
 }
 
 static const struct redis_script *single_script(const struct weir_limit *limit)
@@ -414,6 +415,18 @@ static bool read_quota(struct part *part, const struct weir_check *check,
     return quota_valid(check->limit, &outcome->cell);
 }
 
+static bool read_prepaid(struct part *part, const struct weir_check *check,
+                         struct weir_outcome *outcome)
+{
+    uint64_t ends, left;
+
+    if (part->is_state || !part_time(part, &ends) || !part_number(part, PREPAID_MAX, &left) ||
+        !part_time(part, &part->now_us))
+        return false;
+    outcome->cell = (struct weir_cell){ends * 1000, left};
+    return weir_cell_valid(check->limit, &outcome->cell);
+}
+
 /* floor(count * left / w) */
 static uint64_t faded(const struct weir_limit *limit, uint64_t count, uint64_t left_us)
 {
@@ -550,6 +563,8 @@ static bool read_part(const struct weir_decision *decision, struct weir_check *c
         good = read_window(&part, check, outcome);
     else if (cell_is_quota(check->limit))
         good = read_quota(&part, check, outcome);
+    else if (prepaid_is(check->limit))
+        good = read_prepaid(&part, check, outcome);
     else
         good = read_bucket(&part, check, outcome);
     if (decision->op >= WEIR_OP_DEBIT)
