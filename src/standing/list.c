@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text/credential.h"
+
 int weir_standing_network(const struct weir_standing_kind *kind, struct weir_bytes text,
                           struct weir_cidr *network)
 {
@@ -81,6 +83,7 @@ int weir_list_parse(const struct weir_standing_kind *kind, const char *name, str
                     void *context, struct weir_reason *reason)
 {
     struct weir_list_item item = {.line = 0};
+    char room[WEIR_LIST_VALUE_MAX];
     int err = 0;
 
     if (text.size >= 3 && memcmp(text.data, "\xef\xbb\xbf", 3) == 0)
@@ -96,6 +99,8 @@ int weir_list_parse(const struct weir_standing_kind *kind, const char *name, str
         if (item.value.size == 0)
             continue;
         err = read_value(kind, name, &item, reason);
+        if (err == 0 && kind->credential)
+            item.value = weir_credential_form(item.value, room);
         if (err == 0)
             err = take(context, &item, reason);
     }

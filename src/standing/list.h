@@ -20,7 +20,8 @@
 #define WEIR_LIST_BYTES_MAX (UINT64_C(256) << 20) /* of a file */
 
 struct weir_list_item {
-    struct weir_bytes value;  /* as in the file */
+    struct weir_bytes
+        value; /* as in the file; of credentials in their one form. Valid during `take` */
     struct weir_cidr network; /* of a kind of addresses */
     uint32_t line;            /* from 1 on */
 };

@@ -22,6 +22,7 @@ struct weir_standing_kind {
     struct weir_bytes name; /* as ids are made of it: "client.ip", "user", "header.x-api-key" */
     bool secret;            /* its values are written as SHA-256 only: header.*, API keys */
     bool address;           /* its values are networks */
+    bool credential;        /* its values have one form: core/text/credential.h */
     uint8_t bits4, bits6;   /* of an address: what a plain address is widened to, 1..32 and 1..128
                                (client.ip/64: 32 and 64) */
 };

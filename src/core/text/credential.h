@@ -32,4 +32,14 @@ void weir_credential_read(struct weir_credential *credential, struct weir_bytes 
 /* Writes the canonical form; `out` has as many bytes as the value. Returns its size. */
 size_t weir_credential_write(const struct weir_credential *credential, char *out);
 
+/* The canonical form of a value: the value itself where it is in that form, else written to `room`,
+ * which has as many bytes. */
+static inline struct weir_bytes weir_credential_form(struct weir_bytes value, char *room)
+{
+    struct weir_credential credential;
+    weir_credential_read(&credential, value);
+    struct weir_bytes form = {room, weir_credential_write(&credential, room)};
+    return credential.as_is && form.size == value.size ? value : form;
+}
+
 #endif

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "core/bytes.h"
+#include "core/text/credential.h"
 #include "rules/calendar/schedule.h"
 #include "rules/challenge/section.h"
 #include "rules/foreign.h"
@@ -212,6 +213,15 @@ static void load_folded(struct rules_loader *loader, struct rules_part *part,
     values[part->count++] = (struct weir_bytes){kept, text.size};
 }
 
+/* A credential, or a glob of its token, in the form that those of requests have. */
+static struct weir_bytes canonical(struct rules_loader *loader, struct weir_bytes text)
+{
+    struct weir_credential credential;
+    char *room = rules_keep(loader, text.size + 1);
+    weir_credential_read(&credential, text);
+    return room && !has_star(credential.scheme) ? weir_credential_form(text, room) : text;
+}
+
 /* One value of a part: a glob, or a literal with its atom. */
 static void load_value(struct rules_loader *loader, const struct rules_node *node,
                        struct rules_part *part, uint32_t *atoms, struct weir_bytes *values)
@@ -220,6 +230,8 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
     if (!rules_read_text(loader, node, part->name, &text))
         return;
     const struct rules_attribute_row *row = loader->rules->rows[part->attribute];
+    if (rules_has_scheme(loader->rules->attribute_names[part->attribute]))
+        text = canonical(loader, text);
     bool glob = has_star(text), host = part->attribute == WEIR_ATTR_HOST;
     check_foreign(loader, node, part, text);
     if (part->kind == RULES_PART_CAPTURE) {

@@ -178,20 +178,16 @@ struct weir_bytes rules_credential_value(struct rules_evaluation *evaluation, ui
     struct weir_bytes value = given_value(evaluation->request, attribute);
     struct weir_bytes *found = &evaluation->found[attribute];
     struct weir_scratch *scratch = evaluation->scratch;
-    struct weir_credential credential;
     if (evaluation->looked[attribute / 64] & bit)
         return *found;
     evaluation->looked[attribute / 64] |= bit;
     *found = value;
     if (!value.data || value.size > sizeof(scratch->bytes) - scratch->used)
         return *found;
-    weir_credential_read(&credential, value);
-    char *room = scratch->bytes + scratch->used;
-    struct weir_bytes form = {room, weir_credential_write(&credential, room)};
-    if (credential.as_is && form.size == value.size)
-        return *found;
-    scratch->used += (uint32_t)form.size;
-    return *found = form;
+    *found = weir_credential_form(value, scratch->bytes + scratch->used);
+    if (found->data != value.data)
+        scratch->used += (uint32_t)found->size;
+    return *found;
 }
 
 /* `User-Agent:` without a value says no more than no such field. */

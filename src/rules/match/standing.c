@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "core/text/credential.h"
 #include "rules/match/evaluate.h"
 #include "rules/match/key.h"
 
@@ -45,6 +46,40 @@ static bool find_address(struct rules_evaluation *evaluation, struct weir_standi
     return true;
 }
 
+/* By what comes behind the scheme of a credential alone, which an operator may have named. */
+static bool find_token(struct rules_evaluation *evaluation, uint32_t number,
+                       struct weir_standing_entry *entry)
+{
+    const struct weir_rules_query *query = evaluation->query;
+    const struct weir_standing_kind *kind = &evaluation->rules->settings.standing.kinds[number];
+    const struct rules_rule *rule = &evaluation->rules->standing.kinds[number];
+    struct weir_credential credential;
+    struct weir_bytes value;
+    uint64_t id[2];
+    if (!rules_key_present(evaluation, rule, rule->key, &value))
+        return false;
+    weir_credential_read(&credential, value);
+    if (credential.scheme.size == 0)
+        return false;
+    weir_standing_id(query->map, kind->name, credential.token, id);
+    return weir_standing_find(query->map, id, query->now_ns, entry);
+}
+
+/* A credential: by its one form, and by its token. */
+static bool find_credential(struct rules_evaluation *evaluation, uint32_t number,
+                            struct weir_standing_entry *entry)
+{
+    const struct weir_rules_query *query = evaluation->query;
+    struct weir_standing_entry other;
+    bool found =
+        weir_standing_find(query->map, evaluation->standing_ids[number], query->now_ns, entry);
+    if (!find_token(evaluation, number, &other))
+        return found;
+    if (!found || weir_standing_before(&other, entry))
+        *entry = other;
+    return true;
+}
+
 /* One kind of value; false: the request has none, or nothing is in force for it. */
 static bool find_kind(struct rules_evaluation *evaluation, uint32_t number,
                       struct weir_standing_entry *entry)
@@ -53,6 +88,8 @@ static bool find_kind(struct rules_evaluation *evaluation, uint32_t number,
     const struct weir_standing_kind *kind = &evaluation->rules->settings.standing.kinds[number];
     if (kind->address)
         return find_address(evaluation, entry);
+    if (kind->credential)
+        return find_id(evaluation, number) && find_credential(evaluation, number, entry);
     return find_id(evaluation, number) &&
            weir_standing_find(query->map, evaluation->standing_ids[number], query->now_ns, entry);
 }

@@ -8,6 +8,7 @@
 
 #include "core/bytes.h"
 #include "core/reason.h"
+#include "core/text/credential.h"
 #include "core/text/hex.h"
 #include "rules/identity/keys.h"
 #include "server/daemon/state/state_guard.h"
@@ -386,12 +387,16 @@ int weir_standing_value_read(const struct weir_standing_service *service,
                              struct weir_bytes text, struct weir_standing_value *value,
                              struct weir_reason *reason)
 {
+    char room[WEIR_LIST_VALUE_MAX];
+
     memset(value, 0, sizeof *value);
     value->kind = find_kind(settings, kind);
     if (!value->kind) {
         refuse_kind(settings, kind, reason);
         return WEIR_ERR_RANGE;
     }
+    if (value->kind->credential && text.size <= sizeof room && !weir_standing_value_hidden(text))
+        text = weir_credential_form(text, room);
     if (text.size == 0 || text.size > WEIR_LIST_VALUE_MAX || memchr(text.data, '\0', text.size)) {
         reason_text(reason, "value: 1 to 1024 bytes without a NUL");
         return WEIR_ERR_SYNTAX;

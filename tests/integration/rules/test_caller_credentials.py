@@ -4,6 +4,7 @@ of what comes behind the scheme, and with `on_unknown: deny` nobody else."""
 
 import hashlib
 import json
+import urllib.parse
 
 import pytest
 
@@ -142,6 +143,102 @@ def test_all_spellings_of_a_credential_are_one_key(tmp_path, front):
             ["allowed"] + ["denied"] * (len(SPELLINGS) - 1))
         assert ask(*bearer("Bearer k")) == "allowed"
         assert [ask(*bearer("ACME x")), ask(*bearer("acme  x"))] == ["allowed", "denied"]
+
+
+STANDING = {"by": ["header.authorization"]}
+FREE = {"name": "free", "key": [], "rate": "100000/day"}
+
+
+OPERATOR = {"Authorization": "Bearer s3cret"}
+
+
+def operated(folder, *limits, **parts):
+    server = {"grpc": "127.0.0.1:0", "admin": {"token": "s3cret"}}
+    return RedisWeir(folder, rules_of(*limits, server=server, **parts), http="127.0.0.1:0",
+                     admin="127.0.0.1:0")
+
+
+def put(weir, value, level):
+    with weir.admin() as client:
+        reply = client.request("PUT", "/v1/standing", OPERATOR, json.dumps(
+            {"kind": "header.authorization", "value": value, "level": level}).encode())
+    assert reply.status == 200, reply.body
+    return reply.json["value"]
+
+
+def forget(weir, value):
+    with weir.admin() as client:
+        query = urllib.parse.urlencode({"kind": "header.authorization", "value": value})
+        return client.request("DELETE", f"/v1/standing?{query}", OPERATOR).status
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_a_ban_of_one_spelling_is_a_ban_of_all(tmp_path, front):
+    standing = {**STANDING, "file": str(tmp_path / "standing.db")}
+    with operated(tmp_path, FREE, standing=standing) as weir:
+        ask = front(weir).ask
+        shown = {put(weir, one.format("K"), "suspended") for one in SPELLINGS}
+        assert shown == {"sha256:" + digest("Bearer K")}
+        assert [ask(*bearer(one.format("K"))) for one in SPELLINGS] == ["denied"] * len(SPELLINGS)
+        assert ask(*bearer("Bearer k")) == ask(*bearer("Basic K")) == "allowed"
+        assert forget(weir, "BEARER   K") == 200
+        assert [ask(*bearer(one.format("K"))) for one in SPELLINGS] == ["allowed"] * len(SPELLINGS)
+        put(weir, "K", "suspended")  # what comes behind the scheme alone: of any scheme
+        assert [ask(*bearer(one.format("K"))) for one in SPELLINGS] == ["denied"] * len(SPELLINGS)
+        assert ask(*bearer("K")) == ask(*bearer("acme K")) == "denied"
+        put(weir, "Bearer K", "trusted")  # the worse of the two counts
+        assert ask(*bearer("bearer K")) == "denied"
+        assert forget(weir, "K") == 200
+        assert ask(*bearer("bearer K")) == "allowed"
+
+
+@pytest.mark.parametrize("listed", ["bearer   K", "K"])
+def test_a_list_may_have_any_spelling(tmp_path, listed):
+    (tmp_path / "listed.txt").write_text(f"# leaked\n{listed}\n", encoding="utf-8")
+    standing = {**STANDING, "lists": [{"file": "listed.txt", "by": "header.authorization",
+                                       "level": "revoked"}]}
+    with weir_of(tmp_path, FREE, standing=standing) as weir:
+        for front in FRONTS:
+            assert [front(weir).ask(*bearer(one.format("K"))) for one in SPELLINGS] == (
+                ["denied"] * len(SPELLINGS))
+            assert front(weir).ask(*bearer("Bearer other")) == "allowed"
+
+
+@needs_module
+def test_a_list_may_have_any_spelling_in_nginx(tmp_path):
+    (tmp_path / "listed.txt").write_text("BEARER K\n", encoding="utf-8")
+    standing = {**STANDING, "lists": [{"file": str(tmp_path / "listed.txt"), "level": "revoked",
+                                       "by": "header.authorization"}]}
+    with nginx_of(tmp_path, FREE, standing=standing) as nginx:
+        front = NginxFront(nginx)
+        assert [front.ask(*bearer(one.format("K"))) for one in SPELLINGS] == (
+            ["denied"] * len(SPELLINGS))
+        assert front.ask(*bearer("Bearer k")) == "allowed"
+
+
+@pytest.mark.parametrize("value", ["bearer  K", "BEARER K*", ["Basic x", "bearer K"]])
+def test_a_match_may_have_any_spelling(tmp_path, value):
+    limit = dict(HEADER, match={"header.authorization": value}, key=[])
+    with weir_of(tmp_path, limit) as weir:
+        assert [Check(weir).ask(*bearer(one.format("K"))) for one in SPELLINGS] == (
+            ["allowed"] + ["denied"] * (len(SPELLINGS) - 1))
+        assert Check(weir).ask(*bearer("Bearer other")) == "allowed"
+
+
+def test_an_operator_may_spell_a_key_as_clients_do(tmp_path):
+    limit = dict(HEADER, rate="9/day", top_up="1d")
+    with operated(tmp_path, limit) as weir, weir.admin() as admin:
+        weir.check(headers={"authorization": "Bearer K"}, cost=9)
+
+        def operate(method, what, value, query=""):
+            key = urllib.parse.urlencode({"key": value})
+            return admin.request(method, f"/v1/limits/each/{what}?{key}{query}", OPERATOR).json
+
+        assert operate("POST", "grant", "bearer  K", "&units=4")["limits"][0]["remaining"] == 4
+        assert operate("POST", "grant", " BEARER K", "&units=5&above=true")["bought"] == 5
+        assert operate("GET", "state", "BEARER\tK")["limits"][0]["remaining"] == 4
+        assert operate("DELETE", "state", "bearer K")["removed"] is True
+        assert operate("GET", "state", "Bearer K")["limits"][0]["remaining"] == 9
 
 
 REPEATING = [Auth, Authz]  # in JSON and over the Redis protocol, a name twice is an error

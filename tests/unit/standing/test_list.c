@@ -52,6 +52,19 @@ static void expect_values(const char *list, const char *values)
     assert_string_equal(text.data, values);
 }
 
+static const struct weir_standing_kind credentials = {
+    .name = {"header.authorization", 20}, .secret = true, .credential = true};
+
+static void credentials_have_one_form(void **state)
+{
+    struct text text = {.used = 0};
+    const char list[] = "bearer   K\nK # the token\nACME x\n Basic dTpw \n";
+
+    assert_int_equal(
+        weir_list_parse(&credentials, "x", weir_bytes_of(list), take_value, &text, NULL), 0);
+    assert_string_equal(text.data, "1:Bearer K 2:K 3:acme x 4:Basic dTpw ");
+}
+
 static void expect_networks(const char *list, const char *networks)
 {
     struct text text = {.used = 0};
@@ -127,6 +140,7 @@ static void test_an_error_of_the_taker_ends_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(credentials_have_one_form),
         cmocka_unit_test(test_values_stand_one_a_line_without_comments_and_space),
         cmocka_unit_test(test_plain_addresses_are_widened_to_what_the_kind_keeps),
         cmocka_unit_test(test_errors_name_file_and_line),

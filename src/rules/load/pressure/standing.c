@@ -109,6 +109,7 @@ static void load_kind(struct rules_loader *loader, const struct rules_node *node
     kind->bits6 = part.bits6;
     kind->secret = part.secret || (name.size > 7 && strncasecmp(name.data, "header.", 7) == 0);
     part.secret = kind->secret;
+    kind->credential = rules_has_scheme(text);
     if (make_rule(loader, &part, &rules->standing.kinds[standing->kinds_count]))
         standing->kinds_count++;
 }

@@ -19,6 +19,10 @@ static void assert_form(const char *value, const char *expected, const char *tok
         assert_non_null(strstr(value, expected));
     if (strcmp(value, expected) == 0)
         assert_true(credential.as_is);
+    struct weir_bytes form = weir_credential_form((struct weir_bytes){value, strlen(value)}, out);
+    assert_int_equal(form.size, strlen(expected));
+    assert_memory_equal(form.data, expected, form.size);
+    assert_int_equal(form.data == value, strcmp(value, expected) == 0);
 }
 
 static void spellings_of_a_credential_have_one_form(void **state)
