@@ -12,7 +12,7 @@ import pytest
 from model.access_log import parse_access_line
 from model.generator import Generator
 from model.program import replay_decisions
-from model.replay import Replay
+from model.replay import Moving, Replay
 from model.rules import STANDINGS, load_rules
 
 REQUESTS = 2500
@@ -81,6 +81,69 @@ def test_callers_of_different_standing_share_small_bursts_as_the_model_says(tmp_
             now += rng.choice([0, 1, rng.randrange(10**9), *(max(r + rng.choice([-1, 0]), 0)
                                                              for r in retries)])
         assert_same(rules, lines, replay_decisions(tmp_path, rules, lines), expected)
+
+
+MOVING = """\
+version: 1
+standing: {{ by: [user], file: standing.db }}
+penalties:
+  - {{ name: slowed, key: [user], strikes: 1/h, for: [], outcomes: [418], ladder: [throttle 2s] }}
+  - {{ name: told, key: [user], strikes: 1/h, for: [], outcomes: [419], ladder: [warn 3s] }}
+limits:
+  - {{ name: own, key: [user], algorithm: {algorithm}, rate: 7/s, burst: {burst}, shadow: true,
+      by_standing: {{ throttled: {low}%, warned: {high}% }} }}
+  - {{ name: all, key: [], algorithm: {algorithm}, rate: 7/s, burst: {burst}, shadow: true,
+      by_standing: {{ throttled: {low}%, warned: {high}% }} }}
+"""
+S = 10**9
+TERMS = {"theo": ("throttled", 2 * S, 418), "wendy": ("warned", 3 * S, 419)}
+
+
+class Strikes:
+    """The second strike within an hour puts a term in force, and the count begins anew."""
+
+    def __init__(self):
+        self.standings, self.last = Moving(), {}
+
+    def strike(self, user, now):
+        level, life, _ = TERMS[user]
+        if now < self.last.get(user, -3600 * S) + 3600 * S:
+            self.standings.set(user, level, now + life)
+            del self.last[user]
+        else:
+            self.last[user] = now
+
+
+@pytest.mark.parametrize("algorithm", ["token_bucket", "gcra, on_deny: charge",
+                                       "leaky_bucket, queue: true"])
+@pytest.mark.parametrize("burst", range(1, 11))
+def test_scales_that_move_between_requests_are_those_of_the_model(tmp_path, algorithm, burst):
+    """Two callers whose scales begin and end by penalties, and one of good standing, on one state,
+    and each alone on its own. What was owed at one scale is owed at the next."""
+    rng = random.Random(f"moving {algorithm}-{burst}")
+    moved = 0
+    for low, high in [(1, 9), (10, 100), *(sorted(rng.sample(range(1, 101), 2))
+                                           for _ in range(2))]:
+        rules = MOVING.format(algorithm=algorithm, burst=burst, low=low, high=high)
+        strikes = Strikes()
+        model, lines, expected = Replay(load_rules(rules), strikes.standings), [], []
+        now = 1_700_000_000 * S
+        for _ in range(400):
+            user = rng.choice(["theo", "wendy", "ann"])
+            cost = rng.choice([1, 1, 1, 1, 0, 2])
+            status = TERMS[user][2] if user in TERMS and rng.random() < 0.3 else 200
+            lines.append(f'{{"t": "{now // S}.{now % S:09}", "cost": {cost}, "status": {status}, '
+                         f'"latency_ms": 0, "attributes": {{"user": "{user}"}}}}')
+            expected.append(model.decide(now, {"user": user}, cost))
+            if status != 200:
+                strikes.strike(user, now)
+            moved += "standing" in expected[-1]
+            retries = [limit["retry_after_ns"] for limit in expected[-1]["limits"]]
+            ends = [until - now for _, until in strikes.standings.terms.values() if until > now]
+            now += rng.choice([0, 1, rng.randrange(S), *(max(after + rng.choice([-1, 0]), 0)
+                                                         for after in retries + ends)])
+        assert_same(rules, lines, replay_decisions(tmp_path, rules, lines), expected)
+    assert moved > 100
 
 
 def test_gcra_token_bucket_and_leaky_bucket_decide_identically(tmp_path):

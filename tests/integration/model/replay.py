@@ -11,10 +11,37 @@ from .rules import COST_MAX
 IDEMPOTENCY_NS = 600 * 10**9  # how long a key is remembered, by default
 
 
+class Fixed:
+    """Standing that stays: level -> the user who has it."""
+
+    def __init__(self, levels):
+        self.levels = levels
+
+    def level(self, user, now):
+        return next((level for level, has in self.levels.items() if has == user), None)
+
+
+class Moving:
+    """Standing that changes between requests: of each user a level, until some time."""
+
+    def __init__(self):
+        self.terms = {}
+
+    def set(self, user, level, until):
+        self.terms[user] = (level, until)
+
+    def clear(self, user):
+        self.terms.pop(user, None)
+
+    def level(self, user, now):
+        level, until = self.terms.get(user, (None, 0))
+        return level if now < until else None
+
+
 class Replay:
     def __init__(self, limits, standings=None):
         self.limits = limits
-        self.standings = standings or {}  # level -> the user who has it
+        self.standings = standings if isinstance(standings, Moving) else Fixed(standings or {})
         self.now = 0
         self.count = 0
         self.admitted = {}  # idempotency key and what is charged for it -> when
@@ -43,9 +70,8 @@ class Replay:
 
     def decision(self, allowed, attributes, checks):
         line = {"n": self.count, "allowed": allowed}
-        for level, user in self.standings.items():
-            if attributes.get("user") == user:
-                line["standing"] = level
+        level = self.standings.level(attributes.get("user"), self.now)
+        line |= {"standing": level} if level else {}
         return line | {"limits": [self.report(check) for check in checks]}
 
     def record(self, idempotency_key, checks):
@@ -71,7 +97,8 @@ class Replay:
         if limit.unlimited:
             return {"limit": limit, "state": None, "cost": cost, "allowed": True, "delay": 0,
                     "denying": []}
-        state = limit.met_by(attributes, limit.state(key))
+        level = self.standings.level(attributes.get("user"), self.now)
+        state = limit.met_by(attributes, limit.state(key), level)
         allowed = state.admits(self.now, cost)
         delay = state.delay(self.now, cost) if allowed else 0
         return {"limit": limit, "key": key, "state": state, "cost": cost, "allowed": allowed,

@@ -104,13 +104,12 @@ class Limit:
         return self.states[key]
 
 
-    def met_by(self, attributes, state):
-        """The state as a request meets it, by its class and its caller's standing: the smaller
-        percentage counts, and of equal ones that of the standing."""
+    def met_by(self, attributes, state, level):
+        """The state as a request meets it, by its class and its caller's standing at that moment:
+        the smaller percentage counts, and of equal ones that of the standing."""
         priority = attributes.get(PRIORITY["from"])
         shed = percent_of(self.shed, priority if priority in CLASSES else "normal")
-        levels = [level for level, user in STANDINGS.items() if attributes.get("user") == user]
-        standing = percent_of(self.by_standing, levels[0] if levels else None)
+        standing = percent_of(self.by_standing, level)
         if min(shed, standing) == 100:
             return state
         if standing <= shed:
@@ -135,8 +134,8 @@ def percent_of(percents, name):
 
 def load_rules(text):
     document = yaml.safe_load(text)
-    if set(document) - {"version", "limits", "priority", "standing", "attributes"}:
-        raise ValueError("the model reads `version`, `limits`, `priority`, `standing` only")
+    if set(document) - {"version", "limits", "priority", "standing", "attributes", "penalties"}:
+        raise ValueError("the model does not read all of this file")
     if document.get("priority", PRIORITY) != PRIORITY:
         raise ValueError(f"the model knows the priority {PRIORITY} only")
     return [Limit(entry) for entry in document["limits"]]
