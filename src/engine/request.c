@@ -145,7 +145,7 @@ static void count_retry(struct weir_engine *engine, uint64_t retry_after_ns)
 }
 
 /* What limits answer besides their verdict, and what they warn of. */
-static __attribute__((noinline)) void follow(struct weir_engine *engine, struct weir_entry *entry)
+static __attribute__((noinline)) void tell(struct weir_engine *engine, struct weir_entry *entry)
 {
     if (entry->generation->acts)
         weir_actions_count(entry);
@@ -179,7 +179,7 @@ static bool conclude(struct weir_engine *engine, struct weir_entry *entry)
             count_retry(engine, retry_after_ns);
     }
     if (generation && __builtin_expect(generation->tells, 0))
-        follow(engine, entry);
+        tell(engine, entry);
     if (__builtin_expect(entry->strike_count > 0, 0))
         weir_strikes_follow(engine, entry);
     if (engine->observe && d->op == WEIR_OP_DECIDE && generation) {
