@@ -208,6 +208,24 @@ def test_what_the_pages_promise_is_what_runs():
     assert {language.lower() for language in languages.split(", ")} == of
 
 
+def ends_of(versions):
+    """The first and the last of some versions, to the minor one."""
+    numbers = sorted(tuple(map(int, re.findall(r"\d+", version)[:2])) for version in versions)
+    return numbers[0], numbers[-1]
+
+
+def test_the_page_lists_the_versions_whose_scripts_are_known():
+    known, listed = {}, {}
+    source = (ROOT / "src/server/resp/script/known.c").read_text(encoding="utf-8")
+    for library, first, last in re.findall(r"/\* (.+) (\S+) to (\S+) \*/", source):
+        known.setdefault(library, []).extend((first, last))
+    table = PAGE.read_text(encoding="utf-8").split("## Recognised scripts")[1].split("## Differences")[0]
+    for library, versions in re.findall(r"^\| ([^|]+?)(?:, of [^|]+)? \| (v?\d[^|]*) \|", table, re.M):
+        listed.setdefault(library, []).extend(re.findall(r"\d+(?:\.\d+)*", versions))
+    assert known and {library: ends_of(versions) for library, versions in known.items()} == {
+        library: ends_of(versions) for library, versions in listed.items()}
+
+
 # --- The examples of docs/limiter-libraries.md ------------------------------------------------------
 
 def examples(language, port):
