@@ -8,14 +8,18 @@ Starts servers of its own: each admits `limit` requests in a window of one secon
 the clock, and says so in the fields of one dialect, or says nothing. Prints for each dialect the time
 for limit * seconds requests beside the ideal, and the part of answers that were 429, in all and
 after the first two seconds. Then starts 50 clients with 20 requests each under one limit of
-200 in 10 s, and prints the most arrivals in a tenth of a second, beside the mean. --only takes a
-part of a dialect's name, or `clients`.
+200 in 10 s, and prints the most arrivals in a tenth of a second, beside the mean. Last, 100 clients
+that know nothing of each other share one limit of 100 in 10 s with 20 requests each, in fixed windows,
+beside 100 that back off exponentially with full jitter (100 ms, doubled, at most 20 s). --only takes a
+part of a dialect's name, `clients` or `apart`.
 """
 
 import argparse
 import collections
+import http.client
 import http.server
 import math
+import random
 import subprocess
 import threading
 import time
@@ -125,6 +129,41 @@ def spread(options):
               f"mean {sum(later) / ((last - first - 2) * 10):.1f}")
 
 
+def back_off(port, requests):
+    """One client without a pace."""
+    connection, wait = http.client.HTTPConnection("127.0.0.1", port), 0.1
+    for _ in range(requests):
+        while True:
+            connection.request("GET", "/")
+            with connection.getresponse() as answer:
+                answer.read()
+            if answer.status == 200:
+                wait = 0.1
+                break
+            time.sleep(random.uniform(0, wait))
+            wait = min(2 * wait, 20)
+
+
+def apart(options):
+    """Both kinds at the same time, each with a server of its own."""
+    fields = DIALECTS["RateLimit (draft 11)"]
+    tenth = lambda *given: {**fields(*given), "RateLimit-Policy": '"a";q=100;w=10'}
+    with Server(100, 10.0, tenth) as server, Server(100, 10.0, tenth) as other:
+        processes = [start(options) for _ in range(100)]
+        threads = [threading.Thread(target=back_off, args=(other.port, 20)) for _ in range(100)]
+        for process, thread in zip(processes, threads):
+            feed(process, server.urls(20))
+            thread.start()
+        for process, thread in zip(processes, threads):
+            process.wait()
+            thread.join()
+        for name, one in ("100 clients apart", server), ("100 that back off", other):
+            refused = sum(not good for _, good in one.arrivals)
+            took = one.arrivals[-1][0] - one.arrivals[0][0]
+            print(f"{name}: {len(one.arrivals) - refused} admitted, {refused} refused; {took:.1f} s, "
+                  f"{took / 200:.2f} of N/R", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--weir", default="build/weir")
@@ -137,6 +176,8 @@ def main():
             measure(options, name, fields)
     if options.only in "clients":
         spread(options)
+    if options.only in "apart":
+        apart(options)
 
 
 if __name__ == "__main__":

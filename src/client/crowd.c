@@ -175,7 +175,8 @@ static void adjust(struct weir_crowd *crowd, const struct weir_crowd_view *view,
 static void observe(struct weir_crowd *crowd, const struct weir_crowd_view *view, double part,
                     double unused, uint64_t *seed)
 {
-    crowd->spare = part >= EARLY ? unused * (double)view->limit : 0;
+    bool lasting = part >= EARLY && view->now_ns >= crowd->adjusted_ns;
+    crowd->spare = lasting ? unused * (double)view->limit : 0;
     if (view->remaining == 0)
         crowd->least = crowd->least < 0 ? crowd->least : 0;
     else if (part >= EARLY && unused < crowd->least)

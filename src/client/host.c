@@ -10,19 +10,21 @@
 
 /* See host.h. */
 #define SPREAD_INTERVALS 8
+#define NEXT_UNITS 2
+#define CROWD_WINDOWS 3
 #define CROWD_MOST 12 /* doublings: a tenth of the horizon does not overflow */
 
 void weir_host_repair(struct weir_host *host, uint64_t now_ns)
 {
     bool good = host->pace_count <= WEIR_ADVICE_MAX && host->refused_ns <= now_ns &&
-                host->crowd <= CROWD_MOST &&
+                host->admitted_ns <= now_ns && host->crowd <= CROWD_MOST &&
                 host->paused_ns <= now_ns + 2 * WEIR_INSTANT_HORIZON_NS;
 
     for (uint32_t i = 0; good && i < host->pace_count; i++)
         good = weir_pace_valid(&host->paces[i], now_ns);
     if (!good) {
         host->pace_count = host->refusals = 0;
-        host->paused_ns = host->refused_ns = 0;
+        host->paused_ns = host->refused_ns = host->admitted_ns = 0;
         host->due = host->crowd = 0;
     }
     if (!weir_learned_valid(&host->learned, now_ns))
@@ -139,25 +141,33 @@ uint64_t weir_host_stated(const struct weir_host_result *result)
     return policy->reset_ns - passed;
 }
 
-/* The longest time from one unit to the next, of the policies that are known. */
-static uint64_t interval_of(const struct weir_host *host)
+/* The policy that is known with the longest time from one unit to the next; NULL: none. */
+static const struct weir_pace *slowest(const struct weir_host *host, uint64_t *interval_ns)
 {
-    uint64_t longest = 0;
+    const struct weir_pace *found = NULL;
 
+    *interval_ns = 0;
     for (uint32_t i = 0; i < host->pace_count; i++) {
         const struct weir_pace *pace = &host->paces[i];
         uint64_t window = pace->window_ns > 0 ? pace->window_ns : pace->longest_ns;
-        if (pace->limit > 0 && window / pace->limit > longest)
-            longest = window / pace->limit;
+        if (pace->limit > 0 && window / pace->limit > *interval_ns) {
+            *interval_ns = window / pace->limit;
+            found = pace;
+        }
     }
-    return longest;
+    return found;
 }
 
 /* By how much a refused client comes later than stated, at most. */
-static uint64_t spread_of(const struct weir_host *host, uint64_t after)
+static uint64_t spread_of(const struct weir_host *host, uint64_t after, uint64_t now_ns)
 {
-    uint64_t tenth = after / 10, most = SPREAD_INTERVALS * interval_of(host);
-    uint64_t spread = tenth << host->crowd;
+    uint64_t interval, tenth = after / 10;
+    const struct weir_pace *pace = slowest(host, &interval);
+    uint64_t most = SPREAD_INTERVALS * interval, spread = tenth << host->crowd;
+
+    if (host->crowd > 0 && pace && pace->limit > 1 && pace->window_ns > 0 &&
+        after <= NEXT_UNITS * interval && now_ns > host->admitted_ns + pace->window_ns)
+        spread = most = CROWD_WINDOWS * pace->window_ns;
 
     most = most > tenth ? most : tenth;
     most = most < WEIR_INSTANT_HORIZON_NS ? most : WEIR_INSTANT_HORIZON_NS;
@@ -172,7 +182,7 @@ static void pause_host(struct weir_host *host, const struct weir_host_result *re
 
     equal.jitter = WEIR_CLIENT_JITTER_EQUAL;
     if (after > 0) {
-        wait = after + weir_dice_up_to(seed, spread_of(host, after));
+        wait = after + weir_dice_up_to(seed, spread_of(host, after, result->now_ns));
         host->due = 1;
     } else {
         /* A first refusal near a learned rate is answered by the lower rate. */
@@ -210,6 +220,7 @@ static void learn_admitted(struct weir_host *host, const struct weir_host_result
 {
     struct weir_learned *learned = &host->learned;
 
+    host->admitted_ns = result->now_ns;
     weir_learned_admitted(learned, result->sent_ns, result->now_ns);
     switch (weir_window_admitted(&host->window, result->sent_ns, result->now_ns, learned->paced)) {
     case WEIR_WINDOW_KNOWN:

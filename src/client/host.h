@@ -10,8 +10,11 @@
  * in a row. The spread is a tenth of what is stated. Each further refusal doubles it, up to 8
  * intervals of the slowest policy (window / limit), and a success halves it: so a client that is
  * alone comes back when the server says, and clients that were refused together do not come back
- * together again and again. The pace does not hold back the request at the end of a stated pause,
- * but those after it. While refusals go on, weir_host_probing asks for one request at a time.
+ * together again and again. Where a server states when one unit is free, such as a bucket's next
+ * token, a whole crowd waits for it. So a client that was refused again there, and not admitted
+ * in the last window, spreads over three windows. The pace does not hold back
+ * the request at the end of a stated pause, but those after it. While refusals go on,
+ * weir_host_probing asks for one request at a time.
  *
  * A 429 with a policy that has nothing left is explained: the learned rate does not count it,
  * unless it is the second in a row, for then what the server tells is wrong. Where no window is
@@ -47,12 +50,13 @@
 struct weir_host {
     char name[WEIR_HOST_NAME_MAX];
     uint64_t used_ns;
-    uint64_t sent;       /* requests */
-    uint64_t paused_ns;  /* until then nothing is sent */
-    uint64_t refused_ns; /* when the pause began */
-    uint32_t refusals;   /* in a row */
-    uint32_t crowd;      /* refusals less successes: doublings of the spread */
-    uint32_t due;        /* the next request goes when the pause ends, whatever the pace */
+    uint64_t sent;        /* requests */
+    uint64_t paused_ns;   /* until then nothing is sent */
+    uint64_t refused_ns;  /* when the pause began */
+    uint64_t admitted_ns; /* the last answer that was no refusal */
+    uint32_t refusals;    /* in a row */
+    uint32_t crowd;       /* refusals less successes: doublings of the spread */
+    uint32_t due;         /* the next request goes when the pause ends, whatever the pace */
     uint32_t pace_count;
     uint32_t in_flight_most; /* by a policy of concurrency; 0: none */
     struct weir_retry_budget budget;
