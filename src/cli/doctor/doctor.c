@@ -14,6 +14,7 @@
 #include "cli/doctor/peers.h"
 #include "cli/doctor/redis.h"
 #include "cli/doctor/running.h"
+#include "cli/doctor/sharing.h"
 #include "cli/options.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/server.h"
@@ -131,6 +132,7 @@ static void examine(struct findings *findings, const char *config)
     check_server(findings, rules);
     check_few_keys(findings, rules);
     files_judge(findings, config, rules, weir_clock_wall_s());
+    sharing_judge(findings, rules);
     redis_examine(findings, rules);
     peers_examine(findings, rules);
     running_examine(findings, rules);

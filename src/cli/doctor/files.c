@@ -106,7 +106,10 @@ static void judge_state(struct findings *findings, const struct weir_settings *s
     bool there = stat(path, &file) == 0;
     if (stat(parent, &folder) < 0 || !S_ISDIR(folder.st_mode)) {
         findings_add(findings, FINDING_ERROR, "state_folder",
-                     "create it for the user of weir: install -d -m 0700 -o weir FOLDER",
+                     strncmp(parent, "/run/", 5) == 0
+                         ? "a folder in /run ends with each boot: name it in tmpfiles.d, as the "
+                           "packages do for /run/weir-state, and run systemd-tmpfiles --create"
+                         : "create it for the user of weir: install -d -m 0700 -o weir FOLDER",
                      "state.file: there is no folder %s", parent);
         free(copy);
         return;

@@ -278,6 +278,76 @@ def test_state_files_that_are_wrong(tmp_path, sound):
         assert "root" in examine(config, 3)["other_user"]
 
 
+@pytest.fixture(name="shared")
+def shared_fixture(tmp_path, sound):
+    """A folder that a group shares, as the packages make it; no test user is in the group alone."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    if os.geteuid() == 0:
+        os.chown(folder, 0, 60)  # "games" in every Debian: the primary group of a user
+    folder.chmod(0o2770)
+    sound["state"]["file"] = str(folder / "state")
+    sound["standing"] = {"by": ["client.ip"], "file": str(tmp_path / "standing.db"), "map": str(folder / "standing.map")}
+    return folder
+
+
+def shared_findings(config):
+    """All but that this machine's clock may not be synchronised, which standing needs."""
+    done = run_weir("doctor", "--json", "--config", config)
+    return {one["name"]: one["text"] for one in json.loads(done.stdout)["findings"]
+            if one["name"] != "clock_unsynchronised"}
+
+
+def test_a_state_that_a_group_shares_is_for_all_of_it(tmp_path, sound, shared):
+    config = written(tmp_path, sound)
+    assert shared_findings(config) == {}
+    with Weir(tmp_path, config.read_text(encoding="utf-8"), http=None, admin=None):
+        assert shared_findings(config) == {}
+    state, standing = shared / "state", shared / "standing.map"
+    assert standing.exists() and shared_findings(config) == {}
+    state.chmod(0o600)
+    standing.chmod(0o600)
+    found = shared_findings(config)
+    assert set(found) == {"state_group", "standing_map"}
+    assert str(state) in found["state_group"] and "mode 0600" in found["state_group"]
+    assert str(standing) in found["standing_map"]
+    state.chmod(0o660)
+    standing.chmod(0o640)
+    assert shared_findings(config) == {}
+
+
+def test_a_map_that_those_who_share_the_state_cannot_reach(tmp_path, sound, shared):
+    private = tmp_path / "private"
+    private.mkdir(0o700)
+    sound["standing"]["map"] = str(private / "standing.map")
+    found = shared_findings(written(tmp_path, sound))
+    assert set(found) == {"standing_map"} and str(private) in found["standing_map"]
+    sound["standing"]["map"] = str(tmp_path / "nowhere" / "standing.map")
+    assert set(shared_findings(written(tmp_path, sound))) == {"standing_folder"}
+    shared.chmod(0o700)  # nobody shares it: a private map is right
+    sound["standing"]["map"] = str(private / "standing.map")
+    assert shared_findings(written(tmp_path, sound)) == {}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_a_user_who_is_not_in_the_group(tmp_path, sound, shared):
+    for folder in [tmp_path, *tmp_path.parents]:
+        if folder.stat().st_uid == 0 and folder != folder.parent:
+            folder.chmod(folder.stat().st_mode | 0o111)
+    sound["server"]["admin"] = free_address()
+    config = written(tmp_path, sound)
+    config.chmod(0o644)
+    found = examine(config, 1, user=65534, group=65534, extra_groups=[])
+    assert {"state_group_member", "standing_folder", "state_folder"} <= set(found)
+    assert "the group games" in found["state_group_member"]
+
+
+def test_a_folder_in_run_that_is_missing_is_for_tmpfiles(tmp_path, sound):
+    sound["state"]["file"] = "/run/weir-that-is-not-there/state"
+    done = run_weir("doctor", "--config", written(tmp_path, sound))
+    assert "state_folder" in done.stdout and "systemd-tmpfiles --create" in done.stdout
+
+
 def test_a_state_that_is_too_large_or_too_small(tmp_path, sound):
     sound["state"]["size"] = "4TiB"
     found = examine(written(tmp_path, sound), 1)

@@ -22,10 +22,12 @@ from model.program import SECONDS_MAX
 ROOT = Path(__file__).parents[3]
 ALERTS = ROOT / "packaging" / "prometheus" / "weir.rules.yml"
 BOARD = json.loads((ROOT / "packaging" / "grafana" / "weir.json").read_text(encoding="utf-8"))
-# Metrics that only servers with a shared store, or with limits that follow health, have.
+# Metrics that only servers with a shared store, or with limits that follow health, have, and nginx.
 PARTLY = {"weir_store_latency_seconds_bucket": "server/admin/metrics.c",
           "weir_store_up": "server/admin/metrics.c",
-          "weir_scale_percent": "server/admin/health_api.c"}
+          "weir_scale_percent": "server/admin/health_api.c",
+          "weir_nginx_unable_seconds_total": "nginx/metrics.c",
+          "weir_nginx_config_errors": "nginx/metrics.c"}
 
 
 def tool(name):
