@@ -59,7 +59,7 @@ const char *replay_progress_text(char text[REPLAY_PROGRESS_MAX], const char *doi
     taken = taken < total ? taken : total;
     size += (size_t)snprintf(text + size, room - size, "  %.0f %%",
                              100.0 * (double)taken / (double)total);
-    if (taken > 0) {
+    if (taken > 0 && taken < total) {
         char left[CLI_DURATION_MAX];
         double left_ms = seconds * 1e3 * (double)(total - taken) / (double)taken;
         (void)snprintf(text + size, room - size, "  %s left",

@@ -8,6 +8,7 @@
 
 #include "cli/options.h"
 #include "cli/replay/report.h"
+#include "cli/replay/stop.h"
 
 #define CANDIDATES 5
 #define BAR_COLUMNS 40
@@ -219,7 +220,9 @@ static double share(uint64_t part, uint64_t whole)
 void suggest_print_measured(const struct replay_measured *measured, FILE *out)
 {
     if (!measured) {
-        fprintf(out, "\n# Not run on its own trace, which can be read only once.\n");
+        fputs(replay_stop_asked() ? "\n# Not run on its own trace: the reading was ended early.\n"
+                                  : "\n# Not run on its own trace, which can be read only once.\n",
+              out);
         return;
     }
     fprintf(out,

@@ -314,7 +314,7 @@ static int suggest_by(const struct replay_options *options, const char *key, boo
             status = -1;
         else if (plan_and_print(suggest, again, start) == 0 && good)
             status = EXIT_SUCCESS;
-        if (status >= 0 && suggest->stopped)
+        if (status >= 0 && replay_stop_asked())
             status = replay_stop_status();
     }
     close_suggest(suggest);

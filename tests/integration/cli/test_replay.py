@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir replay` as a program: formats, malformed lines, reports, and outputs that fail."""
 
+import fcntl
 import json
 import os
+import pty
 import random
+import re
 import signal
 import subprocess
+import termios
+import time
 
 import pytest
 
+from daemon.waiting import wait_until
 from model.program import run_weir, weir_path
 
 RULES = """\
@@ -249,6 +255,83 @@ def test_hundreds_of_limits_fit_without_a_size(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+class Fed:
+    """weir that reads what is written to it, with its standard error on a terminal."""
+
+    def __init__(self, *arguments):
+        self.terminal, child = pty.openpty()
+        self.process = subprocess.Popen([weir_path(), *arguments, "-"], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=child)
+        os.close(child)
+        os.set_blocking(self.terminal, False)
+        self.shown = b""
+
+    def feed(self, first, count=20_000):
+        self.process.stdin.write(requests(*range(first, first + count)).encode())
+        self.process.stdin.flush()
+
+    def look(self):
+        try:
+            self.shown += os.read(self.terminal, 65536)
+        except BlockingIOError:
+            pass
+        return self.shown
+
+    def wait_until_read(self):
+        unread = bytearray(4)
+        def empty():
+            fcntl.ioctl(self.process.stdin, termios.FIONREAD, unread)
+            return not any(unread)
+        wait_until(empty, what="the reader")
+
+    def end(self, number):
+        self.process.send_signal(number)
+        out = self.process.stdout.read().decode()
+        status = self.process.wait()
+        self.process.stdin.close()
+        os.close(self.terminal)
+        return out, status
+
+
+def test_a_terminal_shows_progress_and_ctrl_c_ends_with_a_partial_report(rules):
+    fed, first = Fed("replay", "--config", rules), 0
+    while b" lines  " not in fed.look():
+        fed.feed(first)
+        first += 20_000
+    assert re.search(rb"\r\x1b\[Kreplay: [0-9,]+ lines  [0-9.]+ [kM]/s", fed.look())
+    fed.wait_until_read()
+    out, status = fed.end(signal.SIGINT)
+    assert status == 130
+    partial = re.match(r"Partial: the reading was ended after (\d+) lines\.\n(\d+) requests: ", out)
+    assert partial and partial[1] == partial[2] and 0 < int(partial[1]) <= first, out[:200]
+    assert "api " in out
+
+
+def test_sigterm_ends_a_suggestion_with_what_was_read(rules):
+    fed = Fed("replay", "--suggest", "--key", "user", "--config", rules)
+    assert fed.process.wait() == 2  # --suggest takes no rules
+    fifo = rules.parent / "fifo"
+    os.mkfifo(fifo)
+    with subprocess.Popen([weir_path(), "replay", "--suggest", "--key", "user", fifo], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process, open(fifo, "w", encoding="utf-8") as pipe:
+        pipe.write(requests(*range(1000)))
+        pipe.flush()
+        unread = bytearray(4)
+        def empty():
+            fcntl.ioctl(pipe, termios.FIONREAD, unread)
+            return not any(unread)
+        wait_until(empty, what="the reader")
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate()
+    assert process.returncode == 143
+    assert out.startswith(b"# Partial: the reading was ended after 1000 lines.\n# read as jsonl, 1000 lines\n")
+    assert b"limits:" in out and out.endswith(b"# Not run on its own trace: the reading was ended early.\n")
+
+
+def test_without_a_terminal_there_is_no_progress(rules):
+    assert replay(rules, requests(*range(50_000))).stderr == ""
+
+
 def test_compare_puts_each_algorithm_beside_the_exact_log(rules):
     # 2/min: two at the end of a minute, two at the start of the next, one in its middle.
     trace = requests(119, 119, 120, 120, 150)
@@ -395,3 +478,62 @@ def test_an_empty_trace_is_a_report_of_nothing(rules):
     assert done.stdout.startswith("0 requests: 0 allowed, 0 denied\n")
     assert "nothing to compare" in done.stdout
     assert os.linesep + "api" in done.stdout
+
+
+def clf(client, t):
+    stamp = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(t))
+    return f'{client} - - [{stamp}] "POST /login HTTP/1.1" 200 1\n'
+
+
+PER_CLIENT = """\
+version: 1
+limits:
+  - {name: login, key: [client.ip], algorithm: sliding_log, rate: [5/min, 92/h]}
+"""
+
+
+def test_rotated_files_in_the_order_of_the_shell_are_read_in_the_order_of_time(tmp_path):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(PER_CLIENT, encoding="utf-8")
+    start, names = 1_700_000_000, ["access.log", "access.log.1", "access.log.2"]
+    for i, name in enumerate(reversed(names)):
+        (tmp_path / name).write_text("".join(clf("192.0.2.1", start + i * 24000 + j * 40) for j in range(600)),
+                                     encoding="ascii")
+    found = []
+    for order in names, names[::-1]:
+        files = [tmp_path / name for name in order]
+        done = run_weir("replay", "-c", rules, *files)
+        suggested = run_weir("replay", "--suggest", *files).stdout
+        assert done.returncode == 0 and done.stdout.startswith("1800 requests: 1800 allowed, 0 denied")
+        lines = done.stdout.splitlines()
+        assert lines[2:5] == [f"read {tmp_path / name}: common, 600 lines" for name in names[::-1]]
+        note = "the files were read in the order of their first times, not in the order given"
+        assert (note in lines) == (order is names) == (f"# {note}" in suggested.splitlines())
+        found.append(suggested.replace(f"# {note}\n", ""))
+    assert found[0] == found[1]
+    one = tmp_path / "one.log"
+    one.write_text("".join((tmp_path / name).read_text(encoding="ascii") for name in names), encoding="ascii")
+    done = run_weir("replay", "-c", rules, one)
+    assert done.returncode == 1 and done.stdout == ""
+    assert "line 601 was written" in done.stderr and "--allow-disorder" in done.stderr
+    done = run_weir("replay", "-c", rules, "--allow-disorder", one)
+    assert done.returncode == 0 and "1200 lines of the trace stand below ones that were written later" in done.stdout
+
+
+def test_ports_brackets_and_lists_make_no_new_callers(tmp_path):
+    rules, log = tmp_path / "rules.yaml", tmp_path / "access.log"
+    rules.write_text(PER_CLIENT, encoding="utf-8")
+    clients = [f"203.0.113.9:{40000 + i}" for i in range(100)] + ["203.0.113.9", "203.0.113.9, 10.0.0.2"]
+    clients += ["[2001:db8::1]", "[2001:db8::1]:443", "2001:db8::1", "198.51.100.7_1", "name.example.org"]
+    log.write_text("".join(clf(client, 1_700_000_000 + i) for i, client in enumerate(clients)), encoding="ascii")
+    report = run_weir("replay", "-c", rules, log).stdout
+    assert re.search(r"^login +107 +\d+ +\d+ +4$", report, re.M), report
+    assert "1 of these names look like addresses: 198.51.100.7_1\n" in report
+    assert "2 clients are names of hosts" in report and "1 clients are from lists of addresses" in report
+
+
+def test_a_format_that_weir_does_not_know_is_refused_with_the_list(rules):
+    done = replay(rules, "", "--format", "iis")
+    assert done.returncode == 2
+    assert "auto, jsonl, combined, common, vhost_combined, nginx-main, ingress-nginx, traefik-clf, traefik-json, " \
+        "caddy-json or haproxy, not 'iis'" in done.stderr
