@@ -50,7 +50,7 @@ static const struct cli_option options_table[] = {
         "where the limit denies, until none is left",
         .kind = CLI_FLAG, AT(grant.above)),
     CLI_OPTION(0, "expires", "DURATION",
-               "with --above: how long they live, such as 30d; else as the limit's `top_up` says",
+               "with --above: how long they live, such as 30d; else as the limit says (top_up)",
                .kind = CLI_TEXT, AT(grant.expires)),
 };
 

@@ -98,7 +98,7 @@ static void offer_top_ups(struct weir_entry *entry)
         struct weir_check check;
         uint32_t rule = decision->checks[i].rule;
         end = weir_decision_limit_end(decision, i);
-        if (!denies(decision, i, end) ||
+        if (!denies(decision, i, end) || decision->checks[i].scale != 0 ||
             !weir_rules_top_up(entry->generation->rules, &decision->checks[i], &check))
             continue;
         if (!entry->borrow)

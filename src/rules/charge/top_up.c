@@ -28,12 +28,13 @@ uint64_t weir_rules_top_up_life(const struct weir_rules *rules, uint32_t rule)
 bool weir_rules_top_up(const struct weir_rules *rules, const struct weir_check *live,
                        struct weir_check *check)
 {
-    if (!live->limit || live->scale != 0 || (live->flags & WEIR_CHECK_ALWAYS_DENY) != 0 ||
+    if (!live->limit || (live->flags & WEIR_CHECK_ALWAYS_DENY) != 0 ||
         !weir_rules_takes_top_up(rules, live->rule))
         return false;
     *check = *live;
     check->limit = rules->top_ups[live->rule];
     check->flags = 0;
+    check->scale = check->scale_kind = check->scale_alone = 0;
     check->floor = check->challenged = 0;
     /* Of one key there is one top-up, whichever state its plan counts in. */
     rules_state_choose(check->hash, rules_state_called(live->limit->name));

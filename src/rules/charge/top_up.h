@@ -15,7 +15,7 @@
  * The loader refuses what has no meaning above a limit: concurrency and queues (nothing of them can
  * be bought), several rates in one limit (which of them was bought?), `on_deny: charge` (a request
  * would be charged twice), pools on either side, `global` and `mode: leased` (a denial there is one
- * region's or one node's, not the limit's).
+ * region's or one node's, not the limit's), and nodes that are `sticky`.
  */
 #ifndef WEIR_RULES_CHARGE_TOP_UP_H
 #define WEIR_RULES_CHARGE_TOP_UP_H
@@ -30,7 +30,7 @@ bool weir_rules_takes_top_up(const struct weir_rules *rules, uint32_t rule);
 uint64_t weir_rules_top_up_life(const struct weir_rules *rules, uint32_t rule);
 
 /* The check of the top-up of a key, from the first check of its limit. Its key's text is that
- * check's. False: the limit takes none, or the check has no state or may use only a part. */
+ * check's. False: the limit takes none, or the check has no state. */
 bool weir_rules_top_up(const struct weir_rules *rules, const struct weir_check *live,
                        struct weir_check *check);
 

@@ -176,6 +176,8 @@ static const char *refuses_top_up(const struct rules_loader *loader,
         return "`on_deny: charge`: a request would be charged twice";
     if (fields[RULES_LIMIT_BORROW].value || fields[RULES_LIMIT_POOL].value)
         return "`borrow` and `pool`: a request is charged in one place only";
+    if (loader->rules->settings.sticky.count > 0)
+        return "`sticky`: bought units would be at one node only";
     if (fields[RULES_LIMIT_GLOBAL].value)
         return "`global`: what a region denies, the limit as a whole may still admit";
     if (rule->flags & WEIR_CHECK_LEASED)

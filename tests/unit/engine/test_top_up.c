@@ -317,6 +317,21 @@ static void decisions_without_aid_take_nothing(void **state)
     rig_close(&rig);
 }
 
+static void a_request_at_a_scale_takes_nothing_but_a_grant_has_none(void **state)
+{
+    struct rig rig;
+    rig_open_text(&rig, simple);
+    give(&rig, "own", "ann", 9);
+    struct weir_decision *decision = send(&rig, 5, PAIRS("user", "ann"));
+    decision->checks[1].scale = 50;
+    assert_int_equal(run_at(&rig, START, decision)->verdict, WEIR_DENIED);
+    assert_int_equal(left_of(&rig, "own", "ann"), 9);
+    struct weir_check check;
+    assert_true(weir_rules_top_up(weir_engine_rules(rig.engine), &decision->checks[1], &check));
+    assert_int_equal(check.scale, 0); /* of a limit that follows health */
+    rig_close(&rig);
+}
+
 static void where_the_store_fails_the_second_try_the_first_stands(void **state)
 {
     struct rig rig;
@@ -526,6 +541,7 @@ int main(void)
         cmocka_unit_test(a_reservation_is_settled_where_it_was_charged),
         cmocka_unit_test(plans_share_what_was_bought),
         cmocka_unit_test(decisions_without_aid_take_nothing),
+        cmocka_unit_test(a_request_at_a_scale_takes_nothing_but_a_grant_has_none),
         cmocka_unit_test(where_the_store_fails_the_second_try_the_first_stands),
         cmocka_unit_test(random_requests_and_grants_equal_the_model),
     };

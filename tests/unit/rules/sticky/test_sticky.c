@@ -148,6 +148,9 @@ static void what_does_not_go_with_it_is_refused(void **state)
     } cases[] = {
         {HEAD "  - {name: a, key: [path], rate: 5/min}\n", "`user`, by which `sticky` chooses"},
         {HEAD "  - {name: a, key: [], rate: 5/min}\n", "`per_node: true`"},
+        {HEAD "  - {name: a, key: [user], rate: 5/min, top_up: 1d}\n", "`top_up`"},
+        {HEAD "  - {name: a, key: [], rate: 5/min, per_node: true, top_up: 1d}\n",
+         "`top_up` does not work with `sticky`"},
         {HEAD "  - {name: a, key: [user], algorithm: concurrency, limit: 5}\n",
          "concurrency does not work with `sticky`"},
         {HEAD ONE "  - {name: b, key: [user], algorithm: concurrency, limit: 5, per_node: true}\n",
