@@ -20,13 +20,49 @@ const stream = new Live((snapshot) => {
   const missed = live.snapshot !== null && snapshot.second > live.snapshot.second + 1;
   live.snapshot = snapshot;
   find("node").textContent = snapshot.node;
-  document.title = `weir ${snapshot.node}`;
+  heard = Date.now();
+  showTrouble(snapshot.trouble ?? []);
   current?.onSnapshot?.(snapshot);
   if (missed) current?.onMissed?.();
   document.documentElement.dataset.second = snapshot.second;
 }, setLive);
 let current = null;
+let heard = 0; // when the last snapshot came
 let leave = new AbortController();
+
+const QUIET_MS = 3000; // a snapshot comes each second
+
+// What is wrong now, most urgent first, on top, in the title, and as the colour of the icon.
+function showTrouble(list) {
+  const bad = list.some((one) => one.bad);
+  const text = list.map((one) => one.text).join("\u0001");
+  const line = find("trouble");
+  document.title = `${bad ? "● " : ""}weir ${live.snapshot.node}${bad ? `: ${list[0].text}` : ""}`;
+  setIcon(bad ? "#b42318" : list.length > 0 ? "#8a5a00" : "#17693f");
+  if (line.dataset.text === text) return;
+  line.dataset.text = text;
+  line.hidden = list.length === 0;
+  line.className = bad ? "panel bad" : "panel";
+  line.replaceChildren(...list.flatMap((one, i) => [i > 0 ? " · " : "", h("a", { href: `#${one.link}` }, one.text)]));
+}
+
+function setIcon(colour) {
+  const picture = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="${colour}"/></svg>`)}`;
+  if (find("icon").getAttribute("href") !== picture) find("icon").setAttribute("href", picture);
+}
+
+// A server that says nothing is not alive: all of the page is greyed, and says how old it is.
+function showAge() {
+  const age = Date.now() - heard;
+  const stale = heard > 0 && !document.hidden && current !== null && age > QUIET_MS;
+  document.body.classList.toggle("stale", stale);
+  if (!stale) return;
+  find("live").textContent = `last data ${Math.round(age / 1000)} s ago`;
+  find("live").className = "badge lost";
+  document.title = `✕ weir ${live.snapshot?.node ?? ""}: no data`;
+  setIcon("#616e7c");
+}
+setInterval(showAge, 1000);
 
 function setLive(state) {
   find("live").textContent = { live: "live", lost: "no connection", paused: "paused" }[state];

@@ -18,12 +18,25 @@ function niceTop(most) {
   return [1, 2, 5, 10].map((step) => step * power).find((top) => top >= most * 0.9999);
 }
 
+// Runs of points that are known: null is a gap.
+function runs(values) {
+  const found = [];
+  values.forEach((value, i) => {
+    if (value === null) return;
+    if (i === 0 || values[i - 1] === null) found.push([]);
+    found[found.length - 1].push(i);
+  });
+  return found;
+}
+
 // One point for each pixel or so: the greatest of each group, so that no peak is lost.
 function thin(values, groups) {
   if (values.length <= groups) return values;
   const size = values.length / groups;
-  return Array.from({ length: groups }, (_, group) =>
-    Math.max(...values.slice(Math.floor(group * size), Math.floor((group + 1) * size))));
+  return Array.from({ length: groups }, (_, group) => {
+    const known = values.slice(Math.floor(group * size), Math.floor((group + 1) * size)).filter((value) => value !== null);
+    return known.length > 0 ? Math.max(...known) : null;
+  });
 }
 
 export class Chart {
@@ -101,20 +114,25 @@ export class Chart {
     this.parts.forEach((part, which) => {
       const values = thinned[which];
       if (which > 0 && !values.some((value) => value > 0)) return;
-      const upper = values.map((value, i) => base[i] + value);
-      const line = upper.map((value, i) => `${x(i).toFixed(1)},${y(value).toFixed(1)}`);
+      const upper = values.map((value, i) => base[i] + (value ?? 0));
+      const point = (list, i) => `${x(i).toFixed(1)},${y(list[i]).toFixed(1)}`;
+      const known = runs(values);
       if (this.stacked) {
-        const lower = base.map((value, i) => `${x(i).toFixed(1)},${y(value).toFixed(1)}`).reverse();
-        nodes.push(svg("path", { class: `area ${part.kind}`, d: length ? `M${line.join("L")}L${lower.join("L")}Z` : "" }));
+        const area = known.map((run) => `M${run.map((i) => point(upper, i)).join("L")}L${[...run].reverse().map((i) => point(base, i)).join("L")}Z`);
+        nodes.push(svg("path", { class: `area ${part.kind}`, d: area.join("") }));
         upper.forEach((value, i) => { base[i] = value; });
       }
-      nodes.push(svg("path", { class: `line ${part.kind}`, d: length ? `M${line.join("L")}` : "" }));
+      nodes.push(svg("path", { class: `line ${part.kind}`, d: known.map((run) => `M${run.map((i) => point(upper, i)).join("L")}`).join("") }));
     });
     for (const part of [0, 0.5, 1]) {
       const second = this.data.from + Math.round((total - 1) * part) * this.data.step;
       if (total > 0)
         nodes.push(svg("text", { class: "axis", x: LEFT + part * inner, y: HEIGHT - 5, "text-anchor": ["start", "middle", "end"][part * 2] },
           clock(second, this.data.step === 1)));
+    }
+    for (const second of this.data.marks ?? []) { // restarts and reloads
+      const place = LEFT + ((second - this.data.from) / this.data.step / Math.max(1, total - 1)) * inner;
+      if (place > LEFT && place < width) nodes.push(svg("line", { class: "mark", x1: place, x2: place, y1: TOP, y2: TOP + plot }));
     }
     if (this.at !== null && total > 1) {
       const at = LEFT + (this.at / (total - 1)) * inner;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All limits of the rules, and one limit: its numbers, its traffic, its keys.
 
-import { ask, poll, query } from "./api.js";
+import { ask, poll, query, Refused } from "./api.js";
 import { Chart } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
 import { count, duration, percent, rate } from "./format.js";
@@ -67,10 +67,11 @@ export class Limits {
 
   async loadOne() {
     const { signal, one } = this;
-    const [all, series, top] = await Promise.all([
-      ask("/v1/limits", { signal }), ask(query("/v1/series", { limit: one, count: 600 }), { signal }),
-      ask(query("/v1/use/top", { limit: one, window: this.window.value, by: this.by.value, count: 50 }), { signal })]);
+    const all = await ask("/v1/limits", { signal });
     const limit = all.limits.find((known) => known.name === one);
+    if (!limit) throw new Refused(404, `The rules have no limit "${one}".`);
+    const [series, top] = await Promise.all([ask(query("/v1/series", { limit: one, count: 600 }), { signal }),
+      ask(query("/v1/use/top", { limit: one, window: this.window.value, by: this.by.value, count: 50 }), { signal })]);
     this.facts.replaceChildren(...facts(limit ?? {}).flatMap(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
     const { from_s: from, resolution_s: step, values } = series;
     const both = (field) => values[field].map((value, i) => value + values[`edge_${field}`][i]);

@@ -93,6 +93,10 @@ export class Overview {
     this.load();
     this.loadRecent();
     poll(() => this.loadRoutes(), 5, signal, this.live.problem);
+    // A day's points come once a minute.
+    poll(async () => {
+      if (this.range.value === "1min" && this.data?.step === 60) await this.load();
+    }, 60, signal, this.live.problem);
   }
 
   // The series of what is chosen, whole; snapshots go on from there.
@@ -104,11 +108,34 @@ export class Overview {
         { signal: this.signal });
       if (resolution !== this.range.value || chosen !== this.limit.value) return;
       this.data = { from: found.from_s, step: found.resolution_s, values: found.values };
-      if (!chosen) this.wholeData = this.data;
+      this.cutRunning();
+      this.wholeData = chosen ? await this.loadWhole(resolution) : this.data;
       this.draw();
     } catch (error) {
       if (error.name !== "AbortError") this.live.problem(error.message);
     }
+  }
+
+  // Of latency and fronts there is only the whole: a limit that is chosen freezes none of them.
+  async loadWhole(resolution) {
+    const found = await ask(query("/v1/series", { resolution, count: resolution === "1s" ? POINTS : 1440 }), { signal: this.signal });
+    return { from: found.from_s, step: found.resolution_s, values: found.values };
+  }
+
+  // The minute that runs has no whole number yet, which would look like a fall.
+  cutRunning() {
+    const { from, step, values } = this.data;
+    if (step === 1) return;
+    for (const list of Object.values(values))
+      while (list.length > 0 && from + list.length * step > Date.now() / 1000) list.pop();
+  }
+
+  // Before the server began nothing is known: that is no zero.
+  blankBefore({ from, step, values }) {
+    const begun = this.live.snapshot?.started_s ?? 0;
+    const unknown = Math.floor((begun - from) / step);
+    for (const list of Object.values(values))
+      for (let i = 0; i < unknown && i < list.length; i++) list[i] = null;
   }
 
   // What limits did in the minute before the page was opened.
@@ -137,27 +164,31 @@ export class Overview {
   }
 
   draw() {
+    this.blankBefore(this.data);
+    if (this.wholeData) this.blankBefore(this.wholeData);
     const { from, step, values } = this.data;
     const length = values.allowed.length;
     const sum = (i, ...fields) => fields.reduce((all, field) => all + (values[field]?.[i] ?? 0), 0);
-    const each = (of) => Array.from({ length }, (_, i) => of(i));
+    const each = (of) => Array.from({ length }, (_, i) => (values.allowed[i] === null ? null : of(i)));
+    const marks = [this.live.snapshot?.started_s, this.live.snapshot?.reloads?.loaded_s];
     const rate = (...fields) => each((i) => sum(i, ...fields) / step);
     // Of the whole, requests; of a limit, its verdicts, which have no causes.
     const whole = values.requests !== undefined;
-    const all = (i) => sum(i, "allowed", "denied", "edge_allowed", "edge_denied", ...(whole ? [] : ["shadow_denied", "edge_shadow_denied"]));
-    const part = (i, ...fields) => (all(i) > 0 ? (sum(i, ...fields) / all(i)) * 100 : 0);
+    const total = (i) => sum(i, "allowed", "denied", "edge_allowed", "edge_denied", ...(whole ? [] : ["shadow_denied", "edge_shadow_denied"]));
+    const part = (i, ...fields) => (total(i) > 0 ? (sum(i, ...fields) / total(i)) * 100 : 0);
     const shares = Object.fromEntries(CAUSES.map(([field]) => [field, each((i) => part(i, whole || field !== "refused_limit" ? field : "denied"))]));
-    this.traffic.set({ from, step, values: { allowed: rate("allowed", "edge_allowed"), denied: rate("denied", "edge_denied"),
+    this.traffic.set({ from, step, marks, values: { allowed: rate("allowed", "edge_allowed"), denied: rate("denied", "edge_denied"),
       shadow: whole ? each(() => 0) : rate("shadow_denied", "edge_shadow_denied") } });
-    this.share.set({ from, step, values: { ...shares, edge: each((i) => part(i, "edge_denied")) } });
-    if (!values.requests) return;
-    this.fronts.set({ from, step, values: Object.fromEntries(FRONTS.map((front) => [front, rate(front)])) });
-    this.latency.set({ from, step, values });
+    this.share.set({ from, step, marks, values: { ...shares, edge: each((i) => part(i, "edge_denied")) } });
+    const { values: all, ...time } = this.wholeData ?? this.data;
+    if (!all.requests) return;
+    this.fronts.set({ ...time, marks, values: Object.fromEntries(FRONTS.map((front) =>
+      [front, all[front].map((value) => (value === null ? null : value / time.step))])) });
+    this.latency.set({ ...time, marks, values: all });
   }
 
   // Appends a second to the series that are shown.
-  append(second, point) {
-    const { data } = this;
+  append(second, point, data = this.data) {
     if (!data || data.step !== 1) return;
     const next = data.from + data.values.allowed.length;
     if (second - next >= POINTS) { // a server that has just begun, or a machine that slept
@@ -166,7 +197,7 @@ export class Overview {
     }
     for (let at = next; at <= second; at++)
       for (const [field, list] of Object.entries(data.values)) {
-        list.push(at === second ? point[field] ?? 0 : 0);
+        list.push(at === second ? point[field] ?? 0 : null); // what was missed is a gap
         if (list.length > POINTS) list.shift();
       }
     if (second >= next) data.from = second - data.values.allowed.length + 1;
@@ -195,6 +226,7 @@ export class Overview {
     this.showKeys(snapshot);
     const chosen = this.limit.value;
     const point = chosen ? snapshot.limits.find(([name]) => name === chosen) : null;
+    if (chosen) this.append(snapshot.second, whole, this.wholeData);
     this.append(snapshot.second, chosen ? Object.fromEntries(FIELDS.map((field, i) => [field, point?.[i + 1] ?? 0])) : whole);
   }
 

@@ -29,6 +29,8 @@ struct weir_dashboard {
     uint64_t denial_last; /* the newest denial that it had */
     uint64_t reloads;     /* at the last look */
     uint64_t snapshot_ns;
+    uint64_t overflows[60], overflow_second; /* of the table in each second of the last minute, as a
+                                                count since its beginning */
 };
 
 /* Opens it; start: on the loop of the admin worker, which closes the timer. Errors:

@@ -10,6 +10,7 @@
 #include "server/daemon/daemon.h"
 #include "server/daemon/readiness.h"
 #include "server/dashboard/dashboard.h"
+#include "server/dashboard/trouble.h"
 #include "server/use/callers_api.h"
 #include "server/use/consumers_api.h"
 
@@ -108,10 +109,25 @@ static json_t *denials_json(struct weir_dashboard *dashboard, uint64_t *missed)
 
 /* --- The server ------------------------------------------------------------------------------- */
 
-static json_t *table_json(const struct weir_daemon *daemon, uint64_t now_ns)
+/* How many decisions found no room in the last minute. */
+static uint64_t overflows_of_minute(struct weir_dashboard *dashboard, uint64_t second,
+                                    uint64_t overflows)
+{
+    const unsigned places = sizeof dashboard->overflows / sizeof *dashboard->overflows;
+    uint64_t *place = &dashboard->overflows[second % places], from = dashboard->overflow_second;
+    bool known = from != 0 && second >= from && second - from < places;
+    uint64_t before = known ? *place : overflows;
+    for (uint64_t at = known ? from : second - places; at < second; at++)
+        dashboard->overflows[(at + 1) % places] = overflows;
+    dashboard->overflow_second = second;
+    return before <= overflows ? overflows - before : 0;
+}
+
+static json_t *table_json(const struct weir_daemon *daemon, uint64_t now_ns, uint64_t *overflows)
 {
     struct weir_table_stats table;
     weir_table_stats(daemon->table, now_ns, &table);
+    *overflows = table.overflows;
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "bytes", (json_int_t)table.bytes,
                      "slots", (json_int_t)table.slots, "slots_used", (json_int_t)table.slots_used,
                      "keys", (json_int_t)table.keys, "evictions", (json_int_t)table.evictions,
@@ -149,22 +165,24 @@ char *weir_snapshot_text(struct weir_dashboard *dashboard)
     struct weir_daemon *daemon = dashboard->daemon;
     struct weir_use_service *use = daemon->use;
     uint64_t now_ns = weir_worker_time(daemon->admin), second = weir_series_last(use->whole);
-    uint64_t missed;
+    uint64_t missed, overflows;
     weir_use_collect(use, now_ns);
     json_t *denials = denials_json(dashboard, &missed);
     json_t *keys = top_json(use, WEIR_USE_BY_REQUESTS, now_ns);
     const struct weir_use_query of_callers = {.window = WEIR_WINDOW_MINUTE, .count = KEYS_MAX};
     json_t *callers = weir_callers_json(use, &of_callers, now_ns);
+    json_t *table = table_json(daemon, now_ns, &overflows);
+    json_t *trouble = weir_trouble_json(daemon, overflows_of_minute(dashboard, second, overflows));
     json_t *snapshot = json_pack(
-        "{s:I, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:I, s:o}",
+        "{s:I, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}",
         "second", (json_int_t)second, "node", use->node, "whole", whole_json(use, second), "limits",
         limits_json(use, second), "keys", keys, "weight",
         (json_int_t)weir_heavy_weight(use->read[WEIR_SEEN_KEYS]), "denied_sum",
         (json_int_t)denied_sum(use, second), "denied", top_json(use, WEIR_USE_BY_DENIED, now_ns),
         "denials", denials, "denials_more", (json_int_t)missed, "denial_last",
-        (json_int_t)use->denial_last, "table", table_json(daemon, now_ns), "store",
-        store_json(daemon), "reloads", reloads_json(daemon), "started_s",
-        (json_int_t)(daemon->started_wall_ns / 1000000000), "callers", callers);
+        (json_int_t)use->denial_last, "table", table, "store", store_json(daemon), "reloads",
+        reloads_json(daemon), "started_s", (json_int_t)(daemon->started_wall_ns / 1000000000),
+        "callers", callers, "trouble", trouble);
     size_t size = snapshot ? json_dumpb(snapshot, NULL, 0, JSON_COMPACT) : 0;
     char *text = size > 0 ? malloc(sizeof before + size + sizeof after) : NULL;
     if (text) {

@@ -2,6 +2,7 @@
 """The dashboard in a real Chromium: every view, with screenshots in build/screenshots/dashboard."""
 
 import contextlib
+import signal
 from pathlib import Path
 
 import pytest
@@ -402,3 +403,63 @@ def test_a_thousand_limits_with_long_names_stay_usable(tmp_path, browser):
         set_screen(browser, 360, 740)
         assert page.run("return document.documentElement.scrollWidth <= innerWidth")
         set_screen(browser, 1280, 900)
+
+
+def test_what_is_wrong_is_on_top_and_in_the_title(tmp_path, browser):
+    with start(browser, tmp_path) as weir:
+        page = Dashboard(browser, weir).open()
+        page.see(lambda: page.text("live") == "live", "a snapshot")
+        assert page.run("return document.getElementById('trouble').hidden")
+        good = weir.config.read_text(encoding="utf-8")
+        weir.write_rules(good.replace('"gcra"', '"gcrb"'))
+        weir.process.send_signal(signal.SIGHUP)
+        page.see(lambda: f"{weir.config}:1:" in page.text("trouble"), "the error")
+        assert page.run("return document.title").startswith("● weir ")
+        take_screenshot(browser, SHOTS / "trouble.png")
+        page.run("document.querySelector('#trouble a').click()")
+        page.see(lambda: "gcrb" in (page.text("rules-errors") or ""), "the view that says more")
+        weir.write_rules(good)
+        weir.process.send_signal(signal.SIGHUP)
+        page.see(lambda: page.run("return document.getElementById('trouble').hidden"), "no trouble")
+        assert not page.run("return document.title").startswith("●")
+
+
+def test_a_server_that_says_nothing_does_not_look_alive(tmp_path, browser):
+    with start(browser, tmp_path) as weir:
+        page = Dashboard(browser, weir).open()
+        traffic(weir)
+        page.see(lambda: page.text("live") == "live" and page.rows("top-keys"), "a snapshot")
+        weir.process.send_signal(signal.SIGSTOP)
+        try:
+            page.see(lambda: (page.text("live") or "").startswith("last data "), "its age")
+            assert page.run("return document.body.classList.contains('stale')")
+            assert page.run("return document.title").endswith("no data")
+            take_screenshot(browser, SHOTS / "stale.png")
+        finally:
+            weir.process.send_signal(signal.SIGCONT)
+        page.see(lambda: page.text("live") == "live"
+                 and not page.run("return document.body.classList.contains('stale')"), "life")
+
+
+def test_a_limit_that_the_rules_do_not_have_is_said_to_be_unknown(tmp_path, browser):
+    with start(browser, tmp_path) as weir:
+        page = Dashboard(browser, weir).open("#limits/nope")
+        page.see(lambda: "no limit" in (page.text("problem") or ""), "that it is unknown")
+
+
+def test_a_chosen_limit_freezes_no_chart(tmp_path, browser):
+    with start(browser, tmp_path) as weir:
+        page = Dashboard(browser, weir).open()
+        traffic(weir)
+        page.see(lambda: len(page.rows("busy-limits")) == 3, "the limits")
+        page.run("const limit = document.getElementById('of-limit'); limit.value = 'login';"
+                 "limit.dispatchEvent(new Event('change'))")
+
+        def label(name):
+            return page.run("return document.getElementById(arguments[0]).getAttribute('aria-label')",
+                            name)
+
+        page.see(lambda: "denied" in label("chart-traffic") or "refused" in label("chart-traffic"),
+                 "the traffic of the limit")
+        before = label("chart-fronts")
+        page.see(lambda: label("chart-fronts") != before, "the next second of all fronts")
