@@ -148,7 +148,7 @@ static bool look(int fd, struct helper *helper, struct kernel_table *table,
 static void serve(int fd, struct helper *helper)
 {
     static struct weir_kernel_message message;
-    struct kernel_table table = {.netlink = &helper->netlink};
+    struct kernel_table table = {.netlink = &helper->netlink, .protected = &helper->protected};
     struct timeval patience = {.tv_sec = SEND_PATIENCE_S};
     uint64_t looked_ms = now_ms();
 

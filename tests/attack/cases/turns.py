@@ -105,6 +105,10 @@ def many_limits_reload(attack):
         files.append(attack.folder / f"rules{i}")
         files[-1].write_text(rules_of(*many_limits(f"{101 + i}/h"), state=state), encoding="utf-8")
     with Asker(weir) as asker:
+        time.sleep(SECONDS)
+    attack.tell("no reload: what the machine alone makes of it", asker.asked,
+                f"slowest `/healthz`: {1000 * asker.health:.0f} ms, slowest decision: {1000 * asker.check:.0f} ms")
+    with Asker(weir) as asker:
         started, done = time.monotonic(), 0
         for file in files:
             file.replace(weir.config)

@@ -2,6 +2,7 @@
 """Bans in the kernel's packet filter, with real packets: each test has network namespaces of its own,
 and is skipped where there can be none."""
 
+import errno
 import ipaddress
 import json
 import os
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from network.helper import LOST, MAGIC, Speaker, banned, table
+from network.helper import APPLY, BAN, LOST, MAGIC, REPLACE, Speaker, banned, table
 from network.namespaces import HERE4, HERE6, LINK, Network, run
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
@@ -477,6 +478,14 @@ def test_an_address_that_comes_later_is_freed_of_its_ban(network, tmp_path):
         assert kind == LOST
         assert server.ban("198.51.100.7/32", f"{OTHER}/32") == 1
         assert banned() == {OTHER}
+
+
+def test_a_server_that_applies_before_it_opens_gets_an_error(network, tmp_path):
+    with Speaker(opens=False) as server:
+        for networks in ("127.0.0.1/32", "198.51.100.7/32"):
+            server.networks(APPLY, REPLACE, [networks], BAN)
+            server.done(errno.ENOENT)
+    assert banned() == set()
 
 
 def test_a_server_names_its_trusted_proxies(network, tmp_path):

@@ -24,14 +24,15 @@ MARKS = {"255.255.255.255", "255.255.255.0", "255.0.0.0", "255.255.0.0",
 class Speaker:
     """Says what a test wants to weir-kernel, as kernel/message.h has it."""
 
-    def __init__(self):
+    def __init__(self, opens=True):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(60)
         self.socket, self.number = ours, 0
         self.process = subprocess.Popen([Path(weir_path()).parent / "weir-kernel", "--fd", str(theirs.fileno())],
                                         pass_fds=[theirs.fileno()])
         theirs.close()
-        self.send(OPEN, 0, struct.pack("=32sBB6x256s", b"weir", 1, 0, b""), 1)
+        if opens:
+            self.send(OPEN, 0, struct.pack("=32sBB6x256s", b"weir", 1, 0, b""), 1)
 
     def __enter__(self):
         return self
@@ -64,12 +65,12 @@ class Speaker:
         message = self.socket.recv(65536)
         return struct.unpack_from("=IHHII", message)[1], message[16:]
 
-    def done(self):
+    def done(self, error=0):
         while True:
             kind, body = self.receive()
             if kind == DONE:
                 result, skipped = struct.unpack_from("=iI", body)
-                assert result == 0, (os.strerror(result), body[8:])
+                assert result == error, (os.strerror(result), body[8:])
                 return skipped
 
 
