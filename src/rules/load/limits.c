@@ -165,7 +165,7 @@ static const char *refuses_top_up(const struct rules_loader *loader,
 {
     if (rule->algorithm == WEIR_CONCURRENCY)
         return "concurrency: what is in flight ends by itself, so that nothing of it can be bought";
-    if (fields[RULES_LIMIT_QUEUE].value)
+    if (rule->algorithm == WEIR_LEAKY_QUEUE)
         return "a queue: it delays requests, and nobody buys a delay";
     if (!rule->rates.limits && !rule->plans)
         return "an unlimited limit: nothing is above it";
@@ -193,7 +193,7 @@ static void load_top_up(struct rules_loader *loader, const struct rules_field *f
     struct weir_limit_spec spec = {.algorithm = WEIR_PREPAID};
     char text[RULES_NAME_MAX + 16];
     if (!rules_read_duration(loader, field->value, "top_up", TOP_UP_LEAST_NS, WEIR_WINDOW_MAX_NS,
-                             "1m to 366d", &spec.window_ns))
+                             "1min to 366d", &spec.window_ns))
         return;
     if (why) {
         rules_problem(loader, field->key, "`top_up` does not work with %s", why);
