@@ -9,7 +9,7 @@ the clock, and says so in the fields of one dialect, or says nothing. Prints for
 for limit * seconds requests beside the ideal, and the part of answers that were 429, in all and
 after the first two seconds. Then starts 50 clients with 20 requests each under one limit of
 200 in 10 s, and prints the most arrivals in a tenth of a second, beside the mean. Last, 100 clients
-that know nothing of each other share one limit of 100 in 10 s with 20 requests each, in fixed windows,
+that know nothing of each other share one limit of 100 in 10 s with 40 requests each, in fixed windows,
 beside 100 that back off exponentially with full jitter (100 ms, doubled, at most 20 s). --only takes a
 part of a dialect's name, `clients` or `apart`.
 """
@@ -150,9 +150,9 @@ def apart(options):
     tenth = lambda *given: {**fields(*given), "RateLimit-Policy": '"a";q=100;w=10'}
     with Server(100, 10.0, tenth) as server, Server(100, 10.0, tenth) as other:
         processes = [start(options) for _ in range(100)]
-        threads = [threading.Thread(target=back_off, args=(other.port, 20)) for _ in range(100)]
+        threads = [threading.Thread(target=back_off, args=(other.port, 40)) for _ in range(100)]
         for process, thread in zip(processes, threads):
-            feed(process, server.urls(20))
+            feed(process, server.urls(40))
             thread.start()
         for process, thread in zip(processes, threads):
             process.wait()
@@ -161,7 +161,7 @@ def apart(options):
             refused = sum(not good for _, good in one.arrivals)
             took = one.arrivals[-1][0] - one.arrivals[0][0]
             print(f"{name}: {len(one.arrivals) - refused} admitted, {refused} refused; {took:.1f} s, "
-                  f"{took / 200:.2f} of N/R", flush=True)
+                  f"{took / 400:.2f} of N/R", flush=True)
 
 
 def main():

@@ -13,9 +13,10 @@
 #define AIM 0.98
 /* A projection before this part of the window says little. */
 #define EARLY 0.2
-/* But where so much seems unused, one slot is moved to where more can be seen, by this chance. */
+/* But where so much seems unused, one slot is moved to where more can be seen: by this chance, or
+ * surely where nobody else has sent. */
 #define UNUSED_EARLY 0.6
-#define MOVED 0.6
+#define MOVED 0.3
 /* So far above the limit the projected use shrinks the slots. */
 #define OVER 0.08
 /* A large unused part comes from clients that end, and more will follow. */
@@ -32,7 +33,7 @@ bool weir_crowd_valid(const struct weir_crowd *crowd, uint64_t most_ns)
     return crowd->state <= WEIR_CROWD_HOLDING && crowd->slots <= WEIR_CROWD_SLOTS_MOST &&
            crowd->counted_ns <= most_ns && crowd->sent_ns <= most_ns &&
            crowd->found_ns <= most_ns && crowd->adjusted_ns <= 2 * most_ns &&
-           crowd->next_ns <= most_ns && crowd->clients >= 0 && crowd->clients < 1e18 &&
+           crowd->next_ns <= 2 * most_ns && crowd->clients >= 0 && crowd->clients < 1e18 &&
            crowd->probe >= -1 && crowd->probe <= 1 && crowd->spare > -1e18 && crowd->spare < 1e18 &&
            crowd->least > -1e18 && crowd->least <= 1;
 }
@@ -128,6 +129,8 @@ static void hold(struct weir_crowd *crowd)
 {
     crowd->state = WEIR_CROWD_HOLDING;
     crowd->slots = crowd->admitted > 1 ? crowd->admitted : 1;
+    if (crowd->slots > WEIR_CROWD_SLOTS_MOST)
+        crowd->slots = WEIR_CROWD_SLOTS_MOST;
     crowd->least = 1;
     crowd->spare = 0;
 }
@@ -185,7 +188,8 @@ static void observe(struct weir_crowd *crowd, const struct weir_crowd_view *view
         adjust(crowd, view, seed);
     uint64_t next = view->now_ns + interval_of(crowd, view);
     crowd->next_ns = crowd->next_ns < next ? crowd->next_ns : next;
-    if (part < EARLY && crowd->slots <= 1 && unused > UNUSED_EARLY && chance(seed) < MOVED * unused)
+    if (part < EARLY && crowd->slots <= 1 && unused > UNUSED_EARLY &&
+        (unused >= 1 || chance(seed) < MOVED * unused))
         crowd->next_ns =
             view->now_ns + (uint64_t)((double)view->window_ns * (0.5 + 0.3 * chance(seed)));
 }
