@@ -52,10 +52,11 @@ def test_an_unknown_script_is_refused_with_what_is_known_logged_once_and_counted
             for library in "rate-limiter-flexible", "@fastify/rate-limit", "pyrate-limiter", "Laravel":
                 assert library in error
         assert isinstance(redis.ask("EVAL", "return 2", 0), Error)
-        lines = [line for line in weir.text().splitlines() if "event=unknown_script" in line]
-        assert len(lines) == 2 and sum(f"sha={sha}" in line for line in lines) == 1
         with Client(weir.admin_address) as admin:
             assert "\nweir_redis_unknown_scripts_total 4\n" in admin.request("GET", "/metrics").body.decode()
+        weir.stop()
+        lines = [line for line in weir.text().splitlines() if "event=unknown_script" in line]
+        assert len(lines) == 2 and sum(f"sha={sha}" in line for line in lines) == 1
 
 
 # --- Order ----------------------------------------------------------------------------------------
