@@ -2,6 +2,7 @@
 """`weir reload`, by the admin listener and by the pid file; `weir help`, and commands that are misspelt."""
 
 import os
+import pty
 import signal
 import subprocess
 
@@ -81,3 +82,36 @@ def test_a_misspelt_command_is_named(wrong, meant):
         done = run_weir(*arguments)
         assert done.returncode == 2 and f"unknown command '{wrong}'" in done.stderr
         assert (f"did you mean '{meant}'" in done.stderr) == (meant is not None)
+
+
+def at_terminal(*arguments, env):
+    """What a command prints on a terminal."""
+    master, slave = pty.openpty()
+    child = subprocess.Popen([weir_path(), *arguments], stdin=subprocess.DEVNULL, stdout=slave,
+                             stderr=slave, env=os.environ | env)
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:  # its end
+            break
+        if not part:
+            break
+        shown += part
+    child.wait(60)
+    os.close(master)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_shows_the_line_with_a_caret(tmp_path):
+    path = tmp_path / "weir.yaml"
+    path.write_text("version: 1\nlimits:\n  - { name: a, key: [client.ip], rate: 5/mni }\n", encoding="utf-8")
+    shown = at_terminal("validate", str(path), env={"NO_COLOR": "1"}).splitlines()
+    place = shown[0].split(":")
+    assert place[1] == "3" and "did you mean `min`" in shown[0]
+    assert shown[1] == "      - { name: a, key: [client.ip], rate: 5/mni }"
+    assert shown[2] == " " * (4 + int(place[2]) - 1) + "^"
+    assert shown[1][shown[2].index("^"):].startswith("5/mni")
+    assert "\033[" in at_terminal("validate", str(path), env={"NO_COLOR": ""})
+    assert "^" not in run_weir("validate", str(path)).stderr  # programs read one line a problem

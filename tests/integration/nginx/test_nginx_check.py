@@ -271,7 +271,7 @@ def serve(folder, rules, **options):
 
 
 def ban(weir):
-    done = run_weir("ban", "127.0.0.1", f"--admin=unix:{weir.folder}/admin")
+    done = run_weir("ban", "127.0.0.1", "--yes", f"--admin=unix:{weir.folder}/admin")
     assert done.returncode == 0, done.stderr
 
 

@@ -169,7 +169,7 @@ def test_a_ban_counts_in_libweir_and_explain_too(tmp_path):
     with Weir(tmp_path, rules, admin=None) as weir:
         assert weir.check(ip=BAD).status == 200
         assert example_check(weir.config, f"client.ip={BAD}").startswith("allowed")
-        ban = run_weir("ban", BAD, "10m", "--reason", "abuse", "--admin", weir.admin_address,
+        ban = run_weir("ban", BAD, "10m", "--yes", "--reason", "abuse", "--admin", weir.admin_address,
                        "--token", "s3cret")
         assert ban.returncode == 0, ban.stderr
         reply = weir.check(ip=BAD).json
