@@ -3,6 +3,7 @@
  * within the line and has a time. The first byte says which. */
 #include "fuzz.h"
 
+#include "wire/log/client.h"
 #include "wire/log/envelope.h"
 #include "wire/log/formats.h"
 
@@ -36,6 +37,21 @@ static void record_check(const char *text, size_t size, const struct weir_log_re
     }
 }
 
+/* Whose request it is: an address, a name, or nobody. */
+static void client_check(const struct weir_log_record *record)
+{
+    static struct weir_log_clients clients;
+    struct weir_address client;
+    struct weir_bytes name;
+    struct weir_reason reason;
+    clients.trusted = weir_log_private_proxies;
+    if (weir_log_client_read(&clients, record, &client, &name, &reason) < 0)
+        return;
+    REQUIRE(client.family == 0 || client.family == 4 || client.family == 6);
+    REQUIRE(name.data == NULL || (client.family == 6 && client.bytes[0] == 0xfc));
+    REQUIRE(clients.odd_shown <= WEIR_LOG_ODD_MAX);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct weir_log_record record;
@@ -52,6 +68,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         REQUIRE(got == 0 || got == WEIR_LOG_OTHER || reason.text[0] != '\0');
         if (got == 0)
             record_check(text, size - 1, &record);
+        if (got == 0 && !record.check)
+            client_check(&record);
     }
     free(text);
     return 0;
