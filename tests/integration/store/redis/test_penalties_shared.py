@@ -197,7 +197,7 @@ def strike_out(node, user):
 def test_a_penalty_that_is_one_too_many_takes_the_place_of_the_one_that_ends_first(tmp_path, redis):
     entries, ends = "weir:{standing}:entries", "weir:{standing}:ends:p"
     with Node(tmp_path / "a", redis.url, entries=16) as a, Node(tmp_path / "b", redis.url, entries=16) as b:
-        a.run("ban", "user=mallory", "1h")
+        a.run("ban", "user=mallory", "1h", "--yes")
         for i in range(8):  # half of the entries: penalties fill no more
             strike_out(a, f"u{i}")
             wait_until(lambda: b.level(f"u{i}") == "warned", what="a warning")
@@ -214,7 +214,7 @@ def test_a_penalty_that_is_one_too_many_takes_the_place_of_the_one_that_ends_fir
 def test_a_step_whose_entry_has_no_room_is_not_reached(tmp_path, redis):
     with Node(tmp_path / "a", redis.url, entries=16) as a:
         for i in range(16):
-            a.run("ban", f"user=o{i}", "1h")
+            a.run("ban", f"user=o{i}", "1h", "--yes")
         strike_out(a, "eve")
         wait_until(lambda: a.metrics()['weir_penalty_deferred_total{cause="store"}'] == 1, what="the delay")
         assert a.shown("eve")["penalties"] == [] and moves(a) == 0
