@@ -39,8 +39,8 @@ int weir_path_pattern_compile(struct weir_path_pattern *pattern, struct weir_byt
 /* The most bytes between two stars of a glob. */
 #define WEIR_GLOB_PIECE_MAX 255
 
-/* Whether `text` is in a glob: "*" is any run of bytes, "\*" and "\\" are themselves. It takes time
- * linear in glob and text, if weir_glob_fits. */
+/* Whether `text` is in a glob: "*" is any run of bytes; a byte behind a backslash is itself, and so
+ * is a backslash at the end. It takes time linear in glob and text, if weir_glob_fits. */
 bool weir_glob_match(struct weir_bytes glob, struct weir_bytes text);
 
 /* The same for a glob in lower case, with the letters A to Z of the text taken as a to z. */

@@ -19,8 +19,7 @@ static bool model(struct weir_bytes glob, struct weir_bytes text)
     for (size_t g = 0; g < glob.size; g++) {
         char byte = glob.data[g];
         bool star = byte == '*', seen = false;
-        if (byte == '\\' && g + 1 < glob.size &&
-            (glob.data[g + 1] == '*' || glob.data[g + 1] == '\\'))
+        if (byte == '\\' && g + 1 < glob.size)
             byte = glob.data[++g];
         for (size_t i = 0; i <= text.size; i++) {
             seen = seen || reached[i];
