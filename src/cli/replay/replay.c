@@ -30,6 +30,7 @@
 #include "cli/standing_map.h"
 #include "cli/suggest/suggest.h"
 #include "engine/engine.h"
+#include "rules/match/checks.h"
 #include "store/store.h"
 #include "table/table.h"
 
@@ -76,12 +77,25 @@ static int prepare_limit(void *context, struct weir_limit *limit, const char *na
     return error;
 }
 
+/* The key of a check as reports show it. It is written when one is shown, as most are not. */
+struct shown_key {
+    char text[WEIR_KEY_TEXT_MAX], name[REPLAY_NAME_MAX(WEIR_SCRATCH_BYTES)];
+};
+
+static struct weir_bytes show_key(const struct replay *replay, const struct weir_check *check,
+                                  struct shown_key *shown)
+{
+    struct weir_bytes text =
+        check->key_is_tuple ? weir_rules_key_text(replay->rules, check, shown->text) : check->key;
+    return replay_request_name(&replay->request, text, shown->name);
+}
+
 static int count_limit(struct replay *replay, const struct weir_check *check, bool allowed)
 {
-    char name[REPLAY_NAME_MAX(WEIR_SCRATCH_BYTES)];
-    struct weir_bytes key = check->key;
+    struct shown_key shown;
+    struct weir_bytes key = {NULL, 0};
     if (!allowed)
-        key = replay_request_name(&replay->request, key, name);
+        key = show_key(replay, check, &shown);
     return replay_tally_add(replay->tally, check->rule, check->hash, key, allowed);
 }
 
@@ -129,8 +143,8 @@ static void take_trial(void *context, const struct weir_check *check,
                        enum weir_trial_outcome outcome)
 {
     struct replay *replay = context;
-    char name[REPLAY_NAME_MAX(WEIR_SCRATCH_BYTES)];
-    struct weir_bytes key = replay_request_name(&replay->request, check->key, name);
+    struct shown_key shown;
+    struct weir_bytes key = show_key(replay, check, &shown);
     if (replay_trials_add(replay->trials, check, outcome, key, replay->totals.lines,
                           replay->now_ns) < 0)
         replay->error = WEIR_ERR_MEMORY;
@@ -147,8 +161,8 @@ static void take_warning(void *context, const struct weir_warning *warning)
 static enum weir_strike_answer take_strike(void *context, const struct weir_struck *struck)
 {
     struct replay *replay = context;
-    char name[REPLAY_NAME_MAX(WEIR_SCRATCH_BYTES)];
-    struct weir_bytes key = replay_request_name(&replay->request, struck->strike->check.key, name);
+    struct shown_key shown;
+    struct weir_bytes key = show_key(replay, &struck->strike->check, &shown);
     if (replay_penalties_strike(replay->penalties, struck, key) < 0)
         replay->error = WEIR_ERR_MEMORY;
     return WEIR_STRIKE_DONE;
@@ -330,8 +344,7 @@ static int open_engine(struct replay *replay)
                                               .strike = replay->penalties ? take_strike : NULL,
                                               .strike_context = replay,
                                               .clock = line_clock,
-                                              .clock_context = replay,
-                                              .text_keys = true};
+                                              .clock_context = replay};
         error = weir_engine_open(&replay->engine, &options);
     }
     if (error == 0 && !(replay->outcomes = replay_outcomes_open(replay->engine)))
