@@ -12,7 +12,7 @@
 
 bool weir_rules_any_top_up(const struct weir_rules *rules)
 {
-    return rules->top_ups != NULL;
+    return rules->top_ups;
 }
 
 bool weir_rules_takes_top_up(const struct weir_rules *rules, uint32_t rule)
