@@ -77,7 +77,7 @@ def test_a_state_of_a_later_version_is_refused_in_the_words_of_the_page_and_kept
     state.write_bytes(content)
     done = run_weir("serve", "--config", weir.config, "--http", "127.0.0.1:0", "--admin", "off")
     [words] = re.findall(r"refused: `(a state file .*?)`", page("upgrade"))
-    assert done.returncode == 1 and f"{state}: {words}\n" in done.stderr
+    assert done.returncode == 1 and f"{state}: {words}: " in done.stderr
     assert state.read_bytes() == content
 
 
