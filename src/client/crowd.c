@@ -9,6 +9,7 @@
 /* The second request goes in this part of the time that is left. */
 #define PROBE_FROM 0.04
 #define PROBE_SPAN 0.08
+#define PROBE_MOST_NS UINT64_C(30000000000)
 /* The part of the limit that is aimed at. */
 #define AIM 0.98
 /* A projection before this part of the window says little. */
@@ -103,25 +104,25 @@ static void find(struct weir_crowd *crowd, const struct weir_crowd_view *view, u
 static void begin(struct weir_crowd *crowd, const struct weir_crowd_view *view, uint64_t used,
                   bool first, uint64_t *seed)
 {
-    double left_ns =
-        view->reset_hi_ns > view->now_ns ? (double)(view->reset_hi_ns - view->now_ns) : 0;
+    uint64_t left_ns = view->reset_hi_ns > view->now_ns ? view->reset_hi_ns - view->now_ns : 0;
 
     crowd->state = WEIR_CROWD_FINDING;
     crowd->found_ns = view->reset_hi_ns;
     /* A window that all have begun together leaves gaps in the next one that are taken. */
-    crowd->adjusted_ns =
-        crowd->found_ns + (left_ns > (double)view->window_ns / 2 ? view->window_ns : 0);
+    crowd->adjusted_ns = crowd->found_ns + (left_ns > view->window_ns / 2 ? view->window_ns : 0);
     crowd->clients = 0;
     crowd->probe = -1;
+    crowd->used = used;
     crowd->admitted = first ? 1 : crowd->own_now + crowd->own_before;
     if (!first) {
         find(crowd, view, used, seed);
-    } else if (view->remaining < used) {
+    } else if (view->remaining < used && left_ns <= PROBE_MOST_NS) {
         wait_for_reset(crowd, view, seed);
     } else {
         crowd->probe = chance(seed);
         crowd->next_ns =
-            view->now_ns + (uint64_t)(left_ns * (PROBE_FROM + PROBE_SPAN * crowd->probe));
+            view->now_ns + (uint64_t)((double)(left_ns < PROBE_MOST_NS ? left_ns : PROBE_MOST_NS) *
+                                      (PROBE_FROM + PROBE_SPAN * crowd->probe));
     }
 }
 
@@ -194,6 +195,15 @@ static void observe(struct weir_crowd *crowd, const struct weir_crowd_view *view
             view->now_ns + (uint64_t)((double)view->window_ns * (0.5 + 0.3 * chance(seed)));
 }
 
+static void leave(struct weir_crowd *crowd, uint64_t used)
+{
+    *crowd = (struct weir_crowd){.used = used,
+                                 .own_now = crowd->own_now,
+                                 .own_before = crowd->own_before,
+                                 .counted_ns = crowd->counted_ns,
+                                 .sent_ns = crowd->sent_ns};
+}
+
 bool weir_crowd_learn(struct weir_crowd *crowd, const struct weir_crowd_view *view, uint64_t *seed)
 {
     uint64_t used = view->limit > view->remaining ? view->limit - view->remaining : 0;
@@ -209,10 +219,12 @@ bool weir_crowd_learn(struct weir_crowd *crowd, const struct weir_crowd_view *vi
         crowd->own_now =
             view->unseen < WEIR_CROWD_SLOTS_MOST ? (uint32_t)view->unseen : WEIR_CROWD_SLOTS_MOST;
         crowd->counted_ns = crowd->sent_ns = view->now_ns;
+        crowd->used = 0;
     }
     if (crowd->state == WEIR_CROWD_NONE) {
         uint64_t own = (uint64_t)crowd->own_now + crowd->own_before;
-        if (used > NOTICED * own - (NOTICED - 1))
+        crowd->used = crowd->used < used ? crowd->used : used;
+        if (used - crowd->used > NOTICED * own - (NOTICED - 1))
             begin(crowd, view, used, first && own == 1, seed);
         return false;
     }
@@ -220,14 +232,16 @@ bool weir_crowd_learn(struct weir_crowd *crowd, const struct weir_crowd_view *vi
         hold(crowd);
     if (crowd->state == WEIR_CROWD_FINDING) {
         crowd->admitted++;
+        if (crowd->admitted == 2 && crowd->probe >= 0 && used <= crowd->used + 1 &&
+            view->remaining > 0) {
+            leave(crowd, used); /* by whom it was used, has ended */
+            return true;
+        }
         find(crowd, view, used, seed);
         return false;
     }
     if (part > 0.25 && used <= (crowd->slots > 1 ? crowd->slots : 1)) {
-        *crowd = (struct weir_crowd){.own_now = crowd->own_now,
-                                     .own_before = crowd->own_before,
-                                     .counted_ns = crowd->counted_ns,
-                                     .sent_ns = crowd->sent_ns};
+        leave(crowd, 0);
         return true;
     }
     part = part > 0.001 ? part : 0.001;

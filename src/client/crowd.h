@@ -10,9 +10,9 @@
  *
  *   NONE     others use at most three times what this client does: pacer.h paces.
  *   FINDING  more: until the reset, the client finds its part. It sends its second request in the
- *            first eighth of the time that is left, at an instant drawn by chance, from which it
- *            estimates the number of clients: used / (1 + the part of the others that have sent
- *            their second one, too). Then it spreads its part of what remains. A refusal ends this.
+ *            first eighth of the time that is left (of 30 s at most), at an instant drawn by
+ * chance, from which it estimates the number of clients: used / (1 + the part of the others that
+ * have sent their second one, too). Then it spreads its part of what remains. A refusal ends this.
  *   HOLDING  it keeps as many slots in a window as it was admitted before, and sends one request a
  *            slot. A refusal takes a slot. Where a part of the limit stays unused, by all answers
  * of a third of a window, the slots grow by that part: multiplied, or, for a client with few slots,
@@ -20,12 +20,13 @@
  * window passes the limit, they shrink. A number that is not whole is rounded by chance. What is
  * unused may be taken at once by one that has little left.
  *
- * Slots that were not used for two windows are gone, and so is the crowd where nobody else has sent
- * for a quarter of a window.
+ * One whose second answer shows that nobody else has sent meanwhile is alone: what was used, a
+ * process before it has used. Slots that were not used for two windows are gone, and so is the
+ * crowd where nobody else has sent for a quarter of a window.
  *
  * Figures are in docs/client.md, made by tests/unit/client/test_quota.c.
  *
- * Memory: 96 bytes of plain data that may be in a shared file; weir_crowd_valid says whether it
+ * Memory: 104 bytes of plain data that may be in a shared file; weir_crowd_valid says whether it
  * can be used. Threads: one owner at a time. Time is an argument, in nanoseconds.
  */
 #ifndef WEIR_CLIENT_CROWD_H
@@ -47,10 +48,11 @@ struct weir_crowd {
     uint64_t counted_ns, sent_ns;   /* each span is a window long; the last request */
     uint64_t found_ns, adjusted_ns; /* when FINDING ends; when the slots last changed */
     uint64_t next_ns;               /* the pace allows a request from then on */
-    double clients;                 /* estimated; 0: not yet */
-    double probe;                   /* when the second request is due, 0 to 1; < 0: it is not */
-    double spare;                   /* units that stay unused, by the newest answer */
-    double least;                   /* the least unused part since adjusted_ns; 1: no answer */
+    uint64_t used;  /* FINDING: by the first answer; NONE: by those that have ended */
+    double clients; /* estimated; 0: not yet */
+    double probe;   /* when the second request is due, 0 to 1; < 0: it is not */
+    double spare;   /* units that stay unused, by the newest answer */
+    double least;   /* the least unused part since adjusted_ns; 1: no answer */
 };
 
 /* What an answer says. */

@@ -24,7 +24,7 @@
  * refusal other than 503 takes nothing from it: the pause and the pace bound what follows, whatever
  * is retried.
  *
- * Memory: about 2.5 KB of plain data that may be in a file shared by processes. What a process that
+ * Memory: about 2.6 KB of plain data that may be in a file shared by processes. What a process that
  * ends in the middle of a change leaves is checked by weir_host_repair. Threads: one owner at a
  * time.
  */

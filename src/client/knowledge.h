@@ -13,7 +13,7 @@
  * The file is created with mode 0600. It holds the origins of URLs, and scopes only as 64-bit
  * hashes. A new host takes the record that was not used for longest.
  *
- * Bounds: 256 hosts, about 640 KiB. Threads: locked inside, between lock and unlock.
+ * Bounds: 256 hosts, about 660 KiB. Threads: locked inside, between lock and unlock.
  */
 #ifndef WEIR_CLIENT_KNOWLEDGE_H
 #define WEIR_CLIENT_KNOWLEDGE_H

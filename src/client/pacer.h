@@ -33,7 +33,7 @@
  *
  * A late timer may be made up for by at most WEIR_PACE_SLACK_NS and 5 % of the window.
  *
- * Memory: 248 bytes, plain data that may be in a shared file; weir_pace_valid says whether it can
+ * Memory: 256 bytes, plain data that may be in a shared file; weir_pace_valid says whether it can
  * be used. Threads: one owner at a time. Time is an argument, in nanoseconds.
  */
 #ifndef WEIR_CLIENT_PACER_H

@@ -123,6 +123,25 @@ static struct run holding(uint32_t slots)
     return run;
 }
 
+/* A process before it has used a part: nobody else sends now. */
+static void one_that_follows_another_is_alone_after_a_moment(void **state)
+{
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct run run = one(seed);
+        uint64_t used = 40;
+        (void)answer(&run, used);
+        assert_int_equal(run.crowd.state, WEIR_CROWD_FINDING);
+        go(&run);
+        assert_true(run.now_ns <= START + 2 * S);
+        assert_true(answer(&run, ++used));
+        while (used < 100) {
+            assert_int_equal(run.crowd.state, WEIR_CROWD_NONE);
+            go(&run);
+            assert_false(answer(&run, ++used));
+        }
+    }
+}
+
 static void a_refusal_takes_a_slot(void **state)
 {
     struct run run = holding(3);
@@ -223,6 +242,7 @@ int main(void)
         cmocka_unit_test(one_that_is_alone_is_no_crowd),
         cmocka_unit_test(many_others_are_noticed_and_the_part_is_kept),
         cmocka_unit_test(one_that_sees_no_room_waits_for_the_reset),
+        cmocka_unit_test(one_that_follows_another_is_alone_after_a_moment),
         cmocka_unit_test(a_refusal_takes_a_slot),
         cmocka_unit_test(slots_grow_by_what_stays_unused_and_shrink_above_the_limit),
         cmocka_unit_test(what_is_left_over_goes_at_once_to_one_with_little_left),
