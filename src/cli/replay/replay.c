@@ -721,6 +721,15 @@ static int check_options(struct replay_options *options)
     return 0;
 }
 
+/* How often standard input is a trace: two readers of it would get a part each. */
+static size_t inputs(const struct replay_options *options)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < options->trace_count; i++)
+        count += strcmp(options->traces[i], "-") == 0;
+    return count;
+}
+
 int weir_command_replay(int argc, char **argv)
 {
     struct replay_options options = {.keys_max = KEYS_MAX_DEFAULT,
@@ -738,6 +747,8 @@ int weir_command_replay(int argc, char **argv)
         return cli_usage_error("replay", "no trace was given");
     options.traces = (const char *const *)(argv + first);
     options.trace_count = (size_t)(argc - first);
+    if (inputs(&options) > 1)
+        return cli_usage_error("replay", "standard input ('-') can be one of the traces only");
     replay_stop_watch();
     return options.suggest ? replay_suggest(&options) : run(&options);
 }

@@ -537,3 +537,8 @@ def test_a_format_that_weir_does_not_know_is_refused_with_the_list(rules):
     assert done.returncode == 2
     assert "auto, jsonl, combined, common, vhost_combined, nginx-main, ingress-nginx, traefik-clf, traefik-json, " \
         "caddy-json or haproxy, not 'iis'" in done.stderr
+
+
+def test_standard_input_is_one_trace(rules):
+    done = run_weir("replay", "--config", rules, "-", "-", stdin=requests(1))
+    assert done.returncode == 2 and "standard input" in done.stderr

@@ -51,6 +51,7 @@ static void write_file(int i, const char *text, size_t size)
 
 static struct weir_reason reason;
 static const char *failed;
+static const char *first_file[] = {path[0]}, *second_file[] = {path[1]};
 
 static struct replay_trace *open_trace(const char *const *files, size_t count, int format,
                                        bool disorder)
@@ -211,7 +212,7 @@ static void disorder_of_a_minute_is_an_error_unless_it_is_allowed(void **state)
         if (behind == 61) {
             expect_failure(trace, "line 2 was written 1min 1s before line 1");
             assert_string_equal(failed, path[0]);
-            trace = open_trace((const char *const[]){path[0]}, 1, REPLAY_FORMAT_AUTO, true);
+            trace = open_trace(first_file, 1, REPLAY_FORMAT_AUTO, true);
         }
         expect_line(trace, "b", (T0 + 30) * S);
         expect_line(trace, "a", (T0 + 30 - (unsigned)behind) * S);
@@ -229,8 +230,7 @@ static void an_empty_file_has_no_lines(void **state)
 static void what_is_of_no_format_is_refused_and_a_format_can_be_forced(void **state)
 {
     expect_failure(open_one("hello\nworld\n"), "--format forces one: auto, jsonl, combined");
-    struct replay_trace *trace =
-        open_trace((const char *const[]){path[0]}, 1, WEIR_LOG_COMBINED, false);
+    struct replay_trace *trace = open_trace(first_file, 1, WEIR_LOG_COMBINED, false);
     assert_string_equal(expect_line(trace, NULL, 0).reason, "line: not of the combined log format");
     expect_line(trace, NULL, 0);
     expect_end(trace);
@@ -267,8 +267,7 @@ static void a_line_may_be_as_long_as_the_limit_and_a_longer_one_is_passed_over(v
     text[4 * longest] = '\n';     /* 3: longer than the room */
     text[4 * longest + 2] = '\n'; /* 4: "x"; 5: nearly as long as the limit, ended by the file */
     write_file(0, text, size);
-    struct replay_trace *trace =
-        open_trace((const char *const[]){path[0]}, 1, WEIR_LOG_COMMON, false);
+    struct replay_trace *trace = open_trace(first_file, 1, WEIR_LOG_COMMON, false);
     static const bool too_long[] = {false, true, true, false, false};
     for (uint64_t i = 0; i < 5; i++) {
         struct replay_line line = expect_line(trace, NULL, 0);
@@ -367,8 +366,7 @@ static void compressed_files_are_read_in_pieces_and_known_by_their_bytes(void **
     for (int c = 0; c < 2; c++) {
         write_file(0, text, (size_t)(at - text));
         pack(commands[c]);
-        struct replay_trace *trace =
-            open_trace((const char *const[]){path[1]}, 1, REPLAY_FORMAT_AUTO, false);
+        struct replay_trace *trace = open_trace(second_file, 1, REPLAY_FORMAT_AUTO, false);
         for (size_t i = 0; i < count; i++) {
             struct replay_line line;
             char client[32];
@@ -390,8 +388,7 @@ static void members_of_gzip_and_frames_of_zstd_follow_each_other(void **state)
     for (int c = 0; c < 2; c++) {
         write_file(0, LINE("a", "00") "\n", sizeof LINE("a", "00"));
         pack(commands[c]);
-        struct replay_trace *trace =
-            open_trace((const char *const[]){path[1]}, 1, REPLAY_FORMAT_AUTO, false);
+        struct replay_trace *trace = open_trace(second_file, 1, REPLAY_FORMAT_AUTO, false);
         expect_line(trace, "a", T0 * S);
         expect_line(trace, "a", T0 * S + S / 2);
         expect_end(trace);
@@ -414,8 +411,7 @@ static void what_is_damaged_or_cut_off_is_an_error(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         write_file(0, LINE("a", "00") "\n", sizeof LINE("a", "00"));
         pack(cases[i].command);
-        expect_failure(open_trace((const char *const[]){path[1]}, 1, REPLAY_FORMAT_AUTO, false),
-                       cases[i].why);
+        expect_failure(open_trace(second_file, 1, REPLAY_FORMAT_AUTO, false), cases[i].why);
         assert_string_equal(failed, path[1]);
     }
 }
@@ -432,8 +428,7 @@ static void a_file_that_cannot_be_read_is_named_with_its_reason(void **state)
 
 static void without_memory_there_is_no_trace(void **state)
 {
-    const struct replay_trace_options options = {(const char *const[]){path[0]}, 1,
-                                                 REPLAY_FORMAT_AUTO, false};
+    const struct replay_trace_options options = {first_file, 1, REPLAY_FORMAT_AUTO, false};
     int failures = 0;
     write_file(0, LINE("a", "00") "\n" LINE("b", "00") "\n", 2 * sizeof LINE("a", "00"));
     for (long after = 0;; after++) {
