@@ -50,7 +50,7 @@ def test_a_copy_of_the_history_brings_back_bans(tmp_path):
     rules = rules_of(standing={"by": ["user"], "file": str(history)})
     weir = Weir(tmp_path, rules, admin=socket)
     with weir:
-        assert run_weir("ban", "user=ann", "1h", "--admin", socket).returncode == 0
+        assert run_weir("ban", "user=ann", "1h", "--yes", "--admin", socket).returncode == 0
         with sqlite3.connect(history) as source, sqlite3.connect(copy) as target:
             source.backup(target)
         source.close()
