@@ -329,6 +329,18 @@ static __attribute__((noinline)) void number_caller(const struct weir_engine *en
     entry->caller = weir_caller_number(engine->secret, user, &request->client);
 }
 
+/* What few rules want to know of a caller: one test on the path of all others. */
+static __attribute__((noinline)) void look_at_caller(const struct weir_engine *engine,
+                                                     const struct weir_generation *generation,
+                                                     struct weir_entry *entry,
+                                                     const struct weir_request *request)
+{
+    if (generation->denies_unknown && entry->standing.unknown)
+        entry->stands = true;
+    if (generation->adapts)
+        number_caller(engine, entry, request);
+}
+
 uint64_t weir_decision_caller(const struct weir_decision *decision)
 {
     const struct weir_entry *entry = weir_entry_of(decision);
@@ -395,10 +407,8 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
         return checks;
     if (__builtin_expect(query->map != NULL || query->missing, 0))
         entry->stands = entry->standing.entry.level != WEIR_STANDING_GOOD;
-    if (__builtin_expect(generation->denies_unknown, 0) && entry->standing.unknown)
-        entry->stands = true;
-    if (__builtin_expect(generation->adapts, 0))
-        number_caller(engine, entry, query->request);
+    if (__builtin_expect(generation->looks_at_caller, 0))
+        look_at_caller(engine, generation, entry, query->request);
     if (engine->observe)
         keep_caller(entry, query->request, generation->warns);
     else if (__builtin_expect(generation->warns, 0))

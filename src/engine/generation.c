@@ -153,6 +153,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->strikes = weir_rules_penalty_count(rules) > 0;
     g->scores = weir_rules_score(rules);
     g->denies_unknown = weir_rules_denies_unknown(rules);
+    g->looks_at_caller = g->adapts || g->denies_unknown;
     bool keeps_classes = before && same_classes(before->rules, rules);
     bool thresholds = g->warns || (before && before->warns);
     for (uint32_t i = 0; i < count; i++) {
