@@ -18,7 +18,7 @@
 #define TRACING "tracing is not supported"
 #define PERSECOND "limits per second are in the same Redis as the others"
 
-/* Variables that are named where they are set to something else than this. */
+/* Variables that are reported where they have another value than `standard`. */
 static const struct {
     const char *name, *standard, *why;
 } without_effect[] = {
