@@ -20,7 +20,7 @@ static bool exposition_reserve(struct weir_metrics *metrics, size_t size)
     if (!text)
         weir_buffer_give(buffers, metrics->text);
     metrics->text = text;
-    return text != NULL;
+    return text;
 }
 
 void weir_metrics_put(struct weir_metrics *metrics, const char *format, ...)

@@ -83,7 +83,7 @@ static bool batch_answer(struct weir_http *http, struct weir_slot *slot, uint32_
         weir_engine_answer(batch->decisions[batch->answered], &http->answer, http->lease);
         body->used += weir_answer_json_write(&http->answer, body->data + body->used);
     }
-    return batch->answer != NULL;
+    return batch->answer;
 }
 
 /* The whole array; the caller gives it back. NULL: no memory. */
