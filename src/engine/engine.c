@@ -13,6 +13,7 @@
 #include "engine/token/caller.h"
 #include "rules/charge/priority.h"
 #include "rules/charge/top_up.h"
+#include "rules/counted.h"
 #include "rules/match/standing.h"
 
 #define DECISIONS_DEFAULT 4096                 /* a full turn of 1,000 connections, four deep */

@@ -12,6 +12,9 @@
 
 #include <stdbool.h>
 
+#include <stddef.h>
+#include <string.h>
+
 #include <weir/bytes.h>
 
 #include "core/text/address.h"
@@ -70,7 +73,12 @@ struct weir_request {
 
 /* Makes a request empty: no attribute, no client, cost 1. `count` is that of the rules
  * (weir_rules_attribute_count). For front ends there is weir_request_begin, which calls it. */
-void weir_request_clear(struct weir_request *request, uint16_t count);
+static inline void weir_request_clear(struct weir_request *request, uint16_t count)
+{
+    memset(request, 0, offsetof(struct weir_request, values) + count * sizeof(request->values[0]));
+    request->cost = 1;
+    request->count = count;
+}
 
 /* Whether a value comes from a sender that may set the class of the request. */
 static inline bool weir_request_trusts(const struct weir_request *request, uint16_t attribute)

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/text/nat64.h"
 #include "core/text/siphash.h"
 #include "rules/charge/top_up.h"
 #include "rules/compiled.h"
@@ -18,6 +17,7 @@
 #include "rules/load/load.h"
 #include "rules/problems.h"
 #include "rules/score/score.h"
+#include "rules/unknown_names.h"
 
 /* --- Loading ---------------------------------------------------------------------------------- */
 
@@ -303,17 +303,6 @@ const struct weir_settings *weir_rules_settings(const struct weir_rules *rules)
     return &rules->settings;
 }
 
-const struct weir_address *weir_rules_counted_by(const struct weir_rules *rules,
-                                                 const struct weir_address *client,
-                                                 struct weir_address *inside)
-{
-    const struct weir_settings *settings = &rules->settings;
-    if (client->family != 6 || settings->nat64_count == 0)
-        return client;
-    weir_nat64_inside(settings->nat64, settings->nat64_count, client, inside);
-    return inside;
-}
-
 unsigned weir_rules_path_options(const struct weir_rules *rules)
 {
     return rules->path_options;
@@ -455,14 +444,15 @@ bool weir_rules_has_plan(const struct weir_rules *rules, struct weir_bytes name)
     return rules->plan_count == 0 || rules_plan_find(rules, name) != RULES_NONE;
 }
 
-void weir_request_clear(struct weir_request *request, uint16_t count)
-{
-    memset(request, 0, offsetof(struct weir_request, values) + count * sizeof(request->values[0]));
-    request->cost = 1;
-    request->count = count;
-}
-
 bool weir_rules_reads_tokens(const struct weir_rules *rules)
 {
     return rules->jwt;
+}
+
+void weir_rules_inherit(struct weir_rules *rules, const struct weir_rules *before)
+{
+    if (!before)
+        return;
+    rules_unknown_inherit(rules, before);
+    rules_score_inherit(rules, before);
 }

@@ -216,18 +216,14 @@ uint32_t weir_rules_deprecated(const struct weir_rules *rules);
 struct weir_rules *weir_rules_ref(struct weir_rules *rules);
 void weir_rules_unref(struct weir_rules *rules);
 
+/* Lets new rules have what those that they replace have learnt: names that no rule knows, and the
+ * table of behaviour of `score`. NULL is allowed. For the thread that has just loaded `rules`. */
+void weir_rules_inherit(struct weir_rules *rules, const struct weir_rules *before);
+
 /* Whether the caller's reference is the only one. */
 bool weir_rules_unshared(const struct weir_rules *rules);
 
 const struct weir_settings *weir_rules_settings(const struct weir_rules *rules);
-
-/* The address that a client counts by: the IPv4 one that a translator has put into an IPv6 address
- * (`server.nat64`), else `client`; `inside` is room for it. For what is counted, held and given out
- * by address; never for what names an address: match, unless, trusted_proxies, what the kernel and
- * XDP never filter. */
-const struct weir_address *weir_rules_counted_by(const struct weir_rules *rules,
-                                                 const struct weir_address *client,
-                                                 struct weir_address *inside);
 
 /* What the file changes of the normal form of paths (`paths`): enum weir_path_options. */
 unsigned weir_rules_path_options(const struct weir_rules *rules);

@@ -8,6 +8,7 @@
 #include "challenge/cookie.h"
 #include "core/text/credential.h"
 #include "rules/challenge/attribute.h"
+#include "rules/counted.h"
 #include "rules/identity/identify.h"
 #include "rules/match/host.h"
 #include "rules/match/path.h"

@@ -7,6 +7,7 @@
 
 #include "core/bytes.h"
 #include "rules/challenge/attribute.h"
+#include "rules/counted.h"
 #include "rules/match/evaluate.h"
 
 static int refuse(struct weir_reason *reason, int err, const char *what, const char *name)

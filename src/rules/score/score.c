@@ -206,12 +206,10 @@ static bool same_key(const struct rules_rule *a, const struct rules_rule *b)
     return same;
 }
 
-void weir_rules_inherit(struct weir_rules *rules, const struct weir_rules *before)
+void rules_score_inherit(struct weir_rules *rules, const struct weir_rules *before)
 {
-    if (before)
-        rules_unknown_inherit(rules, before);
     struct rules_score *score = rules->score;
-    const struct rules_score *old = before ? before->score : NULL;
+    const struct rules_score *old = before->score;
     if (!score || !old || !score->behaviour || !old->behaviour || score->clients != old->clients ||
         !same_key(score->key, old->key))
         return;

@@ -14,8 +14,8 @@
  * (score/behaviour.h): the request at hand counts, once, before any limit is looked at and whatever
  * is decided. Requests of a caller whom the standing refuses do not count.
  *
- * The table of behaviour belongs to the rules and outlives them: see weir_rules_inherit. A key that
- * the request lacks leaves it without a behaviour.
+ * The table of behaviour belongs to the rules and outlives them: see rules_score_inherit. A key
+ * that the request lacks leaves it without a behaviour.
  *
  * Memory: the table, and 24 bytes a request. Threads: as evaluate.h. Allocates nothing.
  */
@@ -71,11 +71,11 @@ int weir_class_of(struct weir_bytes name);
 /* The percentage of limit `rule` that a class may use; 100 without `by_class`. */
 uint8_t weir_rules_by_class(const struct weir_rules *rules, uint32_t rule, uint8_t class);
 
-/* Lets new rules have the table of behaviour of those that they replace, where both keep scores by
- * the same key in tables of the same size. For the thread that has just loaded `rules`. */
-void weir_rules_inherit(struct weir_rules *rules, const struct weir_rules *before);
-
 /* --- Within the rules ------------------------------------------------------------------------- */
+
+/* Lets new rules have the table of behaviour of those that they replace, where both keep scores by
+ * the same key in tables of the same size. */
+void rules_score_inherit(struct weir_rules *rules, const struct weir_rules *before);
 
 struct rules_evaluation;
 struct rules_rule;

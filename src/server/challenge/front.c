@@ -10,6 +10,7 @@
 #include "challenge/puzzle.h"
 #include "challenge/return_path.h"
 #include "core/bytes.h"
+#include "rules/counted.h"
 #include "server/challenge/difficulty.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"

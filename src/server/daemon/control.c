@@ -10,7 +10,7 @@
 
 #include "server/daemon/clock.h"
 #include "server/daemon/draining.h"
-#include "server/daemon/reload.h"
+#include "server/daemon/reload/reload.h"
 #include "server/daemon/services/services.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"

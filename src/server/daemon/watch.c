@@ -11,7 +11,7 @@
 
 #include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
-#include "server/daemon/reload.h"
+#include "server/daemon/reload/retired.h"
 #include "server/daemon/work.h"
 
 /* What keeps on being so is logged again after so long. */

@@ -15,6 +15,7 @@
 
 #include "core/bytes.h"
 #include "engine/http/denial.h"
+#include "rules/counted.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "wire/http/forwarded.h"

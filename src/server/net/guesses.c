@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/counted.h"
 #include "server/daemon/worker.h"
 #include "server/net/peers.h"
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/text/address.h"
+#include "rules/counted.h"
 #include "server/daemon/worker.h"
 #include "wire/socket_address.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules: loading them, checking what concerns the daemon, handing new ones over. See daemon.h. */
-#include "server/daemon/reload.h"
+#include "server/daemon/reload/reload.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "server/daemon/clock.h"
 #include "server/daemon/draining.h"
 #include "server/daemon/redis_access.h"
+#include "server/daemon/reload/retired.h"
 #include "server/daemon/services/restart.h"
 #include "server/daemon/services/services.h"
 #include "server/daemon/state/state.h"
@@ -174,22 +175,6 @@ static int forget_limit(void *context, struct weir_limit *limit, const char *nam
     return 0;
 }
 
-static int unpin_limit(void *context, struct weir_limit *limit, const char *name)
-{
-    weir_table_unpin(context, limit->id);
-    if (limit->local && limit->local->id != limit->id)
-        weir_table_unpin(context, limit->local->id);
-    limit->id = 0;
-    return 0;
-}
-
-/* Nobody decides by these rules any more, or yet. */
-static void unpin_rules(struct weir_daemon *daemon, struct weir_rules *rules)
-{
-    int never = weir_rules_prepare(rules, unpin_limit, daemon->table);
-    (void)never;
-}
-
 /* First the limits that the table knows, so that they keep their states when the list is full and
  * the others ask for the places of limits that are not in use. */
 int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
@@ -207,7 +192,7 @@ int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
     if (err == 0)
         err = weir_rules_prepare(rules, prepare_limit, &prepare);
     if (err < 0)
-        unpin_rules(daemon, rules);
+        weir_daemon_unpin_rules(daemon, rules);
     return err;
 }
 
@@ -249,54 +234,13 @@ static void reload_compare(struct weir_daemon *daemon, const struct weir_setting
                       new->sticky.by ? "sticky.deadline" : "store.redis");
 }
 
-/* Rules that were replaced, while workers have them. */
-struct weir_retired {
-    struct weir_rules *rules;
-    struct weir_retired *next;
-};
-
-static void retire(struct weir_daemon *daemon, struct weir_rules *rules)
-{
-    struct weir_retired *retired = malloc(sizeof *retired);
-    if (!retired) { /* the last reference frees them; their places in the table stay taken */
-        weir_rules_unref(rules);
-        return;
-    }
-    *retired = (struct weir_retired){rules, daemon->retired};
-    daemon->retired = retired;
-}
-
 static void reload_hand_over(struct weir_daemon *daemon, struct weir_rules *rules)
 {
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_set_rules(daemon->workers[i], rules);
     weir_worker_set_rules(daemon->admin, rules);
-    retire(daemon, daemon->rules);
+    weir_daemon_retire(daemon, daemon->rules);
     daemon->rules = rules;
-}
-
-void weir_daemon_forget_rules(struct weir_daemon *daemon)
-{
-    for (struct weir_retired **at = &daemon->retired; *at;) {
-        struct weir_retired *retired = *at;
-        if (!weir_rules_unshared(retired->rules)) {
-            at = &retired->next;
-            continue;
-        }
-        unpin_rules(daemon, retired->rules);
-        weir_rules_unref(retired->rules);
-        *at = retired->next;
-        free(retired);
-    }
-}
-
-void weir_daemon_free_retired(struct weir_daemon *daemon)
-{
-    for (struct weir_retired *next, *at = daemon->retired; at; at = next) {
-        next = at->next;
-        weir_rules_unref(at->rules);
-        free(at);
-    }
 }
 
 static bool state_stays(const struct weir_daemon *daemon, const struct weir_rules *rules)

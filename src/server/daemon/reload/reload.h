@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the rules file and all that it names, at start and at each reload. See daemon.h. */
-#ifndef WEIR_SERVER_DAEMON_RELOAD_H
-#define WEIR_SERVER_DAEMON_RELOAD_H
+#ifndef WEIR_SERVER_DAEMON_RELOAD_RELOAD_H
+#define WEIR_SERVER_DAEMON_RELOAD_RELOAD_H
 
 #include "server/daemon/daemon.h"
 
@@ -14,12 +14,6 @@ int weir_daemon_load(struct weir_daemon *daemon) __attribute__((warn_unused_resu
  * libraries open by name are regular files. Errors: WEIR_ERR_RULES. */
 int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settings *settings,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
-
-/* Frees rules that no worker has any more: on the background thread, whose the list is while a job
- * runs. With 100,000 limits or a million keys that takes tens of milliseconds, for which no request
- * is to wait. */
-void weir_daemon_forget_rules(struct weir_daemon *daemon);
-void weir_daemon_free_retired(struct weir_daemon *daemon); /* of a table that is closed */
 
 /* Makes the limits known to the table. Errors: those of weir_table_intern. */
 int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
