@@ -377,8 +377,8 @@ static void long_claims_fit_beside_a_long_path_and_keys_that_are_too_long_are_re
     }
     struct weir_rules *rules = test_load(text);
     used = (size_t)sprintf(claims, "{\"exp\":1700000060,\"long\":\"");
-    memset(claims + used, 'x', 5000);
-    strcpy(claims + used + 5000, "\"}");
+    memset(claims + used, 'x', 5600);
+    strcpy(claims + used + 5600, "\"}");
     memset(path, 'p', sizeof(path) - 1);
     memcpy(path, "/%41/", 5); /* not in normal form, so it is copied */
     struct test_request *test = ASK_NOW(rules, "path", path, BEARER, bearer(claims));
