@@ -30,8 +30,10 @@ static char *batch_text(int checks, const char *last)
 {
     size_t size = (size_t)checks * 20 + strlen(last) + 3;
     char *body = malloc(size), *text = malloc(size + 128);
-    assert_non_null(body);
-    assert_non_null(text);
+    if (!body)
+        abort(); /* which gcc 14 knows to end the test */
+    if (!text)
+        abort(); /* which gcc 14 knows to end the test */
     char *at = body;
     *at++ = '[';
     for (int i = 0; i < checks; i++)

@@ -140,7 +140,8 @@ static void a_second_may_be_larger_than_the_first_room(void **state)
 {
     const size_t count = SECOND_LINES_MAX + 10;
     char *text = malloc(count * 80), *at = text;
-    assert_non_null(text);
+    if (!text)
+        abort(); /* which gcc 14 knows to end the test */
     for (size_t i = 0; i < count; i++)
         at += sprintf(at, "h%zu - - " STAMP("00") " \"GET / HTTP/1.1\" 200 1\n", i);
     struct replay_trace *trace = open_one(text);
@@ -243,7 +244,8 @@ static void a_program_may_say_much_before_its_first_request(void **state)
 {
     const size_t noise = 3000;
     char *text = malloc(noise * 40 + 200), *at = text;
-    assert_non_null(text);
+    if (!text)
+        abort(); /* which gcc 14 knows to end the test */
     for (size_t i = 0; i < noise; i++)
         at += sprintf(at, "/docker-entrypoint.sh: step %zu\n", i);
     strcpy(at, LINE("a", "00") "\n");
@@ -359,7 +361,8 @@ static void compressed_files_are_read_in_pieces_and_known_by_their_bytes(void **
     static const char *const names[] = {"gzip", "zstd"};
     const size_t count = 100000;
     char *text = malloc(count * 80), *at = text;
-    assert_non_null(text);
+    if (!text)
+        abort(); /* which gcc 14 knows to end the test */
     for (size_t i = 0; i < count; i++)
         at += sprintf(at, "h%zu - - " STAMP("%02zu") " \"GET / HTTP/1.1\" 200 1\n", i,
                       i * 60 / count);
