@@ -38,7 +38,8 @@ const char *cli_time(char text[CLI_TIME_MAX], uint64_t time_ns, bool utc)
         return text;
     }
     char zone[CLI_TIME_MAX];
-    strcat(text, cli_time_zone(zone, time_ns, utc));
+    size_t used = strlen(text);
+    snprintf(text + used, CLI_TIME_MAX - used, "%s", cli_time_zone(zone, time_ns, utc));
     return text;
 }
 

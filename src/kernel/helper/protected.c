@@ -143,8 +143,9 @@ int kernel_protected_name(struct kernel_protected *protected,
 {
     int err = 0;
 
-    if (message->head.flags & WEIR_KERNEL_REPLACE)
-    protected->named.count = 0;
+    if (message->head.flags & WEIR_KERNEL_REPLACE) {
+        protected->named.count = 0;
+    }
     for (uint16_t i = 0; i < message->head.count && err == 0; i++) {
         const struct weir_kernel_element *network = &message->elements[i];
 

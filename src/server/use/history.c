@@ -169,7 +169,7 @@ void weir_use_history_take(struct weir_use_service *use, struct weir_use_limits 
         if (limit->distinct < WEIR_DISTINCT_LIMITS)
             use->number_limit[limit->distinct] = i;
     }
-    for (uint32_t i = 0; i < use->limit_count; i++)
+    for (uint32_t i = 0; use->limits && i < use->limit_count; i++)
         limit_end(use, &use->limits[i]);
     rules_string_map_free(&use->names);
     free(use->limits);

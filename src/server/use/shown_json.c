@@ -92,7 +92,7 @@ static struct weir_bytes text_of(const json_t *json, const char *name)
 static struct weir_bytes decoded(struct weir_bytes text, char room[WEIR_SHOWN_MAX])
 {
     struct weir_bytes out = {text.data ? room : NULL, 0};
-    for (size_t i = 0; i < text.size && out.size < WEIR_SHOWN_MAX; i++) {
+    for (size_t i = 0; text.data && i < text.size && out.size < WEIR_SHOWN_MAX; i++) {
         int high = -1, low = -1;
         if (text.data[i] == '%' && text.size - i > 2) {
             high = weir_hex_value(text.data[i + 1]);

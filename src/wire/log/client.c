@@ -46,7 +46,7 @@ static bool begins_as_ipv4(struct weir_bytes name)
 {
     size_t at = 0;
     for (int part = 0; part < 4; part++) {
-        size_t digits = at;
+        size_t digits;
         if (part > 0 && (at == name.size || name.data[at++] != '.'))
             return false;
         for (digits = at; at < name.size && is_digit(name.data[at]); at++)

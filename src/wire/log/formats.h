@@ -34,7 +34,7 @@ struct weir_log_row {
      * filled or left alone, where `wrong` says enough. */
     int (*parse)(struct weir_log_record *record, char *text, size_t size,
                  struct weir_log_room *room, struct weir_reason *reason);
-    int8_t tail; /* of lines that are exactly of it: enum weir_log_tail; -1: any that it reads */
+    int tail; /* of lines that are exactly of it: enum weir_log_tail; -1: any that it reads */
 };
 
 const struct weir_log_row *weir_log_row(enum weir_log_format format);

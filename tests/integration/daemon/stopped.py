@@ -13,11 +13,18 @@ BATCH = 1000
 TRIES = 4000  # of stops; it takes about 50
 
 
+def stop(process):
+    """SIGSTOP to a child, which has stopped when this returns: until all of its threads know, it may
+    answer."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+
+
 @contextlib.contextmanager
 def stopped(process):
     """SIGSTOP until the block ends, also by a failure: others use the process after this test. The
     kernel still takes connections and bytes for it."""
-    process.send_signal(signal.SIGSTOP)
+    stop(process)
     try:
         yield
     finally:

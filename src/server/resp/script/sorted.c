@@ -118,7 +118,7 @@ static void zrange_write(struct weir_slot *slot, struct weir_output *output)
     struct weir_script_reply reply = {.error = seen.error};
     if (!reply.error && seen.used && !seen.log)
         reply.error = "ERR a fixed window keeps no times of its requests";
-    if (reply.error || (uint64_t)seen.used < decision->checks[0].cost) {
+    if (reply.error || !seen.log || (uint64_t)seen.used < decision->checks[0].cost) {
         finish(slot, output, &reply);
         return;
     }

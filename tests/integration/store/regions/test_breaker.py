@@ -6,6 +6,7 @@ import json
 import signal
 from contextlib import ExitStack
 
+from daemon.stopped import stop
 from daemon.waiting import wait_until
 from region_world import RegionWorld
 
@@ -46,7 +47,7 @@ def test_a_silent_home_is_found_once_for_all_workers(tmp_path):
             wait_until(lambda: world.reaches("eu", "us") and ask() == CONNECTIONS * [200],
                        what="the home")
             before = [lines(node, event) for event in EVENTS]
-            home.send_signal(signal.SIGSTOP)
+            stop(home)
             try:
                 assert ask() == CONNECTIONS * [429]
                 wait_until(lambda: before != [lines(node, event) for event in EVENTS],

@@ -5,6 +5,7 @@ other regions, and all regions together never admit more than the limit, whateve
 import json
 import signal
 
+from daemon.stopped import stop
 from daemon.waiting import wait_until
 from region_world import FLOOR, HOME, RATE, REGIONS, TOKEN, RegionWorld
 
@@ -116,7 +117,7 @@ def test_a_stopped_home_costs_what_it_would_lend(tmp_path):
     """Floors remain; shares run out; nothing is above the limit when the home continues."""
     with RegionWorld(tmp_path, limit()) as world:
         total = used_in(world, "eu", 2 * FLOOR)
-        world.redis["us"].process.send_signal(signal.SIGSTOP)
+        stop(world.redis["us"].process)
         try:
             # asks until the breaker is open: no request waits for another region
             wait_until(lambda: world.admitted("ap", "u1", 5) >= 0 and

@@ -7,6 +7,7 @@ import signal
 import socket
 import struct
 
+from daemon.stopped import stop
 from daemon.waiting import wait_until
 from model.program import run_weir
 from region_world import FLOOR, HOME, RATE, REGIONS, TOKEN, RegionWorld
@@ -125,7 +126,7 @@ def test_without_its_home_a_region_has_its_floor(tmp_path):
         partly = operate(world, "eu", "POST", "grant?key=u0&units=1")  # nothing was used here
         assert partly.status == 503 and b"at a node of its region" in partly.body, partly.body
         assert world.admitted("eu", "u0", FLOOR + 5) == FLOOR
-        world.redis["us"].process.send_signal(signal.SIGSTOP)
+        stop(world.redis["us"].process)
         try:
             assert world.admitted("ap", "u0", FLOOR + 3) == FLOOR
             assert asked(world, "ap", "late") + asked(world, "ap", "failed") == 3

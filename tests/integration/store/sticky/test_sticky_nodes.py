@@ -13,6 +13,7 @@ from contextlib import ExitStack
 import pytest
 
 from daemon.certificates import Authority
+from daemon.stopped import stop
 from daemon.waiting import wait_until
 from daemon.weir import Weir
 from sticky_fleet import NAMES, RATE, TOKEN, USERS, Fleet, limit
@@ -182,7 +183,7 @@ def test_a_node_that_is_stopped_is_not_waited_for_and_comes_back_with_its_counts
     with Fleet(tmp_path, deadline="200ms", on_store_error="closed") as fleet:
         user = fleet.user_of("b")
         wait_until(lambda: fleet.statuses("a", user, 1) == [200])  # a busy machine may be late
-        fleet["b"].signal(signal.SIGSTOP)
+        stop(fleet["b"].process)
         try:
             assert set(fleet.statuses("a", user, 5)) == {503}
             wait_until(lambda: not fleet.up("a", "b"), what="the stopped node's absence")
