@@ -72,6 +72,8 @@ static void ranges_merge(struct kernel_ranges *ranges)
 {
     size_t kept = 0;
 
+    if (!ranges->list)
+        return;
     qsort(ranges->list, ranges->count, sizeof *ranges->list, by_first);
     for (size_t i = 1; i < ranges->count; i++) {
         struct kernel_range *last = &ranges->list[kept], *next = &ranges->list[i];
