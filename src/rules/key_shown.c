@@ -161,9 +161,11 @@ uint32_t weir_rules_key_shown(const struct weir_rules *rules, const struct weir_
 {
     if (!check->key_is_tuple)
         return weir_rules_text_shown(check->key, values, room);
+    if (!check->key.data)
+        return 0;
     const struct rules_rule *rule = &rules->rules[check->rule];
     const uint8_t *at = (const uint8_t *)check->key.data + rule->prefix_size;
-    for (uint32_t i = 0; i < rule->key_count && check->key.data; i++)
+    for (uint32_t i = 0; i < rule->key_count; i++)
         take_piece(rule, &rule->key[i], &at, &values[i], &room);
-    return check->key.data ? rule->key_count : 0;
+    return rule->key_count;
 }
