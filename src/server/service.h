@@ -3,8 +3,8 @@
  * `daemon.c` with one of these, and services.c lists them all; the daemon (server.c, reload.c,
  * control.c) knows them by the list alone.
  *
- *   open ─▶ workers are opened (for_worker) ─▶ start ─▶ it serves (tick, check, apply, ready)
- *        ─▶ stop ─▶ workers are closed ─▶ close
+ *   open ─▶ workers are opened (for_worker) ─▶ start ─▶ it serves (tick, ready; check, accept,
+ * apply) ─▶ stop ─▶ workers are closed ─▶ close
  *
  * Services are opened and started in the order of the list, and stopped and closed in the reverse
  * one. One whose open fails is closed as well, and so is each before it; stop comes only to those
@@ -43,6 +43,9 @@ struct weir_service {
      * gets, or refuses them. On the background thread, while the service works by the old ones. */
     int (*check)(struct weir_daemon *daemon, struct weir_rules *rules, void **read,
                  struct weir_reason *reason);
+    /* On the main thread, when nothing else can refuse the rules any more: the same for what has to
+     * be taken over to know that it can be. */
+    int (*accept)(struct weir_daemon *daemon, const struct weir_rules *rules);
     /* Takes new rules over, before the workers do; daemon->rules are still the old ones. It owns
      * `read` now, and cannot fail: what cannot be taken over stays as it is, and is logged. */
     void (*apply)(struct weir_daemon *daemon, struct weir_rules *rules, void *read);

@@ -9,7 +9,6 @@
 
 static int adaptive_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    (void)reason;
     const uint64_t *region = weir_table_secret(daemon->table);
     const uint64_t secret[2] = {region[0] ^ weir_seed_draw(0), region[1] ^ weir_seed_draw(1)};
     int err = weir_controllers_open(&daemon->controllers, &daemon->log, secret);
@@ -21,7 +20,6 @@ static int adaptive_open(struct weir_daemon *daemon, struct weir_reason *reason)
 static int adaptive_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                                struct weir_reason *reason)
 {
-    (void)reason;
     options->controllers = daemon->controllers;
     return 0;
 }
@@ -29,7 +27,6 @@ static int adaptive_for_worker(struct weir_daemon *daemon, struct weir_worker_op
 /* Without memory the scales of the new rules stay at 100 % until the next reload. */
 static void adaptive_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
-    (void)read;
     if (weir_controllers_set_rules(daemon->controllers, rules, weir_worker_time(daemon->admin)) < 0)
         weir_log_event(&daemon->log, WEIR_LOG_ERROR, "adaptive_failed", "reason", "out of memory");
 }

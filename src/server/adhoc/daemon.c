@@ -10,7 +10,6 @@ static int adhoc_start(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     const struct weir_settings *settings = weir_rules_settings(daemon->rules);
     struct weir_table_stats stats;
-    (void)reason;
     weir_table_stats(daemon->table, 0, &stats);
     daemon->redis.workers = daemon->workers;
     daemon->redis.worker_count = daemon->worker_count;

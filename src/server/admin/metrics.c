@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/region/region.h"
 #include "server/admin/exposition.h"
 #include "server/admin/limit_metrics.h"
 #include "server/challenge/metrics.h"
@@ -16,7 +15,6 @@
 #include "server/daemon/services/services.h"
 #include "server/grpc/front.h"
 #include "server/http/http.h"
-#include "server/region/metrics.h"
 #include "server/score/metrics.h"
 
 static void seconds(struct weir_metrics *metrics, const char *name, const char *help, int64_t ns)
@@ -367,22 +365,6 @@ static void put_failures(struct weir_metrics *metrics)
                         "Requests that found no free decision.", exhausted);
 }
 
-static void put_reservations(struct weir_metrics *metrics)
-{
-    const struct weir_reservations *list = metrics->daemon->reservations;
-    static const char refused[] = "weir_reservations_refused_total";
-    weir_metrics_number(metrics, "weir_reservations", "gauge",
-                        "Reservations that are open or being decided.",
-                        weir_reservations_count(list));
-    weir_metrics_number(metrics, "weir_reservations_max", "gauge", "Reservations that may be open.",
-                        WEIR_RESERVATIONS_MAX);
-    weir_metrics_head(metrics, refused, "counter", "Reservations that found no place.");
-    weir_metrics_put(metrics, "%s{reason=\"full\"} %" PRIu64 "\n", refused,
-                     weir_reservations_refused(list, WEIR_RESERVATIONS_FULL));
-    weir_metrics_put(metrics, "%s{reason=\"caller\"} %" PRIu64 "\n", refused,
-                     weir_reservations_refused(list, WEIR_RESERVATIONS_SHARE));
-}
-
 /* What became of JSON Web Tokens. */
 static void put_tokens(struct weir_metrics *metrics)
 {
@@ -396,117 +378,6 @@ static void put_tokens(struct weir_metrics *metrics)
         weir_metrics_put(metrics, "weir_jwt_total{result=\"%s\"} %" PRIu64 "\n",
                          weir_token_names[result], total);
     }
-}
-
-static void put_latency(struct weir_metrics *metrics, const char *name, const char *help,
-                        const _Atomic uint64_t *buckets, uint64_t ns)
-{
-    uint64_t calls = 0;
-    weir_metrics_head(metrics, name, "histogram", help);
-    for (size_t i = 0; i <= REDIS_LATENCY_BUCKETS; i++) {
-        calls += weir_counted(&buckets[i]);
-        if (i < REDIS_LATENCY_BUCKETS)
-            weir_metrics_put(metrics, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
-                             (double)redis_latency_bounds_us[i] / 1e6, calls);
-    }
-    weir_metrics_put(metrics, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, calls);
-    weir_metrics_put(metrics, "%s_sum %.9f\n", name, (double)ns / 1e9);
-    weir_metrics_put(metrics, "%s_count %" PRIu64 "\n", name, calls);
-}
-
-/* The store that nodes share, over all workers. */
-static void put_store(struct weir_metrics *metrics)
-{
-    struct weir_shared_totals totals;
-    weir_shared_store_totals(metrics->daemon->shared, &totals);
-    const struct weir_store_redis_stats *stats = &totals.stats;
-    const struct weir_bytes region = weir_rules_region_self(metrics->daemon->rules);
-    if (region.size) {
-        weir_metrics_head(
-            metrics, "weir_region_up", "gauge",
-            "1: every worker reaches the Redis of the region and its breaker is closed.");
-        weir_metrics_put(metrics, "weir_region_up{region=\"%.*s\"} %d\n", (int)region.size,
-                         region.data, totals.workers > 0 && totals.up == totals.workers);
-        weir_region_metrics(metrics);
-    }
-    const struct {
-        const char *name, *type, *help;
-        uint64_t value;
-    } lines[] = {
-        {"weir_store_up", "gauge", "1: every worker reaches the store and its breaker is closed.",
-         totals.workers > 0 && totals.up == totals.workers},
-        {"weir_store_breaker", "gauge",
-         "Circuit breaker of the worker that is worst off: 0 closed, 1 open, 2 half open.",
-         totals.open        ? REDIS_BREAKER_OPEN
-         : totals.half_open ? REDIS_BREAKER_HALF_OPEN
-                            : REDIS_BREAKER_CLOSED},
-        {"weir_store_breaker_opened_total", "counter", "Times that a worker's breaker has opened.",
-         weir_counted(&stats->breaker_opened)},
-        {"weir_store_calls_total", "counter", "Calls sent.", weir_counted(&stats->calls)},
-        {"weir_store_call_errors_total", "counter", "Calls that failed, or were refused in words.",
-         weir_counted(&stats->errors)},
-        {"weir_store_timeouts_total", "counter", "Calls without an answer in time.",
-         weir_counted(&stats->timeouts)},
-        {"weir_store_unknown_total", "counter", "Calls that may or may not have been executed.",
-         weir_counted(&stats->unknown)},
-        {"weir_store_redirects_total", "counter", "Times that a call was sent to another server.",
-         weir_counted(&stats->redirects)},
-        {"weir_store_rollbacks_total", "counter", "Reservations given back.",
-         weir_counted(&stats->rollbacks)},
-        {"weir_store_remembered_total", "counter", "Denials answered from memory.",
-         weir_counted(&stats->remembered)},
-        {"weir_store_leases", "gauge", "Shares of budgets that are held.",
-         weir_counted(&stats->shares)},
-        {"weir_store_lease_refills_total", "counter", "Shares taken.",
-         weir_counted(&stats->share_refills)},
-        {"weir_store_lease_returns_total", "counter", "Shares given back.",
-         weir_counted(&stats->share_returns)},
-        {"weir_store_lease_decisions_total", "counter", "Decisions made from shares.",
-         weir_counted(&stats->share_decisions)},
-        {"weir_store_lease_forfeited_total", "counter",
-         "Units of shares that were charged, but neither used nor given back in time.",
-         weir_counted(&stats->share_forfeited)},
-    };
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        weir_metrics_number(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);
-    put_latency(metrics, "weir_store_latency_seconds", "Time from a call's writing to its reply.",
-                stats->latency_buckets, weir_counted(&stats->latency_ns));
-}
-
-/* Callers that are kept in Redis, over all workers. */
-static void put_identities(struct weir_metrics *metrics)
-{
-    struct weir_directories_totals totals;
-    weir_directories_totals(metrics->daemon->directories, &totals);
-    const struct weir_directory_counters *counters = &totals.counters;
-    const struct {
-        const char *result;
-        const _Atomic uint64_t *value;
-    } results[] = {
-        {"hit", &counters->hit},     {"negative_hit", &counters->negative_hit},
-        {"found", &counters->found}, {"unknown", &counters->unknown},
-        {"stale", &counters->stale}, {"on_error", &counters->guessed},
-        {"error", &counters->error}, {"late", &counters->late},
-    };
-    weir_metrics_number(
-        metrics, "weir_identities_up", "gauge",
-        "1: every worker reaches the Redis that callers are kept in, and is answered.",
-        totals.workers > 0 && totals.up == totals.workers);
-    weir_metrics_head(metrics, "weir_identity_lookups_total", "counter",
-                      "How it was found out who is calling: from memory, by asking, or not.");
-    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
-        weir_metrics_put(metrics, "weir_identity_lookups_total{result=\"%s\"} %" PRIu64 "\n",
-                         results[i].result, weir_counted(results[i].value));
-    weir_metrics_head(metrics, "weir_identities", "gauge", "API keys cached, summed over workers.");
-    weir_metrics_put(metrics, "weir_identities{kind=\"known\"} %" PRIu64 "\n",
-                     weir_counted(&counters->known));
-    weir_metrics_put(metrics, "weir_identities{kind=\"nobody\"} %" PRIu64 "\n",
-                     weir_counted(&counters->nobody));
-    weir_metrics_number(metrics, "weir_identity_overrides", "gauge",
-                        "Different overrides that callers in Redis have had.", totals.overrides);
-    put_latency(metrics, "weir_identity_lookup_seconds",
-                "Time from asking who a key belongs to, to the answer.", counters->latency_buckets,
-                weir_counted(&counters->latency_ns));
 }
 
 struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_buffer *text)
@@ -555,13 +426,8 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     put_failures(&metrics);
     put_guesses(&metrics);
     put_limited(&metrics);
-    put_reservations(&metrics);
     if (weir_rules_reads_tokens(daemon->rules))
         put_tokens(&metrics);
-    if (daemon->shared)
-        put_store(&metrics);
-    if (daemon->directories)
-        put_identities(&metrics);
     put_table(&metrics);
     return metrics.text;
 }

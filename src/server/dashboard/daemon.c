@@ -12,7 +12,6 @@ static int dashboard_open(struct weir_daemon *daemon, struct weir_reason *reason
 
 static int dashboard_start(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    (void)reason;
     weir_dashboard_start(daemon->dashboard, daemon->admin->loop);
     return 0;
 }

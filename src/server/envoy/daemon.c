@@ -99,7 +99,6 @@ static void on_watch(uv_timer_t *timer)
 static int envoy_start(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     const struct weir_envoy_settings settings = settings_of(daemon, daemon->rules);
-    (void)reason;
     int err = weir_quota_service_open(&daemon->quota);
     if (err == 0)
         err = envoy_open_folder(daemon, &settings);
@@ -118,7 +117,6 @@ static int envoy_check(struct weir_daemon *daemon, struct weir_rules *rules, voi
                        struct weir_reason *reason)
 {
     struct weir_envoy_reading *reading = calloc(1, sizeof *reading);
-    (void)reason;
     *read = reading;
     if (!reading)
         return WEIR_ERR_MEMORY;

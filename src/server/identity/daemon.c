@@ -4,6 +4,7 @@
 
 #include "server/daemon/daemon.h"
 #include "server/daemon/services/restart.h"
+#include "server/identity/metrics.h"
 
 static int identities_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
@@ -14,7 +15,6 @@ static int identities_open(struct weir_daemon *daemon, struct weir_reason *reaso
 static int identities_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                                  struct weir_reason *reason)
 {
-    (void)reason;
     if (options->index < WEIR_WORKERS_MAX)
         options->directories = daemon->directories;
     return 0;
@@ -24,7 +24,6 @@ static void identities_apply(struct weir_daemon *daemon, struct weir_rules *rule
 {
     const struct weir_identities_settings *old = &weir_rules_settings(daemon->rules)->identities;
     const struct weir_identities_settings *new = &weir_rules_settings(rules)->identities;
-    (void)read;
     weir_restart_note(daemon, weir_directories_differ(old, new), "identities");
     if (daemon->directories && new->redis.url)
         weir_directories_set(daemon->directories, new);
@@ -41,5 +40,6 @@ const struct weir_service weir_service_identities = {
     .open = identities_open,
     .for_worker = identities_for_worker,
     .apply = identities_apply,
+    .metrics = weir_metrics_of_identities,
     .close = identities_close,
 };

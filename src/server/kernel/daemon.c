@@ -19,7 +19,6 @@ static void kernel_configure(struct weir_daemon *daemon, const struct weir_setti
 
 static int kernel_start(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    (void)reason;
     if (!daemon->standing)
         return 0;
     int err = weir_kernel_service_open(&daemon->kernel, daemon->standing, &daemon->log, kernel_time,
@@ -31,7 +30,6 @@ static int kernel_start(struct weir_daemon *daemon, struct weir_reason *reason)
 
 static void kernel_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
-    (void)read;
     if (daemon->kernel && weir_rules_settings(rules)->standing.kinds_count > 0)
         kernel_configure(daemon, weir_rules_settings(rules));
 }

@@ -7,7 +7,6 @@
 
 static int net_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    (void)reason;
     weir_overlooked_init(&daemon->overlooked);
     return weir_guesses_open(&daemon->guesses, weir_table_secret(daemon->table));
 }
@@ -15,7 +14,6 @@ static int net_open(struct weir_daemon *daemon, struct weir_reason *reason)
 static int net_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                           struct weir_reason *reason)
 {
-    (void)reason;
     options->guesses = daemon->guesses;
     options->overlooked = &daemon->overlooked;
     options->peers = daemon->peers;
@@ -24,7 +22,6 @@ static int net_for_worker(struct weir_daemon *daemon, struct weir_worker_options
 
 static void net_tick(struct weir_daemon *daemon, uint64_t now_ns)
 {
-    (void)now_ns;
     weir_overlooked_names(&daemon->overlooked, &daemon->log, daemon->rules,
                           uv_now(daemon->admin->loop));
 }

@@ -19,7 +19,6 @@ static int penalties_open(struct weir_daemon *daemon, struct weir_reason *reason
 static int penalties_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                                 struct weir_reason *reason)
 {
-    (void)reason;
     if (daemon->penalties) {
         options->strike = weir_penalties_struck;
         options->strike_context = daemon->penalties;
@@ -49,7 +48,6 @@ static bool end_strikes(void *context, const struct weir_strike_count *count, bo
 
 static int penalties_start(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    (void)reason;
     if (!daemon->penalties)
         return 0;
     weir_penalties_end_by(daemon->penalties, end_strikes, daemon);
@@ -59,7 +57,6 @@ static int penalties_start(struct weir_daemon *daemon, struct weir_reason *reaso
 
 static void penalties_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
-    (void)read;
     if (daemon->penalties)
         weir_penalties_set_rules(daemon->penalties, rules);
 }

@@ -18,7 +18,6 @@ static int regions_open(struct weir_daemon *daemon, struct weir_reason *reason)
 static int regions_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                               struct weir_reason *reason)
 {
-    (void)reason;
     options->lenders = daemon->lenders;
     return 0;
 }
@@ -31,7 +30,6 @@ static int regions_check(struct weir_daemon *daemon, struct weir_rules *rules, v
     const struct weir_store_settings *to = &weir_rules_settings(rules)->store;
     bool stays = !weir_setting_differs(from->redis.url, to->redis.url) &&
                  !weir_setting_differs(from->prefix, to->prefix);
-    (void)read;
     if (!weir_rules_has_regions(rules) || stays)
         return weir_lenders_check(daemon->lenders, rules, reason);
     snprintf(reason->text, sizeof reason->text,
@@ -42,7 +40,6 @@ static int regions_check(struct weir_daemon *daemon, struct weir_rules *rules, v
 
 static void regions_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
-    (void)read;
     weir_restart_note(daemon, !weir_lenders_number(daemon->lenders, rules), "regions");
     weir_restart_note(daemon, weir_lenders_differ(daemon->lenders, rules), "regions.redis");
     weir_region_log_moving(&daemon->log, daemon->rules, rules);

@@ -39,7 +39,6 @@ static int standing_open(struct weir_daemon *daemon, struct weir_reason *reason)
 static int standing_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                                struct weir_reason *reason)
 {
-    (void)reason;
     options->standing = daemon->standing ? daemon->standing->map : NULL;
     return 0;
 }
@@ -56,7 +55,6 @@ static int standing_check(struct weir_daemon *daemon, struct weir_rules *rules, 
 {
     const struct weir_standing_settings *settings = &weir_rules_settings(rules)->standing;
     struct weir_standing_lists *lists = NULL;
-    (void)daemon;
     int err = settings->kinds_count > 0 ? weir_standing_lists_read(&lists, settings, reason) : 0;
     *read = lists;
     return err;

@@ -18,7 +18,6 @@ static int sticky_open(struct weir_daemon *daemon, struct weir_reason *reason)
 static int sticky_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                              struct weir_reason *reason)
 {
-    (void)reason;
     options->sticky = daemon->sticky;
     return 0;
 }
@@ -60,7 +59,6 @@ static int sticky_check(struct weir_daemon *daemon, struct weir_rules *rules, vo
 /* Before the rules: workers take both at once. */
 static void sticky_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
-    (void)rules;
     if (read && weir_sticky_peers_set(daemon->sticky, read) < 0) {
         weir_log_event(&daemon->log, WEIR_LOG_ERROR, "peers_failed", "reason", "out of memory");
         weir_sticky_list_unref(read);

@@ -3,6 +3,7 @@
 #include "server/stores/daemon.h"
 
 #include "server/daemon/daemon.h"
+#include "server/stores/metrics.h"
 
 static int stores_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
@@ -12,7 +13,6 @@ static int stores_open(struct weir_daemon *daemon, struct weir_reason *reason)
 static int stores_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                              struct weir_reason *reason)
 {
-    (void)reason;
     options->shared = daemon->shared;
     if (daemon->shared || daemon->sticky)
         options->deadline_ns = weir_rules_settings(daemon->rules)->store.deadline_ns;
@@ -29,5 +29,6 @@ const struct weir_service weir_service_stores = {
     .name = "store",
     .open = stores_open,
     .for_worker = stores_for_worker,
+    .metrics = weir_metrics_of_store,
     .close = stores_close,
 };

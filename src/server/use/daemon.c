@@ -15,7 +15,6 @@ static int use_open(struct weir_daemon *daemon, struct weir_reason *reason)
 static int use_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                           struct weir_reason *reason)
 {
-    (void)reason;
     return weir_use_add_worker(daemon->use, options, weir_seed_draw(options->index));
 }
 
@@ -28,8 +27,6 @@ static int use_check(struct weir_daemon *daemon, struct weir_rules *rules, void 
                      struct weir_reason *reason)
 {
     struct weir_use_limits *limits = NULL;
-    (void)daemon;
-    (void)reason;
     int err = weir_use_limits_open(&limits, rules);
     *read = limits;
     return err;
@@ -37,7 +34,6 @@ static int use_check(struct weir_daemon *daemon, struct weir_rules *rules, void 
 
 static void use_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
-    (void)rules;
     daemon->use->next = read;
 }
 

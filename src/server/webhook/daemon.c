@@ -7,7 +7,6 @@
 
 static int webhook_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    (void)reason;
     int err = weir_webhook_open(&daemon->webhook, &daemon->log);
     daemon->warnings = (struct weir_warnings_sink){&daemon->log, daemon->webhook};
     return err < 0 ? err
@@ -18,19 +17,15 @@ static int webhook_open(struct weir_daemon *daemon, struct weir_reason *reason)
 static int webhook_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                               struct weir_reason *reason)
 {
-    (void)reason;
     options->warn = weir_warnings_tell;
     options->warn_context = &daemon->warnings;
     return 0;
 }
 
-static void webhook_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
+/* A thread may have to be started for it; without memory or a thread the old settings stay. */
+static int webhook_accept(struct weir_daemon *daemon, const struct weir_rules *rules)
 {
-    (void)read;
-    int err = weir_webhook_configure(daemon->webhook, &weir_rules_settings(rules)->webhook);
-    if (err < 0) /* the old settings stay */
-        weir_log_event(&daemon->log, WEIR_LOG_ERROR, "webhook_failed", "reason",
-                       weir_error_text(err));
+    return weir_webhook_configure(daemon->webhook, &weir_rules_settings(rules)->webhook);
 }
 
 static void webhook_stop(struct weir_daemon *daemon)
@@ -43,7 +38,7 @@ const struct weir_service weir_service_webhook = {
     .name = "webhook",
     .open = webhook_open,
     .for_worker = webhook_for_worker,
-    .apply = webhook_apply,
+    .accept = webhook_accept,
     .metrics = weir_metrics_of_webhook,
     .stop = webhook_stop,
     .close = webhook_stop, /* one whose open failed */

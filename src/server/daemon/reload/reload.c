@@ -394,6 +394,11 @@ static void reload_done(struct weir_job *job)
     if (!daemon->stopping && reload->err == 0 && state_lost(reload)) {
         weir_daemon_run_again(daemon, reload);
     } else if (!daemon->stopping) {
+        if (reload->err == 0) {
+            reload->err = weir_services_accept(daemon, reload);
+            if (reload->err < 0) /* prepared, and now dropped: give their places back */
+                weir_daemon_unpin_rules(daemon, reload->rules);
+        }
         if (reload->err == 0)
             reload_apply(daemon, reload);
         else

@@ -36,6 +36,14 @@ static const struct weir_service *const services[] = {
 #define COUNT (sizeof services / sizeof *services)
 _Static_assert(COUNT <= WEIR_SERVICES_MAX, "grow WEIR_SERVICES_MAX");
 
+/* Calls a function of each service that has it. */
+#define CALL_EACH(function, ...)                                                                   \
+    do {                                                                                           \
+        for (size_t i = 0; i < COUNT; i++)                                                         \
+            if (services[i]->function)                                                             \
+                services[i]->function(__VA_ARGS__);                                                \
+    } while (0)
+
 /* An error of service `i`, in words. */
 static int services_fail(size_t i, int err, struct weir_reason *reason)
 {
@@ -103,6 +111,16 @@ int weir_services_check(struct weir_reload *reload)
     return 0;
 }
 
+int weir_services_accept(struct weir_daemon *daemon, struct weir_reload *reload)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        int err = services[i]->accept ? services[i]->accept(daemon, reload->rules) : 0;
+        if (err < 0)
+            return services_fail(i, err, &reload->reason);
+    }
+    return 0;
+}
+
 void weir_services_apply(struct weir_daemon *daemon, struct weir_reload *reload)
 {
     for (size_t i = 0; i < COUNT; i++) {
@@ -115,9 +133,7 @@ void weir_services_apply(struct weir_daemon *daemon, struct weir_reload *reload)
 
 void weir_services_applied(struct weir_daemon *daemon)
 {
-    for (size_t i = 0; i < COUNT; i++)
-        if (services[i]->applied)
-            services[i]->applied(daemon);
+    CALL_EACH(applied, daemon);
 }
 
 void weir_services_drop(struct weir_reload *reload)
@@ -131,28 +147,20 @@ void weir_services_drop(struct weir_reload *reload)
 
 void weir_services_tick(struct weir_daemon *daemon, uint64_t now_ns)
 {
-    for (size_t i = 0; i < COUNT; i++)
-        if (services[i]->tick)
-            services[i]->tick(daemon, now_ns);
+    CALL_EACH(tick, daemon, now_ns);
 }
 
 void weir_services_reopen(struct weir_daemon *daemon)
 {
-    for (size_t i = 0; i < COUNT; i++)
-        if (services[i]->reopen)
-            services[i]->reopen(daemon);
+    CALL_EACH(reopen, daemon);
 }
 
 void weir_services_ready(const struct weir_daemon *daemon, char *text, size_t room)
 {
-    for (size_t i = 0; i < COUNT; i++)
-        if (services[i]->ready)
-            services[i]->ready(daemon, text, room);
+    CALL_EACH(ready, daemon, text, room);
 }
 
 void weir_services_metrics(struct weir_metrics *metrics)
 {
-    for (size_t i = 0; i < COUNT; i++)
-        if (services[i]->metrics)
-            services[i]->metrics(metrics);
+    CALL_EACH(metrics, metrics);
 }

@@ -22,6 +22,9 @@ void weir_services_close(struct weir_daemon *daemon);
 
 /* Has each look at the rules of a reload, on the background thread. Errors: the first refusal. */
 int weir_services_check(struct weir_reload *reload) __attribute__((warn_unused_result));
+/* Has each accept them, on the main thread. Errors: the first refusal. */
+int weir_services_accept(struct weir_daemon *daemon, struct weir_reload *reload)
+    __attribute__((warn_unused_result));
 /* Has each take them over, before the workers, and after them. */
 void weir_services_apply(struct weir_daemon *daemon, struct weir_reload *reload);
 void weir_services_applied(struct weir_daemon *daemon);

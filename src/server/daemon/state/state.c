@@ -145,7 +145,6 @@ int weir_daemon_reopen_table(struct weir_daemon *daemon, struct weir_reason *rea
 static int state_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                             struct weir_reason *reason)
 {
-    (void)reason;
     options->table = daemon->table;
     options->spare = daemon->spare;
     return 0;
@@ -156,7 +155,6 @@ static void state_apply(struct weir_daemon *daemon, struct weir_rules *rules, vo
 {
     const struct weir_settings *old = weir_rules_settings(daemon->rules);
     const struct weir_settings *new = weir_rules_settings(rules);
-    (void)read;
     weir_restart_note(daemon, weir_setting_differs(old->state_file, new->state_file), "state.file");
     weir_restart_note(daemon, old->state_bytes != new->state_bytes, "state.size");
     weir_restart_note(daemon, new->state_spans != 0 && old->state_spans != new->state_spans,
