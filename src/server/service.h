@@ -3,8 +3,9 @@
  * `daemon.c` with one of these, and services.c lists them all; the daemon (server.c, reload.c,
  * control.c) knows them by the list alone.
  *
- *   open ─▶ workers are opened (for_worker) ─▶ start ─▶ it serves (tick, ready; check, accept,
- * apply) ─▶ stop ─▶ workers are closed ─▶ close
+ *   open ─▶ workers are opened (for_worker) ─▶ start ─▶ it serves ─▶ stop ─▶ workers are closed
+ *        ─▶ close                                    tick, ready, metrics
+ *                                                    a reload: check, accept, apply, applied
  *
  * Services are opened and started in the order of the list, and stopped and closed in the reverse
  * one. One whose open fails is closed as well, and so is each before it; stop comes only to those
