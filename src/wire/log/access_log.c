@@ -147,6 +147,7 @@ int weir_access_line_parse(struct weir_log_record *record, char *text, size_t si
     record->forwarded = (struct weir_bytes){NULL, 0};
     record->written_ns = record->t_ns;
     record->whole_second = true;
+    record->resolved = false;
     record->check = NULL;
     record->headers = NULL;
     record->header_count = 0;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a container runtime writes around the lines of a program:
  *
- *   {"log":"LINE\n","stream":"stdout","time":"2020-01-01T00:00:00.000000000Z"}     docker,
- * json-file 2016-10-06T00:17:09.669794202Z stdout F LINE                                  CRI
- * (containerd, CRI-O)
+ *   docker  {"log":"LINE\n","stream":"stdout","time":"2020-01-01T00:00:00.000000000Z"}
+ *   CRI     2016-10-06T00:17:09.669794202Z stdout F LINE
  *
  * Sources: Docker, "JSON File logging driver" and daemon/logger/jsonfilelog/jsonlog; Kubernetes,
- * "CRI logging": proposals/kubelet-cri-logging.md, `TIMESTAMP STREAM TAGS LINE`, tags P (a part)
- * and F (the last or only part), further ones behind colons.
+ * "CRI logging" (containerd, CRI-O): proposals/kubelet-cri-logging.md, `TIMESTAMP STREAM TAGS
+ * LINE`, tags P (a part) and F (the last or only part), further ones behind colons.
  *
  * A long line comes in parts: docker cuts at 16 KiB, and only the last part ends with a newline;
  * CRI marks them. Lines of the two streams may stand between the parts of one.

@@ -91,6 +91,8 @@ static int best_of(const char *const *lines, size_t count)
 static void every_format_gives_the_same_request(void **state)
 {
     for (int f = WEIR_LOG_COMBINED; f < WEIR_LOG_FORMATS; f++) {
+        bool json = f == WEIR_LOG_TRAEFIK_JSON || f == WEIR_LOG_CADDY_JSON;
+        memset(&record, 0xff, sizeof record); /* nothing is left of what was there */
         assert_parses((enum weir_log_format)f, samples[f]);
         assert_true(record.t_ns == T_S * S);
         assert_bytes(record.client, "192.0.2.1");
@@ -100,11 +102,12 @@ static void every_format_gives_the_same_request(void **state)
         assert_bytes(record.user, f == WEIR_LOG_HAPROXY ? NULL : "frank");
         assert_bytes(record.forwarded, f == WEIR_LOG_NGINX_MAIN ? "203.0.113.9, 10.0.0.2" : NULL);
         assert_bytes(record.host, f == WEIR_LOG_VHOST_COMBINED ? "example.org:80"
-                                  : f == WEIR_LOG_TRAEFIK_JSON || f == WEIR_LOG_CADDY_JSON
-                                      ? "example.org"
-                                      : NULL);
+                                  : json                       ? "example.org"
+                                                               : NULL);
         bool exact = f >= WEIR_LOG_TRAEFIK_JSON;
         assert_int_equal(record.whole_second, !exact);
+        assert_int_equal(record.resolved, json);
+        assert_int_equal(record.header_count, json);
         assert_null(record.check);
     }
     assert_parses(WEIR_LOG_JSONL, samples[WEIR_LOG_JSONL]);
