@@ -8,12 +8,12 @@ import re
 import shutil
 import socket
 import subprocess
-import time
 
 import pytest
 
 from daemon.http import Client
 from daemon.proxies import App, Proxy, free_port
+from daemon.waiting import wait_until
 from daemon.wheels import TRAEFIK, Wheel
 from model.program import run_weir
 
@@ -62,11 +62,7 @@ def wait_for(log, lines, words=""):
     """Programs write their last lines after they have answered."""
     def there():
         return log.exists() and sum(words in line for line in log.read_text(encoding="utf-8").splitlines()) >= lines
-    for _ in range(600):
-        if there():
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{log} has {log.read_text(encoding='utf-8')}")
+    wait_until(there, what=f"{lines} lines of {log}")
 
 
 def replay(folder, *logs, options=()):
@@ -326,6 +322,12 @@ def fixture_wheel():
         yield wheel
 
 
+def is_routed(address):
+    """Traefik listens before it has its routers."""
+    with Client(address) as client:
+        return client.request("GET", "/ready", {}, b"").status == 200
+
+
 @pytest.mark.parametrize("form,trusting", [("common", False), ("json", False), ("json", True), ("common", True)])
 def test_traefik(wheel, tmp_path, form, trusting):
     port, conf, log = free_port(), tmp_path / "dynamic.yaml", tmp_path / "access.log"
@@ -339,8 +341,7 @@ def test_traefik(wheel, tmp_path, form, trusting):
                    "--accessLog.fields.headers.defaultMode=keep",
                    *(["--entryPoints.web.forwardedHeaders.insecure=true"] if trusting else [])]
         with Proxy(command, tmp_path / "traefik.log", f"127.0.0.1:{port}") as server:
-            while Client(server.address).request("GET", "/ready", {}, b"").status != 200:
-                time.sleep(0.05)  # it listens before it has its routers
+            wait_until(lambda: is_routed(server.address), what="the routers")
             send(server.address)
             wait_for(log, 2 * len(REQUESTS) + 1)
     text = log.read_text(encoding="utf-8")
