@@ -127,6 +127,21 @@ def test_limit_req(tmp_path, title, expected):
         assert verdicts(weir, 15) == expected
 
 
+def test_several_limits_of_nginx_are_charged_together(tmp_path):
+    """What the last one denies costs nothing in the first, in both. Without `b`, only the first one counts."""
+    own = ("limit_req_zone $binary_remote_addr zone=one:1m rate=1r/m;\nlimit_req_zone $arg_b zone=two:1m rate=1r/m;\n"
+           "limit_req zone=one burst=5 nodelay;\nlimit_req zone=two;\n")
+    rules = ("version: 1\nlimits:\n"
+             "  - { name: one, key: [client.ip], algorithm: token_bucket, rate: 1/min burst 6 }\n"
+             "  - { name: two, key: [query.b], algorithm: token_bucket, rate: 1/min burst 1 }\n")
+    paths = ["/?b=1"] * 5 + ["/"] * 7
+    expected = [True] + [False] * 4 + [True] * 5 + [False] * 2
+    with OwnNginx(tmp_path, own, "") as nginx, Client(nginx.address) as client:
+        assert [client.request("GET", path).status == 200 for path in paths] == expected
+    with Weir(tmp_path, rules) as weir, weir.client() as client:
+        assert [client.check(ip="192.0.2.1", path=path).json["allowed"] for path in paths] == expected
+
+
 def test_geo_and_map(tmp_path):
     page = section("coming-from/nginx", "geo and map")
     (own,), (rules,) = page["nginx"], page["yaml"]
