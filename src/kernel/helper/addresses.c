@@ -56,19 +56,22 @@ static int take_address(const uint8_t *body, size_t size, struct kernel_ranges *
     return kernel_ranges_add(own, family, family == 4 ? 32 : 128, address.data);
 }
 
+/* Returns 1, 0 after the last answer, or -errno. */
 static int take_answer(const struct nlmsghdr *head, const uint8_t *body, size_t size,
                        struct kernel_ranges *own)
 {
-    int32_t err = -EPROTO;
+    bool done = head->nlmsg_type == NLMSG_DONE;
+    int32_t err = 0;
 
     if (head->nlmsg_flags & NLM_F_DUMP_INTR)
-        return -EAGAIN; /* the list has changed meanwhile */
-    if (head->nlmsg_type == NLMSG_ERROR) {
+        return -EAGAIN;                            /* the list has changed meanwhile */
+    if (done || head->nlmsg_type == NLMSG_ERROR) { /* both say how it ended */
         if (size >= sizeof err)
             memcpy(&err, body, sizeof err);
-        return err < 0 ? err : -EPROTO;
+        return err < 0 ? err : done ? 0 : -EPROTO;
     }
-    return head->nlmsg_type == RTM_NEWADDR ? take_address(body, size, own) : 0;
+    err = head->nlmsg_type == RTM_NEWADDR ? take_address(body, size, own) : 0;
+    return err < 0 ? err : 1;
 }
 
 int addresses_take(const uint8_t *bytes, size_t size, uint32_t sequence, struct kernel_ranges *own)
@@ -76,23 +79,30 @@ int addresses_take(const uint8_t *bytes, size_t size, uint32_t sequence, struct 
     while (size >= sizeof(struct nlmsghdr)) {
         struct nlmsghdr head;
         size_t step;
-        int err;
+        int more = 1; /* also after an answer to an earlier request, which failed in between */
 
         memcpy(&head, bytes, sizeof head);
         if (head.nlmsg_len < sizeof head || head.nlmsg_len > size)
             return -EPROTO;
-        if (head.nlmsg_seq == sequence && head.nlmsg_type == NLMSG_DONE)
-            return 0;
-        err = head.nlmsg_seq == sequence
-                  ? take_answer(&head, bytes + sizeof head, head.nlmsg_len - sizeof head, own)
-                  : 0; /* of a dump that failed in between */
-        if (err < 0)
-            return err;
+        if (head.nlmsg_seq == sequence)
+            more = take_answer(&head, bytes + sizeof head, head.nlmsg_len - sizeof head, own);
+        if (more <= 0)
+            return more;
         step = NLMSG_ALIGN(head.nlmsg_len);
         bytes += step < size ? step : size;
         size -= step < size ? step : size;
     }
     return 1;
+}
+
+/* Reads the rest of a list that was given up. The kernel makes its next part as one is read, and
+ * answers no other request before the last (EBUSY). */
+static void drain(int fd)
+{
+    uint8_t byte;
+
+    while (recv(fd, &byte, sizeof byte, MSG_DONTWAIT) >= 0 || errno == EINTR)
+        ;
 }
 
 static int ask(int fd, uint32_t sequence)
@@ -114,8 +124,10 @@ static int ask(int fd, uint32_t sequence)
 static int read_once(struct addresses *addresses, struct kernel_ranges *own)
 {
     static _Alignas(8) uint8_t answer[ANSWER_MAX];
-    int more = ask(addresses->fd, ++addresses->sequence);
+    int more;
 
+    drain(addresses->fd);
+    more = ask(addresses->fd, ++addresses->sequence);
     while (more >= 0) {
         ssize_t size = recv(addresses->fd, answer, sizeof answer, MSG_DONTWAIT);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What weir-kernel bans for nobody: loopback, own addresses, named networks; and how it reads its
+/* What weir-kernel never bans: loopback, own addresses, named networks; and how it reads its
  * own. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -260,6 +260,10 @@ static void answers_that_are_cut_or_wrong_are_errors(void **state)
     assert_int_equal(addresses_take(bytes, size, 7, &ranges), -EPERM);
     size = put_answer(bytes, RTM_NEWADDR, NLM_F_DUMP_INTR, "\2\0\0\0\0\0\0", 8);
     assert_int_equal(addresses_take(bytes, size, 7, &ranges), -EAGAIN);
+    size = put_answer(bytes, NLMSG_DONE, NLM_F_DUMP_INTR, "\0\0\0", 4);
+    assert_int_equal(addresses_take(bytes, size, 7, &ranges), -EAGAIN);
+    size = put_answer(bytes, NLMSG_DONE, 0, &refused, sizeof refused);
+    assert_int_equal(addresses_take(bytes, size, 7, &ranges), -EPERM);
     assert_int_equal(ranges.count, 0);
     free(ranges.list);
 }
