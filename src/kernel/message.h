@@ -4,7 +4,7 @@
  *
  *   server                              helper
  *   OPEN  table, hook, interfaces   ──▶
- *   PROTECT networks                ──▶ which the helper bans for nobody
+ *   PROTECT networks                ──▶ which the helper never bans
  *   APPLY up to 1,000 elements      ──▶ one transaction of the kernel ...
  *   APPLY REPLACE MORE, ... , last  ──▶ ... or one for all of them, with the table made anew
  *                                   ◀── DONE of the last one: its number, 0 or an errno, a text,
@@ -92,8 +92,8 @@ struct weir_kernel_element {
 
 /* The item of DONE. */
 struct weir_kernel_done {
-    int32_t result;                      /* 0, or an errno */
-    uint32_t skipped;                    /* bans of the transaction that hold what is protected */
+    int32_t result;   /* 0, or an errno */
+    uint32_t skipped; /* bans that a done transaction left out: they hold what is protected */
     char text[WEIR_KERNEL_TEXT_MAX + 1]; /* which step failed */
 };
 

@@ -119,7 +119,8 @@ static bool handle(int fd, struct helper *helper, struct kernel_table *table,
         return kernel_protected_name(&helper->protected, message) == 0;
     case WEIR_KERNEL_APPLY:
         result = apply(helper, table, message, text);
-        return result == 1 || answer_done(fd, message, result, table->skipped, text);
+        return result == 1 ||
+               answer_done(fd, message, result, result == 0 ? table->skipped : 0, text);
     case WEIR_KERNEL_REMOVE:
         result = table->opened ? kernel_table_remove(table) : -ENOENT;
         return answer_done(fd, message, result, 0, "removing the table");

@@ -587,6 +587,8 @@ int kernel_table_apply(struct kernel_table *table, struct weir_kernel_message *m
     if (message->head.flags & WEIR_KERNEL_MORE)
         return 1;
     table->building = false;
+    if (!replace && count == 0)
+        return 0; /* kernels before 6.10 do not answer an empty transaction */
     return commit(table, replace, text);
 }
 

@@ -463,6 +463,7 @@ def test_the_helper_itself_bans_neither_loopback_nor_its_addresses_nor_proxies(n
         # A change, too; and what is no longer a proxy may be banned.
         assert server.ban("127.0.0.5/32", "203.0.113.9/32", flags=0) == 1
         assert banned() == {OTHER, "203.0.113.9"}
+        assert server.ban("127.0.0.6/32", flags=0) == 1  # with nothing left
         server.protect("198.51.100.8/32")
         assert server.ban("198.51.100.7/32", "198.51.100.8/32", flags=0) == 1
         assert banned() == {OTHER, "203.0.113.9", "198.51.100.7"}
