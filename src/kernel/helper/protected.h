@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What weir-kernel bans for nobody, whatever the server says: loopback, the addresses of its own
+/* What weir-kernel never bans, even if the server asks for it: loopback, the addresses of this
  * machine, and the networks that the server has named (PROTECT: its trusted proxies). The server
  * checks the same; a mistake there must not cut the machine off.
  *

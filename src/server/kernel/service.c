@@ -51,7 +51,7 @@ struct weir_kernel_service {
     uint64_t read_took_ns;
     bool read_wanted;
 
-    struct weir_kernel_element *protected; /* what the helper bans for nobody */
+    struct weir_kernel_element *protected; /* what the helper never bans */
     size_t protected_count, protected_room;
     size_t protected_sent; /* to this helper */
 
@@ -230,6 +230,7 @@ static void log_failure(struct weir_kernel_service *service, const char *reason)
 /* The next transaction makes the table anew. */
 static void forget_table(struct weir_kernel_service *service)
 {
+    service->protected_sent = 0; /* a part may be `message`, which is forgotten as well */
     weir_plan_lost(service->plan);
     service->more = service->unsent = false;
     memset(service->before, 0, sizeof service->before);
@@ -239,7 +240,6 @@ static void forget_table(struct weir_kernel_service *service)
 static void forget_connection(struct weir_kernel_service *service)
 {
     weir_kernel_link_close(&service->link);
-    service->protected_sent = 0;
     forget_table(service);
 }
 
@@ -362,8 +362,8 @@ static void take_answer(struct weir_kernel_service *service,
     default: /* LOST */
         service->lost++;
         weir_log_event(service->log, WEIR_LOG_WARNING, "kernel_table_lost", "reason",
-                       "another program has changed or removed it, or this machine has a new "
-                       "address; it is made anew");
+                       "another program has changed or removed the table, or this machine has a "
+                       "new address; the table is made anew");
         forget_table(service);
     }
 }

@@ -139,8 +139,7 @@ static void accept_server(struct rig *rig)
 }
 
 /* The next message of this type; those that ask for counts, or name what is protected, are skipped.
- * False: the server has
- * closed the connection. */
+ * False: the server has closed the connection. */
 static bool receive(struct rig *rig, enum weir_kernel_type type)
 {
     for (int i = 0; i < TURNS_MAX; i++) {
@@ -620,6 +619,37 @@ static void more_than_one_message_of_what_is_protected(void **state)
     assert_true(receive(rig, WEIR_KERNEL_APPLY));
 }
 
+/* So many that the socket does not take all of them before the helper reads. */
+static void what_is_protected_is_named_anew_after_a_table_that_is_lost(void **state)
+{
+    enum { PROXIES = 10000, TURNS = 20 };
+    static struct weir_cidr proxies[PROXIES];
+    static struct weir_kernel_message lost;
+    struct rig *rig = *state;
+    size_t count = 0;
+
+    for (int i = 0; i < PROXIES; i++)
+        proxies[i] = (struct weir_cidr){
+            .address = {.family = 4, .bytes = {10, 1, (uint8_t)(i >> 8), (uint8_t)i}}, .bits = 32};
+    protect_proxies(rig, proxies, PROXIES);
+    accept_server(rig);
+    for (int i = 0; i < TURNS; i++)
+        turn(rig);
+    weir_kernel_message_begin(&lost, WEIR_KERNEL_LOST);
+    answer(rig, &lost);
+    for (int i = 0; i < TURNS_MAX && stats_of(rig).lost == 0; i++)
+        turn(rig);
+    assert_int_equal(stats_of(rig).lost, 1);
+    assert_true(receive(rig, WEIR_KERNEL_OPEN));
+    while (count < PROXIES) {
+        assert_true(receive(rig, WEIR_KERNEL_PROTECT));
+        if (rig->message.head.flags == WEIR_KERNEL_REPLACE)
+            count = 0;
+        count += rig->message.head.count;
+    }
+    assert_true(receive(rig, WEIR_KERNEL_APPLY));
+}
+
 static void bans_that_the_helper_leaves_out_are_counted(void **state)
 {
     struct rig *rig = *state;
@@ -655,6 +685,7 @@ int main(void)
         TEST(other_settings_remove_the_table_that_was),
         TEST(what_is_protected_is_named_before_the_first_transaction_and_when_it_changes),
         TEST(more_than_one_message_of_what_is_protected),
+        TEST(what_is_protected_is_named_anew_after_a_table_that_is_lost),
         TEST(bans_that_the_helper_leaves_out_are_counted),
     };
 
