@@ -83,7 +83,7 @@ static uint64_t retry_of(const struct weir_decision *decision, uint32_t rule)
     return retry_ns;
 }
 
-/* A top-up takes the place of its own limit. */
+/* Whether a loan is of units that were bought for the limit itself (rules/charge/top_up.h). */
 static bool is_top_up(const struct weir_loan *loan)
 {
     return loan->pool == loan->rule;

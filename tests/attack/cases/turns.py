@@ -49,7 +49,7 @@ def ask(weir, seconds):
             began = time.monotonic()
             assert client.check(path="/", attributes={"user": "honest"}).status == 200
             times.append((time.monotonic() - began) * 1000)
-            time.sleep(PAUSE)
+            time.sleep(PAUSE)  # an honest client asks at this pace; nothing is waited for
     return sorted(times)
 
 
@@ -105,7 +105,7 @@ def many_limits_reload(attack):
         files.append(attack.folder / f"rules{i}")
         files[-1].write_text(rules_of(*many_limits(f"{101 + i}/h"), state=state), encoding="utf-8")
     with Asker(weir) as asker:
-        time.sleep(SECONDS)
+        time.sleep(SECONDS)  # this long is measured; nothing is waited for
     attack.tell("no reload: what the machine alone makes of it", asker.asked,
                 f"slowest `/healthz`: {1000 * asker.health:.0f} ms, slowest decision: {1000 * asker.check:.0f} ms")
     with Asker(weir) as asker:
