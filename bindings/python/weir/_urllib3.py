@@ -24,9 +24,10 @@ class _Head:
         pass
 
 
-def raw_answer(response):
-    """An answer as urllib3 hands it over, to be decoded."""
+def raw_answer(method, response):
+    """An answer as urllib3 hands it over, to be decoded; one to HEAD has a length and no body."""
     fields = answered(response)
     return urllib3.HTTPResponse(body=io.BytesIO(response.content), headers=fields, status=response.status,
                                 reason=responses.get(response.status, ""), preload_content=False,
-                                decode_content=False, original_response=_Head(fields))
+                                decode_content=False, original_response=_Head(fields),
+                                request_method=method)

@@ -38,7 +38,7 @@ def attach(client, session, **options):
             if answer is None:
                 kind = ReadTimeoutError if isinstance(error, (Limited, Timeout)) else EndpointConnectionError
                 raise kind(endpoint_url=request.url, error=error) from error
-        raw = raw_answer(answer)
+        raw = raw_answer(request.method, answer)
         return AWSResponse(request.url, answer.status, raw.headers, raw)
 
     client.meta.events.register("before-send", send, unique_id=f"weir-{id(session)}")

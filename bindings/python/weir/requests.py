@@ -41,4 +41,4 @@ class Adapter(HTTPAdapter):
                         else requests.ReadTimeout if isinstance(error, Timeout)
                         else requests.ConnectionError)
                 raise kind(str(error), request=request) from error
-        return self.build_response(request, raw_answer(answer))
+        return self.build_response(request, raw_answer(request.method, answer))

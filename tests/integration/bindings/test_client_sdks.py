@@ -52,7 +52,8 @@ class Api(Application):
                 for name, value in fields.items():
                     self.send_header(name.replace("_", "-"), value)
                 self.end_headers()
-                self.wfile.write(body)
+                if self.command != "HEAD":
+                    self.wfile.write(body)
 
             def answer(self):
                 asked = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -68,14 +69,14 @@ class Api(Application):
                     self.reply(200, "".join(f"data: {event}\n\n" for event in events).encode(),
                                Content_Type="text/event-stream")
                 elif part == "s3":
-                    self.reply(200, SAID.encode() if self.command == "GET" else b"", ETag='"e"')
+                    self.reply(200, b"" if self.command == "PUT" else SAID.encode(), ETag='"e"')
                 else:
                     known = {"anthropic": message(), "dynamodb": {"TableNames": ["one"]},
                              "github": {"login": "octocat", "id": 1, "said": SAID},
                              "plain": {"said": SAID}}
                     self.reply(200, json.dumps(known.get(part, completion())).encode())
 
-            do_GET = do_POST = do_PUT = answer
+            do_GET = do_HEAD = do_POST = do_PUT = answer
 
         super().__init__(Answers)
 

@@ -42,9 +42,10 @@ class Server(Application):
                 for name, value in {**fields, "Content-Length": str(len(text))}.items():
                     self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(text)
+                if self.command != "HEAD":
+                    self.wfile.write(text)
 
-            do_GET = do_POST = answer
+            do_GET = do_HEAD = do_POST = answer
 
         super().__init__(Answers)
 
@@ -146,6 +147,12 @@ def test_bodies_of_every_kind_arrive(server, mounted, data):
 def test_an_answer_of_requests_is_read_in_pieces(server, mounted):
     with mounted().get(server.url("/"), stream=True, timeout=5) as answer:
         assert b"".join(answer.iter_content(2)) == b"got "
+
+
+def test_an_answer_to_head_has_a_length_and_no_body(server, mounted):
+    answer = mounted().head(server.url("/"), timeout=5)
+    assert (answer.status_code, answer.content, answer.raw.length_remaining) == (200, b"", 0)
+    assert int(answer.headers["Content-Length"]) > 0
 
 
 def test_a_429_is_waited_out_and_requests_gets_the_last_one(server, mounted):

@@ -61,6 +61,7 @@ def with_botocore(session):
     weir.botocore.attach(client, session, scope="s3")
     client.put_object(Bucket="bucket", Key="key", Body=b"hello to you")
     assert client.get_object(Bucket="bucket", Key="key")["Body"].read() == b"hello to you"
+    assert client.head_object(Bucket="bucket", Key="key")["ContentLength"] == len("hello to you")
 
 
 def with_requests(session):
@@ -68,6 +69,7 @@ def with_requests(session):
         http.mount("http://", weir.requests.Adapter(session, scope="requests"))
         answer = http.get(f"{API}/plain", params={"a": "b"}, timeout=60)
         assert answer.json() == {"said": "hello to you"} and answer.url.endswith("?a=b")
+        assert int(http.head(f"{API}/plain", timeout=60).headers["Content-Length"]) > 0
 
 
 with weir.client.Session(tries=3, time=60) as everything:
