@@ -55,6 +55,16 @@ async function bodyOf(body) {
   throw new TypeError('body: must be a string, a buffer, an iterable or a Blob');
 }
 
+// A path after the origin, so that one with two slashes names no other host.
+function urlOf({ origin, path, query }) {
+  if (typeof path !== 'string' || !path.startsWith('/'))
+    throw new TypeError('path: must begin with a slash');
+  const url = new URL(new URL(origin).origin + path);
+  for (const [name, value] of Object.entries(query ?? {}))
+    url.searchParams.append(name, value);
+  return url.href;
+}
+
 // How a request is aborted, and held while its reader is not ready.
 class Controller {
   aborted = false;
@@ -115,7 +125,7 @@ function ofController(handler) {
     onResponseStart(controller, status, fields) {
       const headers = {};
       for (const [name, value] of fields)
-        headers[name] = name in headers ? [headers[name], value].flat() : value;
+        headers[name] = Object.hasOwn(headers, name) ? [headers[name], value].flat() : value;
       handler.onResponseStart?.(controller, status, headers, '');
     },
     onResponseData: (controller, piece) => handler.onResponseData?.(controller, piece),
@@ -158,14 +168,13 @@ class Dispatcher {
   }
 
   // The final answer, or the last one where it was refused or failed.
-  async #answer({ origin, path, method, headers, body, query }, { signal }) {
-    const url = new URL(path ?? '/', origin);
-    for (const [name, value] of Object.entries(query ?? {}))
-      url.searchParams.append(name, value);
+  async #answer(options, { signal }) {
+    const { method, headers, body } = options;
+    const url = urlOf(options);
     const data = await bodyOf(body);
     const given = { headers: headersOf(headers), data, signal, ...this.#options };
     try {
-      return await this.#session.request(method ?? 'GET', url.href, given);
+      return await this.#session.request(method ?? 'GET', url, given);
     } catch (error) {
       if (error instanceof Timeout || !error.response)
         throw error;

@@ -24,7 +24,7 @@ async function serve() {
       else if (req.url === '/held')
         seen.held = res;
       else
-        res.writeHead(200, { 'Content-Encoding': 'gzip', 'Set-Cookie': ['a=1', 'b=2'] })
+        res.writeHead(200, { 'Content-Encoding': 'gzip', 'Set-Cookie': ['a=1', 'b=2'], 'Constructor': 'c' })
           .end(zlib.gzipSync(Buffer.concat([Buffer.from('got '), body])));
     });
   });
@@ -49,6 +49,19 @@ test('requests and answers pass unchanged', async () => {
   assert.equal(headers.host, `127.0.0.1:${server.address.port}`);
   assert.equal((await fetch(new Request(server.url('/empty')))).status, 204);
   server.close();
+});
+
+test('a path with two slashes is a path, and no other host', async () => {
+  const server = await serve();
+  const other = await serve();
+  const path = `//127.0.0.1:${other.address.port}/x`;
+  const answer = await fetchOf(server.session)(server.url(path), { headers: { Authorization: 'secret' } });
+  assert.equal(await answer.text(), 'got ');
+  assert.deepEqual([server.seen[0].url, server.seen[0].headers.authorization, other.seen.length], [path, 'secret', 0]);
+  const calls = await dispatched(server, { path: 'x' }, 'controller');
+  assert.match(calls.at(-1)[1], /path: must begin with a slash/);
+  server.close();
+  other.close();
 });
 
 test('bodies of every kind arrive', async () => {
@@ -133,7 +146,7 @@ function dispatched(server, options, form) {
     const controlled = {
       onRequestStart: () => calls.push(['connect']),
       onResponseStart(controller, status, headers) {
-        calls.push(['headers', status, headers['set-cookie']?.length]);
+        calls.push(['headers', status, headers['set-cookie']?.length, headers.constructor]);
         controller.pause();
         setImmediate(() => controller.resume());
       },
@@ -152,7 +165,7 @@ for (const form of ['callbacks', 'controller'])
     const server = await serve();
     const calls = await dispatched(server, { headers: ['X-One', '1', 'Cookie', ['a=1', 'b=2']], query: { k: 'v w' } }, form);
     assert.deepEqual(calls.map(([name]) => name), ['connect', 'headers', 'data', 'complete']);
-    assert.deepEqual(calls[1], ['headers', 200, form === 'callbacks' ? 0 : 2]);
+    assert.deepEqual(calls[1], form === 'callbacks' ? ['headers', 200, 0] : ['headers', 200, 2, 'c']);
     const [{ url, headers }] = server.seen;
     assert.deepEqual([url, headers['x-one'], headers.cookie], ['/?k=v+w', '1', 'a=1; b=2']);
     assert.match((await dispatched(server, { upgrade: 'websocket' }, form)).at(-1)[1], /no upgrades/);
