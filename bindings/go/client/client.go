@@ -34,6 +34,7 @@ static inline int weir_go_submit(struct weir_client *client, struct weir_client_
 import "C"
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -158,10 +159,9 @@ func Open(options *Options) (*Client, error) {
 	}{{"Time", options.Time, &given.time_ns}, {"TryTime", options.TryTime, &given.try_ns},
 		{"BackoffBase", options.BackoffBase, &given.backoff_base_ns},
 		{"BackoffCap", options.BackoffCap, &given.backoff_cap_ns}} {
-		if one.time < 0 {
-			return nil, fmt.Errorf("%s: is negative", one.name)
+		if err := nanoseconds(one.name, one.time, one.ns); err != nil {
+			return nil, err
 		}
-		*one.ns = nanoseconds(one.time)
 	}
 	if options.State != "" {
 		given.state_file = state
@@ -183,11 +183,15 @@ func Open(options *Options) (*Client, error) {
 	return c, nil
 }
 
-func nanoseconds(d time.Duration) C.uint64_t {
-	if d == NoLimit {
-		return C.WEIR_CLIENT_UNKNOWN
+func nanoseconds(name string, d time.Duration, ns *C.uint64_t) error {
+	if d < 0 {
+		return fmt.Errorf("%s: is negative", name)
 	}
-	return C.uint64_t(d)
+	*ns = C.uint64_t(d)
+	if d == NoLimit {
+		*ns = C.WEIR_CLIENT_UNKNOWN
+	}
+	return nil
 }
 
 func failure(code C.int, reason string) error {
@@ -353,7 +357,10 @@ func (t *transport) submit(r *http.Request, body []byte, handle cgo.Handle) (C.u
 		memory.all = append(memory.all, unsafe.Pointer(given.body))
 	}
 	given.idempotency_key, given.priority = C.bool(t.options.IdempotencyKey), C.int(t.options.Priority)
-	given.tries, given.time_ns = C.uint32_t(t.options.Tries), nanoseconds(t.options.Time)
+	given.tries = C.uint32_t(t.options.Tries)
+	if err := nanoseconds("Time", t.options.Time, &given.time_ns); err != nil {
+		return 0, err
+	}
 	if t.options.Scope != "" {
 		given.scope = memory.copy(t.options.Scope)
 	}
@@ -422,6 +429,6 @@ func response(r *http.Request, one *ended) (*http.Response, error) {
 		length = -1
 	}
 	return &http.Response{Status: fmt.Sprintf("%d %s", one.status, http.StatusText(one.status)), StatusCode: one.status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Body: io.NopCloser(strings.NewReader(string(one.body))),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Body: io.NopCloser(bytes.NewReader(one.body)),
 		ContentLength: length, Request: r}, nil
 }

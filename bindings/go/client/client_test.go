@@ -167,6 +167,8 @@ func TestFailuresSayWhatIsKnown(t *testing.T) {
 	is(t, failed.Outcome, TimedOut)
 	_, err = (&http.Client{Transport: c.Transport(nil)}).Get("ftp://host/")
 	is(t, err != nil, true)
+	_, err = (&http.Client{Transport: c.Transport(&RequestOptions{Time: -time.Second})}).Get(s.URL + "/")
+	is(t, err != nil && strings.Contains(err.Error(), "Time: is negative"), true)
 	request, _ := http.NewRequest("GET", s.URL, nil)
 	for i := 0; i <= headersMax; i++ {
 		request.Header.Set(fmt.Sprintf("X-%d", i), "a")
