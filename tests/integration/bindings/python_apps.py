@@ -2,6 +2,7 @@
 """Applications for the servers of test_python_servers.py: RULES and STATE name the files."""
 
 import asyncio
+import fcntl
 import os
 from pathlib import Path
 
@@ -55,11 +56,14 @@ def starlette_app():
             while (await receive())["type"] != "http.disconnect":
                 pass
 
+    def wait_for_lock():
+        with open("held", "rb") as held:
+            fcntl.flock(held, fcntl.LOCK_SH)
+
     async def busy(_):
-        """Works without receiving, until the test has made a file; the test sees when it begins."""
+        """Works without receiving while the test has a file locked; the test sees when it begins."""
         Path("begun").touch()
-        while not Path("go").exists():
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(wait_for_lock)
         return PlainTextResponse("done")
 
     async def talk(websocket):

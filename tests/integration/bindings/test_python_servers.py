@@ -2,6 +2,7 @@
 """Applications under gunicorn and uvicorn with four workers on one state: exactly the limit is admitted,
 also when a worker is killed; leases end with their request, its client or its worker."""
 
+import fcntl
 import importlib.util
 import os
 import re
@@ -167,12 +168,13 @@ def test_a_client_that_leaves_ends_its_lease(starlette):
 
 def test_a_handler_that_does_not_receive_keeps_its_lease_while_it_works(starlette):
     """Else clients that leave would have any number of handlers at work."""
-    with connect(starlette.address) as sock:
-        sock.sendall(request_bytes("GET", "/busy"))
-        wait_until((starlette.folder / "begun").exists, what="the handler")
-    for _ in range(8):
-        assert starlette.request("GET", "/busy").status == 429
-    (starlette.folder / "go").touch()
+    with open(starlette.folder / "held", "wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with connect(starlette.address) as sock:
+            sock.sendall(request_bytes("GET", "/busy"))
+            wait_until((starlette.folder / "begun").exists, what="the handler")
+        for _ in range(8):
+            assert starlette.request("GET", "/busy").status == 429
     wait_until(lambda: starlette.request("GET", "/busy").status == 200, what="the end of the lease")
 
 

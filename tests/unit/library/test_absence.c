@@ -3,6 +3,7 @@
  * libweir tries again. The reason is removed while the limiter is open. */
 #include "library_place.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "standing/standing.h"
 #include "use/edge.h"
 
-#define MINUTE_NS UINT64_C(60000000000)
+#define MINUTE_S 60
 
 static const char by_policy[] =
     "limits:\n"
@@ -31,6 +32,7 @@ static const char by_policy[] =
 
 struct said {
     pthread_mutex_t lock;
+    pthread_cond_t more;
     int errors, infos, warnings;
     char error[512], info[512];
 };
@@ -48,6 +50,7 @@ static void note(void *context, enum weir_say level, const char *text)
     } else {
         said->warnings++;
     }
+    pthread_cond_signal(&said->more);
     pthread_mutex_unlock(&said->lock);
 }
 
@@ -79,6 +82,7 @@ static int setup(void **state)
     snprintf(folder->state, sizeof folder->state, "%s/state", folder->inner);
     memset(&heard, 0, sizeof heard);
     pthread_mutex_init(&heard.lock, NULL);
+    pthread_cond_init(&heard.more, NULL);
     write_rules(&folder->place, by_policy);
     *state = folder;
     return 0;
@@ -116,23 +120,21 @@ static void expect(struct weir *weir, const char *path, bool allowed, bool faile
     assert_int_equal(answer.store_failed, failed);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
+/* Until its thread has said that the state is there, after which it says no more. */
 static void wait_for_state(struct weir *weir)
 {
-    const struct timespec nap = {.tv_nsec = 10000000};
-    uint64_t deadline_ns = now_ns() + MINUTE_NS;
-    struct weir_reason reason;
-    while (weir_state_check(weir, &reason) < 0) {
-        if (now_ns() > deadline_ns)
-            fail_msg("%s", reason.text);
-        nanosleep(&nap, NULL);
-    }
+    struct timespec until;
+    struct weir_reason reason = {""};
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += MINUTE_S;
+    pthread_mutex_lock(&heard.lock);
+    while (heard.infos == 0 &&
+           pthread_cond_timedwait(&heard.more, &heard.lock, &until) != ETIMEDOUT)
+        ;
+    pthread_mutex_unlock(&heard.lock);
+    if (weir_state_check(weir, &reason) < 0)
+        fail_msg("%s", reason.text);
+    assert_int_equal(heard.infos, 1);
 }
 
 static void make_folder(const struct folder *folder)
@@ -382,6 +384,7 @@ static void requests_go_on_while_the_state_comes(void **state)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(asking.wrong, 0);
     expect(asking.weir, "/closed", false, false); /* three were admitted, by all together */
+    assert_int_equal(errors_heard(), 1); /* and nobody took the wait for a stopped process */
     weir_close(asking.weir);
 }
 
