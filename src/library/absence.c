@@ -251,7 +251,6 @@ int weir_absence_watch(struct weir *weir)
     if (weir_absence_why(&weir->absence, &why) == 0)
         return 0;
     say_absent(weir, &why);
-    weir->absence.watched = true;
     int err = start(weir);
     weir->absence.watched = err == 0;
     return err;

@@ -150,11 +150,9 @@ static struct weir_rules *unknown_of(struct weir *weir, struct weir_rules *rules
     return weir_rules_ref(rules);
 }
 
-/* That of a state that could not be opened is the thread's to say. */
 static void say_stopped(struct weir *weir)
 {
-    struct weir_reason why;
-    if (weir_absence_why(&weir->absence, &why) == 0 && is_due(&weir->news_next_ns[LIBRARY_STOPPED]))
+    if (is_due(&weir->news_next_ns[LIBRARY_STOPPED]))
         library_say(&weir->say, WEIR_SAY_ERROR,
                     "a process that shares the state is stopped, and has a part of it locked: "
                     "resume it (kill -CONT) or end it; on_store_error of the limits decides "
@@ -174,12 +172,14 @@ void library_leave(struct weir *weir, struct weir_lane *lane, bool store_failed)
 {
     struct weir_rules *unknown = unknown_of(weir, weir_engine_rules(lane->engine));
     bool standing = lane->standing.missing;
+    /* A state that could not be opened is the thread's to say. */
+    bool stopped = store_failed && lane->table != weir->absence.stand_in;
     weir_engine_slots_leave(lane);
     if (__builtin_expect(unknown != NULL, 0)) {
         say_all_unknown(weir, unknown);
         weir_rules_unref(unknown);
     }
-    if (__builtin_expect(store_failed, 0))
+    if (__builtin_expect(stopped, 0))
         say_stopped(weir);
     if (__builtin_expect(standing, 0))
         say_standing(weir);

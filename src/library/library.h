@@ -32,7 +32,7 @@ struct weir {
     struct weir_library_strikes strikes;
     char *rules_file;
     struct library_say say;
-    _Atomic uint64_t unknown_told, unknown_next_ns; /* library_say_news */
+    _Atomic uint64_t unknown_told, unknown_next_ns; /* library_leave */
     _Atomic uint64_t news_next_ns[LIBRARY_NEWS];
     bool names_are_configured; /* weir_front "nginx": names come from a configuration */
     pthread_mutex_t reloading;
