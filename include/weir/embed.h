@@ -291,8 +291,8 @@ int weir_standing_check(struct weir *weir, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
 /* Sets the name under which `weir serve` on the same state file counts this program's decisions:
- * "nginx", or "library" (the default). Errors: WEIR_ERR_RANGE (another
- * name), WEIR_ERR_UNSUPPORTED (in a child). */
+ * "nginx", or "library" (the default). Errors: WEIR_ERR_RANGE (another name), WEIR_ERR_UNSUPPORTED
+ * (in a child). */
 int weir_front(struct weir *weir, const char *name);
 
 /* Call it about once a second, on one thread at a time: ends the leases of processes that have

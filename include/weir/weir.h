@@ -26,10 +26,11 @@
  * count on the same state.
  *
  * A state file that cannot be opened (a folder that is missing, the wrong user, another version of
- * weir) is a state that does not answer: weir_open succeeds, says so (weir_options.say), and tries
- * again once a second on a thread of its own, which takes no signals. Until then the limits'
- * on_store_error decides: `local` by private memory. What the rules file or the program has wrong
- * is an error of weir_open. See weir_state_check in <weir/embed.h>.
+ * weir) is a state that does not answer: weir_open succeeds, and weir_options.say gets the reason. A
+ * thread of libweir then tries to open the file once a second; it blocks all signals, so that they
+ * go to the program's own threads. Until the file is open, the limits' on_store_error decides:
+ * `local` by private memory. A mistake in the rules file or the options is an error of weir_open.
+ * See weir_state_check in <weir/embed.h>.
  *
  * A process that shares the state file may be stopped (a debugger, SIGSTOP, a frozen container)
  * while it holds a lock of it. A check that needs this lock waits for state_patience_ns, once, and
@@ -138,7 +139,7 @@ struct weir_lease_token {
 struct weir_answer_summary {
     bool allowed;
     bool store_failed;  /* on_store_error decided: a process that shares the state file is stopped,
-                           or  the file could not be opened */
+                           or the file could not be opened */
     bool repeated;      /* weir_check_once: it was allowed before, nothing is charged */
     char denied_by[65]; /* the limit's name, "standing" (see `standing`), or empty when
                            allowed */
