@@ -58,7 +58,7 @@ enum weir_algorithm {
     WEIR_CONCURRENCY,
     WEIR_QUOTA,   /* N per period of a calendar */
     WEIR_COUNTER, /* no limit: a number with a life, which Redis commands keep in a table */
-    WEIR_PREPAID, /* units that were given, above another limit (src/core/number/prepaid.h) */
+    WEIR_PREPAID, /* units that were given, above another limit (src/core/prepaid.h) */
 };
 
 /* "Never": no wait makes it admissible. Also the value of a time beyond the range. */
@@ -127,7 +127,7 @@ const char *weir_algorithm_name(enum weir_algorithm algorithm);
 
 /* Buckets: a = TAT in ns, b = its remainder / denom. fixed_window: a = window index, b = count.
  * sliding_window with S = 1: a = window index, b = k[i] | k[i-1] << 32. quota: see core/quota.h;
- * prepaid: core/number/prepaid.h. */
+ * prepaid: core/prepaid.h. */
 struct weir_cell {
     uint64_t a, b;
 };

@@ -9,7 +9,7 @@
 
 #include "cli/admin_access.h"
 #include "cli/durations.h"
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "rules/match/key_values.h"
 
 struct grant_options {

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "core/text/shown.h"
 #include "core/text/utf8.h"
 

@@ -7,7 +7,7 @@
 
 #include "core/bucket.h"
 #include "core/counter.h"
-#include "core/number/prepaid.h"
+#include "core/prepaid.h"
 #include "core/quota.h"
 #include "core/window.h"
 

@@ -10,9 +10,9 @@
 #include "core/expiry_list.h"
 #include "core/log.h"
 #include "core/memory.h"
-#include "core/number/prepaid.h"
-#include "core/reason.h"
+#include "core/prepaid.h"
 #include "core/segments.h"
+#include "core/text/reason.h"
 #include "core/window.h"
 
 const char *weir_algorithm_name(enum weir_algorithm algorithm)

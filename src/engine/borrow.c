@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "engine/pool.h"
 #include "engine/state.h"
 #include "rules/charge/top_up.h"

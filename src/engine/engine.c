@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "engine/lease.h"
 #include "engine/region/lend.h"
 #include "engine/region/reach.h"

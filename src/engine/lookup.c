@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "engine/reservation.h"
 #include "engine/state.h"
 #include "engine/turn.h"

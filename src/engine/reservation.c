@@ -20,9 +20,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "core/reason.h"
 #include "core/scale.h"
 #include "core/text/hex.h"
+#include "core/text/reason.h"
 #include "core/text/siphash.h"
 #include "engine/lease.h"
 #include "engine/lookup.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "rules/file.h"
 
 struct listed {

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/reason.h"
 #include "core/shared_folder.h"
+#include "core/text/reason.h"
 
 #define MODE_DEFAULT 0600
 #define MODE_SHARED 0640 /* only the writer writes */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 
 uint8_t weir_ladder_forgive(const struct weir_ladder *ladder, struct weir_ladder_state *state,
                             uint64_t now_ns)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/bytes.h"
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "core/text/siphash.h"
 #include "standing/file.h"
 #include "standing/index.h"

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "table/submit.h"
 #include "table/table.h"
 

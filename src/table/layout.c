@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "core/text/siphash.h"
 
 #define BYTES_DEFAULT (UINT64_C(64) << 20)

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "table/file/copy.h"
 #include "table/file/file.h"
 #include "table/overflow.h"

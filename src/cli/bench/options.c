@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/options.h"
-#include "core/reason.h"
+#include "core/text/reason.h"
 
 #define RATE_MAX 1e9 /* one request a nanosecond: the resolution of the clock */
 #define CONNECTIONS_DEFAULT 50

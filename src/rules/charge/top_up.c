@@ -2,7 +2,7 @@
 /* see top_up.h */
 #include "rules/charge/top_up.h"
 
-#include "core/number/prepaid.h"
+#include "core/prepaid.h"
 #include "rules/compiled.h"
 #include "rules/states.h"
 

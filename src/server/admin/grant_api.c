@@ -111,7 +111,7 @@ static uint64_t units_parse(struct weir_bytes text)
     return units <= WEIR_BUCKET_MAX ? units : 0;
 }
 
-/* When units end that are given above a limit; `charged_at_ns` says it (core/number/prepaid.h). */
+/* When units end that are given above a limit; `charged_at_ns` says it (core/prepaid.h). */
 static int read_end(struct weir_http_call *call, uint32_t rule, const struct weir_admin_ask *ask,
                     struct weir_decision *decision, struct weir_reason *reason)
 {

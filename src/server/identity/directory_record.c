@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "store/redis/client/refusal.h"
 
 #define LIMIT_FIELD "limit."

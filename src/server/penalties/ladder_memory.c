@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "core/text/siphash.h"
 
 #define SLOTS_MIN 64

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "server/penalties/work.h"
 
 /* --- From workers ----------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/reason.h"
+#include "core/text/reason.h"
 
 static void set_name(char *room, size_t size, struct weir_bytes name)
 {

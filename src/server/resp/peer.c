@@ -2,7 +2,7 @@
 /* see peer.h */
 #include "server/resp/peer.h"
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "rules/sticky/sticky.h"
 #include "server/resp/reply.h"
 #include "store/sticky/sticky.h"

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/reason.h"
 #include "core/text/credential.h"
 #include "core/text/hex.h"
+#include "core/text/reason.h"
 #include "rules/identity/keys.h"
 #include "server/daemon/state/state_guard.h"
 #include "server/standing/sharing.h"

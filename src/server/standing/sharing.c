@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "server/daemon/redis_access.h"
 #include "server/standing/service.h"
 

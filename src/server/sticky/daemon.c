@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/redis_access.h"
 #include "server/sticky/metrics.h"

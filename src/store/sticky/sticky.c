@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "core/text/siphash.h"
 #include "store/redis/breaker.h"
 #include "store/redis/client/client.h"

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/reason.h"
 #include "core/shared_folder.h"
+#include "core/text/reason.h"
 
 #define NAMES_MAX 65536 /* of one entry, the members of a group included */
 #define MODE_DEFAULT 0600

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "table/file/access.h"
 #include "table/file/copy.h"
 #include "table/file/version1.h"

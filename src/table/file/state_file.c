@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/reason.h"
 #include "core/span.h"
+#include "core/text/reason.h"
 #include "table/file/file.h"
 #include "table/span/heap.h"
 

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 
 #include "core/cell.h"
-#include "core/reason.h"
 #include "core/span.h"
+#include "core/text/reason.h"
 #include "core/text/siphash.h"
 #include "table/file/copy.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Units that were given, beside a model that keeps every single one of them. */
-#include "core/number/prepaid.h"
+#include "core/prepaid.h"
 
 #include "core/debit.h"
 #include "core_test.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/reason.h"
 #include "core/text/hex.h"
+#include "core/text/reason.h"
 #include "server/net/seed.h"
 #include "server/standing/json.h"
 #include "server/standing/redis/query.h"

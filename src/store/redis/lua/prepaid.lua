@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- prepaid units (src/core/number/prepaid.h): when they end, and how many are left.
+-- prepaid units (src/core/prepaid.h): when they end, and how many are left.
 local prepaid, PREPAID_MAX = {}, 1099511627776
 
 function prepaid.read(c, packed)

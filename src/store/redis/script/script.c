@@ -9,8 +9,8 @@
 
 #include "core/bucket.h"
 #include "core/cell.h"
-#include "core/reason.h"
 #include "core/scale.h"
+#include "core/text/reason.h"
 #include "store/redis/script/key.h"
 #include "store/redis/script/pack.h"
 #include "store/redis/script/texts.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "core/bytes.h"
-#include "core/reason.h"
+#include "core/text/reason.h"
 #include "store/redis/script/key.h"
 #include "table/table.h"
 

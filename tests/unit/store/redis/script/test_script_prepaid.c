@@ -4,7 +4,7 @@
  * their bounds, ends, times that go back, reservations that are rolled back. */
 #include "script_rig.h"
 
-#include "core/number/prepaid.h"
+#include "core/prepaid.h"
 #include "store/redis/script/key.h"
 #include "store/redis/share/share.h"
 #include "table/submit.h"

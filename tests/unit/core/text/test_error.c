@@ -10,7 +10,7 @@
 #include <weir/error.h>
 #include <weir/version.h>
 
-#include "core/reason.h"
+#include "core/text/reason.h"
 
 static void every_error_has_its_own_text(void **state)
 {

@@ -9,14 +9,13 @@
  * A charge takes what is there, at most c, and a state that has nothing left stays until its end,
  * so that refunds find it. Giving units and refunding are one operation, prepaid_refund: `until_ns`
  * is when the given units end, or, of a refund, when they were charged, which is past and extends
- * nothing. What has ended takes no refund, and a cost of 0
- * changes nothing. Units that are added to others end with them, at the
- * later of both times.
+ * nothing. What has ended takes no refund, and a cost of 0 changes nothing. Units that are added to
+ * others end with them, at the later of both times.
  *
  * Not packed, and never in overflow cells: what one key has, another must not take.
  */
-#ifndef WEIR_CORE_NUMBER_PREPAID_H
-#define WEIR_CORE_NUMBER_PREPAID_H
+#ifndef WEIR_CORE_PREPAID_H
+#define WEIR_CORE_PREPAID_H
 
 #include <weir/limit.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see reason.h */
-#include "core/reason.h"
+#include "core/text/reason.h"
 
 #include <stddef.h>
 

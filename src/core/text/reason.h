@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a struct weir_reason without stdio: texts and decimal numbers, cut at its end. */
-#ifndef WEIR_CORE_REASON_H
-#define WEIR_CORE_REASON_H
+#ifndef WEIR_CORE_TEXT_REASON_H
+#define WEIR_CORE_TEXT_REASON_H
 
 #include <stdint.h>
 
