@@ -105,26 +105,29 @@ static void tell_good(struct weir_ngx_main *conf, ngx_log_t *log)
 static void check_standing(struct weir_ngx_worker *worker, ngx_log_t *log)
 {
     struct weir_reason reason;
-    bool failed = worker->standing_fails;
     worker->standing_fails = weir_standing_check(worker->weir, &reason) < 0;
     if (worker->standing_fails)
         weir_ngx_tell(worker->conf, log, reason.text,
                       worker->conf->rules_decide
                           ? "limits hold, and on_store_error of standing decides who passes"
                           : "limits hold, but callers that are banned may pass (weir_on_error)");
-    else if (failed)
-        tell_good(worker->conf, log);
 }
 
 /* Without weir_on_error libweir decides without a state, and tries again by itself. */
 static void check_state(struct weir_ngx_worker *worker, ngx_log_t *log)
 {
     struct weir_reason reason;
-    bool failed = worker->state_fails;
     worker->state_fails = weir_state_check(worker->weir, &reason) < 0;
     if (worker->state_fails)
         weir_ngx_tell(worker->conf, log, reason.text, "on_store_error of the limits decides");
-    else if (failed)
+}
+
+static void check(struct weir_ngx_worker *worker, ngx_log_t *log)
+{
+    bool failed = worker->state_fails || worker->standing_fails;
+    check_state(worker, log);
+    check_standing(worker, log);
+    if (failed && !worker->state_fails && !worker->standing_fails)
         tell_good(worker->conf, log);
 }
 
@@ -150,8 +153,7 @@ static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log, uint64_t 
     worker->refunds = weir_rules_refund(worker->weir);
     find_outcomes(worker);
     tell_good(conf, log);
-    check_state(worker, log);
-    check_standing(worker, log);
+    check(worker, log);
 }
 
 /* Once in TICK_MS, however often the timer fires. */
@@ -162,8 +164,7 @@ static void tend(struct weir_ngx_worker *worker, ngx_log_t *log)
     worker->tended = ngx_current_msec;
     if (worker->weir) {
         (void)weir_tend(worker->weir);
-        check_state(worker, log);
-        check_standing(worker, log);
+        check(worker, log);
     } else {
         open_state(worker, log, PATIENCE_NS);
     }

@@ -116,6 +116,26 @@ def test_without_weir_on_error_the_rules_say_what_a_broken_state_means(tmp_path,
         wait_until(lambda: "the state can be used again" in nginx.log(), what="the line of the log")
 
 
+def test_the_log_says_that_all_is_well_only_when_all_is(tmp_path):
+    """A map of standing that can be read again says nothing of the state."""
+    rules = RULES + f"on_store_error: closed\nstanding: {{ by: [client.ip], file: {tmp_path}/standing, on_store_error: open }}\n"
+    unable = 'weir_nginx_unable_seconds_total{{front="nginx",what="{}"}}'
+    nginx = Nginx(tmp_path, rules, SERVER, workers=1)
+    make_state(nginx)
+    good = Path(nginx.state).read_bytes()
+    truncated(Path(nginx.state))
+    bad_map = tmp_path / "standing.map"
+    foreign(bad_map)
+    with nginx:
+        wait_until(lambda: nginx.metrics()[unable.format("state")] > 0, what="a second without the state")
+        bad_map.unlink()
+        before = nginx.metrics()[unable.format("state")]
+        wait_until(lambda: nginx.metrics()[unable.format("state")] > before + 2, what="two seconds with the map")
+        assert "can be used again" not in nginx.log()
+        restore(nginx, good)
+        wait_until(lambda: "the state can be used again" in nginx.log(), what="the line of the log")
+
+
 def test_an_unusable_state_is_answered_once_by_an_error_page(tmp_path):
     server = """
         location = /weir-status { weir_status; }
