@@ -3,6 +3,7 @@
 #include "client/crowd.h"
 
 #include "client/dice.h"
+#include "client/instant.h"
 
 /* Others: used > NOTICED * own - (NOTICED - 1), so that one's own first request is none. */
 #define NOTICED 4
@@ -33,10 +34,10 @@ bool weir_crowd_valid(const struct weir_crowd *crowd, uint64_t most_ns)
 {
     return crowd->state <= WEIR_CROWD_HOLDING && crowd->slots <= WEIR_CROWD_SLOTS_MOST &&
            crowd->counted_ns <= most_ns && crowd->sent_ns <= most_ns &&
-           crowd->found_ns <= most_ns && crowd->adjusted_ns <= 2 * most_ns &&
-           crowd->next_ns <= 2 * most_ns && crowd->clients >= 0 && crowd->clients < 1e18 &&
-           crowd->probe >= -1 && crowd->probe <= 1 && crowd->spare > -1e18 && crowd->spare < 1e18 &&
-           crowd->least > -1e18 && crowd->least <= 1;
+           crowd->found_ns <= most_ns && crowd->adjusted_ns <= most_ns + WEIR_INSTANT_HORIZON_NS &&
+           crowd->next_ns <= most_ns + WEIR_INSTANT_HORIZON_NS && crowd->clients >= 0 &&
+           crowd->clients < 1e18 && crowd->probe >= -1 && crowd->probe <= 1 &&
+           crowd->spare > -1e18 && crowd->spare < 1e18 && crowd->least > -1e18 && crowd->least <= 1;
 }
 
 static double chance(uint64_t *seed)

@@ -10,15 +10,17 @@
  *
  *   NONE     others use at most three times what this client does: pacer.h paces.
  *   FINDING  more: until the reset, the client finds its part. It sends its second request in the
- *            first eighth of the time that is left (of 30 s at most), at an instant drawn by
- * chance, from which it estimates the number of clients: used / (1 + the part of the others that
- * have sent their second one, too). Then it spreads its part of what remains. A refusal ends this.
+ *            first eighth of the time that is left (of 30 s at most), at a random instant, and
+ *            estimates the number of clients by the answer: used / (1 + the part of the others
+ *            that have sent their second one, too). Then it spreads its part of what remains. A
+ *            refusal ends this.
  *   HOLDING  it keeps as many slots in a window as it was admitted before, and sends one request a
  *            slot. A refusal takes a slot. Where a part of the limit stays unused, by all answers
- * of a third of a window, the slots grow by that part: multiplied, or, for a client with few slots,
- * by its part of the estimated number of clients. Where the use that is projected to the end of the
- * window passes the limit, they shrink. A number that is not whole is rounded by chance. What is
- * unused may be taken at once by one that has little left.
+ *            of a third of a window, the slots grow by that part: multiplied, or, for a client
+ *            with few slots, by its part of the estimated number of clients. Where the use that
+ *            is projected to the end of the window passes the limit, they shrink. A number that
+ *            is not whole is rounded at random. What is unused may be taken at once by a client
+ *            that has few requests left.
  *
  * One whose second answer shows that nobody else has sent meanwhile is alone: what was used, a
  * process before it has used. Slots that were not used for two windows are gone, and so is the
@@ -64,6 +66,7 @@ struct weir_crowd_view {
     uint64_t unseen; /* the first answer of this policy: requests sent so far; else 0 */
 };
 
+/* Whether what a file holds can be used; `most_ns`: no answer names a later time. */
 bool weir_crowd_valid(const struct weir_crowd *crowd, uint64_t most_ns);
 
 /* A request is sent. */

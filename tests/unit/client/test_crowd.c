@@ -15,6 +15,7 @@
 #define S UINT64_C(1000000000)
 #define START (1000000 * S)
 #define WINDOW (10 * S)
+#define YEAR (365 * 86400 * S)
 
 /* One client under 100 in 10 s, in the window that begins at START. */
 struct run {
@@ -214,6 +215,9 @@ static void what_a_file_holds_is_checked(void **state)
     assert_true(weir_crowd_valid(&(struct weir_crowd){0}, most));
     assert_true(weir_crowd_valid(&crowd, most));
     assert_false(weir_crowd_valid(&crowd, START));
+    crowd.next_ns = 2 * YEAR; /* a pace that would stop the client for a year */
+    assert_false(weir_crowd_valid(&crowd, YEAR));
+    crowd.next_ns = 0;
     crowd.state = 3;
     assert_false(weir_crowd_valid(&crowd, most));
     for (uint64_t seed = 1; seed <= 100000; seed++) {
