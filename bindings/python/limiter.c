@@ -54,18 +54,6 @@ static void log_line(const struct line *line)
     Py_XDECREF(logging);
 }
 
-/* The end of a call: logs what libweir has said meanwhile, by the logger "weir". Handlers may call
- * this limiter, or close it. An error of the call goes first. */
-static PyObject *logged(struct limiter *self, PyObject *result)
-{
-    struct line *line;
-    while (result && lines_any(&self->lines) && (line = lines_take(&self->lines))) {
-        log_line(line);
-        free(line);
-    }
-    return result;
-}
-
 /* A child begins with no lines: another thread of the parent may have kept the list locked. */
 static void own_lines(struct limiter *self)
 {
@@ -73,6 +61,20 @@ static void own_lines(struct limiter *self)
     if (self->lines_pid != pid)
         lines_init(&self->lines);
     self->lines_pid = pid;
+}
+
+/* The end of a call: logs what libweir has said meanwhile, by the logger "weir". Handlers may call
+ * this limiter, or close it. An error of the call goes first. */
+static PyObject *logged(struct limiter *self, PyObject *result)
+{
+    struct line *line;
+    if (lines_any(&self->lines))
+        own_lines(self);
+    while (result && lines_any(&self->lines) && (line = lines_take(&self->lines))) {
+        log_line(line);
+        free(line);
+    }
+    return result;
 }
 
 /* --- Times ------------------------------------------------------------------------------------ */
