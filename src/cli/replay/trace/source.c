@@ -80,11 +80,14 @@ static void move_entries(struct replay_source *source, const char *from, size_t 
                          const char *to)
 {
     for (uint32_t i = 0; i < source->count; i++) {
-        struct weir_log_record *record = &source->entries[i].record;
-        struct weir_bytes *texts[] = {
-            &record->client,  &record->forwarded, &record->user,
-            &record->method,  &record->target,    &record->host,
-            &record->referer, &record->agent,     &source->entries[i].line};
+        struct entry *entry = &source->entries[i];
+        struct weir_log_record *record = &entry->record;
+        move_text(&entry->line, from, size, to);
+        if (entry->kind != REPLAY_REQUEST) /* it has no record */
+            continue;
+        struct weir_bytes *texts[] = {&record->client,  &record->forwarded, &record->user,
+                                      &record->method,  &record->target,    &record->host,
+                                      &record->referer, &record->agent};
         for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++)
             move_text(texts[t], from, size, to);
     }
