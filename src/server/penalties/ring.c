@@ -79,7 +79,8 @@ bool weir_penalties_ring_take(struct weir_penalties_ring *ring, const struct wei
                            .kind = kind,
                            .strike = &strike,
                            .now_ns = now_ns - at_ns > AGE_MAX_NS ? now_ns - AGE_MAX_NS : at_ns,
-                           .moves = from->moves}) != WEIR_STRIKE_REFUSED;
+                           .moves = from->moves}) != WEIR_STRIKE_REFUSED ||
+                   !from->moves; /* else it was counted as lost */
         }
     }
     ring->refused++;

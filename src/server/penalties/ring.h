@@ -42,7 +42,8 @@ int weir_penalties_ring_open(struct weir_penalties_ring *ring, const char *state
 /* After the loop has closed. One that was never opened is all zero. */
 void weir_penalties_ring_close(struct weir_penalties_ring *ring);
 
-/* Takes a strike, or counts that it is none. False: there is no room for it now. */
+/* Takes a strike, or counts that it is none. False: it moves a ladder, and there is no room for
+ * it now. */
 bool weir_penalties_ring_take(struct weir_penalties_ring *ring,
                               const struct weir_ring_strike *strike, uint64_t now_ns);
 

@@ -2,6 +2,7 @@
 /* Strikes that come through the ring: which are taken, and which are refused and counted. */
 #include "rules_test.h"
 #include "server/penalties/ring.h"
+#include "server/penalties/work.h"
 #include "temporary.h"
 
 #define S UINT64_C(1000000000)
@@ -128,6 +129,27 @@ static void what_is_no_value_of_the_kind_is_refused_and_counted(void **state)
         assert_int_equal(strikes(i), 0);
 }
 
+/* One that moves nothing is lost and counted once, where the queue is full. */
+static void only_a_move_waits_in_the_ring_for_room(void **state)
+{
+    static const uint64_t none[2] = {0, 0};
+    struct weir_penalties *penalties = world.ring.penalties;
+    const struct weir_penalties_stats *stats = weir_penalties_stats(penalties);
+    struct weir_ring_strike strike = strike_of(1, "");
+
+    strike.network = (struct weir_cidr){{4, {192, 0, 2, 1}}, 32};
+    weir_known_add(&penalties->known, weir_known_hash(weir_rules_penalty(world.rules, 1)->name,
+                                                      &strike.network, none));
+    strike.moves = 0;
+    while (stats->queue_full == 0)
+        assert_true(take(&strike));
+    assert_int_equal(stats->queue_full, 1);
+    strike.moves = 1;
+    while (take(&strike))
+        ;
+    assert_int_equal(stats->deferred, 1);
+}
+
 static void a_change_of_a_penalty_changes_its_print(void **state)
 {
     static const char *const forms[] = {
@@ -169,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_strike_of_each_kind_is_taken),
         TEST(what_is_no_value_of_the_kind_is_refused_and_counted),
+        TEST(only_a_move_waits_in_the_ring_for_room),
         TEST(a_change_of_a_penalty_changes_its_print),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
