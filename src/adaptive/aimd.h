@@ -30,7 +30,7 @@ struct weir_aimd_spec {
     uint32_t min, max;        /* 1 <= min <= max <= WEIR_AIMD_MAX */
     uint32_t increase;        /* a round trip: 1..WEIR_AIMD_MAX */
     uint8_t decrease_percent; /* what is left after a failure: 1..99 */
-    uint8_t failing_percent;  /* of callers, beyond which a failure counts: 0..100 */
+    uint8_t failing_percent;  /* of callers, beyond which a failure counts: 0..99 */
 };
 
 struct weir_aimd {
