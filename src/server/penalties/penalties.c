@@ -249,6 +249,26 @@ void weir_penalties_end_by(struct weir_penalties *penalties, weir_penalties_end 
     penalties->end_context = context;
 }
 
+/* One line for all moves that the store has not taken. */
+static void log_left(struct weir_penalties *penalties)
+{
+    struct weir_queued_strike strike;
+    struct weir_log_line line;
+    unsigned left = 0;
+
+    for (const struct penalty_work *work = penalties->works; work; work = work->next)
+        left += work->strike.moves && !work->ended;
+    while (weir_strike_queue_take(&penalties->queue, &strike))
+        left += strike.moves;
+    if (left == 0)
+        return;
+    penalties->stats.lost += left;
+    weir_log_begin(&line, penalties->standing->log, WEIR_LOG_WARNING, "penalties_lost");
+    weir_log_number(&line, "moves", left);
+    weir_log_text(&line, "reason", "weir stopped before the store had taken them");
+    weir_log_end(&line);
+}
+
 void weir_penalties_stop(struct weir_penalties *penalties)
 {
     if (!penalties || !penalties->store)
@@ -262,6 +282,7 @@ void weir_penalties_stop(struct weir_penalties *penalties)
     while (penalties->store == &penalties->shared.base && penalties->work_count > 0 &&
            weir_keeper_jobs(penalties->standing->keeper) > 0)
         uv_run(penalties->loop, UV_RUN_ONCE);
+    log_left(penalties);
 }
 
 void weir_penalties_close(struct weir_penalties *penalties)

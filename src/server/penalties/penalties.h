@@ -69,7 +69,8 @@ int weir_penalties_join(struct weir_penalties *penalties, uv_loop_t *loop,
                         struct weir_ladder_store *store) __attribute__((warn_unused_result));
 
 /* Has the store keep what is gathered or at work: before weir_standing_service_stop, when no worker
- * runs any more. Runs the loop for it. NULL is allowed. */
+ * runs any more. Runs the loop for it. What it does not take is counted as lost, and logged. NULL
+ * is allowed. */
 void weir_penalties_stop(struct weir_penalties *penalties);
 /* After the loop is closed, and after the last worker. NULL is allowed. */
 void weir_penalties_close(struct weir_penalties *penalties);

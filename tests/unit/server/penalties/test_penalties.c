@@ -424,6 +424,19 @@ static void a_move_that_is_given_up_gives_its_strike_back(void **state)
     close_world();
 }
 
+static void moves_that_a_stop_leaves_are_counted_as_lost(void **state)
+{
+    open_world(RULES(BRUTE));
+    world.fake.err = WEIR_ERR_STORE;
+    strike("brute", "ann", START, true);
+    answer_all();
+    strike("brute", "ann", START + S, true); /* it waits for the first */
+    strike("brute", "bob", START + S, true);
+    weir_penalties_stop(world.penalties);
+    assert_int_equal(weir_penalties_stats(world.penalties)->lost, 3);
+    close_world();
+}
+
 static void a_full_queue_drops_strikes_and_leaves_room_for_moves(void **state)
 {
     const struct weir_penalties_stats *stats;
@@ -931,6 +944,7 @@ int main(void)
         cmocka_unit_test(renamed_penalties_begin_at_nothing),
         cmocka_unit_test(what_the_store_cannot_keep_is_in_force_all_the_same),
         cmocka_unit_test(a_move_that_is_given_up_gives_its_strike_back),
+        cmocka_unit_test(moves_that_a_stop_leaves_are_counted_as_lost),
         cmocka_unit_test(a_full_queue_drops_strikes_and_leaves_room_for_moves),
         cmocka_unit_test(every_network_of_a_flood_is_penalised),
         cmocka_unit_test(every_term_of_a_flood_that_was_hidden_is_back),
