@@ -717,8 +717,9 @@ static void set(struct weir_http_call *call)
     json_decref(body);
 }
 
-/* A long value may have been set by its SHA-256, under which the history has it then. */
-static void clear_hidden(struct weir_http_call *call, struct ask *ask,
+/* A long value may have been set by its SHA-256, under which the history has it then. False after a
+ * problem. */
+static bool clear_hidden(struct weir_http_call *call, const struct ask *ask,
                          const struct weir_standing_value *value)
 {
     static const char digest[] = "sha256:";
@@ -726,21 +727,22 @@ static void clear_hidden(struct weir_http_call *call, struct ask *ask,
     uint8_t bytes[WEIR_DIGEST_BYTES];
     struct wait *wait;
 
-    if (value->kind->secret || value->kind->address || ask->value.size <= WEIR_SHOWN_WHOLE_MAX ||
-        !has_room(call))
-        return;
+    if (value->kind->secret || value->kind->address || ask->value.size <= WEIR_SHOWN_WHOLE_MAX)
+        return true;
     rules_sha256(ask->value, bytes);
     memcpy(shown, digest, sizeof digest - 1);
     *weir_hex_write(shown + sizeof digest - 1, bytes, sizeof bytes) = '\0';
     wait = wait_new(call, WEIR_KEEPER_CLEAR, ask, weir_bytes_of(shown));
     if (!wait)
-        return;
+        return false;
+    set_reason(&wait->job->entry.entry, ask->reason);
     wait->released = true;
     wait->job->done = job_done;
     wait->job->late = job_late;
     wait->job->drop = job_dropped;
     wait->job->context = wait;
     weir_keeper_start(wait->keeper, wait->job);
+    return true;
 }
 
 static void clear(struct weir_http_call *call)
@@ -764,7 +766,8 @@ static void clear(struct weir_http_call *call)
             weir_http_problem(call, WEIR_HTTP_404, NULL, "this value has no standing of its own");
         return;
     }
-    clear_hidden(call, &ask, &now.value);
+    if (!clear_hidden(call, &ask, &now.value))
+        return;
     wait = wait_new(call, WEIR_KEEPER_CLEAR, &ask, weir_bytes_of(now.value.shown));
     if (!wait)
         return;

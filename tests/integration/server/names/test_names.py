@@ -133,6 +133,14 @@ def test_a_ban_of_the_value_that_is_shown_holds(weir, name):
     assert after.json["denied_by"] == "one"
 
 
+def test_the_history_says_why_a_ban_by_digest_was_ended_by_the_value(weir):
+    name, digest = "x" * 300, f"sha256:{sha256('x' * 300)}"
+    call(weir, "PUT", "/v1/standing", {"kind": "user", "value": digest, "level": "suspended", "for_ms": 60000})
+    call(weir, "DELETE", f"/v1/standing?kind=user&value={name}&by=kim&reason=sorry")
+    newest = ask(weir, "/v1/standing/history", kind="user", value=digest)["changes"][0]
+    assert (newest["level"], newest["by"], newest["reason"]) == (None, "kim", "sorry")
+
+
 def test_a_secret_is_banned_by_its_digest(weir):
     shown = ask(weir, "/v1/denials", limit="secret")["denials"]
     assert [one["values"] for one in shown] == [[{"kind": "header.authorization",
