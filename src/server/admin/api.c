@@ -194,7 +194,8 @@ static size_t put_encoded(char *out, struct weir_bytes text)
     size_t size = 0;
     for (size_t i = 0; i < text.size; i++) {
         unsigned char c = (unsigned char)text.data[i];
-        bool plain = c > 0x20 && c < 0x7f && !strchr("%&#+?\"<>", c);
+        bool plain = c > 0x20 && c < 0x7f && !strchr("%&#+?\"<>", c) &&
+                     !(c == '-' && text.size == 1); /* which says that a value is missing */
         if (plain)
             out[size++] = (char)c;
         else
@@ -204,7 +205,7 @@ static size_t put_encoded(char *out, struct weir_bytes text)
 }
 
 /* The parameters that put one key's state into the address of its own resource. False: some value
- * is not known whole. */
+ * is not known whole, or would be read as an address. */
 static bool top_state_path(const struct weir_heavy_entry *entry, char out[STATE_PATH_MAX])
 {
     struct weir_bytes packed = {entry->text, entry->text_size};
@@ -215,7 +216,9 @@ static bool top_state_path(const struct weir_heavy_entry *entry, char out[STATE_
         const char *prefix = value.form == WEIR_SHOWN_MISSING   ? "-"
                              : value.form == WEIR_SHOWN_ADDRESS ? "ip:"
                                                                 : "";
-        if (value.form > WEIR_SHOWN_ADDRESS)
+        bool like_address = value.form == WEIR_SHOWN_WHOLE && value.value.size > 3 &&
+                            !memcmp(value.value.data, "ip:", 3);
+        if (value.form > WEIR_SHOWN_ADDRESS || like_address)
             return false;
         used += (size_t)snprintf(out + used, STATE_PATH_MAX - used, "%ckey=%s", before, prefix);
         used += put_encoded(out + used, value.value);

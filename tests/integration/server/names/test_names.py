@@ -108,6 +108,16 @@ def test_what_is_shown_finds_it_too(weir, name):
     assert [one["values"] for one in again] == [[value_of(name)]] * 2
 
 
+def test_the_link_of_a_denied_key_leads_to_its_own_state(weir):
+    links = {one["key"]: one["state"] for one in ask(weir, "/v1/limits/one/top", count=100)["keys"]
+             if "state" in one}
+    assert set(links) == {one["key"] for one in ask(weir, "/v1/denials", limit="one")["denials"]
+                          if "~" not in one["key"] and one["key"] != "user=%69p:1.2.3.4"}
+    for key, path in links.items():
+        state = call(weir, "GET", path)
+        assert state["limits"][0]["remaining"] == 0, key
+
+
 def test_texts_differ_and_show_the_real_characters(weir):
     shown = {one["key"] for one in ask(weir, "/v1/denials", limit="one")["denials"]}
     assert len(shown) == len(NAMES)
