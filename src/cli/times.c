@@ -45,7 +45,7 @@ const char *cli_time(char text[CLI_TIME_MAX], uint64_t time_ns, bool utc)
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-/* Two or more digits, as many as `count`; *text goes behind them. */
+/* A number of exactly `count` digits; *text goes behind them. */
 static bool digits(const char **text, unsigned count, int *number)
 {
     *number = 0;
@@ -109,6 +109,14 @@ static time_t seconds_of(const struct tm *parts, bool utc)
     return utc ? timegm(&copy) : mktime(&copy);
 }
 
+/* Whether the calendar has that day: timegm makes March 2 of February 30. */
+static bool is_day(const struct tm *parts)
+{
+    struct tm day = {.tm_year = parts->tm_year, .tm_mon = parts->tm_mon, .tm_mday = parts->tm_mday};
+    (void)timegm(&day);
+    return day.tm_mon == parts->tm_mon && day.tm_mday == parts->tm_mday;
+}
+
 static bool read_date(const char *text, bool utc, uint64_t *time_ns)
 {
     struct tm parts = {.tm_mday = 0};
@@ -119,6 +127,8 @@ static bool read_date(const char *text, bool utc, uint64_t *time_ns)
         return false;
     parts.tm_year -= 1900;
     parts.tm_mon -= 1;
+    if (!is_day(&parts))
+        return false;
     if (*text != '\0' && (!skip(&text, "Tt ") || !read_clock(&text, &parts, &fraction_ns)))
         return false;
     time_t seconds = seconds_of(&parts, utc);
