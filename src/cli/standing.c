@@ -417,9 +417,11 @@ static bool is_sure(const struct standing_options *options, const struct caller 
     if (!sure && *status == EXIT_SUCCESS) {
         fprintf(stderr, "weir: %s=", caller->kind);
         cli_print_text(stderr, caller->value, strlen(caller->value), 200);
-        fprintf(stderr, ": at least %d of %d requests of the last day\n",
-                (int)json_integer_value(json_object_get(answer, "requests_at_least")),
-                (int)json_integer_value(json_object_get(answer, "requests")));
+        fprintf(stderr,
+                ": at least %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
+                " requests of the last day\n",
+                json_integer_value(json_object_get(answer, "requests_at_least")),
+                json_integer_value(json_object_get(answer, "requests")));
         json_array_foreach(asks, i, why)
         {
             fprintf(stderr, "weir: %s\n", json_string_value(why));
