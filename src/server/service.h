@@ -8,9 +8,8 @@
  *                                                    a reload: check, accept, apply, applied
  *
  * Services are opened and started in the order of the list, and stopped and closed in the reverse
- * one. One whose open fails is closed as well, and so is each before it; stop comes only to those
- * that were opened. Every function may be NULL, and each does nothing where the rules ask for
- * nothing of the service.
+ * one. One whose open fails is stopped and closed as well, and so is each before it. Every function
+ * may be NULL, and each does nothing where the rules ask for nothing of the service.
  *
  * Threads: the main thread's, except for `check`.
  */

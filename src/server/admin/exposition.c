@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One line: the longest name, two labels of 64 bytes, a number. */
-#define LINE_MAX_BYTES 3072 /* a label may have a key, each byte of it encoded */
+/* One line: the longest name, the name of a limit, a key with each byte of it encoded, a number. */
+#define LINE_MAX_BYTES 3072
 
 /* Room for so much more; false: there is none, and nothing is written any more. */
 static bool exposition_reserve(struct weir_metrics *metrics, size_t size)

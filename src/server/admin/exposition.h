@@ -2,8 +2,9 @@
 /* Prometheus' text exposition format 0.0.4, line by line, into a buffer of the admin worker.
  * The module that owns a number writes it by these; admin/metrics.h calls them all.
  *
- * Labels come from the configuration and from weir itself, never from traffic: the number of series
- * is known before the first request.
+ * Labels come from the configuration and from weir itself, so that the number of series is known
+ * before the first request. Only weir_denied_key_total has keys of requests, at most `series` of
+ * `denials`, and Envoy's statistics as many as stats.h allows.
  *
  * Threads: the admin worker's.
  */

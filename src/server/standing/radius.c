@@ -11,7 +11,7 @@
 #include "server/use/known.h"
 
 #define MUCH_PERCENT 1
-#define MUCH_OF 100 /* requests; below, each caller is much */
+#define MUCH_OF 100 /* requests at least: of fewer, 1 % is less than one request */
 #define LARGE_BITS4 16
 #define LARGE_BITS6 48
 

@@ -4,15 +4,17 @@
 
 #include <string.h>
 
-static void look(struct weir_sighting *known, const struct weir_asked *asked,
+/* Whether a list has the value. */
+static bool look(struct weir_sighting *known, const struct weir_asked *asked,
                  struct weir_bytes packed)
 {
     struct weir_shown found;
     if (!weir_asked_find(asked, packed, &found))
-        return;
+        return false;
     known->seen = true;
     if (found.id[0] != 0 || found.id[1] != 0)
         memcpy(known->id, found.id, sizeof known->id);
+    return true;
 }
 
 /* Keys or callers of the last day. */
@@ -24,12 +26,10 @@ static void look_used(struct weir_use_service *use, enum weir_seen what, uint64_
         return;
     for (uint32_t i = 0; i < weir_heavy_used(read); i++) {
         struct weir_heavy_entry entry;
-        struct weir_shown found;
         weir_heavy_get(read, i, &entry);
-        const struct weir_bytes packed = {entry.text, entry.text_size};
-        look(known, asked, packed);
         uint64_t least = entry.count - entry.error;
-        if (weir_asked_find(asked, packed, &found) && least > known->requests)
+        if (look(known, asked, (struct weir_bytes){entry.text, entry.text_size}) &&
+            least > known->requests)
             known->requests = least;
     }
 }
