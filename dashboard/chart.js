@@ -146,7 +146,10 @@ export class Chart {
 
   tell(total) {
     const at = this.at ?? total - 1;
-    const texts = this.parts.map((part) => `${part.name} ${this.show(this.data.values[part.field]?.[at] ?? 0)}`);
+    const texts = this.parts.map(({ name, field }) => {
+      const value = this.data.values[field]?.[at];
+      return `${name} ${value === null ? "unknown" : this.show(value ?? 0)}`;
+    });
     const when = total === 0 ? "no data yet" : dateTime(this.data.from + at * this.data.step);
     this.drawing.setAttribute("aria-label", `${this.title}: ${texts.join(", ")} at ${when}. Arrow keys read other times.`);
     const text = this.at === null ? "" : `${when}: ${texts.join(", ")}`;

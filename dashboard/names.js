@@ -4,15 +4,23 @@
 
 import { h } from "./dom.js";
 
-// One value as the API takes it, percent-encoded: it may be no UTF-8.
-function encoded(value) {
-  if (value.sha256 !== undefined) return encodeURIComponent(`sha256:${value.sha256}`);
-  return value.encoded ?? encodeURIComponent(value.value ?? value.begins ?? "-");
+// "user=ann" of a key of one value, as the API takes it; null: of several, of one that is no text, and of
+// one of which only the beginning is known.
+function realName({ values }) {
+  const [one] = values ?? [];
+  if (values?.length !== 1 || !one.kind) return null;
+  if (one.sha256 !== undefined) return `${one.kind}=sha256:${one.sha256}`;
+  return one.value === undefined ? null : `${one.kind}=${one.value ?? "-"}`;
 }
 
-// "user=ann" of one value, percent-encoded; of several the text of the key, which is unique.
-export function subjectOf({ key, values }) {
-  return values?.length === 1 && values[0].kind ? `${encodeURIComponent(values[0].kind)}=${encoded(values[0])}` : encodeURIComponent(key ?? "");
+// For a link: "#key/user=ann".
+function encoded(text) {
+  return encodeURIComponent(text).replaceAll("%3D", "=");
+}
+
+// What a link says: the real name, else the text of the key, which searches find, too.
+export function subjectOf(item) {
+  return encoded(realName(item) ?? item.key ?? "");
 }
 
 // Links to what is known of a key. The one key of a limit with `key: []` is the limit itself.
@@ -23,7 +31,7 @@ export function keyLink(item) {
 
 // A limit; what is named like one, but is none, leads to where it can be seen.
 export function limitLink(name, item, text = name) {
-  if (name === "standing") return h("a", { href: `#standing/${item ? subjectOf(item) : ""}` }, text);
+  if (name === "standing") return h("a", { href: `#standing/${encoded((item && realName(item)) ?? "")}` }, text);
   return h("a", { href: `#limits/${encodeURIComponent(name)}` }, text);
 }
 

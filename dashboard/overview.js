@@ -104,30 +104,24 @@ export class Overview {
     const resolution = this.range.value;
     const chosen = this.limit.value;
     try {
-      const found = await ask(query("/v1/series", { resolution, limit: chosen, count: resolution === "1s" ? POINTS : 1440 }),
-        { signal: this.signal });
+      // Of latency and fronts there is only the whole: a limit that is chosen freezes none of them.
+      const [data, whole] = await Promise.all([this.series(resolution, chosen), chosen ? this.series(resolution, "") : null]);
       if (resolution !== this.range.value || chosen !== this.limit.value) return;
-      this.data = { from: found.from_s, step: found.resolution_s, values: found.values };
-      this.cutRunning();
-      this.wholeData = chosen ? await this.loadWhole(resolution) : this.data;
+      this.data = data;
+      this.wholeData = whole ?? data;
       this.draw();
     } catch (error) {
       if (error.name !== "AbortError") this.live.problem(error.message);
     }
   }
 
-  // Of latency and fronts there is only the whole: a limit that is chosen freezes none of them.
-  async loadWhole(resolution) {
-    const found = await ask(query("/v1/series", { resolution, count: resolution === "1s" ? POINTS : 1440 }), { signal: this.signal });
-    return { from: found.from_s, step: found.resolution_s, values: found.values };
-  }
-
-  // The minute that runs has no whole number yet, which would look like a fall.
-  cutRunning() {
-    const { from, step, values } = this.data;
-    if (step === 1) return;
-    for (const list of Object.values(values))
+  // The minute that runs has no whole number yet, which would look like a fall: it is left out.
+  async series(resolution, limit) {
+    const { from_s: from, resolution_s: step, values } = await ask(
+      query("/v1/series", { resolution, limit, count: resolution === "1s" ? POINTS : 1440 }), { signal: this.signal });
+    for (const list of step === 1 ? [] : Object.values(values))
       while (list.length > 0 && from + list.length * step > Date.now() / 1000) list.pop();
+    return { from, step, values };
   }
 
   // Before the server began nothing is known: that is no zero.
