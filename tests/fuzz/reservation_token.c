@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reservations' tokens: what is read is written back as the same
- * text. The first byte chooses whether the rest is a token's text or the bytes of one that is then
- * signed, so that what comes after the MAC is reached. */
+/* Reservations' tokens: what is read is written back as the same text. The first byte chooses
+ * whether the rest is a token's text or the bytes of one that is then signed, so that what comes
+ * after the MAC is reached. */
 #include "fuzz.h"
 
 #include <string.h>
 
 #include "core/text/siphash.h"
-#include "engine/reservation.h"
+#include "engine/token/reservation_token.h"
 
 static const uint64_t secret[2] = {1, 2};
 
@@ -23,7 +23,7 @@ static void read_token(const char *text, size_t size)
     REQUIRE(memcmp(again, text, size) == 0);
 }
 
-/* As reservation.c signs: the domain is part of the token's format. */
+/* As reservation_token.c signs: the domain is part of the token's format. */
 static void read_signed(const char *data, size_t size)
 {
     const uint64_t key[2] = {secret[0] ^ UINT64_C(0x7672657372696577), secret[1]};
