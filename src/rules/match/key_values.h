@@ -2,9 +2,8 @@
 /* The check of one key by its values, without a request: for looking at a state, or removing it.
  *
  * The values are in the order of the limit's `key`, which says what each is (an address, a captured
- * segment, a header), so the hash is the one that requests of that key get.
- * They are written as the key's text shows them: an address or a prefix of it; "ip:…" for a user
- * that is an address.
+ * segment, a header), so the hash is the one that requests of that key get. They are written as the
+ * key's text shows them: an address or a prefix of it; "ip:…" for a user that is an address.
  *
  * Threads: as rules.h, reads only. Allocates nothing.
  */
@@ -25,32 +24,19 @@ struct weir_key_values {
                                the user in the key, if there is one */
 };
 
-/* What attributes that the rules make have in a key: attribute_table.h, `given`. */
-const char *rules_given_path(struct rules_evaluation *evaluation, uint16_t attribute,
-                             struct weir_bytes value);
-const char *rules_given_host(struct rules_evaluation *evaluation, uint16_t attribute,
-                             struct weir_bytes value);
-const char *rules_given_user(struct rules_evaluation *evaluation, uint16_t attribute,
-                             struct weir_bytes value);
-const char *rules_given_org(struct rules_evaluation *evaluation, uint16_t attribute,
-                            struct weir_bytes value);
-const char *rules_given_plan(struct rules_evaluation *evaluation, uint16_t attribute,
-                             struct weir_bytes value);
-const char *rules_given_standing(struct rules_evaluation *evaluation, uint16_t attribute,
-                                 struct weir_bytes value);
-const char *rules_given_challenge(struct rules_evaluation *evaluation, uint16_t attribute,
-                                  struct weir_bytes value);
-const char *rules_given_score(struct rules_evaluation *evaluation, uint16_t attribute,
-                              struct weir_bytes value);
-const char *rules_given_claim(struct rules_evaluation *evaluation, uint16_t attribute,
-                              struct weir_bytes value);
+/* What an attribute that the rules make has in a key: attribute_table.h, `given`. */
+typedef const char *rules_given_fn(struct rules_evaluation *evaluation, uint16_t attribute,
+                                   struct weir_bytes value);
+rules_given_fn rules_given_path, rules_given_host, rules_given_user, rules_given_org,
+    rules_given_plan, rules_given_standing, rules_given_challenge, rules_given_score,
+    rules_given_claim;
 
 /* Fills `checks` (room for WEIR_CHECKS_MAX) with the limits, key and flags of rule `index` (below
  * weir_rules_count), cost 1 by the rule's own `cost`: one check for each of its rates. The key's
- * text is in `scratch`. Returns how many. Errors: WEIR_ERR_RANGE (not as many
- * values as the key has; one is missing though requests without it are not limited; no
- * pattern captures them all; an unknown plan; none where one is needed), WEIR_ERR_SYNTAX (not an
- * address; a malformed path or host), WEIR_ERR_TOO_LARGE; `reason` names the value. */
+ * text is in `scratch`. Returns how many. Errors: WEIR_ERR_RANGE (not as many values as the key
+ * has; one is missing though requests without it are not limited; no pattern captures them all; an
+ * unknown plan; none where one is needed), WEIR_ERR_SYNTAX (not an address, a level of standing or
+ * a score; a malformed path or host), WEIR_ERR_TOO_LARGE; `reason` names the value. */
 int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
                          const struct weir_key_values *values, const uint64_t secret[2],
                          struct weir_scratch *scratch, struct weir_check *checks,
