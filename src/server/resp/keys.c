@@ -181,6 +181,8 @@ static void any_write(struct weir_slot *slot, struct weir_output *output)
     finish(slot);
 }
 
+_Static_assert(WEIR_SCRIPT_RATES_MAX <= KEYS_EACH, "the rates of a key fit into one decision");
+
 /* A key to which scripts may hold several rates: all of them are forgotten. */
 static void del_places(struct weir_resp_call *call, uint32_t places)
 {
