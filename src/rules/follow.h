@@ -2,9 +2,9 @@
 /* What follows what in a reload: for each limit of new rules, the limit of that name in the rules
  * before, whose counters and series continue.
  *
- * The list is made once, by the daemon's background thread, since to look
- * up 100,000 names takes some 50 ms. All others read it: each worker, when it takes the rules over,
- * and the history of use. `before` may be gone by then: the rules are compared, not read.
+ * The list is made once, by the daemon's background thread, since to look up 100,000 names takes
+ * some 50 ms. All others read it: each worker, when it takes the rules over, and the history of
+ * use. `before` may be gone by then: the pointers are compared, and `before` is not read.
  *
  * Memory: 4 bytes a limit. Threads: made before the rules are shared; read by any thread then.
  */

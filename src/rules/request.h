@@ -11,7 +11,6 @@
 #define WEIR_RULES_REQUEST_H
 
 #include <stdbool.h>
-
 #include <stddef.h>
 #include <string.h>
 

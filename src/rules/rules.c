@@ -382,10 +382,10 @@ bool weir_rules_rates(const struct weir_rules *rules, uint32_t index, uint32_t s
 
 #define SPAN_PERCENT_ALL 50
 
-/* Counts states, and those of them that need a span. */
 /* Few keys buy units above their limit; more room than one in ten would need is not kept. */
 #define KEYS_OF_ONE_TOP_UP 10
 
+/* Counts states, and those of them that need a span. */
 static void count_states(const struct rules_rates *rates, uint64_t *states, uint64_t *spans)
 {
     for (uint32_t i = 0; rates->limits && i < rates->count; i++) {

@@ -12,7 +12,6 @@
 #define NAME_BYTES 24 /* a tag and a digest */
 #define BEGUN_BYTES 8
 #define LEARNER_BYTES 8
-
 #define CALLER_BYTES 8
 
 #define PLACE_BITS 4

@@ -25,7 +25,8 @@
 #include "engine/token/strike_token.h"
 #include "rules/charge/settle.h"
 
-/* One limit of a table takes 99 bytes, 31 take 1,449. Longer ones are refused. */
+/* One limit of a table takes 99 bytes, 31 take 1,449; the caller takes 8 more. Longer ones are
+ * refused. */
 #define WEIR_RESERVATION_BYTES_MAX 2048
 /* Of those, the head and the MAC; and of a limit, without the text of its key. */
 #define WEIR_RESERVATION_FIXED_BYTES 62

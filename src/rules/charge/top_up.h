@@ -4,10 +4,10 @@
  *
  *   top_up: 366d     the limit takes top-ups; how long units live that are given without an end
  *
- * They are a state of their own beside the limit's (core/prepaid.h), the same for all its
- * rates and plans, so that they outlast a window, a period and a change of plan. Nothing reads it
- * until the limit denies a request; then the engine asks it in the limit's place (engine/borrow.h),
- * and the request is charged to it as a whole, or denied as before. In a shared store its name is
+ * They are a state of their own beside the limit's (core/prepaid.h), the same for all its rates and
+ * plans, so that they outlast a window, a period and a change of plan. Nothing reads it until the
+ * limit denies a request; then the engine asks it in the limit's place (engine/borrow.h), and the
+ * request is charged to it as a whole, or denied as before. In a shared store its name is
  * NAME~top_up.
  *
  * A request that may use only a part of a limit (charge/scale.h) takes no bought units for it.
