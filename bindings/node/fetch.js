@@ -24,11 +24,15 @@ function* fieldsOf(headers) {
     yield [String(name), value];
 }
 
+// Lines of one name are joined, as a proxy may.
 function headersOf(headers) {
   const fields = {};
-  for (const [name, value] of fieldsOf(headers))
-    if (!OWN.has(name.toLowerCase()) && value !== undefined && value !== null)
-      fields[name] = Array.isArray(value) ? value.join(name.toLowerCase() === 'cookie' ? '; ' : ', ') : String(value);
+  for (const [name, value] of fieldsOf(headers)) {
+    if (OWN.has(name.toLowerCase()) || value === undefined || value === null)
+      continue;
+    const lines = Object.hasOwn(fields, name) ? [fields[name], value].flat() : [value].flat();
+    fields[name] = lines.join(name.toLowerCase() === 'cookie' ? '; ' : ', ');
+  }
   return fields;
 }
 

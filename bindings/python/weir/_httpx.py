@@ -9,9 +9,8 @@ def transports(httpx):
     """(Transport, AsyncTransport) of one of the two modules."""
 
     def given(request, body, options):
-        fields = asked((name.decode("latin-1"), value.decode("latin-1"))
-                       for name, value in request.headers.raw)
-        return (request.method, str(request.url)), {"headers": fields, "data": body or None, **options}
+        return (request.method, str(request.url)), {"headers": asked(request.headers.raw), "data": body or None,
+                                                    **options}
 
     def answer(request, response):
         return httpx.Response(response.status, headers=answered(response), request=request,

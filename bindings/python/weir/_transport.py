@@ -9,9 +9,19 @@ _OWN = {"host", "content-length", "transfer-encoding", "connection", "expect"}
 _ENDED = {"transfer-encoding", "connection"}
 
 
+def _text(value):
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
 def asked(fields):
-    """The header fields of a request, (name, value) pairs, without those that libcurl writes."""
-    return {name: value for name, value in fields if name.lower() not in _OWN}
+    """The header fields of a request, pairs of text or bytes, without those that libcurl writes. Lines
+    of one name are joined, as a proxy may."""
+    given = {}
+    for name, value in ((_text(name), _text(value)) for name, value in fields):
+        if name.lower() not in _OWN:
+            between = "; " if name.lower() == "cookie" else ", "
+            given[name] = given[name] + between + value if name in given else value
+    return given
 
 
 def answered(response):

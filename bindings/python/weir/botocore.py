@@ -20,18 +20,13 @@ from weir.client import Failed, Limited, Timeout
 __all__ = ["attach"]
 
 
-def _text(value):
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
-
-
 def attach(client, session, **options):
     """Sends what the client asks for through the session; options are those of Session.request, such as
     idempotency_key."""
 
     def send(request, **_):
-        fields = asked((name, _text(value)) for name, value in request.headers.items())
         try:
-            answer = session.request(request.method, request.url, headers=fields,
+            answer = session.request(request.method, request.url, headers=asked(request.headers.items()),
                                      data=whole_body(request.body), **options)
         except Failed as error:
             answer = last_answer(error)

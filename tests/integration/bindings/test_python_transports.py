@@ -68,11 +68,11 @@ def fixture_session():
 def test_requests_and_answers_pass_unchanged(server, session):
     httpx, transports = library("httpx")
     with httpx.Client(transport=transports.Transport(session), follow_redirects=True) as http:
-        answer = http.post(server.url("/moved"), content=b"body", headers={"X-One": "1"})
+        answer = http.post(server.url("/moved"), content=b"body", headers=[("X-One", "1"), ("X-One", "2")])
         assert (answer.status_code, answer.text) == (200, "got body")
         assert str(answer.url) == server.url("/there") and http.cookies["a"] == "1"
         method, path, fields = server.seen[1]
-        assert (method, path, fields["X-One"]) == ("POST", "/there", "1")
+        assert (method, path, fields["X-One"]) == ("POST", "/there", "1, 2")
         assert fields.get_all("Host") == [server.address]
         assert fields.get_all("Content-Length") == ["4"]
 
@@ -125,7 +125,7 @@ def fixture_mounted(session):
 
 def test_requests_and_answers_of_requests_pass_unchanged(server, mounted):
     http = mounted()
-    answer = http.post(server.url("/moved"), data="body", headers={"X-One": "1"}, timeout=5)
+    answer = http.post(server.url("/moved"), data="body", headers={"X-One": b"1"}, timeout=5)
     assert (answer.status_code, answer.text, answer.reason) == (200, "got body", "OK")
     assert answer.url == server.url("/there") and http.cookies["a"] == "1"
     assert [one.status_code for one in answer.history] == [307]

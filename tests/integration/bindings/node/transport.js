@@ -163,11 +163,11 @@ function dispatched(server, options, form) {
 for (const form of ['callbacks', 'controller'])
   test(`a handler with ${form} sees an answer in order, and may pause`, async () => {
     const server = await serve();
-    const calls = await dispatched(server, { headers: ['X-One', '1', 'Cookie', ['a=1', 'b=2']], query: { k: 'v w' } }, form);
+    const calls = await dispatched(server, { headers: ['X-One', '1', 'Cookie', ['a=1', 'b=2'], 'X-One', '2', 'Cookie', 'c=3'], query: { k: 'v w' } }, form);
     assert.deepEqual(calls.map(([name]) => name), ['connect', 'headers', 'data', 'complete']);
     assert.deepEqual(calls[1], form === 'callbacks' ? ['headers', 200, 0] : ['headers', 200, 2, 'c']);
     const [{ url, headers }] = server.seen;
-    assert.deepEqual([url, headers['x-one'], headers.cookie], ['/?k=v+w', '1', 'a=1; b=2']);
+    assert.deepEqual([url, headers['x-one'], headers.cookie], ['/?k=v+w', '1, 2', 'a=1; b=2; c=3']);
     assert.match((await dispatched(server, { upgrade: 'websocket' }, form)).at(-1)[1], /no upgrades/);
     assert.match((await dispatched(server, { method: 'PUT', body: new FormData() }, form)).at(-1)[1], /form/);
     server.close();
