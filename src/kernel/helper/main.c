@@ -52,7 +52,7 @@ struct helper {
 };
 
 /* Reads this machine's addresses. Returns 1 when there is a new one, 0, or -errno: nothing is
- * known, and nothing is banned. */
+ * known, and no ban is added. */
 static int read_addresses(struct helper *helper)
 {
     struct kernel_ranges own = {.list = NULL};
@@ -97,8 +97,7 @@ static int apply(struct helper *helper, struct kernel_table *table,
 
     if (err >= 0)
         return kernel_table_apply(table, message, text);
-    snprintf(text, WEIR_KERNEL_TEXT_MAX + 1,
-             "to say this machine's addresses, so nothing is banned");
+    snprintf(text, WEIR_KERNEL_TEXT_MAX + 1, "to say this machine's addresses, so no ban is added");
     table->building = table->known = false;
     return err;
 }

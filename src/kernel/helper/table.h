@@ -35,7 +35,7 @@
 
 struct kernel_table {
     struct netlink *netlink;
-    const struct kernel_protected *protected; /* of which nothing is banned */
+    const struct kernel_protected *protected; /* what is never banned */
     uint32_t skipped;                         /* bans of the transaction that would have */
     struct weir_kernel_open open;
     bool opened, building; /* building: of a transaction of several messages */
