@@ -26,9 +26,9 @@
  * count on the same state.
  *
  * A state file that cannot be opened (a folder that is missing, the wrong user, another version of
- * weir) is a state that does not answer: weir_open succeeds, and weir_options.say gets the reason. A
- * thread of libweir then tries to open the file once a second; it blocks all signals, so that they
- * go to the program's own threads. Until the file is open, the limits' on_store_error decides:
+ * weir) is a state that does not answer: weir_open succeeds, and weir_options.say gets the reason.
+ * A thread of libweir then tries to open the file once a second; it blocks all signals, so that
+ * they go to the program's own threads. Until the file is open, the limits' on_store_error decides:
  * `local` by private memory. A mistake in the rules file or the options is an error of weir_open.
  * See weir_state_check in <weir/embed.h>.
  *
