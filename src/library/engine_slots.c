@@ -123,6 +123,7 @@ static void lane_open_standing(struct weir_lane *lane, const struct weir_engine_
 {
     struct weir_reason reason;
     lane->standing.may_fail = lanes->standing_may_fail;
+    lane->standing.unmarked = lanes->on.absent;
     weir_engine_set_standing(lane->engine, lanes->on.lists);
     int err = weir_standing_reader_open(&lane->standing, lanes->on.rules,
                                         weir_table_standing(lanes->on.table), &reason);

@@ -164,8 +164,8 @@ static void say_standing(struct weir *weir)
     if (is_due(&weir->news_next_ns[LIBRARY_STANDING]))
         library_say(
             &weir->say, WEIR_SAY_ERROR,
-            "there should be a map of standing, and it cannot be read: on_store_error of "
-            "standing decides; is `weir serve` running, and may this process read the map?");
+            "the map of standing cannot be read: on_store_error of standing decides; is `weir "
+            "serve` running, and may this process read the map?");
 }
 
 void library_leave(struct weir *weir, struct weir_lane *lane, bool store_failed)

@@ -45,7 +45,8 @@ static int open_good(struct weir_standing **map, const struct weir_rules *rules,
 
 static bool is_missing(const struct weir_standing_reader *reader, uint64_t expected)
 {
-    return !reader->map && (expected != 0 || (reader->barred && !reader->may_fail));
+    return !reader->map &&
+           (expected != 0 || reader->unmarked || (reader->barred && !reader->may_fail));
 }
 
 int weir_standing_reader_open(struct weir_standing_reader *reader, const struct weir_rules *rules,
@@ -60,13 +61,17 @@ int weir_standing_reader_open(struct weir_standing_reader *reader, const struct 
     reader->map = NULL;
     reader->barred = err != WEIR_ERR_NOT_FOUND;
     reader->missing = is_missing(reader, expected);
-    return reader->barred ? err : 0;
+    if (reader->barred)
+        return err;
+    reason->text[0] = '\0';
+    return 0;
 }
 
 void weir_standing_reader_close(struct weir_standing_reader *reader)
 {
     weir_standing_close(reader->map);
-    *reader = (struct weir_standing_reader){.may_fail = reader->may_fail};
+    *reader =
+        (struct weir_standing_reader){.may_fail = reader->may_fail, .unmarked = reader->unmarked};
 }
 
 /* Tries to open the map, ten times a second at most. */

@@ -11,7 +11,8 @@
  * generation, as of a backup, is no good map, nor is one that cannot be opened: then the last good
  * map is kept. Where there is none, standing is missing, and `on_store_error` of the section
  * decides, until `weir serve` has made the file anew. So it is with a file that is there and cannot
- * be read, mark or not, unless the program has said that it may fail.
+ * be read, mark or not, unless the program has said that it may fail. Without a state nobody knows
+ * whether there is a mark, so a map that is not there is missing.
  *
  * A file that is cut short while it is mapped would end the process with SIGBUS, and a library
  * installs no signal handlers. So its size is looked at before a check, unless that was done in the
@@ -35,6 +36,7 @@ struct weir_standing_reader {
     uint8_t missing;           /* 1: there should be a map, and is none */
     uint8_t barred;            /* 1: its file is there, and cannot be read */
     uint8_t may_fail;          /* 1: then callers count as good; set it before _open */
+    uint8_t unmarked;          /* 1: there is no state to have a mark; set it before _open */
 };
 
 /* Opens the map of these rules, if they have `file`; a map that is not there yet is no error. The

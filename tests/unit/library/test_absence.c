@@ -415,6 +415,27 @@ static void a_map_that_cannot_be_read_is_decided_by_its_on_store_error(void **st
     }
 }
 
+/* The state, which is absent, too, would say whether there is to be a map. */
+static void without_state_and_map_standing_is_decided_by_its_on_store_error(void **state)
+{
+    struct folder *folder = *state;
+    char text[1024];
+    for (int closed = 0; closed < 2; closed++) {
+        snprintf(text, sizeof text,
+                 "standing: { file: %s/history, by: [client.ip], on_store_error: %s }\n%s",
+                 folder->inner, closed ? "closed" : "open", by_policy);
+        write_rules(&folder->place, text);
+        struct weir *weir = open_in(folder, (struct weir_options){.threads = 1});
+        assert_int_equal(ask(weir, "/none").allowed, !closed);
+        if (closed) {
+            make_folder(folder);
+            wait_for_state(weir);
+            expect(weir, "/none", true, false); /* whose state says that there is none yet */
+        }
+        weir_close(weir);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -431,6 +452,7 @@ int main(void)
         TEST(what_on_store_error_decides_is_counted_beside_the_state),
         TEST(requests_go_on_while_the_state_comes),
         TEST(a_map_that_cannot_be_read_is_decided_by_its_on_store_error),
+        TEST(without_state_and_map_standing_is_decided_by_its_on_store_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
