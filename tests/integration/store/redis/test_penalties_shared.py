@@ -163,10 +163,13 @@ def test_many_moves_at_once_take_each_step_once(tmp_path, redis):
                      if "event=penalty_moved" in line]
             return sorted(int(line.split(" step=")[1].split()[0]) for line in lines)
 
+        def struck_out(node):
+            for _ in range(20):
+                node.login("eve")
+            return len(steps()) >= 16
+
         def strike(node):
-            while len(steps()) < 16:
-                for _ in range(20):
-                    node.login("eve")
+            wait_until(lambda: struck_out(node), what="moves")
 
         threads = [threading.Thread(target=strike, args=(node,)) for node in (a, b) * 3]
         for thread in threads:
