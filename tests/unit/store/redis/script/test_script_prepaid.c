@@ -18,7 +18,7 @@ struct gifts {
     struct weir_table_owner *owner;
     struct weir_limit prepaid[2], bucket, window;
     uint64_t random, now_ns, calls;
-    uint64_t allowed, denied, given, returned, several, ended;
+    uint64_t allowed, denied, given, returned, several;
 };
 
 static void prepare(struct gifts *g, struct weir_limit *limit, const struct weir_limit_spec *spec)
