@@ -3,6 +3,8 @@
  * within the line and has a time. The first byte says which. */
 #include "fuzz.h"
 
+#include <string.h>
+
 #include "wire/log/client.h"
 #include "wire/log/envelope.h"
 #include "wire/log/formats.h"
@@ -64,6 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_copy(data + 1, size - 1);
     if (weir_log_unwrap(envelope, text, size - 1, &piece)) {
         REQUIRE(piece.text >= text && piece.text + piece.size <= text + size - 1);
+        memset(&record, 0xff, sizeof record); /* no field is left as it was */
         int got = weir_log_parse(format, &record, piece.text, piece.size, &room, &reason);
         REQUIRE(got == 0 || got == WEIR_LOG_OTHER || reason.text[0] != '\0');
         if (got == 0)
