@@ -11,10 +11,10 @@
  * intervals of the slowest policy (window / limit), and a success halves it: so a client that is
  * alone comes back when the server says, and clients that were refused together do not come back
  * together again and again. Where a server states when one unit is free, such as a bucket's next
- * token, a whole crowd waits for it. So a client that was refused again there, and not admitted
- * in the last window, spreads over three windows. The pace does not hold back
- * the request at the end of a stated pause, but those after it. While refusals go on,
- * weir_host_probing asks for one request at a time.
+ * token, a whole crowd waits for it. So a client that was refused again there, and not admitted in
+ * the last window, spreads over three windows. The pace does not hold back the request at the end
+ * of a stated pause, but those after it. While refusals go on, weir_host_probing asks for one
+ * request at a time.
  *
  * A 429 with a policy that has nothing left is explained: the learned rate does not count it,
  * unless it is the second in a row, for then what the server tells is wrong. Where no window is

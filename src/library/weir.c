@@ -138,8 +138,7 @@ static int open_guard(struct weir *weir)
     return 0;
 }
 
-/* A map of standing that is there but cannot be read would let everybody in: the lanes do not tell
- * of it. */
+/* Whether the map of standing can be read, or is not there yet. The lanes only take note. */
 static int try_standing(const struct weir_rules *rules, struct weir_reason *reason)
 {
     struct weir_standing_reader reader = {.map = NULL};
