@@ -351,6 +351,7 @@ bool weir_listener_admits(struct weir_listener *listener, const struct weir_addr
                           struct weir_peer_places *places)
 {
     struct weir_worker *worker = listener->worker;
+    weir_worker_renew(worker);
     const struct weir_peer_settings *settings = &weir_worker_settings(worker)->connections;
     if (!settings->per_address && !settings->per_prefix && !settings->paced)
         return true;
