@@ -57,6 +57,7 @@ enum {
     LONG,
     COUNTER,
     WIDE_COUNTER,
+    BOUGHT,
     LIMITS
 };
 
@@ -75,6 +76,7 @@ static const struct weir_limit_spec specs[LIMITS] = {
     [LONG] = {.algorithm = WEIR_SLIDING_LOG, .rate = 2000, .window_ns = MINUTE},
     [COUNTER] = {.algorithm = WEIR_COUNTER, .rate = COUNTER_PACKED_BITS, .window_ns = 24 * HOUR},
     [WIDE_COUNTER] = {.algorithm = WEIR_COUNTER, .rate = COUNTER_WIDE_BITS, .window_ns = 24 * HOUR},
+    [BOUGHT] = {.algorithm = WEIR_PREPAID, .window_ns = 24 * HOUR},
 };
 
 /* What is stepped through. */
@@ -86,6 +88,7 @@ struct scenario {
     uint32_t count;
     enum weir_op op;
     uint64_t after_ns; /* how long after START */
+    uint64_t until_ns; /* of units that are given: when they end, after START */
     bool release;      /* instead of deciding: end lease 1 of the first key */
     bool reset;        /* instead: forget the first key */
     void (*prepare)(struct weir_table *, struct weir_table_owner *, const struct weir_limit *);
@@ -139,7 +142,7 @@ static bool run_scenario(struct weir_table *table, struct weir_table_owner *owne
     }
     one.decision.edit = &additions.edit;
     one.decision.op = (uint8_t)scenario->op;
-    one.decision.charged_at_ns = START;
+    one.decision.charged_at_ns = START + scenario->until_ns;
     one.decision.lease.id = 1;
     return submit_one(owner, &one, START + scenario->after_ns);
 }
@@ -360,6 +363,46 @@ static void a_refund_and_a_debit(void **state)
                                     .prepare = charge_keys});
 }
 
+/* Units above a limit: 9 for key 140, none for others. */
+static void give_units(struct weir_table *table, struct weir_table_owner *owner,
+                       const struct weir_limit *limits)
+{
+    charge_keys(table, owner, limits);
+    run_scenario(table, owner, limits,
+                 &(struct scenario){.checks = {{140, 9, BOUGHT}},
+                                    .count = 1,
+                                    .op = WEIR_OP_REFUND,
+                                    .until_ns = HOUR});
+}
+
+static void bought_units_given_taken_and_returned(void **state)
+{
+    const struct scenario scenarios[] = {
+        /* A first grant; more, which end later; for a key whose units have ended. */
+        {.checks = {{1, 5, BOUGHT}}, .count = 1, .op = WEIR_OP_REFUND, .until_ns = HOUR},
+        {.checks = {{140, 5, BOUGHT}}, .count = 1, .op = WEIR_OP_REFUND, .until_ns = 2 * HOUR},
+        {.checks = {{140, 5, BOUGHT}},
+         .count = 1,
+         .op = WEIR_OP_REFUND,
+         .after_ns = 2 * HOUR,
+         .until_ns = 3 * HOUR},
+        /* A request takes some, or the last; a settlement returns some; what is owed. */
+        {.checks = {{140, 4, BOUGHT}}, .count = 1},
+        {.checks = {{140, 9, BOUGHT}, {100, 1, GCRA}, {1, 1, LOG}}, .count = 3},
+        {.checks = {{140, 3, BOUGHT}, {101, 1, WINDOW}}, .count = 2, .op = WEIR_OP_REFUND},
+        {.checks = {{140, 40, BOUGHT}, {102, 40, LOG}}, .count = 2, .op = WEIR_OP_DEBIT},
+    };
+
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+        struct scenario scenario = scenarios[i];
+
+        scenario.prepare = give_units;
+        step_through(&scenario);
+    }
+    step_through(&(struct scenario){
+        .checks = {{140, 1, BOUGHT}}, .count = 1, .reset = true, .prepare = give_units});
+}
+
 static void count_keys(struct weir_table *table, struct weir_table_owner *owner,
                        const struct weir_limit *limits)
 {
@@ -565,37 +608,48 @@ struct shared {
     uint32_t unequal;
 };
 
-/* A pair: a bucket and a window of one capacity, charged together by everyone. */
-static struct weir_limit_spec pair_specs[3] = {
+/* A pair: a bucket and a window of one capacity, and as many bought units, charged together by
+ * everyone. */
+#define TOGETHER 3
+
+static struct weir_limit_spec pair_specs[TOGETHER + 1] = {
     {.algorithm = WEIR_GCRA, .rate = RATE, .window_ns = 360 * 1440 * MINUTE},
     {.algorithm = WEIR_SLIDING_WINDOW,
      .rate = RATE,
      .window_ns = 360 * 1440 * MINUTE,
      .segments = 12,
      .strict = true},
+    {.algorithm = WEIR_PREPAID, .window_ns = 360 * 1440 * MINUTE},
     {.algorithm = WEIR_GCRA, .rate = 1000, .window_ns = MS}, /* of the crowd around them */
 };
+
+static void begin_pair(struct one *one, struct weir_table *table, const struct weir_limit *limits,
+                       uint64_t pair, uint64_t cost)
+{
+    begin_one(one);
+    for (uint32_t i = 0; i < TOGETHER; i++)
+        add_check(one, table, &limits[i], 1000 * i + pair, cost);
+}
 
 static void use_pair(struct weir_table *table, struct weir_table_owner *owner,
                      const struct weir_limit *limits, uint64_t *random, struct shared *shared)
 {
     uint64_t pair = next_random(random) % PAIRS, cost = 1 + next_random(random) % 5;
     bool peek = next_random(random) % 8 == 0;
-    struct weir_report reports[2];
+    struct weir_report reports[TOGETHER];
     struct one one;
 
-    begin_one(&one);
-    add_check(&one, table, &limits[0], pair, cost);
-    add_check(&one, table, &limits[1], 1000 + pair, cost);
+    begin_pair(&one, table, limits, pair, cost);
     if (!peek)
-        add_check(&one, table, &limits[2], next_random(random), 1);
+        add_check(&one, table, &limits[TOGETHER], next_random(random), 1);
     one.decision.op = peek ? WEIR_OP_PEEK : WEIR_OP_DECIDE;
 
     bool allowed = submit_one(owner, &one, START);
 
-    for (uint16_t i = 0; i < 2; i++)
+    for (uint16_t i = 0; i < TOGETHER; i++)
         weir_decision_report(&one.decision, i, &reports[i]);
-    if (reports[0].remaining != reports[1].remaining)
+    if (reports[0].remaining != reports[1].remaining ||
+        reports[0].remaining != reports[2].remaining)
         __atomic_store_n(&shared->unequal, 1, __ATOMIC_RELAXED);
     if (allowed && !peek)
         __atomic_fetch_add(&shared->admitted[pair], cost, __ATOMIC_RELAXED);
@@ -611,10 +665,10 @@ static pid_t start_worker(uint64_t seed, struct shared *shared)
 
     struct weir_table *table = open_at(live_path);
     struct weir_table_owner *owner = attach(table);
-    struct weir_limit limits[3];
+    struct weir_limit limits[TOGETHER + 1];
     uint64_t random = seed;
 
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i <= TOGETHER; i++)
         limits[i] = make_limit(table, pair_specs[i]);
     while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED))
         use_pair(table, owner, limits, &random, shared);
@@ -642,16 +696,37 @@ static void kill_hundreds(struct shared *shared)
     }
 }
 
+static void buy_for_pairs(void)
+{
+    struct weir_table *table = open_at(live_path);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit bought = make_limit(table, pair_specs[TOGETHER - 1]);
+
+    for (uint64_t pair = 0; pair < PAIRS; pair++) {
+        struct one one;
+
+        begin_one(&one);
+        add_check(&one, table, &bought, 1000 * (TOGETHER - 1) + pair, RATE);
+        one.decision.op = WEIR_OP_REFUND;
+        one.decision.charged_at_ns = START + 1440 * MINUTE;
+        submit_one(owner, &one, START);
+        assert_true(one.outcomes[0].charged);
+    }
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
 static void killing_one_of_four_processes_breaks_nothing(void **state)
 {
     struct shared *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct weir_limit limits[3];
+    struct weir_limit limits[TOGETHER + 1];
     struct weir_table_stats stats;
     pid_t workers[3];
     int status;
 
     unlink(live_path);
+    buy_for_pairs();
     for (uint32_t i = 0; i < 3; i++)
         workers[i] = start_worker(i + 1, shared);
     kill_hundreds(shared);
@@ -666,20 +741,22 @@ static void killing_one_of_four_processes_breaks_nothing(void **state)
     struct weir_table_owner *owner = attach(table);
 
     validate(table);
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i <= TOGETHER; i++)
         limits[i] = make_limit(table, pair_specs[i]);
     for (uint64_t pair = 0; pair < PAIRS; pair++) {
-        struct weir_report report;
         struct one one;
 
-        begin_one(&one);
-        add_check(&one, table, &limits[0], pair, 1);
+        begin_pair(&one, table, limits, pair, 1);
         one.decision.op = WEIR_OP_PEEK;
         submit_one(owner, &one, START);
-        weir_decision_report(&one.decision, 0, &report);
-        /* Who was killed may have charged without counting, once a kill; never the reverse. */
         assert_true(shared->admitted[pair] <= RATE);
-        assert_true(shared->admitted[pair] <= RATE - report.remaining);
+        for (uint16_t i = 0; i < TOGETHER; i++) {
+            struct weir_report report;
+
+            weir_decision_report(&one.decision, i, &report);
+            /* Who was killed may have charged without counting, once a kill; never the reverse. */
+            assert_true(shared->admitted[pair] <= RATE - report.remaining);
+        }
     }
     weir_table_stats(table, START, &stats);
     print_message("%u kills, %lu decisions, %lu recoveries\n", KILLS,
@@ -699,6 +776,7 @@ int main(void)
         cmocka_unit_test(a_charge_of_new_and_known_keys),
         cmocka_unit_test(a_charge_too_long_for_the_journal_of_one_owner),
         cmocka_unit_test(a_refund_and_a_debit),
+        cmocka_unit_test(bought_units_given_taken_and_returned),
         cmocka_unit_test(an_edit_of_counters),
         cmocka_unit_test(a_charge_under_a_changed_limit),
         cmocka_unit_test(the_end_of_a_lease),
