@@ -13,13 +13,9 @@
 #include "rules/file.h"
 #include "rules/load/attributes.h"
 #include "rules/load/environment.h"
-#include "rules/load/server/settings.h"
+#include "rules/load/server/listener.h"
 #include "rules/score/score.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-#define LIFE_MIN_NS (60 * NS_PER_S) /* shorter, and clients do little else than solve puzzles */
-#define LIFE_MAX_NS (30 * 86400 * NS_PER_S)
-#define LIFE_NS (3600 * NS_PER_S)
 #define DIFFICULTY 18
 #define COOKIE_NAME_MAX 64
 #define COOKIE_NAME "__Host-weir"
@@ -92,17 +88,27 @@ static void load_cookie(struct rules_loader *loader, const struct rules_node *ro
     }
 }
 
+/* In the order of enum weir_class. */
+#define DIFFICULTY_OF(class)                                                                       \
+    {                                                                                              \
+        class, RULES_NUMBER, RULES_RANGE(1, WEIR_CHALLENGE_DIFFICULTY_MAX),                        \
+            .flags = RULES_REQUIRED, .doc = "the difficulty for clients of this class"             \
+    }
+static const struct rules_keyword difficulty_keywords[] = {
+    DIFFICULTY_OF("legitimate"), DIFFICULTY_OF("suspicious"), DIFFICULTY_OF("malicious")};
+static const struct rules_section difficulty_section =
+    RULES_SECTION("difficulty", difficulty_keywords);
+
 static void load_difficulty(struct rules_loader *loader, const struct rules_node *node,
                             struct weir_challenge_settings *settings)
 {
-    struct rules_field fields[WEIR_CLASSES];
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     uint64_t difficulty = DIFFICULTY;
     bool single = node->kind != RULES_MAP;
-    for (unsigned i = 0; i < WEIR_CLASSES; i++)
-        fields[i] = (struct rules_field){weir_class_name((uint8_t)i), NULL, single ? node : NULL};
-    if (!single && !rules_fields(loader, node, "difficulty", fields, WEIR_CLASSES))
-        return;
-    if (!single)
+    rules_section_name(&difficulty_section, fields);
+    if (single)
+        fields[0].value = node;
+    else if (rules_section_find(loader, &difficulty_section, node, fields))
         loader->difficulty = node;
     settings->by_class = !single;
     for (unsigned i = 0; i < WEIR_CLASSES && (i == 0 || !single); i++)
@@ -135,19 +141,39 @@ static void intern_sources(struct rules_loader *loader, const struct rules_node 
     }
 }
 
+enum { LISTEN, SECRET_FILE, DIFFICULTY_BITS, COOKIE };
+
+#define AT(member) RULES_AT(struct weir_challenge_settings, member)
+static const struct rules_keyword keywords[] = {
+    [LISTEN] = {"listen", RULES_PLACE, .absent = "none: tokens are verified only",
+                .doc = "address of a [listener](rules.md#the-servers-settings) that serves "
+                       "`/.weir/challenge` and nothing else"},
+    [SECRET_FILE] = {"secret_file", RULES_FILE, .flags = RULES_REQUIRED,
+                     .doc = "the [keys](challenge.md#keys) that sign puzzles and tokens"},
+    [DIFFICULTY_BITS] = {"difficulty", RULES_NUMBER, RULES_RANGE(1, WEIR_CHALLENGE_DIFFICULTY_MAX),
+                         .section = &difficulty_section, .otherwise = "18",
+                         .doc = "zero bits that a solution's hash begins with, 1 to 26; or one for "
+                                "each class of the client's [score](score.md): `{ legitimate: 16, "
+                                "suspicious: 18, malicious: 21 }`"},
+    [COOKIE] = {"cookie", RULES_TEXT, .otherwise = COOKIE_NAME, .doc = "name of the cookie"},
+    {"life", RULES_DURATION, AT(life_ns),
+     RULES_RANGE(RULES_MINUTE /* shorter, and clients do little else than solve puzzles */,
+                 30 * RULES_DAY),
+     .otherwise = "1h", .doc = "of a token, 1min to 30d"},
+    {"secure", RULES_FLAG, AT(secure), .otherwise = "true",
+     .doc = "`false`: the cookie has no `Secure`, for tests over plain HTTP; then `cookie` needs a "
+            "name without `__Host-`"},
+};
+const struct rules_section rules_section_challenge = RULES_SECTION("`challenge`", keywords);
+
 void rules_load_challenge(struct rules_loader *loader, const struct rules_node *node)
 {
-    enum { LISTEN, SECRET_FILE, LIFE, DIFFICULTY_BITS, COOKIE, SECURE, COUNT };
-    struct rules_field fields[COUNT] = {{"listen", NULL, NULL}, {"secret_file", NULL, NULL},
-                                        {"life", NULL, NULL},   {"difficulty", NULL, NULL},
-                                        {"cookie", NULL, NULL}, {"secure", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_challenge_settings *settings = &loader->rules->settings.challenge;
     bool far;
-    settings->life_ns = LIFE_NS;
     memset(settings->difficulty, DIFFICULTY, sizeof(settings->difficulty));
-    settings->secure = true;
     loader->challenge = true;
-    if (!rules_fields(loader, node, "`challenge`", fields, COUNT))
+    if (!rules_section_load(loader, &rules_section_challenge, node, fields, settings))
         return;
     if (fields[LISTEN].value)
         rules_read_listen(loader, fields[LISTEN].value, &settings->listener.address, &far);
@@ -157,13 +183,8 @@ void rules_load_challenge(struct rules_loader *loader, const struct rules_node *
                       "`openssl rand -hex 32`");
     else
         load_secret_file(loader, fields[SECRET_FILE].value, settings);
-    if (fields[LIFE].value)
-        rules_read_duration(loader, fields[LIFE].value, "life", LIFE_MIN_NS, LIFE_MAX_NS,
-                            "1min to 30d", &settings->life_ns);
     if (fields[DIFFICULTY_BITS].value)
         load_difficulty(loader, fields[DIFFICULTY_BITS].value, settings);
-    if (fields[SECURE].value)
-        rules_read_bool(loader, fields[SECURE].value, "secure", &settings->secure);
     load_cookie(loader, node, fields[COOKIE].value, settings);
     intern_sources(loader, node);
 }

@@ -3,7 +3,9 @@
 #ifndef WEIR_RULES_CHALLENGE_SECTION_H
 #define WEIR_RULES_CHALLENGE_SECTION_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_challenge;
 
 /* Takes the value of the key. Comes before the limits, which may name the attribute. */
 void rules_load_challenge(struct rules_loader *loader, const struct rules_node *node);

@@ -179,87 +179,48 @@ void rules_load_repeated(struct rules_loader *loader, const struct rules_node *n
 
 /* --- `identities` ----------------------------------------------------------------------------- */
 
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
-#define NS_PER_DAY (86400 * NS_PER_S)
-
 /* What a worker's memory of them may take: some hundred bytes each. */
 #define KEYS_MAX 10000000
 
-/* Behind those that say which Redis. */
-enum identities_field {
-    PREFIX = RULES_REDIS_FIELDS,
-    LIFE,
-    UNKNOWN_LIFE,
-    STALE,
-    DEADLINE,
-    MAX_KEYS,
-    ON_ERROR,
-    FIELDS,
-};
+#define AT(member) RULES_AT(struct weir_identities_settings, member)
 
-static const struct weir_identities_settings defaults = {
-    .prefix = "weir:identity:",
-    .life_ns = 60 * NS_PER_S,
-    .unknown_life_ns = 10 * NS_PER_S,
-    .stale_ns = 3600 * NS_PER_S,
-    .deadline_ns = 20 * NS_PER_MS,
-    .max_keys = 100000,
+static const struct rules_keyword identities_keywords[] = {
+    RULES_REDIS_KEYWORDS("redis"),
+    {"prefix", RULES_TEXT, AT(prefix), .parse = rules_parse_prefix, .otherwise = "weir:identity:",
+     .doc = "of every key: up to 64 graphic ASCII characters, no braces",
+     .why = "beside the states"},
+    {"life", RULES_DURATION, AT(life_ns), RULES_RANGE(RULES_MS, RULES_DAY), .otherwise = "60s",
+     .doc = "how long what is known of a caller counts",
+     .why = "a changed plan counts within a minute"},
+    {"unknown_life", RULES_DURATION, AT(unknown_life_ns), RULES_RANGE(RULES_MS, RULES_DAY),
+     .otherwise = "10s", .doc = "how long an unknown key stays unknown",
+     .why = "a new key works soon, and guesses cost Redis little"},
+    {"stale", RULES_DURATION, AT(stale_ns), RULES_RANGE(RULES_MS, 30 * RULES_DAY), .word = "off",
+     .otherwise = "1h", .doc = "how long what is older is used while Redis is away, or `off`",
+     .why = "callers keep their plans while Redis is away"},
+    {"deadline", RULES_DURATION, AT(deadline_ns), RULES_RANGE(RULES_MS, 10 * RULES_S),
+     .otherwise = "20ms", .doc = "how long a lookup may take", .why = "as for the store"},
+    {"max_keys", RULES_NUMBER, AT(max_keys), RULES_RANGE(1, KEYS_MAX), .otherwise = "100000",
+     .doc = "how many keys each worker knows at one time",
+     .why = "some tens of MiB for each worker"},
+    {"on_error", RULES_CHOICE, AT(deny), RULES_WORDS("unknown", "deny"), .otherwise = "unknown",
+     .doc = "what a key is that cannot be looked up: `unknown`, or its request is denied (`deny`)",
+     .why = "an outage does not refuse every caller"},
 };
-
-static void load_lives(struct rules_loader *loader, const struct rules_field *fields,
-                       struct weir_identities_settings *identities)
-{
-    if (fields[LIFE].value) {
-        rules_read_duration(loader, fields[LIFE].value, "life", NS_PER_MS, NS_PER_DAY, "1ms to 1d",
-                            &identities->life_ns);
-    }
-    if (fields[UNKNOWN_LIFE].value) {
-        rules_read_duration(loader, fields[UNKNOWN_LIFE].value, "unknown_life", NS_PER_MS,
-                            NS_PER_DAY, "1ms to 1d", &identities->unknown_life_ns);
-    }
-    const struct rules_node *stale = fields[STALE].value;
-    if (stale && stale->kind == RULES_SCALAR && strcmp(stale->text, "off") == 0) {
-        identities->stale_ns = 0;
-    } else if (stale) {
-        rules_read_duration(loader, stale, "stale", NS_PER_MS, 30 * NS_PER_DAY,
-                            "1ms to 30d, or off", &identities->stale_ns);
-    }
-    if (fields[DEADLINE].value) {
-        rules_read_duration(loader, fields[DEADLINE].value, "deadline", NS_PER_MS, 10 * NS_PER_S,
-                            "1ms to 10s", &identities->deadline_ns);
-    }
-}
+const struct rules_section rules_section_identities =
+    RULES_SECTION("identities", identities_keywords);
 
 /* A mapping, or its short form, the URL alone. */
 void rules_load_identities(struct rules_loader *loader, const struct rules_node *node)
 {
-    static const char *const outcomes[] = {"unknown", "deny"};
     struct weir_identities_settings *identities = &loader->rules->settings.identities;
-    struct rules_field fields[FIELDS] = {
-        [PREFIX] = {"prefix", NULL, NULL},     [LIFE] = {"life", NULL, NULL},
-        [STALE] = {"stale", NULL, NULL},       [UNKNOWN_LIFE] = {"unknown_life", NULL, NULL},
-        [DEADLINE] = {"deadline", NULL, NULL}, [MAX_KEYS] = {"max_keys", NULL, NULL},
-        [ON_ERROR] = {"on_error", NULL, NULL},
-    };
-    uint64_t most = 0;
-    *identities = defaults;
-    if (node->kind == RULES_MAP) {
-        rules_name_redis(fields, "redis");
-        rules_fields(loader, node, "identities", fields, FIELDS);
-    } else {
-        rules_name_redis(fields, "identities");
-        fields[RULES_REDIS_URL].value = node;
-    }
+    struct rules_field fields[RULES_KEYWORDS_MAX];
+    rules_section_defaults(&rules_section_identities, identities);
+    rules_section_name(&rules_section_identities, fields);
+    if (node->kind == RULES_MAP)
+        (void)rules_section_find(loader, &rules_section_identities, node, fields);
+    else
+        fields[RULES_REDIS_URL] = (struct rules_field){"identities", NULL, node};
     rules_load_redis(loader, node, fields, &identities->redis);
-    if (fields[PREFIX].value)
-        rules_read_prefix(loader, fields[PREFIX].value, &identities->prefix);
-    load_lives(loader, fields, identities);
-    if (fields[MAX_KEYS].value &&
-        rules_read_number(loader, fields[MAX_KEYS].value, "max_keys", 1, KEYS_MAX, &most))
-        identities->max_keys = (uint32_t)most;
-    if (fields[ON_ERROR].value) {
-        identities->deny =
-            rules_read_choice(loader, fields[ON_ERROR].value, "on_error", outcomes, 2) == 1;
-    }
+    rules_section_read(loader, &rules_section_identities, fields, identities);
 }

@@ -3,7 +3,9 @@
 #ifndef WEIR_RULES_LOAD_CALLERS_H
 #define WEIR_RULES_LOAD_CALLERS_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_identities;
 
 void rules_load_plans(struct rules_loader *loader, const struct rules_node *plans,
                       const struct rules_node *default_plan);

@@ -31,6 +31,8 @@
 #include "rules/load/server/settings.h"
 #include "rules/load/server/sharing.h"
 #include "rules/load/server/sticky.h"
+#include "rules/load/server/store.h"
+#include "rules/load/server/webhook.h"
 #include "rules/score/section.h"
 
 /* The keys of the file, in the order of `top_names`. */
@@ -69,9 +71,6 @@ enum top_field {
     TOP_REPEATED_CREDENTIALS,
     TOP_FIELDS,
 };
-
-/* How long a request with an idempotency key may be repeated: longer than clients retry. */
-#define IDEMPOTENCY_NS (UINT64_C(600) * 1000000000)
 
 #define HASH_DIGITS 64 /* of SHA-256 */
 
@@ -292,9 +291,8 @@ static bool set_defaults(struct rules_loader *loader)
     settings->trusted_proxy_count = 2;
     settings->trust_unix = true;
     settings->headers = WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA;
-    settings->idempotency_ns = IDEMPOTENCY_NS;
-    settings->denials = (struct weir_denials_settings){
-        .keep_ns = UINT64_C(7) * 86400 * 1000000000, .size_bytes = UINT64_C(64) << 20, .sample = 5};
+    rules_section_defaults(&rules_section_idempotency, settings);
+    rules_section_defaults(&rules_section_denials, &settings->denials);
     return true;
 }
 

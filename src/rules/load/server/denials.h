@@ -6,7 +6,9 @@
 #ifndef WEIR_RULES_LOAD_SERVER_DENIALS_H
 #define WEIR_RULES_LOAD_SERVER_DENIALS_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_denials;
 
 void rules_load_denials(struct rules_loader *loader, const struct rules_node *node);
 

@@ -8,7 +8,7 @@
 #include "kernel/names.h"
 #include "rules/load/environment.h"
 #include "rules/load/numbers.h"
-#include "rules/load/server/settings.h"
+#include "rules/load/server/listener.h"
 #include "rules/load/server/xdp.h"
 
 #define TABLE_DEFAULT "weir"

@@ -117,6 +117,23 @@ static void load_access(struct rules_loader *loader, const struct rules_field *f
     }
 }
 
+/* --- `tls` ------------------------------------------------------------------------------------ */
+
+enum { CA, CERT, KEY, SERVER_NAME, INSECURE };
+
+#define AT(member) RULES_AT(struct weir_redis_access, member)
+static const struct rules_keyword tls_keywords[] = {
+    [CA] = {"ca", RULES_FILE, .absent = "the system's",
+            .doc = "PEM of the authorities that verify the server's certificate"},
+    [CERT] = {"cert", RULES_FILE, .absent = "none", .doc = "PEM of weir's own certificate"},
+    [KEY] = {"key", RULES_FILE, .absent = "none", .doc = "PEM of its key"},
+    [SERVER_NAME] = {"server_name", RULES_TEXT, .absent = "the host of the URL",
+                     .doc = "the name that the server's certificate must have"},
+    [INSECURE] = {"insecure", RULES_FLAG, AT(insecure), .otherwise = "false",
+                  .doc = "`true`: no certificate is verified"},
+};
+const struct rules_section rules_section_redis_tls = RULES_SECTION("tls", tls_keywords);
+
 static const char *read_path(struct rules_loader *loader, const struct rules_field *field)
 {
     struct weir_bytes name;
@@ -130,20 +147,13 @@ static const char *read_path(struct rules_loader *loader, const struct rules_fie
 static void load_tls(struct rules_loader *loader, const struct rules_field *tls,
                      const struct scheme *scheme, struct weir_redis_access *access)
 {
-    enum { CA, CERT, KEY, SERVER_NAME, INSECURE, COUNT };
-    struct rules_field fields[COUNT] = {{"ca", NULL, NULL},
-                                        {"cert", NULL, NULL},
-                                        {"key", NULL, NULL},
-                                        {"server_name", NULL, NULL},
-                                        {"insecure", NULL, NULL}};
-    if (!rules_fields(loader, tls->value, "tls", fields, COUNT))
+    struct rules_field fields[RULES_KEYWORDS_MAX];
+    if (!rules_section_load(loader, &rules_section_redis_tls, tls->value, fields, access))
         return;
     access->ca_file = read_path(loader, &fields[CA]);
     access->cert_file = read_path(loader, &fields[CERT]);
     access->key_file = read_path(loader, &fields[KEY]);
     access->server_name = read_secret(loader, &fields[SERVER_NAME]);
-    if (fields[INSECURE].value)
-        rules_read_bool(loader, fields[INSECURE].value, "insecure", &access->insecure);
     if ((fields[CERT].value == NULL) != (fields[KEY].value == NULL)) {
         rules_problem(loader, fields[fields[CERT].value != NULL ? CERT : KEY].key,
                       "`cert` and `key` belong together; give both");
@@ -161,21 +171,7 @@ static void load_tls(struct rules_loader *loader, const struct rules_field *tls,
     }
 }
 
-void rules_name_redis(struct rules_field fields[RULES_REDIS_FIELDS], const char *url)
-{
-    static const char *const names[RULES_REDIS_FIELDS] = {
-        "",
-        "user",
-        "password",
-        "password_file",
-        "sentinel_user",
-        "sentinel_password",
-        "sentinel_password_file",
-        "tls",
-    };
-    for (int i = 0; i < RULES_REDIS_FIELDS; i++)
-        fields[i] = (struct rules_field){i == RULES_REDIS_URL ? url : names[i], NULL, NULL};
-}
+/* --- The whole -------------------------------------------------------------------------------- */
 
 void rules_load_redis(struct rules_loader *loader, const struct rules_node *node,
                       const struct rules_field fields[RULES_REDIS_FIELDS],
@@ -204,23 +200,24 @@ void rules_load_redis_access(struct rules_loader *loader,
         load_tls(loader, &fields[RULES_REDIS_TLS], NULL, access);
 }
 
-void rules_read_prefix(struct rules_loader *loader, const struct rules_node *node,
-                       const char **prefix)
+bool rules_parse_prefix(struct rules_loader *loader, const struct rules_keyword *keyword,
+                        const struct rules_node *node, void *field)
 {
     struct weir_bytes text;
-    if (!rules_read_text(loader, node, "prefix", &text))
-        return;
+    const char **prefix = field;
+    if (!rules_read_text(loader, node, keyword->name, &text))
+        return false;
     bool good = text.size <= PREFIX_MAX;
     for (size_t i = 0; i < text.size; i++) {
         good &=
             text.data[i] > ' ' && text.data[i] < 0x7F && text.data[i] != '{' && text.data[i] != '}';
     }
-    if (!good) {
+    if (good)
+        *prefix = rules_keep_text(loader, text.data, text.size);
+    else
         rules_problem(loader, node,
                       "`prefix` has at most %d graphic ASCII characters, and no braces, which "
                       "choose the slot of a key",
                       PREFIX_MAX);
-        return;
-    }
-    *prefix = rules_keep_text(loader, text.data, text.size);
+    return good;
 }

@@ -8,7 +8,7 @@
 #include "rules/load/environment.h"
 #include "rules/load/limit_fields.h"
 #include "rules/load/numbers.h"
-#include "rules/load/server/settings.h"
+#include "rules/load/server/store.h"
 #include "rules/region/region.h"
 
 /* --- `regions` -------------------------------------------------------------------------------- */

@@ -10,10 +10,12 @@
 #include "rules/load/limit_fields.h"
 #include "rules/states.h"
 
+const char *const rules_mode_words[] = {"exact", "leased", NULL};
+const char *const rules_failure_words[] = {"local", "open", "closed", NULL};
+
 uint8_t rules_read_failure(struct rules_loader *loader, const struct rules_node *node)
 {
-    static const char *const failures[] = {"local", "open", "closed"}; /* enum weir_store_failure */
-    int choice = rules_read_choice(loader, node, "on_store_error", failures, 3);
+    int choice = rules_read_choice(loader, node, "on_store_error", rules_failure_words, 3);
     return choice > 0 ? (uint8_t)choice : WEIR_FAIL_LOCAL;
 }
 
@@ -46,12 +48,11 @@ static void load_mode(struct rules_loader *loader, const struct rules_field *fie
                       struct rules_rule *rule)
 {
     const struct rules_field *field = &fields[RULES_LIMIT_MODE];
-    static const char *const modes[] = {"exact", "leased"};
     bool splits = rule->algorithm != WEIR_CONCURRENCY && rule->algorithm != WEIR_LEAKY_QUEUE;
     const char *scaled = scaled_by(fields);
     bool leased = loader->rules->settings.store.leased && splits && !scaled;
     if (field->value && needs_store(loader, field)) {
-        int choice = rules_read_choice(loader, field->value, "mode", modes, 2);
+        int choice = rules_read_choice(loader, field->value, "mode", rules_mode_words, 2);
         leased = choice == 1;
         if (leased && !splits) {
             rules_problem(loader, field->value,

@@ -25,7 +25,10 @@ void rules_check_nodes(struct rules_loader *loader);
 int rules_key_find(struct rules_loader *loader, const struct rules_rule *rule,
                    struct weir_bytes name);
 
-/* `local`, `open` or `closed`: enum weir_store_failure. */
+/* "exact", "leased"; "local", "open", "closed": enum weir_store_failure. Up to a NULL. */
+extern const char *const rules_mode_words[], *const rules_failure_words[];
+
+/* One of rules_failure_words. */
 uint8_t rules_read_failure(struct rules_loader *loader, const struct rules_node *node);
 
 #endif

@@ -9,13 +9,32 @@
 #include "rules/load/environment.h"
 #include "rules/load/limit_fields.h"
 #include "rules/load/server/redis.h"
-#include "rules/load/server/settings.h"
 #include "rules/load/server/sharing.h"
+#include "rules/load/server/store.h"
 #include "rules/sticky/peers.h"
 
-#define NS_PER_MS UINT64_C(1000000)
+enum { BY, PEERS, SELF, TOKEN, TOKEN_FILE, TLS, ON_STORE_ERROR };
 
-enum sticky_field { BY, PEERS, SELF, TOKEN, TOKEN_FILE, TLS, DEADLINE, ON_STORE_ERROR, FIELDS };
+static const struct rules_keyword keywords[] = {
+    [BY] = {"by", RULES_TEXT, RULES_AT(struct weir_settings, sticky.by), .flags = RULES_REQUIRED,
+            .doc = "the attribute of keys by which a node is chosen"},
+    [PEERS] = {"peers", RULES_FILE, .flags = RULES_REQUIRED,
+               .doc = "the file of all nodes, a name and a URL on each line"},
+    [SELF] = {"self", RULES_PLACE, .flags = RULES_REQUIRED, .doc = "this node's name in the file"},
+    [TOKEN] = {"token", RULES_TEXT, .absent = "none",
+               .doc = "what every node's Redis listener asks for"},
+    [TOKEN_FILE] = {"token_file", RULES_FILE, .doc = "a file that has it on one line"},
+    [TLS] = {"tls", RULES_MAPPING, .section = &rules_section_redis_tls,
+             .absent = "the system's authorities", .doc = "how the other nodes are verified"},
+    [ON_STORE_ERROR] = {"on_store_error", RULES_CHOICE, .words = rules_failure_words,
+                        .absent = "that of the file, or `local`",
+                        .doc = "what happens while a node does not answer: `local`, `open`, "
+                               "`closed`"},
+    {"deadline", RULES_DURATION, RULES_AT(struct weir_settings, store.deadline_ns),
+     RULES_RANGE(RULES_MS, 10 * RULES_S), .otherwise = "20ms",
+     .doc = "how long a node may take to answer, 1ms to 10s"},
+};
+const struct rules_section rules_section_sticky = RULES_SECTION("sticky", keywords);
 
 /* --- `sticky` --------------------------------------------------------------------------------- */
 
@@ -106,38 +125,22 @@ static void load_access(struct rules_loader *loader, const struct rules_field *f
 void rules_load_sticky(struct rules_loader *loader, const struct rules_field *field,
                        const struct rules_field *other)
 {
-    struct rules_field fields[FIELDS] = {
-        [BY] = {"by", NULL, NULL},
-        [PEERS] = {"peers", NULL, NULL},
-        [SELF] = {"self", NULL, NULL},
-        [TOKEN] = {"token", NULL, NULL},
-        [TOKEN_FILE] = {"token_file", NULL, NULL},
-        [TLS] = {"tls", NULL, NULL},
-        [DEADLINE] = {"deadline", NULL, NULL},
-        [ON_STORE_ERROR] = {"on_store_error", NULL, NULL},
-    };
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_settings *settings = &loader->rules->settings;
-    struct weir_bytes by;
     if (other) {
         rules_problem(loader, field->key, "`sticky` does not go with `%s`: give one", other->name);
         return;
     }
     rules_store_defaults(loader);
-    if (!rules_fields(loader, field->value, "sticky", fields, FIELDS))
+    if (!rules_section_load(loader, &rules_section_sticky, field->value, fields, settings))
         return;
     for (int i = BY; i <= SELF; i++)
         if (!fields[i].value)
             rules_problem(loader, field->key, "`sticky` needs `%s`", fields[i].name);
-    if (fields[BY].value && rules_read_text(loader, fields[BY].value, "by", &by))
-        settings->sticky.by = rules_keep_text(loader, by.data, by.size);
     bool known = fields[PEERS].value && load_peers(loader, fields[PEERS].value);
     if (known && fields[SELF].value)
         load_self(loader, fields[SELF].value);
     load_access(loader, fields);
-    if (fields[DEADLINE].value) {
-        rules_read_duration(loader, fields[DEADLINE].value, "deadline", NS_PER_MS,
-                            10000 * NS_PER_MS, "1ms to 10s", &settings->store.deadline_ns);
-    }
     if (fields[ON_STORE_ERROR].value)
         settings->store.on_store_error = rules_read_failure(loader, fields[ON_STORE_ERROR].value);
     settings->store.nodes = settings->sticky.count;

@@ -3,7 +3,9 @@
 #ifndef WEIR_RULES_LOAD_SERVER_STICKY_H
 #define WEIR_RULES_LOAD_SERVER_STICKY_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_sticky;
 
 /* `sticky`, with the file that it names. `other` is the section `store` or `regions`, with which it
  * does not go; NULL: there is none. */

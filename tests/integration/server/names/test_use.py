@@ -348,7 +348,7 @@ def test_no_member_of_a_file_commands_the_terminal(tmp_path):
 
 @pytest.mark.parametrize("denials_part, message", [
     ({"keep": "1h"}, "`keep` of `denials` needs `file`"),
-    ({"file": "x", "size": "1KiB"}, "`size` of `denials` must be 64KiB to 16GiB"),
+    ({"file": "x", "size": "1KiB"}, "`size` must be 64KiB to 16GiB, not `1KiB`"),
     ({"file": "x", "keep": "1s"}, "keep"),
     ({"sample": 1001}, "sample"),
     ({"nonsense": 1}, "nonsense"),
