@@ -6,8 +6,8 @@
 
 #include "core/bytes.h"
 #include "core/scale.h"
-#include "engine/action.h"
 #include "engine/borrow.h"
+#include "engine/effect/action.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "engine/pool.h"

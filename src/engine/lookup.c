@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/text/reason.h"
+#include "engine/apply.h"
 #include "engine/reservation.h"
 #include "engine/state.h"
 #include "engine/turn.h"
@@ -158,18 +159,6 @@ int weir_lookup_begin(struct weir_engine *engine, struct weir_entry *entry,
     entry->lookup = lookup;
     wait_for(engine, lookup);
     return 0;
-}
-
-void weir_lookup_end(struct weir_engine *engine, struct weir_entry *entry)
-{
-    struct weir_lookup *lookup = entry->lookup;
-    entry->lookup = NULL;
-    if (lookup->waits) {
-        engine->directory->ops->leave(engine->directory, &lookup->waiter);
-        wait_no_more(engine, lookup);
-    }
-    engine->lookup_bytes -= lookup->size;
-    free(lookup);
 }
 
 /* --- For front ends --------------------------------------------------------------------------- */

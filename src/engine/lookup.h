@@ -63,7 +63,7 @@ struct weir_lookup {
 int weir_lookup_begin(struct weir_engine *engine, struct weir_entry *entry,
                       struct weir_rules_query *query) __attribute__((warn_unused_result));
 
-/* Forgets what belongs to a decision that is given back. */
+/* Forgets what belongs to a decision that is given back (entry.c). */
 void weir_lookup_end(struct weir_engine *engine, struct weir_entry *entry);
 
 static inline bool weir_lookup_waits(const struct weir_entry *entry)

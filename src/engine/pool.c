@@ -90,6 +90,7 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     entry->purpose = pool->purpose;
     entry->generation = NULL;
     entry->lookup = NULL;
+    entry->drop = NULL;
     entry->borrow = NULL;
     entry->lending = NULL;
     entry->far = NULL;

@@ -41,6 +41,7 @@ enum weir_entry_state {
 };
 
 struct weir_borrow;
+struct weir_engine;
 struct weir_generation;
 struct weir_lending;
 struct weir_lookup;
@@ -55,6 +56,8 @@ struct weir_entry {
     struct weir_generation *generation; /* pinned; NULL: checks of a command */
     struct weir_entry *previous, *next; /* of the free stack or the list of deadlines */
     struct weir_lookup *lookup;         /* NULL: its rules needed none */
+    /* What a feature does before the decision is given back; NULL: nothing. */
+    void (*drop)(struct weir_engine *engine, struct weir_entry *entry);
     uint8_t state;
     bool keeps;    /* scratch is in use; else scratch.used is not yet valid */
     bool local;    /* an operation on a state of the local store */

@@ -2,8 +2,8 @@
 /* see request.h */
 #include "engine/request.h"
 
-#include "engine/action.h"
 #include "engine/borrow.h"
+#include "engine/effect/action.h"
 #include "engine/failure.h"
 #include "engine/observe/pack.h"
 #include "engine/region/lend.h"

@@ -132,12 +132,6 @@ bool weir_engine_reserved(const struct weir_decision *decision)
     return i < decision->count;
 }
 
-uint64_t weir_engine_store_time(const struct weir_engine *engine, uint64_t now_ns)
-{
-    const struct weir_store_ops *ops = engine->store->ops;
-    return ops->time ? ops->time(engine->store, now_ns) : now_ns;
-}
-
 /* Where the states live, at their time. */
 static uint64_t time_at(const struct weir_engine *engine, uint8_t place, uint64_t now_ns)
 {

@@ -7,6 +7,7 @@
 
 #include "engine/borrow.h"
 #include "engine/engine.h"
+#include "engine/entry.h"
 #include "engine/failure.h"
 #include "engine/generation.h"
 #include "engine/lookup.h"
@@ -86,28 +87,21 @@ struct weir_engine {
     pthread_mutex_t readers; /* generation against weir_engine_find_counters, never on a decision */
 };
 
-/* Back to the pool, from any state; no list may point at it any more. */
-void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry);
-
-/* Fills the checks of a decision under the current rules, or those that its lookup has begun under.
- * The query has a request, a reason and, where the rules are timed, the time; the rest of it is
- * filled here. Errors: as weir_rules_checks. */
-int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
-                         struct weir_rules_query *query) __attribute__((warn_unused_result));
-
-/* The text of the key of a check of an entry's decision; it may be written into `room`. */
-struct weir_bytes weir_engine_key_text(const struct weir_engine *engine,
-                                       const struct weir_entry *entry,
-                                       const struct weir_check *check,
-                                       char room[WEIR_KEY_TEXT_MAX]);
-
-/* Keeps with a decision who it is for: reported once the store has answered, when the values of the
- * request, and perhaps of the directory, are gone. What has no room, or is too long to be a name,
- * is left out. */
-void weir_engine_keep_identity(struct weir_entry *entry, const struct weir_identity *identity);
+static inline void weir_entry_unpin(struct weir_engine *engine, struct weir_entry *entry)
+{
+    if (entry->generation)
+        weir_generation_unpin(entry->generation, &engine->tallies);
+    entry->generation = NULL;
+}
 
 /* Ties the checks of a decision to the rules that they were made from. */
-void weir_engine_pin(struct weir_engine *engine, struct weir_entry *entry, int checks);
+static inline void weir_engine_pin(struct weir_engine *engine, struct weir_entry *entry, int checks)
+{
+    entry->decision.count = (uint16_t)checks;
+    engine->generation->pins++;
+    weir_entry_unpin(engine, entry);
+    entry->generation = engine->generation;
+}
 
 /* Warnings, see warning.h: their memory, for rules that warn (errors: WEIR_ERR_MEMORY); a decision
  * of rules that warn was decided. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What candidates (engine/candidate.h) would have changed in a replay: per limit how many requests
- * and keys they decide otherwise, and the first of them.
+/* What candidates (engine/effect/candidate.h) would have changed in a replay: per limit how many
+ * requests and keys they decide otherwise, and the first of them.
  *
  * Memory: keys that differ are counted exactly, up to a bound, as in tally.h; of each limit
  * the first REPLAY_TRIALS_SHOWN differences are kept. Threads: one owner.

@@ -2,7 +2,7 @@
 /* see cause.h */
 #include "engine/observe/cause.h"
 
-#include "engine/action.h"
+#include "engine/effect/action.h"
 #include "engine/state.h"
 #include "rules/match/standing.h"
 

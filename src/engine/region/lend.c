@@ -327,29 +327,6 @@ static void show_denial(struct weir_decision *decision, const struct lent_part *
 
 /* --- Asking homes ----------------------------------------------------------------------------- */
 
-/* Makes the questions, one for each region. False: there is no room; those that were made stay. */
-static bool make_questions(struct weir_engine *engine, struct weir_entry *entry)
-{
-    struct weir_lending *lending = entry->lending;
-    struct weir_entry *of[RULES_REGIONS_MAX] = {NULL};
-    for (uint16_t i = 0; i < lending->count; i++) {
-        const struct lent_part *part = &lending->parts[i];
-        if (part->kind != PART_ASKED)
-            continue;
-        struct weir_entry *question = of[part->region];
-        if (!question) {
-            question = weir_question_take(engine, entry, part->region, lending->wait_ns);
-            if (!question)
-                return false;
-            question->question->next = lending->questions;
-            lending->questions = of[part->region] = question;
-        }
-        if (!weir_question_add(question, &part->check, part->home, (uint8_t)i))
-            return false;
-    }
-    return true;
-}
-
 /* Not all homes admit: the floors' denial stands, or the homes' own. */
 static void deny(struct weir_engine *engine, struct weir_entry *entry,
                  enum weir_question_result result)
@@ -371,26 +348,6 @@ static void deny(struct weir_engine *engine, struct weir_entry *entry,
     put_back(engine, lending);
 }
 
-/* Asks the homes, and waits. False: they cannot be asked. */
-static bool ask(struct weir_engine *engine, struct weir_entry *entry)
-{
-    struct weir_decision *decision = &entry->decision;
-    struct weir_lending *lending = entry->lending;
-    uint64_t until_ns = weir_engine_now(engine) + lending->wait_ns;
-    if (!make_questions(engine, entry)) {
-        deny(engine, entry, WEIR_QUESTION_FAILED);
-        return false;
-    }
-    for (struct weir_entry *question = lending->questions; question;
-         question = question->question->next)
-        weir_question_send(engine, question);
-    if (!entry->hurries || until_ns < decision->deadline_ns)
-        decision->deadline_ns = until_ns;
-    lending->state = LENDING_WAITS;
-    weir_turn_wait(engine, entry);
-    return true;
-}
-
 /* Returns whether the decision was queued once more; else it is allowed. */
 static bool decide_others(struct weir_engine *engine, struct weir_entry *entry)
 {
@@ -408,18 +365,6 @@ static bool decide_others(struct weir_engine *engine, struct weir_entry *entry)
     decision->remembered = false;
     weir_decision_join(decision);
     return false;
-}
-
-static bool try_again(struct weir_engine *engine, struct weir_entry *entry)
-{
-    uint16_t parts = count_parts(engine, entry);
-    struct weir_lending *lending = parts > 0 ? open_lending(entry, parts) : NULL;
-    if (!lending || !take_all(engine, entry, lending)) {
-        show_floors(entry);
-        return false;
-    }
-    entry->lending = lending;
-    return lending->wait_ns > 0 ? ask(engine, entry) : decide_others(engine, entry);
 }
 
 /* All homes have answered. The other limits then have a deadline of their own, unless the front end
@@ -456,10 +401,95 @@ static bool take_answers(struct weir_lending *lending)
     return all;
 }
 
-void weir_lend_answered(struct weir_engine *engine, struct weir_entry *entry)
+/* A home has answered a question of this decision, which waits. */
+static void answered(struct weir_engine *engine, struct weir_entry *entry)
 {
     if (take_answers(entry->lending))
         go_on(engine, entry);
+}
+
+/* Makes the questions, one for each region. False: there is no room; those that were made stay. */
+static bool make_questions(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_lending *lending = entry->lending;
+    struct weir_entry *of[RULES_REGIONS_MAX] = {NULL};
+    for (uint16_t i = 0; i < lending->count; i++) {
+        const struct lent_part *part = &lending->parts[i];
+        if (part->kind != PART_ASKED)
+            continue;
+        struct weir_entry *question = of[part->region];
+        if (!question) {
+            question = weir_question_take(engine, entry, part->region, lending->wait_ns, answered);
+            if (!question)
+                return false;
+            question->question->next = lending->questions;
+            lending->questions = of[part->region] = question;
+        }
+        if (!weir_question_add(question, &part->check, part->home, (uint8_t)i))
+            return false;
+    }
+    return true;
+}
+
+/* Asks the homes, and waits. False: they cannot be asked. */
+static bool ask(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_decision *decision = &entry->decision;
+    struct weir_lending *lending = entry->lending;
+    uint64_t until_ns = weir_engine_now(engine) + lending->wait_ns;
+    if (!make_questions(engine, entry)) {
+        deny(engine, entry, WEIR_QUESTION_FAILED);
+        return false;
+    }
+    for (struct weir_entry *question = lending->questions; question;
+         question = question->question->next)
+        weir_question_send(engine, question);
+    if (!entry->hurries || until_ns < decision->deadline_ns)
+        decision->deadline_ns = until_ns;
+    lending->state = LENDING_WAITS;
+    weir_turn_wait(engine, entry);
+    return true;
+}
+
+/* The second try has no answer. Where it has a record of an idempotency key, the store may have
+ * recorded it as allowed: then it is repeated without a charge, so the units stay charged. */
+static void give_up(struct weir_engine *engine, const struct weir_decision *decision,
+                    struct weir_lending *lending)
+{
+    bool recorded = weir_engine_has_record(decision);
+    end_questions(engine, lending, recorded, WEIR_QUESTION_LEFT);
+    if (!recorded)
+        put_back(engine, lending);
+    lending->state = LENDING_DONE;
+}
+
+/* The decision is given back: units that it has taken and not used go back, except those of a
+ * second try that may have been recorded. */
+static void drop(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_lending *lending = entry->lending;
+    if (!lending)
+        return;
+    if (lending->state == LENDING_WAITS) {
+        end_questions(engine, lending, false, WEIR_QUESTION_LEFT);
+        put_back(engine, lending);
+    } else if (lending->state == LENDING_ASKED) {
+        give_up(engine, &entry->decision, lending);
+    }
+    entry->lending = NULL;
+}
+
+static bool try_again(struct weir_engine *engine, struct weir_entry *entry)
+{
+    uint16_t parts = count_parts(engine, entry);
+    struct weir_lending *lending = parts > 0 ? open_lending(entry, parts) : NULL;
+    if (!lending || !take_all(engine, entry, lending)) {
+        show_floors(entry);
+        return false;
+    }
+    entry->lending = lending;
+    entry->drop = drop;
+    return lending->wait_ns > 0 ? ask(engine, entry) : decide_others(engine, entry);
 }
 
 void weir_lend_late(struct weir_engine *engine, struct weir_entry *entry)
@@ -494,18 +524,6 @@ bool weir_lend_decided(struct weir_engine *engine, struct weir_entry *entry)
     return false;
 }
 
-/* The second try has no answer. Where it has a record of an idempotency key, the store may have
- * recorded it as allowed: then it is repeated without a charge, so the units stay charged. */
-static void give_up(struct weir_engine *engine, const struct weir_decision *decision,
-                    struct weir_lending *lending)
-{
-    bool recorded = weir_engine_has_record(decision);
-    end_questions(engine, lending, recorded, WEIR_QUESTION_LEFT);
-    if (!recorded)
-        put_back(engine, lending);
-    lending->state = LENDING_DONE;
-}
-
 bool weir_lend_failed(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *decision = &entry->decision;
@@ -538,16 +556,4 @@ void weir_lend_account(const struct weir_entry *entry)
             weir_count(&entry->generation->views[part->check.rule].tally->counters.lent, 1);
         last = counts ? part->check.rule : last;
     }
-}
-
-void weir_lend_drop(struct weir_engine *engine, struct weir_entry *entry)
-{
-    struct weir_lending *lending = entry->lending;
-    if (lending->state == LENDING_WAITS) {
-        end_questions(engine, lending, false, WEIR_QUESTION_LEFT);
-        put_back(engine, lending);
-    } else if (lending->state == LENDING_ASKED) {
-        give_up(engine, &entry->decision, lending);
-    }
-    entry->lending = NULL;
 }

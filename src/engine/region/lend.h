@@ -51,9 +51,6 @@ struct weir_entry;
  * try. */
 bool weir_lend_decided(struct weir_engine *engine, struct weir_entry *entry);
 
-/* A home has answered a question of this decision, which waits. */
-void weir_lend_answered(struct weir_engine *engine, struct weir_entry *entry);
-
 /* `wait` is over before all homes have answered: the floors' denial stands. */
 void weir_lend_late(struct weir_engine *engine, struct weir_entry *entry);
 
@@ -62,9 +59,5 @@ bool weir_lend_failed(struct weir_engine *engine, struct weir_entry *entry);
 
 /* Counts what was lent, by limit. The entry has a lending. */
 void weir_lend_account(const struct weir_entry *entry);
-
-/* The decision is given back: units that it has taken and not used go back, except those of a
- * second try that may have been recorded. */
-void weir_lend_drop(struct weir_engine *engine, struct weir_entry *entry);
 
 #endif

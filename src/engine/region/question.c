@@ -2,8 +2,6 @@
 /* see question.h */
 #include "engine/region/question.h"
 
-#include "engine/region/lend.h"
-#include "engine/region/reach.h"
 #include "engine/state.h"
 #include "engine/turn.h"
 #include "rules/region/region.h"
@@ -29,7 +27,8 @@ static void count(struct weir_engine *engine, const struct weir_question *questi
 /* --- Asking ----------------------------------------------------------------------------------- */
 
 struct weir_entry *weir_question_take(struct weir_engine *engine, struct weir_entry *asker,
-                                      uint32_t region, uint64_t wait_ns)
+                                      uint32_t region, uint64_t wait_ns,
+                                      weir_question_answered answered)
 {
     struct weir_entry *entry = engine->questions ? weir_pool_take(engine->questions) : NULL;
     if (!entry) {
@@ -41,8 +40,8 @@ struct weir_entry *weir_question_take(struct weir_engine *engine, struct weir_en
     entry->scratch.used = 0;
     entry->keeps = true;
     entry->question = weir_scratch_take(&entry->scratch, sizeof *entry->question);
-    *entry->question =
-        (struct weir_question){.asker = asker, .region = region, .result = WEIR_QUESTION_FAILED};
+    *entry->question = (struct weir_question){
+        .asker = asker, .answered = answered, .region = region, .result = WEIR_QUESTION_FAILED};
     entry->far = engine->regions[region];
     entry->generation = asker->generation;
     entry->generation->pins++;
@@ -169,10 +168,7 @@ static void question_finish(struct weir_engine *engine, struct weir_entry *entry
         return;
     }
     count(engine, question, question->result);
-    if (question->asker->homes)
-        weir_reach_answered(engine, question->asker);
-    else
-        weir_lend_answered(engine, question->asker);
+    question->answered(engine, question->asker);
 }
 
 static const struct weir_purpose question_purpose = {

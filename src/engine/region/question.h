@@ -72,10 +72,14 @@ struct weir_question_counts {
 struct weir_engine;
 struct weir_entry;
 
+/* A home has answered: what the asker does then, which waits. */
+typedef void (*weir_question_answered)(struct weir_engine *engine, struct weir_entry *asker);
+
 /* A question, as far as it concerns the request that asks it. */
 struct weir_question {
     struct weir_entry *asker; /* NULL: it is left */
-    struct weir_entry *next;  /* of the same asker */
+    weir_question_answered answered;
+    struct weir_entry *next; /* of the same asker */
     uint32_t region;
     uint8_t result;                  /* once it is not open */
     bool open;                       /* it is at the home */
@@ -85,7 +89,8 @@ struct weir_question {
 /* A question of `asker` to a region, without checks, which may be waited for until `wait_ns` from
  * now. NULL: WEIR_QUESTIONS_MAX are at work. */
 struct weir_entry *weir_question_take(struct weir_engine *engine, struct weir_entry *asker,
-                                      uint32_t region, uint64_t wait_ns);
+                                      uint32_t region, uint64_t wait_ns,
+                                      weir_question_answered answered);
 
 /* Adds a check of the asker, on the home's part of its limit. False: its key has no room. */
 bool weir_question_add(struct weir_entry *entry, const struct weir_check *check,

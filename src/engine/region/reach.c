@@ -7,10 +7,22 @@
 #include "engine/turn.h"
 #include "rules/region/region.h"
 
+/* The operation is given back: its questions are left. */
+static void drop(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_entry *next;
+    for (struct weir_entry *asked = entry->reached; asked; asked = next) {
+        next = asked->question->next;
+        weir_question_end(engine, asked, true, WEIR_QUESTION_LEFT);
+    }
+    entry->reached = NULL;
+}
+
 void weir_engine_reach_homes(struct weir_decision *decision)
 {
     struct weir_entry *entry = weir_entry_of(decision);
     entry->homes = true;
+    entry->drop = drop;
     entry->asked = entry->acts_far = false;
     entry->reached = NULL;
     entry->unreached = 0;
@@ -32,47 +44,6 @@ bool weir_engine_reached(const struct weir_decision *decision)
 {
     const struct weir_entry *entry = weir_entry_of(decision);
     return entry->homes && entry->acts_far;
-}
-
-/* The operation on one check, in its home. */
-static void add(struct weir_engine *engine, struct weir_entry *entry, uint16_t i,
-                const struct weir_home *home, struct weir_entry **question)
-{
-    struct weir_store *store = engine->regions[home->region];
-    if (store && !*question) {
-        *question = weir_question_take(engine, entry, home->region, WEIR_QUESTION_NS);
-        if (*question) {
-            uint64_t now_ns = weir_engine_now(engine);
-            (*question)->decision.charged_at_ns =
-                store->ops->time ? store->ops->time(store, now_ns) : now_ns;
-            (*question)->question->next = entry->reached;
-            entry->reached = *question;
-        }
-    }
-    if (!*question || !weir_question_add(*question, &entry->checks[i], home->limit, (uint8_t)i))
-        entry->unreached = (uint8_t)(1 + i);
-}
-
-bool weir_reach_decided(struct weir_engine *engine, struct weir_entry *entry)
-{
-    struct weir_decision *decision = &entry->decision;
-    struct weir_entry *of[RULES_REGIONS_MAX] = {NULL};
-    if (entry->asked)
-        return false;
-    entry->asked = true;
-    for (uint16_t i = 0; i < decision->count; i++) {
-        struct weir_home home;
-        if (weir_rules_home(entry->generation->rules, &decision->checks[i], &home))
-            add(engine, entry, i, &home, &of[home.region]);
-    }
-    if (!entry->reached)
-        return false;
-    for (struct weir_entry *next = entry->reached; next; next = next->question->next)
-        weir_question_send(engine, next);
-    entry->acts_far = true;
-    decision->deadline_ns = weir_engine_now(engine) + WEIR_QUESTION_NS;
-    weir_turn_wait(engine, entry);
-    return true;
 }
 
 /* The home's outcome in place of the own one; what the own store has done counts too. */
@@ -107,7 +78,7 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
     weir_decision_join(&entry->decision);
 }
 
-void weir_reach_answered(struct weir_engine *engine, struct weir_entry *entry)
+static void answered(struct weir_engine *engine, struct weir_entry *entry)
 {
     for (struct weir_entry *next = entry->reached; next; next = next->question->next)
         if (next->question->open)
@@ -117,17 +88,48 @@ void weir_reach_answered(struct weir_engine *engine, struct weir_entry *entry)
     weir_turn_settle(engine, entry, 0);
 }
 
+/* The operation on one check, in its home. */
+static void add(struct weir_engine *engine, struct weir_entry *entry, uint16_t i,
+                const struct weir_home *home, struct weir_entry **question)
+{
+    struct weir_store *store = engine->regions[home->region];
+    if (store && !*question) {
+        *question = weir_question_take(engine, entry, home->region, WEIR_QUESTION_NS, answered);
+        if (*question) {
+            uint64_t now_ns = weir_engine_now(engine);
+            (*question)->decision.charged_at_ns =
+                store->ops->time ? store->ops->time(store, now_ns) : now_ns;
+            (*question)->question->next = entry->reached;
+            entry->reached = *question;
+        }
+    }
+    if (!*question || !weir_question_add(*question, &entry->checks[i], home->limit, (uint8_t)i))
+        entry->unreached = (uint8_t)(1 + i);
+}
+
+bool weir_reach_decided(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_decision *decision = &entry->decision;
+    struct weir_entry *of[RULES_REGIONS_MAX] = {NULL};
+    if (entry->asked)
+        return false;
+    entry->asked = true;
+    for (uint16_t i = 0; i < decision->count; i++) {
+        struct weir_home home;
+        if (weir_rules_home(entry->generation->rules, &decision->checks[i], &home))
+            add(engine, entry, i, &home, &of[home.region]);
+    }
+    if (!entry->reached)
+        return false;
+    for (struct weir_entry *next = entry->reached; next; next = next->question->next)
+        weir_question_send(engine, next);
+    entry->acts_far = true;
+    decision->deadline_ns = weir_engine_now(engine) + WEIR_QUESTION_NS;
+    weir_turn_wait(engine, entry);
+    return true;
+}
+
 void weir_reach_late(struct weir_engine *engine, struct weir_entry *entry)
 {
     conclude(engine, entry);
-}
-
-void weir_reach_drop(struct weir_engine *engine, struct weir_entry *entry)
-{
-    struct weir_entry *next;
-    for (struct weir_entry *asked = entry->reached; asked; asked = next) {
-        next = asked->question->next;
-        weir_question_end(engine, asked, true, WEIR_QUESTION_LEFT);
-    }
-    entry->reached = NULL;
 }

@@ -25,11 +25,7 @@ struct weir_entry;
 /* The own store has done an operation with `homes` set. Returns whether it waits for homes. */
 bool weir_reach_decided(struct weir_engine *engine, struct weir_entry *entry);
 
-/* A home has answered, or its time is over. */
-void weir_reach_answered(struct weir_engine *engine, struct weir_entry *entry);
+/* The homes' time is over. */
 void weir_reach_late(struct weir_engine *engine, struct weir_entry *entry);
-
-/* The operation is given back: its questions are left. */
-void weir_reach_drop(struct weir_engine *engine, struct weir_entry *entry);
 
 #endif

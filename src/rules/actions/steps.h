@@ -11,7 +11,7 @@
  *
  * A step is a percentage of the capacity in force, as a threshold of `warn_at` is. It is reached by
  * what is used after the request; of several rates the one that is used most counts. The highest
- * step that is reached and applies to the request is the limit's action (engine/action.h).
+ * step that is reached and applies to the request is the limit's action (engine/effect/action.h).
  *
  * Memory: in the arena of the rules. Threads: immutable once loaded.
  */

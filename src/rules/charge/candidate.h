@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Candidates: `candidate:` of a limit, a rate that is tried in shadow beside the live one, on
- * states of its own; see engine/candidate.h for how and what is counted.
+ * states of its own; see engine/effect/candidate.h for how and what is counted.
  *
  *   candidate: 50/min                                      in place of the rate (or the quota)
  *   candidate: [10/s, 500/h]

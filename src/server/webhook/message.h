@@ -22,7 +22,7 @@
 #ifndef WEIR_SERVER_WEBHOOK_MESSAGE_H
 #define WEIR_SERVER_WEBHOOK_MESSAGE_H
 
-#include "engine/warning.h"
+#include "engine/effect/warning.h"
 #include "rules/rules.h"
 #include "standing/standing.h"
 #include "wire/json/string.h"

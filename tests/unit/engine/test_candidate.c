@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "draw.h"
-#include "engine/candidate.h"
+#include "engine/effect/candidate.h"
 #include "limit_model.h"
 #include "rig.h"
 #include "table_rig.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see action.h */
-#include "engine/action.h"
+#include "engine/effect/action.h"
 
 #include "core/bucket.h"
 #include "core/cell.h"

@@ -16,8 +16,8 @@
  *
  * Threads: those of the engine.
  */
-#ifndef WEIR_ENGINE_ACTION_H
-#define WEIR_ENGINE_ACTION_H
+#ifndef WEIR_ENGINE_EFFECT_ACTION_H
+#define WEIR_ENGINE_EFFECT_ACTION_H
 
 #include "core/answer.h"
 

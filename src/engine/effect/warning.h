@@ -21,9 +21,11 @@
  * Memory: WEIR_WARNINGS_MAX decisions of its own, so that none is taken from requests, and 32 KiB,
  * from the first rules on that warn. A warning that finds none free is due again with the key's
  * next request. Threads: the engine's own.
+ *
+ * A circle with request.h: a record is decided as a request is, whose end looks for warnings.
  */
-#ifndef WEIR_ENGINE_WARNING_H
-#define WEIR_ENGINE_WARNING_H
+#ifndef WEIR_ENGINE_EFFECT_WARNING_H
+#define WEIR_ENGINE_EFFECT_WARNING_H
 
 #include "core/check.h"
 #include "rules/charge/warn.h"

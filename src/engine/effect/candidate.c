@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see candidate.h */
-#include "engine/candidate.h"
+#include "engine/effect/candidate.h"
 
 #include "engine/state.h"
 #include "engine/turn.h"

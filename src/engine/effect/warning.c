@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see warning.h */
-#include "engine/warning.h"
+#include "engine/effect/warning.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -24,8 +24,8 @@
  * Memory: WEIR_TRIALS_MAX decisions of its own, so that none is taken from requests, from the first
  * rules on that have a candidate. Threads: the engine's own.
  */
-#ifndef WEIR_ENGINE_CANDIDATE_H
-#define WEIR_ENGINE_CANDIDATE_H
+#ifndef WEIR_ENGINE_EFFECT_CANDIDATE_H
+#define WEIR_ENGINE_EFFECT_CANDIDATE_H
 
 #include "core/check.h"
 
