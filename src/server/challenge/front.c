@@ -18,13 +18,8 @@
 #define PATH "/.weir/challenge"
 #define NS_PER_S UINT64_C(1000000000)
 
-/* Nothing of this may be kept by a cache or a search engine. */
-#define COMMON_FIELDS                                                                              \
-    "Cache-Control: no-store\r\nVary: Accept\r\nX-Robots-Tag: noindex\r\n"                         \
-    "X-Content-Type-Options: nosniff\r\n"
 /* Of a form: a path of which each byte is encoded with 3, a puzzle, a solution. */
 #define FORM_MAX (3 * WEIR_RETURN_PATH_MAX + 512)
-#define FIELDS_MAX 768 /* the longest of them, with the policy */
 
 static const struct weir_challenge_settings *settings_of(const struct weir_http_call *call)
 {
@@ -38,51 +33,59 @@ static uint64_t now_s(const struct weir_http_call *call)
 
 /* --- Replies ---------------------------------------------------------------------------------- */
 
-/* Whether the client is a browser: those name text/html, and API clients do not. */
-static bool wants_page(const struct weir_http_call *call)
+static void refuse(struct weir_http_call *call, const struct weir_person *person, unsigned refusal,
+                   const struct weir_address *client, struct weir_bytes to)
 {
-    static const char type[] = "text/html";
-    struct weir_bytes accept = weir_http1_field(call->request, "accept");
-    for (size_t i = 0; i + sizeof type - 1 <= accept.size; i++)
-        if (!strncasecmp(accept.data + i, type, sizeof type - 1))
-            return true;
-    return false;
-}
-
-static void page_fields(char fields[FIELDS_MAX])
-{
-    snprintf(fields, FIELDS_MAX,
-             COMMON_FIELDS "Referrer-Policy: same-origin\r\nContent-Security-Policy: %s\r\n",
-             weir_challenge_policy);
-}
-
-static size_t refused_page(struct weir_challenge_work *work, unsigned refusal)
-{
-    struct weir_bytes values[WEIR_PAGE_PLACES] = {{NULL, 0}};
-    values[WEIR_PAGE_REASON] = weir_bytes_of(weir_challenge_refusal_text(refusal));
-    return weir_page_write(weir_refused_parts, weir_refused_part_count, values, work->page);
-}
-
-static void refuse(struct weir_http_call *call, unsigned refusal, const struct weir_address *client)
-{
-    struct weir_challenge_work *work = call->http->challenge;
-    char fields[FIELDS_MAX];
-    weir_count(&work->refused[refusal], 1);
+    const struct weir_person_trouble trouble = weir_challenge_refusal_trouble(refusal, to);
+    weir_count(&call->http->challenge->refused[refusal], 1);
     weir_challenge_refusal_log(call->worker->log, refusal, client);
-    if (!wants_page(call)) {
-        weir_http_problem(call, WEIR_HTTP_403, COMMON_FIELDS, weir_challenge_refusal_text(refusal));
-        return;
-    }
-    page_fields(fields);
-    weir_http_reply(call, WEIR_HTTP_403, fields, "text/html; charset=utf-8", work->page,
-                    refused_page(work, refusal));
+    weir_person_refuse(call, person, &trouble);
+}
+
+/* A path that is none of this site's. */
+static void refuse_path(struct weir_http_call *call, const struct weir_person *person)
+{
+    const struct weir_person_trouble trouble = {
+        .status = WEIR_HTTP_400,
+        .reason = WEIR_WORDS_NO_PAGE,
+        .label = WEIR_WORDS_HOME,
+        .detail = "to: must be a path of this site, such as /a?b=c, of at most 2048 bytes",
+        .link = weir_bytes_of("/"),
+    };
+    weir_person_refuse(call, person, &trouble);
+}
+
+static void refuse_busy(struct weir_http_call *call, const struct weir_person *person,
+                        const char *detail, struct weir_bytes to)
+{
+    const struct weir_person_trouble trouble = {
+        .status = WEIR_HTTP_503,
+        .reason = WEIR_WORDS_BUSY,
+        .label = WEIR_WORDS_AGAIN,
+        .detail = detail,
+        .link = to,
+    };
+    weir_person_refuse(call, person, &trouble);
+}
+
+static void refuse_client(struct weir_http_call *call, const struct weir_person *person,
+                          const char *detail)
+{
+    const struct weir_person_trouble trouble = {
+        .status = WEIR_HTTP_400,
+        .reason = WEIR_WORDS_NO_ADDRESS,
+        .label = WEIR_WORDS_AGAIN,
+        .detail = detail,
+        .link = weir_bytes_of("/"),
+    };
+    weir_person_refuse(call, person, &trouble);
 }
 
 /* --- Handing out ------------------------------------------------------------------------------ */
 
 /* Where the client wants to go, as the query says; "/" where it does not. False after a reply. */
-static bool read_path(struct weir_http_call *call, char room[WEIR_HTTP1_HEAD_MAX],
-                      struct weir_bytes *path)
+static bool read_path(struct weir_http_call *call, const struct weir_person *person,
+                      char room[WEIR_HTTP1_HEAD_MAX], struct weir_bytes *path)
 {
     struct weir_bytes to = weir_return_path_find(call->request->query);
     *path = to;
@@ -94,26 +97,25 @@ static bool read_path(struct weir_http_call *call, char room[WEIR_HTTP1_HEAD_MAX
     }
     if (weir_return_path_is_valid(*path))
         return true;
-    weir_http_problem(call, WEIR_HTTP_400, COMMON_FIELDS,
-                      "to: must be a path of this site, such as /a?b=c, of at most 2048 bytes");
+    refuse_path(call, person);
     return false;
 }
 
-static void serve_page(struct weir_http_call *call, struct weir_bytes puzzle, uint8_t difficulty)
+static void serve_page(struct weir_http_call *call, const struct weir_person *person,
+                       struct weir_bytes puzzle, uint8_t difficulty, struct weir_bytes to)
 {
     struct weir_challenge_work *work = call->http->challenge;
     struct weir_bytes values[WEIR_PAGE_PLACES] = {{NULL, 0}};
-    char fields[FIELDS_MAX], number[4], room[WEIR_HTTP1_HEAD_MAX];
-    if (!read_path(call, room, &values[WEIR_PAGE_TO]))
-        return;
+    char fields[WEIR_PERSON_FIELDS_MAX], number[4];
     snprintf(number, sizeof number, "%u", difficulty);
+    values[WEIR_PAGE_TO] = to;
     values[WEIR_PAGE_PUZZLE] = puzzle;
     values[WEIR_PAGE_DIFFICULTY] = weir_bytes_of(number);
-    size_t size =
-        weir_page_write(weir_challenge_parts, weir_challenge_part_count, values, work->page);
-    page_fields(fields);
+    size_t size = weir_person_page(person, weir_challenge_parts, weir_challenge_part_count, values,
+                                   work->page);
+    weir_person_page_fields(person, fields);
     weir_count(&work->served, 1);
-    weir_http_reply(call, WEIR_HTTP_200, fields, "text/html; charset=utf-8", work->page, size);
+    weir_http_reply(call, WEIR_HTTP_200, fields, WEIR_PERSON_PAGE_TYPE, work->page, size);
 }
 
 static void serve_problem(struct weir_http_call *call, struct weir_bytes puzzle, uint8_t difficulty)
@@ -128,7 +130,7 @@ static void serve_problem(struct weir_http_call *call, struct weir_bytes puzzle,
         "\"expires_in\":%u}\n",
         (int)puzzle.size, puzzle.data, difficulty, (unsigned)WEIR_CHALLENGE_PUZZLE_LIFE_S);
     weir_count(&work->served, 1);
-    weir_http_reply(call, WEIR_HTTP_403, COMMON_FIELDS, "application/problem+json", work->page,
+    weir_http_reply(call, WEIR_HTTP_403, WEIR_PERSON_FIELDS, "application/problem+json", work->page,
                     (size_t)size);
 }
 
@@ -140,21 +142,25 @@ static struct weir_address bound_to(const struct weir_http_call *call,
     return *weir_rules_counted_by(weir_worker_rules(call->worker), client, &inside);
 }
 
-static void serve(struct weir_http_call *call, const struct weir_address *client)
+static void serve(struct weir_http_call *call, const struct weir_person *person,
+                  const struct weir_address *client)
 {
     const struct weir_challenge_settings *settings = settings_of(call);
     unsigned char nonce[WEIR_CHALLENGE_NONCE];
-    char puzzle[WEIR_CHALLENGE_PUZZLE_SIZE];
+    char puzzle[WEIR_CHALLENGE_PUZZLE_SIZE], room[WEIR_HTTP1_HEAD_MAX];
     uint8_t difficulty = weir_challenge_difficulty(call, client);
+    struct weir_bytes to = weir_bytes_of("/");
+    if (person->page && !read_path(call, person, room, &to))
+        return;
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
-        weir_http_problem(call, WEIR_HTTP_503, COMMON_FIELDS, "the system gives no random numbers");
+        refuse_busy(call, person, "the system gives no random numbers", to);
         return;
     }
     const struct weir_address bound = bound_to(call, client);
     weir_challenge_puzzle_make(settings->keys, &bound, difficulty, now_s(call), nonce, puzzle);
     struct weir_bytes text = {puzzle, sizeof puzzle};
-    if (wants_page(call))
-        serve_page(call, text, difficulty);
+    if (person->page)
+        serve_page(call, person, text, difficulty, to);
     else
         serve_problem(call, text, difficulty);
 }
@@ -164,8 +170,9 @@ static void serve(struct weir_http_call *call, const struct weir_address *client
 /* The reply to a solution that is being recorded, in the buffer of its slot. */
 struct prepared {
     struct weir_address client;
-    bool page;           /* for a browser */
+    struct weir_person person;
     size_t fields, body; /* bytes in `text`, one behind the other */
+    size_t to;           /* bytes of the path, which the fields end with: for a browser */
     char text[];
 };
 #define PREPARED_TEXT (WEIR_RETURN_PATH_MAX + 1024)
@@ -208,21 +215,22 @@ static void prepare(struct prepared *prepared, const struct weir_http_call *call
 {
     const struct weir_challenge_settings *settings = settings_of(call);
     const struct weir_address bound = bound_to(call, client);
+    const bool page = prepared->person.page;
     uint64_t life_s = settings->life_ns / NS_PER_S;
     char token[WEIR_CHALLENGE_TOKEN_SIZE];
     weir_challenge_token_make(settings->keys, &bound, difficulty, now_s(call) + life_s, token);
     prepared->client = *client;
-    prepared->page = wants_page(call);
-    prepared->fields = (size_t)snprintf(
-        prepared->text, PREPARED_TEXT,
-        COMMON_FIELDS "Set-Cookie: %.*s=%.*s; Path=/; Max-Age=%llu; HttpOnly; %sSameSite=Lax\r\n"
-                      "%s%.*s%s",
-        (int)settings->cookie.size, settings->cookie.data, (int)sizeof token, token,
-        (unsigned long long)life_s, settings->secure ? "Secure; " : "",
-        prepared->page ? "Location: " : "", prepared->page ? (int)to.size : 0, to.data,
-        prepared->page ? "\r\n" : "");
+    prepared->to = page ? to.size : 0;
+    prepared->fields =
+        (size_t)snprintf(prepared->text, PREPARED_TEXT,
+                         WEIR_PERSON_FIELDS
+                         "Set-Cookie: %.*s=%.*s; Path=/; Max-Age=%llu; HttpOnly; %sSameSite=Lax\r\n"
+                         "%s%.*s%s",
+                         (int)settings->cookie.size, settings->cookie.data, (int)sizeof token,
+                         token, (unsigned long long)life_s, settings->secure ? "Secure; " : "",
+                         page ? "Location: " : "", (int)prepared->to, to.data, page ? "\r\n" : "");
     prepared->body = 0;
-    if (!prepared->page)
+    if (!page)
         prepared->body =
             (size_t)snprintf(prepared->text + prepared->fields, PREPARED_TEXT - prepared->fields,
                              "{\"token\":\"%.*s\",\"expires_in\":%llu}\n", (int)sizeof token, token,
@@ -234,23 +242,26 @@ static void write_refused(struct weir_slot *slot, struct weir_output *output,
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
     struct weir_challenge_work *work = http->challenge;
-    const char *type = "text/html; charset=utf-8";
-    char fields[FIELDS_MAX];
+    const struct weir_person *person = &prepared->person;
+    const struct weir_bytes to = {prepared->text + prepared->fields - 2 - prepared->to,
+                                  prepared->to};
+    const struct weir_person_trouble trouble =
+        weir_challenge_refusal_trouble(WEIR_CHALLENGE_REPLAYED, to);
+    const char *type = WEIR_PERSON_PAGE_TYPE;
+    char fields[WEIR_PERSON_FIELDS_MAX];
     size_t size;
     weir_count(&work->refused[WEIR_CHALLENGE_REPLAYED], 1);
     weir_challenge_refusal_log(http->worker->log, WEIR_CHALLENGE_REPLAYED, &prepared->client);
-    if (prepared->page) {
-        page_fields(fields);
-        size = refused_page(work, WEIR_CHALLENGE_REPLAYED);
+    if (person->page) {
+        weir_person_page_fields(person, fields);
+        size = weir_person_trouble_page(person, &trouble, work->page);
     } else {
-        snprintf(fields, sizeof fields, "%s", COMMON_FIELDS);
+        snprintf(fields, sizeof fields, "%s", WEIR_PERSON_FIELDS);
         type = "application/problem+json";
-        size = weir_problem_json_write(WEIR_PROBLEM_BLANK, 403,
-                                       weir_challenge_refusal_text(WEIR_CHALLENGE_REPLAYED), NULL,
-                                       http->json);
+        size = weir_problem_json_write(WEIR_PROBLEM_BLANK, 403, trouble.detail, NULL, http->json);
         memcpy(work->page, http->json, size);
     }
-    weir_http_begin(http, output, WEIR_HTTP_403, slot->detail, slot->flags);
+    weir_http_begin(http, output, trouble.status, slot->detail, slot->flags);
     weir_output_text(output, fields);
     weir_http_end(output, type, size);
     weir_output_put(output, work->page, size);
@@ -274,10 +285,10 @@ static void take_write(struct weir_slot *slot, struct weir_output *output)
         write_refused(slot, output, prepared);
     } else {
         weir_count(&http->challenge->solved, 1);
-        weir_http_begin(http, output, prepared->page ? WEIR_HTTP_303 : WEIR_HTTP_200, slot->detail,
-                        slot->flags);
+        weir_http_begin(http, output, prepared->person.page ? WEIR_HTTP_303 : WEIR_HTTP_200,
+                        slot->detail, slot->flags);
         weir_output_put(output, prepared->text, prepared->fields);
-        weir_http_end(output, prepared->page ? NULL : "application/json", prepared->body);
+        weir_http_end(output, prepared->person.page ? NULL : "application/json", prepared->body);
         weir_output_put(output, prepared->text + prepared->fields, prepared->body);
     }
     weir_worker_give(worker, slot->decision);
@@ -285,8 +296,9 @@ static void take_write(struct weir_slot *slot, struct weir_output *output)
 }
 
 /* Records the solution; the reply waits for that. */
-static void record(struct weir_http_call *call, const struct weir_address *client,
-                   const struct weir_challenge_solved *solved, struct weir_bytes to)
+static void record(struct weir_http_call *call, const struct weir_person *person,
+                   const struct weir_address *client, const struct weir_challenge_solved *solved,
+                   struct weir_bytes to)
 {
     struct weir_decision *decision = weir_worker_take(call->worker);
     struct weir_buffer *buffer =
@@ -295,11 +307,13 @@ static void record(struct weir_http_call *call, const struct weir_address *clien
         if (decision)
             weir_worker_give(call->worker, decision);
         weir_buffer_give(&call->worker->buffers, buffer);
-        weir_http_problem(call, WEIR_HTTP_503, COMMON_FIELDS, "overloaded");
+        refuse_busy(call, person, "overloaded", to);
         return;
     }
     weir_engine_apply_solution(call->worker->engine, decision, solved->nonce);
-    prepare((struct prepared *)(void *)buffer->data, call, client, solved->difficulty, to);
+    struct prepared *prepared = (struct prepared *)(void *)buffer->data;
+    prepared->person = *person;
+    prepare(prepared, call, client, solved->difficulty, to);
     struct weir_slot *slot = weir_http_slot(call);
     if (!slot) {
         weir_worker_give(call->worker, decision);
@@ -314,40 +328,41 @@ static void record(struct weir_http_call *call, const struct weir_address *clien
     weir_slot_wait(slot, decision);
 }
 
-static void take(struct weir_http_call *call, const struct weir_address *client)
+static void take(struct weir_http_call *call, const struct weir_person *person,
+                 const struct weir_address *client)
 {
     const struct weir_challenge_settings *settings = settings_of(call);
     struct weir_challenge_solved solved;
     struct form form;
     char room[FORM_MAX];
     if (!is_form(call)) {
-        weir_http_problem(call, WEIR_HTTP_415, COMMON_FIELDS,
+        weir_http_problem(call, WEIR_HTTP_415, WEIR_PERSON_FIELDS,
                           "use Content-Type: application/x-www-form-urlencoded");
         return;
     }
     if (call->request->body.size > sizeof room || read_form(call->request->body, room, &form) < 0) {
-        refuse(call, WEIR_CHALLENGE_MALFORMED, client);
+        refuse(call, person, WEIR_CHALLENGE_MALFORMED, client, weir_bytes_of("/"));
         return;
     }
     if (!form.to.data)
         form.to = weir_bytes_of("/");
     if (!weir_return_path_is_valid(form.to)) {
-        weir_http_problem(call, WEIR_HTTP_400, COMMON_FIELDS,
-                          "to: must be a path of this site, such as /a?b=c, of at most 2048 bytes");
+        refuse_path(call, person);
         return;
     }
     const struct weir_address bound = bound_to(call, client);
     enum weir_challenge_verdict verdict = weir_challenge_puzzle_check(
         settings->keys, &bound, now_s(call), form.puzzle, form.solution, &solved);
     if (verdict == WEIR_CHALLENGE_GOOD)
-        record(call, client, &solved, form.to);
+        record(call, person, client, &solved, form.to);
     else
-        refuse(call, verdict, client);
+        refuse(call, person, verdict, client, form.to);
 }
 
 static void handle(struct weir_http_call *call)
 {
     struct weir_address client;
+    struct weir_person person;
     struct weir_reason reason = {{0}};
     bool get = weir_http_method_is(call, "GET") || weir_http_method_is(call, "HEAD");
     if (!settings_of(call)->keys) { /* the rules no longer have a challenge */
@@ -356,20 +371,33 @@ static void handle(struct weir_http_call *call)
     }
     if (!get && !weir_http_allow(call, "GET", "POST"))
         return;
-    if (weir_http_find_client(call, &client, &reason) < 0) {
-        weir_http_problem(call, WEIR_HTTP_400, COMMON_FIELDS, reason.text);
-        return;
-    }
-    if (client.family == 0) {
-        weir_http_problem(call, WEIR_HTTP_400, COMMON_FIELDS,
-                          "the client's address is unknown: have the proxy send X-Forwarded-For");
-        return;
-    }
-    if (get)
-        serve(call, &client);
+    weir_person_read(call, &person);
+    if (weir_http_find_client(call, &client, &reason) < 0)
+        refuse_client(call, &person, reason.text);
+    else if (client.family == 0)
+        refuse_client(call, &person,
+                      "the client's address is unknown: have the proxy send X-Forwarded-For");
+    else if (get)
+        serve(call, &person, &client);
     else
-        take(call, &client);
+        take(call, &person, &client);
 }
 
-const struct weir_http_route weir_challenge_route = {
-    .path = PATH, .name = "challenge", .public = true, .handle = handle};
+/* Any other path. */
+static void handle_other(struct weir_http_call *call)
+{
+    const struct weir_person_trouble trouble = {
+        .status = WEIR_HTTP_404,
+        .reason = WEIR_WORDS_NO_PAGE,
+        .label = WEIR_WORDS_HOME,
+        .link = weir_bytes_of("/"),
+    };
+    struct weir_person person;
+    weir_person_read(call, &person);
+    weir_person_refuse(call, &person, &trouble);
+}
+
+const struct weir_http_route weir_challenge_routes[WEIR_CHALLENGE_ROUTES] = {
+    {.path = PATH, .name = "challenge", .public = true, .handle = handle},
+    {.path = "", .name = "other", .prefix = true, .public = true, .handle = handle_other},
+};

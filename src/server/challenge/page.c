@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "core/bytes.h"
+
 struct writer {
     char *out;
     size_t used;
@@ -34,7 +36,18 @@ static void put_escaped(struct writer *writer, struct weir_bytes value)
     }
 }
 
-size_t weir_page_write(const struct weir_page_part *parts, unsigned count,
+/* What is written at a place. */
+static struct weir_bytes value_of(const struct weir_page_part *part, unsigned language,
+                                  const struct weir_bytes values[WEIR_PAGE_PLACES])
+{
+    if (part->place == WEIR_PAGE_WORDS)
+        return weir_bytes_of(weir_challenge_texts[language][part->words]);
+    if (part->place == WEIR_PAGE_LANGUAGE)
+        return weir_bytes_of(weir_challenge_languages[language]);
+    return values[part->place];
+}
+
+size_t weir_page_write(const struct weir_page_part *parts, unsigned count, unsigned language,
                        const struct weir_bytes values[WEIR_PAGE_PLACES], char *out)
 {
     struct writer writer = {.out = out};
@@ -42,6 +55,6 @@ size_t weir_page_write(const struct weir_page_part *parts, unsigned count,
         if (parts[i].place == WEIR_PAGE_TEXT)
             put(&writer, parts[i].text, parts[i].size);
         else
-            put_escaped(&writer, values[parts[i].place]);
+            put_escaped(&writer, value_of(&parts[i], language, values));
     return writer.full ? 0 : writer.used;
 }

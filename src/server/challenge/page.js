@@ -1,23 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hands the puzzle to a worker, shows how far it is, and posts the solution. */
+/* Hands the puzzle to a worker, shows how far it is, and posts the solution. Its words are in the
+ * page, in the reader's language. */
 "use strict";
 (function () {
   const byId = (id) => document.getElementById(id);
-  const form = byId("form"), status = byId("status"), progress = byId("progress");
-  const difficulty = Number(form.dataset.difficulty);
+  const form = byId("form"), status = byId("status"), work = byId("work");
+  const difficulty = Number(form.dataset.difficulty), average = Math.pow(2, difficulty);
+  /* Of a telephone and of a desktop, about; what this device does is known after the first report. */
+  let perSecond = 500000;
 
+  byId("site").textContent = location.host;
   /* Shown in place of another page, it returns to that one. */
   if (location.pathname !== form.getAttribute("action"))
     form.elements.to.value = location.pathname + location.search;
 
-  function fail(text) {
-    status.textContent = text;
-    progress.hidden = true;
+  function say(id) {
+    status.textContent = byId(id).textContent;
+  }
+
+  function fail(id) {
+    say(id);
+    work.hidden = true;
+  }
+
+  /* "5 seconds", in the page's language. */
+  function duration(seconds) {
+    const minutes = seconds > 99;
+    const number = Math.ceil(minutes ? seconds / 60 : seconds);
+    try {
+      return new Intl.NumberFormat(document.documentElement.lang,
+        { style: "unit", unit: minutes ? "minute" : "second", unitDisplay: "long" }).format(number);
+    } catch (error) {
+      return number + (minutes ? " min" : " s");
+    }
+  }
+
+  function showTime() {
+    const text = duration(average / perSecond);
+    if (byId("time").textContent !== text) byId("time").textContent = text;
   }
 
   /* Without cookies the site would send the browser back here for ever. */
   if (!navigator.cookieEnabled) {
-    fail("Cookies are off. This check needs one. Allow cookies for this site and load the page again.");
+    fail("no-cookies");
     return;
   }
   let worker;
@@ -25,20 +50,31 @@
     const source = new Blob([byId("worker").textContent], { type: "text/javascript" });
     worker = new Worker(URL.createObjectURL(source));
   } catch (error) {
-    fail("This browser cannot run the check. Use a newer one, or write to the operator of the site.");
+    fail("too-old");
     return;
   }
-  worker.onerror = () => fail("The check failed. Load the page again.");
+  let begun, slow = false;
+  worker.onerror = () => fail("failed");
   worker.onmessage = (event) => {
-    if (event.data.solution === undefined) {
-      /* The chance that a puzzle is solved after so many hashes. */
-      progress.value = 1 - Math.exp(-event.data.tried / Math.pow(2, difficulty));
+    const tried = event.data.tried;
+    if (tried === undefined) {
+      byId("progress").value = 1;
+      form.elements.solution.value = event.data.solution;
+      form.submit();
       return;
     }
-    progress.value = 1;
-    form.elements.solution.value = event.data.solution;
-    form.submit();
+    perSecond = tried / (performance.now() - begun) * 1000;
+    showTime();
+    /* The chance that a puzzle is solved after so many hashes. */
+    byId("progress").value = 1 - Math.exp(-tried / average);
+    /* One check in twenty takes so long. */
+    if (tried > 3 * average && !slow) {
+      slow = true;
+      say("slow");
+    }
   };
-  progress.hidden = false;
+  showTime();
+  work.hidden = false;
+  begun = performance.now();
   worker.postMessage({ puzzle: form.elements.puzzle.value, difficulty: difficulty });
 })();

@@ -11,17 +11,29 @@ const char *weir_challenge_refusal_name(unsigned refusal)
                : weir_challenge_verdict_name((enum weir_challenge_verdict)refusal);
 }
 
-const char *weir_challenge_refusal_text(unsigned refusal)
+struct weir_person_trouble weir_challenge_refusal_trouble(unsigned refusal, struct weir_bytes to)
 {
-    static const char *const texts[WEIR_CHALLENGE_REFUSALS] = {
-        [WEIR_CHALLENGE_MALFORMED] = "The puzzle or its solution is malformed.",
-        [WEIR_CHALLENGE_UNKNOWN_KEY] = "The puzzle was signed with a key that is no longer in use.",
-        [WEIR_CHALLENGE_FORGED] = "The puzzle was made for another network, or is forged.",
-        [WEIR_CHALLENGE_EXPIRED] = "The puzzle has expired.",
-        [WEIR_CHALLENGE_UNSOLVED] = "The solution is wrong.",
-        [WEIR_CHALLENGE_REPLAYED] = "The solution was used before.",
+    static const struct {
+        enum weir_page_words reason;
+        const char *detail;
+    } words[WEIR_CHALLENGE_REFUSALS] = {
+        [WEIR_CHALLENGE_MALFORMED] = {WEIR_WORDS_UNSOLVED,
+                                      "The puzzle or its solution is malformed."},
+        [WEIR_CHALLENGE_UNKNOWN_KEY] =
+            {WEIR_WORDS_KEY_CHANGED, "The puzzle was signed with a key that is no longer in use."},
+        [WEIR_CHALLENGE_FORGED] = {WEIR_WORDS_OTHER_NETWORK,
+                                   "The puzzle was made for another network, or is forged."},
+        [WEIR_CHALLENGE_EXPIRED] = {WEIR_WORDS_EXPIRED, "The puzzle has expired."},
+        [WEIR_CHALLENGE_UNSOLVED] = {WEIR_WORDS_UNSOLVED, "The solution is wrong."},
+        [WEIR_CHALLENGE_REPLAYED] = {WEIR_WORDS_REPLAYED, "The solution was used before."},
     };
-    return texts[refusal];
+    return (struct weir_person_trouble){
+        .status = WEIR_HTTP_403,
+        .reason = words[refusal].reason,
+        .label = refusal == WEIR_CHALLENGE_REPLAYED ? WEIR_WORDS_GO_ON : WEIR_WORDS_AGAIN,
+        .detail = words[refusal].detail,
+        .link = to,
+    };
 }
 
 void weir_challenge_refusal_log(struct weir_log *log, unsigned refusal,

@@ -7,6 +7,7 @@
 #define WEIR_SERVER_CHALLENGE_REFUSAL_H
 
 #include "challenge/token.h"
+#include "server/challenge/person.h"
 #include "server/daemon/log.h"
 
 /* enum weir_challenge_verdict, and what only a store knows. */
@@ -15,8 +16,8 @@ enum { WEIR_CHALLENGE_REPLAYED = WEIR_CHALLENGE_VERDICTS, WEIR_CHALLENGE_REFUSAL
 /* "expired", in metrics and logs. */
 const char *weir_challenge_refusal_name(unsigned refusal);
 
-/* A sentence for the client. */
-const char *weir_challenge_refusal_text(unsigned refusal);
+/* What the client reads; a page links to `to`, the path that it wants to go to. */
+struct weir_person_trouble weir_challenge_refusal_trouble(unsigned refusal, struct weir_bytes to);
 
 /* A line of the log; at most a tenth of the lines of a second are about refusals. */
 void weir_challenge_refusal_log(struct weir_log *log, unsigned refusal,

@@ -11,6 +11,7 @@
 #include "core/text/hex.h"
 #include "server/admin/access.h"
 #include "server/admin/api.h"
+#include "server/challenge/front.h"
 #include "server/daemon/daemon.h"
 #include "server/envoy/http.h"
 #include "server/envoy/shared.h"
@@ -240,7 +241,8 @@ static void *prometheus_open(struct weir_worker *worker, void *server)
 
 static void *challenge_open(struct weir_worker *worker, void *server)
 {
-    struct weir_http *http = http_open(worker, server, &weir_challenge_route, 1);
+    struct weir_http *http =
+        http_open(worker, server, weir_challenge_routes, WEIR_CHALLENGE_ROUTES);
     struct weir_challenge_work *work = http ? calloc(1, sizeof *work) : NULL;
     if (!work) {
         free(http);

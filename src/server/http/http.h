@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "server/adhoc/request_limits.h"
-#include "server/challenge/front.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/worker.h"
 #include "server/envoy/call.h"

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The challenge in a real Chromium: it solves the puzzle under the page's policy and comes back."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
 from browser.chromium import complaints, needs_chromium, open_browser
@@ -13,6 +17,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 pytestmark = needs_chromium
 
 COOKIE = "weir-test"
+TEXTS = json.loads((Path(__file__).parents[4] / "src/server/challenge/texts.json").read_text("utf-8"))
 
 
 class Site(Application):
@@ -28,7 +33,7 @@ class Site(Application):
                 body = self.rfile.read(size)
                 seen.append((self.command, self.path))
                 fields = {"X-Forwarded-For": self.client_address[0]}
-                for name in ("Accept", "Content-Type", "Cookie"):
+                for name in ("Accept", "Accept-Language", "Content-Type", "Cookie", "Host"):
                     if self.headers.get(name):
                         fields[name] = self.headers[name]
                 if self.path.partition("?")[0] == PATH:
@@ -75,6 +80,7 @@ def fixture_browser(request, tmp_path):
 def test_a_browser_solves_the_puzzle_and_returns(site, browser):
     browser.get(f"http://{site.address}{PATH}?to=/shop?a=1%26b")
     if not browser.javascript:
+        assert site.address in browser.find_element("tag name", "main").text
         assert "JavaScript is off" in browser.find_element("tag name", "noscript").text
         assert "Allow JavaScript" in browser.find_element("tag name", "body").text
         assert [path for method, path in site.seen if method == "POST"] == []
@@ -94,3 +100,56 @@ def test_a_page_in_place_of_another_returns_there(site, browser):
     browser.get(f"http://{site.address}/instead?a=1")
     WebDriverWait(browser, SECONDS_MAX).until(lambda driver: driver.title == "passed")
     assert browser.current_url == f"http://{site.address}/instead?a=1"
+
+
+@pytest.fixture(name="hard")
+def fixture_hard(tmp_path):
+    """A site whose check takes so long that a test can look at it."""
+    with ChallengeWeir(tmp_path, difficulty=26, cookie=COOKIE, secure=False) as weir:
+        with Site(weir) as site:
+            yield site
+
+
+def read_in(browser, language):
+    browser.execute_cdp_cmd("Emulation.setUserAgentOverride",
+                            {"userAgent": "test", "acceptLanguage": language})
+
+
+def wait_text(browser, name, condition):
+    WebDriverWait(browser, SECONDS_MAX).until(
+        lambda driver: condition(driver.find_element("id", name).text))
+
+
+@pytest.mark.parametrize("browser", [True], indirect=True)
+@pytest.mark.parametrize("language, words, direction", [
+    ("de-AT", "Minuten?|Sekunden", "ltr"), ("ar", "ثانية|دقيقة|دقائق|دقيقتان", "rtl")])
+def test_a_person_sees_which_site_asks_and_how_long_it_takes(hard, browser, language, words,
+                                                            direction):
+    read_in(browser, language)
+    browser.get(f"http://{hard.address}{PATH}?to=/")
+    wait_text(browser, "time", lambda text: re.search(words, text))
+    assert browser.find_element("id", "site").text == hard.address
+    bar = browser.find_element("id", "progress")
+    assert bar.accessible_name == TEXTS[language[:2]]["progress"] and bar.is_displayed()
+    assert browser.find_element("id", "status").text == TEXTS[language[:2]]["what"]
+    assert browser.execute_script("return getComputedStyle(document.body).direction") == direction
+    WebDriverWait(browser, SECONDS_MAX).until(lambda driver: float(bar.get_attribute("value")) > 0)
+    assert complaints(browser) == []
+
+
+@pytest.mark.parametrize("browser", [True], indirect=True)
+def test_what_stops_a_check_is_said_in_the_readers_language(hard, browser):
+    read_in(browser, "fr")
+    for name, script in (
+            ("no_cookies", "Object.defineProperty(navigator, 'cookieEnabled', {value: false})"),
+            ("too_old", "window.Worker = undefined"),
+            ("failed", "window.Worker = function () {"
+                       " setTimeout(() => this.onerror()); this.postMessage = () => {}; }"),
+            ("slow", "window.Worker = function () {"
+                     " setTimeout(() => this.onmessage({data: {tried: 2 ** 28}}));"
+                     " this.postMessage = () => {}; }")):
+        added = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+        browser.get(f"http://{hard.address}{PATH}?to=/")
+        wait_text(browser, "status", lambda text: text == TEXTS["fr"][name])
+        assert browser.find_element("id", "work").is_displayed() == (name == "slow")
+        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
