@@ -4,12 +4,9 @@
 
 #include <string.h>
 
-#include "rules/challenge/section.h"
-#include "rules/load/attributes.h"
-#include "rules/load/match.h"
+#include "rules/load/attribute_checks.h"
 #include "rules/match/evaluate.h"
 #include "rules/match/key_values.h"
-#include "rules/score/section.h"
 #include "rules/source.h"
 
 #define BY(trust) (1u << WEIR_TRUST_##trust)

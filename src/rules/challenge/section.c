@@ -188,24 +188,3 @@ void rules_load_challenge(struct rules_loader *loader, const struct rules_node *
     load_cookie(loader, node, fields[COOKIE].value, settings);
     intern_sources(loader, node);
 }
-
-bool rules_check_challenge(struct rules_loader *loader, const struct rules_node *node,
-                           uint16_t attribute)
-{
-    if (!loader->challenge)
-        rules_problem(loader, node,
-                      "the attribute `challenge` needs the section `challenge:`, which says how "
-                      "clients prove themselves");
-    return loader->challenge;
-}
-
-bool rules_allow_challenge(struct rules_loader *loader, const struct rules_node *node,
-                           uint16_t attribute, struct weir_bytes value)
-{
-    struct rules_quote quote;
-    if (weir_bytes_are(value, "passed"))
-        return true;
-    rules_problem(loader, node, "`challenge` is never %s; it is `passed`, or the request has none",
-                  rules_quote(&quote, value.data, value.size));
-    return false;
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The section `challenge:` of a rules file, and where its attribute may be named. */
+/* The section `challenge:` of a rules file. */
 #ifndef WEIR_RULES_CHALLENGE_SECTION_H
 #define WEIR_RULES_CHALLENGE_SECTION_H
 
@@ -12,14 +12,5 @@ void rules_load_challenge(struct rules_loader *loader, const struct rules_node *
 
 /* Whether a `difficulty` for each class has classes. Comes after all sections. */
 void rules_check_difficulty(struct rules_loader *loader);
-
-/* Whether the attribute with this number may be named here: `challenge` needs the section. False
- * after a problem. */
-bool rules_check_challenge(struct rules_loader *loader, const struct rules_node *node,
-                           uint16_t attribute);
-
-/* Whether the attribute `challenge` can have this value; false after a problem. */
-bool rules_allow_challenge(struct rules_loader *loader, const struct rules_node *node,
-                           uint16_t attribute, struct weir_bytes value);
 
 #endif

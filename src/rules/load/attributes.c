@@ -59,16 +59,6 @@ static bool name_byte(char byte)
            (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' || byte == '-';
 }
 
-bool rules_check_standing(struct rules_loader *loader, const struct rules_node *node,
-                          uint16_t attribute)
-{
-    if (!loader->standing)
-        rules_problem(loader, node,
-                      "the attribute `standing` needs the section `standing:`, which says whose "
-                      "standing counts");
-    return loader->standing;
-}
-
 /* RFC 9110 5.6.2: what a field name may have beyond name_byte. */
 static bool header_byte(char byte)
 {

@@ -20,10 +20,6 @@ bool rules_check_attribute_name(struct rules_loader *loader, const struct rules_
 int rules_intern_claim(struct rules_loader *loader, const struct rules_node *node,
                        struct weir_bytes name);
 
-/* Whether the file has the section `standing`, which the attribute needs. False after a problem. */
-bool rules_check_standing(struct rules_loader *loader, const struct rules_node *node,
-                          uint16_t attribute);
-
 /* "client.ip", "client.ip/64", "client.ip/64/24": 1 and the prefix lengths; 0: another attribute;
  * -1 after a problem. */
 int rules_read_address_name(struct rules_loader *loader, const struct rules_node *node,

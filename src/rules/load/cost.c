@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rules/charge/cost.h"
+#include "rules/load/attribute_checks.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
 #include "rules/load/limit_fields.h"

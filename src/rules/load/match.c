@@ -79,23 +79,6 @@ uint32_t rules_literal_atom(struct rules_loader *loader, uint16_t attribute,
     return atom;
 }
 
-bool rules_allow_method(struct rules_loader *loader, const struct rules_node *node,
-                        uint16_t attribute, struct weir_bytes value)
-{
-    static const char *const methods[] = {"GET",     "HEAD",    "POST",  "PUT",  "DELETE",
-                                          "CONNECT", "OPTIONS", "TRACE", "PATCH"};
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-        if (value.size == strlen(methods[i]) &&
-            strncasecmp(value.data, methods[i], value.size) == 0 &&
-            !weir_bytes_are(value, methods[i])) {
-            rules_problem(loader, node, "methods are case-sensitive (RFC 9110): write `%s`",
-                          methods[i]);
-            return false;
-        }
-    }
-    return true;
-}
-
 /* A host as requests have it; a port or another form would never match. */
 static bool check_host(struct rules_loader *loader, const struct rules_node *node,
                        struct weir_bytes value, struct weir_bytes *normal)
@@ -118,28 +101,6 @@ static bool check_host(struct rules_loader *loader, const struct rules_node *nod
     }
     normal->data = rules_keep_text(loader, normal->data, normal->size);
     return normal->data;
-}
-
-bool rules_allow_plan(struct rules_loader *loader, const struct rules_node *node,
-                      uint16_t attribute, struct weir_bytes value)
-{
-    struct weir_rules *rules = loader->rules;
-    if (!loader->plans_given || rules_plan_find(rules, value) != RULES_NONE)
-        return true;
-    struct rules_quote quote;
-    struct rules_hint room;
-    const char *hint =
-        rules_hint(&room, value.data, value.size, rules->plan_names, rules->plan_count);
-    rules_problem(loader, node, "plan %s is not in `plans`%s",
-                  rules_quote(&quote, value.data, value.size), hint);
-    return false;
-}
-
-bool rules_allow_level(struct rules_loader *loader, const struct rules_node *node,
-                       uint16_t attribute, struct weir_bytes value)
-{
-    uint8_t level;
-    return rules_read_level(loader, node, loader->rules->attribute_names[attribute], value, &level);
 }
 
 static char lower(char byte)

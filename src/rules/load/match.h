@@ -14,15 +14,6 @@ void rules_load_paths(struct rules_loader *loader, const struct rules_node *node
 /* The time zone of quotas and schedules that name none. */
 void rules_load_timezone(struct rules_loader *loader, const struct rules_node *node);
 
-/* Whether a literal can be the value of `method` (spelled in the right case), `plan`, `standing`;
- * false after a problem. */
-bool rules_allow_method(struct rules_loader *loader, const struct rules_node *node,
-                        uint16_t attribute, struct weir_bytes value);
-bool rules_allow_plan(struct rules_loader *loader, const struct rules_node *node,
-                      uint16_t attribute, struct weir_bytes value);
-bool rules_allow_level(struct rules_loader *loader, const struct rules_node *node,
-                       uint16_t attribute, struct weir_bytes value);
-
 /* The atom of a literal of an attribute, made where it is new; RULES_NONE when memory is out.
  * `value` has to be kept. */
 uint32_t rules_literal_atom(struct rules_loader *loader, uint16_t attribute,

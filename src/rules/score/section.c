@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "rules/load/attribute_checks.h"
 #include "rules/load/key.h"
 #include "rules/load/limit_fields.h"
 #include "rules/load/match.h"
@@ -254,47 +255,7 @@ void rules_load_score(struct rules_loader *loader, const struct rules_node *node
     open_behaviour(loader, score);
 }
 
-/* --- Attributes and `by_class` ---------------------------------------------------------------- */
-
-bool rules_check_score(struct rules_loader *loader, const struct rules_node *node,
-                       uint16_t attribute)
-{
-    const char *name = loader->rules->attribute_names[attribute];
-    if (loader->scoring) {
-        rules_problem(loader, node, "`%s` is what `score` makes: it cannot depend on itself", name);
-        return false;
-    }
-    if (!loader->score)
-        rules_problem(loader, node,
-                      "the attribute `%s` needs the section `score:`, which comes from signals",
-                      name);
-    return loader->score;
-}
-
-bool rules_check_score_value(struct rules_loader *loader, const struct rules_node *node,
-                             uint16_t attribute, struct weir_bytes value)
-{
-    struct weir_caller_score score;
-    struct rules_quote quote;
-    struct rules_hint hint;
-    const char *names[WEIR_CLASSES];
-    if (rules_score_read(&score, attribute, value))
-        return true;
-    rules_quote(&quote, value.data, value.size);
-    if (attribute == WEIR_ATTR_SCORE) {
-        rules_problem(loader, node,
-                      "`client.score` is a number from 0 to %d, not %s; "
-                      "for a range, write { at_least: 45 }",
-                      RULES_SCORE_MAX, quote.text);
-        return false;
-    }
-    for (unsigned i = 0; i < WEIR_CLASSES; i++)
-        names[i] = weir_class_name((uint8_t)i);
-    rules_problem(loader, node,
-                  "`client.class` must be legitimate, suspicious or malicious, not %s%s",
-                  quote.text, rules_hint(&hint, value.data, value.size, names, WEIR_CLASSES));
-    return false;
-}
+/* --- `by_class` ------------------------------------------------------------------------------- */
 
 static void load_scale(struct rules_loader *loader, const struct rules_node *name,
                        const struct rules_node *value, uint8_t *scales)

@@ -8,6 +8,7 @@
 
 #include "core/answer.h"
 #include "core/bytes.h"
+#include "rules/load/attribute_checks.h"
 #include "rules/load/attributes.h"
 #include "rules/load/environment.h"
 #include "rules/load/key.h"
@@ -18,28 +19,6 @@
 #define BODY_MAX 4096 /* it goes into the buffer of a reply */
 #define TYPE_MAX 100
 #define STATUS_DEFAULT 403
-
-/* --- Levels ----------------------------------------------------------------------------------- */
-
-bool rules_read_level(struct rules_loader *loader, const struct rules_node *node, const char *what,
-                      struct weir_bytes name, uint8_t *level)
-{
-    const char *names[WEIR_STANDING_LEVELS];
-    struct rules_quote quote;
-    struct rules_hint hint;
-    int found = weir_standing_level_of(name);
-    for (uint8_t i = 0; i < WEIR_STANDING_LEVELS; i++)
-        names[i] = weir_standing_level_name(i);
-    *level = found < 0 ? WEIR_STANDING_GOOD : (uint8_t)found;
-    if (found < 0) {
-        rules_problem(loader, node,
-                      "`%s` must be trusted, good, warned, throttled, challenged, suspended or "
-                      "revoked, not %s%s",
-                      what, rules_quote(&quote, name.data, name.size),
-                      rules_hint(&hint, name.data, name.size, names, WEIR_STANDING_LEVELS));
-    }
-    return found >= 0;
-}
 
 /* --- `by` ------------------------------------------------------------------------------------- */
 

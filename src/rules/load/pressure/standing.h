@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `standing` of the file, `by_standing` of a limit, and the names of levels.
+/* `standing` of the file, and `by_standing` of a limit.
  *
  *   standing:
  *     by: [client.ip/64, user, org, header.x-api-key]
@@ -18,9 +18,5 @@ void rules_load_standing(struct rules_loader *loader, const struct rules_node *n
 /* A limit's scales; `fields` are those of limit_fields.h. The limit's rate is loaded already. */
 void rules_load_by_standing(struct rules_loader *loader, const struct rules_field *fields,
                             struct rules_rule *rule);
-
-/* The level of a name; `what` is the key. False after a problem. */
-bool rules_read_level(struct rules_loader *loader, const struct rules_node *node, const char *what,
-                      struct weir_bytes name, uint8_t *level);
 
 #endif
