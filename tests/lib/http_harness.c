@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "server/daemon/clock.h"
+#include "server/daemon/services/list.h"
+#include "server/daemon/services/services.h"
 #include "server/http/front.h"
 #include "server/pressure/pressure_log.h"
 
@@ -41,6 +43,8 @@ static void open_worker(struct http_harness *harness, const char *text)
     const struct weir_table_options table = {
         .bytes = 4 << 20, .wall_ns = weir_clock_wall_ns(), .boot_ns = weir_clock_boot_ns()};
     text = text ? text : no_rules;
+    daemon->services = weir_services;
+    check(weir_services_route(daemon) == 0);
     weir_log_init(&daemon->log, open("/dev/null", O_WRONLY | O_CLOEXEC), WEIR_LOG_TEXT);
     check(weir_table_open(&daemon->table, &table, &reason) == 0);
     if (weir_rules_parse(&daemon->rules, "rules", ".", text, strlen(text), &problems) < 0) {
@@ -245,6 +249,7 @@ void http_harness_close(struct http_harness *harness)
     weir_daemon_pressure_close(daemon);
     weir_table_close(daemon->table);
     weir_rules_unref(daemon->rules);
+    free(daemon->routes);
     close(daemon->log.fd);
     free(harness);
 }

@@ -42,8 +42,14 @@ static void adaptive_close(struct weir_daemon *daemon)
     daemon->controllers = NULL;
 }
 
+static const struct weir_http_route *const adaptive_routes[] = {
+    weir_health_routes,
+    NULL,
+};
+
 const struct weir_service weir_service_adaptive = {
     .name = "adaptive",
+    .routes = adaptive_routes,
     .open = adaptive_open,
     .for_worker = adaptive_for_worker,
     .apply = adaptive_apply,

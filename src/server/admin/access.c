@@ -212,7 +212,8 @@ bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route 
 {
     const struct weir_listener_settings *settings =
         weir_listener_settings(call->connection->listener);
-    if (route->public || (route->metrics && settings->metrics_open))
+    if ((route->flags & WEIR_ROUTE_PUBLIC) != 0 ||
+        ((route->flags & WEIR_ROUTE_METRICS) != 0 && settings->metrics_open))
         return true;
     if (!weir_admin_is_own_page(call))
         return false;

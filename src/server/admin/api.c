@@ -13,30 +13,17 @@
 #include "rules/match/key_values.h"
 #include "server/admin/access.h"
 #include "server/admin/call.h"
-#include "server/admin/forget_api.h"
 #include "server/admin/grant_api.h"
-#include "server/admin/health_api.h"
 #include "server/admin/limit_json.h"
 #include "server/admin/metrics.h"
-#include "server/admin/overlooked_api.h"
-#include "server/admin/playground.h"
 #include "server/daemon/readiness.h"
 #include "server/daemon/services/services.h"
-#include "server/dashboard/dashboard_page.h"
-#include "server/dashboard/events_api.h"
-#include "server/dashboard/rules_api.h"
-#include "server/dashboard/session_api.h"
-#include "server/envoy/http.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
-#include "server/kernel/metrics.h"
 #include "server/pressure/pressure_log.h"
 #include "server/region/acted.h"
 #include "server/score/metrics.h"
-#include "server/standing/api.h"
 #include "server/use/consumers_api.h"
-#include "server/use/denials_api.h"
-#include "server/use/series_api.h"
 
 /* Keys that /top lists, and what ?count= may ask for. */
 #define TOP_DEFAULT 20
@@ -53,8 +40,7 @@ static struct weir_daemon *call_daemon(const struct weir_http_call *call)
 
 static void healthz_handle(struct weir_http_call *call)
 {
-    if (weir_http_allow(call, "GET", "HEAD"))
-        weir_http_reply(call, WEIR_HTTP_200, NULL, "text/plain", "ok\n", 3);
+    weir_http_reply(call, WEIR_HTTP_200, NULL, "text/plain", "ok\n", 3);
 }
 
 /* Adds who does not reach `what`, where anybody does not. */
@@ -79,8 +65,6 @@ static void readyz_tell_room(struct weir_http_call *call, char *text, size_t roo
 
 static void readyz_handle(struct weir_http_call *call)
 {
-    if (!weir_http_allow(call, "GET", "HEAD"))
-        return;
     char text[256 + WEIR_REASON_MAX + READYZ_ROOM_MAX] = "ready", refusal[WEIR_REASON_MAX] = "";
     struct weir_daemon *daemon = call_daemon(call);
     struct weir_readiness readiness;
@@ -117,8 +101,6 @@ static void readyz_handle(struct weir_http_call *call)
 
 static void metrics_handle(struct weir_http_call *call)
 {
-    if (!weir_http_allow(call, "GET", "HEAD"))
-        return;
     struct weir_buffer *text = weir_buffer_take(&call->worker->buffers, WEIR_BUFFER_SIZE_MIN);
     if (text)
         text = weir_metrics_write(call_daemon(call), text);
@@ -257,11 +239,9 @@ static uint64_t top_count(struct weir_bytes query)
 }
 
 /* `has_state`: it is a limit; else the standing of callers. */
-static void top_handle(struct weir_http_call *call, struct weir_bytes name, bool has_state)
+static void top_reply(struct weir_http_call *call, struct weir_bytes name, bool has_state)
 {
     struct weir_daemon *daemon = call_daemon(call);
-    if (!weir_http_allow(call, "GET", "HEAD"))
-        return;
     size_t max = (size_t)WEIR_TOP_DENIED_KEYS * daemon->worker_count, count = 0;
     struct weir_heavy_entry *list = calloc(max, sizeof *list);
     json_t *keys = json_array();
@@ -276,6 +256,32 @@ static void top_handle(struct weir_http_call *call, struct weir_bytes name, bool
     free(list);
     weir_admin_reply_json(call,
                           json_pack("{s:s%, s:o}", "limit", name.data, name.size, "keys", keys));
+}
+
+static void refuse_limit(struct weir_http_call *call)
+{
+    weir_http_problem(call, WEIR_HTTP_404, NULL, "no limit of that name");
+}
+
+/* The limit that the path names; -1: none, which it has answered. */
+static int limit_of(struct weir_http_call *call)
+{
+    int rule = weir_rules_find(weir_worker_rules(call->worker), call->part.data, call->part.size);
+    if (rule < 0)
+        refuse_limit(call);
+    return rule;
+}
+
+static void top_handle(struct weir_http_call *call)
+{
+    const struct weir_rules *rules = weir_worker_rules(call->worker);
+    bool is_limit = weir_rules_find(rules, call->part.data, call->part.size) >= 0;
+    bool standing = weir_bytes_are(call->part, WEIR_ANSWER_BY_STANDING) &&
+                    weir_rules_settings(rules)->standing.kinds_count > 0;
+    if (is_limit || standing)
+        top_reply(call, call->part, is_limit);
+    else
+        refuse_limit(call);
 }
 
 /* --- One key's state -------------------------------------------------------------------------- */
@@ -324,13 +330,12 @@ static void removed_write(struct weir_slot *slot, struct weir_output *output)
     weir_worker_give(slot->connection->worker, slot->decision);
 }
 
-static void state_handle(struct weir_http_call *call, uint32_t rule)
+/* The state of a key: read, or removed. */
+static void state_ask(struct weir_http_call *call, bool remove)
 {
     struct weir_reason reason = {{0}};
-    if (!weir_http_allow(call, "GET", "DELETE"))
-        return;
-    bool remove = weir_http_method_is(call, "DELETE");
-    if (remove && !weir_admin_may_change(call))
+    int rule = limit_of(call);
+    if (rule < 0 || (remove && !weir_admin_may_change(call)))
         return;
     struct weir_decision *decision = weir_worker_take(call->worker);
     if (!decision) {
@@ -338,7 +343,7 @@ static void state_handle(struct weir_http_call *call, uint32_t rule)
         return;
     }
     struct weir_admin_ask ask = {.grants = false};
-    int err = weir_admin_read_key(call, rule, decision, &ask, &reason);
+    int err = weir_admin_read_key(call, (uint32_t)rule, decision, &ask, &reason);
     if (err < 0) {
         weir_worker_give(call->worker, decision);
         weir_http_refuse(call, err, &reason);
@@ -350,65 +355,37 @@ static void state_handle(struct weir_http_call *call, uint32_t rule)
     weir_http_wait(call, decision, remove ? removed_write : ask.above ? bought_write : state_write);
 }
 
-/* /v1/limits, /v1/limits/{name}/top, /v1/limits/{name}/state, /v1/limits/{name}/grant */
-static void limits_handle(struct weir_http_call *call)
+static void state_handle(struct weir_http_call *call)
 {
-    struct weir_bytes tail = call->tail;
-    if (!tail.size || weir_bytes_are(tail, "/")) {
-        if (weir_http_allow(call, "GET", "HEAD"))
-            limits_list(call);
-        return;
-    }
-    const char *name = tail.data + 1, *end = tail.data + tail.size;
-    const char *slash = memchr(name, '/', tail.size - 1);
-    int rule =
-        slash ? weir_rules_find(weir_worker_rules(call->worker), name, (size_t)(slash - name)) : -1;
-    struct weir_bytes what = {slash, slash ? (size_t)(end - slash) : 0};
-    struct weir_bytes limit = {name, slash ? (size_t)(slash - name) : 0};
-    bool standing = rule < 0 && weir_bytes_are(limit, WEIR_ANSWER_BY_STANDING) &&
-                    weir_rules_settings(weir_worker_rules(call->worker))->standing.kinds_count > 0;
-    if (slash && weir_bytes_are(what, "/top") && (rule >= 0 || standing))
-        top_handle(call, limit, rule >= 0);
-    else if (slash && rule < 0)
-        weir_http_problem(call, WEIR_HTTP_404, NULL, "no limit of that name");
-    else if (slash && weir_bytes_are(what, "/state"))
-        state_handle(call, (uint32_t)rule);
-    else if (slash && weir_bytes_are(what, "/grant"))
+    state_ask(call, false);
+}
+
+static void remove_handle(struct weir_http_call *call)
+{
+    state_ask(call, true);
+}
+
+static void grant_handle(struct weir_http_call *call)
+{
+    int rule = limit_of(call);
+    if (rule >= 0)
         weir_grant_handle(call, (uint32_t)rule);
-    else
-        weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);
 }
 
 const struct weir_http_route weir_admin_routes[] = {
-    {.path = "/healthz", .name = "healthz", .public = true, .handle = healthz_handle},
-    {.path = "/readyz", .name = "readyz", .public = true, .handle = readyz_handle},
-    {.path = "/metrics", .name = "metrics", .metrics = true, .handle = metrics_handle},
-    {.path = "/v1/limits", .name = "limits", .prefix = true, .handle = limits_handle},
-    {.path = "/v1/standing", .name = "standing", .prefix = true, .handle = weir_standing_handle},
-    {.path = "/v1/kernel", .name = "kernel", .handle = weir_kernel_handle},
-    {.path = "/v1/overlooked", .name = "overlooked", .handle = weir_overlooked_handle},
-    {.path = "/v1/health", .name = "health", .handle = weir_health_handle},
-    {.path = "/v1/use", .name = "use", .prefix = true, .handle = weir_consumers_handle},
-    {.path = "/v1/denials", .name = "denials", .handle = weir_denials_handle},
-    {.path = "/v1/series", .name = "series", .handle = weir_series_handle},
-    {.path = "/v1/identities/forget", .name = "forget", .handle = weir_forget_handle},
-    {.path = "/playground",
-     .name = "playground",
-     .prefix = true,
-     .public = true,
-     .handle = weir_playground_handle},
-    {.path = "/rlconfig", .name = "rlconfig", .handle = weir_envoy_rlconfig_handle},
-    {.path = "/stats", .name = "stats", .handle = weir_envoy_stats_handle},
-    {.path = "/v1/session", .name = "session", .public = true, .handle = weir_session_handle},
-    {.path = "/v1/rules", .name = "rules", .prefix = true, .handle = weir_rules_handle},
-    {.path = "/v1/events", .name = "events", .handle = weir_events_handle},
-    {.path = "/dashboard",
-     .name = "dashboard",
-     .prefix = true,
-     .public = true,
-     .handle = weir_dashboard_file_handle},
-    {.path = "/", .name = "root", .public = true, .handle = weir_dashboard_root_handle},
+    {"/healthz", "healthz", "GET, HEAD", "200 while the process lives", healthz_handle,
+     WEIR_ROUTE_PUBLIC},
+    {"/readyz", "readyz", "GET, HEAD", "200 while it serves, 503 while it should not be asked",
+     readyz_handle, WEIR_ROUTE_PUBLIC},
+    {"/metrics", "metrics", "GET, HEAD", "metrics for Prometheus", metrics_handle,
+     WEIR_ROUTE_METRICS},
+    {"/v1/limits", "limits", "GET, HEAD", "the limits in use, with their verdicts", limits_list,
+     WEIR_ROUTE_SLASH},
+    {"/v1/limits/{name}/top", "limits", "GET, HEAD", "the keys denied most", top_handle, 0},
+    {"/v1/limits/{name}/state", "limits", "GET",
+     "what a request with this key would be answered now", state_handle, 0},
+    {"/v1/limits/{name}/state", "limits", "DELETE", "forgets what a key has used", remove_handle,
+     0},
+    {"/v1/limits/{name}/grant", "limits", "POST", "gives units to a key", grant_handle, 0},
+    {.path = NULL},
 };
-_Static_assert(sizeof weir_admin_routes / sizeof *weir_admin_routes <= WEIR_HTTP_ROUTES_MAX,
-               "grow WEIR_HTTP_ROUTES_MAX");
-const uint32_t weir_admin_route_count = sizeof weir_admin_routes / sizeof *weir_admin_routes;

@@ -64,7 +64,7 @@ static void forget(struct weir_http_call *call, const json_t *body)
     weir_http_reply(call, WEIR_HTTP_200, NULL, "application/json", text, (size_t)size);
 }
 
-void weir_forget_handle(struct weir_http_call *call)
+static void forget_handle(struct weir_http_call *call)
 {
     const struct weir_daemon *daemon = call->http->server;
     struct weir_bytes body = call->request->body;
@@ -78,3 +78,9 @@ void weir_forget_handle(struct weir_http_call *call)
     forget(call, value);
     json_decref(value);
 }
+
+const struct weir_http_route weir_forget_routes[] = {
+    {"/v1/identities/forget", "forget", "POST", "forgets what is remembered of keys in Redis",
+     forget_handle, 0},
+    {.path = NULL},
+};

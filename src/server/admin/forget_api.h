@@ -5,6 +5,6 @@
 
 #include "server/http/http.h"
 
-void weir_forget_handle(struct weir_http_call *call);
+extern const struct weir_http_route weir_forget_routes[];
 
 #endif

@@ -170,7 +170,7 @@ static int grant_read(struct weir_http_call *call, uint32_t rule, struct weir_ad
 void weir_grant_handle(struct weir_http_call *call, uint32_t rule)
 {
     struct weir_reason reason = {{0}};
-    if (!weir_http_allow(call, "POST", NULL) || !weir_admin_may_change(call))
+    if (!weir_admin_may_change(call))
         return;
     struct weir_decision *decision = weir_worker_take(call->worker);
     if (!decision) {

@@ -220,13 +220,12 @@ static void handle_show(struct weir_http_call *call)
         call, json_pack("{s:o, s:o}", "controllers", shown.controllers, "limits", shown.limits));
 }
 
-void weir_health_handle(struct weir_http_call *call)
-{
-    if (weir_bytes_are(call->request->method, "POST"))
-        handle_push(call);
-    else if (weir_http_allow(call, "GET", "POST"))
-        handle_show(call);
-}
+const struct weir_http_route weir_health_routes[] = {
+    {"/v1/health", "health", "GET",
+     "what controllers make of their signals, and the scales of limits", handle_show, 0},
+    {"/v1/health", "health", "POST", "pushes signals", handle_push, 0},
+    {.path = NULL},
+};
 
 /* --- Metrics ---------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include "server/admin/exposition.h"
 #include "server/http/http.h"
 
-void weir_health_handle(struct weir_http_call *call);
+extern const struct weir_http_route weir_health_routes[];
 
 /* The metrics of controllers; nothing where there are none. */
 void weir_metrics_of_health(struct weir_metrics *metrics);

@@ -59,6 +59,16 @@ static int front_of(const struct weir_listener *listener)
                                                        : -1;
 }
 
+/* The first row with the name of row `r`, where those of one name are counted; the last is no row.
+ */
+static unsigned row_of_name(const struct weir_http *http, unsigned r)
+{
+    unsigned first = 0;
+    while (r < http->route_count && strcmp(http->routes[first].name, http->routes[r].name))
+        first++;
+    return r < http->route_count ? first : r;
+}
+
 /* Requests by listener, route and status; series that are zero are left out. */
 static void put_requests(struct weir_metrics *metrics)
 {
@@ -77,7 +87,7 @@ static void put_requests(struct weir_metrics *metrics)
             sample[kind] = http;
             for (unsigned r = 0; r <= http->route_count; r++)
                 for (unsigned s = 0; s < WEIR_HTTP_STATUS_COUNT; s++)
-                    totals[kind][r][s] += weir_counted(&http->requests[r][s]);
+                    totals[kind][row_of_name(http, r)][s] += weir_counted(&http->requests[r][s]);
         }
     }
     weir_metrics_head(metrics, "weir_requests_total", "counter", "HTTP requests answered.");

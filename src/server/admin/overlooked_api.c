@@ -23,7 +23,7 @@ static json_t *names_json(const struct weir_rules *rules)
     return list;
 }
 
-void weir_overlooked_handle(struct weir_http_call *call)
+static void overlooked_handle(struct weir_http_call *call)
 {
     struct weir_daemon *daemon = call->http->server;
     uint64_t untrusted = weir_counted(&daemon->overlooked.untrusted);
@@ -34,6 +34,12 @@ void weir_overlooked_handle(struct weir_http_call *call)
                                     (json_int_t)untrusted, "peer", untrusted > 0 ? peer : NULL,
                                     "unknown_attributes", names_json(daemon->rules)));
 }
+
+const struct weir_http_route weir_overlooked_routes[] = {
+    {"/v1/overlooked", "overlooked", "GET, HEAD", "what of requests was not taken",
+     overlooked_handle, 0},
+    {.path = NULL},
+};
 
 void weir_metrics_of_overlooked(struct weir_metrics *metrics)
 {

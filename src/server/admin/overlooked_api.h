@@ -6,7 +6,7 @@
 #include "server/admin/exposition.h"
 #include "server/http/http.h"
 
-void weir_overlooked_handle(struct weir_http_call *call);
+extern const struct weir_http_route weir_overlooked_routes[];
 void weir_metrics_of_overlooked(struct weir_metrics *metrics);
 
 #endif

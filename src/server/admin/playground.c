@@ -10,11 +10,9 @@
     "Content-Security-Policy: default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; "          \
     "style-src 'self'; img-src data:; require-trusted-types-for 'script'; trusted-types 'none'; "  \
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'\r\n"
-void weir_playground_handle(struct weir_http_call *call)
+static void playground_handle(struct weir_http_call *call)
 {
     struct weir_bytes name = call->tail;
-    if (!weir_http_allow(call, "GET", "HEAD"))
-        return;
     if (weir_playground_files.count == 0) {
         weir_http_problem(call, WEIR_HTTP_404, NULL,
                           "this weir was built without the playground, which needs clang and lld: "
@@ -30,3 +28,9 @@ void weir_playground_handle(struct weir_http_call *call)
         name = (struct weir_bytes){"index.html", 10};
     weir_page_files_reply(call, &weir_playground_files, name, WEIR_PAGE_FIELDS POLICY);
 }
+
+const struct weir_http_route weir_playground_routes[] = {
+    {"/playground", "playground", "GET, HEAD", "a page to try the algorithms", playground_handle,
+     WEIR_ROUTE_PREFIX | WEIR_ROUTE_PUBLIC},
+    {.path = NULL},
+};

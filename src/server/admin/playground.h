@@ -13,10 +13,11 @@
 #define WEIR_SERVER_ADMIN_PLAYGROUND_H
 
 #include "server/admin/page_files.h"
+#include "server/http/route.h"
 
 extern const struct weir_page_files weir_playground_files;
 
-/* Handles /playground/NAME. */
-void weir_playground_handle(struct weir_http_call *call);
+/* /playground/NAME */
+extern const struct weir_http_route weir_playground_routes[];
 
 #endif

@@ -398,6 +398,6 @@ static void handle_other(struct weir_http_call *call)
 }
 
 const struct weir_http_route weir_challenge_routes[WEIR_CHALLENGE_ROUTES] = {
-    {.path = PATH, .name = "challenge", .public = true, .handle = handle},
-    {.path = "", .name = "other", .prefix = true, .public = true, .handle = handle_other},
+    {PATH, "challenge", NULL, NULL, handle, WEIR_ROUTE_PUBLIC},
+    {"", "other", NULL, NULL, handle_other, WEIR_ROUTE_PREFIX | WEIR_ROUTE_PUBLIC},
 };

@@ -32,6 +32,9 @@
 
 #define WEIR_SERVICES_MAX 32
 
+struct weir_http_route;
+struct weir_service;
+
 /* What the background thread has to do, from the most urgent. Asked for again while it is being
  * done, it is done once more, and once only. */
 enum {
@@ -83,7 +86,9 @@ struct weir_kept_sockets {
 };
 
 struct weir_daemon {
-    size_t services; /* that are open (services/services.h) */
+    const struct weir_service *const *services; /* NULL behind the last (services/services.h) */
+    size_t services_open;
+    struct weir_http_route *routes; /* of all of them */
     struct weir_server_options options;
     struct weir_log log;
     struct weir_rules *rules;     /* the newest; workers follow within a turn */

@@ -14,6 +14,7 @@
 #include "server/daemon/listening.h"
 #include "server/daemon/reload/reload.h"
 #include "server/daemon/reload/retired.h"
+#include "server/daemon/services/list.h"
 #include "server/daemon/services/services.h"
 #include "server/daemon/state/state.h"
 #include "server/daemon/watch.h"
@@ -284,11 +285,19 @@ static void daemon_free(struct weir_daemon *daemon)
     free(daemon);
 }
 
+static struct weir_daemon *daemon_new(void)
+{
+    struct weir_daemon *daemon = calloc(1, sizeof *daemon);
+    if (daemon)
+        daemon->services = weir_services;
+    return daemon;
+}
+
 /* What the next run begins with: everything else is made anew. Frees the last one. NULL: no memory.
  */
 static struct weir_daemon *daemon_renew(struct weir_daemon *last)
 {
-    struct weir_daemon *next = calloc(1, sizeof *next);
+    struct weir_daemon *next = daemon_new();
     if (!next)
         return NULL;
     next->options = last->options;
@@ -317,7 +326,7 @@ static struct weir_daemon *daemon_renew(struct weir_daemon *last)
 
 int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
 {
-    struct weir_daemon *daemon = calloc(1, sizeof *daemon);
+    struct weir_daemon *daemon = daemon_new();
     struct weir_certificates *certificates = NULL;
     reason->text[0] = 0;
     if (!daemon) {
@@ -339,7 +348,7 @@ int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
 
 int weir_server_run(const struct weir_server_options *options)
 {
-    struct weir_daemon *daemon = calloc(1, sizeof *daemon);
+    struct weir_daemon *daemon = daemon_new();
     if (!daemon)
         return fail(weir_error_text(WEIR_ERR_MEMORY));
     signal(SIGPIPE, SIG_IGN); /* a peer that is gone is an error of its write */

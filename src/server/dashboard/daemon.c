@@ -3,7 +3,11 @@
 #include "server/dashboard/daemon.h"
 
 #include "server/daemon/daemon.h"
+#include "server/dashboard/dashboard_page.h"
+#include "server/dashboard/events_api.h"
 #include "server/dashboard/metrics.h"
+#include "server/dashboard/rules_api.h"
+#include "server/dashboard/session_api.h"
 
 static int dashboard_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
@@ -22,8 +26,13 @@ static void dashboard_close(struct weir_daemon *daemon)
     daemon->dashboard = NULL;
 }
 
+static const struct weir_http_route *const dashboard_routes[] = {
+    weir_session_routes, weir_rules_routes, weir_events_routes, weir_dashboard_page_routes, NULL,
+};
+
 const struct weir_service weir_service_dashboard = {
     .name = "dashboard",
+    .routes = dashboard_routes,
     .open = dashboard_open,
     .start = dashboard_start,
     .metrics = weir_metrics_of_dashboard,

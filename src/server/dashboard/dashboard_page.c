@@ -19,8 +19,7 @@
 
 static void reply(struct weir_http_call *call, struct weir_bytes name)
 {
-    if (weir_http_allow(call, "GET", "HEAD"))
-        weir_page_files_reply(call, &weir_dashboard_page_files, name, WEIR_PAGE_FIELDS POLICY);
+    weir_page_files_reply(call, &weir_dashboard_page_files, name, WEIR_PAGE_FIELDS POLICY);
 }
 
 static bool wants_html(const struct weir_http_call *call)
@@ -29,7 +28,7 @@ static bool wants_html(const struct weir_http_call *call)
     return accept.data && memmem(accept.data, accept.size, "text/html", 9);
 }
 
-void weir_dashboard_root_handle(struct weir_http_call *call)
+static void root_handle(struct weir_http_call *call)
 {
     static const char index[] = "index.html";
     static const struct weir_http_route closed = {.name = "root"};
@@ -40,11 +39,18 @@ void weir_dashboard_root_handle(struct weir_http_call *call)
         weir_envoy_root_handle(call);
 }
 
-void weir_dashboard_file_handle(struct weir_http_call *call)
+static void file_handle(struct weir_http_call *call)
 {
     struct weir_bytes name = call->tail;
     if (name.size > 1)
         reply(call, (struct weir_bytes){name.data + 1, name.size - 1});
-    else if (weir_http_allow(call, "GET", "HEAD"))
+    else
         weir_http_reply(call, WEIR_HTTP_303, "Location: /\r\n", NULL, "", 0);
 }
+
+const struct weir_http_route weir_dashboard_page_routes[] = {
+    {"/dashboard", "dashboard", "GET, HEAD", NULL, file_handle,
+     WEIR_ROUTE_PREFIX | WEIR_ROUTE_PUBLIC},
+    {"/", "root", "GET, HEAD", "the dashboard", root_handle, WEIR_ROUTE_PUBLIC},
+    {.path = NULL},
+};

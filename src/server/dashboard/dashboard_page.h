@@ -9,14 +9,11 @@
 #define WEIR_SERVER_DASHBOARD_DASHBOARD_PAGE_H
 
 #include "server/admin/page_files.h"
+#include "server/http/route.h"
 
 extern const struct weir_page_files weir_dashboard_page_files;
 
-/* Handles /: the page; where there is Envoy's service, its list of paths for clients that do not
- * accept HTML. */
-void weir_dashboard_root_handle(struct weir_http_call *call);
-
-/* Handles /dashboard/NAME. */
-void weir_dashboard_file_handle(struct weir_http_call *call);
+/* Where there is Envoy's service, / is its list of paths for clients that do not accept HTML. */
+extern const struct weir_http_route weir_dashboard_page_routes[];
 
 #endif

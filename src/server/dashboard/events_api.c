@@ -8,13 +8,16 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
-void weir_events_handle(struct weir_http_call *call)
+static void events_handle(struct weir_http_call *call)
 {
     const struct weir_daemon *daemon = call->http->server;
     const char *token = weir_listener_settings(call->connection->listener)->token;
     unsigned char id[WEIR_SESSION_ID_BYTES];
-    if (!weir_http_allow(call, "GET", NULL))
-        return;
     bool by_session = weir_session_find(call, token, id);
     weir_stream_join(&daemon->dashboard->stream, call, by_session ? id : NULL);
 }
+
+const struct weir_http_route weir_events_routes[] = {
+    {"/v1/events", "events", "GET", "the live stream of the dashboard", events_handle, 0},
+    {.path = NULL},
+};

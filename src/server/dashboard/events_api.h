@@ -3,8 +3,8 @@
 #ifndef WEIR_SERVER_DASHBOARD_EVENTS_API_H
 #define WEIR_SERVER_DASHBOARD_EVENTS_API_H
 
-struct weir_http_call;
+#include "server/http/route.h"
 
-void weir_events_handle(struct weir_http_call *call);
+extern const struct weir_http_route weir_events_routes[];
 
 #endif

@@ -64,18 +64,15 @@ static void reload(struct weir_http_call *call)
 {
     static const char wanted[] = "{\"wanted\":true}";
     struct weir_daemon *daemon = call->http->server;
-    if (!weir_http_allow(call, "POST", NULL) || !weir_admin_may_change(call))
+    if (!weir_admin_may_change(call))
         return;
     weir_daemon_want(daemon, WEIR_WANT_RELOAD);
     weir_http_reply(call, WEIR_HTTP_200, NULL, "application/json", wanted, sizeof wanted - 1);
 }
 
-void weir_rules_handle(struct weir_http_call *call)
-{
-    if (weir_bytes_are(call->tail, "/reload"))
-        reload(call);
-    else if (call->tail.size > 0)
-        weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);
-    else if (weir_http_allow(call, "GET", "HEAD"))
-        show(call);
-}
+const struct weir_http_route weir_rules_routes[] = {
+    {"/v1/rules", "rules", "GET, HEAD", "the rules as loaded, and the errors of the last reload",
+     show, 0},
+    {"/v1/rules/reload", "rules", "POST", "reads the rules again", reload, 0},
+    {.path = NULL},
+};

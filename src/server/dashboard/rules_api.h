@@ -10,6 +10,7 @@
 #define WEIR_SERVER_DASHBOARD_RULES_API_H
 
 #include "rules/rules.h"
+#include "server/http/route.h"
 
 /* The most that is kept of the errors of one reload. */
 #define WEIR_RULES_PROBLEMS_MAX 100
@@ -18,8 +19,6 @@
  * it. NULL: none, or no memory. Any thread. */
 char *weir_rules_problems_text(const struct weir_problems *problems);
 
-struct weir_http_call;
-
-void weir_rules_handle(struct weir_http_call *call);
+extern const struct weir_http_route weir_rules_routes[];
 
 #endif

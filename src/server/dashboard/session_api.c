@@ -146,15 +146,28 @@ static void log_out(struct weir_http_call *call)
     weir_http_reply(call, WEIR_HTTP_200, line, "application/json", "{\"session\":false}", 17);
 }
 
-void weir_session_handle(struct weir_http_call *call)
+static void show_handle(struct weir_http_call *call)
 {
-    bool shows = weir_http_method_is(call, "GET");
-    if (!weir_admin_is_own_page(call))
-        return;
-    if (shows)
+    if (weir_admin_is_own_page(call))
         show(call);
-    else if (weir_http_method_is(call, "DELETE"))
-        log_out(call);
-    else
+}
+
+static void log_in_handle(struct weir_http_call *call)
+{
+    if (weir_admin_is_own_page(call))
         log_in(call);
 }
+
+static void log_out_handle(struct weir_http_call *call)
+{
+    if (weir_admin_is_own_page(call))
+        log_out(call);
+}
+
+const struct weir_http_route weir_session_routes[] = {
+    {"/v1/session", "session", "GET", "what the caller may do", show_handle, WEIR_ROUTE_PUBLIC},
+    {"/v1/session", "session", "POST", "logs a browser in by the token", log_in_handle,
+     WEIR_ROUTE_PUBLIC},
+    {"/v1/session", "session", "DELETE", "logs it out", log_out_handle, WEIR_ROUTE_PUBLIC},
+    {.path = NULL},
+};

@@ -17,6 +17,6 @@
 
 #include "server/http/http.h"
 
-void weir_session_handle(struct weir_http_call *call);
+extern const struct weir_http_route weir_session_routes[];
 
 #endif

@@ -11,6 +11,7 @@
 #include "server/daemon/services/restart.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"
+#include "server/envoy/http.h"
 #include "server/envoy/metrics.h"
 #include "server/envoy/quota/metrics.h"
 #include "server/envoy/shared.h"
@@ -171,8 +172,14 @@ static void envoy_close(struct weir_daemon *daemon)
     daemon->envoy = NULL;
 }
 
+static const struct weir_http_route *const envoy_routes[] = {
+    weir_envoy_routes,
+    NULL,
+};
+
 const struct weir_service weir_service_envoy = {
     .name = "envoy",
+    .routes = envoy_routes,
     .start = envoy_start,
     .check = envoy_check,
     .apply = envoy_apply,

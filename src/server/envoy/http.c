@@ -170,10 +170,10 @@ static void reply_text(struct weir_http_call *call, char *text, size_t size, con
     free(text);
 }
 
-void weir_envoy_rlconfig_handle(struct weir_http_call *call)
+static void rlconfig_handle(struct weir_http_call *call)
 {
     uint64_t version;
-    if (!is_there(call) || !weir_http_allow(call, "GET", "HEAD"))
+    if (!is_there(call))
         return;
     struct weir_envoy *envoy = weir_envoy_shared_current(shared_of(call), &version);
     size_t size = envoy ? weir_envoy_dump(envoy, NULL, 0) : 0;
@@ -184,10 +184,10 @@ void weir_envoy_rlconfig_handle(struct weir_http_call *call)
     reply_text(call, text, size, "text/plain; charset=utf-8");
 }
 
-void weir_envoy_stats_handle(struct weir_http_call *call)
+static void stats_handle(struct weir_http_call *call)
 {
     size_t size = 0;
-    if (!is_there(call) || !weir_http_allow(call, "GET", "HEAD"))
+    if (!is_there(call))
         return;
     char *text = weir_envoy_stats_text(shared_of(call), &size);
     reply_text(call, text, size, "text/plain; charset=utf-8");
@@ -209,7 +209,14 @@ void weir_envoy_root_handle(struct weir_http_call *call)
                                "/metrics: the same for Prometheus, and weir's own\n"
                                "/healthz, /readyz: weir's health\n"
                                "/v1/limits: limits of the rules file\n";
-    if (is_there(call) && weir_http_allow(call, "GET", "HEAD"))
+    if (is_there(call))
         weir_http_reply(call, WEIR_HTTP_200, NULL, "text/plain; charset=utf-8", text,
                         sizeof text - 1);
 }
+
+const struct weir_http_route weir_envoy_routes[] = {
+    {"/rlconfig", "rlconfig", "GET, HEAD", "the configuration of Envoy's service in use",
+     rlconfig_handle, 0},
+    {"/stats", "stats", "GET, HEAD", "every counter of Envoy's service", stats_handle, 0},
+    {.path = NULL},
+};

@@ -18,8 +18,8 @@
 
 void weir_envoy_json_handle(struct weir_http_call *call);
 void weir_envoy_healthcheck_handle(struct weir_http_call *call);
-void weir_envoy_rlconfig_handle(struct weir_http_call *call);
-void weir_envoy_stats_handle(struct weir_http_call *call);
+/* Of the admin listener, without its root. */
+extern const struct weir_http_route weir_envoy_routes[];
 void weir_envoy_root_handle(struct weir_http_call *call);
 /* The service's metrics alone. */
 void weir_envoy_prometheus_handle(struct weir_http_call *call);

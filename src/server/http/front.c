@@ -10,7 +10,6 @@
 #include "core/bytes.h"
 #include "core/text/hex.h"
 #include "server/admin/access.h"
-#include "server/admin/api.h"
 #include "server/challenge/front.h"
 #include "server/daemon/daemon.h"
 #include "server/envoy/http.h"
@@ -33,18 +32,15 @@ _Static_assert(sizeof(struct http_state) <= WEIR_FRONT_STATE_BYTES, "grow WEIR_F
 _Static_assert(sizeof(struct weir_http1_request) <= WEIR_BUFFER_SIZE_MIN, "one buffer aside");
 
 static const struct weir_http_route check_routes[] = {
-    {.path = "/v1/check", .name = "check", .handle = weir_check_handle},
-    {.path = "/v1/limit", .name = "limit", .handle = weir_limit_handle},
-    {.path = "/v1/auth", .name = "auth", .prefix = true, .handle = weir_auth_handle},
-    {.path = "/v1/release", .name = "release", .handle = weir_release_handle},
-    {.path = "/v1/reserve", .name = "reserve", .handle = weir_reserve_handle},
-    {.path = "/v1/settle", .name = "settle", .handle = weir_settle_handle},
-    {.path = "/v1/report", .name = "report", .handle = weir_report_handle},
-    {.path = "/json", .name = "json", .handle = weir_envoy_json_handle},
-    {.path = "/healthcheck",
-     .name = "healthcheck",
-     .public = true,
-     .handle = weir_envoy_healthcheck_handle},
+    {"/v1/check", "check", NULL, NULL, weir_check_handle, 0},
+    {"/v1/limit", "limit", NULL, NULL, weir_limit_handle, 0},
+    {"/v1/auth", "auth", NULL, NULL, weir_auth_handle, WEIR_ROUTE_PREFIX},
+    {"/v1/release", "release", NULL, NULL, weir_release_handle, 0},
+    {"/v1/reserve", "reserve", NULL, NULL, weir_reserve_handle, 0},
+    {"/v1/settle", "settle", NULL, NULL, weir_settle_handle, 0},
+    {"/v1/report", "report", NULL, NULL, weir_report_handle, 0},
+    {"/json", "json", NULL, NULL, weir_envoy_json_handle, 0},
+    {"/healthcheck", "healthcheck", NULL, NULL, weir_envoy_healthcheck_handle, WEIR_ROUTE_PUBLIC},
 };
 
 /* --- Routing ---------------------------------------------------------------------------------- */
@@ -57,36 +53,25 @@ static bool http_admit(struct weir_http_call *call, const struct weir_http_route
     if (listener->kind == WEIR_LISTENER_ADMIN)
         return weir_admin_admit(call, route);
     const char *token = weir_listener_settings(listener)->token;
-    if (!token || route->public || weir_http_has_token(call, token))
+    if (!token || (route->flags & WEIR_ROUTE_PUBLIC) != 0 || weir_http_has_token(call, token))
         return true;
     weir_http_problem(call, WEIR_HTTP_401, "WWW-Authenticate: Bearer\r\n",
                       "missing or invalid token");
     return false;
 }
 
-static bool route_matches(const struct weir_http_route *route, struct weir_http_call *call)
-{
-    struct weir_bytes path = call->request->path;
-    size_t size = strlen(route->path);
-    if (path.size < size || memcmp(path.data, route->path, size))
-        return false;
-    call->tail = (struct weir_bytes){path.data + size, path.size - size};
-    return path.size == size || (route->prefix && path.data[size] == '/');
-}
-
 static void http_route(struct weir_http_call *call)
 {
-    const struct weir_http *http = call->http;
-    for (uint16_t i = 0; i < http->route_count; i++) {
-        if (!route_matches(&http->routes[i], call))
-            continue;
-        call->route = i;
-        if (http_admit(call, &http->routes[i]))
-            http->routes[i].handle(call);
+    const struct weir_http_route *route = weir_http_route_find(call);
+    if (!route) {
+        weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);
         return;
     }
-    call->route = (uint16_t)http->route_count;
-    weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);
+    if (!http_admit(call, route))
+        return;
+    route = weir_http_route_allow(call, route);
+    if (route)
+        route->handle(call);
 }
 
 /* --- Reading ---------------------------------------------------------------------------------- */
@@ -218,7 +203,8 @@ static void *check_open(struct weir_worker *worker, void *server)
 
 static void *admin_open(struct weir_worker *worker, void *server)
 {
-    struct weir_http *http = http_open(worker, server, weir_admin_routes, weir_admin_route_count);
+    const struct weir_http_route *routes = ((const struct weir_daemon *)server)->routes;
+    struct weir_http *http = http_open(worker, server, routes, weir_http_routes_count(routes));
     if (http)
         http->private = true;
     return http;
@@ -233,7 +219,7 @@ static void *prometheus_open(struct weir_worker *worker, void *server)
         return NULL;
     http->own_route = (struct weir_http_route){.path = daemon->envoy->settings.prometheus_path,
                                                .name = "prometheus",
-                                               .public = true,
+                                               .flags = WEIR_ROUTE_PUBLIC,
                                                .handle = weir_envoy_prometheus_handle};
     http->routes = &http->own_route;
     return http;

@@ -17,6 +17,7 @@
 #include "server/daemon/clock.h"
 #include "server/daemon/worker.h"
 #include "server/envoy/call.h"
+#include "server/http/route.h"
 #include "server/net/holds.h"
 #include "wire/http/http1.h"
 #include "wire/http/idempotency_key.h"
@@ -62,19 +63,6 @@ enum weir_http_status {
 unsigned weir_http_code(enum weir_http_status status);
 enum weir_http_status weir_http_status(unsigned code);
 
-struct weir_http_call;
-
-struct weir_http_route {
-    const char *path;
-    const char *name; /* in metrics */
-    bool prefix;      /* also path + "/…", which the handler finds in call->tail */
-    bool public;      /* needs no token */
-    bool metrics;     /* nor does this, where `metrics_open` says so */
-    void (*handle)(struct weir_http_call *call);
-};
-
-#define WEIR_HTTP_ROUTES_MAX 24
-
 /* What one HTTP listener of one worker works with. */
 struct weir_http {
     struct weir_worker *worker;
@@ -112,6 +100,7 @@ struct weir_http_call {
     struct weir_worker *worker;
     struct weir_http1_request *request;
     struct weir_bytes tail; /* of a prefix route: the path behind it, with its slash */
+    struct weir_bytes part; /* of a route with braces: what stands for them */
     uint16_t route;
     bool keep_alive;  /* a handler may clear it */
     uint32_t hold_ms; /* how long the reply is held back */

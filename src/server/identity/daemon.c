@@ -2,6 +2,7 @@
 /* see daemon.h */
 #include "server/identity/daemon.h"
 
+#include "server/admin/forget_api.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/services/restart.h"
 #include "server/identity/metrics.h"
@@ -35,8 +36,14 @@ static void identities_close(struct weir_daemon *daemon)
     daemon->directories = NULL;
 }
 
+static const struct weir_http_route *const identities_routes[] = {
+    weir_forget_routes,
+    NULL,
+};
+
 const struct weir_service weir_service_identities = {
     .name = "identities",
+    .routes = identities_routes,
     .open = identities_open,
     .for_worker = identities_for_worker,
     .apply = identities_apply,

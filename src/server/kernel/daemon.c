@@ -45,8 +45,14 @@ static void kernel_close(struct weir_daemon *daemon)
     daemon->kernel = NULL;
 }
 
+static const struct weir_http_route *const kernel_routes[] = {
+    weir_kernel_routes,
+    NULL,
+};
+
 const struct weir_service weir_service_kernel = {
     .name = "kernel",
+    .routes = kernel_routes,
     .start = kernel_start,
     .apply = kernel_apply,
     .metrics = weir_metrics_of_kernel,

@@ -136,14 +136,12 @@ static json_t *networks_json(const size_t counts[2])
                      (json_int_t)counts[WEIR_KERNEL_ALLOW]);
 }
 
-void weir_kernel_handle(struct weir_http_call *call)
+static void kernel_handle(struct weir_http_call *call)
 {
     const struct weir_daemon *daemon = call->http->server;
     struct weir_kernel_stats stats;
     json_t *json;
 
-    if (!weir_http_allow(call, "GET", "HEAD"))
-        return;
     weir_kernel_service_stats(daemon->kernel, &stats);
     if (!stats.on) {
         weir_http_problem(call, WEIR_HTTP_404, NULL, "the rules have no `kernel: nftables`");
@@ -157,3 +155,9 @@ void weir_kernel_handle(struct weir_http_call *call)
     json_object_set_new(json, "failed", stats.failed ? json_string(stats.failed) : json_null());
     weir_admin_reply_json(call, json);
 }
+
+const struct weir_http_route weir_kernel_routes[] = {
+    {"/v1/kernel", "kernel", "GET, HEAD", "whether the kernel holds the bans that it should",
+     kernel_handle, 0},
+    {.path = NULL},
+};

@@ -10,6 +10,6 @@
 void weir_metrics_of_kernel(struct weir_metrics *metrics);
 
 /* GET /v1/kernel */
-void weir_kernel_handle(struct weir_http_call *call);
+extern const struct weir_http_route weir_kernel_routes[];
 
 #endif

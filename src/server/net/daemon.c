@@ -32,8 +32,14 @@ static void net_close(struct weir_daemon *daemon)
     daemon->guesses = NULL;
 }
 
+static const struct weir_http_route *const net_routes[] = {
+    weir_overlooked_routes,
+    NULL,
+};
+
 const struct weir_service weir_service_net = {
     .name = "net",
+    .routes = net_routes,
     .open = net_open,
     .for_worker = net_for_worker,
     .tick = net_tick,

@@ -73,6 +73,16 @@ static struct weir_standing_service *service_of(const struct weir_http_call *cal
     return daemon->standing;
 }
 
+/* Answers where there is no standing. */
+static bool has_service(struct weir_http_call *call)
+{
+    if (service_of(call))
+        return true;
+    weir_http_problem(call, WEIR_HTTP_404, NULL,
+                      "the rules have no `standing:`, or weir has not been restarted since");
+    return false;
+}
+
 static const struct weir_standing_settings *settings_of(const struct weir_http_call *call)
 {
     const struct weir_daemon *daemon = call->http->server;
@@ -510,7 +520,8 @@ static void list(struct weir_http_call *call)
     struct ask ask;
     int level = -1;
 
-    if (!read_query(call, &ask) || (ask.value.data && !read_value(call, &ask, &value)))
+    if (!has_service(call) || !read_query(call, &ask) ||
+        (ask.value.data && !read_value(call, &ask, &value)))
         return;
     if (ask.level.data && (level = weir_standing_level_of(ask.level)) < 0) {
         weir_http_problem(call, WEIR_HTTP_400, NULL,
@@ -535,7 +546,7 @@ static void history(struct weir_http_call *call)
     struct wait *wait;
     struct ask ask;
 
-    if (!weir_http_allow(call, "GET", "HEAD") || !read_query(call, &ask) ||
+    if (!has_service(call) || !read_query(call, &ask) ||
         (ask.value.data && !read_value(call, &ask, &value)))
         return;
     wait = wait_new(call, WEIR_KEEPER_ROWS, &ask, weir_bytes_of(value.shown));
@@ -646,8 +657,7 @@ static void show_radius(struct weir_http_call *call)
     struct weir_radius radius;
     struct ask ask;
 
-    if (!weir_http_allow(call, "GET", "HEAD") || !read_query(call, &ask) ||
-        !read_value(call, &ask, &value))
+    if (!has_service(call) || !read_query(call, &ask) || !read_value(call, &ask, &value))
         return;
     if (find_radius(call, &ask, &value, &radius))
         weir_admin_reply_json(call, weir_radius_json(&radius));
@@ -710,7 +720,7 @@ static void set(struct weir_http_call *call)
     struct weir_bytes text = call->request->body;
     json_t *body;
 
-    if (!weir_admin_may_change(call))
+    if (!has_service(call) || !weir_admin_may_change(call))
         return;
     body = json_loadb(text.data ? text.data : "", text.size, JSON_REJECT_DUPLICATES, NULL);
     set_read(call, body);
@@ -752,8 +762,8 @@ static void clear(struct weir_http_call *call)
     struct ask ask;
     bool forgotten;
 
-    if (!weir_admin_may_change(call) || !read_query(call, &ask) || !read_why(call, &ask) ||
-        !read_value(call, &ask, &now.value) || !has_room(call))
+    if (!has_service(call) || !weir_admin_may_change(call) || !read_query(call, &ask) ||
+        !read_why(call, &ask) || !read_value(call, &ask, &now.value) || !has_room(call))
         return;
     forgotten = forget_steps(call, &now.value);
     if (!now.value.hidden && !service->sharing)
@@ -777,23 +787,13 @@ static void clear(struct weir_http_call *call)
     wait_for(call, wait);
 }
 
-void weir_standing_handle(struct weir_http_call *call)
-{
-    bool root = call->tail.size == 0 || weir_bytes_are(call->tail, "/");
-
-    if (!service_of(call))
-        weir_http_problem(call, WEIR_HTTP_404, NULL,
-                          "the rules have no `standing:`, or weir has not been restarted since");
-    else if (weir_bytes_are(call->tail, "/history"))
-        history(call);
-    else if (weir_bytes_are(call->tail, "/radius"))
-        show_radius(call);
-    else if (!root)
-        weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);
-    else if (weir_http_method_is(call, "PUT"))
-        set(call);
-    else if (weir_http_method_is(call, "DELETE"))
-        clear(call);
-    else if (weir_http_allow(call, "GET", "HEAD"))
-        list(call);
-}
+const struct weir_http_route weir_standing_routes[] = {
+    {"/v1/standing", "standing", "GET, HEAD", "whom standing is known of, and what it is", list,
+     WEIR_ROUTE_SLASH},
+    {"/v1/standing", "standing", "PUT", "sets the standing of a value", set, WEIR_ROUTE_SLASH},
+    {"/v1/standing", "standing", "DELETE", "ends what was set", clear, WEIR_ROUTE_SLASH},
+    {"/v1/standing/history", "standing", "GET, HEAD", "changes, the newest first", history, 0},
+    {"/v1/standing/radius", "standing", "GET, HEAD", "whom refusing a value would hit", show_radius,
+     0},
+    {.path = NULL},
+};

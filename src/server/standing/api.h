@@ -6,6 +6,6 @@
 
 #include "server/http/http.h"
 
-void weir_standing_handle(struct weir_http_call *call);
+extern const struct weir_http_route weir_standing_routes[];
 
 #endif

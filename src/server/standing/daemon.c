@@ -9,6 +9,7 @@
 #include "server/daemon/daemon.h"
 #include "server/daemon/redis_access.h"
 #include "server/daemon/services/restart.h"
+#include "server/standing/api.h"
 #include "server/standing/metrics.h"
 
 static int standing_protect(struct weir_daemon *daemon, const struct weir_settings *settings)
@@ -134,8 +135,14 @@ static void standing_close(struct weir_daemon *daemon)
     daemon->standing = NULL;
 }
 
+static const struct weir_http_route *const standing_routes[] = {
+    weir_standing_routes,
+    NULL,
+};
+
 const struct weir_service weir_service_standing = {
     .name = "standing",
+    .routes = standing_routes,
     .open = standing_open,
     .start = standing_start,
     .for_worker = standing_for_worker,

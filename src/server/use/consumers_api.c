@@ -280,8 +280,10 @@ json_t *weir_consumers_keys(struct weir_use_service *use, const struct weir_use_
     return keys;
 }
 
-static void top_handle(struct weir_http_call *call, struct weir_use_service *use, uint64_t now_ns)
+static void top_handle(struct weir_http_call *call)
 {
+    struct weir_use_service *use = weir_use_of(call);
+    uint64_t now_ns = weir_worker_time(call->worker);
     struct weir_use_query query = {.count = COUNT_DEFAULT};
     const unsigned takes = WEIR_USE_P_LIMIT | WEIR_USE_P_WINDOW | WEIR_USE_P_BY | WEIR_USE_P_COUNT;
     if (!weir_use_query_read(call, takes, now_ns, &query))
@@ -298,8 +300,10 @@ static void top_handle(struct weir_http_call *call, struct weir_use_service *use
     weir_admin_reply_json(call, answer);
 }
 
-static void near_handle(struct weir_http_call *call, struct weir_use_service *use, uint64_t now_ns)
+static void near_handle(struct weir_http_call *call)
 {
+    struct weir_use_service *use = weir_use_of(call);
+    uint64_t now_ns = weir_worker_time(call->worker);
     struct weir_use_query query = {.count = COUNT_DEFAULT, .above = ABOVE_DEFAULT};
     uint32_t count, shown = 0;
     const unsigned takes = WEIR_USE_P_LIMIT | WEIR_USE_P_ABOVE | WEIR_USE_P_COUNT;
@@ -354,8 +358,10 @@ static void key_window(struct weir_use_service *use, enum weir_window window, st
     free(items);
 }
 
-static void key_handle(struct weir_http_call *call, struct weir_use_service *use, uint64_t now_ns)
+static void key_handle(struct weir_http_call *call)
 {
+    struct weir_use_service *use = weir_use_of(call);
+    uint64_t now_ns = weir_worker_time(call->worker);
     struct weir_use_query query = {.count = DENIALS_SHOWN};
     const char *name;
     json_t *json, *known = json_object(), *limits = json_array();
@@ -383,21 +389,22 @@ static void key_handle(struct weir_http_call *call, struct weir_use_service *use
                                     "denials", weir_denials_newest(use, &filter, query.count)));
 }
 
-void weir_consumers_handle(struct weir_http_call *call)
+static void callers_handle(struct weir_http_call *call)
 {
-    struct weir_use_service *use = weir_use_of(call);
-    uint64_t now_ns = weir_worker_time(call->worker);
-    if (!weir_http_allow(call, "GET", "HEAD"))
-        return;
-    if (weir_bytes_are(call->tail, "/top"))
-        top_handle(call, use, now_ns);
-    else if (weir_bytes_are(call->tail, "/near"))
-        near_handle(call, use, now_ns);
-    else if (weir_bytes_are(call->tail, "/key"))
-        key_handle(call, use, now_ns);
-    else if (weir_bytes_are(call->tail, "/callers"))
-        weir_callers_handle(call, use, now_ns);
-    else
-        weir_http_problem(call, WEIR_HTTP_404, NULL,
-                          "use /v1/use/top, /v1/use/callers, /v1/use/near or /v1/use/key");
+    weir_callers_handle(call, weir_use_of(call), weir_worker_time(call->worker));
 }
+
+static void others_handle(struct weir_http_call *call)
+{
+    weir_http_problem(call, WEIR_HTTP_404, NULL,
+                      "use /v1/use/top, /v1/use/callers, /v1/use/near or /v1/use/key");
+}
+
+const struct weir_http_route weir_consumers_routes[] = {
+    {"/v1/use/top", "use", "GET, HEAD", "keys that use most", top_handle, 0},
+    {"/v1/use/near", "use", "GET, HEAD", "keys near their limit", near_handle, 0},
+    {"/v1/use/key", "use", "GET, HEAD", "all that is known of one key", key_handle, 0},
+    {"/v1/use/callers", "use", "GET, HEAD", "who makes most requests", callers_handle, 0},
+    {"/v1/use", "use", NULL, NULL, others_handle, WEIR_ROUTE_PREFIX},
+    {.path = NULL},
+};

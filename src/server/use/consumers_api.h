@@ -11,7 +11,7 @@
 
 #include "server/use/query.h"
 
-void weir_consumers_handle(struct weir_http_call *call);
+extern const struct weir_http_route weir_consumers_routes[];
 
 /* The keys of a window, of one limit or of all, as `query` orders them: an array. */
 json_t *weir_consumers_keys(struct weir_use_service *use, const struct weir_use_query *query,

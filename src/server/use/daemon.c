@@ -4,8 +4,11 @@
 
 #include "server/daemon/daemon.h"
 #include "server/net/seed.h"
+#include "server/use/consumers_api.h"
+#include "server/use/denials_api.h"
 #include "server/use/history.h"
 #include "server/use/metrics.h"
+#include "server/use/series_api.h"
 
 static int use_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
@@ -65,8 +68,16 @@ static void use_close(struct weir_daemon *daemon)
     daemon->use = NULL;
 }
 
+static const struct weir_http_route *const use_routes[] = {
+    weir_consumers_routes,
+    weir_denials_routes,
+    weir_series_routes,
+    NULL,
+};
+
 const struct weir_service weir_service_use = {
     .name = "use",
+    .routes = use_routes,
     .open = use_open,
     .start = use_start,
     .for_worker = use_for_worker,

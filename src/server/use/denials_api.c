@@ -166,7 +166,7 @@ static void wait_for(struct weir_http_call *call, struct weir_use_service *use,
 
 /* --- The call --------------------------------------------------------------------------------- */
 
-void weir_denials_handle(struct weir_http_call *call)
+static void denials_handle(struct weir_http_call *call)
 {
     struct weir_use_service *use = weir_use_of(call);
     struct weir_use_query query = {.count = COUNT_DEFAULT};
@@ -174,7 +174,7 @@ void weir_denials_handle(struct weir_http_call *call)
     const unsigned takes = WEIR_USE_P_LIMIT | WEIR_USE_P_KEY | WEIR_USE_P_SINCE | WEIR_USE_P_UNTIL |
                            WEIR_USE_P_COUNT | WEIR_USE_P_AFTER | WEIR_USE_P_WAIT |
                            WEIR_USE_P_CALLER;
-    if (!weir_http_allow(call, "GET", "HEAD") || !weir_use_query_read(call, takes, now_ns, &query))
+    if (!weir_use_query_read(call, takes, now_ns, &query))
         return;
     const struct weir_denial_filter filter = weir_use_query_filter(&query);
     weir_use_collect(use, now_ns);
@@ -189,3 +189,9 @@ void weir_denials_handle(struct weir_http_call *call)
         list = weir_denials_newest(use, &filter, query.count);
     weir_admin_reply_json(call, answer(use, list, query.after_given ? last : use->denial_last));
 }
+
+const struct weir_http_route weir_denials_routes[] = {
+    {"/v1/denials", "denials", "GET, HEAD", "the denials that are kept in memory", denials_handle,
+     0},
+    {.path = NULL},
+};

@@ -6,7 +6,7 @@
 
 #include "server/use/query.h"
 
-void weir_denials_handle(struct weir_http_call *call);
+extern const struct weir_http_route weir_denials_routes[];
 
 /* A JSON array of the newest denials that match, newest first, at most `count`. */
 json_t *weir_denials_newest(const struct weir_use_service *use,

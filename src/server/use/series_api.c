@@ -45,13 +45,13 @@ static json_t *all_json(const struct weir_use_service *use, bool minutes, uint64
     return limits;
 }
 
-void weir_series_handle(struct weir_http_call *call)
+static void series_handle(struct weir_http_call *call)
 {
     struct weir_use_service *use = weir_use_of(call);
     struct weir_use_query query = {.count = COUNT_DEFAULT};
     const unsigned takes = WEIR_USE_P_LIMIT | WEIR_USE_P_COUNT | WEIR_USE_P_RESOLUTION;
     uint64_t now_ns = weir_worker_time(call->worker);
-    if (!weir_http_allow(call, "GET", "HEAD") || !weir_use_query_read(call, takes, now_ns, &query))
+    if (!weir_use_query_read(call, takes, now_ns, &query))
         return;
     bool all = query.limit.data && weir_bytes_are(query.limit, "*");
     struct weir_use_limit *limit =
@@ -88,3 +88,8 @@ void weir_series_handle(struct weir_http_call *call)
         json_object_set_new(answer, "limit", json_string(limit->name));
     weir_admin_reply_json(call, answer);
 }
+
+const struct weir_http_route weir_series_routes[] = {
+    {"/v1/series", "series", "GET, HEAD", "time series of limits", series_handle, 0},
+    {.path = NULL},
+};

@@ -5,6 +5,6 @@
 
 #include "server/use/query.h"
 
-void weir_series_handle(struct weir_http_call *call);
+extern const struct weir_http_route weir_series_routes[];
 
 #endif

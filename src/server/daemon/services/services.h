@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All services of the daemon (server/service.h), and what is done with each of them in turn. The
- * one place that knows which features there are. */
+/* All services of the daemon (server/service.h), and what is done with each of them in turn.
+ * list.c lists them: the one place that knows which features there are. */
 #ifndef WEIR_SERVER_DAEMON_SERVICES_SERVICES_H
 #define WEIR_SERVER_DAEMON_SERVICES_SERVICES_H
 
 #include "server/daemon/daemon.h"
 #include "server/service.h"
+
+/* Makes daemon->routes of the rows of all; they are free()d. Errors: WEIR_ERR_MEMORY;
+ * WEIR_ERR_FULL: more than WEIR_HTTP_ROUTES_MAX. */
+int weir_services_route(struct weir_daemon *daemon) __attribute__((warn_unused_result));
 
 /* Opens them in their order. Errors: those of a service, with a text; the caller then stops and
  * closes what was opened. */

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see daemon.h */
+#include "server/admin/daemon.h"
+
+#include "server/admin/api.h"
+#include "server/admin/playground.h"
+
+static const struct weir_http_route *const admin_routes[] = {
+    weir_admin_routes,
+    weir_playground_routes,
+    NULL,
+};
+
+const struct weir_service weir_service_admin = {
+    .name = "admin",
+    .routes = admin_routes,
+};
