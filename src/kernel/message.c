@@ -18,6 +18,8 @@ static size_t item_size(uint16_t type)
         return sizeof(struct weir_kernel_done);
     case WEIR_KERNEL_COUNTS:
         return sizeof(struct weir_kernel_counter);
+    case WEIR_KERNEL_LOST:
+        return sizeof(struct weir_kernel_loss);
     default:
         return 0;
     }
@@ -147,6 +149,12 @@ static bool of_server_valid(const struct weir_kernel_message *message)
     }
 }
 
+static bool loss_valid(const struct weir_kernel_loss *loss)
+{
+    return loss->cause >= WEIR_KERNEL_LOST_CHANGED && loss->cause <= WEIR_KERNEL_LOST_UNREAD &&
+           (loss->cause == WEIR_KERNEL_LOST_UNREAD ? loss->error > 0 : loss->error == 0);
+}
+
 static bool of_helper_valid(const struct weir_kernel_message *message)
 {
     const struct weir_kernel_head *head = &message->head;
@@ -166,7 +174,7 @@ static bool of_helper_valid(const struct weir_kernel_message *message)
                 return false;
         return true;
     case WEIR_KERNEL_LOST:
-        return head->count == 0;
+        return head->count == 1 && loss_valid(&message->loss);
     default:
         return false;
     }

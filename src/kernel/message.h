@@ -11,7 +11,7 @@
  *                                       and how many bans it left out
  *   COUNT                           ──▶
  *                                   ◀── COUNTS of each set
- *                                   ◀── LOST: another program has changed the table
+ *                                   ◀── LOST: the table is to be made anew, and why
  *   REMOVE                          ──▶ the table goes
  *                                   ◀── DONE
  *
@@ -33,7 +33,7 @@
 #include "core/text/address.h"
 #include "kernel/settings.h"
 
-#define WEIR_KERNEL_MAGIC UINT32_C(0x326b7277) /* "wrk2"; another format has another one */
+#define WEIR_KERNEL_MAGIC UINT32_C(0x336b7277) /* "wrk3"; another format has another one */
 #define WEIR_KERNEL_BATCH_MAX 1000             /* elements of one message */
 /* Sets: of bans and of what is always allowed, by family and length of prefix. */
 #define WEIR_KERNEL_SETS_MAX (2 * (33 + 129))
@@ -97,6 +97,19 @@ struct weir_kernel_done {
     char text[WEIR_KERNEL_TEXT_MAX + 1]; /* which step failed */
 };
 
+/* Why a table is lost. */
+enum weir_kernel_loss_cause {
+    WEIR_KERNEL_LOST_CHANGED = 1, /* another program has changed or removed it */
+    WEIR_KERNEL_LOST_ADDRESS,     /* this machine has a new address, which a ban may hold */
+    WEIR_KERNEL_LOST_UNREAD,      /* this machine's addresses cannot be read */
+};
+
+/* The item of LOST. */
+struct weir_kernel_loss {
+    uint32_t cause; /* enum weir_kernel_loss_cause */
+    int32_t error;  /* of UNREAD: an errno; else 0 */
+};
+
 /* An item of COUNTS: what a set has matched since its table was made. */
 struct weir_kernel_counter {
     uint8_t family, bits, set, gap[5];
@@ -114,6 +127,7 @@ struct weir_kernel_message {
         struct weir_kernel_element elements[WEIR_KERNEL_BATCH_MAX];
         struct weir_kernel_done done;
         struct weir_kernel_counter counters[WEIR_KERNEL_SETS_MAX];
+        struct weir_kernel_loss loss;
     };
 };
 

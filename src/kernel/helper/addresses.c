@@ -16,8 +16,6 @@
 #include "kernel/helper/netlink.h"
 
 #define ANSWER_MAX 65536
-/* A list that changes while it is read is read again. */
-#define TRIES 5
 
 int addresses_open(struct addresses *addresses)
 {
@@ -60,16 +58,14 @@ static int take_address(const uint8_t *body, size_t size, struct kernel_ranges *
 static int take_answer(const struct nlmsghdr *head, const uint8_t *body, size_t size,
                        struct kernel_ranges *own)
 {
-    bool done = head->nlmsg_type == NLMSG_DONE;
-    int32_t err = 0;
+    int end = netlink_end_of(head, body, size), err;
 
     if (head->nlmsg_flags & NLM_F_DUMP_INTR)
-        return -EAGAIN;                            /* the list has changed meanwhile */
-    if (done || head->nlmsg_type == NLMSG_ERROR) { /* both say how it ended */
-        if (size >= sizeof err)
-            memcpy(&err, body, sizeof err);
-        return err < 0 ? err : done ? 0 : -EPROTO;
-    }
+        return -EAGAIN; /* the list has changed meanwhile */
+    if (end == 0 && head->nlmsg_type != NLMSG_DONE)
+        return -EPROTO;
+    if (end <= 0)
+        return end;
     err = head->nlmsg_type == RTM_NEWADDR ? take_address(body, size, own) : 0;
     return err < 0 ? err : 1;
 }
@@ -146,7 +142,7 @@ int addresses_read(struct addresses *addresses, struct kernel_ranges *own)
 {
     int err = -EAGAIN;
 
-    for (int i = 0; i < TRIES && err == -EAGAIN; i++) {
+    for (int i = 0; i < NETLINK_TRIES && err == -EAGAIN; i++) {
         own->count = 0;
         err = read_once(addresses, own);
     }

@@ -128,19 +128,34 @@ static bool handle(int fd, struct helper *helper, struct kernel_table *table,
     }
 }
 
+/* Whether the table has to be made anew, and why: cause 0: it has not. */
+static struct weir_kernel_loss find_loss(struct helper *helper, struct kernel_table *table)
+{
+    int found;
+
+    if (!kernel_table_holds(table))
+        return (struct weir_kernel_loss){.cause = WEIR_KERNEL_LOST_CHANGED};
+    if (!table->known || now_ms() - helper->read_ms < ADDRESSES_MS)
+        return (struct weir_kernel_loss){.cause = 0};
+    found = read_addresses(helper);
+    if (found < 0)
+        return (struct weir_kernel_loss){.cause = WEIR_KERNEL_LOST_UNREAD, .error = -found};
+    return (struct weir_kernel_loss){.cause = found > 0 ? WEIR_KERNEL_LOST_ADDRESS : 0};
+}
+
 /* Looks whether the table is still as it was, and now and then whether this machine has a new
- * address, which a ban in the table may hold. */
+ * address, which a ban in the table may hold. False: the server is gone. */
 static bool look(int fd, struct helper *helper, struct kernel_table *table,
                  struct weir_kernel_message *message)
 {
-    bool holds = kernel_table_holds(table);
+    struct weir_kernel_loss loss = find_loss(helper, table);
 
-    if (table->known && now_ms() - helper->read_ms >= ADDRESSES_MS)
-        holds = read_addresses(helper) == 0 && holds;
-    if (holds)
+    if (loss.cause == 0)
         return true;
     table->known = false;
     weir_kernel_message_begin(message, WEIR_KERNEL_LOST);
+    message->head.count = 1;
+    message->loss = loss;
     return answer(fd, message);
 }
 

@@ -222,24 +222,32 @@ uint64_t netlink_number(const struct netlink_attribute *attribute)
     return value;
 }
 
-/* One answer. True: it is the last one; *result is 0 or -errno. */
+int netlink_end_of(const struct nlmsghdr *head, const uint8_t *body, size_t size)
+{
+    int32_t err = 0;
+
+    if (head->nlmsg_type != NLMSG_DONE && head->nlmsg_type != NLMSG_ERROR)
+        return 1;
+    if (size >= sizeof err)
+        memcpy(&err, body, sizeof err);
+    return err < 0 ? err : 0;
+}
+
+/* One answer. True: it is the last one; *result is 0 or -errno, -EAGAIN already where the list has
+ * changed meanwhile: the rest of it is read, or the next request would get it. */
 static bool read_answer(const struct nlmsghdr *head, const uint8_t *body, size_t size,
                         void (*take)(void *, const uint8_t *, const uint8_t *), void *context,
                         int *result)
 {
-    int32_t err = 0;
+    int end = netlink_end_of(head, body, size);
 
-    if (head->nlmsg_type == NLMSG_DONE)
-        return true;
-    if (head->nlmsg_type == NLMSG_ERROR) {
-        if (size >= sizeof err)
-            memcpy(&err, body, sizeof err);
-        *result = err;
-        return true;
-    }
-    if (take && size >= sizeof(struct nfgenmsg))
+    if ((head->nlmsg_flags & NLM_F_DUMP_INTR) != 0)
+        *result = -EAGAIN;
+    if (end < 0)
+        *result = end;
+    else if (end > 0 && take && size >= sizeof(struct nfgenmsg))
         take(context, body + sizeof(struct nfgenmsg), body + size);
-    return false;
+    return end <= 0;
 }
 
 /* Answers that one receive brought. True: the last one was among them. */

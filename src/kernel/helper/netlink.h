@@ -65,9 +65,19 @@ bool netlink_find(const uint8_t *at, const uint8_t *end, uint16_t type,
                   struct netlink_attribute *attribute);
 uint64_t netlink_number(const struct netlink_attribute *attribute);
 
+struct nlmsghdr;
+
+/* Whether a message is the last answer to its request: 1 when it is not, 0 when all went well, or
+ * -errno. The end of a list says how it ended, as an error does (netlink(7), NLMSG_DONE). */
+int netlink_end_of(const struct nlmsghdr *head, const uint8_t *body, size_t size);
+
+/* How often a list is read that changes while it is read. */
+#define NETLINK_TRIES 5
+
 /* Sends the buffer and reads its answers: `take` (or NULL) gets the attributes of each message of a
  * type of nf_tables. Returns 0, or -errno of the first error that the kernel reports; *failed is
- * the sequence number of its message then, counted from the first of the buffer. */
+ * the sequence number of its message then, counted from the first of the buffer. -EAGAIN: the list
+ * has changed while it was read, so what `take` got may be wrong; ask once more. */
 int netlink_talk(struct netlink *netlink,
                  void (*take)(void *context, const uint8_t *at, const uint8_t *end), void *context,
                  uint32_t *failed);

@@ -644,18 +644,28 @@ static void take_counter(void *context, const uint8_t *at, const uint8_t *end)
     message->counters[message->head.count++] = counter;
 }
 
-int kernel_table_counts(struct kernel_table *table, struct weir_kernel_message *message)
+static int read_counters(struct kernel_table *table, struct weir_kernel_message *message)
 {
     struct netlink *netlink = table->netlink;
     uint32_t failed;
 
     weir_kernel_message_begin(message, WEIR_KERNEL_COUNTS);
-    if (!table->known || table->building)
-        return 0;
     netlink_begin(netlink);
     netlink_message(netlink, NFT_MSG_GETOBJ, nf_family(table), NLM_F_DUMP);
     netlink_put_text(netlink, NFTA_OBJ_TABLE, table->open.table);
     netlink_put_u32(netlink, NFTA_OBJ_TYPE, NFT_OBJECT_COUNTER);
     netlink_end(netlink);
     return netlink_talk(netlink, take_counter, message, &failed);
+}
+
+int kernel_table_counts(struct kernel_table *table, struct weir_kernel_message *message)
+{
+    int err = -EAGAIN;
+
+    weir_kernel_message_begin(message, WEIR_KERNEL_COUNTS);
+    if (!table->known || table->building)
+        return 0;
+    for (int i = 0; i < NETLINK_TRIES && err == -EAGAIN; i++)
+        err = read_counters(table, message);
+    return err;
 }

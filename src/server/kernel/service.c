@@ -26,6 +26,8 @@
 #define START_NS (100 * NS_PER_MS)
 #define START_MAX_NS (10000 * NS_PER_MS)
 #define REMOVE_WAIT_MS 1000
+/* A ban that is put and ended again and again leaves a line of its skips every so often. */
+#define SKIPPED_NS (10000 * NS_PER_MS)
 
 struct weir_kernel_service {
     struct weir_standing_service *standing;
@@ -61,6 +63,7 @@ struct weir_kernel_service {
     struct weir_kernel_message message, received;
 
     uint64_t helpers, lost, skipped;
+    uint64_t skipped_logged, skipped_at_ns; /* of `skipped`, and when the next line may follow */
     char failed[WEIR_REASON_MAX];
     size_t tallies_count;
     struct weir_kernel_tally tallies[WEIR_KERNEL_SETS_MAX], before[WEIR_KERNEL_SETS_MAX];
@@ -285,16 +288,20 @@ static void connect_helper(struct weir_kernel_service *service, uint64_t now_ns)
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-static void note_skipped(struct weir_kernel_service *service, uint32_t count)
+/* One line for all bans that were left out since the last one. */
+static void log_skipped(struct weir_kernel_service *service, uint64_t now_ns)
 {
     struct weir_log_line line;
 
-    service->skipped += count;
+    if (service->skipped == service->skipped_logged || now_ns < service->skipped_at_ns)
+        return;
     weir_log_begin(&line, service->log, WEIR_LOG_WARNING, "kernel_bans_skipped");
-    weir_log_number(&line, "bans", count);
+    weir_log_number(&line, "bans", (int64_t)(service->skipped - service->skipped_logged));
     weir_log_text(&line, "reason",
                   "they hold loopback, an address of this machine or a trusted proxy");
     weir_log_end(&line);
+    service->skipped_logged = service->skipped;
+    service->skipped_at_ns = now_ns + SKIPPED_NS;
 }
 
 static void take_done(struct weir_kernel_service *service,
@@ -302,8 +309,7 @@ static void take_done(struct weir_kernel_service *service,
 {
     char reason[WEIR_REASON_MAX];
 
-    if (message->done.skipped > 0)
-        note_skipped(service, message->done.skipped);
+    service->skipped += message->done.skipped;
     if (message->head.number != service->number)
         return; /* of a transaction that was given up */
     weir_plan_done(service->plan, now_ns, message->done.result);
@@ -349,6 +355,23 @@ static void take_counts(struct weir_kernel_service *service,
     }
 }
 
+static void note_loss(struct weir_kernel_service *service, const struct weir_kernel_loss *loss)
+{
+    static const char *const causes[] = {
+        [WEIR_KERNEL_LOST_CHANGED] = "another program has changed or removed the table",
+        [WEIR_KERNEL_LOST_ADDRESS] = "this machine has a new address, which a ban may hold",
+        [WEIR_KERNEL_LOST_UNREAD] = "this machine's addresses cannot be read",
+    };
+    struct weir_log_line line;
+
+    service->lost++;
+    weir_log_begin(&line, service->log, WEIR_LOG_WARNING, "kernel_table_lost");
+    weir_log_text(&line, "reason", causes[loss->cause]);
+    if (loss->error != 0)
+        weir_log_text(&line, "error", strerror(loss->error));
+    weir_log_end(&line);
+}
+
 static void take_answer(struct weir_kernel_service *service,
                         const struct weir_kernel_message *message, uint64_t now_ns)
 {
@@ -360,10 +383,7 @@ static void take_answer(struct weir_kernel_service *service,
         take_counts(service, message);
         return;
     default: /* LOST */
-        service->lost++;
-        weir_log_event(service->log, WEIR_LOG_WARNING, "kernel_table_lost", "reason",
-                       "another program has changed or removed the table, or this machine has a "
-                       "new address; the table is made anew");
+        note_loss(service, &message->loss);
         forget_table(service);
     }
 }
@@ -439,6 +459,7 @@ static void on_tick(uv_timer_t *timer)
             (void)uv_timer_stop(&service->timer);
         return;
     }
+    log_skipped(service, now_ns);
     follow(service, now_ns);
     weir_kernel_link_reap(&service->link);
     if (service->link.fd < 0)

@@ -13,7 +13,7 @@ from pathlib import Path
 from model.program import weir_path
 from network.namespaces import run
 
-MAGIC = 0x326b7277
+MAGIC = 0x336b7277
 OPEN, APPLY, DONE, LOST, PROTECT = 1, 2, 5, 7, 8  # enum weir_kernel_type
 REPLACE, BAN, ALLOW = 1, 0, 1
 # By which the helper knows a set: the last network of a family.

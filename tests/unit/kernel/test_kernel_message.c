@@ -190,7 +190,17 @@ static void the_helper_says_only_what_is_its_to_say(void **state)
     memset(message.done.text, 'x', sizeof message.done.text);
     assert_false(valid(false));
     weir_kernel_message_begin(&message, WEIR_KERNEL_LOST);
+    assert_false(valid(false)); /* it says why */
+    message.head.count = 1;
+    message.loss = (struct weir_kernel_loss){.cause = WEIR_KERNEL_LOST_ADDRESS};
     assert_true(valid(false));
+    assert_false(valid(true));
+    message.loss.error = 5;
+    assert_false(valid(false));
+    message.loss.cause = WEIR_KERNEL_LOST_UNREAD;
+    assert_true(valid(false));
+    message.loss.cause++;
+    assert_false(valid(false));
     weir_kernel_message_begin(&message, WEIR_KERNEL_COUNTS);
     message.head.count = 1;
     message.counters[0] = (struct weir_kernel_counter){.family = 4, .bits = 33};

@@ -27,7 +27,7 @@
 #define TURNS_MAX 30000 /* of 1 ms at least, and with a load more */
 
 struct rig {
-    char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 16];
+    char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 16], logged[TEMPORARY_MAX + 16];
     uv_loop_t loop;
     uv_timer_t turns;
     struct weir_log log;
@@ -74,7 +74,8 @@ static int open_rig(void **state)
     uv_loop_init(&rig->loop);
     uv_timer_init(&rig->loop, &rig->turns);
     uv_timer_start(&rig->turns, on_turn, 0, 1);
-    weir_log_init(&rig->log, open("/dev/null", O_WRONLY | O_CLOEXEC), WEIR_LOG_TEXT);
+    snprintf(rig->logged, sizeof rig->logged, "%s/log", rig->folder);
+    weir_log_init(&rig->log, open(rig->logged, O_RDWR | O_CREAT | O_CLOEXEC, 0600), WEIR_LOG_TEXT);
     assert_int_equal(weir_standing_create(&rig->standing.map, &options, NULL), 0);
     assert_int_equal(weir_bans_open(&rig->standing.bans), 0);
     assert_int_equal(weir_bans_protect(rig->standing.bans, NULL, 0), 0);
@@ -177,6 +178,30 @@ static void answer_done(struct rig *rig, uint32_t number, int result)
     message.head.number = number;
     message.done = (struct weir_kernel_done){.result = result, .text = "the sets"};
     answer(rig, &message);
+}
+
+static void answer_lost(struct rig *rig, enum weir_kernel_loss_cause cause, int error)
+{
+    static struct weir_kernel_message message;
+
+    weir_kernel_message_begin(&message, WEIR_KERNEL_LOST);
+    message.head.count = 1;
+    message.loss = (struct weir_kernel_loss){.cause = cause, .error = error};
+    answer(rig, &message);
+}
+
+/* How many lines of the log have this text. */
+static int logged(const struct rig *rig, const char *text)
+{
+    static char log[65536];
+    ssize_t size = pread(rig->log.fd, log, sizeof log - 1, 0);
+    int count = 0;
+
+    assert_true(size >= 0 && (size_t)size < sizeof log - 1);
+    log[size] = '\0';
+    for (const char *at = log; (at = strstr(at, text)); at++)
+        count++;
+    return count;
 }
 
 static void answer_counts(struct rig *rig, uint64_t packets)
@@ -452,7 +477,6 @@ static uint64_t next_packets(struct rig *rig, uint64_t before)
 static void counts_go_on_when_the_table_is_made_anew(void **state)
 {
     struct rig *rig = *state;
-    static struct weir_kernel_message lost;
 
     begin(rig);
     answer_counts(rig, 10);
@@ -468,8 +492,7 @@ static void counts_go_on_when_the_table_is_made_anew(void **state)
     answer_done(rig, rig->message.head.number, 0);
     answer_counts(rig, 20);
     assert_int_equal(next_packets(rig, 15), 35);
-    weir_kernel_message_begin(&lost, WEIR_KERNEL_LOST);
-    answer(rig, &lost);
+    answer_lost(rig, WEIR_KERNEL_LOST_CHANGED, 0);
     assert_true(receive(rig, WEIR_KERNEL_APPLY));
     assert_int_equal(rig->message.head.flags, WEIR_KERNEL_REPLACE);
     answer_done(rig, rig->message.head.number, 0);
@@ -624,7 +647,6 @@ static void what_is_protected_is_named_anew_after_a_table_that_is_lost(void **st
 {
     enum { PROXIES = 10000, TURNS = 20 };
     static struct weir_cidr proxies[PROXIES];
-    static struct weir_kernel_message lost;
     struct rig *rig = *state;
     size_t count = 0;
 
@@ -635,8 +657,7 @@ static void what_is_protected_is_named_anew_after_a_table_that_is_lost(void **st
     accept_server(rig);
     for (int i = 0; i < TURNS; i++)
         turn(rig);
-    weir_kernel_message_begin(&lost, WEIR_KERNEL_LOST);
-    answer(rig, &lost);
+    answer_lost(rig, WEIR_KERNEL_LOST_CHANGED, 0);
     for (int i = 0; i < TURNS_MAX && stats_of(rig).lost == 0; i++)
         turn(rig);
     assert_int_equal(stats_of(rig).lost, 1);
@@ -666,6 +687,54 @@ static void bans_that_the_helper_leaves_out_are_counted(void **state)
     assert_int_equal(stats_of(rig).skipped, 3);
 }
 
+/* The first line at once, one for all others ten seconds later. */
+static void lines_about_bans_that_are_left_out_are_paced(void **state)
+{
+    struct rig *rig = *state;
+
+    begin(rig);
+    for (int i = 0; i < 50; i++)
+        answer_skipped(rig, 0, 1);
+    for (int i = 0; i < TURNS_MAX && stats_of(rig).skipped < 50; i++)
+        turn(rig);
+    for (int i = 0; i < 10; i++) {
+        turn(rig);
+        answer_skipped(rig, 0, 1);
+    }
+    for (int i = 0; i < TURNS_MAX && stats_of(rig).skipped < 60; i++)
+        turn(rig);
+    assert_int_equal(stats_of(rig).skipped, 60);
+    assert_int_equal(logged(rig, "kernel_bans_skipped"), 1);
+    rig->now_ns += 10 * S;
+    for (int i = 0; i < TURNS_MAX && logged(rig, "kernel_bans_skipped") == 1; i++)
+        turn(rig);
+    rig->now_ns += 10 * S;
+    for (int i = 0; i < 10; i++)
+        turn(rig);
+    assert_int_equal(logged(rig, "kernel_bans_skipped"), 2);
+}
+
+static void why_a_table_is_lost_is_logged(void **state)
+{
+    static const struct {
+        enum weir_kernel_loss_cause cause;
+        int error;
+        const char *text;
+    } cases[] = {{WEIR_KERNEL_LOST_CHANGED, 0, "another program has changed or removed the table"},
+                 {WEIR_KERNEL_LOST_ADDRESS, 0, "this machine has a new address"},
+                 {WEIR_KERNEL_LOST_UNREAD, ENOMEM, "cannot be read\" error=\"Cannot allocate"}};
+    struct rig *rig = *state;
+
+    begin(rig);
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        answer_lost(rig, cases[i].cause, cases[i].error);
+        for (int turns = 0; turns < TURNS_MAX && stats_of(rig).lost == i; turns++)
+            turn(rig);
+        assert_int_equal(logged(rig, "kernel_table_lost"), i + 1);
+        assert_int_equal(logged(rig, cases[i].text), 1);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
@@ -687,6 +756,8 @@ int main(void)
         TEST(more_than_one_message_of_what_is_protected),
         TEST(what_is_protected_is_named_anew_after_a_table_that_is_lost),
         TEST(bans_that_the_helper_leaves_out_are_counted),
+        TEST(lines_about_bans_that_are_left_out_are_paced),
+        TEST(why_a_table_is_lost_is_logged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
