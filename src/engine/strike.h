@@ -38,6 +38,7 @@ struct weir_struck {
     const struct weir_strike *strike; /* whom it is held against; its number is of these rules */
     uint64_t now_ns;                  /* of the store's time */
     bool moves;                       /* the ladder, one step up */
+    bool again;                       /* it was refused before, and has waited */
 };
 
 /* What becomes of a strike that moves the ladder; of others it is ignored. */

@@ -52,7 +52,8 @@ struct weir_strike_ring {
     uint64_t lost, theirs;      /* lost here; what writers have counted */
     uint64_t deferred;          /* likewise: moves that were put off */
     bool left;                  /* some had no room at the last look */
-    uint64_t seen_ns[WEIR_STRIKE_SLOTS], words[WEIR_STRIKE_SLOTS]; /* found WRITING: since then */
+    /* Of each slot the word that was found WRITING, and since when, or whose strike had no room. */
+    uint64_t seen_ns[WEIR_STRIKE_SLOTS], words[WEIR_STRIKE_SLOTS];
 };
 
 static int fail(struct weir_reason *reason, int err, const char *path, const char *why)
@@ -243,7 +244,7 @@ static bool is_sound(const struct weir_ring_strike *strike)
     return memcmp(&masked, &network->address, sizeof masked) == 0;
 }
 
-static int take_one(struct weir_strike_ring *ring, unsigned i, uint64_t turn,
+static int take_one(struct weir_strike_ring *ring, unsigned i, uint64_t word,
                     weir_strike_ring_take take, void *context)
 {
     struct slot copy;
@@ -251,9 +252,10 @@ static int take_one(struct weir_strike_ring *ring, unsigned i, uint64_t turn,
     if (pread(ring->fd, &copy, sizeof copy,
               (off_t)(offsetof(struct file, slots) + i * sizeof copy)) != sizeof copy)
         return WEIR_ERR_IO;
-    if (copy.check != check_of(turn, &copy.strike) || !is_sound(&copy.strike)) {
+    if (copy.check != check_of(word >> STATE_BITS, &copy.strike) || !is_sound(&copy.strike)) {
         ring->lost++;
-    } else if (!take(context, &copy.strike)) {
+    } else if (!take(context, &copy.strike, ring->words[i] == word)) {
+        ring->words[i] = word;
         ring->left = true;
         return 0;
     }
@@ -296,7 +298,7 @@ int weir_strike_ring_poll(struct weir_strike_ring *ring, uint64_t now_ns,
         return WEIR_ERR_IO;
     for (unsigned i = 0; i < WEIR_STRIKE_SLOTS && err == 0; i++)
         if ((words[i] & STATE_MASK) == READY)
-            err = take_one(ring, i, words[i] >> STATE_BITS, take, context);
+            err = take_one(ring, i, words[i], take, context);
         else if (words[i] != FREE)
             err = watch(ring, i, words[i], now_ns);
     return err;

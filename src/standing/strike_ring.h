@@ -71,10 +71,11 @@ int weir_strike_ring_beat(struct weir_strike_ring *ring, uint64_t now_ns)
     __attribute__((warn_unused_result));
 
 /* Takes all strikes that are ready: calls `take` with a copy of each, which is good for the call;
- * false: there is no room for it now. A text has no more than `size` bytes, and a network is one;
- * nothing else is certain. Without a new strike it costs one system call. Errors: as
- * weir_strike_ring_beat. */
-typedef bool (*weir_strike_ring_take)(void *context, const struct weir_ring_strike *strike);
+ * false: there is no room for it now. `again`: it had none at the last look either. A text has no
+ * more than `size` bytes, and a network is one; nothing else is certain. Without a new strike it
+ * costs one system call. Errors: as weir_strike_ring_beat. */
+typedef bool (*weir_strike_ring_take)(void *context, const struct weir_ring_strike *strike,
+                                      bool again);
 int weir_strike_ring_poll(struct weir_strike_ring *ring, uint64_t now_ns,
                           weir_strike_ring_take take, void *context)
     __attribute__((warn_unused_result));

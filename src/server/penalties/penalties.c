@@ -53,9 +53,10 @@ static enum weir_strike_answer take_strike(struct weir_penalties *penalties,
     queued.moves = struck->moves;
     set_count(&queued, &strike->check);
     if (!weir_strike_queue_put(&penalties->queue, &queued, &first)) {
-        atomic_fetch_add_explicit(struck->moves ? &penalties->stats.deferred
-                                                : &penalties->stats.queue_full,
-                                  1, memory_order_relaxed);
+        if (!struck->again)
+            atomic_fetch_add_explicit(struck->moves ? &penalties->stats.deferred
+                                                    : &penalties->stats.queue_full,
+                                      1, memory_order_relaxed);
         return WEIR_STRIKE_REFUSED;
     }
     if (first && atomic_load(&penalties->joined))
@@ -99,8 +100,6 @@ static void take(struct weir_penalties *penalties, const struct weir_queued_stri
     penalties->gathered[slot] = NULL;
     if (!work)
         work = penalty_work_new(penalties, strike);
-    if (!work)
-        return;
     if (strike->moves) {
         work->strike = *strike;
         penalty_work_start(work, strike->now_ns);
@@ -115,26 +114,24 @@ static void settle(struct weir_penalties *penalties, const struct weir_queued_st
 {
     struct penalty_work *work = penalty_work_new(penalties, strike);
 
-    if (!work)
-        return;
     work->strike.moves = false;
     work->settles = true;
     penalty_work_start(work, now_ns);
 }
 
-/* As many as there is room to work on; the others stay where they are. */
+/* As many as there is room and memory to work on; the others stay where they are. */
 static void take_queued(struct weir_penalties *penalties)
 {
     struct weir_queued_strike strike;
 
-    while (penalties->work_count < WEIR_PENALTIES_AT_WORK)
+    while (penalty_work_fits(penalties))
         if (weir_due_terms_take(&penalties->due, penalties->now_ns, &strike))
             settle(penalties, &strike, penalties->now_ns);
         else if (weir_strike_queue_take(&penalties->queue, &strike))
             take(penalties, &strike);
         else
             return;
-    penalties->crowded = true;
+    penalties->crowded = !penalties->starved; /* else the next second tries again */
 }
 
 static void on_queued(uv_async_t *handle)
@@ -295,6 +292,7 @@ void weir_penalties_close(struct weir_penalties *penalties)
         next = work->next;
         free(work);
     }
+    free(penalties->spare);
     weir_strike_queue_close(&penalties->queue);
     weir_ladder_memory_free(&penalties->memory);
     weir_rules_unref(penalties->rules);

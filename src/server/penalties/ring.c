@@ -56,7 +56,7 @@ static bool find_value(const struct weir_penalties_ring *ring,
 }
 
 bool weir_penalties_ring_take(struct weir_penalties_ring *ring, const struct weir_ring_strike *from,
-                              uint64_t now_ns)
+                              uint64_t now_ns, bool again)
 {
     const struct weir_rules *rules = *ring->rules;
     int number = find_penalty(rules, from->penalty);
@@ -79,7 +79,8 @@ bool weir_penalties_ring_take(struct weir_penalties_ring *ring, const struct wei
                            .kind = kind,
                            .strike = &strike,
                            .now_ns = now_ns - at_ns > AGE_MAX_NS ? now_ns - AGE_MAX_NS : at_ns,
-                           .moves = from->moves}) != WEIR_STRIKE_REFUSED ||
+                           .moves = from->moves,
+                           .again = again}) != WEIR_STRIKE_REFUSED ||
                    !from->moves; /* else it was counted as lost */
         }
     }
@@ -87,12 +88,12 @@ bool weir_penalties_ring_take(struct weir_penalties_ring *ring, const struct wei
     return true;
 }
 
-static bool take(void *context, const struct weir_ring_strike *strike)
+static bool take(void *context, const struct weir_ring_strike *strike, bool again)
 {
     struct weir_penalties_ring *ring = context;
 
     return weir_penalties_ring_take(ring, strike,
-                                    weir_table_time(ring->table, weir_clock_boot_ns()));
+                                    weir_table_time(ring->table, weir_clock_boot_ns()), again);
 }
 
 /* --- Keeping ---------------------------------------------------------------------------------- */

@@ -43,9 +43,9 @@ int weir_penalties_ring_open(struct weir_penalties_ring *ring, const char *state
 void weir_penalties_ring_close(struct weir_penalties_ring *ring);
 
 /* Takes a strike, or counts that it is none. False: it moves a ladder, and there is no room for
- * it now. */
+ * it now. `again`: there was none before, which was counted then. */
 bool weir_penalties_ring_take(struct weir_penalties_ring *ring,
-                              const struct weir_ring_strike *strike, uint64_t now_ns);
+                              const struct weir_ring_strike *strike, uint64_t now_ns, bool again);
 
 /* How many were lost or refused. */
 uint64_t weir_penalties_ring_lost(const struct weir_penalties_ring *ring);

@@ -14,16 +14,25 @@
 
 /* --- Works ------------------------------------------------------------------------------------ */
 
+bool penalty_work_fits(struct weir_penalties *penalties)
+{
+    if (penalties->work_count >= WEIR_PENALTIES_AT_WORK)
+        return false;
+    if (!penalties->spare)
+        penalties->spare = calloc(1, sizeof *penalties->spare);
+    if (!penalties->spare && !penalties->starved)
+        weir_log_event(penalties->standing->log, WEIR_LOG_WARNING, "penalties_wait", "reason",
+                       weir_error_text(WEIR_ERR_MEMORY));
+    penalties->starved = !penalties->spare;
+    return penalties->spare;
+}
+
 struct penalty_work *penalty_work_new(struct weir_penalties *penalties,
                                       const struct weir_queued_strike *strike)
 {
-    struct penalty_work *work =
-        penalties->work_count < WEIR_PENALTIES_AT_WORK ? calloc(1, sizeof *work) : NULL;
+    struct penalty_work *work = penalties->spare;
 
-    if (!work) {
-        penalties->stats.lost++;
-        return NULL;
-    }
+    penalties->spare = NULL;
     work->penalties = penalties;
     work->strike = *strike;
     work->next = penalties->works;

@@ -66,7 +66,9 @@ struct weir_penalties {
     struct weir_penalty_counts counts;
     struct penalty_work *works;
     unsigned work_count;
-    bool crowded; /* strikes wait in the queue for a work to end */
+    struct penalty_work *spare; /* memory for the next one; NULL: none is kept */
+    bool starved;               /* there is no memory for it: logged */
+    bool crowded;               /* strikes wait in the queue for a work to end */
     struct penalty_work *active[WEIR_PENALTIES_ACTIVE];
     struct penalty_work *gathered[WEIR_PENALTIES_GATHERED];
     struct penalty_work *later;
@@ -74,7 +76,10 @@ struct weir_penalties {
     uint64_t now_ns; /* of the last tick */
 };
 
-/* NULL, and counted as lost: there are WEIR_PENALTIES_AT_WORK, or no memory. */
+/* Whether there is room for one more work, and memory, which is kept for it. */
+bool penalty_work_fits(struct weir_penalties *penalties);
+
+/* A work, once for each penalty_work_fits that was true. */
 struct penalty_work *penalty_work_new(struct weir_penalties *penalties,
                                       const struct weir_queued_strike *strike);
 

@@ -79,7 +79,7 @@ struct taken {
     struct weir_ring_strike last;
 };
 
-static bool take(void *context, const struct weir_ring_strike *strike)
+static bool take(void *context, const struct weir_ring_strike *strike, bool again)
 {
     struct taken *taken = context;
     taken->count++;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/bytes.h"
+#include "failing_memory.h"
 #include "rules/match/standing.h"
 #include "rules_test.h"
 #include "server/penalties/known.h"
@@ -421,6 +422,27 @@ static void a_move_that_is_given_up_gives_its_strike_back(void **state)
     answer_all();
     assert_int_equal(world.ended, 1);
     assert_int_equal(level_of("ann", START + 30 * S, NULL), WEIR_STANDING_WARNED);
+    close_world();
+}
+
+/* They stay in the queue until there is memory to work on them. */
+static void moves_wait_for_memory(void **state)
+{
+    open_world(RULES(BRUTE));
+    strike("brute", "ann", START, true);
+    strike("brute", "bob", START, true);
+    failing_memory_after(0);
+    uv_run(&world.loop, UV_RUN_NOWAIT);
+    assert_int_equal(failing_memory_stop(), 1);
+    assert_int_equal(answer_all(), 0);
+    assert_int_equal(level_of("ann", START, NULL), -1);
+    assert_int_equal(world.ended + world.given_back, 0);
+    weir_penalties_tick(world.penalties, START + S);
+    answer_all();
+    assert_int_equal(level_of("ann", START + S, NULL), WEIR_STANDING_WARNED);
+    assert_int_equal(level_of("bob", START + S, NULL), WEIR_STANDING_WARNED);
+    assert_int_equal(world.ended, 2);
+    assert_int_equal(weir_penalties_stats(world.penalties)->lost, 0);
     close_world();
 }
 
@@ -944,6 +966,7 @@ int main(void)
         cmocka_unit_test(renamed_penalties_begin_at_nothing),
         cmocka_unit_test(what_the_store_cannot_keep_is_in_force_all_the_same),
         cmocka_unit_test(a_move_that_is_given_up_gives_its_strike_back),
+        cmocka_unit_test(moves_wait_for_memory),
         cmocka_unit_test(moves_that_a_stop_leaves_are_counted_as_lost),
         cmocka_unit_test(a_full_queue_drops_strikes_and_leaves_room_for_moves),
         cmocka_unit_test(every_network_of_a_flood_is_penalised),

@@ -80,7 +80,7 @@ static struct weir_ring_strike strike_of(uint32_t penalty, const char *text)
 
 static bool take(const struct weir_ring_strike *strike)
 {
-    return weir_penalties_ring_take(&world.ring, strike, NOW);
+    return weir_penalties_ring_take(&world.ring, strike, NOW, false);
 }
 
 static uint64_t strikes(unsigned penalty)
@@ -147,6 +147,9 @@ static void only_a_move_waits_in_the_ring_for_room(void **state)
     strike.moves = 1;
     while (take(&strike))
         ;
+    assert_int_equal(stats->deferred, 1);
+    for (int i = 0; i < 3; i++) /* the next looks find it there still */
+        assert_false(weir_penalties_ring_take(&world.ring, &strike, NOW, true));
     assert_int_equal(stats->deferred, 1);
 }
 
