@@ -64,7 +64,7 @@ def main():
     held, failed = report.tally(rows)
     print(f"\n{machine()}, a state of {given.size} MiB")
     print(f"{held} held, {failed} failed")
-    return 0 if failed == 0 and rows else 1  # a case that cannot be tried here leaves a row that says so
+    return 0 if failed == 0 and rows else 1  # a case that was not tried has not failed
 
 
 if __name__ == "__main__":
