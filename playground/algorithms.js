@@ -130,9 +130,21 @@ export const judge_settings = (p) => settings_of("sliding_log", p);
 // The length of the window that the bound is about.
 export const bound_window = (name, p) => ALGORITHMS[name].held ? p.l : p.w;
 
-export function yaml_of(name, p, limit = "api") {
-  return ["version: 1", "limits:", `  - name: ${limit}`, "    key: [user]",
-    ...ALGORITHMS[name].yaml(p).map((line) => `    ${line}`), ""].join("\n");
+const NUMBERS = /^(rate|burst|limit|life|rollover):/;
+
+// The keys of a rules file that make the algorithm, without its numbers: "sliding_window, segments: 60".
+export const yaml_name = (name, p) => ALGORITHMS[name].yaml(p).filter((line) => !NUMBERS.test(line))
+  .map((line) => line.replace(/^algorithm: /, "")).join(", ");
+
+const limit_yaml = (name, p, limit, more = []) => [`  - name: ${limit}`, "    key: [user]",
+  ...[...ALGORITHMS[name].yaml(p), ...more].map((line) => `    ${line}`)];
+
+// A rules file with one limit, or with several that are tried side by side.
+export function yaml_of(names, p) {
+  const limits = names.length === 1 ? limit_yaml(names[0], p, "api")
+    : ["  # Each only counts what it would deny. Keep one, and remove its `shadow`.",
+      ...names.flatMap((name) => limit_yaml(name, p, name.replaceAll("_", "-"), ["shadow: true"]))];
+  return ["version: 1", "limits:", ...limits, ""].join("\n");
 }
 
 // The requests that get the most through: [time, cost] pairs that reach the bound.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: its state, what changes it, and what it shows. Everything shown follows from the state
 // and the requests, so that a link can hold the page, and a step back is the same page earlier.
-import { ALGORITHMS, NAMES, attack, bound_window, settings_of, window_text } from "./algorithms.js";
+import { ALGORITHMS, NAMES, attack, bound_window, settings_of, window_text, yaml_name, yaml_of } from "./algorithms.js";
 import { QUESTIONS, choose, is_asked } from "./chooser.js";
 import { Lanes, NEVER, open_core } from "./lanes.js";
 import { VIEWS, read_link, write_link } from "./link.js";
@@ -293,9 +293,12 @@ function frame(at) {
 
 // --- Controls -----------------------------------------------------------------------------------
 
-function chip(group, type, value, title, checked) {
+// A choice, and what it is in a rules file.
+function chip(group, type, value, title, yaml, checked) {
   const label = element("label"), input = element("input", undefined, { type, name: group, value, checked });
-  label.append(input, title);
+  const words = element("span", title);
+  if (yaml) words.append(element("code", yaml));
+  label.append(input, words);
   return label;
 }
 
@@ -345,7 +348,18 @@ function fill_controls() {
   set_text("about", algorithm.how);
   set_text("about-bound", `Most in any window: ${algorithm.bound_text} = ${algorithm.bound(p)}.`);
   fill_compare();
+  fill_rules();
   fill_answer();
+}
+
+// The limit of the view, or the limits that it compares.
+function fill_rules() {
+  const names = state.view === "compare" ? state.compared : [state.name], { title, page } = ALGORITHMS[names[0]];
+  set_text("rules-yaml", yaml_of(names, state.p));
+  set_text("rules-about", names.length > 1 ? "the choice between them" : title);
+  set_text("rules-page", `docs/algorithms/${names.length > 1 ? "index" : page}.md`);
+  for (const input of document.querySelectorAll("#chips input, #compared input"))
+    input.nextElementSibling.lastChild.textContent = yaml_name(input.value, state.p);
 }
 
 function fill_lives() {
@@ -361,17 +375,17 @@ function add_option(id, value, text) {
 }
 
 function build_controls() {
-  find("chips").append(...NAMES.map((name) => chip("algorithm", "radio", name, ALGORITHMS[name].title)));
-  find("compared").append(...NAMES.map((name) => chip("compared", "checkbox", name, ALGORITHMS[name].title, state.compared.includes(name))));
+  find("chips").append(...NAMES.map((name) => chip("algorithm", "radio", name, ALGORITHMS[name].title, yaml_name(name, state.p))));
+  find("compared").append(...NAMES.map((name) => chip("compared", "checkbox", name, ALGORITHMS[name].title, yaml_name(name, state.p), state.compared.includes(name))));
   find("w").append(...WINDOWS.map((w) => element("option", window_text(w), { value: `${w}` })));
   find("s").append(...SEGMENTS.map((s) => element("option", `${s}`, { value: `${s}` })));
   find("speed").append(...SPEEDS.map(([title], i) => element("option", title, { value: `${i}` })));
   find("pattern").append(element("option", "your own", { value: "own" }),
     ...Object.entries(PATTERNS).map(([name, { title }]) => element("option", title, { value: name })),
     element("option", "an access log", { value: "log", disabled: true }));
-  find("questions").append(...QUESTIONS.map(({ title, answers }, i) => {
+  find("questions").append(...QUESTIONS.map(({ title, answers, yaml }, i) => {
     const set = element("fieldset"), chips = element("div", undefined, { className: "chips" });
-    chips.append(...answers.map((answer, j) => chip(`question-${i}`, "radio", `${j}`, answer, state.answers[i] === j)));
+    chips.append(...answers.map((answer, j) => chip(`question-${i}`, "radio", `${j}`, answer, yaml[j], state.answers[i] === j)));
     set.append(element("legend", title), chips);
     return set;
   }));
@@ -425,14 +439,15 @@ function load_client(i) {
   load(log_clients[i][1], "log");
 }
 
-async function copy(text, button) {
+// Where the browser does not let a page copy, `place` is selected.
+async function copy(text, button, place) {
   const before = button.textContent;
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
     button.textContent = "Press Ctrl+C";
-    getSelection().selectAllChildren(find("answer-yaml"));
+    if (place) getSelection().selectAllChildren(place);
   }
   setTimeout(() => { button.textContent = before; }, 1500);
 }
@@ -521,7 +536,8 @@ function listen() {
     find("goal-why").open = true;
   });
   find("copy-link").addEventListener("click", (event) => { save_link(); copy(location.href, event.target); });
-  find("copy-yaml").addEventListener("click", (event) => copy(find("answer-yaml").textContent, event.target));
+  for (const [button, place] of [["copy-yaml", "answer-yaml"], ["copy-rules", "rules-yaml"]])
+    find(button).addEventListener("click", (event) => copy(find(place).textContent, event.target, find(place)));
   find("try").addEventListener("click", () => {
     state.name = choose(state.answers).name;
     open_view("play");
@@ -589,6 +605,7 @@ async function start() {
   }
   build_controls();
   listen();
+  find("dashboard").hidden = location.pathname !== "/playground/"; // elsewhere there is none
   open_link(location.hash);
 }
 

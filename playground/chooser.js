@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Five questions, and the algorithm that the answers lead to, as a rules file.
 
+const KEYS = ["[user]", "[client.ip/64]", "[org]", "[]"];
+
+// `yaml`: what an answer puts into the rules file, "" for nothing of its own.
 export const QUESTIONS = [
-  { title: "What is scarce?", answers: ["Requests per time", "Requests at one time", "An allowance per month"] },
-  { title: "Who has a limit of their own?", answers: ["Each user", "Each address", "Each organisation", "All share one"] },
-  { title: "Must the limit hold in every window, whatever the timing?", answers: ["About is enough", "Never one more"] },
-  { title: "May a client that was quiet send a burst?", answers: ["No", "Yes, at once", "Yes, but they enter one by one"] },
-  { title: "How large is the limit?", answers: ["Small, up to 100", "Large"] },
+  { title: "What is scarce?", answers: ["Requests per time", "Requests at one time", "An allowance per month"],
+    yaml: ["rate", "concurrency", "quota"] },
+  { title: "Who has a limit of their own?", answers: ["Each user", "Each address", "Each organisation", "All share one"],
+    yaml: KEYS.map((key) => `key: ${key}`) },
+  { title: "Must the limit hold in every window, whatever the timing?", answers: ["About is enough", "Never one more"],
+    yaml: ["", "sliding_log or strict: true"] },
+  { title: "May a client that was quiet send a burst?", answers: ["No", "Yes, at once", "Yes, but they enter one by one"],
+    yaml: ["", "token_bucket, burst", "leaky_bucket, queue: true"] },
+  { title: "How large is the limit?", answers: ["Small, up to 100", "Large"], yaml: ["rate: 30/min", "rate: 6000/min"] },
 ];
 
 const TITLES = {
@@ -14,7 +21,6 @@ const TITLES = {
   strict: "Sliding window, strict", token_bucket: "Token bucket", leaky_queue: "Leaky bucket, as a queue",
   segments: "Sliding window with segments", two_counters: "Sliding window, the default",
 };
-const KEYS = ["[user]", "[client.ip/64]", "[org]", "[]"];
 
 // Whether an earlier answer makes a question pointless.
 export function is_asked(question, answers) {

@@ -178,6 +178,9 @@ def test_weir_serves_the_page_under_a_strict_policy(page, tmp_path):
         at_weir = Playground(page.browser, f"http://{weir.admin_address}/playground/").open()
         at_weir.press("tap")
         assert at_weir.text("verdict") == "Request 1 of 1: passes"
+        link = at_weir.find("dashboard")
+        assert link.is_displayed() and link.get_attribute("href") == f"http://{weir.admin_address}/"
+        assert b'id="live"' in admin.request("GET", "/", {"Accept": "text/html"}).body  # the dashboard
         # The page may ask the admin listener for nothing, although it is of its origin.
         refused = page.browser.execute_async_script(
             "fetch('/metrics').then(() => arguments[0]('answered'), () => arguments[0]('refused'))")
@@ -452,6 +455,71 @@ def test_the_chooser_ends_in_valid_rules(page, tmp_path):
         assert done.returncode == 0, (file.read_text(encoding="ascii"), done.stderr)
     page.press("try")
     assert page.find("tab-play").get_attribute("aria-selected") == "true"
+
+
+COPIED = "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }"
+
+
+def copied(page):
+    """What the view's button for its rules copies."""
+    page.run("window.copied = undefined; document.getElementById('rules').open = true")
+    page.press("copy-rules")
+    return page.run("return window.copied")
+
+
+def check_rules(tmp_path, texts):
+    for i, text in enumerate(texts):
+        file = tmp_path / f"copied-{i}.yaml"
+        file.write_text(text, encoding="ascii")
+        done = run_weir("validate", file)
+        assert done.returncode == 0, (text, done.stderr)
+
+
+def test_rules_are_copied_in_every_view(page, tmp_path):
+    page.open("v=play&a=strict&n=7&s=6", anew=True)
+    page.run(COPIED)
+    assert copied(page) == ("version: 1\nlimits:\n  - name: api\n    key: [user]\n    algorithm: sliding_window\n"
+                            "    segments: 6\n    strict: true\n    rate: 7/min\n")
+    texts = []
+    for name, numbers in itertools.product(NAMES, ("n=5", "n=1&b=1&r=0&l=1000000&w=6000000000&s=2",
+                                                   "n=1000&b=1000&r=1000&s=60&w=86400000000000&l=86400000000000")):
+        page.open(f"v={'break' if numbers == 'n=5' else 'play'}&a={name}&{numbers}")
+        if page.find("problem").is_displayed():
+            continue
+        texts.append(copied(page))
+    assert len(texts) > 2 * len(NAMES) and len(set(texts)) == len(texts)
+    for numbers in ("n=5&r=2", "n=30&b=9&w=30000000000"):
+        page.open(f"v=compare&{numbers}&c=0.1.2.3.4.5.6.7.8.9.10")
+        texts.append(copied(page))
+        assert texts[-1].count("shadow: true") == len(NAMES)
+    page.open("v=compare&c=4")
+    texts.append(copied(page))
+    assert "shadow" not in texts[-1] and "algorithm: fixed_window" in texts[-1]
+    page.open("v=choose")
+    page.press("copy-yaml")
+    texts.append(page.run("return window.copied"))
+    check_rules(tmp_path, texts)
+
+
+def test_each_choice_says_its_yaml(page):
+    page.open("v=play&a=strict&s=10&n=8")
+    said = dict(page.run("return [...document.querySelectorAll('#chips label')].map((chip) => "
+                         "[chip.querySelector('input').value, chip.querySelector('code').textContent])"))
+    assert said["strict"] == "sliding_window, segments: 10, strict: true" and said["quota"] == "quota: 8/month"
+    assert said["leaky_meter"] == "leaky_bucket" and said["leaky_queue"] == "leaky_bucket, queue: true"
+    assert list(said) == NAMES
+    page.open("v=choose")
+    keys = page.run("return [...document.querySelectorAll('#questions fieldset')[1].querySelectorAll('code')]"
+                    ".map((one) => one.textContent)")
+    assert keys == ["key: [user]", "key: [client.ip/64]", "key: [org]", "key: []"]
+    assert not page.find("dashboard").is_displayed()  # static files have none
+    # The documentation that is named is there.
+    docs = Path(__file__).parents[3]
+    for name in NAMES:
+        page.open(f"v=play&a={name}")
+        assert (docs / page.text("rules-page")).is_file()
+    for named in re.findall(r"docs/[a-z-]+\.md", page.run("return document.querySelector('footer').textContent")):
+        assert (docs / named).is_file()
 
 
 def test_the_keyboard_is_enough(page):
