@@ -354,11 +354,13 @@ static int show_file(const struct denials_options *options)
     if (options->key)
         weir_asked_read(&reading.filter.key, weir_bytes_of(options->key));
     if (options->user)
-        weir_asked_read_kind(&reading.filter.callers[0], "user", weir_bytes_of(options->user));
+        weir_asked_read_kind(&reading.filter.callers[0], weir_bytes_of("user"),
+                             weir_bytes_of(options->user));
     if (options->org)
-        weir_asked_read_kind(&reading.filter.callers[1], "org", weir_bytes_of(options->org));
+        weir_asked_read_kind(&reading.filter.callers[1], weir_bytes_of("org"),
+                             weir_bytes_of(options->org));
     if (options->address)
-        weir_asked_read_kind(&reading.filter.callers[2], "client.ip",
+        weir_asked_read_kind(&reading.filter.callers[2], weir_bytes_of("client.ip"),
                              weir_bytes_of(options->address));
     if (options->limit)
         reading.filter.limit = weir_bytes_of(options->limit);

@@ -26,10 +26,12 @@ static void set_time(struct weir_engine *engine, struct weir_rules_query *query)
 
 /* Keeps the caller: what a limit had to find out, else what the request says. */
 static __attribute__((noinline)) void keep_caller(struct weir_entry *entry,
-                                                  const struct weir_request *request, bool plan)
+                                                  const struct weir_generation *generation,
+                                                  const struct weir_request *request)
 {
     struct weir_identity *identity = &entry->identity;
-    entry->client = request->client;
+    struct weir_address inside;
+    entry->client = *weir_rules_counted_by(generation->rules, &request->client, &inside);
     if (!identity->user.data && request->count > WEIR_ATTR_USER)
         identity->user = request->values[WEIR_ATTR_USER];
     if (!identity->org.data && request->count > WEIR_ATTR_ORG)
@@ -38,19 +40,22 @@ static __attribute__((noinline)) void keep_caller(struct weir_entry *entry,
         identity->user = weir_entry_keep_name(&entry->decision, identity->user);
     if (identity->org.data)
         identity->org = weir_entry_keep_name(&entry->decision, identity->org);
-    if (plan && identity->plan.data)
+    if (generation->warns && identity->plan.data)
         identity->plan = weir_entry_keep_name(&entry->decision, identity->plan);
 }
 
 /* Numbers the caller, for limits that follow health: as keep_caller, before that. */
 static __attribute__((noinline)) void number_caller(const struct weir_engine *engine,
+                                                    const struct weir_generation *generation,
                                                     struct weir_entry *entry,
                                                     const struct weir_request *request)
 {
     struct weir_bytes user = entry->identity.user;
+    struct weir_address inside;
     if (!user.data && request->count > WEIR_ATTR_USER)
         user = request->values[WEIR_ATTR_USER];
-    entry->caller = weir_caller_number(engine->secret, user, &request->client);
+    entry->caller = weir_caller_number(
+        engine->secret, user, weir_rules_counted_by(generation->rules, &request->client, &inside));
 }
 
 /* What few rules want to know of a caller: one test on the path of all others. */
@@ -62,7 +67,7 @@ static __attribute__((noinline)) void look_at_caller(const struct weir_engine *e
     if (generation->denies_unknown && entry->standing.unknown)
         entry->stands = true;
     if (generation->adapts)
-        number_caller(engine, entry, request);
+        number_caller(engine, generation, entry, request);
 }
 
 /* Only requests are a part of how clients behave. */
@@ -119,7 +124,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     if (__builtin_expect(generation->looks_at_caller, 0))
         look_at_caller(engine, generation, entry, query->request);
     if (engine->observe)
-        keep_caller(entry, query->request, generation->warns);
+        keep_caller(entry, generation, query->request);
     else if (__builtin_expect(generation->warns, 0))
         weir_engine_keep_identity(entry, &entry->identity);
     if (entry->lookup) /* which has pinned them */

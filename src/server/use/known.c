@@ -37,14 +37,9 @@ static void look_used(struct weir_use_service *use, enum weir_seen what, uint64_
 void weir_use_known(struct weir_use_service *use, struct weir_bytes kind, struct weir_bytes value,
                     uint64_t now_ns, struct weir_sighting *known)
 {
-    char name[256];
     struct weir_asked asked;
     *known = (struct weir_sighting){.seen = false};
-    if (kind.size >= sizeof name)
-        return;
-    memcpy(name, kind.data, kind.size);
-    name[kind.size] = '\0';
-    weir_asked_read_kind(&asked, name, value);
+    weir_asked_read_kind(&asked, kind, value);
     weir_use_collect(use, now_ns);
     for (uint64_t at = weir_use_oldest(use); at <= use->denial_last; at++) {
         const struct weir_denial *denial = weir_use_denial(use, at);

@@ -73,7 +73,8 @@ struct weir_denial_filter weir_use_query_filter(const struct weir_use_query *que
         weir_asked_read(&filter.key, query->key);
     for (unsigned i = 0; i < WEIR_DENIAL_CALLERS; i++)
         if (query->callers[i].data)
-            weir_asked_read_kind(&filter.callers[i], caller_kinds[i], query->callers[i]);
+            weir_asked_read_kind(&filter.callers[i], weir_bytes_of(caller_kinds[i]),
+                                 query->callers[i]);
     return filter;
 }
 

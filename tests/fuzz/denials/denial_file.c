@@ -34,6 +34,17 @@ static void check_denial(void *context, const struct weir_denial *denial)
     json_decref(json);
 }
 
+/* The first line as the text of a search, too. */
+static void ask_for(const char *copy, size_t size, uint64_t skipped)
+{
+    uint64_t found = 0;
+    const char *end = size > 0 ? memchr(copy, '\n', size) : NULL;
+    struct weir_denial_reading search = {.found = check_denial, .context = &found};
+    weir_asked_read(&search.filter.key, (struct weir_bytes){copy, end ? (size_t)(end - copy) : 0});
+    weir_denial_lines_read(copy, size, &search);
+    REQUIRE(search.skipped == skipped);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint64_t found = 0, of_key = 0;
@@ -47,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     weir_asked_read(&by_key.filter.key, (struct weir_bytes){"ann", 3});
     weir_denial_lines_read(copy, size, &by_key);
     REQUIRE(of_key <= found && reading.skipped == by_key.skipped);
+    ask_for(copy, size, reading.skipped);
     free(copy);
     return 0;
 }

@@ -233,6 +233,22 @@ def test_eight_late_denials_of_a_prefix_are_held_until_weir_ends(tmp_path):
         assert weir.wait() == 0
 
 
+def test_late_denials_of_a_translators_clients_are_held_by_their_ipv4_addresses(tmp_path):
+    """All of 64:ff9b::/96 is one /64. Eight are held of each client, whichever address he uses."""
+    late = {"name": "late", "key": [], "rate": "0/h", "reject": {"tarpit": "1min"}}
+    with holding(tmp_path, late) as weir:
+        crowd = [ask_auth(weir, "/", f"64:ff9b::8.8.{i}.8") for i in range(12)]
+        held = [ask_auth(weir, "/", "64:ff9b::8.8.8.8") for _ in range(4)]
+        held += [ask_auth(weir, "/", "8.8.8.8") for _ in range(3)]  # eight, with that of the crowd
+        with weir.client() as client:
+            assert client.auth("/", client="8.8.8.8")["x-weir-delay-ms"] == "60000"
+            assert client.auth("/", client="64:ff9b::808:808")["x-weir-delay-ms"] == "60000"
+        waiting = [client.socket for client in crowd + held]
+        assert select.select(waiting, [], [], 0)[0] == []
+        for client in crowd + held:
+            client.close()
+
+
 def test_a_worker_that_holds_many_replies_answers_others(tmp_path):
     late = {"name": "late", "match": {"path": "/late"}, "key": ["client.ip"], "rate": "0/h",
             "reject": {"tarpit": "1min"}}

@@ -208,19 +208,47 @@ def test_a_grpc_connection_has_five_guesses(weir):
     assert failures(weir, "grpc") >= 2 * TRIES - 2  # the last of a connection may be sent again
 
 
+def behind_a_proxy(**server):
+    return rules_of(API, server={"trusted_proxies": ["127.0.0.1"],
+                                 "redis": {"address": "127.0.0.1:0", "proxy_protocol": True,
+                                           **TOKEN}, **server})
+
+
+def dial(weir, client):
+    """A connection on which the proxy names a client."""
+    sock = connect(weir.redis_address)
+    family, proxy = ("6", "2001:db8::200") if ":" in client else ("4", "192.0.2.200")
+    sock.sendall(f"PROXY TCP{family} {client} {proxy} 1000 6379\r\n".encode())
+    redis = Redis.__new__(Redis)
+    redis.socket, redis.buffer = sock, b""
+    return redis
+
+
+@pytest.mark.parametrize("server,guesses,other", [
+    ({}, "8.8.8.8", "64:ff9b::808:808"), ({}, "64:ff9b::808:808", "8.8.8.8"),
+    ({"nat64": ["2001:db8:64::/96"]}, "2001:db8:64::808:808", "8.8.8.8")])
+def test_behind_a_translator_it_is_the_ipv4_client_who_waits(tmp_path, server, guesses, other):
+    """Who guesses at one of his two addresses is refused at the other; his neighbour within the
+    translator's /64 is not."""
+    neighbour = guesses.replace("808:808", "808:809") if ":" in guesses else "64:ff9b::808:809"
+    with RedisWeir(tmp_path, behind_a_proxy(**server), "--workers", "1") as weir:
+        crowd = []
+
+        def same_is_refused():
+            for _ in range(10 * FREE):
+                crowd.append(dial(weir, guesses))
+                crowd[-1].send(command_bytes("AUTH", "guess"))
+            with dial(weir, other) as same:  # in debt, so that its right one is not looked at
+                return same.ask("AUTH", "sesame") == REFUSED
+        wait_until(same_is_refused, what="a refusal")
+        with dial(weir, neighbour) as beside:
+            assert beside.ask("AUTH", "sesame") == "OK"
+        for redis in crowd:
+            redis.socket.close()
+
+
 def test_behind_a_proxy_it_is_the_client_who_waits(tmp_path):
-    rules = rules_of(API, server={"trusted_proxies": ["127.0.0.1"],
-                                  "redis": {"address": "127.0.0.1:0", "proxy_protocol": True,
-                                            **TOKEN}})
-
-    def dial(weir, client):
-        sock = connect(weir.redis_address)
-        sock.sendall(f"PROXY TCP4 {client} 192.0.2.200 1000 6379\r\n".encode())
-        redis = Redis.__new__(Redis)
-        redis.socket, redis.buffer = sock, b""
-        return redis
-
-    with RedisWeir(tmp_path, rules, "--workers", "1") as weir:
+    with RedisWeir(tmp_path, behind_a_proxy(), "--workers", "1") as weir:
         crowd = [dial(weir, "192.0.2.1") for _ in range(50)]
         for redis in crowd:
             redis.send(command_bytes("AUTH", "guess"))

@@ -368,11 +368,10 @@ static void give_units(struct weir_table *table, struct weir_table_owner *owner,
                        const struct weir_limit *limits)
 {
     charge_keys(table, owner, limits);
-    run_scenario(table, owner, limits,
-                 &(struct scenario){.checks = {{140, 9, BOUGHT}},
-                                    .count = 1,
-                                    .op = WEIR_OP_REFUND,
-                                    .until_ns = HOUR});
+    run_scenario(
+        table, owner, limits,
+        &(struct scenario){
+            .checks = {{140, 9, BOUGHT}}, .count = 1, .op = WEIR_OP_REFUND, .until_ns = HOUR});
 }
 
 static void bought_units_given_taken_and_returned(void **state)

@@ -187,6 +187,61 @@ def test_a_pair_is_found_as_it_is_shown(weir):
     assert [one["limit"] for one in found] == ["pair"]
 
 
+SPELLINGS = [
+    ("team", {"address": "2001:DB8:0:0::0007"}), ("team", {"key": "client.ip=2001:db8:0::7"}),
+    ("team", {"key": "2001:DB8::7"}), ("team", {"address": "2001:db8::7%eth0"}),
+    ("pair", {"address": "::ffff:192.0.2.9"}), ("pair", {"key": "::FFFF:192.0.2.9"}),
+    ("pair", {"key": "client.ip=192.0.2.9,user=ann"}), ("pair", {"key": "user=ann,client.ip=::ffff:192.0.2.9"}),
+    ("secret", {"key": "header.authorization=bearer  very-secret-key"}),
+    ("secret", {"key": "BEARER very-secret-key"}),
+]
+
+
+@pytest.mark.parametrize("limit,query", SPELLINGS, ids=[f"{limit} {query}" for limit, query in SPELLINGS])
+def test_values_are_found_however_they_are_spelled(weir, limit, query):
+    every = ask(weir, "/v1/denials", limit=limit)["denials"]
+    assert every and ask(weir, "/v1/denials", limit=limit, **query)["denials"] == every
+    options = [word for name, value in query.items() for word in (f"--{name}", value)]
+    printed = run(weir, "denials", "--json", "--limit", limit, *options).splitlines()
+    of_file = run_weir("denials", "--json", "--limit", limit, "--file",
+                       str(weir.folder / "denials.log"), *options).stdout.splitlines()
+    for lines in (printed, of_file):
+        assert [json.loads(line)["values"] for line in lines] == [one["values"] for one in every]
+
+
+@pytest.mark.parametrize("query", [
+    {"key": "user=ann,client.ip=192.0.2.8"}, {"key": "user=an,client.ip=192.0.2.9"},
+    {"key": "client.ip=192.0.2.9,"}, {"key": ",user=ann"}, {"key": "user=ann,org=acme"},
+    {"key": "Bearer very-secret"}, {"address": "192.0.2.90"}, {"user": "BOB"}, {"key": "user="}])
+def test_what_is_nearly_a_value_finds_nothing(weir, query):
+    assert ask(weir, "/v1/denials", **query)["denials"] == []
+
+
+def test_values_with_commas_and_signs_are_found_among_several(weir):
+    name = "Zoë, the 2nd"
+    found = ask(weir, "/v1/denials", limit="one", key=f"client.ip=192.0.2.1,user={name}")["denials"]
+    assert [one["values"] for one in found] == [[value_of(name)]] * 2  # who asked, from where
+    weir.check(path="/pair", ip="192.0.2.10", attributes={"user": name})
+    weir.check(path="/pair", ip="192.0.2.10", attributes={"user": name})
+    found = ask(weir, "/v1/denials", key=f"client.ip=192.0.2.10,user={name}")["denials"]
+    assert [one["limit"] for one in found] == ["pair"]
+
+
+def test_a_client_behind_a_translator_has_one_name(tmp_path):
+    """64:ff9b::/96 is one /64 of everybody."""
+    each = {"name": "each", "key": ["client.ip"], "rate": "1/366d"}
+    with Weir(tmp_path, rules_of(each, denials={"sample": 1000})) as weir:
+        for number in range(3):
+            for address in (f"64:ff9b::8.8.8.{number}", f"8.8.8.{number}"):
+                weir.check(path="/", ip=address, attributes={"user": f"u{number}"})
+        callers = ask(weir, "/v1/use/callers", window="day", kind="client.ip")["callers"]
+        assert sorted((one["key"], one["requests"], one["denied"]) for one in callers) == \
+            [(f"client.ip=8.8.8.{number}", 2, 1) for number in range(3)]
+        for text in ("8.8.8.1", "64:ff9b::808:801", "64:FF9B::8.8.8.1"):
+            denied, = ask(weir, "/v1/denials", address=text)["denials"]
+            assert {"kind": "client.ip", "value": "8.8.8.1"} in denied["caller"]
+
+
 def test_callers_have_their_share_of_requests(weir):
     answer = ask(weir, "/v1/use/callers", window="day")
     org = [one for one in answer["callers"] if one["values"][0]["kind"] == "org"]
