@@ -15,8 +15,8 @@
  *   pressure      the row above with a score of three signals and a penalty, and in each of the
  * three limits one of the other keywords that say what a request may use or what it gets: `steps`
  * with `reject`, `shed` by a priority in a header field, `adaptive` with `by_class`. Goal: under 3x
- * rules_10 use           rules_10 with an observer of use (server/use/observer.h), as workers have
- * it, and counters of keys. Goal: 5 ns a decision of one limit more than rules_10
+ * rules_10 use           rules_10 with an observer of use (feature/use/server/observer.h), as
+ * workers have it, and counters of keys. Goal: 5 ns a decision of one limit more than rules_10
  *
  * Time is the thread's CPU time. The sides take turns, so that all see the same machine; printed
  * are the medians of their rounds, and what a decision allocates (goal: nothing): whatever malloc
@@ -31,9 +31,9 @@
 
 #include "core/bytes.h"
 #include "engine/engine.h"
-#include "rules/identity/keys.h"
+#include "feature/identity/rules/keys.h"
+#include "feature/use/server/observer.h"
 #include "rules/source.h"
-#include "server/use/observer.h"
 #include "table/table.h"
 
 #define BATCH 32
@@ -362,7 +362,8 @@ static void one_request(struct side *side, struct weir_request *request,
     weir_engine_queue(side->engine, decision);
 }
 
-/* What the main thread does beside the worker, four times a second (server/use/history.h). */
+/* What the main thread does beside the worker, four times a second (feature/use/server/history.h).
+ */
 static void tend(struct side *side)
 {
     const uint64_t quarter = now_ns / (SECOND / 4);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "standing/standing.h"
+#include "feature/standing/standing.h"
 
 #define LOOKS UINT64_C(4000000)
 #define BANS 100000

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "core/bytes.h"
+#include "feature/identity/rules/jwt.h"
 #include "rules/compiled.h"
-#include "rules/identity/jwt.h"
 #include "rules/source.h"
 #include "token_maker.h"
 

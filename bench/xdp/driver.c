@@ -21,8 +21,8 @@
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 
-#include "xdp/compile.h"
-#include "xdp/object.h"
+#include "feature/xdp/compile.h"
+#include "feature/xdp/object.h"
 
 #define PACKETS 500000
 #define ROUNDS 5

@@ -14,7 +14,7 @@ import re
 import sys
 
 HEAD = """/* Made by script/build/embed_challenge.py from src/server/challenge/. */
-#include "server/challenge/page.h"
+#include "feature/challenge/server/page.h"
 
 /* Pages are longer than what C11 asks compilers to take. */
 #pragma GCC diagnostic ignored "-Woverlength-strings"

@@ -10,8 +10,8 @@ def main(path, output):
         data = source.read()
     rows = (", ".join(str(byte) for byte in data[i:i + LINE]) for i in range(0, len(data), LINE))
     with open(output, "w", encoding="ascii") as out:
-        out.write("/* Made by script/build/embed_xdp.py from src/xdp/filter.c. */\n"
-                  '#include "xdp/embedded.h"\n\n'
+        out.write("/* Made by script/build/embed_xdp.py from src/feature/xdp/filter.c. */\n"
+                  '#include "feature/xdp/embedded.h"\n\n'
                   "/* libbpf reads ELF headers in place. */\n"
                   "const unsigned char weir_xdp_embedded[] __attribute__((aligned(8))) = {\n"
                   + ",\n".join("    " + row for row in rows) +

@@ -9,6 +9,8 @@ those of circles.txt: `SOURCE N` allows N objects to the circle that SOURCE is i
 """
 import argparse
 import collections
+import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -17,14 +19,13 @@ MOST = 7
 
 
 def sources(root, folder):
-    """{object: source}: meson names the object of src/a/b/c.c, in a library of src/a, b_c.c.o."""
+    """{object: source} of the objects of src/ that are there, as the compiler was called."""
+    commands = json.loads((folder / "compile_commands.json").read_text(encoding="utf-8"))
     named = {}
-    for source in sorted(path.relative_to(root) for path in (root / "src").rglob("*.c")):
-        for home in source.parents:
-            flat = str(source.relative_to(home)).replace("/", "_")
-            for path in (folder / home).glob(f"*.p/{flat}.o") if home != pathlib.Path(".") else \
-                    (folder / "weir.p").glob(f"{flat}.o"):
-                named.setdefault(path, str(source))
+    for one in commands:
+        path, source = folder / one["output"], os.path.relpath(folder / one["file"], root)
+        if source.startswith("src/") and source.endswith(".c") and path.exists():
+            named.setdefault(path, source)
     return named
 
 

@@ -1,36 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that no layer includes upwards: layers.py FILE...
+"""Checks that no layer includes upwards, and no feature another one: layers.py FILE...
 
 What a layer may include: its own headers, those of the layers below, the public headers, and of
 third parties only what the layer was given them for. The headers that tell of a layer's libraries
 are listed; anything else with a folder in its name that is not a system header is refused.
+
+A feature, src/feature/NAME, is at its root a layer of its own above core, and its folders rules,
+engine, store, server and cli belong to these layers. It may include another feature only where USES
+says so. feature/kernel/helper is a part of the root of feature/kernel.
 """
 import re
 import sys
 
+# The roots of features: pure code above core.
+FEATURES = {"adaptive", "challenge", "kernel", "score", "standing", "use", "xdp"}
+
 BELOW = {
     "core": set(),
     "table": {"core"},
-    "adaptive": {"core"},
-    "standing": {"core"},
-    "challenge": {"core"},
-    "score": {"core"},
-    "use": {"core"},
-    "kernel": {"core"},
-    "xdp": {"core"},
     "rules": {"core", "adaptive", "challenge", "kernel", "score", "standing", "xdp"},
     "store": {"core", "table", "wire"},
     "engine": {"core", "adaptive", "challenge", "kernel", "score", "standing", "rules", "store", "use", "wire"},
     "library": {"core", "adaptive", "table", "challenge", "score", "standing", "rules", "store", "engine", "use", "wire"},
     "client": {"core", "adaptive"},
     "wire": {"core"},
-    "server": {"core", "adaptive", "table", "challenge", "kernel", "score", "standing", "rules", "store", "engine", "use", "wire", "xdp"},
+    "server": FEATURES | {"core", "table", "rules", "store", "engine", "wire"},
 }
+BELOW |= {feature: {"core"} for feature in FEATURES}
 BELOW["cli"] = set(BELOW) | {"cli"}
 BELOW["common"] = set()  # bindings/common, around the public headers
 BELOW["nginx"] = set()  # a program of its own around the public headers
 BELOW["node"] = set()  # bindings/node, likewise
 BELOW["python"] = set()  # bindings/python, likewise
+
+PARTS = {"rules", "engine", "store", "server", "cli"}
+
+# What a feature may include of others. This table only shrinks.
+USES = {
+    "challenge": {"score"},
+    "dashboard": {"challenge", "envoy", "use"},
+    "envoy": {"identity"},
+    "identity": {"standing"},
+    "kernel": {"standing", "xdp"},
+    "penalties": {"reserve", "standing", "webhook"},
+    "score": {"challenge"},
+    "standing": {"identity", "penalties", "use"},
+    "sticky": {"region"},
+    "use": {"identity", "standing"},
+    "webhook": {"identity", "standing"},
+    "xdp": {"kernel"},
+}
 
 LIBRARIES = {
     "yaml.h": {"rules"},
@@ -53,11 +72,22 @@ CORE_SYSTEM = {"limits.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
-def complaint(layer, quote, header):
+def place(parts):
+    """The layer and the feature of a path below src."""
+    if parts[0] != "feature":
+        return parts[0], None
+    if len(parts) > 3 and parts[2] in PARTS:
+        return parts[2], parts[1]
+    return parts[1], parts[1]
+
+
+def complaint(layer, feature, quote, header):
     if header.startswith("weir/"):
         return None
     if quote == '"':
-        other = header.split("/")[0] if "/" in header else layer
+        other, owner = place(header.split("/")) if "/" in header else (layer, feature)
+        if feature and owner and owner != feature and owner not in USES.get(feature, ()):
+            return f"feature {feature} must not include {header}"
         if other == layer or other in BELOW[layer]:
             return None
         return f"{layer} must not include {header}"
@@ -72,7 +102,7 @@ def complaint(layer, quote, header):
 def main(paths):
     bad = 0
     for path in paths:
-        layer = path.split("/")[1]
+        layer, feature = place(path.split("/")[1:])
         if layer not in BELOW:
             print(f"{path}: no layer '{layer}' in the table of layers.py")
             bad += 1
@@ -80,7 +110,7 @@ def main(paths):
         with open(path, encoding="utf-8") as source:
             for number, line in enumerate(source, 1):
                 match = INCLUDE.match(line)
-                message = complaint(layer, *match.groups()) if match else None
+                message = complaint(layer, feature, *match.groups()) if match else None
                 if message:
                     print(f"{path}:{number}: {message}")
                     bad += 1

@@ -18,7 +18,7 @@
 
 #include <weir/error.h>
 
-#include "rules/score/score.h"
+#include "feature/score/rules/score.h"
 
 /* An answer may be as large as this: 10,000 limits take about 3 MiB. */
 #define ADMIN_ANSWER_MAX ((size_t)16 << 20)

@@ -13,24 +13,24 @@
 #include "cli/durations.h"
 #include "cli/explain/given.h"
 #include "cli/explain/home.h"
-#include "cli/explain_penalties.h"
 #include "cli/options.h"
 #include "cli/replay/report.h"
 #include "cli/replay/request.h"
 #include "cli/rules_file.h"
-#include "cli/standing_map.h"
 #include "core/bytes.h"
 #include "core/text/hex.h"
 #include "core/text/reason.h"
 #include "engine/effect/warning.h"
 #include "engine/engine.h"
+#include "feature/identity/rules/caller.h"
+#include "feature/identity/rules/identify.h"
+#include "feature/penalties/cli/explain.h"
+#include "feature/standing/cli/standing_map.h"
+#include "feature/standing/rules/match.h"
 #include "rules/actions/reject.h"
 #include "rules/actions/steps.h"
-#include "rules/identity/caller.h"
-#include "rules/identity/identify.h"
 #include "rules/match/explain.h"
 #include "rules/match/path.h"
-#include "rules/match/standing.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/limits.h"
 #include "table/table.h"
@@ -384,7 +384,8 @@ static void print_check(const struct explain *explain, uint16_t i, uint16_t end)
     print_scale(explain, check->rule, check);
     printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
     if (!weir_check_has_state(check)) {
-        bool missing = !check->limit; /* else its floor is nothing: see rules/region/region.h */
+        bool missing =
+            !check->limit; /* else its floor is nothing: see feature/region/rules/region.h */
         puts(check->flags & WEIR_CHECK_UNLIMITED ? ": unlimited"
              : missing ? ": an attribute of its key is missing (on_missing: deny)"
                        : ": the floor is 0; a server asks the key's home");

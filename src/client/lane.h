@@ -4,7 +4,7 @@
  * It begins with one, and grows by one with each answer, so it doubles with each round trip (slow
  * start, RFC 5681): the first answer tells the limits before many requests have been sent. A
  * refusal (429, 503) or a broken connection brings it back to one.
- * With `adaptive`, latency bounds it too: adaptive/gradient2.h.
+ * With `adaptive`, latency bounds it too: feature/adaptive/gradient2.h.
  *
  * Threads: one owner.
  */
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "adaptive/gradient2.h"
+#include "feature/adaptive/gradient2.h"
 
 #define WEIR_LANE_MOST 1000
 

@@ -12,9 +12,9 @@
 #include "engine/generation.h"
 #include "engine/pool.h"
 #include "engine/token/lease_token.h"
-#include "rules/charge/adaptive.h"
+#include "feature/adaptive/rules/limit.h"
+#include "feature/standing/rules/match.h"
 #include "rules/charge/top_up.h"
-#include "rules/match/standing.h"
 
 _Static_assert(WEIR_LEASE_TOKEN_TEXT_MAX < WEIR_LEASE_TOKEN_MAX, "a token and its NUL fit");
 

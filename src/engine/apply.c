@@ -9,9 +9,9 @@
 #include "engine/lease.h"
 #include "engine/state.h"
 #include "engine/token/caller.h"
+#include "feature/standing/rules/match.h"
 #include "rules/charge/top_up.h"
 #include "rules/counted.h"
-#include "rules/match/standing.h"
 
 /* Sets the time of a query, and which schedules are at rest then. */
 static void set_time(struct weir_engine *engine, struct weir_rules_query *query)
@@ -165,8 +165,9 @@ static bool any_state(const struct weir_decision *decision)
     return false;
 }
 
-/* A floor that is nothing denies without a look at a state (rules/region/region.h). With a record
- * beside it the store is asked, since it may have recorded that the home has admitted the request.
+/* A floor that is nothing denies without a look at a state (feature/region/rules/region.h). With a
+ * record beside it the store is asked, since it may have recorded that the home has admitted the
+ * request.
  */
 static void ask_floors(struct weir_decision *decision)
 {

@@ -43,19 +43,19 @@
 #include "engine/answer.h"
 #include "engine/effect/candidate.h"
 #include "engine/effect/warning.h"
-#include "engine/observe/observe.h"
-#include "engine/region/question.h"
-#include "engine/strike.h"
-#include "engine/top_denied.h"
-#include "rules/challenge/solution.h"
+#include "feature/challenge/rules/solution.h"
+#include "feature/identity/rules/tokens.h"
+#include "feature/penalties/engine/strike.h"
+#include "feature/priority/rules/priority.h"
+#include "feature/region/engine/question.h"
+#include "feature/score/rules/score.h"
+#include "feature/use/counts.h"
+#include "feature/use/engine/observe.h"
+#include "feature/use/engine/top_denied.h"
 #include "rules/charge/idempotency.h"
-#include "rules/charge/priority.h"
-#include "rules/identity/tokens.h"
 #include "rules/match/key_values.h"
 #include "rules/rules.h"
-#include "rules/score/score.h"
 #include "store/store.h"
-#include "use/counts.h"
 
 struct weir_engine;
 
@@ -86,10 +86,10 @@ struct weir_engine_options {
                              their token or their life */
     weir_engine_done done;
     void *done_context;
-    struct weir_directory *directory;     /* of callers kept in Redis (rules/identity/caller.h);
-                                             borrowed; NULL: none */
-    const struct weir_standing *standing; /* what callers have (standing/standing.h), for rules with
-                                             `standing`; borrowed; NULL: all are good */
+    struct weir_directory *directory; /* of callers kept in Redis (feature/identity/rules/caller.h);
+                                         borrowed; NULL: none */
+    const struct weir_standing *standing; /* what callers have (feature/standing/standing.h), for
+                                             rules with `standing`; borrowed; NULL: all are good */
     weir_engine_warn warn;                /* NULL: warnings are dropped */
     void *warn_context;
     weir_engine_trial tried; /* see candidate.h; may be NULL */
@@ -184,8 +184,8 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
  * limit (rules/charge/top_up.h). False: the limit takes no top-ups. */
 bool weir_engine_apply_top_up(struct weir_decision *decision) __attribute__((warn_unused_result));
 
-/* Makes a taken decision the record of a puzzle that was solved (rules/challenge/solution.h): it is
- * admitted once. The current rules have a challenge. */
+/* Makes a taken decision the record of a puzzle that was solved
+ * (feature/challenge/rules/solution.h): it is admitted once. The current rules have a challenge. */
 void weir_engine_apply_solution(struct weir_engine *engine, struct weir_decision *decision,
                                 const unsigned char nonce[WEIR_CHALLENGE_NONCE]);
 
@@ -315,8 +315,8 @@ const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine 
 void weir_engine_renew_counts(struct weir_engine *engine);
 
 /* Has the keys of a limit counted under a number below WEIR_DISTINCT_LIMITS, as far as the first
- * bits of their hashes are below `below` (use/distinct.h); WEIR_DISTINCT_NONE: no longer. From any
- * thread. */
+ * bits of their hashes are below `below` (feature/use/distinct.h); WEIR_DISTINCT_NONE: no longer.
+ * From any thread. */
 void weir_engine_count_keys(struct weir_engine *engine, const char *name, size_t size,
                             uint8_t number, uint16_t below);
 

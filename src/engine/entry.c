@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/state.h"
-#include "rules/charge/priority.h"
+#include "feature/priority/rules/priority.h"
 
 /* --- The pool --------------------------------------------------------------------------------- */
 

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/priority/rules/priority.h"
+#include "feature/region/rules/region.h"
+#include "feature/standing/rules/match.h"
+#include "feature/use/distinct.h"
 #include "rules/actions/steps.h"
 #include "rules/charge/candidate.h"
-#include "rules/charge/priority.h"
 #include "rules/charge/top_up.h"
 #include "rules/follow.h"
-#include "rules/match/standing.h"
-#include "rules/region/region.h"
-#include "use/distinct.h"
 
 struct weir_tally_block {
     struct weir_tally_block *next;

@@ -8,9 +8,9 @@
 
 #include "core/text/reason.h"
 #include "engine/apply.h"
-#include "engine/reservation.h"
 #include "engine/state.h"
 #include "engine/turn.h"
+#include "feature/reserve/engine/reservation.h"
 
 /* --- The copy --------------------------------------------------------------------------------- */
 

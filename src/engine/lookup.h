@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lookups: decisions that wait until a directory (rules/identity/caller.h) has looked up the
- * caller.
+/* Lookups: decisions that wait until a directory (feature/identity/rules/caller.h) has looked up
+ * the caller.
  *
  *   apply_rules ── WEIR_ERR_PENDING ──▶ a copy of the request, tied to the decision
  *   apply_idempotency, apply_reservation  are remembered
@@ -23,8 +23,8 @@
 #define WEIR_ENGINE_LOOKUP_H
 
 #include "engine/pool.h"
+#include "feature/identity/rules/caller.h"
 #include "rules/charge/idempotency.h"
-#include "rules/identity/caller.h"
 
 /* What a request of a front end holds at most is less: 64 KiB of head, 1 MiB of body by its own
  * limits, of which the rules read a few values. */

@@ -20,11 +20,11 @@
 
 #include "core/check.h"
 #include "engine/token/lease_token.h"
+#include "feature/penalties/rules/strikes.h"
+#include "feature/score/rules/score.h"
+#include "feature/standing/rules/match.h"
 #include "rules/match/checks.h"
 #include "rules/match/routes.h"
-#include "rules/match/standing.h"
-#include "rules/match/strikes.h"
-#include "rules/score/score.h"
 
 enum weir_entry_state {
     WEIR_ENTRY_FREE,

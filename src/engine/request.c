@@ -5,12 +5,12 @@
 #include "engine/borrow.h"
 #include "engine/effect/action.h"
 #include "engine/failure.h"
-#include "engine/observe/pack.h"
-#include "engine/region/lend.h"
-#include "engine/region/reach.h"
 #include "engine/state.h"
+#include "feature/region/engine/lend.h"
+#include "feature/region/engine/reach.h"
+#include "feature/region/rules/region.h"
+#include "feature/use/engine/pack.h"
 #include "rules/charge/top_up.h"
-#include "rules/region/region.h"
 
 static void account_borrowed(const struct weir_entry *entry)
 {

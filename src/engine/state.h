@@ -12,8 +12,8 @@
 #include "engine/generation.h"
 #include "engine/lookup.h"
 #include "engine/pool.h"
+#include "feature/region/rules/home.h"
 #include "rules/counter.h"
-#include "rules/region/home.h"
 
 /* Decisions that wait, the earliest deadline first. */
 struct weir_deadlines {

@@ -22,11 +22,11 @@
 #include <pthread.h>
 
 #include "engine/engine.h"
+#include "feature/use/edge.h"
 #include "library/attributes.h"
 #include "library/standing_reader.h"
 #include "library/strikes.h"
 #include "table/table.h"
-#include "use/edge.h"
 
 #define WEIR_LANES_MAX 64
 
@@ -40,7 +40,7 @@ struct weir_lane {
     struct weir_engine *engine;
     struct weir_standing_reader standing;
     struct weir_attribute_map *map;    /* of handles; owned */
-    struct weir_edge_slot *edge;       /* where it counts, see use/edge.h; NULL: nowhere */
+    struct weir_edge_slot *edge;       /* where it counts, see feature/use/edge.h; NULL: nowhere */
     struct weir_edge_results *results; /* in that slot, of this program's front; or NULL */
     char line[128 - 96];               /* two lines: processors fetch them in pairs */
 };

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "rules/score/score.h"
+#include "feature/score/rules/score.h"
 #include "rules/unknown_names.h"
 
 #define SAY_MAX 1400 /* a message of the loader, and where it is */

@@ -2,7 +2,7 @@
 /* see standing_reader.h */
 #include "library/standing_reader.h"
 
-#include "rules/standing_lists.h"
+#include "feature/standing/rules/lists.h"
 
 #define TRY_EVERY_MS 100
 

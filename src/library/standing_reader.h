@@ -23,8 +23,8 @@
 #ifndef WEIR_LIBRARY_STANDING_READER_H
 #define WEIR_LIBRARY_STANDING_READER_H
 
+#include "feature/standing/standing.h"
 #include "rules/rules.h"
-#include "standing/standing.h"
 
 /* How old the last look at the file's size may be. A look takes about half a microsecond. */
 #define WEIR_STANDING_LOOK_EVERY_US 20

@@ -8,8 +8,8 @@
 
 #include "core/text/hex.h"
 #include "core/text/siphash.h"
+#include "feature/identity/rules/keys.h"
 #include "library/library.h"
-#include "rules/identity/keys.h"
 
 #define TRY_EVERY_NS UINT64_C(1000000000)
 #define SECOND_NS UINT64_C(1000000000)

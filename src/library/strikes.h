@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strikes of penalties that this process finds: its engines count them in the state, as `weir
  * serve` does, and what has to move a ladder or to prolong a step goes to that server through the
- * ring beside the state file (standing/strike_ring.h).
+ * ring beside the state file (feature/standing/strike_ring.h).
  *
  * The server ends the count of the strikes of a move once the move is in force. A move that the
  * ring has no room for, or that no server is there for, gives its last strike back, so that the
@@ -17,7 +17,7 @@
 #include <pthread.h>
 
 #include "engine/engine.h"
-#include "standing/strike_ring.h"
+#include "feature/standing/strike_ring.h"
 
 #define WEIR_STRIKES_SENT 256
 

@@ -10,14 +10,14 @@
 
 #include <stdatomic.h>
 
+#include "feature/adaptive/rules/limit.h"
+#include "feature/identity/rules/keys.h"
+#include "feature/penalties/rules/penalty.h"
+#include "feature/webhook/rules/warn.h"
 #include "rules/arena.h"
 #include "rules/attribute_table.h"
 #include "rules/calendar/schedule.h"
-#include "rules/charge/adaptive.h"
-#include "rules/charge/penalty.h"
 #include "rules/charge/settle.h"
-#include "rules/charge/warn.h"
-#include "rules/identity/keys.h"
 #include "rules/match/address_trie.h"
 #include "rules/match/index.h"
 #include "rules/match/path_trie.h"

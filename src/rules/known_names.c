@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "feature/identity/rules/jwt.h"
 #include "rules/compiled.h"
-#include "rules/identity/jwt.h"
 #include "rules/match/evaluate.h"
 #include "rules/problems.h"
 

@@ -9,14 +9,14 @@
 #include <unistd.h>
 
 #include "core/text/siphash.h"
+#include "feature/identity/rules/jwt.h"
+#include "feature/score/rules/score.h"
 #include "rules/charge/top_up.h"
 #include "rules/compiled.h"
 #include "rules/file.h"
-#include "rules/identity/jwt.h"
 #include "rules/load/document.h"
 #include "rules/load/load.h"
 #include "rules/problems.h"
-#include "rules/score/score.h"
 #include "rules/unknown_names.h"
 
 /* --- Loading ---------------------------------------------------------------------------------- */

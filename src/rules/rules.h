@@ -14,10 +14,10 @@
 
 #include "core/answer.h"
 #include "core/check.h"
-#include "kernel/settings.h"
-#include "rules/envoy/options.h"
+#include "feature/envoy/rules/options.h"
+#include "feature/kernel/settings.h"
+#include "feature/standing/settings.h"
 #include "rules/request.h"
-#include "standing/settings.h"
 
 struct weir_rules;
 
@@ -134,12 +134,13 @@ struct weir_webhook_settings {
 struct weir_challenge_keys;
 struct weir_challenge_settings {
     struct weir_listener_settings listener; /* its address only; NULL: none */
-    const struct weir_challenge_keys *keys; /* challenge/keys.h; NULL: there is no such section */
-    struct weir_bytes cookie;               /* its name; NUL-terminated */
-    uint64_t life_ns;                       /* of tokens */
-    uint8_t difficulty[WEIR_CLASSES];       /* of puzzles, in bits, by class of the client */
-    bool by_class;                          /* it differs, and so asks for the client's score */
-    bool secure;                            /* the cookie goes over TLS only */
+    const struct weir_challenge_keys
+        *keys;                        /* feature/challenge/keys.h; NULL: there is no such section */
+    struct weir_bytes cookie;         /* its name; NUL-terminated */
+    uint64_t life_ns;                 /* of tokens */
+    uint8_t difficulty[WEIR_CLASSES]; /* of puzzles, in bits, by class of the client */
+    bool by_class;                    /* it differs, and so asks for the client's score */
+    bool secure;                      /* the cookie goes over TLS only */
 };
 /* `server.connections`: what one address may open (server/net/peers.h). */
 struct weir_peer_settings {
@@ -174,7 +175,8 @@ struct weir_settings {
     struct weir_webhook_settings webhook;
     struct weir_challenge_settings challenge;
     struct weir_kernel_settings kernel;
-    const struct weir_xdp_settings *xdp;    /* `kernel.xdp`, xdp/settings.h; NULL: there is none */
+    const struct weir_xdp_settings
+        *xdp; /* `kernel.xdp`, feature/xdp/settings.h; NULL: there is none */
     struct weir_standing_settings standing; /* without a kind there is no such section */
     uint8_t on_store_error;    /* `on_store_error` at the top: enum weir_store_failure */
     bool on_store_error_given; /* it is there; else libweir's users have defaults of their own */

@@ -80,9 +80,10 @@ struct weir_store_ops {
     /* About what the time is at the store while the caller's is `now_ns`; NULL: the same. */
     uint64_t (*time)(const struct weir_store *, uint64_t now_ns);
     /* Of a store in another region: decides one check at once, from units that it has fetched
-     * beforehand (engine/region/lend.h). Returns whether they cover the cost. `outcome` is that of
-     * the check: allowed, or denied with a retry of when there may be enough; WEIR_NEVER where that
-     * is not known. `lent` is what was taken, with TAKE. NULL: the store lends nothing. */
+     * beforehand (feature/region/engine/lend.h). Returns whether they cover the cost. `outcome` is
+     * that of the check: allowed, or denied with a retry of when there may be enough; WEIR_NEVER
+     * where that is not known. `lent` is what was taken, with TAKE. NULL: the store lends nothing.
+     */
     bool (*lend)(struct weir_store *, enum weir_lend, const struct weir_check *,
                  struct weir_outcome *, struct weir_lent *lent);
     /* Puts back what was taken and not used. What cannot go back any more stays charged. */

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "rules/envoy/envoy.h"
-#include "rules/envoy/plan.h"
-#include "rules/envoy/respond.h"
+#include "feature/envoy/rules/envoy.h"
+#include "feature/envoy/rules/plan.h"
+#include "feature/envoy/rules/respond.h"
 
 static const uint64_t secret[2] = {1, 2};
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "server/identity/directory_record.h"
+#include "feature/identity/server/directory_record.h"
 
 #define NODES_MAX 512
 

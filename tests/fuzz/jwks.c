@@ -3,8 +3,8 @@
  * of a size that is allowed, for one algorithm. */
 #include <string.h>
 
+#include "feature/identity/rules/jwks.h"
 #include "fuzz.h"
-#include "rules/identity/jwks.h"
 
 #define ROOM 4
 

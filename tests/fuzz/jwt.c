@@ -9,9 +9,9 @@
 
 #include "core/bytes.h"
 #include "core/text/base64url.h"
+#include "feature/identity/rules/jwks.h"
+#include "feature/identity/rules/jwt.h"
 #include "fuzz.h"
-#include "rules/identity/jwks.h"
-#include "rules/identity/jwt.h"
 
 #define NOW_NS (UINT64_C(1700000000) * UINT64_C(1000000000))
 #define TEXT_MAX 16384

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "adaptive/machine.h"
+#include "feature/adaptive/machine.h"
 
 enum { UNTOUCHED = 77777 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/text/siphash.h"
-#include "engine/token/reservation_token.h"
+#include "feature/reserve/engine/reservation_token.h"
 
 static const uint64_t secret[2] = {1, 2};
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "standing/list.h"
+#include "feature/standing/list.h"
 
 struct taken {
     struct weir_bytes text;

@@ -15,9 +15,9 @@
 
 #include "core/bytes.h"
 #include "core/cell.h"
-#include "rules/envoy/envoy.h"
-#include "rules/envoy/plan.h"
-#include "rules/envoy/respond.h"
+#include "feature/envoy/rules/envoy.h"
+#include "feature/envoy/rules/plan.h"
+#include "feature/envoy/rules/respond.h"
 
 #define NS UINT64_C(1000000000)
 

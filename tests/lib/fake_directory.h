@@ -4,7 +4,7 @@
 #ifndef TESTS_FAKE_DIRECTORY_H
 #define TESTS_FAKE_DIRECTORY_H
 
-#include "rules/identity/caller.h"
+#include "feature/identity/rules/caller.h"
 
 #define FAKE_CALLERS_MAX 4096
 

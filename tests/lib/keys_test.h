@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include "rules/identity/caller.h"
+#include "feature/identity/rules/caller.h"
 #include "rules_test.h"
 #include "temporary.h"
 #include "text_file.h"

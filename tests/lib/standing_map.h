@@ -3,7 +3,7 @@
 #ifndef STANDING_MAP_H
 #define STANDING_MAP_H
 
-#include "standing/standing.h"
+#include "feature/standing/standing.h"
 
 static struct weir_standing *map;
 

@@ -18,7 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "rules/region/region.h"
+#include "feature/region/rules/region.h"
 #include "server/net/listener.h"
 
 #define DAY_S 86400

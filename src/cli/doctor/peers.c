@@ -9,11 +9,11 @@
 #include <string.h>
 #include <uv.h>
 
+#include "feature/sticky/store/peer_message.h"
 #include "server/daemon/redis_access.h"
 #include "server/net/listener.h"
 #include "server/net/seed.h"
 #include "store/redis/client/client.h"
-#include "store/sticky/peer_message.h"
 #include "wire/resp/write.h"
 
 #define PATIENCE_MS 5000 /* as for Redis */

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <uv.h>
 
-#include "rules/region/home.h"
-#include "rules/region/region.h"
+#include "feature/region/rules/home.h"
+#include "feature/region/rules/region.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/redis_access.h"
 #include "server/net/seed.h"

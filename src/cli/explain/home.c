@@ -6,8 +6,8 @@
 
 #include "cli/durations.h"
 #include "core/bytes.h"
-#include "rules/region/region.h"
-#include "rules/sticky/sticky.h"
+#include "feature/region/rules/region.h"
+#include "feature/sticky/rules/sticky.h"
 
 static void print_part(const char *what, struct rules_fraction part)
 {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
-#include "rules/match/standing.h"
+#include "feature/standing/rules/match.h"
 
 /* Room of one limit: its name (64 bytes), five numbers of at most 20 digits, and the field names
  * (105 bytes); and of what stands around them. */

@@ -7,7 +7,7 @@
 #include "cli/durations.h"
 #include "cli/replay/due_queue.h"
 #include "cli/replay/report.h"
-#include "server/adaptive/controllers.h"
+#include "feature/adaptive/server/controllers.h"
 
 #define S UINT64_C(1000000000)
 /* After so many seconds without a result nothing changes but by hysteresis. */

@@ -3,8 +3,8 @@
  *
  * A request that was allowed and whose status some limit's `refund_on` has is settled at its time
  * and its latency, before the first line of a later time, as the server settles a reservation by
- * its status (engine/reservation.h), `refund_cap` included. Outcomes that are due after the last
- * line change nothing.
+ * its status (feature/reserve/engine/reservation.h), `refund_cap` included. Outcomes that are due
+ * after the last line change nothing.
  *
  * Memory: 3 KiB for each outcome that is due, at most REPLAY_OUTCOMES_MAX of them; beyond that the
  * earliest is settled early. Threads: one owner.
@@ -12,7 +12,7 @@
 #ifndef WEIR_CLI_REPLAY_OUTCOMES_H
 #define WEIR_CLI_REPLAY_OUTCOMES_H
 
-#include "engine/reservation.h"
+#include "feature/reserve/engine/reservation.h"
 
 #define REPLAY_OUTCOMES_MAX 65536
 

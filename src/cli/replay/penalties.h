@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-#include "engine/strike.h"
+#include "feature/penalties/engine/strike.h"
 
 struct replay_penalties;
 

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/envoy/check.h"
 #include "cli/options.h"
 #include "cli/rules_file.h"
 #include "cli/validate/fix.h"
+#include "feature/envoy/cli/check.h"
+#include "feature/identity/rules/forgeable.h"
 #include "rules/charge/scale.h"
-#include "rules/identity/forgeable.h"
 #include "server/daemon/server.h"
 #include "store/redis/client/url.h"
 #include "store/redis/script/script.h"

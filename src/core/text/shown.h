@@ -14,7 +14,7 @@
  *                                                   first bytes of that
  *   CUT       form, kind, size, bytes               its first bytes; more is not known
  *   MORE      form                                  further values found no room
- * The id is that of standing (standing/standing.h); 0, 0: not known.
+ * The id is that of standing (feature/standing/standing.h); 0, 0: not known.
  *
  * The text for people has the real characters: "user=علي". What could be read as syntax, what moves
  * or hides other characters, and what is not UTF-8 is percent-encoded, so that different values

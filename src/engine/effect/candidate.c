@@ -4,8 +4,8 @@
 
 #include "engine/state.h"
 #include "engine/turn.h"
+#include "feature/region/rules/region.h"
 #include "rules/charge/candidate.h"
-#include "rules/region/region.h"
 
 const char *weir_trial_name(enum weir_trial_outcome outcome)
 {

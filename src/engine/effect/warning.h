@@ -13,10 +13,10 @@
  *
  * The level is what counts and not the crossing: a crossing that was not seen (its answer was
  * late, a share of another node made it, the threshold is new) is reported with the next request.
- * The record (rules/charge/warn.h) makes it once for each key, threshold and period over workers,
- * processes, nodes and restarts, whatever is given back meanwhile. A period is the quota's; of
- * other algorithms a window's length, counted from the epoch. The report after that is lost if
- * the process dies first: at most once, not at least once.
+ * The record (feature/webhook/rules/warn.h) makes it once for each key, threshold and period over
+ * workers, processes, nodes and restarts, whatever is given back meanwhile. A period is the
+ * quota's; of other algorithms a window's length, counted from the epoch. The report after that is
+ * lost if the process dies first: at most once, not at least once.
  *
  * Memory: WEIR_WARNINGS_MAX decisions of its own, so that none is taken from requests, and 32 KiB,
  * from the first rules on that warn. A warning that finds none free is due again with the key's
@@ -28,8 +28,8 @@
 #define WEIR_ENGINE_EFFECT_WARNING_H
 
 #include "core/check.h"
-#include "rules/charge/warn.h"
-#include "rules/identity/caller.h"
+#include "feature/identity/rules/caller.h"
+#include "feature/webhook/rules/warn.h"
 
 /* Records at a remote store at one time: a burst of keys that all reach a threshold within one
  * of its round trips. The table answers each at once. */

@@ -7,7 +7,7 @@
 #include "core/text/base64url.h"
 #include "core/text/hex.h"
 #include "core/text/siphash.h"
-#include "rules/identity/keys.h"
+#include "feature/identity/rules/keys.h"
 
 #define STATE_BYTES 34 /* mark, hash, tag and the size of the key */
 #define ID_BYTES 18    /* an id and the size of the value */

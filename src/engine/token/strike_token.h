@@ -17,7 +17,7 @@
 #ifndef WEIR_ENGINE_TOKEN_STRIKE_TOKEN_H
 #define WEIR_ENGINE_TOKEN_STRIKE_TOKEN_H
 
-#include "rules/match/strikes.h"
+#include "feature/penalties/rules/strikes.h"
 
 /* Of a secret's text: "sha256:" and 64 digits. */
 #define WEIR_HIDDEN_SIZE 71

@@ -2,7 +2,7 @@
 /* see challenge.h */
 #include "rules/actions/challenge.h"
 
-#include "rules/challenge/attribute.h"
+#include "feature/challenge/rules/attribute.h"
 
 bool rules_challenge_passed(struct rules_evaluation *evaluation)
 {

@@ -7,7 +7,8 @@
 
 struct rules_evaluation;
 
-/* Whether the request carries a token that holds for its client (rules/challenge/attribute.h). */
+/* Whether the request carries a token that holds for its client
+ * (feature/challenge/rules/attribute.h). */
 bool rules_challenge_passed(struct rules_evaluation *evaluation);
 
 #endif

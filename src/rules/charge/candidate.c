@@ -2,8 +2,8 @@
 /* see candidate.h */
 #include "rules/charge/candidate.h"
 
+#include "feature/region/rules/region.h"
 #include "rules/compiled.h"
-#include "rules/region/region.h"
 #include "rules/states.h"
 
 /* Tell a candidate's states from the limit's, and from each other: the hash is as good as random,

@@ -16,7 +16,7 @@
 #ifndef WEIR_RULES_CHARGE_CANDIDATE_H
 #define WEIR_RULES_CHARGE_CANDIDATE_H
 
-#include "rules/identity/caller.h"
+#include "feature/identity/rules/caller.h"
 #include "rules/rules.h"
 
 /* Whether any limit has a candidate. */

@@ -3,8 +3,8 @@
 #include "rules/charge/scale.h"
 
 #include "core/scale.h"
+#include "feature/score/rules/score.h"
 #include "rules/compiled.h"
-#include "rules/score/score.h"
 
 /* --- Joining ---------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "core/bytes.h"
-#include "rules/score/score.h"
+#include "feature/score/rules/score.h"
 
 bool rules_check_standing(struct rules_loader *loader, const struct rules_node *node,
                           uint16_t attribute)

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "core/bytes.h"
-#include "rules/identity/jwt.h"
+#include "feature/identity/rules/jwt.h"
 #include "rules/load/names.h"
 #include "rules/load/numbers.h"
 #include "rules/match/evaluate.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "rules/identity/jwt.h"
+#include "feature/identity/rules/jwt.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
 #include "rules/load/server/redis.h"

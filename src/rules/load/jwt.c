@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "feature/identity/rules/json.h"
+#include "feature/identity/rules/jwks.h"
+#include "feature/identity/rules/jwt.h"
 #include "rules/file.h"
-#include "rules/identity/json.h"
-#include "rules/identity/jwks.h"
-#include "rules/identity/jwt.h"
 #include "rules/load/attributes.h"
 #include "rules/load/environment.h"
 #include "rules/load/fields.h"

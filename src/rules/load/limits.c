@@ -7,6 +7,12 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "feature/adaptive/rules/section.h"
+#include "feature/priority/rules/section.h"
+#include "feature/region/rules/section.h"
+#include "feature/score/rules/section.h"
+#include "feature/standing/rules/section.h"
+#include "feature/sticky/rules/section.h"
 #include "rules/actions/load_reject.h"
 #include "rules/actions/load_steps.h"
 #include "rules/load/cost.h"
@@ -15,14 +21,8 @@
 #include "rules/load/limit_fields.h"
 #include "rules/load/match.h"
 #include "rules/load/numbers.h"
-#include "rules/load/pressure/adaptive.h"
-#include "rules/load/pressure/priority.h"
-#include "rules/load/pressure/standing.h"
 #include "rules/load/rate.h"
-#include "rules/load/server/regions.h"
 #include "rules/load/server/sharing.h"
-#include "rules/load/server/sticky.h"
-#include "rules/score/section.h"
 
 /* --- `candidate` ------------------------------------------------------------------------------ */
 

@@ -9,18 +9,18 @@
 
 #include "core/bytes.h"
 #include "core/text/credential.h"
+#include "feature/challenge/rules/section.h"
+#include "feature/score/rules/section.h"
+#include "feature/standing/rules/section.h"
 #include "rules/calendar/schedule.h"
-#include "rules/challenge/section.h"
 #include "rules/foreign.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
-#include "rules/load/pressure/match_list.h"
-#include "rules/load/pressure/standing.h"
+#include "rules/load/match_list.h"
 #include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules/match/pattern.h"
 #include "rules/match/special.h"
-#include "rules/score/section.h"
 
 #define WANTED_MAX 200 /* bytes of a part's values shown to people */
 

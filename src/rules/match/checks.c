@@ -5,20 +5,20 @@
 #include <stdio.h>
 
 #include "core/text/siphash.h"
+#include "feature/identity/rules/identify.h"
+#include "feature/identity/rules/override.h"
+#include "feature/penalties/rules/strikes.h"
+#include "feature/priority/rules/priority.h"
+#include "feature/region/rules/region.h"
+#include "feature/standing/rules/match.h"
 #include "rules/actions/challenge.h"
 #include "rules/actions/steps.h"
 #include "rules/charge/borrow.h"
 #include "rules/charge/cost.h"
-#include "rules/charge/priority.h"
 #include "rules/charge/scale.h"
-#include "rules/identity/identify.h"
-#include "rules/identity/override.h"
 #include "rules/match/evaluate.h"
 #include "rules/match/key.h"
 #include "rules/match/routes.h"
-#include "rules/match/standing.h"
-#include "rules/match/strikes.h"
-#include "rules/region/region.h"
 #include "rules/states.h"
 
 static uint64_t multiply(uint64_t a, uint64_t b)

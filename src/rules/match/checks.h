@@ -9,7 +9,7 @@
 #ifndef WEIR_RULES_MATCH_CHECKS_H
 #define WEIR_RULES_MATCH_CHECKS_H
 
-#include "rules/identity/caller.h"
+#include "feature/identity/rules/caller.h"
 #include "rules/rules.h"
 
 /* Working memory of one evaluation: normalised path, captures, keys. */

@@ -5,17 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "challenge/cookie.h"
 #include "core/text/credential.h"
-#include "rules/challenge/attribute.h"
+#include "feature/challenge/cookie.h"
+#include "feature/challenge/rules/attribute.h"
+#include "feature/identity/rules/identify.h"
+#include "feature/standing/rules/match.h"
 #include "rules/counted.h"
-#include "rules/identity/identify.h"
 #include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules/match/pattern.h"
 #include "rules/match/query.h"
 #include "rules/match/special.h"
-#include "rules/match/standing.h"
 
 static int too_large(struct rules_evaluation *evaluation, const char *what)
 {

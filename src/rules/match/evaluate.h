@@ -13,10 +13,10 @@
 #ifndef WEIR_RULES_MATCH_EVALUATE_H
 #define WEIR_RULES_MATCH_EVALUATE_H
 
+#include "feature/identity/rules/jwt.h"
+#include "feature/score/rules/score.h"
 #include "rules/compiled.h"
-#include "rules/identity/jwt.h"
 #include "rules/match/checks.h"
-#include "rules/score/score.h"
 
 /* Patterns of the file that one path may be in. */
 #define RULES_PATH_ATOMS_MAX 1024

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/charge/adaptive.h"
-#include "rules/charge/priority.h"
-#include "rules/identity/identify.h"
-#include "rules/identity/override.h"
+#include "feature/adaptive/rules/limit.h"
+#include "feature/identity/rules/identify.h"
+#include "feature/identity/rules/override.h"
+#include "feature/priority/rules/priority.h"
+#include "feature/standing/rules/match.h"
 #include "rules/match/evaluate.h"
 #include "rules/match/key.h"
-#include "rules/match/standing.h"
 #include "rules/problems.h"
 
 /* What the request has where a part of a match does not hold. */

@@ -7,9 +7,9 @@
 #include "core/text/hex.h"
 #include "core/text/shown.h"
 #include "core/text/siphash.h"
-#include "rules/identity/keys.h"
+#include "feature/identity/rules/keys.h"
+#include "feature/standing/standing.h"
 #include "rules/match/key_writer.h"
-#include "standing/standing.h"
 
 enum {
     TEXT = RULES_PIECE_TEXT,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "rules/challenge/attribute.h"
+#include "feature/challenge/rules/attribute.h"
 #include "rules/counted.h"
 #include "rules/match/evaluate.h"
 

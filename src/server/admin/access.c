@@ -19,8 +19,8 @@
 
 #include "core/bytes.h"
 #include "core/text/address.h"
+#include "feature/dashboard/server/session_cookie.h"
 #include "rules/match/host.h"
-#include "server/dashboard/session_cookie.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 

@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "rules/charge/priority.h"
+#include "feature/priority/rules/priority.h"
+#include "feature/region/server/acted.h"
+#include "feature/score/server/metrics.h"
+#include "feature/use/server/consumers_api.h"
 #include "rules/match/key_values.h"
 #include "server/admin/access.h"
 #include "server/admin/call.h"
@@ -21,9 +24,6 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/pressure/pressure_log.h"
-#include "server/region/acted.h"
-#include "server/score/metrics.h"
-#include "server/use/consumers_api.h"
 
 /* Keys that /top lists, and what ?count= may ask for. */
 #define TOP_DEFAULT 20

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/identity/keys_lines.h"
+#include "feature/identity/rules/keys_lines.h"
 #include "server/admin/access.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "feature/region/server/acted.h"
 #include "rules/charge/top_up.h"
 #include "rules/load/numbers.h"
 #include "server/admin/access.h"
 #include "server/admin/call.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
-#include "server/region/acted.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define LIFE_LEAST_NS (60 * NS_PER_S)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "server/adaptive/controllers.h"
+#include "feature/adaptive/server/controllers.h"
 #include "server/admin/access.h"
 #include "server/admin/call.h"
 #include "server/daemon/daemon.h"

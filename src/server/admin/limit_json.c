@@ -2,11 +2,11 @@
 /* see limit_json.h */
 #include "server/admin/limit_json.h"
 
+#include "feature/adaptive/server/controllers.h"
+#include "feature/priority/rules/priority.h"
+#include "feature/standing/rules/match.h"
 #include "rules/actions/reject.h"
 #include "rules/actions/steps.h"
-#include "rules/charge/priority.h"
-#include "rules/match/standing.h"
-#include "server/adaptive/controllers.h"
 #include "server/admin/limit_metrics.h"
 
 /* Of a limit that has several rates, or of a candidate. */

@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "feature/region/rules/region.h"
+#include "feature/standing/rules/match.h"
 #include "rules/actions/reject.h"
 #include "rules/actions/steps.h"
-#include "rules/match/standing.h"
-#include "rules/region/region.h"
 
 void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
                         struct weir_limit_totals *totals)

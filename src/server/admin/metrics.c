@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/challenge/server/metrics.h"
+#include "feature/score/server/metrics.h"
 #include "server/admin/exposition.h"
 #include "server/admin/limit_metrics.h"
-#include "server/challenge/metrics.h"
 #include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/services/services.h"
 #include "server/grpc/front.h"
 #include "server/http/http.h"
-#include "server/score/metrics.h"
 
 static void seconds(struct weir_metrics *metrics, const char *name, const char *help, int64_t ns)
 {

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "feature/envoy/server/shared.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/draining.h"
 #include "server/daemon/reload/reload.h"
 #include "server/daemon/services/services.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"
-#include "server/envoy/shared.h"
 
 #define CLOCK_CHECK_MS 1000
 /* What the wall clock may differ by before it is worth a line. */

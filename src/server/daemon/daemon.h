@@ -9,23 +9,23 @@
 #ifndef WEIR_SERVER_DAEMON_DAEMON_H
 #define WEIR_SERVER_DAEMON_DAEMON_H
 
-#include "server/adaptive/controllers.h"
+#include "feature/adaptive/server/controllers.h"
+#include "feature/dashboard/server/dashboard.h"
+#include "feature/envoy/server/quota/service.h"
+#include "feature/envoy/server/shared.h"
+#include "feature/kernel/server/service.h"
+#include "feature/penalties/server/penalties.h"
+#include "feature/penalties/server/ring.h"
+#include "feature/standing/server/service.h"
+#include "feature/use/server/use.h"
+#include "feature/webhook/server/warnings.h"
 #include "server/daemon/background.h"
 #include "server/daemon/server.h"
 #include "server/daemon/state/state_guard.h"
 #include "server/daemon/supervisor.h"
 #include "server/daemon/worker.h"
-#include "server/dashboard/dashboard.h"
-#include "server/envoy/quota/service.h"
-#include "server/envoy/shared.h"
-#include "server/kernel/service.h"
-#include "server/penalties/penalties.h"
-#include "server/penalties/ring.h"
 #include "server/pressure/pressure.h"
 #include "server/resp/resp.h"
-#include "server/standing/service.h"
-#include "server/use/use.h"
-#include "server/webhook/warnings.h"
 
 /* HTTP, Redis, gRPC, admin, Prometheus, challenges. */
 #define WEIR_LISTENINGS 6

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "feature/envoy/server/daemon.h"
 #include "server/daemon/addresses.h"
-#include "server/envoy/daemon.h"
 #include "server/grpc/front.h"
 #include "server/http/front.h"
 #include "server/net/files.h"

@@ -2,7 +2,7 @@
 /* Whether this node can do its work: what /readyz and gRPC's health tell. See daemon.h. */
 #include "server/daemon/readiness.h"
 
-#include "server/envoy/call.h"
+#include "feature/envoy/server/call.h"
 
 /* Whether a limit denies what the store does not decide: then this node is no good without it. */
 static bool fails_closed(const struct weir_rules *rules)

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "feature/envoy/server/daemon.h"
+#include "feature/region/server/moving.h"
 #include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/control.h"
@@ -19,10 +21,8 @@
 #include "server/daemon/state/state.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"
-#include "server/envoy/daemon.h"
 #include "server/net/seed.h"
 #include "server/pressure/pressure_log.h"
-#include "server/region/moving.h"
 #include "table/file/state_file.h"
 
 /* A load that is only slow is waited for so long when weir stops. */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/reserve/server/reserve.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/worker_state.h"
-#include "server/reserve/reserve.h"
 #include "server/stores/worker_stores.h"
 #include "wire/http/forwarded.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/envoy/server/call.h"
 #include "server/daemon/daemon.h"
-#include "server/envoy/call.h"
 #include "server/grpc/authz.h"
 #include "server/grpc/frames.h"
 #include "server/grpc/health.h"

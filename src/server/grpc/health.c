@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "feature/envoy/server/call.h"
 #include "server/daemon/readiness.h"
-#include "server/envoy/call.h"
 #include "server/grpc/reply.h"
 #include "wire/grpc/descriptors.h"
 #include "wire/grpc/health.h"

@@ -17,8 +17,8 @@
 #ifndef WEIR_SERVER_GRPC_QUOTA_FLIGHT_H
 #define WEIR_SERVER_GRPC_QUOTA_FLIGHT_H
 
-#include "server/envoy/quota/assign.h"
-#include "server/envoy/quota/service.h"
+#include "feature/envoy/server/quota/assign.h"
+#include "feature/envoy/server/quota/service.h"
 #include "server/grpc/grpc.h"
 
 /* With two calls to Redis of 0.5 ms each, 32,000 assignments a second for a stream. */

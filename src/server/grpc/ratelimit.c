@@ -2,7 +2,7 @@
 /* envoy.service.ratelimit.v3.RateLimitService: a call of envoy/call.h, by gRPC. See grpc.h. */
 #include "server/grpc/ratelimit.h"
 
-#include "server/envoy/call.h"
+#include "feature/envoy/server/call.h"
 #include "server/grpc/reply.h"
 #include "server/grpc/stream.h"
 #include "wire/grpc/ratelimit.h"

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "engine/http/check_request.h"
-#include "server/adaptive/released.h"
+#include "feature/adaptive/server/released.h"
 #include "server/http/batch.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"

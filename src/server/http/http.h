@@ -13,10 +13,10 @@
 
 #include <string.h>
 
+#include "feature/envoy/server/call.h"
 #include "server/adhoc/request_limits.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/worker.h"
-#include "server/envoy/call.h"
 #include "server/http/route.h"
 #include "server/net/holds.h"
 #include "wire/http/http1.h"

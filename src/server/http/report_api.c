@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
+#include "feature/adaptive/server/controllers.h"
 #include "rules/charge/settle.h"
-#include "server/adaptive/controllers.h"
 #include "server/http/check_api.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"

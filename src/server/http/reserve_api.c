@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/reserve, /v1/settle, /v1/report: a request that is charged at an estimate, and what it has
- * cost in truth. See http.h, engine/reservation.h and docs/reservations.md. */
+ * cost in truth. See http.h, feature/reserve/engine/reservation.h and docs/reservations.md. */
 #include "server/http/reserve_api.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "server/adaptive/controllers.h"
+#include "feature/adaptive/server/controllers.h"
+#include "feature/reserve/server/reserve.h"
 #include "server/http/check_api.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
-#include "server/reserve/reserve.h"
 #include "wire/decimal.h"
 #include "wire/json/settle.h"
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "rules/charge/penalty.h"
+#include "feature/penalties/rules/penalty.h"
 
 /* Puts a limit into the list, where it is one of those with the least room. */
 static void list_limit(struct weir_few_keys *few, const char *name, uint64_t keys)

@@ -3,9 +3,9 @@
 #include "server/resp/peer.h"
 
 #include "core/text/reason.h"
-#include "rules/sticky/sticky.h"
+#include "feature/sticky/rules/sticky.h"
+#include "feature/sticky/store/sticky.h"
 #include "server/resp/reply.h"
-#include "store/sticky/sticky.h"
 
 _Static_assert(WEIR_RESP_BULK_MAX(STICKY_ANSWER_MAX) <= WEIR_REPLY_MAX, "grow WEIR_REPLY_MAX");
 

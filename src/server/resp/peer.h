@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WEIR.DECIDE: what another node of the fleet asks, decided by this node's table. See resp.h and
- * store/sticky/sticky.h. */
+ * feature/sticky/store/sticky.h. */
 #ifndef WEIR_SERVER_RESP_PEER_H
 #define WEIR_SERVER_RESP_PEER_H
 

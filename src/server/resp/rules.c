@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "feature/adaptive/server/released.h"
+#include "feature/region/server/acted.h"
+#include "feature/reserve/server/reserve.h"
 #include "rules/source.h"
-#include "server/adaptive/released.h"
-#include "server/region/acted.h"
-#include "server/reserve/reserve.h"
 #include "server/resp/decide.h"
 #include "server/resp/reply.h"
 #include "wire/json/settle.h"

@@ -4,8 +4,8 @@
 
 #include <inttypes.h>
 
-#include "rules/region/region.h"
-#include "server/region/metrics.h"
+#include "feature/region/rules/region.h"
+#include "feature/region/server/metrics.h"
 
 void weir_metrics_latency(struct weir_metrics *metrics, const char *name, const char *help,
                           const _Atomic uint64_t *buckets, uint64_t ns)

@@ -2,8 +2,8 @@
 /* see worker_stores.h */
 #include "server/stores/worker_stores.h"
 
-#include "server/region/lenders.h"
-#include "server/sticky/sticky_peers.h"
+#include "feature/region/server/lenders.h"
+#include "feature/sticky/server/sticky_peers.h"
 #include "server/stores/shared_store.h"
 
 /* Opens the store beyond this process as worker->base.store, beside that on the `table`. */

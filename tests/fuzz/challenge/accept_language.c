@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "challenge/language.h"
+#include "feature/challenge/language.h"
 
 static const char *const languages[] = {"en", "de", "zh"};
 

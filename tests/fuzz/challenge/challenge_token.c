@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "challenge/cookie.h"
-#include "challenge/puzzle.h"
-#include "challenge/return_path.h"
+#include "feature/challenge/cookie.h"
+#include "feature/challenge/puzzle.h"
+#include "feature/challenge/return_path.h"
 
 #define NOW_S UINT64_C(1700000000)
 #define LIFE_S 3600

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/answer.h"
-#include "server/use/denial_file.h"
-#include "standing/standing.h"
+#include "feature/standing/standing.h"
+#include "feature/use/server/denial_file.h"
 
 static void check_denial(void *context, const struct weir_denial *denial)
 {

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "kernel/helper/addresses.h"
-#include "kernel/helper/netlink.h"
-#include "kernel/message.h"
+#include "feature/kernel/helper/addresses.h"
+#include "feature/kernel/helper/netlink.h"
+#include "feature/kernel/message.h"
 
 static struct weir_kernel_message message;
 

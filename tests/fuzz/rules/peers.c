@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "rules/sticky/peers.h"
+#include "feature/sticky/rules/peers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

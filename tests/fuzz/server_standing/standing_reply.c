@@ -4,7 +4,7 @@
  * same. */
 #include "replies.h"
 
-#include "server/standing/redis/script.h"
+#include "feature/standing/server/redis/script.h"
 
 static bool same(struct weir_bytes a, struct weir_bytes b)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "store/sticky/peer_message.h"
+#include "feature/sticky/store/peer_message.h"
 
 static void try_message(struct weir_bytes bytes)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "xdp/packet.h"
+#include "feature/xdp/packet.h"
 
 static enum xdp_parsed parse(const uint8_t *data, size_t size, bool transport,
                              struct xdp_packet *packet)

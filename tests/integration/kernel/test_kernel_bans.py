@@ -380,7 +380,7 @@ def test_the_last_address_of_a_family_is_left_to_weir(network, tmp_path):
         assert table()["ban4_32"] == ["255.255.255.255"] and weir.kernel()["lost"] == 0
 
 
-COUNT = struct.pack("=IHHII", MAGIC, 3, 0, 0, 0)  # as kernel/message.h has it
+COUNT = struct.pack("=IHHII", MAGIC, 3, 0, 0, 0)  # as feature/kernel/message.h has it
 
 CLIENT = """
 import socket, sys

@@ -22,7 +22,7 @@ MARKS = {"255.255.255.255", "255.255.255.0", "255.0.0.0", "255.255.0.0",
 
 
 class Speaker:
-    """Says what a test wants to weir-kernel, as kernel/message.h has it."""
+    """Says what a test wants to weir-kernel, as feature/kernel/message.h has it."""
 
     def __init__(self, opens=True):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

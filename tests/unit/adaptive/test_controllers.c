@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "adaptive/aimd.h"
-#include "adaptive/gradient2.h"
+#include "feature/adaptive/aimd.h"
+#include "feature/adaptive/gradient2.h"
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)

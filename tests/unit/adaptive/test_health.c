@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "adaptive/health.h"
+#include "feature/adaptive/health.h"
 
 #define S UINT64_C(1000000000)
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "adaptive/aimd.h"
-#include "adaptive/key_sample.h"
+#include "feature/adaptive/aimd.h"
+#include "feature/adaptive/key_sample.h"
 
 #define MS UINT64_C(1000000)
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

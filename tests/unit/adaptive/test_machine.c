@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "adaptive/machine.h"
 #include "core/bytes.h"
+#include "feature/adaptive/machine.h"
 
 static struct weir_bytes text(const char *content)
 {

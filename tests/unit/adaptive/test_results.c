@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "adaptive/results.h"
-#include "adaptive/scale_history.h"
+#include "feature/adaptive/results.h"
+#include "feature/adaptive/scale_history.h"
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "challenge/keys.h"
 #include "core/bytes.h"
 #include "core/text/base64url.h"
+#include "feature/challenge/keys.h"
 
 #define KEY_A "0123456789abcdef0123456789abcdef"
 #define KEY_B "fedcba9876543210fedcba9876543210"

@@ -2,8 +2,8 @@
 /* Cookies by name. */
 #include "challenge_test.h"
 
-#include "challenge/cookie.h"
 #include "core/bytes.h"
+#include "feature/challenge/cookie.h"
 
 /* All values of the cookie `c`, each with a bar behind it. */
 static const char *values(const char *field)

@@ -2,8 +2,8 @@
 /* Languages by Accept-Language. */
 #include "challenge_test.h"
 
-#include "challenge/language.h"
 #include "core/bytes.h"
+#include "feature/challenge/language.h"
 
 static const char *const languages[] = {"en", "de", "fr", "zh"};
 

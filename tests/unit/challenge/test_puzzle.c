@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "challenge/puzzle.h"
 #include "core/bytes.h"
+#include "feature/challenge/puzzle.h"
 
 #define DIFFICULTY 6
 

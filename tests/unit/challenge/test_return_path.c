@@ -2,8 +2,8 @@
 /* Paths of the same origin. */
 #include "challenge_test.h"
 
-#include "challenge/return_path.h"
 #include "core/bytes.h"
+#include "feature/challenge/return_path.h"
 
 static void a_path_of_the_same_origin_is_valid(void **state)
 {

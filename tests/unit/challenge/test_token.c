@@ -2,7 +2,7 @@
 /* Tokens: a client that has one passes, and every way in which one does not hold. */
 #include "challenge_test.h"
 
-#include "challenge/token.h"
+#include "feature/challenge/token.h"
 
 #define LIFE_S 3600
 

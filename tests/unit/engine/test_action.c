@@ -8,10 +8,10 @@
 #include "core/bytes.h"
 #include "draw.h"
 #include "engine/answer.h"
+#include "feature/adaptive/rules/limit.h"
 #include "model.h"
 #include "rig.h"
 #include "rules/actions/reject.h"
-#include "rules/charge/adaptive.h"
 #include "rules/counter.h"
 #include "table_rig.h"
 

@@ -10,7 +10,7 @@
 #include "core/text/siphash.h"
 #include "draw.h"
 #include "engine/borrow.h"
-#include "engine/reservation.h"
+#include "feature/reserve/engine/reservation.h"
 #include "limit_model.h"
 #include "rig.h"
 #include "table_rig.h"

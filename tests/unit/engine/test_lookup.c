@@ -7,8 +7,8 @@
 #include "core/bytes.h"
 #include "engine/lookup.h"
 #include "engine/pool.h"
-#include "engine/reservation.h"
 #include "fake_directory.h"
+#include "feature/reserve/engine/reservation.h"
 #include "rig.h"
 #include "rules/source.h"
 

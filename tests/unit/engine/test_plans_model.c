@@ -9,8 +9,8 @@
 
 #include "draw.h"
 #include "engine/engine.h"
+#include "feature/identity/rules/keys.h"
 #include "rig.h"
-#include "rules/identity/keys.h"
 #include "rules/source.h"
 #include "table_rig.h"
 #include "temporary.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "draw.h"
-#include "engine/reservation.h"
 #include "engine/token/lease_token.h"
+#include "feature/reserve/engine/reservation.h"
 #include "rig.h"
 #include "table_rig.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/bytes.h"
 #include "draw.h"
-#include "engine/reservation.h"
+#include "feature/reserve/engine/reservation.h"
 #include "reservation_model.h"
 #include "rig.h"
 #include "table_rig.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "fake_directory.h"
+#include "feature/standing/rules/match.h"
 #include "rig.h"
-#include "rules/match/standing.h"
 
 #define SIGNALS                                                                                    \
     "  signals:\n"                                                                                 \

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "engine/reservation.h"
+#include "feature/reserve/engine/reservation.h"
+#include "feature/standing/rules/match.h"
 #include "rig.h"
-#include "rules/match/standing.h"
 
 static const char rules_text[] =
     "idempotency: {life: 1min}\n"

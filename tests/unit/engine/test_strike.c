@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "engine/reservation.h"
-#include "rules/match/standing.h"
-#include "standing/ladder.h"
+#include "feature/reserve/engine/reservation.h"
+#include "feature/standing/ladder.h"
+#include "feature/standing/rules/match.h"
 #include "table_rig.h"
 
 #define MINUTE (60 * SECOND)

@@ -14,7 +14,7 @@
 
 #include "core/bytes.h"
 #include "core/text/siphash.h"
-#include "engine/top_denied.h"
+#include "feature/use/engine/top_denied.h"
 
 static struct weir_bytes text(const char *s)
 {

@@ -9,7 +9,7 @@
 #include "draw.h"
 #include "engine/borrow.h"
 #include "engine/pool.h"
-#include "engine/reservation.h"
+#include "feature/reserve/engine/reservation.h"
 #include "limit_model.h"
 #include "rig.h"
 #include "rules/charge/top_up.h"

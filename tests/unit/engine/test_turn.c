@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "engine/reservation.h"
+#include "feature/reserve/engine/reservation.h"
 #include "rig.h"
 
 #define MS (SECOND / 1000)

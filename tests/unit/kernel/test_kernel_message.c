@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "kernel/message.h"
+#include "feature/kernel/message.h"
 
 static struct weir_kernel_message message;
 

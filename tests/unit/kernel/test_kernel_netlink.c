@@ -20,8 +20,8 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 
-#include "kernel/helper/netlink.h"
-#include "kernel/helper/table.h"
+#include "feature/kernel/helper/netlink.h"
+#include "feature/kernel/helper/table.h"
 
 struct rig {
     struct netlink netlink;

@@ -12,7 +12,7 @@
 #include <weir/limit.h>
 
 #include "draw.h"
-#include "kernel/plan.h"
+#include "feature/kernel/plan.h"
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)

@@ -19,8 +19,8 @@
 #include <linux/rtnetlink.h>
 
 #include "draw.h"
-#include "kernel/helper/addresses.h"
-#include "kernel/helper/protected.h"
+#include "feature/kernel/helper/addresses.h"
+#include "feature/kernel/helper/protected.h"
 
 static struct kernel_protected set;
 static struct weir_kernel_message message;

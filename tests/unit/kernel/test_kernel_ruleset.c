@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "kernel/ruleset.h"
+#include "feature/kernel/ruleset.h"
 
 static char *write_text(const struct weir_kernel_limit *limits, uint32_t count,
                         const struct weir_cidr *proxies, size_t proxies_count)

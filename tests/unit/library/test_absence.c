@@ -13,8 +13,8 @@
 
 #include <weir/embed.h>
 
-#include "standing/standing.h"
-#include "use/edge.h"
+#include "feature/standing/standing.h"
+#include "feature/use/edge.h"
 
 #define MINUTE_S 60
 

@@ -18,8 +18,8 @@
 
 #include <weir/embed.h>
 
+#include "feature/use/edge.h"
 #include "temporary.h"
-#include "use/edge.h"
 
 static char folder[TEMPORARY_MAX], rules[TEMPORARY_MAX + 32], state_path[TEMPORARY_MAX + 32],
     edge_path[TEMPORARY_MAX + 48];

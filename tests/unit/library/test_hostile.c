@@ -23,9 +23,9 @@
 
 #include <weir/embed.h>
 
+#include "feature/use/edge.h"
 #include "table/layout.h"
 #include "temporary.h"
-#include "use/edge.h"
 
 #define PAGE 4096
 #define BUDGET_S 3

@@ -16,7 +16,7 @@
 #include <weir/weir.h>
 
 #include "core/bytes.h"
-#include "standing/standing.h"
+#include "feature/standing/standing.h"
 #include "table/table.h"
 #include "temporary.h"
 

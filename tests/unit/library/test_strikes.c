@@ -13,8 +13,8 @@
 
 #include <weir/embed.h>
 
-#include "standing/standing.h"
-#include "standing/strike_ring.h"
+#include "feature/standing/standing.h"
+#include "feature/standing/strike_ring.h"
 #include "temporary.h"
 
 static char folder[TEMPORARY_MAX], rules[TEMPORARY_MAX + 32], map_path[TEMPORARY_MAX + 32],

@@ -3,9 +3,9 @@
  * the argument. */
 #include "rules_test.h"
 
+#include "feature/score/rules/score.h"
+#include "feature/standing/standing.h"
 #include "rules/compiled.h"
-#include "rules/score/score.h"
-#include "standing/standing.h"
 
 #define TEXT_MAX 8192
 #define LINE_MAX 1024

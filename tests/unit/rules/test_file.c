@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "rules/envoy/envoy.h"
+#include "feature/envoy/rules/envoy.h"
 #include "rules/file.h"
 #include "rules_test.h"
 #include "temporary.h"

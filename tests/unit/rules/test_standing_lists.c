@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "core/bytes.h"
-#include "rules/standing_lists.h"
+#include "feature/standing/rules/lists.h"
 #include "rules_test.h"
 #include "temporary.h"
 

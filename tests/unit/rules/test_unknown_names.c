@@ -4,7 +4,7 @@
 
 #include "rules_test.h"
 
-#include "rules/score/score.h"
+#include "feature/score/rules/score.h"
 #include "rules/unknown_names.h"
 
 #define TEXT "attributes: [tenant]\nlimits: []\n"

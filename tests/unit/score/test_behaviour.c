@@ -11,7 +11,7 @@
 #include <weir/error.h>
 
 #include "draw.h"
-#include "score/behaviour.h"
+#include "feature/score/behaviour.h"
 
 #ifdef MODEL_QUICK
 #define OPERATIONS 20000

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "score/behaviour.h"
+#include "feature/score/behaviour.h"
 
 #ifdef MODEL_QUICK
 #define ROUNDS 2000

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "standing/standing.h"
+#include "feature/standing/standing.h"
 
 #define S UINT64_C(1000000000)
 

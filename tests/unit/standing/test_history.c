@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "core/bytes.h"
-#include "standing/history.h"
+#include "feature/standing/history.h"
 #include "standing_test.h"
 #include "temporary.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "draw.h"
-#include "standing/ladder.h"
+#include "feature/standing/ladder.h"
 
 #define MINUTE UINT64_C(60000000000)
 #define HOUR (60 * MINUTE)

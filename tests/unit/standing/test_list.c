@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "core/bytes.h"
-#include "standing/list.h"
+#include "feature/standing/list.h"
 #include "standing_test.h"
 
 static const struct weir_standing_kind users = {.name = {"user", 4}};

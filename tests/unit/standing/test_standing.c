@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "core/bytes.h"
-#include "standing/standing.h"
+#include "feature/standing/standing.h"
 
 #define S UINT64_C(1000000000)
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "standing/layout.h"
+#include "feature/standing/layout.h"
 #include "standing_test.h"
 #include "temporary.h"
 

@@ -13,7 +13,7 @@
 
 #include "core/text/siphash.h"
 #include "draw.h"
-#include "standing/standing.h"
+#include "feature/standing/standing.h"
 
 #ifdef MODEL_QUICK
 #define OPERATIONS 20000

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "standing/strike_ring.h"
+#include "feature/standing/strike_ring.h"
 #include "temporary.h"
 
 #define S UINT64_C(1000000000)

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "use/distinct.h"
+#include "feature/use/distinct.h"
 #include "zipf.h"
 
 static struct weir_distinct a, b;

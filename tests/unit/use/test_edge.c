@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "feature/use/edge.h"
 #include "rules/counter.h"
 #include "temporary.h"
-#include "use/edge.h"
 
 #define REPLACE (WEIR_EDGE_REPLACE | WEIR_EDGE_WAIT)
 

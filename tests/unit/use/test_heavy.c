@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "use/heavy.h"
+#include "feature/use/heavy.h"
 #include "zipf.h"
 
 #define ROOM 1024

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "use/series.h"
+#include "feature/use/series.h"
 
 enum { COUNT, LEVEL, FIELDS };
 #define T0 UINT64_C(1700000040) /* a whole minute */

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "use/windows.h"
+#include "feature/use/windows.h"
 
 #define S UINT64_C(1000000000)
 #define NOON (UINT64_C(1700006400) * S) /* a whole hour */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "xdp/compile.h"
+#include "feature/xdp/compile.h"
 
 #define S UINT64_C(1000000000)
 

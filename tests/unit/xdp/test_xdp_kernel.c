@@ -21,13 +21,13 @@
 #include <unistd.h>
 
 #include "draw.h"
+#include "feature/xdp/attach.h"
+#include "feature/xdp/compile.h"
+#include "feature/xdp/packet.h"
+#include "feature/xdp/samples.h"
+#include "feature/xdp/take.h"
 #include "frame.h"
 #include "model.h"
-#include "xdp/attach.h"
-#include "xdp/compile.h"
-#include "xdp/packet.h"
-#include "xdp/samples.h"
-#include "xdp/take.h"
 
 #define S UINT64_C(1000000000)
 #define START (UINT64_C(1700000000) * S)

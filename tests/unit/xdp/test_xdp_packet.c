@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "feature/xdp/packet.h"
 #include "frame.h"
-#include "xdp/packet.h"
 
 static const uint8_t site[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = 1};
 

@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "draw.h"
+#include "feature/xdp/compile.h"
+#include "feature/xdp/take.h"
 #include "model.h"
-#include "xdp/compile.h"
-#include "xdp/take.h"
 
 #define S UINT64_C(1000000000)
 #define START (UINT64_C(1700000000) * S)

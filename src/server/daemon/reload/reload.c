@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/dashboard/server/rules_api.h"
 #include "rules/file.h"
 #include "rules/follow.h"
 #include "server/daemon/addresses.h"
@@ -18,7 +19,6 @@
 #include "server/daemon/state/state.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"
-#include "server/dashboard/rules_api.h"
 
 /* What runs without a rules file. */
 static const char no_rules[] = "version: 1\nlimits: []\n";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens when the state file is cut short or overwritten while it is mapped: one line, and
- * the end. The map of standing is repaired instead: it has a copy in memory (standing/mirror.h).
+ * the end. The map of standing is repaired instead: it has a copy in memory
+ * (feature/standing/mirror.h).
  *
  * The kernel answers a touch of a page that the file no longer has with SIGBUS. What is read from a
  * file that was overwritten may lead anywhere, to SIGSEGV or SIGFPE. Nothing can be
@@ -20,8 +21,8 @@
 
 #include <signal.h>
 
+#include "feature/standing/standing.h"
 #include "server/daemon/log.h"
-#include "standing/standing.h"
 #include "table/file/state_file.h"
 
 /* The exit status of a server whose files were cut short or overwritten while it ran. */

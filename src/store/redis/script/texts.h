@@ -17,7 +17,7 @@ extern const struct redis_script redis_script_mixture, redis_script_operate;
 extern const struct redis_script redis_script_counter;
 /* Shares of budgets, given and taken back: share/script.h. */
 extern const struct redis_script redis_script_share;
-/* Standing that all nodes share: server/standing/redis/script.h. */
+/* Standing that all nodes share: feature/standing/server/redis/script.h. */
 extern const struct redis_script redis_script_standing_change, redis_script_standing_poll;
 
 #endif

@@ -17,7 +17,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 pytestmark = needs_chromium
 
 COOKIE = "weir-test"
-TEXTS = json.loads((Path(__file__).parents[4] / "src/server/challenge/texts.json").read_text("utf-8"))
+TEXTS = json.loads((Path(__file__).parents[4] / "src/feature/challenge/server/texts.json").read_text("utf-8"))
 
 
 class Site(Application):

@@ -14,7 +14,7 @@ import pytest
 
 from daemon.challenge import KEY, PAGE, PATH, ChallengeWeir, solve
 
-TEXTS = json.loads((Path(__file__).parents[4] / "src/server/challenge/texts.json").read_text("utf-8"))
+TEXTS = json.loads((Path(__file__).parents[4] / "src/feature/challenge/server/texts.json").read_text("utf-8"))
 LANGUAGES = ["en", "de", "fr", "es", "it", "pt", "nl", "pl", "tr", "ru", "uk", "ar", "zh", "ja", "ko"]
 CLIENT = {"X-Forwarded-For": "192.0.2.1", "Host": "shop.example"}
 # The texts that each page of a check has; the others are those of pages of errors.
@@ -45,7 +45,7 @@ def old_puzzle(puzzle, seconds):
     """The same puzzle, made some seconds earlier and signed again."""
     bare = base64.urlsafe_b64decode(puzzle + "=" * (-len(puzzle) % 4))[:31]
     bare = bare[:8] + int(time.time() - seconds).to_bytes(8, "big") + bare[16:]
-    signed = bytes([1, 4, 192, 0, 2, 1]) + bytes(12) + bare  # see challenge/keys.c
+    signed = bytes([1, 4, 192, 0, 2, 1]) + bytes(12) + bare  # see feature/challenge/keys.c
     mac = hmac.new(KEY.encode(), signed, hashlib.sha256).digest()
     return base64.urlsafe_b64encode(bare + mac).decode().rstrip("=")
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cli/envoy/environment.h"
+#include "feature/envoy/cli/environment.h"
 #include "rules/rules.h"
 
 /* "NAME=value" each, to NULL. */

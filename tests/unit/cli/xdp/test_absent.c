@@ -13,7 +13,7 @@
 #include <getopt.h>
 #include <unistd.h>
 
-#include "cli/xdp/xdp.h"
+#include "feature/xdp/cli/xdp.h"
 
 #define TEXT_MAX 4096
 

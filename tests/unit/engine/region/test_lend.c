@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "engine/region/lend.h"
-#include "engine/reservation.h"
-#include "rules/region/home.h"
+#include "feature/region/engine/lend.h"
+#include "feature/region/rules/home.h"
+#include "feature/reserve/engine/reservation.h"
 #include "three_regions.h"
 
 /* A home with units at hand. */

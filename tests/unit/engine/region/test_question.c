@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "engine/region/question.h"
-#include "engine/reservation.h"
-#include "rules/region/home.h"
+#include "feature/region/engine/question.h"
+#include "feature/region/rules/home.h"
+#include "feature/reserve/engine/reservation.h"
 #include "three_regions.h"
 
 #define WAIT (SECOND / 20)

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "engine/region/question.h"
+#include "feature/region/engine/question.h"
+#include "feature/region/rules/home.h"
 #include "rules/match/key_values.h"
-#include "rules/region/home.h"
 #include "three_regions.h"
 
 struct world {

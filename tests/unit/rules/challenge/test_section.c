@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `challenge`: what it becomes, what is wrong with it, and its attribute of a request. */
-#include "challenge/keys.h"
-#include "challenge/token.h"
+#include "feature/challenge/keys.h"
+#include "feature/challenge/token.h"
 #include "rules/source.h"
 #include "rules_test.h"
 #include "temporary.h"

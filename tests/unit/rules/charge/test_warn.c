@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `warn_at`: thresholds as the rules file gives them, and the limits of their records. */
-#include "rules/charge/warn.h"
+#include "feature/webhook/rules/warn.h"
 #include "rules_test.h"
 
 #define DAY_NS (UINT64_C(86400) * 1000000000)

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rules/identity/caller.h"
-#include "rules/identity/identify.h"
+#include "feature/identity/rules/caller.h"
+#include "feature/identity/rules/identify.h"
 #include "rules/match/key_values.h"
 #include "rules/source.h"
 #include "temporary.h"

@@ -8,9 +8,9 @@
 #include <openssl/obj_mac.h>
 
 #include "core/text/base64url.h"
-#include "rules/identity/json.h"
-#include "rules/identity/jwks.h"
-#include "rules/identity/jwt.h"
+#include "feature/identity/rules/json.h"
+#include "feature/identity/rules/jwks.h"
+#include "feature/identity/rules/jwt.h"
 #include "tokens_test.h"
 
 #define NS_PER_S UINT64_C(1000000000)

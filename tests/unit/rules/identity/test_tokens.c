@@ -6,9 +6,9 @@
 #include <jansson.h>
 #include <openssl/crypto.h>
 
+#include "feature/identity/rules/jwks.h"
+#include "feature/identity/rules/jwt.h"
 #include "rules/compiled.h"
-#include "rules/identity/jwks.h"
-#include "rules/identity/jwt.h"
 #include "tokens_test.h"
 
 #define NS_PER_S UINT64_C(1000000000)

@@ -10,8 +10,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include "feature/identity/rules/jwt.h"
 #include "rules/compiled.h"
-#include "rules/identity/jwt.h"
 #include "temporary.h"
 #include "text_file.h"
 #include "token_maker.h"

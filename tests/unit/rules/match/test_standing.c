@@ -5,9 +5,9 @@
 
 #include "core/bytes.h"
 #include "fake_directory.h"
+#include "feature/standing/rules/match.h"
 #include "keys_test.h"
 #include "rules/match/key_values.h"
-#include "rules/match/standing.h"
 #include "standing_map.h"
 
 #define NOW UINT64_C(1700000000000000000)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The strikes that a request may be: whose they are, and where they are counted. */
 #include "core/bytes.h"
-#include "rules/match/standing.h"
-#include "rules/match/strikes.h"
+#include "feature/penalties/rules/strikes.h"
+#include "feature/standing/rules/match.h"
 #include "rules_test.h"
 #include "standing_map.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/region/home.h"
+#include "feature/region/rules/home.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 #include "../../../lib/rules_test.h"
 
 #include "../../../lib/draw.h"
-#include "rules/region/region.h"
+#include "feature/region/rules/region.h"
 
 #define SECOND UINT64_C(1000000000)
 #define WINDOW (10 * SECOND)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/region/part.h"
+#include "feature/region/rules/part.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "../../../lib/rules_test.h"
+#include "feature/identity/rules/caller.h"
+#include "feature/region/rules/region.h"
 #include "rules/charge/candidate.h"
-#include "rules/identity/caller.h"
-#include "rules/region/region.h"
 
 #define HEAD(self)                                                                                 \
     "regions:\n"                                                                                   \

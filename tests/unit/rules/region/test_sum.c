@@ -6,7 +6,7 @@
 #include "../../../lib/rules_test.h"
 
 #include "../../../lib/draw.h"
-#include "rules/region/home.h"
+#include "feature/region/rules/home.h"
 
 #define SECOND UINT64_C(1000000000)
 #define WINDOW (10 * SECOND)

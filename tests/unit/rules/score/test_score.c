@@ -2,8 +2,8 @@
 /* Scores: which signals hold, what they add up to, what classes do; and random requests beside a
  * slow model. */
 #include "draw.h"
+#include "feature/score/rules/score.h"
 #include "rules/match/key_values.h"
-#include "rules/score/score.h"
 #include "rules_test.h"
 
 #define MS UINT64_C(1000000)

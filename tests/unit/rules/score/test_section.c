@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `score`, `by_class` and the attributes client.score and client.class: what they become, and what
  * is wrong with them. */
-#include "rules/score/score.h"
+#include "feature/score/rules/score.h"
 #include "rules/source.h"
 #include "rules_test.h"
 

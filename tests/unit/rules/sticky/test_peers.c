@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/sticky/peers.h"
+#include "feature/sticky/rules/peers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/sticky/sticky.h"
+#include "feature/sticky/rules/sticky.h"
 
 #include <unistd.h>
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "server/dashboard/rules_api.h"
+#include "feature/dashboard/server/rules_api.h"
 
 static char file[] = "weir.yaml", wrong[] = "wrong";
 

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
+#include "feature/dashboard/server/dashboard.h"
 #include "http_harness.h"
-#include "server/dashboard/dashboard.h"
 
 #define OWN "Host: localhost:9090\r\nOrigin: http://localhost:9090\r\n"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server/dashboard/sessions.h"
+#include "feature/dashboard/server/sessions.h"
 
 #define T0 UINT64_C(5000000000)
 

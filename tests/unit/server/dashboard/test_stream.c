@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "feature/dashboard/server/dashboard.h"
 #include "http_harness.h"
-#include "server/dashboard/dashboard.h"
 
 /* More than a socket takes. */
 #define LARGE ((size_t)1 << 20)

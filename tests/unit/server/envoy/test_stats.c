@@ -14,8 +14,8 @@
 #include <pthread.h>
 
 #include "core/bytes.h"
-#include "server/envoy/metrics.h"
-#include "server/envoy/stats.h"
+#include "feature/envoy/server/metrics.h"
+#include "feature/envoy/server/stats.h"
 
 static struct weir_envoy_stats *open_stats(void)
 {

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "feature/standing/standing.h"
 #include "http_harness.h"
-#include "standing/standing.h"
 
 static const char rules[] =
     "server: { trusted_proxies: [unix], http: { address: unix:/x, trusted: true } }\n"

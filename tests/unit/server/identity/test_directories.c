@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "server/identity/directories.h"
+#include "feature/identity/server/directories.h"
 
 #define WORKERS 3
 #define KEYS 5000

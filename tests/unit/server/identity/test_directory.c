@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server/identity/directory.h"
+#include "feature/identity/server/directory.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

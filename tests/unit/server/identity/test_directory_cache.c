@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "server/identity/directory_cache.h"
-#include "server/identity/directory_record.h"
+#include "feature/identity/server/directory_cache.h"
+#include "feature/identity/server/directory_record.h"
 
 #define SEED UINT64_C(0x1234567890abcdef)
 

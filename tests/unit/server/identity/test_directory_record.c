@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server/identity/directory_record.h"
+#include "feature/identity/server/directory_record.h"
 
 #define NODES_MAX 300
 

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 #include <unistd.h>
 
+#include "feature/identity/server/directory_redis.h"
 #include "redis_player.h"
-#include "server/identity/directory_redis.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

@@ -11,8 +11,8 @@
 #include <pthread.h>
 
 #include "core/bytes.h"
+#include "feature/identity/server/overrides.h"
 #include "rules/rules.h"
-#include "server/identity/overrides.h"
 #include "table/table.h"
 
 #define THREADS 4

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/kernel/link.h"
+#include "feature/kernel/server/link.h"
 
 /* A child that reads until its socket ends, and then ends itself, or stays. */
 static struct weir_kernel_link start_child(bool stays)

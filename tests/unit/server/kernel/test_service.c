@@ -18,7 +18,7 @@
 
 #include <weir/limit.h>
 
-#include "server/kernel/service.h"
+#include "feature/kernel/server/service.h"
 #include "temporary.h"
 
 #define MS UINT64_C(1000000)

@@ -11,7 +11,7 @@
 
 #include "core/bytes.h"
 #include "draw.h"
-#include "server/penalties/ladder_memory.h"
+#include "feature/penalties/server/ladder_memory.h"
 
 #define S UINT64_C(1000000000)
 #define VALUES 300

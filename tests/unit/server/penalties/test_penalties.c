@@ -6,11 +6,11 @@
 
 #include "core/bytes.h"
 #include "failing_memory.h"
-#include "rules/match/standing.h"
+#include "feature/penalties/server/known.h"
+#include "feature/penalties/server/penalties.h"
+#include "feature/penalties/server/queue.h"
+#include "feature/standing/rules/match.h"
 #include "rules_test.h"
-#include "server/penalties/known.h"
-#include "server/penalties/penalties.h"
-#include "server/penalties/queue.h"
 #include "temporary.h"
 
 #define S UINT64_C(1000000000)

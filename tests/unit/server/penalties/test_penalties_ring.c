@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strikes that come through the ring: which are taken, and which are refused and counted. */
+#include "feature/penalties/server/ring.h"
+#include "feature/penalties/server/work.h"
 #include "rules_test.h"
-#include "server/penalties/ring.h"
-#include "server/penalties/work.h"
 #include "temporary.h"
 
 #define S UINT64_C(1000000000)

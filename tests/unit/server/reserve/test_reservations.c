@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "draw.h"
-#include "server/reserve/reservations.h"
+#include "feature/reserve/server/reservations.h"
 
 #define SECOND UINT64_C(1000000000)
 #define START (UINT64_C(1700000000) * SECOND)

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "feature/standing/standing.h"
 #include "redis_harness.h"
-#include "standing/standing.h"
 
 static const char rules[] = "standing: { by: [client.ip/64, user] }\n"
                             "limits:\n"

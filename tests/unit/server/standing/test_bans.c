@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/standing/bans.h"
+#include "feature/standing/server/bans.h"
 
 static struct weir_cidr cidr(const char *text)
 {

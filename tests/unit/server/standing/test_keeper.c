@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "core/bytes.h"
-#include "server/standing/keeper.h"
+#include "feature/standing/server/keeper.h"
 #include "temporary.h"
 
 #define S UINT64_C(1000000000)

@@ -12,7 +12,7 @@
 
 #include "core/bytes.h"
 #include "draw.h"
-#include "server/standing/redis/follow.h"
+#include "feature/standing/server/redis/follow.h"
 
 static struct standing_news news;
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "core/bytes.h"
-#include "server/standing/redis/script.h"
+#include "feature/standing/server/redis/script.h"
 
 #define S UINT64_C(1000000000)
 

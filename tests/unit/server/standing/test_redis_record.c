@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/bytes.h"
-#include "server/standing/redis/query.h"
+#include "feature/standing/server/redis/query.h"
 
 #define S UINT64_C(1000000000)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The other nodes of a fleet as the daemon has them: the line that reports another list, and
  * workers that take lists while others read. No peer is there: decisions are in store/sticky. */
-#include "server/sticky/sticky_peers.h"
+#include "feature/sticky/server/sticky_peers.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "server/use/denial.h"
+#include "feature/use/server/denial.h"
 
 static void add(struct weir_shown_list *list, enum weir_shown_form form, const char *kind,
                 const char *value)

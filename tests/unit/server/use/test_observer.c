@@ -13,8 +13,8 @@
 
 #include "core/bytes.h"
 #include "engine/engine.h"
+#include "feature/use/server/observer.h"
 #include "rules/counter.h"
-#include "server/use/observer.h"
 #include "store/store.h"
 #include "table/table.h"
 

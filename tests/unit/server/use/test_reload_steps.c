@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "fake_store.h"
+#include "feature/use/server/history.h"
 #include "rules/follow.h"
 #include "rules_test.h"
 #include "server/daemon/daemon.h"
-#include "server/use/history.h"
 
 #define LIMITS 1000
 

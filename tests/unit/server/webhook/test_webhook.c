@@ -9,9 +9,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "feature/webhook/server/message.h"
+#include "feature/webhook/server/pace.h"
 #include "server/daemon/clock.h"
-#include "server/webhook/message.h"
-#include "server/webhook/pace.h"
 
 #define SECOND UINT64_C(1000000000)
 

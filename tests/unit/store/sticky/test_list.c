@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "core/bytes.h"
+#include "feature/sticky/store/sticky.h"
 #include "redis_player.h"
-#include "store/sticky/sticky.h"
 #include "table/table.h"
 
 #define START UINT64_C(1700000000123456789)

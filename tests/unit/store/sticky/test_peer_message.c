@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/sticky/peer_message.h"
+#include "feature/sticky/store/peer_message.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

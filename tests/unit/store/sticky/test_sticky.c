@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sticky store without a network: its own keys, what peers ask, and a peer that is not there.
  * Real nodes are in tests/integration/store/sticky. */
-#include "store/sticky/sticky.h"
+#include "feature/sticky/store/sticky.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `adaptive`: what it becomes, what is wrong with it, and which scale a request meets. */
-#include "rules/charge/adaptive.h"
+#include "feature/adaptive/rules/limit.h"
 #include "rules_test.h"
 
 #define S UINT64_C(1000000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `penalties`: what they become, and what is wrong with them. */
-#include "rules/charge/penalty.h"
+#include "feature/penalties/rules/penalty.h"
 #include "rules_test.h"
 
 #define HOUR_NS (UINT64_C(3600) * 1000000000)

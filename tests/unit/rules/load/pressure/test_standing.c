@@ -3,7 +3,7 @@
  * them. */
 #include <unistd.h>
 
-#include "rules/match/standing.h"
+#include "feature/standing/rules/match.h"
 #include "rules/source.h"
 #include "rules_test.h"
 #include "temporary.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The section `kernel.xdp`: what it sets, and what is wrong in it. */
+#include "feature/xdp/settings.h"
 #include "rules_test.h"
-#include "xdp/settings.h"
 
 #define SECTION "limits: []\nkernel:\n  xdp:\n"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/envoy/quota/assign.h"
+#include "feature/envoy/server/quota/assign.h"
 
 static void report(struct weir_quota_stream *stream, uint64_t now_ms)
 {

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "draw.h"
-#include "server/envoy/quota/assign.h"
+#include "feature/envoy/server/quota/assign.h"
 
 #define MS UINT64_C(1000000)
 #define STEP_MS 10

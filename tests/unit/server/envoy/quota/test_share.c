@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/envoy/quota/share.h"
+#include "feature/envoy/server/quota/share.h"
 
 #define NOW UINT64_C(1700000000000)
 #define LIFE (WEIR_QUOTA_TTL_S * 1000 + WEIR_QUOTA_LATE_MS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lending in virtual time, by seed: 3 to 8 regions share one key's budget. One is its home, with a
  * model of lua/share.lua; each has a floor of its own, and workers that take what the floor denies
- * from their shares of the home's part, as engine/region/lend.h does.
+ * from their shares of the home's part, as feature/region/engine/lend.h does.
  *
  * What goes wrong: calls take up to 300 ms one way, are lost, or come seconds late; links are cut;
  * workers die with their shares; the home's Redis forgets everything; clocks are hours apart; units
@@ -175,7 +175,7 @@ static void give_back(struct world *world)
     }
 }
 
-/* What engine/region/lend.h does for one request of one floor. */
+/* What feature/region/engine/lend.h does for one request of one floor. */
 static void arrive_abroad(struct world *world, uint32_t region, uint64_t cost)
 {
     uint32_t number = region * WORKERS + (uint32_t)draw(world, WORKERS);

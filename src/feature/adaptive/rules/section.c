@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see adaptive.h */
+#include "feature/adaptive/rules/section.h"
+
+#include <string.h>
+
+#include "core/bytes.h"
+#include "feature/adaptive/rules/limit.h"
+#include "rules/load/limit_fields.h"
+#include "rules/load/numbers.h"
+
+#define S UINT64_C(1000000000)
+#define HYSTERESIS_NS (10 * S)
+#define HYSTERESIS_MAX_NS (3600 * S)
+#define LATENCY_MIN_NS UINT64_C(1000000)
+#define LATENCY_MAX_NS (600 * S)
+
+enum { FLOOR = 10, DECREASE = 90, INCREASE = 1, FAILING_CALLERS = 5 };
+
+/* --- Failures: `on` --------------------------------------------------------------------------- */
+
+/* "timeout 5s"; false: it is something else. */
+static bool read_timeout(struct rules_loader *loader, const struct rules_node *node,
+                         struct weir_adaptive *adaptive)
+{
+    static const char word[] = "timeout ";
+    const size_t size = sizeof(word) - 1;
+    struct weir_reason reason;
+
+    if (node->kind != RULES_SCALAR || node->size < size || memcmp(node->text, word, size) != 0)
+        return false;
+    if (weir_duration_parse(&adaptive->timeout_ns, node->text + size, node->size - size, &reason) <
+        0)
+        rules_problem(loader, node, "%s", reason.text);
+    else if (adaptive->timeout_ns < LATENCY_MIN_NS || adaptive->timeout_ns > LATENCY_MAX_NS)
+        rules_problem(loader, node, "a timeout must be 1ms to 10min");
+    return true;
+}
+
+static void load_failures(struct rules_loader *loader, const struct rules_node *node,
+                          struct weir_adaptive *adaptive)
+{
+    struct rules_items items;
+
+    if (!node) { /* every 5xx */
+        for (uint32_t bit = 400; bit < 500; bit++)
+            adaptive->failures[bit / 8] |= (uint8_t)(1 << bit % 8);
+        return;
+    }
+    items = rules_items_of(&node);
+    if (node->kind == RULES_MAP || items.count == 0) {
+        rules_problem(loader, node,
+                      "`on` must be what counts as a failure: statuses and a latency, as in "
+                      "[5xx, timeout 5s]");
+        return;
+    }
+    for (uint32_t i = 0; i < items.count; i++)
+        if (!read_timeout(loader, items.items[i], adaptive))
+            rules_read_status(loader, items.items[i], "on", adaptive->failures);
+}
+
+/* --- A table of signals ----------------------------------------------------------------------- */
+
+/* The sources that each signal can have; the order of enum weir_signal_source. */
+static const char *const source_names[] = {"", "proc", "psi", "outcomes", "pushed"};
+static const bool source_fits[WEIR_SIGNALS][WEIR_SIGNAL_PUSHED + 1] = {
+    [WEIR_SIGNAL_CPU] =
+        {[WEIR_SIGNAL_PROC] = true, [WEIR_SIGNAL_PSI] = true, [WEIR_SIGNAL_PUSHED] = true},
+    [WEIR_SIGNAL_MEMORY] =
+        {[WEIR_SIGNAL_PROC] = true, [WEIR_SIGNAL_PSI] = true, [WEIR_SIGNAL_PUSHED] = true},
+    [WEIR_SIGNAL_P99] = {[WEIR_SIGNAL_RESULTS] = true, [WEIR_SIGNAL_PUSHED] = true},
+    [WEIR_SIGNAL_ERRORS] = {[WEIR_SIGNAL_RESULTS] = true, [WEIR_SIGNAL_PUSHED] = true},
+    [WEIR_SIGNAL_QUEUE] = {[WEIR_SIGNAL_PUSHED] = true},
+};
+
+static const char *fitting_sources(int signal)
+{
+    return signal == WEIR_SIGNAL_QUEUE                                 ? "`pushed`"
+           : signal == WEIR_SIGNAL_P99 || signal == WEIR_SIGNAL_ERRORS ? "`outcomes` or `pushed`"
+                                                                       : "`proc`, `psi` or "
+                                                                         "`pushed`";
+}
+
+static void load_sources(struct rules_loader *loader, const struct rules_node *node,
+                         struct weir_adaptive *adaptive)
+{
+    struct rules_field fields[WEIR_SIGNALS];
+
+    for (int i = 0; i < WEIR_SIGNALS; i++)
+        fields[i] = (struct rules_field){weir_signal_names[i], NULL, NULL};
+    if (!rules_fields(loader, node, "`signals`", fields, WEIR_SIGNALS))
+        return;
+    for (int signal = 0; signal < WEIR_SIGNALS; signal++) {
+        struct weir_bytes text;
+        int source = WEIR_SIGNAL_PUSHED;
+
+        if (!fields[signal].value ||
+            !rules_read_text(loader, fields[signal].value, weir_signal_names[signal], &text))
+            continue;
+        while (source > WEIR_SIGNAL_ABSENT &&
+               !(source_fits[signal][source] && weir_bytes_are(text, source_names[source])))
+            source--;
+        if (source == WEIR_SIGNAL_ABSENT) {
+            rules_problem(loader, fields[signal].value, "the signal `%s` comes from %s",
+                          weir_signal_names[signal], fitting_sources(signal));
+            source = WEIR_SIGNAL_PUSHED; /* one problem is enough */
+        }
+        adaptive->sources[signal] = (uint8_t)source;
+    }
+}
+
+/* The reading from which on a row counts, in the units of struct weir_reading. */
+static bool read_threshold(struct rules_loader *loader, int signal, const struct rules_node *node,
+                           uint64_t *value)
+{
+    uint32_t percent = 0;
+
+    if (signal == WEIR_SIGNAL_QUEUE)
+        return rules_read_number(loader, node, "queue", 1, UINT32_MAX, value);
+    if (signal == WEIR_SIGNAL_P99)
+        return rules_read_duration(loader, node, "p99", LATENCY_MIN_NS, LATENCY_MAX_NS,
+                                   "1ms to 10min", value);
+    if (!rules_read_percent(loader, node, weir_signal_names[signal], 1, 100, 80, &percent))
+        return false;
+    *value = (uint64_t)percent * 100;
+    return true;
+}
+
+static void load_row(struct rules_loader *loader, const struct rules_node *node,
+                     const struct weir_adaptive *adaptive, struct weir_health_row *row)
+{
+    enum { SCALE = WEIR_SIGNALS, FIELDS };
+    struct rules_field fields[FIELDS];
+    int signal = -1, count = 0;
+    uint32_t percent = 100;
+
+    for (int i = 0; i < FIELDS; i++)
+        fields[i] = (struct rules_field){i == SCALE ? "x" : weir_signal_names[i], NULL, NULL};
+    if (!rules_fields(loader, node, "a row of `table`", fields, FIELDS))
+        return;
+    for (int i = 0; i < WEIR_SIGNALS; i++) {
+        if (!fields[i].value)
+            continue;
+        signal = i;
+        count++;
+    }
+    if (count != 1 || !fields[SCALE].value) {
+        rules_problem(loader, node,
+                      "a row has one signal and the scale `x` from there on: { cpu: 80%%, x: 50%% "
+                      "}");
+        return;
+    }
+    if (adaptive->sources[signal] == WEIR_SIGNAL_ABSENT)
+        rules_problem(loader, fields[signal].key, "`signals` does not say where `%s` comes from",
+                      weir_signal_names[signal]);
+    if (!read_threshold(loader, signal, fields[signal].value, &row->at_least) ||
+        !rules_read_percent(loader, fields[SCALE].value, "x", 1, 100, 50, &percent))
+        return;
+    row->signal = (uint8_t)signal;
+    row->percent = (uint8_t)percent;
+}
+
+static void load_table(struct rules_loader *loader, const struct rules_node *node,
+                       struct weir_adaptive *adaptive)
+{
+    struct weir_health_spec *spec = &adaptive->health;
+
+    if (node->kind != RULES_LIST || node->size == 0 || node->size > WEIR_HEALTH_ROWS_MAX) {
+        rules_problem(loader, node,
+                      "`table` must be a list of 1 to %d rows: { cpu: 80%%, x: 50%% }",
+                      WEIR_HEALTH_ROWS_MAX);
+        return;
+    }
+    for (uint32_t i = 0; i < node->size; i++)
+        load_row(loader, node->items[i], adaptive, &spec->rows[i]);
+    spec->count = (uint8_t)node->size;
+}
+
+static void load_health(struct rules_loader *loader, const struct rules_node *node,
+                        struct weir_adaptive *adaptive)
+{
+    enum { SIGNALS, TABLE, FLOOR_FIELD, HYSTERESIS, ON, FIELDS };
+    struct rules_field fields[FIELDS] = {[SIGNALS] = {"signals", NULL, NULL},
+                                         [TABLE] = {"table", NULL, NULL},
+                                         [FLOOR_FIELD] = {"floor", NULL, NULL},
+                                         [HYSTERESIS] = {"hysteresis", NULL, NULL},
+                                         [ON] = {"on", NULL, NULL}};
+    struct weir_health_spec *spec = &adaptive->health;
+    uint32_t floor_percent = FLOOR;
+
+    spec->hysteresis_ns = HYSTERESIS_NS;
+    if (!rules_fields(loader, node, "a controller", fields, FIELDS))
+        return;
+    if (!fields[SIGNALS].value || !fields[TABLE].value) {
+        rules_problem(loader, node,
+                      "a controller needs `signals` and `table`, or `algorithm: aimd` or "
+                      "`gradient2`");
+        return;
+    }
+    load_sources(loader, fields[SIGNALS].value, adaptive);
+    load_table(loader, fields[TABLE].value, adaptive);
+    load_failures(loader, fields[ON].value, adaptive);
+    if (fields[FLOOR_FIELD].value)
+        rules_read_percent(loader, fields[FLOOR_FIELD].value, "floor", 1, 100, FLOOR,
+                           &floor_percent);
+    if (fields[HYSTERESIS].value)
+        rules_read_duration(loader, fields[HYSTERESIS].value, "hysteresis", S, HYSTERESIS_MAX_NS,
+                            "1s to 1h", &spec->hysteresis_ns);
+    spec->floor_percent = (uint8_t)floor_percent;
+}
+
+/* --- AIMD and Gradient2 ----------------------------------------------------------------------- */
+
+/* `min` and `max`; false after a problem. */
+static bool read_range(struct rules_loader *loader, const struct rules_node *node,
+                       const struct rules_field *min, const struct rules_field *max,
+                       uint32_t range[2])
+{
+    uint64_t least = 1, most = 1;
+
+    if (!max->value) {
+        rules_problem(loader, node, "`max` is missing: the limit while nothing is wrong");
+        return false;
+    }
+    if ((min->value && !rules_read_number(loader, min->value, "min", 1, WEIR_AIMD_MAX, &least)) ||
+        !rules_read_number(loader, max->value, "max", 1, WEIR_AIMD_MAX, &most))
+        return false;
+    if (least > most) {
+        rules_problem(loader, min->value, "`min` must not be above `max`");
+        return false;
+    }
+    range[0] = (uint32_t)least;
+    range[1] = (uint32_t)most;
+    return true;
+}
+
+static void load_controller(struct rules_loader *loader, const struct rules_node *node,
+                            struct weir_adaptive *adaptive)
+{
+    static const char *const algorithms[] = {"aimd", "gradient2"};
+    enum { ALGORITHM, MIN, MAX, INCREASE_FIELD, DECREASE_FIELD, CALLERS_FIELD, ON, FIELDS };
+    struct rules_field fields[FIELDS] = {[ALGORITHM] = {"algorithm", NULL, NULL},
+                                         [MIN] = {"min", NULL, NULL},
+                                         [MAX] = {"max", NULL, NULL},
+                                         [INCREASE_FIELD] = {"increase", NULL, NULL},
+                                         [DECREASE_FIELD] = {"decrease", NULL, NULL},
+                                         [CALLERS_FIELD] = {"failing_callers", NULL, NULL},
+                                         [ON] = {"on", NULL, NULL}};
+    uint64_t increase = INCREASE;
+    uint32_t decrease = DECREASE, callers = FAILING_CALLERS, range[2];
+    int algorithm;
+
+    if (!rules_fields(loader, node, "a controller", fields, FIELDS))
+        return;
+    algorithm = rules_read_choice(loader, fields[ALGORITHM].value, "algorithm", algorithms, 2);
+    if (algorithm < 0 || !read_range(loader, node, &fields[MIN], &fields[MAX], range))
+        return;
+    load_failures(loader, fields[ON].value, adaptive);
+    if (algorithm == 1) {
+        adaptive->kind = WEIR_ADAPTIVE_GRADIENT2;
+        adaptive->gradient2 = (struct weir_gradient2_spec){range[0], range[1]};
+        for (int i = INCREASE_FIELD; i <= ON; i++)
+            if (fields[i].value)
+                rules_problem(loader, fields[i].key, "`%s` goes with `algorithm: aimd`",
+                              fields[i].name);
+        return;
+    }
+    if (fields[INCREASE_FIELD].value)
+        rules_read_number(loader, fields[INCREASE_FIELD].value, "increase", 1, range[1], &increase);
+    if (fields[DECREASE_FIELD].value)
+        rules_read_percent(loader, fields[DECREASE_FIELD].value, "decrease", 1, 99, DECREASE,
+                           &decrease);
+    if (fields[CALLERS_FIELD].value)
+        rules_read_percent(loader, fields[CALLERS_FIELD].value, "failing_callers", 0, 99,
+                           FAILING_CALLERS, &callers);
+    adaptive->kind = WEIR_ADAPTIVE_AIMD;
+    adaptive->aimd = (struct weir_aimd_spec){range[0], range[1], (uint32_t)increase,
+                                             (uint8_t)decrease, (uint8_t)callers};
+}
+
+/* --- The section, and a limit's `adaptive` ---------------------------------------------------- */
+
+static bool has_key(const struct rules_node *map, const char *name)
+{
+    for (uint32_t i = 0; i < map->size; i += 2)
+        if (strcmp(map->items[i]->text, name) == 0)
+            return true;
+    return false;
+}
+
+void rules_load_adaptive(struct rules_loader *loader, const struct rules_node *node)
+{
+    struct weir_rules *rules = loader->rules;
+
+    if (node->kind != RULES_MAP) {
+        rules_problem(loader, node,
+                      "`adaptive` must be a mapping of names to controllers, see docs/adaptive.md");
+        return;
+    }
+    rules->adaptive = rules_keep(loader, (node->size / 2 + 1) * sizeof(*rules->adaptive));
+    for (uint32_t i = 0; i < node->size && rules->adaptive; i += 2) {
+        struct weir_adaptive *adaptive = &rules->adaptive[rules->adaptive_count];
+        const struct rules_node *value = node->items[i + 1];
+        struct weir_bytes name;
+
+        if (!rules_check_name(loader, node->items[i], "adaptive", &name))
+            continue;
+        adaptive->name = rules_keep_text(loader, name.data, name.size);
+        rules->adaptive_count++;
+        if (value->kind == RULES_MAP && has_key(value, "algorithm"))
+            load_controller(loader, value, adaptive);
+        else
+            load_health(loader, value, adaptive);
+    }
+}
+
+static int find_controller(const struct weir_rules *rules, struct weir_bytes name)
+{
+    for (uint32_t i = 0; i < rules->adaptive_count; i++)
+        if (rules->adaptive[i].name && weir_bytes_are(name, rules->adaptive[i].name))
+            return (int)i;
+    return -1;
+}
+
+/* `max` is what the limit is while nothing is wrong; two different numbers would be a mistake. */
+static void check_maximum(struct rules_loader *loader, const struct rules_field *field,
+                          const struct weir_adaptive *adaptive, const struct rules_rule *rule)
+{
+    uint64_t most = adaptive->kind == WEIR_ADAPTIVE_AIMD        ? adaptive->aimd.max
+                    : adaptive->kind == WEIR_ADAPTIVE_GRADIENT2 ? adaptive->gradient2.max
+                                                                : 0;
+
+    if (most != 0 && rule->algorithm == WEIR_CONCURRENCY && rule->rates.limits &&
+        rule->rates.limits[0].spec.rate != most)
+        rules_problem(loader, field->value,
+                      "`max` of `%s` is %llu, but this limit is %llu: make them equal",
+                      adaptive->name, (unsigned long long)most,
+                      (unsigned long long)rule->rates.limits[0].spec.rate);
+}
+
+void rules_load_adaptive_room(struct rules_loader *loader, size_t limits)
+{
+    struct weir_rules *rules = loader->rules;
+
+    if (rules->adaptive_count == 0)
+        return;
+    rules->adaptive_limits = rules_keep(loader, (limits + 1) * sizeof(*rules->adaptive_limits));
+    rules->scales = rules_keep(loader, limits + 1);
+    if (rules->scales)
+        memset(rules->scales, 100, limits + 1);
+}
+
+void rules_load_limit_adaptive(struct rules_loader *loader, const struct rules_field *fields,
+                               struct rules_rule *rule)
+{
+    const struct rules_field *field = &fields[RULES_LIMIT_ADAPTIVE];
+    struct weir_rules *rules = loader->rules;
+    struct rules_quote quote;
+    struct weir_bytes name;
+    int found;
+
+    if (!field->value || !rules_read_text(loader, field->value, "adaptive", &name))
+        return;
+    found = find_controller(rules, name);
+    if (found < 0) {
+        rules_problem(loader, field->value, "the section `adaptive` has no controller %s",
+                      rules_quote(&quote, name.data, name.size));
+        return;
+    }
+    if (rules_rate_unlimited(fields))
+        rules_problem(loader, field->key, "an unlimited rate has no scale: remove `adaptive`");
+    check_maximum(loader, field, &rules->adaptive[found], rule);
+    if (!rules->adaptive_limits)
+        return;
+    if (rules->adaptive_limit_count == UINT16_MAX) {
+        rules_problem(loader, field->key, "at most %u limits can follow a controller", UINT16_MAX);
+        return;
+    }
+    rules->adaptive_limits[rules->adaptive_limit_count++] =
+        (struct weir_adaptive_limit){(uint32_t)(rule - rules->rules), (uint16_t)found};
+    rule->adaptive = (uint16_t)rules->adaptive_limit_count;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The dashboard, in the life of the daemon. */
+#ifndef WEIR_FEATURE_DASHBOARD_SERVER_DAEMON_H
+#define WEIR_FEATURE_DASHBOARD_SERVER_DAEMON_H
+
+#include "server/service.h"
+
+extern const struct weir_service weir_service_dashboard;
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see snapshot.h */
+#include "feature/dashboard/server/snapshot.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "feature/dashboard/server/dashboard.h"
+#include "feature/dashboard/server/trouble.h"
+#include "feature/use/server/callers_api.h"
+#include "feature/use/server/consumers_api.h"
+#include "server/daemon/clock.h"
+#include "server/daemon/daemon.h"
+#include "server/daemon/readiness.h"
+
+/* What one snapshot has at most of each; the page asks the API for more. */
+#define LIMITS_MAX 50
+#define KEYS_MAX 10
+#define DENIALS_MAX 20
+
+/* --- The series ------------------------------------------------------------------------------- */
+
+static json_t *whole_json(const struct weir_use_service *use, uint64_t second)
+{
+    json_t *values = json_object();
+    for (unsigned field = 0; field < WEIR_USE_WHOLE_FIELDS; field++)
+        json_object_set_new(
+            values, weir_use_field_names[field],
+            json_integer((json_int_t)weir_series_get(use->whole, false, second, field)));
+    return values;
+}
+
+struct busy {
+    const struct weir_use_limit *limit;
+    float checks; /* of the second */
+};
+
+static int by_checks(const void *left, const void *right)
+{
+    const struct busy *a = left, *b = right;
+    return (a->checks < b->checks) - (a->checks > b->checks);
+}
+
+/* [name, its fields of the series] of the limits that were used, the busiest first. */
+static json_t *limits_json(const struct weir_use_service *use, uint64_t second)
+{
+    static const unsigned verdicts[] = {WEIR_USE_ALLOWED,      WEIR_USE_DENIED,
+                                        WEIR_USE_EDGE_ALLOWED, WEIR_USE_EDGE_DENIED,
+                                        WEIR_USE_SHADOW,       WEIR_USE_EDGE_SHADOW};
+    struct busy *list = malloc((use->limit_count + 1) * sizeof *list);
+    json_t *limits = json_array();
+    uint32_t count = 0;
+    for (uint32_t i = 0; list && i < use->limit_count; i++) {
+        const struct weir_series *series = use->limits[i].series;
+        float checks = 0;
+        for (unsigned field = 0; series && field < sizeof verdicts / sizeof *verdicts; field++)
+            checks += weir_series_get(series, false, second, verdicts[field]);
+        if (checks > 0)
+            list[count++] = (struct busy){&use->limits[i], checks};
+    }
+    if (count > 0)
+        qsort(list, count, sizeof *list, by_checks);
+    for (uint32_t i = 0; i < count && i < LIMITS_MAX; i++) {
+        json_t *limit = json_array();
+        json_array_append_new(limit, json_string(list[i].limit->name));
+        for (unsigned field = 0; field < WEIR_USE_FIELDS; field++)
+            json_array_append_new(limit, json_integer((json_int_t)weir_series_get(
+                                             list[i].limit->series, false, second, field)));
+        json_array_append_new(limits, limit);
+    }
+    free(list);
+    return limits;
+}
+
+/* --- Keys and denials ------------------------------------------------------------------------- */
+
+/* What was denied in the minute that ends with a second. */
+static uint64_t denied_sum(const struct weir_use_service *use, uint64_t second)
+{
+    uint64_t sum = 0;
+    for (uint64_t at = 0; at < 60 && at < second; at++)
+        sum += (uint64_t)weir_series_get(use->whole, false, second - at, WEIR_USE_DENIED);
+    return sum;
+}
+
+static json_t *top_json(struct weir_use_service *use, enum weir_use_order by, uint64_t now_ns)
+{
+    const struct weir_use_query query = {.window = WEIR_WINDOW_MINUTE, .by = by, .count = KEYS_MAX};
+    return weir_consumers_keys(use, &query, now_ns);
+}
+
+/* Those since the snapshot before, the newest first; `missed`: how many more there are. */
+static json_t *denials_json(struct weir_dashboard *dashboard, uint64_t *missed)
+{
+    const struct weir_use_service *use = dashboard->daemon->use;
+    json_t *list = json_array();
+    uint64_t at = use->denial_last;
+    for (; at > dashboard->denial_last && json_array_size(list) < DENIALS_MAX; at--) {
+        const struct weir_denial *denial = weir_use_denial(use, at);
+        if (!denial)
+            break;
+        json_array_append_new(list, weir_denial_json(denial));
+    }
+    *missed = at > dashboard->denial_last ? at - dashboard->denial_last : 0;
+    dashboard->denial_last = use->denial_last;
+    return list;
+}
+
+/* --- The server ------------------------------------------------------------------------------- */
+
+/* How many decisions found no room in the last minute. */
+static uint64_t overflows_of_minute(struct weir_dashboard *dashboard, uint64_t second,
+                                    uint64_t overflows)
+{
+    const unsigned places = sizeof dashboard->overflows / sizeof *dashboard->overflows;
+    uint64_t *place = &dashboard->overflows[second % places], from = dashboard->overflow_second;
+    bool known = from != 0 && second >= from && second - from < places;
+    uint64_t before = known ? *place : overflows;
+    for (uint64_t at = known ? from : second - places; at < second; at++)
+        dashboard->overflows[(at + 1) % places] = overflows;
+    dashboard->overflow_second = second;
+    return before <= overflows ? overflows - before : 0;
+}
+
+static json_t *table_json(const struct weir_daemon *daemon, uint64_t now_ns, uint64_t *overflows)
+{
+    struct weir_table_stats table;
+    weir_table_stats(daemon->table, now_ns, &table);
+    *overflows = table.overflows;
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "bytes", (json_int_t)table.bytes,
+                     "slots", (json_int_t)table.slots, "slots_used", (json_int_t)table.slots_used,
+                     "keys", (json_int_t)table.keys, "evictions", (json_int_t)table.evictions,
+                     "overflows", (json_int_t)table.overflows, "owners", (json_int_t)table.owners);
+}
+
+/* The store that nodes share; null: there is none. */
+static json_t *store_json(const struct weir_daemon *daemon)
+{
+    struct weir_shared_totals totals;
+    char refusal[WEIR_REASON_MAX] = "";
+    if (!daemon->shared)
+        return json_null();
+    weir_shared_store_totals(daemon->shared, &totals);
+    weir_shared_store_refusal(daemon->shared, refusal);
+    return json_pack("{s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:s}", "workers",
+                     (int)totals.workers, "up", (int)totals.up, "open", (int)totals.open,
+                     "half_open", (int)totals.half_open, "calls",
+                     (json_int_t)weir_counted(&totals.stats.calls), "errors",
+                     (json_int_t)weir_counted(&totals.stats.errors), "timeouts",
+                     (json_int_t)weir_counted(&totals.stats.timeouts), "remembered",
+                     (json_int_t)weir_counted(&totals.stats.remembered), "refusal", refusal);
+}
+
+static json_t *reloads_json(const struct weir_daemon *daemon)
+{
+    return json_pack("{s:I, s:I, s:b, s:I}", "ok", (json_int_t)daemon->reloads, "failed",
+                     (json_int_t)daemon->failed_reloads, "running", daemon->reload.daemon != NULL,
+                     "loaded_s", (json_int_t)(daemon->reloaded_wall_ns / 1000000000));
+}
+
+char *weir_snapshot_text(struct weir_dashboard *dashboard)
+{
+    static const char before[] = "data: ", after[] = "\n\n";
+    struct weir_daemon *daemon = dashboard->daemon;
+    struct weir_use_service *use = daemon->use;
+    uint64_t now_ns = weir_worker_time(daemon->admin), second = weir_series_last(use->whole);
+    uint64_t missed, overflows;
+    weir_use_collect(use, now_ns);
+    json_t *denials = denials_json(dashboard, &missed);
+    json_t *keys = top_json(use, WEIR_USE_BY_REQUESTS, now_ns);
+    const struct weir_use_query of_callers = {.window = WEIR_WINDOW_MINUTE, .count = KEYS_MAX};
+    json_t *callers = weir_callers_json(use, &of_callers, now_ns);
+    json_t *table = table_json(daemon, now_ns, &overflows);
+    json_t *trouble = weir_trouble_json(daemon, overflows_of_minute(dashboard, second, overflows));
+    json_t *snapshot = json_pack(
+        "{s:I, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}",
+        "second", (json_int_t)second, "node", use->node, "whole", whole_json(use, second), "limits",
+        limits_json(use, second), "keys", keys, "weight",
+        (json_int_t)weir_heavy_weight(use->read[WEIR_SEEN_KEYS]), "denied_sum",
+        (json_int_t)denied_sum(use, second), "denied", top_json(use, WEIR_USE_BY_DENIED, now_ns),
+        "denials", denials, "denials_more", (json_int_t)missed, "denial_last",
+        (json_int_t)use->denial_last, "table", table, "store", store_json(daemon), "reloads",
+        reloads_json(daemon), "started_s", (json_int_t)(daemon->started_wall_ns / 1000000000),
+        "callers", callers, "trouble", trouble);
+    size_t size = snapshot ? json_dumpb(snapshot, NULL, 0, JSON_COMPACT) : 0;
+    char *text = size > 0 ? malloc(sizeof before + size + sizeof after) : NULL;
+    if (text) {
+        memcpy(text, before, sizeof before - 1);
+        (void)json_dumpb(snapshot, text + sizeof before - 1, size, JSON_COMPACT);
+        memcpy(text + sizeof before - 1 + size, after, sizeof after);
+    }
+    json_decref(snapshot);
+    return text;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `envoy:` of the rules file: what envoyproxy/ratelimit takes from its environment. docs/envoy.md
+ * has the table. Strings are owned by the rules. */
+#ifndef WEIR_FEATURE_ENVOY_RULES_OPTIONS_H
+#define WEIR_FEATURE_ENVOY_RULES_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum weir_envoy_store_failure {
+    WEIR_ENVOY_STORE_FAIL, /* the call fails, and Envoy's failure_mode_deny decides */
+    WEIR_ENVOY_STORE_LOCAL,
+    WEIR_ENVOY_STORE_OPEN,
+    WEIR_ENVOY_STORE_CLOSED,
+};
+
+/* What a configuration is read and answered with. All zero: the original's defaults. */
+struct weir_envoy_options {
+    bool merge_domains;       /* MERGE_DOMAIN_CONFIG */
+    bool shadow_mode;         /* SHADOW_MODE: overall_code is always OK */
+    bool quota_mode;          /* QUOTA_MODE: as if every descriptor had quota_mode */
+    bool dynamic_metadata;    /* RESPONSE_DYNAMIC_METADATA */
+    bool charge_if_allowed;   /* STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a request that is over
+                                 limit charges nothing */
+    bool count_local;         /* LOCAL_CACHE_SIZE_IN_BYTES > 0: over_limit_with_local_cache */
+    bool headers;             /* LIMIT_RESPONSE_HEADERS_ENABLED */
+    bool ignore_dot_files;    /* RUNTIME_IGNOREDOTFILES */
+    bool redis_compat;        /* counters are the original's own: its keys, INCRBY, EXPIRE */
+    const char *redis_prefix; /* of those keys: CACHE_KEY_PREFIX; NULL: none */
+    bool shared;              /* states are in a shared store */
+    bool leased;              /* and are leased */
+    uint8_t on_store_error;   /* enum weir_envoy_store_failure */
+    uint32_t nodes;           /* that share the store; WEIR_ENVOY_STORE_LOCAL needs it */
+    float near_limit_ratio;   /* NEAR_LIMIT_RATIO; 0: 0.8 */
+    const char *limit_header, *remaining_header, *reset_header; /* NULL: RateLimit-Limit, … */
+    const char *name_prefix; /* of files in messages: "config." where the original has it; or "" */
+    void (*opening)(const char *name); /* called before each file is read; or NULL */
+};
+
+/* At most so many, of at most 64 bytes each, so that a name and its tags fit a packet. */
+#define WEIR_ENVOY_TAGS_MAX 16
+
+struct weir_envoy_tag {
+    const char *name, *value;
+};
+
+struct weir_envoy_settings {
+    const char *folder; /* of the configuration; NULL: there is no such service */
+    struct weir_envoy_options options;
+    bool need_domains; /* HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED */
+    bool
+        need_store; /* REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: unhealthy while no worker reaches it */
+    /* Counters by statsd. */
+    const char *statsd_host; /* NULL: none */
+    const char *statsd_port;
+    bool statsd_tcp, statsd_tags;                    /* statsd_tags: DogStatsD's "|#name:value" */
+    uint64_t flush_ns;                               /* STATS_FLUSH_INTERVAL */
+    struct weir_envoy_tag tags[WEIR_ENVOY_TAGS_MAX]; /* EXTRA_TAGS */
+    uint32_t tag_count;
+    /* The original's own Prometheus listener, beside the admin listener's /metrics. */
+    const char *prometheus, *prometheus_path; /* NULL: none */
+};
+
+#endif

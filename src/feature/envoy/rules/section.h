@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `envoy`: where envoyproxy/ratelimit's files are, and its settings. See envoy/options.h. */
+#ifndef WEIR_FEATURE_ENVOY_RULES_SECTION_H
+#define WEIR_FEATURE_ENVOY_RULES_SECTION_H
+
+#include "rules/load/fields.h"
+
+/* The store is loaded already. */
+void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see daemon.h */
+#include "feature/envoy/server/daemon.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "feature/envoy/server/http.h"
+#include "feature/envoy/server/metrics.h"
+#include "feature/envoy/server/quota/metrics.h"
+#include "feature/envoy/server/shared.h"
+#include "feature/envoy/server/statsd.h"
+#include "server/admin/exposition.h"
+#include "server/daemon/daemon.h"
+#include "server/daemon/services/restart.h"
+#include "server/daemon/watch.h"
+#include "server/daemon/work.h"
+
+/* `envoy:` of the rules, or what the command line says alone. */
+static struct weir_envoy_settings settings_of(const struct weir_daemon *daemon,
+                                              const struct weir_rules *rules)
+{
+    const struct weir_settings *all = weir_rules_settings(rules);
+    struct weir_envoy_settings settings = all->envoy;
+    if (!settings.folder && daemon->options.envoy_config) {
+        settings.options.ignore_dot_files = true;
+        settings.options.nodes = all->store.nodes;
+        settings.options.leased = all->store.leased;
+        settings.options.shared = all->store.redis.url;
+    }
+    if (daemon->options.envoy_config)
+        settings.folder = daemon->options.envoy_config;
+    return settings;
+}
+
+static int prepare_limit(void *context, struct weir_limit *limit, struct weir_reason *reason)
+{
+    struct weir_daemon *daemon = context;
+    return weir_store_prepare(daemon->admin->store, daemon->admin->local, limit, reason);
+}
+
+static bool store_reached(void *context, bool now)
+{
+    struct weir_daemon *daemon = context;
+    struct weir_shared_totals totals;
+    weir_shared_store_totals(daemon->shared, &totals);
+    return totals.reached && (!now || totals.up > 0);
+}
+
+static void first_run(struct weir_job *job)
+{
+    struct weir_watch *watch = (struct weir_watch *)(void *)job; /* its first member */
+    weir_envoy_reading_read(&watch->envoy, watch->daemon->envoy);
+}
+
+static void first_done(struct weir_job *job)
+{
+    struct weir_watch *watch = (struct weir_watch *)(void *)job; /* its first member */
+    weir_envoy_shared_take(watch->daemon->envoy, &watch->envoy);
+}
+
+/* Reads the folder before there is a loop; signals go on to end the process meanwhile. */
+static void read_first(struct weir_daemon *daemon)
+{
+    struct weir_watch *watch = &daemon->watching;
+    watch->job = (struct weir_job){.run = first_run, .done = first_done};
+    watch->daemon = daemon;
+    weir_envoy_reading_begin(&watch->envoy, daemon->envoy);
+    weir_background_start(daemon->background, &watch->job);
+    weir_background_wait(daemon->background);
+    weir_daemon_watch_drop(daemon);
+}
+
+/* Of the folder, or of none; with a folder that is wrong the original starts, too, and waits for a
+ * better one. */
+static int envoy_open_folder(struct weir_daemon *daemon, const struct weir_envoy_settings *settings)
+{
+    const struct weir_envoy_shared_options options = {
+        .log = &daemon->log,
+        .limits = daemon->redis.limits,
+        .prepare = prepare_limit,
+        .prepare_context = daemon,
+        .store_reached = daemon->shared ? store_reached : NULL,
+        .store_context = daemon,
+    };
+    int err = settings->folder ? weir_envoy_shared_open(&daemon->envoy, &options) : 0;
+    if (!daemon->envoy)
+        return err;
+    weir_envoy_shared_set(daemon->envoy, settings, daemon->rules);
+    read_first(daemon);
+    return 0;
+}
+
+static void on_watch(uv_timer_t *timer)
+{
+    weir_daemon_want(timer->data, WEIR_WANT_ENVOY_WATCH);
+}
+
+static int envoy_start(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    const struct weir_envoy_settings settings = settings_of(daemon, daemon->rules);
+    int err = weir_quota_service_open(&daemon->quota);
+    if (err == 0)
+        err = envoy_open_folder(daemon, &settings);
+    if (err < 0 || !daemon->envoy)
+        return err;
+    uv_timer_init(daemon->admin->loop, &daemon->envoy_watch);
+    daemon->envoy_watch.data = daemon;
+    uv_timer_start(&daemon->envoy_watch, on_watch, WEIR_ENVOY_WATCH_MS, WEIR_ENVOY_WATCH_MS);
+    return daemon->envoy->settings.statsd_host
+               ? weir_envoy_statsd_open(&daemon->statsd, daemon->admin->loop, daemon->envoy)
+               : 0;
+}
+
+/* Its folder is read by the new rules; what is wrong there refuses no rules. */
+static int envoy_check(struct weir_daemon *daemon, struct weir_rules *rules, void **read,
+                       struct weir_reason *reason)
+{
+    struct weir_envoy_reading *reading = calloc(1, sizeof *reading);
+    *read = reading;
+    if (!reading)
+        return WEIR_ERR_MEMORY;
+    reading->settings = settings_of(daemon, rules);
+    if (daemon->envoy && reading->settings.folder)
+        weir_envoy_reading_read(reading, daemon->envoy);
+    return 0;
+}
+
+static void envoy_drop(void *read)
+{
+    weir_envoy_reading_drop(read);
+    free(read);
+}
+
+static void envoy_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
+{
+    struct weir_envoy_reading *reading = read;
+    weir_restart_note(daemon, !daemon->envoy != !reading->settings.folder, "envoy");
+    if (daemon->envoy && reading->settings.folder) {
+        weir_envoy_shared_set(daemon->envoy, &reading->settings, rules);
+        weir_envoy_shared_take(daemon->envoy, reading);
+    }
+    envoy_drop(reading);
+}
+
+/* Under the original's names. Its keys may hold what clients have sent, but only so many of them:
+ * see stats.h. */
+static void envoy_metrics(struct weir_metrics *metrics)
+{
+    struct weir_envoy_shared *envoy = metrics->daemon->envoy;
+    size_t size = 0;
+    char *text = envoy ? weir_envoy_prometheus_text(envoy, &size) : NULL;
+    weir_metrics_of_quotas(metrics);
+    if (text)
+        weir_metrics_text(metrics, text, size);
+    free(text);
+}
+
+static void envoy_stop(struct weir_daemon *daemon)
+{
+    weir_envoy_statsd_stop(daemon->statsd);
+}
+
+static void envoy_close(struct weir_daemon *daemon)
+{
+    weir_envoy_statsd_free(daemon->statsd);
+    weir_envoy_shared_close(daemon->envoy);
+    weir_quota_service_close(daemon->quota);
+    daemon->quota = NULL;
+    daemon->statsd = NULL;
+    daemon->envoy = NULL;
+}
+
+static const struct weir_http_route *const envoy_routes[] = {
+    weir_envoy_routes,
+    NULL,
+};
+
+const struct weir_service weir_service_envoy = {
+    .name = "envoy",
+    .routes = envoy_routes,
+    .start = envoy_start,
+    .check = envoy_check,
+    .apply = envoy_apply,
+    .drop = envoy_drop,
+    .metrics = envoy_metrics,
+    .stop = envoy_stop,
+    .close = envoy_close,
+};

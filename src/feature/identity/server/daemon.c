@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see daemon.h */
+#include "feature/identity/server/daemon.h"
+
+#include "feature/identity/server/metrics.h"
+#include "server/admin/forget_api.h"
+#include "server/daemon/daemon.h"
+#include "server/daemon/services/restart.h"
+
+static int identities_open(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    return weir_directories_open(&daemon->directories, daemon->rules, daemon->table, &daemon->log,
+                                 reason);
+}
+
+static int identities_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
+                                 struct weir_reason *reason)
+{
+    if (options->index < WEIR_WORKERS_MAX)
+        options->directories = daemon->directories;
+    return 0;
+}
+
+static void identities_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
+{
+    const struct weir_identities_settings *old = &weir_rules_settings(daemon->rules)->identities;
+    const struct weir_identities_settings *new = &weir_rules_settings(rules)->identities;
+    weir_restart_note(daemon, weir_directories_differ(old, new), "identities");
+    if (daemon->directories && new->redis.url)
+        weir_directories_set(daemon->directories, new);
+}
+
+static void identities_close(struct weir_daemon *daemon)
+{
+    weir_directories_close(daemon->directories);
+    daemon->directories = NULL;
+}
+
+static const struct weir_http_route *const identities_routes[] = {
+    weir_forget_routes,
+    NULL,
+};
+
+const struct weir_service weir_service_identities = {
+    .name = "identities",
+    .routes = identities_routes,
+    .open = identities_open,
+    .for_worker = identities_for_worker,
+    .apply = identities_apply,
+    .metrics = weir_metrics_of_identities,
+    .close = identities_close,
+};

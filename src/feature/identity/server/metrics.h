@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of callers that are kept in Redis, over all workers. Threads: the admin worker's. */
+#ifndef WEIR_FEATURE_IDENTITY_SERVER_METRICS_H
+#define WEIR_FEATURE_IDENTITY_SERVER_METRICS_H
+
+#include "server/admin/exposition.h"
+
+/* Writes nothing where no callers are kept in Redis. */
+void weir_metrics_of_identities(struct weir_metrics *metrics);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see explain_penalties.h */
+#include "feature/penalties/cli/explain.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/durations.h"
+#include "cli/options.h"
+#include "cli/replay/report.h"
+#include "feature/penalties/rules/strikes.h"
+#include "feature/standing/history.h"
+#include "feature/standing/rules/match.h"
+#include "feature/standing/server/service.h"
+
+#define VALUE_TEXT_MAX 400
+
+/* Large for the stack. */
+struct explained {
+    const struct weir_rules *rules;
+    const struct weir_decision *decision;
+    uint64_t now_ns;
+    struct weir_history *history; /* NULL: no value has a step there */
+    struct weir_reason unread;    /* why the history is not; empty: it is */
+    struct weir_caller_standing caller;
+    struct weir_strikes strikes;
+    struct weir_scratch scratch;
+    struct weir_check checks[WEIR_CHECKS_MAX];
+};
+
+/* Opens the history, if there is one. */
+static void open_history(struct explained *explained)
+{
+    const struct weir_settings *settings = weir_rules_settings(explained->rules);
+    const struct weir_history_options options = {.path = settings->standing.file, .look = true};
+    if (settings->store.redis.url)
+        snprintf(explained->unread.text, sizeof explained->unread.text,
+                 "is in Redis: ask a server, weir standing show");
+    else if (options.path && access(options.path, F_OK) == 0 &&
+             weir_history_open(&explained->history, &options, &explained->unread) == 0)
+        explained->unread.text[0] = '\0';
+}
+
+static void print_time(uint64_t time_ns)
+{
+    time_t seconds = (time_t)(time_ns / UINT64_C(1000000000));
+    struct tm utc;
+    char text[32];
+    if (time_ns == WEIR_NEVER || !gmtime_r(&seconds, &utc) ||
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
+        fputs("for good", stdout);
+    else
+        printf("until %s", text);
+}
+
+/* "401, 403, 500-599"; nothing where no outcome is a strike. */
+static void print_outcomes(const struct weir_rules *rules, uint32_t number, const char *before)
+{
+    for (unsigned status = 100, end; status < 600; status = end + 1) {
+        end = status;
+        if (!weir_rules_penalty_outcome(rules, number, status))
+            continue;
+        while (weir_rules_penalty_outcome(rules, number, end + 1))
+            end++;
+        printf("%s%u", before, status);
+        if (end > status)
+            printf("-%u", end);
+        before = ", ";
+    }
+}
+
+/* What of this request is a strike. */
+static void print_causes(const struct explained *explained, uint32_t number)
+{
+    const struct weir_decision *decision = explained->decision;
+    const char *before = "    strike a denial by ";
+    for (uint16_t i = 0; i < weir_decision_limits(decision);
+         i = weir_decision_limit_end(decision, i)) {
+        const struct weir_check *check = &decision->checks[i];
+        struct weir_rule_info info;
+        if ((check->flags & WEIR_CHECK_SILENT) != 0 ||
+            !weir_rules_penalty_denial(explained->rules, number, check->rule))
+            continue;
+        weir_rules_info(explained->rules, check->rule, &info);
+        printf("%s%s", before, info.name);
+        before = ", ";
+    }
+    bool denials = *before == ',';
+    if (weir_rules_penalty_outcomes(explained->rules, number))
+        print_outcomes(explained->rules, number,
+                       denials ? "; a reported status " : "    strike a reported status ");
+    else if (!denials)
+        fputs("    strike none: no limit that applies is in its `for`", stdout);
+    putchar('\n');
+}
+
+struct wanted {
+    struct weir_bytes penalty;
+    struct weir_ladder_state *state;
+};
+
+static void take_ladder(void *context, const struct weir_history_ladder *ladder)
+{
+    const struct wanted *wanted = context;
+    if (ladder->penalty.size == wanted->penalty.size &&
+        memcmp(ladder->penalty.data, wanted->penalty.data, ladder->penalty.size) == 0)
+        *wanted->state = ladder->state;
+}
+
+/* Reads where a value is on the ladder; where that fails *unread says why. */
+static void find_state(struct explained *explained, const struct weir_penalty *penalty,
+                       const struct weir_standing_value *value, struct weir_ladder_state *state)
+{
+    struct wanted wanted = {penalty->name, state};
+    const struct weir_history_filter filter = {
+        .kind = value->kind->name,
+        .value = {value->shown, strlen(value->shown)},
+        .now_ns = explained->now_ns,
+        .count = WEIR_PENALTIES_MAX,
+    };
+    if (explained->history && weir_history_ladders(explained->history, &filter, take_ladder,
+                                                   &wanted, &explained->unread) == 0)
+        explained->unread.text[0] = '\0';
+    weir_ladder_forgive(&penalty->ladder, state, explained->now_ns);
+}
+
+static void print_step(const struct explained *explained, const struct weir_ladder *ladder,
+                       const struct weir_ladder_state *state)
+{
+    const struct weir_ladder_step *step = weir_ladder_at(ladder, state);
+    if (explained->unread.text[0] != '\0') {
+        printf("    step   %s\n", explained->unread.text);
+        return;
+    }
+    if (!step) {
+        printf("    step   none of %u\n", (unsigned)ladder->count);
+        return;
+    }
+    printf("    step   %u of %u: %s", (unsigned)state->step, (unsigned)ladder->count,
+           weir_standing_level_name(step->level));
+    if (state->until_ns > explained->now_ns) {
+        putchar(' ');
+        print_time(state->until_ns);
+        putchar('\n');
+    } else {
+        puts(", its term has ended");
+    }
+}
+
+/* What the next move does. */
+static void print_next(const struct explained *explained, uint32_t number,
+                       struct weir_ladder_state state)
+{
+    const struct weir_limit_spec *spec = &weir_rules_penalty_limit(explained->rules, number)->spec;
+    const struct weir_ladder *ladder = &weir_rules_penalty(explained->rules, number)->ladder;
+    const struct weir_ladder_step *step = weir_ladder_move(ladder, &state, explained->now_ns);
+    char duration[CLI_DURATION_MAX];
+    if (explained->unread.text[0] != '\0')
+        return;
+    printf("    next   after more than %" PRIu64 " strikes in %s: %s", spec->rate - 1,
+           cli_duration_exact(duration, spec->window_ns), weir_standing_level_name(step->level));
+    if (step->term_ns == WEIR_NEVER)
+        puts(" for good");
+    else
+        printf(" for %s\n", cli_duration_exact(duration, step->term_ns));
+}
+
+static void print_strike(struct explained *explained, const struct weir_strike *strike)
+{
+    const struct weir_penalty *penalty = weir_rules_penalty(explained->rules, strike->penalty);
+    const struct weir_standing_kind *kind =
+        &weir_rules_settings(explained->rules)->standing.kinds[penalty->kind];
+    struct weir_ladder_state state = {.step = 0};
+    struct weir_standing_value value;
+    if (!weir_standing_value_make(kind, &strike->network, strike->id, strike->value, strike->hidden,
+                                  &value))
+        return;
+    print_causes(explained, strike->penalty);
+    printf("    value  %.*s=", (int)kind->name.size, kind->name.data);
+    cli_print_text(stdout, value.shown, strlen(value.shown), VALUE_TEXT_MAX);
+    putchar('\n');
+    find_state(explained, penalty, &value, &state);
+    print_step(explained, &penalty->ladder, &state);
+    print_next(explained, strike->penalty, state);
+}
+
+/* Why a request is no strike of a penalty, whatever is decided. */
+static void print_none(const struct explained *explained, const struct weir_penalty *penalty)
+{
+    const struct weir_standing_kind *kind =
+        &weir_rules_settings(explained->rules)->standing.kinds[penalty->kind];
+    uint8_t level = explained->caller.entry.level;
+    fputs("    strike none: ", stdout);
+    if (level == WEIR_STANDING_TRUSTED)
+        puts("the caller is trusted");
+    else if (level == WEIR_STANDING_REVOKED)
+        puts("the caller is revoked");
+    else if (explained->caller.refused && !penalty->while_suspended)
+        puts("the caller is suspended, and `strikes_while_suspended` is not set");
+    else
+        printf("the request has no %.*s that counts\n", (int)kind->name.size, kind->name.data);
+}
+
+static void print_penalties(struct explained *explained)
+{
+    for (uint32_t i = 0, found = 0; i < weir_rules_penalty_count(explained->rules); i++) {
+        const struct weir_penalty *penalty = weir_rules_penalty(explained->rules, i);
+        const struct weir_strikes *strikes = &explained->strikes;
+        printf("penalty %.*s\n", (int)penalty->name.size, penalty->name.data);
+        if (found < strikes->count && strikes->strikes[found].penalty == i &&
+            explained->caller.entry.level != WEIR_STANDING_REVOKED)
+            print_strike(explained, &strikes->strikes[found]);
+        else
+            print_none(explained, penalty);
+        found += found < strikes->count && strikes->strikes[found].penalty == i;
+    }
+}
+
+void cli_explain_penalties(const struct weir_rules_query *query,
+                           const struct weir_decision *decision)
+{
+    struct weir_rules_query again = *query;
+    struct explained *explained;
+    if (!query->map || weir_rules_penalty_count(query->rules) == 0)
+        return;
+    explained = calloc(1, sizeof *explained);
+    if (!explained) {
+        cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
+        return;
+    }
+    explained->rules = query->rules;
+    explained->decision = decision;
+    explained->now_ns = query->now_ns;
+    again.scratch = &explained->scratch;
+    again.standing = &explained->caller;
+    again.strikes = &explained->strikes;
+    again.identity = NULL;
+    again.score = NULL;
+    again.reason = NULL;
+    int count = weir_rules_checks(&again, explained->checks);
+    if (count >= 0) {
+        open_history(explained);
+        print_penalties(explained);
+    } else {
+        cli_error("penalties: %s", weir_error_text(count));
+    }
+    weir_history_close(explained->history);
+    free(explained);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `priority` of the file, and `shed` of a limit: see charge/priority.h. */
+#ifndef WEIR_FEATURE_PRIORITY_RULES_SECTION_H
+#define WEIR_FEATURE_PRIORITY_RULES_SECTION_H
+
+#include "rules/load/fields.h"
+
+/* After plans and paths, before limits. */
+void rules_load_priority(struct rules_loader *loader, const struct rules_node *node);
+
+/* `fields` has RULES_LIMIT_FIELDS; that of `shed` has a value. */
+void rules_load_shed(struct rules_loader *loader, const struct rules_field *fields,
+                     struct rules_rule *rule);
+
+#endif

@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see reservation.h
+ *
+ * A settlement is one decision of the pool that goes through the store up to three times:
+ *
+ *   cost above the estimate   DEBIT [limits..., record]; with several tags in a remote store
+ *                             DEBIT [limits..., records of tags, true cost, record]
+ *   cost below, or release    DEBIT [record], then REFUND [limits...]
+ *   an outcome that gives     DECIDE [caps..., record]: allowed, then REFUND [limits...];
+ *   something back            denied, again without the limits whose caps have denied
+ *   else                      DEBIT [record]
+ *   nothing was reserved      DECIDE []; where the outcome is a strike DEBIT [record]
+ *
+ * The record is made before anything is given back, and together with what is charged. Where the
+ * store fails nothing is decided in its place (every check is `open`), and the settlement ends.
+ */
+#include "feature/reserve/engine/reservation.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "core/scale.h"
+#include "core/text/hex.h"
+#include "core/text/reason.h"
+#include "core/text/siphash.h"
+#include "engine/lease.h"
+#include "engine/lookup.h"
+#include "engine/request.h"
+#include "engine/state.h"
+#include "engine/token/lease_token.h"
+
+/* Tell these uses of the secret, and of a key's hash, from others. */
+#define RECORD_DOMAIN UINT64_C(0x656c747465737277) /* "wrsettle" */
+#define CAP_DOMAIN UINT64_C(0x7061637277)          /* "wrcap" */
+
+enum step { STEP_FIRST, STEP_BACK };
+
+/* What a settlement knows between its steps; kept in the decision's scratch. */
+struct plan {
+    struct weir_settle settle;
+    uint8_t step; /* that is being decided */
+    bool last;
+    struct weir_settled settled;
+    uint64_t wanted[WEIR_CHECKS_MAX];
+    uint32_t capped;                  /* parts whose caps have denied */
+    uint8_t part_of[WEIR_CHECKS_MAX]; /* of a cap's check */
+    char record[17];                  /* the record's name in a remote store */
+    char truth[33]; /* and of the one that says the true cost: see add_records_of_tags */
+    unsigned char token[WEIR_RESERVATION_BYTES_MAX];
+};
+_Static_assert(sizeof(struct plan) <= WEIR_SCRATCH_BYTES, "a plan fits into the scratch");
+
+/* The scratch has no alignment to speak of. */
+static void plan_load(const struct weir_entry *entry, struct plan *plan)
+{
+    memcpy(plan, entry->scratch.bytes, sizeof *plan);
+}
+
+static void plan_store(struct weir_entry *entry, const struct plan *plan)
+{
+    memcpy(entry->scratch.bytes, plan, sizeof *plan);
+    entry->scratch.used = sizeof *plan;
+    entry->keeps = true;
+}
+
+/* A place in the scratch, for checks to point at. */
+static const char *scratch_at(const struct weir_entry *entry, size_t offset)
+{
+    return entry->scratch.bytes + offset;
+}
+
+/* --- Reserving -------------------------------------------------------------------------------- */
+
+/* Takes the checks of a request for a reservation, adding what they take of a token. Errors:
+ * WEIR_ERR_RANGE. */
+static int reserve_checks(struct weir_check *checks, uint16_t count, bool named, size_t *size)
+{
+    for (uint16_t i = 0; i < count; i++) {
+        *size += WEIR_RESERVATION_LIMIT_BYTES + (named ? checks[i].key.size : 0);
+        checks[i].flags &= (uint8_t)~WEIR_CHECK_LEASED;
+        if (checks[i].cost == UINT64_MAX)
+            return WEIR_ERR_RANGE;
+    }
+    return 0;
+}
+
+int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decision *decision,
+                                  uint64_t estimate, uint64_t life_ns, struct weir_reason *reason)
+{
+    bool named = engine->store->ops->name_of;
+    struct weir_entry *entry = weir_entry_of(decision);
+    size_t size = WEIR_RESERVATION_FIXED_BYTES;
+    entry->estimate = estimate;
+    entry->life_ns = life_ns;
+    entry->reserves = true;
+    if (weir_lookup_waits(entry)) {
+        entry->lookup->reserves = true;
+        return 0;
+    }
+    int err = reserve_checks(entry->checks, decision->count, named, &size);
+    if (err == 0 && entry->borrow) /* whichever of them it comes to */
+        err = reserve_checks(entry->borrow->from, entry->borrow->loan_checks, named, &size);
+    if (err < 0) {
+        reason_text(reason, "cost: too large");
+        return err;
+    }
+    if (decision->count >= WEIR_CHECKS_MAX || size > WEIR_RESERVATION_BYTES_MAX) {
+        reason_text(reason, "too many limits, or too long keys, for a reservation");
+        return WEIR_ERR_TOO_LARGE;
+    }
+    return 0;
+}
+
+bool weir_reservation_covers(const struct weir_decision *decision, uint16_t i)
+{
+    const struct weir_check *check = &decision->checks[i];
+    return check->limit && check->rule != UINT32_MAX &&
+           check->limit->spec.algorithm != WEIR_CONCURRENCY;
+}
+
+static bool is_reserved(const struct weir_decision *decision, uint16_t i)
+{
+    return decision->outcomes[i].charged && weir_reservation_covers(decision, i);
+}
+
+bool weir_engine_reserved(const struct weir_decision *decision)
+{
+    uint16_t i = 0;
+    while (i < decision->count && !is_reserved(decision, i))
+        i++;
+    return i < decision->count;
+}
+
+/* Where the states live, at their time. */
+static uint64_t time_at(const struct weir_engine *engine, uint8_t place, uint64_t now_ns)
+{
+    return place == WEIR_LEASE_TOKEN_REMOTE ? weir_engine_store_time(engine, now_ns) : now_ns;
+}
+
+/* Takes the `i`-th secret of the store's own; false: there is none. */
+static bool store_secret(const struct weir_engine *engine, unsigned i, uint64_t words[2])
+{
+    const struct weir_store_ops *ops = engine->store->ops;
+    return ops->secret && ops->secret(engine->store, i, words);
+}
+
+size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_decision *decision,
+                               uint64_t now_ns, uint64_t *life_ns, uint64_t *id,
+                               char text[WEIR_RESERVATION_TEXT_MAX])
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    uint64_t estimate = entry->estimate;
+    bool remote = engine->store->ops->name_of;
+    struct weir_reservation made; /* not cleared: 6 KiB */
+    made.id = *id = weir_lease_draw(engine->secret, &engine->lease_state);
+    made.charged_at_ns = decision->now_ns;
+    *life_ns = entry->life_ns;
+    made.estimate = estimate;
+    made.count = 0;
+    made.network = decision->network;
+    made.caller = weir_decision_caller(decision);
+    made.place = decision->source == WEIR_SOURCE_LOCAL ? WEIR_LEASE_TOKEN_LOCAL
+                 : remote                              ? WEIR_LEASE_TOKEN_REMOTE
+                                                       : WEIR_LEASE_TOKEN_TABLE;
+    made.ends_at_ns = time_at(engine, made.place, now_ns) + entry->life_ns;
+    uint64_t secret[2];
+    bool shared = made.place == WEIR_LEASE_TOKEN_REMOTE && store_secret(engine, 0, secret);
+    for (uint16_t i = 0; i < decision->count; i++) {
+        const struct weir_check *check = &decision->checks[i];
+        if (!is_reserved(decision, i))
+            continue;
+        struct weir_reserved *part = &made.parts[made.count++];
+        *part = (struct weir_reserved){
+            .rule = check->rule,
+            .network = (check->flags & WEIR_CHECK_NETWORK) != 0,
+            .hash = {check->hash[0], check->hash[1]},
+            .unit = check->cost / estimate,
+            .scale = check->scale,
+            .scale_kind = check->scale_kind,
+            .scale_alone = check->scale_alone && scale_is_shallow(check),
+            .charged_at_ns =
+                decision->apart ? decision->outcomes[i].charged_at_ns : decision->now_ns,
+            .tag = weir_check_tag(check),
+            .key = check->key,
+        };
+        weir_rules_mark(check, &part->mark);
+    }
+    made.strikes.count = 0;
+    if (entry->strike_count > 0)
+        weir_strikes_reserve(entry->generation->rules, entry->strikes, entry->strike_count,
+                             &made.strikes);
+    long size = weir_reservation_write(&made, shared ? secret : engine->secret, text);
+    while (size < 0 && made.strikes.count > 0) { /* those that find no room are left out */
+        made.strikes.count--;
+        size = weir_reservation_write(&made, shared ? secret : engine->secret, text);
+    }
+    assert(size > 0); /* weir_engine_apply_reservation has measured the rest */
+    return (size_t)size;
+}
+
+/* --- Settling: the checks of a step ----------------------------------------------------------- */
+
+static uint64_t times(uint64_t unit, uint64_t count)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(unit, count, &product) ? UINT64_MAX : product;
+}
+
+struct step_maker {
+    struct weir_engine *engine;
+    struct weir_entry *entry;
+    struct plan *plan;
+    struct weir_reservation reservation;
+    uint16_t count;
+};
+
+static struct weir_check *add_check(struct step_maker *maker, const struct weir_reserved *part,
+                                    const struct weir_limit *limit, uint64_t cost)
+{
+    struct weir_check *check = &maker->entry->checks[maker->count++];
+    *check = (struct weir_check){
+        .limit = limit,
+        .hash = {part->hash[0], part->hash[1]},
+        .cost = cost,
+        .key = part->key,
+        .tag = part->tag,
+        .rule = UINT32_MAX,
+        .on_store_error = WEIR_FAIL_OPEN,
+    };
+    return check;
+}
+
+/* What a limit was charged and is given back weighs the same. */
+static void set_scale(struct weir_check *check, const struct weir_reserved *part)
+{
+    check->scale = part->scale & 0x7f;
+    check->scale_kind = part->scale_kind & 1;
+    check->scale_alone = part->scale_alone;
+}
+
+/* The token alone says it, so that all settlements of a reservation have one class of record. A
+ * clock that went back between its times makes it the longest. */
+static uint64_t life_of(const struct weir_reservation *reservation)
+{
+    return reservation->ends_at_ns - reservation->charged_at_ns;
+}
+
+/* One record a reservation, at one place: its id's, beside the first limit that it names. What a
+ * step charges or gives back, and to which limits, plays no part in that. */
+static void add_record_at(struct step_maker *maker, uint64_t tag, struct weir_bytes name)
+{
+    const struct weir_reservation *r = &maker->reservation;
+    const uint64_t *secret = maker->engine->secret;
+    const uint64_t key[2] = {secret[0] ^ RECORD_DOMAIN, secret[1]};
+    struct weir_reserved record = {.tag = tag, .key = name};
+    weir_siphash128(key, &r->id, sizeof r->id, record.hash);
+    const struct weir_limit *limit =
+        weir_rules_settled_limit(weir_engine_rules(maker->engine), life_of(r));
+    add_check(maker, &record, limit, 1)->flags = WEIR_CHECK_IDEMPOTENCY;
+}
+
+static uint64_t first_tag(const struct weir_reservation *r)
+{
+    return r->count > 0 ? r->parts[0].tag : 1;
+}
+
+static struct weir_bytes record_name(const struct step_maker *maker)
+{
+    return (struct weir_bytes){scratch_at(maker->entry, offsetof(struct plan, record)),
+                               sizeof maker->plan->record};
+}
+
+static void add_record(struct step_maker *maker)
+{
+    add_record_at(maker, first_tag(&maker->reservation), record_name(maker));
+}
+
+/* Whether no part before `i` has its tag. */
+static bool is_new_tag(const struct weir_reservation *r, uint16_t i)
+{
+    for (uint16_t k = 0; k < i; k++)
+        if (r->parts[k].tag == r->parts[i].tag)
+            return false;
+    return true;
+}
+
+/* What is charged at several servers of a store may be charged at some of them only, before they
+ * are lost. So each tag has a record of its own that it was charged; and beside the reservation's
+ * record is one of the true cost, so that a repeat which says the same charges the rest. Left out
+ * where the checks would be too many. */
+static void add_records_of_tags(struct step_maker *maker)
+{
+    const struct weir_reservation *r = &maker->reservation;
+    uint16_t tags = 0;
+    for (uint16_t i = 0; i < r->count; i++)
+        tags += is_new_tag(r, i);
+    if (r->place != WEIR_LEASE_TOKEN_REMOTE || tags < 2 ||
+        maker->count + tags + 1 > WEIR_CHECKS_MAX)
+        return;
+    for (uint16_t i = 1; i < r->count; i++)
+        if (is_new_tag(r, i))
+            add_record_at(maker, r->parts[i].tag, record_name(maker));
+    add_record_at(maker, first_tag(r),
+                  (struct weir_bytes){scratch_at(maker->entry, offsetof(struct plan, truth)),
+                                      sizeof maker->plan->truth});
+}
+
+/* A limit's part of the reservation under the present rules; false: it is gone. */
+static bool find_part(struct step_maker *maker, const struct weir_reserved *part,
+                      struct weir_settling *now)
+{
+    bool local = maker->reservation.place == WEIR_LEASE_TOKEN_LOCAL;
+    return weir_rules_find_marked(weir_engine_rules(maker->engine), &part->mark, part->rule, local,
+                                  now);
+}
+
+/* The true cost is above the estimate. */
+static void add_debits(struct step_maker *maker)
+{
+    struct weir_reservation *r = &maker->reservation;
+    struct weir_settling now;
+    for (uint16_t i = 0; i < r->count; i++) {
+        const struct weir_reserved *part = &r->parts[i];
+        uint64_t cost =
+            times(part->unit, maker->plan->settle.cost) - times(part->unit, r->estimate);
+        if (!find_part(maker, part, &now)) {
+            maker->plan->settled.gone++;
+            continue;
+        }
+        maker->plan->wanted[maker->count] = cost;
+        struct weir_check *check = add_check(maker, part, now.limit, cost);
+        check->rule = now.rule;
+        check->floor = now.floor;
+        check->flags = part->network ? WEIR_CHECK_NETWORK : 0;
+        set_scale(check, part);
+    }
+}
+
+/* Whether part `i` of the reservation, which is `now` that, gives something back. */
+static bool gives_back(struct step_maker *maker, uint16_t i, const struct weir_settling *now)
+{
+    const struct weir_settle *settle = &maker->plan->settle;
+    if (settle->how == WEIR_SETTLE_RELEASE)
+        return (settle->keep >> i & 1) == 0;
+    return settle->how != WEIR_SETTLE_STATUS ||
+           (now->cap && (maker->plan->capped >> i & 1) == 0 &&
+            weir_rules_gives_back(weir_engine_rules(maker->engine), now->rule, settle->status));
+}
+
+static void add_refund(struct step_maker *maker, const struct weir_reserved *part,
+                       const struct weir_settling *now, uint64_t cost)
+{
+    maker->entry->outcomes[maker->count].charged_at_ns = part->charged_at_ns;
+    struct weir_check *check = add_check(maker, part, now->limit, cost);
+    check->rule = now->rule;
+    set_scale(check, part);
+}
+
+static void add_refunds(struct step_maker *maker)
+{
+    struct weir_reservation *r = &maker->reservation;
+    struct weir_settling now;
+    uint64_t cost = maker->plan->settle.how == WEIR_SETTLE_COST ? maker->plan->settle.cost : 0;
+    for (uint16_t i = 0; i < r->count; i++) {
+        const struct weir_reserved *part = &r->parts[i];
+        if (!find_part(maker, part, &now))
+            maker->plan->settled.gone++;
+        else if (gives_back(maker, i, &now))
+            add_refund(maker, part, &now, times(part->unit, r->estimate - cost));
+    }
+}
+
+/* The caps of the limits that give something back. */
+static void add_caps(struct step_maker *maker)
+{
+    const struct weir_reservation *r = &maker->reservation;
+    struct weir_settling now;
+    for (uint16_t i = 0; i < r->count; i++) {
+        const struct weir_reserved *part = &r->parts[i];
+        if (!find_part(maker, part, &now) || !gives_back(maker, i, &now))
+            continue;
+        maker->plan->part_of[maker->count] = (uint8_t)i;
+        add_check(maker, part, now.cap, times(part->unit, r->estimate))->hash[0] ^= CAP_DOMAIN;
+    }
+}
+
+/* Takes out the limits whose caps have denied, with all their rates. */
+static void take_capped(const struct weir_entry *entry, struct plan *plan)
+{
+    struct weir_reservation r = {.count = 0};
+    weir_reservation_unpack(&r,
+                            (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    for (uint16_t i = 0; i + 1 < entry->decision.count; i++) { /* the last is the record */
+        const struct weir_reserved *cap = &r.parts[plan->part_of[i]];
+        if (entry->outcomes[i].verdict != WEIR_DENIED)
+            continue;
+        for (uint16_t k = 0; k < r.count; k++)
+            if (r.parts[k].rule == cap->rule)
+                plan->capped |= UINT32_C(1) << k;
+    }
+    plan->settled.capped = true;
+}
+
+/* --- Settling: the steps ---------------------------------------------------------------------- */
+
+static void make_first(struct step_maker *maker)
+{
+    struct plan *plan = maker->plan;
+    const struct weir_settle *settle = &plan->settle;
+    uint64_t estimate = maker->reservation.estimate;
+    uint8_t op = WEIR_OP_DEBIT;
+    plan->last = true;
+    if (maker->reservation.count == 0 &&
+        !weir_strikes_settle(maker->engine, &maker->reservation, settle, false)) {
+        maker->entry->decision.op = WEIR_OP_DECIDE;
+        return;
+    }
+    if (settle->how == WEIR_SETTLE_COST && settle->cost > estimate) {
+        add_debits(maker);
+    } else if (settle->how == WEIR_SETTLE_STATUS) {
+        add_caps(maker);
+        plan->last = maker->count == 0;
+        op = plan->last ? WEIR_OP_DEBIT : WEIR_OP_DECIDE;
+    } else {
+        plan->last = settle->how == WEIR_SETTLE_COST && settle->cost == estimate;
+    }
+    plan->settled.count = op == WEIR_OP_DEBIT ? maker->count : 0;
+    if (plan->settled.count > 0)
+        add_records_of_tags(maker);
+    add_record(maker);
+    maker->entry->decision.op = op;
+}
+
+static void make_back(struct step_maker *maker)
+{
+    add_refunds(maker);
+    maker->plan->last = true;
+    maker->plan->settled.count = maker->count;
+    maker->entry->decision.op = WEIR_OP_REFUND;
+    maker->entry->decision.charged_at_ns = maker->reservation.charged_at_ns;
+    maker->entry->decision.apart = maker->reservation.place == WEIR_LEASE_TOKEN_REMOTE;
+}
+
+static void make_step(struct weir_engine *engine, struct weir_entry *entry, struct plan *plan)
+{
+    struct step_maker maker = {.engine = engine, .entry = entry, .plan = plan};
+    plan_store(entry, plan);
+    weir_reservation_unpack(&maker.reservation,
+                            (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    plan->settled.gone = 0;
+    entry->decision.network = maker.reservation.network;
+    if (plan->step == STEP_FIRST)
+        make_first(&maker);
+    else
+        make_back(&maker);
+    entry->decision.policy = WEIR_POLICY_ALL;
+    entry->decision.deadline_ns = 0;
+    entry->decision.repeated = false;
+    plan_store(entry, plan);
+    weir_engine_pin(engine, entry, maker.count);
+}
+
+/* Counts what a debit has not charged. */
+static void note_dropped(const struct weir_entry *entry, struct plan *plan)
+{
+    for (uint16_t i = 0; i < plan->settled.count && entry->decision.op == WEIR_OP_DEBIT; i++)
+        plan->settled.dropped[i] = plan->wanted[i] - entry->checks[i].cost;
+}
+
+/* Counts an outcome that is a strike: once, where the record is made. */
+static void count_strikes(struct weir_engine *engine, const struct weir_entry *entry,
+                          const struct plan *plan)
+{
+    struct weir_reservation r;
+    uint16_t count = entry->decision.count;
+    bool marked = plan->step == STEP_BACK || (count > 0 && entry->outcomes[count - 1].charged);
+    if (plan->settled.repeated || plan->settled.failed || !marked)
+        return;
+    weir_reservation_unpack(&r,
+                            (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    (void)weir_strikes_settle(engine, &r, &plan->settle, true);
+}
+
+/* Queues the next step; false: this was the last. */
+static bool goes_on(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_decision *decision = &entry->decision;
+    struct plan plan;
+    plan_load(entry, &plan);
+    plan.settled.repeated = decision->repeated;
+    /* A store that is full of states that deny has no room for the record. */
+    bool unmarked = !plan.last && decision->verdict == WEIR_ALLOWED &&
+                    !entry->outcomes[decision->count - 1].charged;
+    if (decision->error != 0 || decision->repeated || plan.last || unmarked) {
+        plan.settled.failed = (decision->error != 0 || unmarked) && plan.step != STEP_BACK;
+        plan.settled.failed = plan.settled.failed && !decision->repeated;
+        plan.settled.kept = decision->error != 0 && plan.step == STEP_BACK;
+        if (decision->error != 0 || decision->repeated)
+            plan.settled.count = 0;
+        note_dropped(entry, &plan);
+        plan_store(entry, &plan);
+        count_strikes(engine, entry, &plan);
+        return false;
+    }
+    if (decision->verdict == WEIR_DENIED)
+        take_capped(entry, &plan);
+    else
+        plan.step = STEP_BACK;
+    make_step(engine, entry, &plan);
+    entry->state = WEIR_ENTRY_TAKEN;
+    weir_engine_queue(engine, decision);
+    return true;
+}
+
+static void finish(struct weir_engine *engine, struct weir_entry *entry)
+{
+    if (!goes_on(engine, entry))
+        weir_request_finish(engine, entry);
+}
+
+/* Of a settlement whose asker has gone: it still takes its steps. */
+static void finish_unattended(struct weir_engine *engine, struct weir_entry *entry)
+{
+    if (!goes_on(engine, entry))
+        weir_engine_give_back(engine, entry);
+}
+
+static const struct weir_purpose unattended_purpose = {
+    .decided = weir_unattended_decided,
+    .failed = weir_unattended_failed,
+    .finish = finish_unattended,
+    .alone = true,
+};
+
+static const struct weir_purpose settle_purpose = {
+    .decided = weir_request_decided,
+    .failed = weir_request_failed,
+    .finish = finish,
+    .unattended = &unattended_purpose,
+};
+
+/* --- Settling: from a token ------------------------------------------------------------------- */
+
+/* Reads a token that this node or another one on its store has signed. */
+static int read_token(const struct weir_engine *engine, struct weir_bytes token, bool kept,
+                      struct plan *plan, struct weir_reservation *read)
+{
+    uint64_t secret[2];
+    unsigned known = 0;
+    long size = weir_reservation_read(read, kept ? NULL : engine->secret, token, plan->token);
+    for (; size < 0 && store_secret(engine, known, secret); known++) {
+        size = weir_reservation_read(read, secret, token, plan->token);
+        if (size >= 0 && read->place != WEIR_LEASE_TOKEN_REMOTE)
+            return WEIR_ERR_SYNTAX; /* the store's secret does not sign for this node */
+    }
+    if (size >= 0)
+        return 0;
+    return engine->store->ops->secret && known == 0 ? WEIR_ERR_STORE : WEIR_ERR_SYNTAX;
+}
+
+int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *decision,
+                             struct weir_bytes token, const struct weir_settle *settle,
+                             uint64_t now_ns)
+{
+    struct weir_entry *entry = weir_entry_of(decision);
+    struct plan plan = {.settle = *settle};
+    struct weir_reservation read;
+    bool release = settle->how == WEIR_SETTLE_RELEASE;
+    int err = read_token(engine, token, release, &plan, &read);
+    if (err < 0)
+        return err;
+    plan.settled.id = read.id;
+    entry->local = weir_place_is_local(engine, read.place);
+    if (entry->local
+            ? !engine->local
+            : (read.place == WEIR_LEASE_TOKEN_REMOTE) != (engine->store->ops->name_of != NULL))
+        return WEIR_ERR_NOT_FOUND;
+    uint64_t until_ns = read.ends_at_ns + (release ? weir_settled_grace_ns(life_of(&read)) : 0);
+    if (time_at(engine, read.place, now_ns) >= until_ns)
+        return WEIR_ERR_NOT_FOUND;
+    plan.record[0] = 'r'; /* no record of an idempotency key is called so */
+    (void)weir_hex_write64(plan.record + 1, read.id);
+    plan.truth[0] = 's';
+    (void)weir_hex_write64(weir_hex_write64(plan.truth + 1, read.id), settle->cost);
+    entry->purpose = &settle_purpose;
+    make_step(engine, entry, &plan);
+    return 0;
+}
+
+void weir_engine_settled(const struct weir_decision *decision, struct weir_settled *settled)
+{
+    struct plan plan;
+    plan_load(weir_entry_of(decision), &plan);
+    *settled = plan.settled;
+}
+
+uint16_t weir_engine_settled_limits(const struct weir_engine *engine,
+                                    const struct weir_decision *decision,
+                                    struct weir_settled_part limits[WEIR_CHECKS_MAX])
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    struct weir_reservation reservation = {.count = 0};
+    uint16_t count = 0;
+
+    weir_reservation_unpack(&reservation,
+                            (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    for (uint16_t i = 0; i < reservation.count; i++) {
+        const struct weir_reserved *part = &reservation.parts[i];
+        struct weir_settling now;
+
+        if (weir_rules_find_marked(weir_engine_rules(engine), &part->mark, part->rule,
+                                   reservation.place == WEIR_LEASE_TOKEN_LOCAL, &now) &&
+            (count == 0 || limits[count - 1].rule != now.rule))
+            limits[count++] = (struct weir_settled_part){
+                now.rule, reservation.caller != 0 ? reservation.caller : part->hash[0]};
+    }
+    return count;
+}

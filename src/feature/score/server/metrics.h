@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of scores (`score:`). */
+#ifndef WEIR_FEATURE_SCORE_SERVER_METRICS_H
+#define WEIR_FEATURE_SCORE_SERVER_METRICS_H
+
+#include "server/admin/exposition.h"
+
+/* Adds them; nothing where the rules keep no scores. */
+void weir_metrics_of_score(struct weir_metrics *metrics);
+
+/* How many requests each class has had, over all workers. */
+void weir_score_requests(const struct weir_daemon *daemon, uint64_t requests[WEIR_CLASSES]);
+
+#endif

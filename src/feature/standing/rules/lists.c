@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see standing_lists.h */
+#include "feature/standing/rules/lists.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/text/reason.h"
+#include "rules/file.h"
+
+struct listed {
+    struct weir_cidr network; /* family 0: a value */
+    uint32_t value, size;     /* in `texts` */
+    uint32_t line;
+    uint16_t list;
+};
+
+struct weir_standing_lists {
+    const struct weir_standing_settings *settings;
+    uint16_t list; /* that is being read */
+    struct listed *items;
+    size_t count, room;
+    char *texts;
+    size_t texts_size, texts_room;
+};
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+static int fail_file(struct weir_reason *reason, int err, const char *path, const char *what)
+{
+    if (reason)
+        snprintf(reason->text, sizeof(reason->text), "%.150s: %.90s", path, what);
+    return err;
+}
+
+/* Makes room for `needed` elements of `size` bytes. */
+static bool grow(void **data, size_t *room, size_t needed, size_t size)
+{
+    size_t larger = *room ? *room : 1024;
+    if (needed <= *room)
+        return true;
+    while (larger < needed)
+        larger *= 2;
+    void *more = realloc(*data, larger * size);
+    if (!more)
+        return false;
+    *data = more;
+    *room = larger;
+    return true;
+}
+
+/* Reads a file to its end; the caller frees *data, also after an error. */
+static int read_all(int file, const char *path, char **data, size_t *size,
+                    struct weir_reason *reason)
+{
+    size_t room = 0;
+    ssize_t got = 1;
+    while (got > 0) {
+        if (!grow((void **)data, &room, *size + 65536, 1))
+            return WEIR_ERR_MEMORY;
+        do {
+            got = read(file, *data + *size, room - *size);
+        } while (got < 0 && errno == EINTR);
+        *size += got > 0 ? (size_t)got : 0;
+        if (*size > WEIR_LIST_BYTES_MAX)
+            return fail_file(reason, WEIR_ERR_TOO_LARGE, path, "the list is larger than 256 MiB");
+    }
+    return got < 0 ? fail_file(reason, WEIR_ERR_IO, path, strerror(errno)) : 0;
+}
+
+int weir_list_read(const struct weir_standing_kind *kind, const char *path,
+                   int (*take)(void *context, const struct weir_list_item *item,
+                               struct weir_reason *reason),
+                   void *context, struct weir_reason *reason)
+{
+    struct weir_reason why = {{0}};
+    char *data = NULL;
+    size_t size = 0;
+    int file = weir_file_open(path, &why);
+    if (file < 0)
+        return fail_file(reason, file, path, why.text);
+    int err = read_all(file, path, &data, &size, reason);
+    close(file);
+    if (err == 0)
+        err = weir_list_parse(kind, path, (struct weir_bytes){data, size}, take, context, reason);
+    free(data);
+    return err;
+}
+
+static int take_item(void *context, const struct weir_list_item *item, struct weir_reason *reason)
+{
+    struct weir_standing_lists *lists = context;
+    const struct weir_standing_list *list = &lists->settings->lists[lists->list];
+    bool address = lists->settings->kinds[list->kind].address;
+    size_t size = address ? 0 : item->value.size;
+    (void)reason;
+    if (lists->texts_size + size > UINT32_MAX ||
+        !grow((void **)&lists->items, &lists->room, lists->count + 1, sizeof(*lists->items)) ||
+        !grow((void **)&lists->texts, &lists->texts_room, lists->texts_size + size + 1, 1))
+        return WEIR_ERR_MEMORY;
+    lists->items[lists->count] = (struct listed){.list = lists->list,
+                                                 .line = item->line,
+                                                 .value = (uint32_t)lists->texts_size,
+                                                 .size = (uint32_t)size};
+    if (address)
+        lists->items[lists->count].network = item->network;
+    else
+        memcpy(lists->texts + lists->texts_size, item->value.data, size);
+    lists->texts_size += size;
+    lists->count++;
+    return 0;
+}
+
+int weir_standing_lists_read(struct weir_standing_lists **out,
+                             const struct weir_standing_settings *settings,
+                             struct weir_reason *reason)
+{
+    struct weir_standing_lists *lists = calloc(1, sizeof(*lists));
+    int err = lists ? 0 : WEIR_ERR_MEMORY;
+    for (uint16_t i = 0; i < settings->lists_count && err == 0; i++) {
+        const struct weir_standing_list *list = &settings->lists[i];
+        lists->settings = settings;
+        lists->list = i;
+        err = weir_list_read(&settings->kinds[list->kind], list->path, take_item, lists, reason);
+    }
+    if (err < 0) {
+        weir_standing_lists_free(lists);
+        lists = NULL;
+    }
+    *out = lists;
+    return err;
+}
+
+void weir_standing_lists_free(struct weir_standing_lists *lists)
+{
+    if (!lists)
+        return;
+    free(lists->items);
+    free(lists->texts);
+    free(lists);
+}
+
+/* --- Setting ---------------------------------------------------------------------------------- */
+
+static int set_item(const struct weir_standing_lists *lists, const struct listed *item,
+                    struct weir_standing *map, uint64_t now_ns)
+{
+    const struct weir_standing_list *list = &lists->settings->lists[item->list];
+    struct weir_standing_entry entry = {.since_ns = now_ns,
+                                        .until_ns = WEIR_NEVER,
+                                        .level = list->level,
+                                        .origin = WEIR_STANDING_BY_LIST,
+                                        .reason_size = (uint8_t)list->reason.size};
+    uint64_t id[2];
+    if (list->reason.size > 0)
+        memcpy(entry.reason, list->reason.data, list->reason.size);
+    if (item->network.address.family != 0)
+        return weir_standing_set_network(map, &item->network, &entry);
+    weir_standing_id(map, lists->settings->kinds[list->kind].name,
+                     (struct weir_bytes){lists->texts + item->value, item->size}, id);
+    return weir_standing_set(map, id, &entry);
+}
+
+struct weir_standing_lost weir_standing_lists_set(const struct weir_standing_lists *lists,
+                                                  struct weir_standing *map, uint64_t now_ns)
+{
+    struct weir_standing_lost lost = {0};
+    weir_standing_begin_lists(map);
+    for (size_t i = 0; i < lists->count; i++) {
+        const struct listed *item = &lists->items[i];
+        if (set_item(lists, item, map, now_ns) == 0)
+            continue;
+        if (lost.count++ == 0) {
+            lost.path = lists->settings->lists[item->list].path;
+            lost.line = item->line;
+        }
+    }
+    weir_standing_end_lists(map);
+    return lost;
+}
+
+int weir_standing_fill_lists(struct weir_standing *map,
+                             const struct weir_standing_settings *settings, uint64_t now_ns,
+                             struct weir_reason *reason)
+{
+    struct weir_standing_lists *lists;
+    int err = weir_standing_lists_read(&lists, settings, reason);
+    if (err < 0)
+        return err;
+    struct weir_standing_lost lost = weir_standing_lists_set(lists, map, now_ns);
+    weir_standing_lists_free(lists);
+    if (lost.count == 0)
+        return 0;
+    snprintf(reason->text, sizeof(reason->text),
+             "%.150s:%u: no room for this entry and %zu more: raise `entries` of `standing`",
+             lost.path, (unsigned)lost.line, lost.count - 1);
+    return WEIR_ERR_FULL;
+}
