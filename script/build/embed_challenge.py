@@ -13,7 +13,7 @@ import os
 import re
 import sys
 
-HEAD = """/* Made by script/build/embed_challenge.py from src/server/challenge/. */
+HEAD = """/* Made by script/build/embed_challenge.py from src/feature/challenge/server/. */
 #include "feature/challenge/server/page.h"
 
 /* Pages are longer than what C11 asks compilers to take. */
