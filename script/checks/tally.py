@@ -7,7 +7,7 @@ that were run once more, alone: one that passes there has passed, and is listed.
 is one failure: a run that left no results is never a success. WHY says what kept the part from running. A
 part without a FILE was left out.
 
-Prints what failed, and a table of the parts. The last line reads "N passed, N failed[, N skipped]";
+Prints what failed, the 20 tests that took longest, and a table of the parts. The last line reads "N passed, N failed[, N skipped]";
 exit status 1 when anything failed or nothing passed.
 """
 import json
@@ -21,6 +21,10 @@ CMOCKA_FAILED = re.compile(r"^\[  FAILED  \] [^\n]*?(\d+) test\(s\), listed belo
 CMOCKA_SKIPPED = re.compile(r"^\[  SKIPPED \] [^\n]*?(\d+) test\(s\), listed below", re.M)
 
 
+SLOWEST = 20
+times = []  # (seconds, part's file, test)
+
+
 def total(pattern, text):
     return sum(int(number) for number in pattern.findall(text))
 
@@ -30,6 +34,7 @@ def meson_log(path):
     with open(path, encoding="utf-8") as log:
         for line in log:
             test = json.loads(line)
+            times.append((test.get("duration", 0), path, test["name"]))
             output = (test.get("stdout") or "") + (test.get("stderr") or "")
             if test["result"] in ("OK", "EXPECTEDFAIL"):
                 cases = total(CMOCKA_PASSED, output)
@@ -51,6 +56,7 @@ def junit_cases(path):
     cases = {}
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         name = f"{case.get('classname')}::{case.get('name')}"
+        times.append((float(case.get("time", 0)), path, name))
         result = "passed"
         for child in case:
             if child.tag in ("failure", "error"):
@@ -92,8 +98,16 @@ def row_of(argument):
     return counts, [part, *(str(count) for count in counts), seconds, note]
 
 
+def print_slowest():
+    print("   the tests that took longest:")
+    for seconds, path, name in sorted(times, reverse=True)[:SLOWEST]:
+        print(f"   {seconds:7.1f} s  {path.split('/')[0]}: {name}")
+
+
 def main(arguments):
     rows = [row_of(argument) for argument in arguments]
+    if times:
+        print_slowest()
     for cells in [["part", "passed", "failed", "skipped", "seconds", ""], *(cells for _, cells in rows)]:
         print("   {:12} {:>7} {:>7} {:>7} {:>8}  {}".format(*cells).rstrip())
     passed, failed, skipped = (sum(column) for column in zip(*(counts for counts, _ in rows)))
