@@ -17,6 +17,7 @@
 #include "cli/replay/report.h"
 #include "cli/replay/request.h"
 #include "cli/rules_file.h"
+#include "cli/times.h"
 #include "core/bytes.h"
 #include "core/text/hex.h"
 #include "core/text/reason.h"
@@ -45,7 +46,7 @@ struct explain_options {
     struct weir_check_json check; /* the request; its values are borrowed */
     const char *cost;
     char *json;
-    bool names, exit_code;
+    bool names, exit_code, utc;
 };
 
 /* Keys of one request that a server would look up. */
@@ -710,6 +711,7 @@ static const struct cli_option options_table[] = {
                .kind = CLI_TEXT, AT(state)),
     CLI_OPTION(0, "names", NULL, "list the attributes that every file has, instead",
                .kind = CLI_FLAG, AT(names)),
+    CLI_UTC_OPTION(offsetof(struct explain_options, utc)),
     CLI_OPTION(0, "exit-code", NULL, "end with status 1 if the request is denied", .kind = CLI_FLAG,
                AT(exit_code)),
 };
@@ -754,6 +756,7 @@ int weir_command_explain(int argc, char **argv)
     options.check.cost = 1;
     if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
         return status;
+    cli_time_choose(options.utc);
     if (options.names) {
         cli_explain_names();
         return cli_finish(EXIT_SUCCESS);

@@ -43,6 +43,18 @@ const char *cli_time(char text[CLI_TIME_MAX], uint64_t time_ns, bool utc)
     return text;
 }
 
+static bool chosen_utc;
+
+void cli_time_choose(bool utc)
+{
+    chosen_utc = utc;
+}
+
+const char *cli_time_text(char text[CLI_TIME_MAX], uint64_t time_ns)
+{
+    return cli_time(text, time_ns, chosen_utc);
+}
+
 /* --- Reading ---------------------------------------------------------------------------------- */
 
 /* A number of exactly `count` digits; *text goes behind them. */

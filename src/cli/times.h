@@ -23,6 +23,10 @@
 
 /* Writes a moment, to the second, with its NUL; returns `text`. */
 const char *cli_time(char text[CLI_TIME_MAX], uint64_t time_ns, bool utc);
+/* Whether cli_time_text prints in UTC: a command says so once, by its options. */
+void cli_time_choose(bool utc);
+/* As cli_time, in the zone that the command has chosen. */
+const char *cli_time_text(char text[CLI_TIME_MAX], uint64_t time_ns);
 /* The zone of a moment, "+01:00" or "Z". */
 const char *cli_time_zone(char text[CLI_TIME_MAX], uint64_t time_ns, bool utc);
 

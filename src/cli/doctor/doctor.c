@@ -16,6 +16,7 @@
 #include "cli/doctor/running.h"
 #include "cli/doctor/sharing.h"
 #include "cli/options.h"
+#include "cli/times.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/server.h"
 
@@ -24,7 +25,7 @@
 
 struct doctor_options {
     const char *config;
-    bool json;
+    bool json, utc;
 };
 
 #define AT(field) .at = offsetof(struct doctor_options, field)
@@ -33,6 +34,7 @@ static const struct cli_option options_table[] = {
     CLI_OPTION('c', "config", "FILE", "rules file; without one only the machine is examined",
                .kind = CLI_TEXT, AT(config)),
     CLI_OPTION(0, "json", NULL, "print one JSON object", .kind = CLI_FLAG, AT(json)),
+    CLI_UTC_OPTION(offsetof(struct doctor_options, utc)),
 };
 
 static const struct cli_syntax syntax = {
@@ -145,6 +147,7 @@ int weir_command_doctor(int argc, char **argv)
     int status;
     if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
         return status;
+    cli_time_choose(options.utc);
     struct findings *findings = calloc(1, sizeof *findings);
     if (!findings) {
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));

@@ -16,8 +16,10 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "cli/times.h"
 #include "feature/region/rules/region.h"
 #include "server/net/listener.h"
 
@@ -148,6 +150,15 @@ static void judge_secret(struct findings *findings, const char *what, const char
                      "%s: every user may read %s", what, path);
 }
 
+/* The end of a certificate's term, in the zone of all times. */
+static const char *end_text(const ASN1_TIME *end, char text[CLI_TIME_MAX])
+{
+    struct tm parts;
+    if (ASN1_TIME_to_tm(end, &parts) != 1)
+        return "an unreadable time";
+    return cli_time_text(text, (uint64_t)timegm(&parts) * UINT64_C(1000000000));
+}
+
 static void judge_term(struct findings *findings, const char *what, const char *path,
                        uint64_t now_s)
 {
@@ -159,14 +170,16 @@ static void judge_term(struct findings *findings, const char *what, const char *
     if (!certificate)
         return; /* weir_server_check says why */
     const ASN1_TIME *end = X509_get0_notAfter(certificate);
+    char text[CLI_TIME_MAX];
     if (X509_cmp_time(end, &now) < 0)
         findings_add(findings, FINDING_ERROR, "certificate_expired",
-                     "renew it; weir takes the new files by itself", "%s: %s has expired", what,
-                     path);
+                     "renew it; weir takes the new files by itself", "%s: %s expired at %s", what,
+                     path, end_text(end, text));
     else if (X509_cmp_time(end, &soon) < 0)
         findings_add(findings, FINDING_WARNING, "certificate_expires",
                      "renew it; weir takes the new files by itself",
-                     "%s: %s expires within %d days", what, path, EXPIRES_SOON_DAYS);
+                     "%s: %s expires at %s, within %d days", what, path, end_text(end, text),
+                     EXPIRES_SOON_DAYS);
     X509_free(certificate);
 }
 

@@ -7,6 +7,7 @@
 #include "cli/durations.h"
 #include "cli/replay/due_queue.h"
 #include "cli/replay/report.h"
+#include "cli/times.h"
 #include "feature/adaptive/server/controllers.h"
 
 #define S UINT64_C(1000000000)
@@ -182,16 +183,16 @@ void replay_health_move(struct replay_health *health, uint64_t now_ns)
 
 void replay_health_print(struct replay_health *health, FILE *out)
 {
-    fprintf(out, "\n%-*s %10s %20s %14s\n", REPLAY_NAME_WIDTH, "LIMITS BY HEALTH", "LOWEST",
-            "FIRST (UTC)", "BELOW 100 %");
+    fprintf(out, "\n%-*s %10s %25s %14s\n", REPLAY_NAME_WIDTH, "LIMITS BY HEALTH", "LOWEST",
+            "FIRST", "BELOW 100 %");
     for (uint32_t i = 0; i < health->limit_count; i++) {
         const struct lowest *lowest = &health->lowest[i];
-        char time[REPLAY_TIME_MAX], below[CLI_DURATION_MAX];
+        char time[CLI_TIME_MAX], below[CLI_DURATION_MAX];
 
         if (lowest->percent == 0)
             continue;
-        fprintf(out, "%-*s %8u %% %20s %14s\n", REPLAY_NAME_WIDTH, lowest->name, lowest->percent,
-                lowest->percent < 100 ? replay_time_text(lowest->at_ns, time) : "-",
+        fprintf(out, "%-*s %8u %% %25s %14s\n", REPLAY_NAME_WIDTH, lowest->name, lowest->percent,
+                lowest->percent < 100 ? cli_time_text(time, lowest->at_ns) : "-",
                 cli_duration_ns(below, lowest->below_ns));
     }
 }

@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/replay/due_queue.h"
 #include "cli/replay/report.h"
+#include "cli/times.h"
 
 #define BUCKETS 65536
 #define KEY_SHOWN_MAX 200
@@ -244,11 +245,11 @@ static void print_climber(const struct replay_penalties *penalties, FILE *out,
 
     for (uint8_t step = 1; step <= climber->highest; step++) {
         const char *level = weir_standing_level_name(penalty->ladder.steps[step - 1].level);
-        char time[REPLAY_TIME_MAX];
+        char time[CLI_TIME_MAX];
 
-        fprintf(out, "%-*.*s %2u %-10s  %s  ", REPLAY_NAME_WIDTH, (int)penalty->name.size,
+        fprintf(out, "%-*.*s %2u %-10s  %-25s  ", REPLAY_NAME_WIDTH, (int)penalty->name.size,
                 penalty->name.data, (unsigned)step, level,
-                replay_time_text(climber->reached_ns[step - 1], time));
+                cli_time_text(time, climber->reached_ns[step - 1]));
         cli_print_key(out, climber->key, climber->key_size, KEY_SHOWN_MAX);
         fputc('\n', out);
     }
@@ -275,8 +276,8 @@ void replay_penalties_print(const struct replay_penalties *penalties, FILE *out,
             if (rows == 0)
                 print_summary(penalties, out, i, climbers, count);
             if (rows == 1 && count > 0 && !titled)
-                fprintf(out, "\n%-*s %-13s  %-19s  %s\n", REPLAY_NAME_WIDTH, "PENALTY", "STEP",
-                        "REACHED (UTC)", "CALLER");
+                fprintf(out, "\n%-*s %-13s  %-25s  %s\n", REPLAY_NAME_WIDTH, "PENALTY", "STEP",
+                        "REACHED", "CALLER");
             titled |= rows == 1 && count > 0;
             for (uint64_t j = 0; rows == 1 && j < count && j < top; j++)
                 print_climber(penalties, out, climbers[j]);

@@ -28,6 +28,7 @@
 #include "cli/replay/trial.h"
 #include "cli/rules_file.h"
 #include "cli/suggest/suggest.h"
+#include "cli/times.h"
 #include "engine/engine.h"
 #include "feature/standing/cli/standing_map.h"
 #include "rules/match/checks.h"
@@ -657,6 +658,7 @@ static const struct cli_option options_table[] = {
                AT(state_bytes)),
     CLI_OPTION(0, "max-keys", "N", "distinct keys to count, over all limits (10000000)",
                .kind = CLI_U64, .max = UINT32_MAX, AT(keys_max)),
+    CLI_UTC_OPTION(offsetof(struct replay_options, utc)),
     CLI_OPTION(0, "suggest", NULL,
                "instead of a report, print limits for this traffic: a rules file", .kind = CLI_FLAG,
                AT(suggest)),
@@ -743,6 +745,7 @@ int weir_command_replay(int argc, char **argv)
     status = check_options(&options);
     if (status != 0)
         return status;
+    cli_time_choose(options.utc);
     if (first == argc)
         return cli_usage_error("replay", "no trace was given");
     options.traces = (const char *const *)(argv + first);

@@ -27,6 +27,7 @@ struct replay_options {
     uint64_t state_bytes; /* 0: as the trace may need (state.h) */
     uint64_t keys_max, top;
     bool compare, skip_bad;
+    bool utc; /* times are printed in UTC */
     /* --suggest: suggest/suggest.h */
     bool suggest;
     uint32_t suggest_permille, suggest_margin; /* margin: in percent */

@@ -5,21 +5,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/options.h"
+#include "cli/times.h"
 
 /* A key's text is cut here: longer ones are tokens and cookies, which nobody reads to the end. */
 #define KEY_TEXT_MAX 200
-
-const char *replay_time_text(uint64_t time_ns, char text[REPLAY_TIME_MAX])
-{
-    time_t seconds = (time_t)(time_ns / UINT64_C(1000000000));
-    struct tm parts;
-    gmtime_r(&seconds, &parts);
-    strftime(text, REPLAY_TIME_MAX, "%Y-%m-%d %H:%M:%S", &parts);
-    return text;
-}
 
 void replay_report_totals(FILE *out, const struct replay_totals *totals)
 {
@@ -30,9 +21,9 @@ void replay_report_totals(FILE *out, const struct replay_totals *totals)
         fprintf(out, " (%.2f%%)", 100.0 * (double)totals->denied / (double)requests);
     fputc('\n', out);
     if (requests + totals->dry_runs > 0) {
-        char first[REPLAY_TIME_MAX], last[REPLAY_TIME_MAX];
-        fprintf(out, "from %s to %s UTC\n", replay_time_text(totals->first_ns, first),
-                replay_time_text(totals->last_ns, last));
+        char first[CLI_TIME_MAX], last[CLI_TIME_MAX];
+        fprintf(out, "from %s to %s\n", cli_time_text(first, totals->first_ns),
+                cli_time_text(last, totals->last_ns));
     }
     if (totals->dry_runs > 0)
         fprintf(out, "%" PRIu64 " dry runs, which charge nothing and are not counted\n",

@@ -36,8 +36,4 @@ void replay_report_print(FILE *out, const struct weir_rules *rules,
  * they were. */
 bool replay_report_losses(FILE *out, const struct weir_table_stats *stats);
 
-/* "2004-03-08 00:05:49", UTC. Returns `text`. */
-#define REPLAY_TIME_MAX 32
-const char *replay_time_text(uint64_t time_ns, char text[REPLAY_TIME_MAX]);
-
 #endif

@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/replay/report.h"
 #include "cli/replay/tally.h"
+#include "cli/times.h"
 
 /* A key's text is cut here: longer ones are tokens and cookies. */
 #define KEY_TEXT_MAX 200
@@ -106,10 +107,9 @@ static void print_first(const struct trial_limit *limit, const char *name, FILE 
 {
     for (uint32_t i = 0; i < limit->shown; i++) {
         const struct difference *difference = &limit->first[i];
-        char time[REPLAY_TIME_MAX];
-        fprintf(out, "%-*s %10" PRIu64 " %20s  %-6s  ", REPLAY_NAME_WIDTH, name, difference->line,
-                replay_time_text(difference->now_ns, time),
-                difference->stricter ? "deny" : "allow");
+        char time[CLI_TIME_MAX];
+        fprintf(out, "%-*s %10" PRIu64 " %25s  %-6s  ", REPLAY_NAME_WIDTH, name, difference->line,
+                cli_time_text(time, difference->now_ns), difference->stricter ? "deny" : "allow");
         cli_print_key(out, difference->key, difference->key_size, KEY_TEXT_MAX);
         fputc('\n', out);
     }
@@ -135,8 +135,8 @@ void replay_trials_print(const struct replay_trials *trials, FILE *out)
               "denies; keys: those with such a request\n",
               out);
     if (differ)
-        fprintf(out, "\n%-*s %10s %20s  %-6s  %s\n", REPLAY_NAME_WIDTH, "FIRST DIFFERENCES", "LINE",
-                "TIME (UTC)", "WOULD", "KEY");
+        fprintf(out, "\n%-*s %10s %25s  %-6s  %s\n", REPLAY_NAME_WIDTH, "FIRST DIFFERENCES", "LINE",
+                "TIME", "WOULD", "KEY");
     for (uint32_t i = 0; i < trials->count; i++) {
         weir_rules_info(trials->rules, i, &info);
         print_first(&trials->limits[i], info.name, out);

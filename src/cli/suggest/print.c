@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/replay/report.h"
 #include "cli/replay/stop.h"
+#include "cli/times.h"
 
 #define CANDIDATES 5
 #define BAR_COLUMNS 40
@@ -36,18 +37,18 @@ static void print_head(const struct suggest_trace *trace, const struct suggest_p
                        FILE *out)
 {
     const struct suggest_totals *totals = &trace->totals;
-    char first[REPLAY_TIME_MAX], last[REPLAY_TIME_MAX], percent[16], of_each[16];
+    char first[CLI_TIME_MAX], last[CLI_TIME_MAX], percent[16], of_each[16];
 
     fprintf(
         out,
         "# Limits suggested by `weir replay --suggest` from %" PRIu64 " requests\n"
-        "# from %s to %s UTC.\n#\n"
+        "# from %s to %s.\n#\n"
         "# Together they deny nothing to %s %% of the keys (%s). For that each rate is the\n"
         "# %sth percentile over keys of the most that one key asked for in any such window, as\n"
         "# sliding_window counts, with a margin of %u %% on top. The past is not the future:\n"
         "# look at the reasons below, then let it run with `shadow: true` on each limit.\n",
-        totals->requests, replay_time_text(totals->first_ns, first),
-        replay_time_text(totals->last_ns, last),
+        totals->requests, cli_time_text(first, totals->first_ns),
+        cli_time_text(last, totals->last_ns),
         percent_text(trace->options->suggest_permille, percent),
         trace->key[0] != '\0' ? trace->key : "all together", percent_text(plan->permille, of_each),
         trace->options->suggest_margin);

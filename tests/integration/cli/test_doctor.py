@@ -390,6 +390,8 @@ def test_certificates_and_their_keys(tmp_path, sound):
                         "/CN=localhost"], env=os.environ | off_by(-24 * age_days), check=True,
                        capture_output=True, timeout=30)
         assert str(cert) in examine(config, status)[name]
+        said = run_weir("doctor", "--config", config, "--utc").stdout
+        assert re.search(r"expire[sd] at 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", said), said
 
 
 # --- Redis ---------------------------------------------------------------------------------------

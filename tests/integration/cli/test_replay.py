@@ -121,11 +121,11 @@ def test_times_are_exact_to_the_nanosecond_as_numbers_and_as_strings(rules):
 
 def test_the_report_tells_requests_verdicts_keys_and_the_most_denied(rules):
     done = replay(rules, requests(60, 60, 61, 62) + requests(62, 62, 62, user="bob")
-                  + requests(62, user="carol"))
+                  + requests(62, user="carol"), "--utc")
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert lines[0] == "8 requests: 5 allowed, 3 denied (37.50%)"
-    assert lines[1] == "from 1970-01-01 00:01:00 to 1970-01-01 00:01:02 UTC"
+    assert lines[1] == "from 1970-01-01T00:01:00Z to 1970-01-01T00:01:02Z"
     rows = [line.split() for line in lines]
     assert ["api", "8", "5", "3", "3"] in rows
     assert ["all*", "8", "8", "0", "1"] in rows
@@ -184,9 +184,9 @@ def test_decisions_never_overwrite_what_is_read(rules, tmp_path):
 def test_several_files_of_different_formats_are_one_trace(rules, tmp_path):
     (tmp_path / "a.log").write_text(LOG_LINE + "\n", encoding="utf-8")
     (tmp_path / "b.jsonl").write_text(requests("1078704350"), encoding="utf-8")
-    done = run_weir("replay", "--config", rules, tmp_path / "a.log", tmp_path / "b.jsonl")
+    done = run_weir("replay", "--utc", "--config", rules, tmp_path / "a.log", tmp_path / "b.jsonl")
     assert done.returncode == 0
-    assert "from 2004-03-08 00:05:49 to 2004-03-08 00:05:50 UTC" in done.stdout
+    assert "from 2004-03-08T00:05:49Z to 2004-03-08T00:05:50Z\n" in done.stdout
     forced = run_weir("replay", "--config", rules, "--format", "jsonl", tmp_path / "a.log")
     assert forced.returncode == 1 and "a.log:1: " in forced.stderr
     assert run_weir("replay", "--config", rules, "-f", "common", tmp_path / "a.log").returncode == 0
@@ -467,9 +467,9 @@ def test_whole_seconds_of_a_log_are_spread_and_deny_as_the_true_times_do(tmp_pat
         "16:05:49", f"16:{5 + (49 + int(t)) // 60:02d}:{(49 + int(t)) % 60:02d}") + "\n"
         for t, ip in times)
     assert "1200 allowed, 0 denied" in replay(rules, exact).stdout
-    found = replay(rules, log).stdout
+    found = replay(rules, log, "--utc").stdout
     assert "1200 allowed, 0 denied" in found
-    assert "from 2004-03-08 00:05:49 to 2004-03-08 00:07:28 UTC" in found
+    assert "from 2004-03-08T00:05:49Z to 2004-03-08T00:07:28Z\n" in found
 
 
 def test_an_empty_trace_is_a_report_of_nothing(rules):

@@ -23,7 +23,7 @@ def replay(folder, requests, *penalties, limits=(LOGIN,), by=("client.ip/64", "u
     trace.write_text("".join(
         json.dumps({"t": f"{START + t:.3f}", "path": "/login", **request}) + "\n"
         for t, request in requests))
-    done = run_weir("replay", "-c", config, "-d", found, trace)
+    done = run_weir("replay", "--utc", "-c", config, "-d", found, trace)
     assert done.returncode == 0, done.stderr
     decisions = [json.loads(line) for line in found.read_text().splitlines()]
     return done.stdout, ["standing" if not one["allowed"] and not one["limits"] else one["allowed"]
@@ -33,7 +33,7 @@ def replay(folder, requests, *penalties, limits=(LOGIN,), by=("client.ip/64", "u
 def rows(report, penalty):
     """(step, standing, time, caller) of the report."""
     return [(int(step), level, time, caller) for step, level, time, caller in re.findall(
-        rf"^{penalty} +(\d+) (\w+) +([\d-]+ [\d:]+)  (\S+)$", report, re.M)]
+        rf"^{penalty} +(\d+) (\w+) +([\d:TZ-]+) +(\S+)$", report, re.M)]
 
 
 def test_the_report_has_steps_times_and_callers(tmp_path):
@@ -43,9 +43,9 @@ def test_the_report_has_steps_times_and_callers(tmp_path):
     assert decisions == [True] * 2 + [False] * 6 + [True] * 2 + [False] * 3
     assert "brute-force: 9 strikes; 2 reached step 1, 1 reached step 2\n" in report
     assert rows(report, "brute-force") == [
-        (1, "warned", "2025-11-20 03:00:04", "client.ip=192.0.2.7"),
-        (2, "suspended", "2025-11-20 03:00:07", "client.ip=192.0.2.7"),
-        (1, "warned", "2025-11-20 03:00:12", "client.ip=2001:db8::/64")]
+        (1, "warned", "2025-11-20T03:00:04Z", "client.ip=192.0.2.7"),
+        (2, "suspended", "2025-11-20T03:00:07Z", "client.ip=192.0.2.7"),
+        (1, "warned", "2025-11-20T03:00:12Z", "client.ip=2001:db8::/64")]
 
 
 def test_a_suspension_refuses_the_lines_after_it_until_its_exact_end(tmp_path):
@@ -64,7 +64,7 @@ def test_statuses_of_the_trace_are_strikes_where_the_request_was_allowed(tmp_pat
     report, _ = replay(tmp_path, [(i, {"ip": "192.0.2.7", "status": status})
                                   for i, status in enumerate(statuses)], penalty, limits=(limit,))
     assert "brute-force: 3 strikes; 1 reached step 1" in report  # the last two were denied
-    assert rows(report, "brute-force")[0][2] == "2025-11-20 03:00:03"
+    assert rows(report, "brute-force")[0][2] == "2025-11-20T03:00:03Z"
 
 
 def test_a_weaker_term_is_back_when_a_stricter_one_of_another_penalty_ends(tmp_path):
@@ -84,7 +84,7 @@ def test_the_example_of_the_docs(tmp_path):
         for i in range(30)))
     done = run_weir("replay", "-c", ROOT / "examples" / "penalties" / "weir.yaml", trace)
     page = (ROOT / "docs" / "penalties.md").read_text(encoding="utf-8")
-    times = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+    times = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d")
     found = times.sub("T", done.stdout)
     shown = times.sub("T", page[page.index("brute-force: 18 strikes"):].split("```")[0])
     assert shown in found, found

@@ -30,6 +30,24 @@ def test_times_are_printed_with_their_zone(tmp_path, options, zone, shown):
     assert denials(tmp_path, *options, zone=zone).stdout.startswith(shown + "  search")
 
 
+@pytest.mark.parametrize("options, zone, shown", [
+    ((), "CET-1", "from 2026-11-23T14:03:07+01:00 to 2026-11-23T14:03:08+01:00"),
+    (("--utc",), "CET-1", "from 2026-11-23T13:03:07Z to 2026-11-23T13:03:08Z"),
+    ((), "UTC0", "from 2026-11-23T13:03:07+00:00 to 2026-11-23T13:03:08+00:00")])
+def test_a_replay_prints_them_so_too(tmp_path, options, zone, shown):
+    trace, rules = tmp_path / "trace", tmp_path / "weir.yaml"
+    trace.write_text("".join(f'{{"t": {int(MOMENT.timestamp()) + i}, "ip": "192.0.2.1"}}\n' for i in range(2)),
+                     encoding="utf-8")
+    rules.write_text("version: 1\nlimits:\n- {name: a, key: [client.ip], rate: 1/min, candidate: 2/min}\n",
+                     encoding="utf-8")
+    report = run_weir("replay", *options, "-c", rules, trace, env={"TZ": zone}).stdout
+    assert shown + "\n" in report
+    first = report[report.index("FIRST DIFFERENCES"):].splitlines()[1]
+    assert shown.split()[3] in first.split()
+    suggested = run_weir("replay", *options, "--suggest", trace, env={"TZ": zone})
+    assert f"# {shown}.\n" in suggested.stdout, suggested
+
+
 @pytest.mark.parametrize("text", [
     "2026-11-23T14:03:07+01:00", "2026-11-23T13:03:07Z", "2026-11-23T09:33:07-0330", "2026-11-23 14:03:07",
     "1795438987"])

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir top` on a terminal: a real tmux shows it, and sends keys."""
 
+import json
+import re
 import shutil
 import subprocess
 
@@ -8,10 +10,11 @@ import pytest
 
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
-from model.program import weir_path
+from model.program import run_weir, weir_path
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")
 
+TOKEN = "operator0123456789"
 LIMITS = [
     {"name": "search", "match": {"path": "/search/:what"}, "key": ["user"], "rate": "3/8d",
      "algorithm": "token_bucket"},
@@ -60,10 +63,11 @@ def fixture_weir(tmp_path_factory):
         yield weir
 
 
-def top(weir, folder, columns=80, rows=24, **env):
+def top(weir, folder, columns=80, rows=24, options=(), **env):
     # The day, so that a slow machine sees the same.
     return Terminal(folder, columns, rows, weir_path(), "top", "--admin", weir.admin_address,
-                    "--interval", "1", **({"LANG": "C.UTF-8"} | env))
+                    *(["--token", weir.admin_token] if weir.admin_token else []),
+                    "--interval", "1", *options, **({"LANG": "C.UTF-8"} | env))
 
 
 def to_the_day(terminal):
@@ -133,3 +137,98 @@ def test_sparklines_follow_the_locale_and_colours_the_environment(tmp_path, weir
     assert plain.isascii() and "\x1b[31m" not in plain
     rich = spark_of(tmp_path / "utf8")
     assert any(block in rich for block in "▁▂▃▄▅▆▇█") and "\x1b[36m" in rich
+
+
+def test_a_wide_terminal_shows_more_of_names(tmp_path, weir):
+    with top(weir, tmp_path, 140, 24) as terminal:
+        to_the_day(terminal)
+        lines = terminal.text().splitlines()
+    assert any(line.startswith("a-limit-with-a-very-long-name ") for line in lines)
+    heading = next(line for line in lines if "ALGORITHM" in line)
+    assert len(heading.rstrip()) > 80 and all(len(line) <= 140 for line in lines)
+
+
+@pytest.fixture(scope="module", name="many")
+def fixture_many(tmp_path_factory):
+    """Thirty keys; a limit that only counts; one whose scale is 50 %."""
+    limits = [{"name": "plain", "key": ["user"], "rate": "1000/366d"},
+              {"name": "counts", "key": ["user"], "rate": "1/366d", "shadow": True},
+              {"name": "halved", "key": [], "rate": "1000/366d", "adaptive": "backend"}]
+    backend = {"signals": {"queue": "pushed"}, "table": [{"queue": 100, "x": "50%"}]}
+    rules = rules_of(*limits, adaptive={"backend": backend},
+                     server={"admin": {"listen": "127.0.0.1:0", "token": TOKEN}})
+    with Weir(tmp_path_factory.mktemp("many"), rules, admin=None) as weir:
+        with weir.admin() as admin:
+            assert admin.post("/v1/health", {"signals": {"queue": 150}, "ttl": 600}).status == 200
+        for i in range(30):
+            for _ in range(2):
+                weir.check(attributes={"user": f"u{i:02d}"})
+        yield weir
+
+
+def test_keys_scroll_and_the_last_one_stays(tmp_path, many):
+    with top(many, tmp_path) as terminal:
+        terminal.wait(lambda text: "user=u" in text)
+        terminal.keys("w", "w")
+        terminal.wait(lambda text: "w day" in text and len(keys_of(text)) > 5)
+        terminal.keys("/", "p", "l", "a", "i", "n", "Enter")
+        before = keys_of(terminal.wait(lambda text: "/ filter: plain" in text and
+                                       all(limit == "plain" for limit, _ in keys_of(text))))
+        terminal.keys("j", "Down", "j")
+        after = keys_of(terminal.wait(lambda text: keys_of(text)[:1] == before[3:4]))
+        assert after[:len(before) - 3] == before[3:]
+        terminal.keys("k", "Up")
+        terminal.wait(lambda text: keys_of(text)[:1] == before[1:2])
+        terminal.keys(*["j"] * 50)
+        last = keys_of(terminal.wait(lambda text: len(keys_of(text)) == 1))
+        terminal.keys("k")
+        assert keys_of(terminal.wait(lambda text: len(keys_of(text)) == 2))[1:] == last
+
+
+def test_limits_that_only_count_or_are_scaled_are_marked(tmp_path, many):
+    with top(many, tmp_path) as terminal:
+        text = terminal.wait(lambda text: "counts" in text and "halved" in text)
+    rows = {line.split()[0]: line for line in reversed(text.splitlines()) if line.strip()}  # keys come last
+    assert rows["counts"].split()[1] == "shadow"
+    assert re.match(r"halved +sliding_w\S* 50%", rows["halved"])
+    assert rows["plain"].split()[1] == "sliding_window"
+
+
+def test_it_connects_again(tmp_path):
+    limits = rules_of(*LIMITS)
+    with Weir(tmp_path, limits) as weir:
+        address = weir.admin_address
+        weir.check(method="GET", path="/search/x", attributes={"user": "ann"})
+        for name in ("terminal", "again"):
+            (tmp_path / name).mkdir()
+        with top(weir, tmp_path / "terminal") as terminal:
+            terminal.wait(lambda text: "user=ann" in text)
+            weir.stop()
+            terminal.wait(lambda text: "no connection, trying again: " in text)
+            assert "user=ann" in terminal.text()  # what was known stays on the screen
+            with Weir(tmp_path / "again", limits, admin=address) as again:
+                again.check(method="GET", path="/search/x", attributes={"user": "bob"})
+                terminal.wait(lambda text: "user=bob" in text and "no connection" not in text)
+
+
+@pytest.mark.parametrize("options, zone, ends", [((), "XXX-5:30", r"\d\d:\d\d:\d\d\+05:30"),
+                                                 (("--utc",), "XXX-5:30", r"\d\d:\d\d:\d\dZ")])
+def test_the_time_on_top_has_its_zone(tmp_path, weir, options, zone, ends):
+    with top(weir, tmp_path, options=options, TZ=zone) as terminal:
+        text = terminal.wait(lambda text: "req/s" in text)
+    assert re.search(ends + "$", text.splitlines()[0].rstrip())
+
+
+def test_rounds_as_json(many):
+    command = ("top", "--admin", many.admin_address, "--token", TOKEN, "--json")
+    done = run_weir(*command, "--once", "--count", "3")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 1
+    said = json.loads(done.stdout)
+    limits = {limit["name"]: limit for limit in said["limits"]["limits"]}
+    assert limits["counts"]["shadow"] is True and limits["halved"]["scale_percent"] == 50
+    assert len(said["keys"]["keys"]) <= 3 and "values" in said["last_second"]
+    with subprocess.Popen([weir_path(), *command, "--interval", "1"], stdout=subprocess.PIPE,
+                          text=True) as program:
+        rounds = [json.loads(program.stdout.readline()) for _ in range(2)]
+        program.kill()
+    assert [sorted(one) for one in rounds] == [sorted(said)] * 2

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/durations.h"
 #include "cli/options.h"
 #include "cli/replay/report.h"
+#include "cli/times.h"
 #include "feature/penalties/rules/strikes.h"
 #include "feature/standing/history.h"
 #include "feature/standing/rules/match.h"
@@ -47,14 +47,11 @@ static void open_history(struct explained *explained)
 
 static void print_time(uint64_t time_ns)
 {
-    time_t seconds = (time_t)(time_ns / UINT64_C(1000000000));
-    struct tm utc;
-    char text[32];
-    if (time_ns == WEIR_NEVER || !gmtime_r(&seconds, &utc) ||
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
+    char text[CLI_TIME_MAX];
+    if (time_ns == WEIR_NEVER)
         fputs("for good", stdout);
     else
-        printf("until %s", text);
+        printf("until %s", cli_time_text(text, time_ns));
 }
 
 /* "401, 403, 500-599"; nothing where no outcome is a strike. */

@@ -61,7 +61,7 @@ static const char caller_notes[] =
 
 static const struct cli_syntax standing_syntax =
     SYNTAX("standing",
-           "Usage: weir standing list [OPTION]...\n"
+           "Usage: weir standing [list] [OPTION]...\n"
            "  or:  weir standing show CALLER [OPTION]...\n"
            "  or:  weir standing set CALLER LEVEL [DURATION] [OPTION]...\n"
            "  or:  weir standing clear CALLER [OPTION]...\n"
@@ -610,12 +610,10 @@ int weir_command_standing(int argc, char **argv)
 
     if (!read_options(&standing_syntax, &argc, &argv, &options, &status))
         return status;
-    if (argc < 1)
-        return cli_usage_error("standing", "say what: list, show, set, clear or history");
-    what = argv[0];
+    what = argc > 0 ? argv[0] : "list";
     if (argc > 1 && !read_caller(argv[1], &caller))
         return cli_usage_error("standing", "'%s': not ADDRESS or KIND=VALUE", argv[1]);
-    if (!strcmp(what, "list") && argc == 1)
+    if (!strcmp(what, "list") && argc <= 1)
         return show(&options, NULL, "/v1/standing", "entries", false);
     if (!strcmp(what, "history") && argc <= 2)
         return show(&options, argc == 2 ? &caller : NULL, "/v1/standing/history", "changes", true);

@@ -12,6 +12,7 @@
 
 #include "cli/admin_access.h"
 #include "cli/options.h"
+#include "cli/times.h"
 #include "feature/use/cli/top_screen.h"
 #include "rules/string_map.h"
 #include "server/daemon/clock.h"
@@ -28,7 +29,7 @@
 struct top_options {
     struct admin_access access;
     uint64_t interval_s, keys;
-    bool once, json;
+    bool once, json, utc;
 };
 
 #define AT(field) .at = offsetof(struct top_options, field)
@@ -41,6 +42,7 @@ static const struct cli_option options_table[] = {
                .max = KEYS_MAX, AT(keys)),
     CLI_OPTION(0, "once", NULL, "print once and exit", .kind = CLI_FLAG, AT(once)),
     CLI_OPTION(0, "json", NULL, "one JSON object a line each time", .kind = CLI_FLAG, AT(json)),
+    CLI_UTC_OPTION(offsetof(struct top_options, utc)),
 };
 
 static const struct cli_syntax syntax = {
@@ -459,7 +461,8 @@ int weir_command_top(int argc, char **argv)
     int error = admin_access_open(&client, &options.access);
     if (error < 0)
         return EXIT_FAILURE;
-    const struct top_screen_options screen = {options.access.address, options.interval_s};
+    const struct top_screen_options screen = {options.access.address, options.interval_s,
+                                              options.utc};
     struct weir_reason reason = {{0}};
     error = WEIR_ERR_NOT_FOUND;
     if (options.json) {

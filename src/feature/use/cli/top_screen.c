@@ -17,6 +17,8 @@
 
 #include "cli/durations.h"
 #include "cli/options.h"
+#include "cli/times.h"
+#include "server/daemon/clock.h"
 
 #define WIDTH_MIN 80
 #define ROWS_MIN 24
@@ -37,6 +39,7 @@ struct screen {
     char filter[FILTER_MAX + 1];
     int rows, columns;
     int first;                             /* key that is drawn first */
+    unsigned escaped;                      /* bytes of an arrow key that have come */
     struct weir_reason lost;               /* why the server does not answer; empty: it does */
     json_t *whole, *limits, *series, *top; /* what the server said */
 };
@@ -169,11 +172,9 @@ static void draw_title(const struct screen *screen)
     double requests = rate_of(values, "requests"), denied = rate_of(values, "denied");
     double latency[5], points[WHOLE_POINTS];
     char p99[16];
-    char line[3 * WHOLE_POINTS + 1], clock[16] = "";
-    time_t now = time(NULL);
-    struct tm parts;
-    if (localtime_r(&now, &parts))
-        strftime(clock, sizeof clock, "%H:%M:%S", &parts);
+    char line[3 * WHOLE_POINTS + 1], clock[CLI_TIME_MAX];
+    cli_time(clock, weir_clock_wall_ns(), screen->options->utc);
+    const char *date_end = strchr(clock, 'T');
     read_series(values, "latency_p99_us", latency, 5);
     for (int i = 1; i < 5; i++)
         latency[0] = latency[i] > latency[0] ? latency[i] : latency[0];
@@ -182,8 +183,9 @@ static void draw_title(const struct screen *screen)
         snprintf(p99, sizeof p99, "%.0fms", latency[0] / 1000);
     else
         snprintf(p99, sizeof p99, "%.0fus", latency[0]);
-    printf("weir top %-18.18s %8.1f req/s %5.1f%% denied  p99 %-6s %8s", screen->options->address,
-           requests, requests > 0 ? denied * 100 / requests : 0, p99, clock);
+    printf("weir top %-15.15s %8.1f req/s %5.1f%% denied p99 %-6s %14s", screen->options->address,
+           requests, requests > 0 ? denied * 100 / requests : 0, p99,
+           date_end ? date_end + 1 : clock);
     colour(screen, "0");
     end_line();
     read_series(values, "requests", points, WHOLE_POINTS);
@@ -247,11 +249,13 @@ static void put_algorithm(const struct row *row)
 {
     char text[48];
     const json_t *scale = json_object_get(row->limit, "scale_percent");
-    const char *name = row->limit ? text_of(row->limit, "algorithm") : "-";
+    const char *name = row->shadow  ? "shadow"
+                       : row->limit ? text_of(row->limit, "algorithm")
+                                    : "-";
     if (json_is_integer(scale) && json_integer_value(scale) < 100)
         snprintf(text, sizeof text, "%.9s %d%%", name, (int)json_integer_value(scale));
     else
-        snprintf(text, sizeof text, "%.40s", row->shadow ? "shadow" : name);
+        snprintf(text, sizeof text, "%.40s", name);
     printf(" %-14.14s", text);
 }
 
@@ -347,11 +351,29 @@ static void draw_key(const struct screen *screen, const json_t *key)
     end_line();
 }
 
-static void draw_keys(const struct screen *screen, int most)
+static bool key_passes(const struct screen *screen, const json_t *key)
+{
+    return passes(screen, text_of(key, "limit")) || passes(screen, text_of(key, "key"));
+}
+
+/* The last key stays on the screen however far it is scrolled. */
+static void bound_scrolling(struct screen *screen)
+{
+    const json_t *key;
+    size_t i;
+    int passed = 0;
+    json_array_foreach(json_object_get(screen->top, "keys"), i, key) passed +=
+        key_passes(screen, key);
+    if (screen->first >= passed)
+        screen->first = passed > 0 ? passed - 1 : 0;
+}
+
+static void draw_keys(struct screen *screen, int most)
 {
     const json_t *list = json_object_get(screen->top, "keys"), *key;
     size_t i;
     int drawn = 0, passed = 0;
+    bound_scrolling(screen);
     colour(screen, "7");
     printf("%-16s %-*s %8s %7s %5s %11s", "LIMIT", wider(screen, 27), "KEY", "REQUESTS", "DENIED",
            "USED", "FREE IN");
@@ -361,7 +383,7 @@ static void draw_keys(const struct screen *screen, int most)
     {
         if (drawn == most)
             break;
-        if (!passes(screen, text_of(key, "limit")) && !passes(screen, text_of(key, "key")))
+        if (!key_passes(screen, key))
             continue;
         if (passed++ < screen->first)
             continue;
@@ -402,6 +424,18 @@ static void type(struct screen *screen, char c)
     }
 }
 
+/* Arrow keys come as ESC [ A (up) and ESC [ B (down). Returns the key that they are, j or k; 0:
+ * more bytes follow, or it is another such key. */
+static char unescape(struct screen *screen, char c)
+{
+    if (screen->escaped == 0) {
+        screen->escaped = c == 27;
+        return c == 27 ? 0 : c;
+    }
+    screen->escaped = screen->escaped == 1 && c == '[' ? 2 : 0;
+    return screen->escaped == 0 && c == 'B' ? 'j' : screen->escaped == 0 && c == 'A' ? 'k' : 0;
+}
+
 /* Takes a key. Returns whether the server has to be asked again. */
 static bool take_key(struct screen *screen, char c)
 {
@@ -409,7 +443,7 @@ static bool take_key(struct screen *screen, char c)
         type(screen, c);
         return false;
     }
-    switch (c) {
+    switch (unescape(screen, c)) {
     case 'q':
     case 3:
         screen->ended = true;

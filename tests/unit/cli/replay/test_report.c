@@ -11,14 +11,16 @@
 #include <cmocka.h>
 
 #include "cli/replay/report.h"
+#include "cli/times.h"
 
-static void times_are_utc_up_to_the_end_of_the_range(void **state)
+static void times_reach_to_the_end_of_the_range(void **state)
 {
-    char text[REPLAY_TIME_MAX];
-    assert_string_equal(replay_time_text(0, text), "1970-01-01 00:00:00");
-    assert_string_equal(replay_time_text(UINT64_C(1078704349999999999), text),
-                        "2004-03-08 00:05:49");
-    assert_string_equal(replay_time_text((UINT64_C(1) << 62) - 1, text), "2116-02-20 23:53:38");
+    char text[CLI_TIME_MAX];
+    cli_time_choose(true);
+    assert_string_equal(cli_time_text(text, 0), "1970-01-01T00:00:00Z");
+    assert_string_equal(cli_time_text(text, UINT64_C(1078704349999999999)), "2004-03-08T00:05:49Z");
+    assert_string_equal(cli_time_text(text, (UINT64_C(1) << 62) - 1), "2116-02-20T23:53:38Z");
+    assert_string_equal(cli_time_text(text, UINT64_MAX), "2554-07-21T23:34:33Z");
 }
 
 static void losses_are_reported_when_there_are_any_and_only_then(void **state)
@@ -39,7 +41,7 @@ static void losses_are_reported_when_there_are_any_and_only_then(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_are_utc_up_to_the_end_of_the_range),
+        cmocka_unit_test(times_reach_to_the_end_of_the_range),
         cmocka_unit_test(losses_are_reported_when_there_are_any_and_only_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
