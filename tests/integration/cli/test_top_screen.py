@@ -160,6 +160,7 @@ def fixture_many(tmp_path_factory):
     with Weir(tmp_path_factory.mktemp("many"), rules, admin=None) as weir:
         with weir.admin() as admin:
             assert admin.post("/v1/health", {"signals": {"queue": 150}, "ttl": 600}).status == 200
+            wait_until(lambda: b'"scale_percent":50' in admin.request("GET", "/v1/limits").body, what="the scale")
         for i in range(30):
             for _ in range(2):
                 weir.check(attributes={"user": f"u{i:02d}"})
