@@ -18,9 +18,7 @@
 #define WEIR_XDP_BAN_MAX 100000
 #define WEIR_XDP_STATES_MIN 1024
 #define WEIR_XDP_STATES_MAX (1 << 24) /* 384 MiB */
-#define WEIR_XDP_STATES 65536
 #define WEIR_XDP_SAMPLE_MAX (1 << 20)
-#define WEIR_XDP_SAMPLE 64
 #define WEIR_XDP_PORTS_MAX 4      /* each is compared with the port of a packet */
 #define WEIR_XDP_NAME_MAX 63      /* bytes of a limit's name */
 #define WEIR_XDP_INTERFACE_MAX 15 /* bytes of an interface's name: IFNAMSIZ less its NUL */

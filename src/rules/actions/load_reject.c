@@ -12,7 +12,27 @@
 #define TARPIT_LEAST_NS UINT64_C(1000000)
 #define TYPE_MAX 128
 
-enum { STATUS, TARPIT, HEADERS, BODY, CONTENT_TYPE, FIELDS };
+enum { STATUS, HEADERS, BODY, CONTENT_TYPE };
+
+static const struct rules_keyword any_header = {NULL, RULES_TEXT,
+                                                .doc = "a header field of the denials"};
+static const struct rules_section headers_section = {"headers", NULL, 0, &any_header, NULL};
+
+static const struct rules_keyword keywords[] = {
+    [STATUS] = {"status", RULES_CHOICE,
+                RULES_WORDS("400", "401", "402", "403", "404", "409", "429", "500", "503"),
+                .otherwise = "429", .doc = "the status of the limit's denials"},
+    [HEADERS] = {"headers", RULES_MAPPING, .section = &headers_section, .absent = "none",
+                 .doc = "up to 8 header fields, names to values"},
+    [BODY] = {"body", RULES_TEXT, .absent = "a problem document",
+              .doc = "the body, with [variables](actions.md#reject)"},
+    [CONTENT_TYPE] = {"content_type", RULES_TEXT, .otherwise = "application/json",
+                      .doc = "the type of the body"},
+    {"tarpit", RULES_DURATION, RULES_AT(struct weir_reject, tarpit_ns),
+     RULES_RANGE(TARPIT_LEAST_NS, WEIR_DELAY_MAX_NS), .absent = "none",
+     .doc = "how long a denial is held back, 1ms to 1min"},
+};
+const struct rules_section rules_section_reject = RULES_SECTION("`reject`", keywords);
 
 /* --- `headers` -------------------------------------------------------------------------------- */
 
@@ -180,30 +200,22 @@ static void load_type(struct rules_loader *loader, const struct rules_field *fie
 static void load_status(struct rules_loader *loader, const struct rules_node *node,
                         struct weir_reject *reject)
 {
-    static const char *const statuses[] = {"400", "401", "402", "403", "404",
-                                           "409", "429", "500", "503"};
     static const uint16_t numbers[] = {400, 401, 402, 403, 404, 409, 429, 500, 503};
-    int choice =
-        rules_read_choice(loader, node, "status", statuses, sizeof(statuses) / sizeof(statuses[0]));
+    int choice = rules_read_choice(loader, node, "status", keywords[STATUS].words,
+                                   sizeof(numbers) / sizeof(numbers[0]));
     reject->status = choice >= 0 ? numbers[choice] : 0;
 }
 
 void rules_load_reject(struct rules_loader *loader, const struct rules_field *field,
                        struct rules_rule *rule)
 {
-    struct rules_field fields[FIELDS] = {{"status", NULL, NULL},
-                                         {"tarpit", NULL, NULL},
-                                         {"headers", NULL, NULL},
-                                         {"body", NULL, NULL},
-                                         {"content_type", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_reject *reject = rules_keep(loader, sizeof(*reject));
-    if (!reject || !rules_fields(loader, field->value, "`reject`", fields, FIELDS))
+    if (!reject || !rules_section_find(loader, &rules_section_reject, field->value, fields))
         return;
     if (fields[STATUS].value)
         load_status(loader, fields[STATUS].value, reject);
-    if (fields[TARPIT].value)
-        rules_read_duration(loader, fields[TARPIT].value, "tarpit", TARPIT_LEAST_NS,
-                            WEIR_DELAY_MAX_NS, "1ms to 1min", &reject->tarpit_ns);
+    rules_section_read(loader, &rules_section_reject, fields, reject);
     if (fields[HEADERS].value)
         load_headers(loader, fields[HEADERS].value, reject);
     load_type(loader, fields, reject);

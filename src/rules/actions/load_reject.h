@@ -3,7 +3,9 @@
 #ifndef WEIR_RULES_ACTIONS_LOAD_REJECT_H
 #define WEIR_RULES_ACTIONS_LOAD_REJECT_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_reject;
 
 /* `field` has a value. */
 void rules_load_reject(struct rules_loader *loader, const struct rules_field *field,

@@ -13,6 +13,19 @@
 
 enum { AT, MARK, DELAY, CHALLENGE, FIELDS };
 
+static const struct rules_keyword keywords[] = {
+    [AT] = {"at", RULES_PERCENT, RULES_RANGE(1, 99), .example = STEP_EXAMPLE,
+            .flags = RULES_REQUIRED, .doc = "the use of the limit from which it counts"},
+    [MARK] = {"mark", RULES_FLAG, .doc = "`true`: answers carry a mark"},
+    [DELAY] = {"delay", RULES_DURATION, RULES_RANGE(DELAY_LEAST_NS, WEIR_DELAY_MAX_NS),
+               .word = "true",
+               .doc = "how long answers are held back; `true`, of buckets: until the rate is kept"},
+    [CHALLENGE] = {"challenge", RULES_FLAG,
+                   .doc = "`true`: the request needs a solved [challenge](challenge.md)"},
+};
+const struct rules_section rules_section_step = RULES_SECTION("a step", keywords);
+_Static_assert(sizeof(keywords) / sizeof(keywords[0]) == FIELDS, "a row for each");
+
 /* Why a limit has no steps; NULL: it may have some. */
 static const char *refusal(const struct rules_field *fields)
 {
@@ -93,11 +106,10 @@ static void load_challenge(struct rules_loader *loader, const struct rules_field
 static void load_step(struct rules_loader *loader, const struct rules_node *node,
                       const struct rules_rule *rule, uint32_t *last, struct weir_steps *steps)
 {
-    struct rules_field fields[FIELDS] = {
-        {"at", NULL, NULL}, {"mark", NULL, NULL}, {"delay", NULL, NULL}, {"challenge", NULL, NULL}};
+    struct rules_field fields[FIELDS];
     struct weir_step step = {.action = WEIR_ACTION_MARK};
     uint32_t percent = 0, actions = 0;
-    if (!rules_fields(loader, node, "a step", fields, FIELDS))
+    if (!rules_section_find(loader, &rules_section_step, node, fields))
         return;
     for (int i = MARK; i < FIELDS; i++)
         actions += fields[i].value != NULL;

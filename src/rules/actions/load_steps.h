@@ -3,7 +3,9 @@
 #ifndef WEIR_RULES_ACTIONS_LOAD_STEPS_H
 #define WEIR_RULES_ACTIONS_LOAD_STEPS_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_step;
 
 /* `fields` has RULES_LIMIT_FIELDS; that of the steps has a value. Rates and behaviour of the limit
  * are loaded already. */

@@ -72,12 +72,28 @@ static void load_table(struct rules_loader *loader, const struct rules_node *nod
 
 /* --- An attribute ----------------------------------------------------------------------------- */
 
-enum { FROM, DEFAULT, MIN, MAX, ON_BAD, FIELDS };
+enum { FROM, DEFAULT, MIN, MAX, ON_BAD };
+
+static const struct rules_keyword from_keywords[] = {
+    [FROM] = {"from", RULES_TEXT, .flags = RULES_REQUIRED,
+              .doc = "a header or another attribute, whose value is the cost"},
+    [DEFAULT] = {"default", RULES_NUMBER, RULES_RANGE(0, COST_MAX), .otherwise = "1",
+                 .doc = "the cost where the attribute is absent"},
+    [MIN] = {"min", RULES_NUMBER, RULES_RANGE(0, COST_MAX), .otherwise = "0",
+             .doc = "the least that it may be"},
+    [MAX] = {"max", RULES_NUMBER, RULES_RANGE(0, COST_MAX), .flags = RULES_REQUIRED,
+             .doc = "the most that it may be"},
+    [ON_BAD] = {"on_bad", RULES_CHOICE, RULES_WORDS("refuse", "default"), .otherwise = "refuse",
+                .doc = "what another value is: an error, or the default"},
+};
+static const struct rules_section from_section = RULES_SECTION("a cost", from_keywords);
+static const struct rules_keyword any_route = {NULL, RULES_NUMBER, RULES_RANGE(0, COST_MAX),
+                                               .doc = "the cost of a route: `POST /export: 100`"};
+const struct rules_section rules_section_cost = {"a cost", NULL, 0, &any_route, &from_section};
 
 static void load_attribute(struct rules_loader *loader, const struct rules_field *fields,
                            struct rules_cost *costs)
 {
-    static const char *const choices[] = {"refuse", "default"};
     struct weir_bytes name;
     struct rules_quote quote;
     costs->from = true;
@@ -108,7 +124,8 @@ static void load_attribute(struct rules_loader *loader, const struct rules_field
         rules_problem(loader, fields[MAX].value, "`max` is below `min`");
     }
     if (fields[ON_BAD].value)
-        costs->lenient = rules_read_choice(loader, fields[ON_BAD].value, "on_bad", choices, 2) == 1;
+        costs->lenient = rules_read_choice(loader, fields[ON_BAD].value, "on_bad",
+                                           from_keywords[ON_BAD].words, 2) == 1;
 }
 
 static bool has_from(const struct rules_node *node)
@@ -134,12 +151,8 @@ void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,
     costs->otherwise = 1;
     rule->costs = costs;
     if (has_from(node)) {
-        struct rules_field fields[FIELDS] = {[FROM] = {"from", NULL, NULL},
-                                             [DEFAULT] = {"default", NULL, NULL},
-                                             [MIN] = {"min", NULL, NULL},
-                                             [MAX] = {"max", NULL, NULL},
-                                             [ON_BAD] = {"on_bad", NULL, NULL}};
-        if (rules_fields(loader, node, "a cost", fields, FIELDS))
+        struct rules_field fields[RULES_KEYWORDS_MAX];
+        if (rules_section_find(loader, &from_section, node, fields))
             load_attribute(loader, fields, costs);
     } else {
         load_table(loader, node, costs);

@@ -4,7 +4,9 @@
 #ifndef WEIR_RULES_LOAD_COST_H
 #define WEIR_RULES_LOAD_COST_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_cost;
 
 /* A number, a table of routes, or an attribute. */
 void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,

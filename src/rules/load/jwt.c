@@ -18,7 +18,15 @@
 
 #define KEY_FILE_MAX 262144 /* a set of some hundred keys with their certificates */
 
-enum key_field { KEY_FILE, KEY_SECRET_FILE, KEY_ID, KEY_FIELDS };
+enum { KEY_FILE, KEY_SECRET_FILE, KEY_ID };
+
+static const struct rules_keyword key_keywords[] = {
+    [KEY_FILE] = {"file", RULES_FILE, .doc = "a public key in PEM, or a JWK set"},
+    [KEY_SECRET_FILE] = {"secret_file", RULES_FILE,
+                         .doc = "a secret for HS256 of at least 32 bytes"},
+    [KEY_ID] = {"kid", RULES_TEXT, .absent = "any", .doc = "the `kid` of tokens that it verifies"},
+};
+static const struct rules_section key_section = RULES_SECTION("a key", key_keywords);
 
 /* Takes a key over. */
 static void add_key(struct rules_loader *loader, const struct rules_node *node,
@@ -165,14 +173,13 @@ static void load_file(struct rules_loader *loader, const struct rules_node *node
 /* A key: {file: …} or {secret_file: …}, or the name of a file. */
 static void load_key(struct rules_loader *loader, const struct rules_node *node)
 {
-    struct rules_field fields[KEY_FIELDS] = {
-        {"file", NULL, NULL}, {"secret_file", NULL, NULL}, {"kid", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_bytes id = {NULL, 0};
     if (node->kind == RULES_SCALAR) {
         load_file(loader, node, false, id);
         return;
     }
-    if (!rules_fields(loader, node, "a key", fields, KEY_FIELDS))
+    if (!rules_section_find(loader, &key_section, node, fields))
         return;
     const struct rules_field *file = &fields[KEY_FILE], *secret = &fields[KEY_SECRET_FILE];
     if ((file->value != NULL) == (secret->value != NULL)) {
@@ -255,24 +262,51 @@ static void load_keys(struct rules_loader *loader, const struct rules_node *keys
         }
     }
 }
-#define NS_PER_S UINT64_C(1000000000)
-#define LEEWAY_MAX_NS (300 * NS_PER_S) /* clocks that differ by more are wrong, not apart */
-#define AGE_MAX_NS (366 * 86400 * NS_PER_S)
 
-enum jwt_field {
+#define LEEWAY_MAX_NS (5 * RULES_MINUTE) /* clocks that differ by more are wrong, not apart */
+
+enum {
     JWT_FROM,
     JWT_KEYS,
     JWT_ALGORITHMS,
     JWT_ISSUER,
     JWT_AUDIENCE,
-    JWT_LEEWAY,
-    JWT_MAX_AGE,
-    JWT_REQUIRE_EXP,
     JWT_USER,
     JWT_ORG,
     JWT_PLAN,
-    JWT_FIELDS,
 };
+
+#define AT(member) RULES_AT(struct rules_jwt, member)
+static const struct rules_keyword keywords[] = {
+    [JWT_FROM] = {"from", RULES_TEXT, .many = RULES_SEVERAL, .otherwise = "header.authorization",
+                  .doc = "where the token is: a header or another attribute, or up to 4, of which "
+                         "the first with a valid token counts"},
+    [JWT_KEYS] = {"keys", RULES_FILE, .many = RULES_SEVERAL, .section = &key_section,
+                  .flags = RULES_REQUIRED,
+                  .doc =
+                      "list of `{file: …}` or `{secret_file: …}`, each with an optional `kid`; a "
+                      "plain path is a `file`; at most 64 keys"},
+    [JWT_ALGORITHMS] = {"algorithms", RULES_CHOICE, RULES_WORDS("RS256", "ES256", "HS256"),
+                        .many = RULES_SEVERAL, .absent = "those that the keys are for",
+                        .doc = "of `RS256`, `ES256`, `HS256`"},
+    [JWT_ISSUER] = {"issuer", RULES_TEXT, .many = RULES_SEVERAL, .absent = "any",
+                    .doc = "the name, or names, of which one must equal the token's `iss` exactly"},
+    [JWT_AUDIENCE] = {"audience", RULES_TEXT, .many = RULES_SEVERAL, .flags = RULES_REQUIRED,
+                      .doc = "the name, or names, of which the token's `aud` must have one; `any` "
+                             "accepts all"},
+    [JWT_USER] = {"user", RULES_TEXT, .otherwise = "sub", .doc = "the claim that is the user"},
+    [JWT_ORG] = {"org", RULES_TEXT, .absent = "none", .doc = "the claim that is the organisation"},
+    [JWT_PLAN] = {"plan", RULES_TEXT, .absent = "none", .doc = "the claim that is the plan"},
+    {"leeway", RULES_DURATION, AT(leeway_ns), RULES_RANGE(0, LEEWAY_MAX_NS), .absent = "none",
+     .doc = "tolerance after `exp` and before `nbf`, up to 5min"},
+    {"max_age", RULES_DURATION, AT(max_age_ns), RULES_RANGE(RULES_S, 366 * RULES_DAY),
+     .absent = "what `exp` says",
+     .doc = "how long after its `iat` a token counts, whatever its `exp` says; the token then must "
+            "have an `iat`"},
+    {"require_exp", RULES_FLAG, AT(require_exp), .otherwise = "true",
+     .doc = "`false`: tokens without expiry count too"},
+};
+const struct rules_section rules_section_jwt = RULES_SECTION("`jwt`", keywords);
 
 /* --- Where tokens are ------------------------------------------------------------------------- */
 
@@ -371,34 +405,12 @@ static uint8_t load_claim(struct rules_loader *loader, const struct rules_field 
 
 /* --- The whole -------------------------------------------------------------------------------- */
 
-static void load_times(struct rules_loader *loader, const struct rules_field *fields)
-{
-    struct rules_jwt *jwt = loader->rules->jwt;
-    if (fields[JWT_LEEWAY].value) {
-        rules_read_duration(loader, fields[JWT_LEEWAY].value, "leeway", 0, LEEWAY_MAX_NS,
-                            "0s to 5min", &jwt->leeway_ns);
-    }
-    if (fields[JWT_MAX_AGE].value) {
-        rules_read_duration(loader, fields[JWT_MAX_AGE].value, "max_age", NS_PER_S, AGE_MAX_NS,
-                            "1s to 366d", &jwt->max_age_ns);
-    }
-    jwt->require_exp = true;
-    if (fields[JWT_REQUIRE_EXP].value)
-        rules_read_bool(loader, fields[JWT_REQUIRE_EXP].value, "require_exp", &jwt->require_exp);
-}
-
 void rules_load_jwt(struct rules_loader *loader, const struct rules_node *node)
 {
-    static const char *const names[JWT_FIELDS] = {
-        "from",    "keys",        "algorithms", "issuer", "audience", "leeway",
-        "max_age", "require_exp", "user",       "org",    "plan",
-    };
-    struct rules_field fields[JWT_FIELDS];
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct rules_jwt *jwt = rules_keep(loader, sizeof(*jwt));
     loader->rules->jwt = jwt;
-    for (int i = 0; i < JWT_FIELDS; i++)
-        fields[i] = (struct rules_field){names[i], NULL, NULL};
-    if (!jwt || !rules_fields(loader, node, "`jwt`", fields, JWT_FIELDS))
+    if (!jwt || !rules_section_load(loader, &rules_section_jwt, node, fields, jwt))
         return;
     jwt->user = jwt->org = jwt->plan = RULES_CLAIM_NONE;
     load_sources(loader, fields[JWT_FROM].value);
@@ -407,7 +419,6 @@ void rules_load_jwt(struct rules_loader *loader, const struct rules_node *node)
     else
         load_keys(loader, fields[JWT_KEYS].value, fields[JWT_ALGORITHMS].value);
     load_parties(loader, node, fields);
-    load_times(loader, fields);
     jwt->user = load_claim(loader, &fields[JWT_USER], "sub");
     jwt->org = load_claim(loader, &fields[JWT_ORG], NULL);
     jwt->plan = load_claim(loader, &fields[JWT_PLAN], NULL);

@@ -3,7 +3,9 @@
 #ifndef WEIR_RULES_LOAD_JWT_H
 #define WEIR_RULES_LOAD_JWT_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_jwt;
 
 void rules_load_jwt(struct rules_loader *loader, const struct rules_node *node);
 

@@ -23,6 +23,7 @@
 #include "rules/load/numbers.h"
 #include "rules/load/rate.h"
 #include "rules/load/server/sharing.h"
+#include "rules/load/when.h"
 
 /* --- `candidate` ------------------------------------------------------------------------------ */
 

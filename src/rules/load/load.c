@@ -34,6 +34,7 @@
 #include "rules/load/server/sharing.h"
 #include "rules/load/server/store.h"
 #include "rules/load/server/webhook.h"
+#include "rules/load/when.h"
 
 /* The keys of the file, in the order of `top_names`. */
 enum top_field {

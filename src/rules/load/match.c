@@ -12,7 +12,6 @@
 #include "feature/challenge/rules/section.h"
 #include "feature/score/rules/section.h"
 #include "feature/standing/rules/section.h"
-#include "rules/calendar/schedule.h"
 #include "rules/foreign.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
@@ -344,34 +343,46 @@ static void make_special(struct rules_loader *loader, struct rules_part *part)
     part->supplied_by = loader->rules->rows[part->attribute]->absence;
 }
 
+enum { NOT, AT_LEAST };
+
+static const struct rules_keyword special_keywords[] = {
+    [NOT] = {"not", RULES_TEXT, .many = RULES_SEVERAL,
+             .doc = "the attribute is [present, and none of these](score.md#absent-not-list)"},
+    [AT_LEAST] = {"at_least", RULES_NUMBER, RULES_RANGE(1, RULES_SCORE_MAX),
+                  .doc = "of `client.score`: from this score on"},
+};
+static const struct rules_section special_section =
+    RULES_SECTION("a value of a match", special_keywords);
+
 /* `{ not: … }`: returns the values that must not hold. `{ at_least: 45 }`: NULL, as there are none.
  * NULL after a problem, too. */
 static const struct rules_node *load_special(struct rules_loader *loader,
                                              const struct rules_node *node, struct rules_part *part)
 {
-    struct rules_field fields[] = {{"not", NULL, NULL}, {"at_least", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     uint64_t least = 0;
-    if (!rules_fields(loader, node, "a value of a match", fields, 2))
+    if (!rules_section_find(loader, &special_section, node, fields))
         return NULL;
-    part->negated = fields[0].value;
-    if (fields[1].value && part->attribute != WEIR_ATTR_SCORE) {
-        rules_problem(loader, fields[1].key, "`at_least` is for `client.score` only");
-    } else if (fields[1].value && fields[0].value) {
-        rules_problem(loader, fields[1].key, "give `not` or `at_least`, not both");
-    } else if (fields[1].value) {
-        if (!rules_read_number(loader, fields[1].value, "at_least", 1, RULES_SCORE_MAX, &least))
+    part->negated = fields[NOT].value;
+    if (fields[AT_LEAST].value && part->attribute != WEIR_ATTR_SCORE) {
+        rules_problem(loader, fields[AT_LEAST].key, "`at_least` is for `client.score` only");
+    } else if (fields[AT_LEAST].value && fields[NOT].value) {
+        rules_problem(loader, fields[AT_LEAST].key, "give `not` or `at_least`, not both");
+    } else if (fields[AT_LEAST].value) {
+        if (!rules_read_number(loader, fields[AT_LEAST].value, "at_least", 1, RULES_SCORE_MAX,
+                               &least))
             return NULL;
         char text[32];
         int size = snprintf(text, sizeof(text), "at least %u", (unsigned)least);
         part->at_least = (uint16_t)least;
         part->wanted = rules_keep_text(loader, text, (size_t)size);
         make_special(loader, part);
-    } else if (!fields[0].value) {
+    } else if (!fields[NOT].value) {
         rules_problem(loader, node, "a value of a match is a text, a list, or `{ not: … }`");
-    } else if (fields[0].value->kind != RULES_MAP) {
-        return fields[0].value;
+    } else if (fields[NOT].value->kind != RULES_MAP) {
+        return fields[NOT].value;
     } else {
-        rules_problem(loader, fields[0].value, "`not` must be a value or a list of values");
+        rules_problem(loader, fields[NOT].value, "`not` must be a value or a list of values");
     }
     return NULL;
 }
@@ -491,6 +502,35 @@ static void count_globs(struct rules_loader *loader, const struct rules_node *no
 
 static const char ignore_case[] = "ignore_case";
 
+/* What a match may say, for the schema: attributes have rows of their own in attribute_table.c. */
+#define MATCHES(name_, doc_)                                                                       \
+    {                                                                                              \
+        name_, RULES_TEXT, .many = RULES_SEVERAL, .section = &special_section, .doc = (doc_)       \
+    }
+static const struct rules_keyword match_keywords[] = {
+    MATCHES("method", "`POST`; case matters, as in HTTP"),
+    MATCHES("path", "a pattern, see below"),
+    MATCHES("host", "`example.com`, `*.example.com`; lower case, no port"),
+    MATCHES("client.ip", "an address or a prefix: `10.0.0.0/8`, `2001:db8::/32`"),
+    MATCHES("plan", "the plan of the [caller](#who-is-calling)"),
+    MATCHES("user", "the user"),
+    MATCHES("org", "the organisation"),
+    MATCHES("standing", "[levels](standing.md#the-levels) of the caller: `[warned, throttled]`; "
+                        "only with the section `standing`"),
+    MATCHES("client.class", "the class of the client's [score](score.md): `[suspicious, "
+                            "malicious]`; only with the section `score`"),
+    MATCHES("client.score", "the score itself: `{ at_least: 45 }`; likewise"),
+    MATCHES("list", "a [list](score.md#absent-not-list) of `standing` that the caller is in"),
+    {ignore_case, RULES_FLAG, .otherwise = "false",
+     .doc = "`true`: values are compared without regard to case, see below"},
+};
+static const struct rules_keyword any_attribute =
+    MATCHES(NULL, "any other [attribute](#attributes): `header.x-tenant: acme`; `path.NAME`: what "
+                  "a pattern of the same match captured");
+const struct rules_section rules_section_match = {
+    "match", match_keywords, sizeof(match_keywords) / sizeof(match_keywords[0]), &any_attribute,
+    NULL};
+
 /* `ignore_case` of a match: whether its values are compared without regard to case. */
 static bool load_ignore_case(struct rules_loader *loader, const struct rules_node *match)
 {
@@ -576,182 +616,28 @@ void rules_load_match(struct rules_loader *loader, const struct rules_node *node
     count_globs(loader, node, rule);
 }
 
-/* --- `when`, and the time zone of the file ---------------------------------------------------- */
-
-#define SCHEDULE_EXAMPLE "`Mon-Fri 09:00-18:00 Europe/Zurich`, `Sat,Sun`, `22:00-06:00`"
-#define WHEN_TEXT_MAX 256 /* of a whole `when`, in reports */
-
-/* Opens a zone; NULL after a problem. */
-static struct rules_zone *open_zone(struct rules_loader *loader, const struct rules_node *node,
-                                    struct weir_bytes name)
-{
-    struct weir_reason reason = {{0}};
-    struct rules_zone *zone = NULL;
-    int err = rules_zone_open(&zone, name, &reason);
-    if (err == WEIR_ERR_MEMORY)
-        loader->no_memory = true;
-    else if (err < 0)
-        rules_problem(loader, node, "%s", reason.text);
-    return err < 0 ? NULL : zone;
-}
-
-void rules_load_timezone(struct rules_loader *loader, const struct rules_node *node)
-{
-    struct weir_bytes name;
-    if (!rules_read_text(loader, node, "timezone", &name))
-        return;
-    struct rules_zone *zone = open_zone(loader, node, name);
-    if (zone) {
-        loader->timezone = node;
-        rules_zone_close(zone);
-    }
-}
-
-/* One text into a schedule; false after a problem. */
-static bool make_schedule(struct rules_loader *loader, const struct rules_node *node,
-                          struct weir_bytes text, struct rules_schedule *schedule)
-{
-    struct rules_hours hours[RULES_HOURS_MAX];
-    struct rules_quote quote;
-    struct weir_bytes name;
-    uint32_t count = 0;
-    int err = rules_hours_parse(hours, &count, &name, text);
-    rules_quote(&quote, text.data, text.size);
-    if (err == WEIR_ERR_TOO_LARGE) {
-        rules_problem(loader, node, "%s has more than %d ranges of hours", quote.text,
-                      RULES_HOURS_MAX);
-        return false;
-    }
-    if (err < 0) {
-        rules_problem(loader, node, "%s is not a schedule; allowed are " SCHEDULE_EXAMPLE,
-                      quote.text);
-        return false;
-    }
-    if (!name.data) {
-        name = loader->timezone
-                   ? (struct weir_bytes){loader->timezone->text, loader->timezone->size}
-                   : (struct weir_bytes){"UTC", 3};
-    }
-    struct rules_zone *zone = open_zone(loader, node, name);
-    if (!zone)
-        return false;
-    err = rules_schedule_make(schedule, hours, count, zone);
-    rules_zone_close(zone);
-    loader->no_memory |= err < 0;
-    return err == 0;
-}
-
-/* The texts of a `when`, as messages show them: with "; " between them. */
-static const char *whole_text(struct rules_loader *loader, const struct rules_items *items)
-{
-    char text[WHEN_TEXT_MAX];
-    size_t used = 0;
-    for (uint32_t i = 0; i < items->count && items->items[i]->kind == RULES_SCALAR; i++) {
-        const struct rules_node *item = items->items[i];
-        size_t size = item->size + (i > 0 ? 2 : 0);
-        if (size > sizeof(text) - used)
-            return NULL;
-        memcpy(text + used, "; ", i > 0 ? 2 : 0);
-        memcpy(text + used + size - item->size, item->text, item->size);
-        used += size;
-    }
-    return rules_keep_text(loader, text, used);
-}
-
-/* All texts of a `when` into one schedule, which is the caller's; false after a problem. */
-static bool join_schedules(struct rules_loader *loader, const struct rules_items *items,
-                           struct rules_schedule *sum)
-{
-    bool good = true;
-    for (uint32_t i = 0; i < items->count && !loader->no_memory; i++) {
-        struct rules_schedule one = {NULL, 0, false};
-        struct weir_bytes text;
-        if (!rules_read_text(loader, items->items[i], "when", &text) ||
-            !make_schedule(loader, items->items[i], text, &one)) {
-            good = false;
-            continue;
-        }
-        if (rules_schedule_join(sum, &one) < 0) {
-            loader->no_memory = true;
-            free(one.changes);
-        }
-    }
-    return good && !loader->no_memory;
-}
-
-/* Keeps a schedule among those of the file. */
-static void keep_schedule(struct rules_loader *loader, const struct rules_schedule *schedule,
-                          const char *text)
-{
-    struct weir_rules *rules = loader->rules;
-    struct rules_named_schedule *kept = &rules->schedules[rules->schedule_count];
-    kept->schedule = *schedule;
-    kept->text = text;
-    kept->schedule.changes = rules_keep(loader, schedule->count * sizeof(*schedule->changes));
-    if (kept->schedule.changes) {
-        memcpy(kept->schedule.changes, schedule->changes,
-               schedule->count * sizeof(*schedule->changes));
-        rules->schedule_count++;
-    }
-}
-
-void rules_load_when(struct rules_loader *loader, const struct rules_field *field,
-                     struct rules_rule *rule)
-{
-    struct weir_rules *rules = loader->rules;
-    struct rules_items items = rules_items_of(&field->value);
-    struct rules_schedule sum = {NULL, 0, false};
-    if (field->value->kind == RULES_MAP || items.count == 0) {
-        rules_problem(loader, field->value,
-                      "`when` must be a schedule or a list: " SCHEDULE_EXAMPLE);
-        return;
-    }
-    const char *text = whole_text(loader, &items);
-    if (!text) {
-        if (!loader->no_memory)
-            rules_problem(loader, field->value, "`when` is longer than %d bytes", WHEN_TEXT_MAX);
-        return;
-    }
-    for (uint32_t i = 0; i < rules->schedule_count; i++) {
-        if (strcmp(rules->schedules[i].text, text) == 0) {
-            rule->when = UINT64_C(1) << i;
-            return;
-        }
-    }
-    if (rules->schedule_count == RULES_SCHEDULES_MAX) {
-        rules_problem(loader, field->value, "more than %d different schedules in this file",
-                      RULES_SCHEDULES_MAX);
-    } else if (join_schedules(loader, &items, &sum)) {
-        if (sum.count == 0) {
-            rules_problem(loader, field->value, "`when` covers all times; remove it");
-        } else {
-            rule->when = UINT64_C(1) << rules->schedule_count;
-            keep_schedule(loader, &sum, text);
-        }
-    }
-    free(sum.changes);
-}
-
 /* --- `paths` ---------------------------------------------------------------------------------- */
+
+/* Of each the second word sets an option. */
+static const struct rules_keyword paths_keywords[] = {
+    {"parameters", RULES_CHOICE, RULES_WORDS("strip", "keep"), .otherwise = "strip",
+     .doc = "whether what follows a `;` in a segment is cut off, or an ordinary part of it"},
+    {"case", RULES_CHOICE, RULES_WORDS("sensitive", "insensitive"), .otherwise = "sensitive",
+     .doc = "whether `/Login` differs from `/login`"},
+    {"trailing_slash", RULES_CHOICE, RULES_WORDS("exact", "ignore"), .otherwise = "exact",
+     .doc = "whether `/login/` differs from `/login`"},
+};
+const struct rules_section rules_section_paths = RULES_SECTION("paths", paths_keywords);
 
 void rules_load_paths(struct rules_loader *loader, const struct rules_node *node)
 {
-    static const char *const parameters[] = {"strip", "keep"};
-    static const char *const cases[] = {"sensitive", "insensitive"};
-    static const char *const slashes[] = {"exact", "ignore"};
-    /* Of each field the second word sets the option. */
-    static const struct {
-        const char *const *words;
-        uint8_t option;
-    } choices[] = {{parameters, WEIR_PATH_KEEP_PARAMETERS},
-                   {cases, WEIR_PATH_FOLD_CASE},
-                   {slashes, WEIR_PATH_DROP_SLASH}};
-    struct rules_field fields[] = {
-        {"parameters", NULL, NULL}, {"case", NULL, NULL}, {"trailing_slash", NULL, NULL}};
-    if (!rules_fields(loader, node, "paths", fields, 3))
+    static const uint8_t options[] = {WEIR_PATH_KEEP_PARAMETERS, WEIR_PATH_FOLD_CASE,
+                                      WEIR_PATH_DROP_SLASH};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
+    if (!rules_section_find(loader, &rules_section_paths, node, fields))
         return;
-    for (int i = 0; i < 3; i++)
-        if (fields[i].value &&
-            rules_read_choice(loader, fields[i].value, fields[i].name, choices[i].words, 2) == 1)
-            loader->rules->path_options |= choices[i].option;
+    for (uint32_t i = 0; i < rules_section_paths.count; i++)
+        if (fields[i].value && rules_read_choice(loader, fields[i].value, fields[i].name,
+                                                 paths_keywords[i].words, 2) == 1)
+            loader->rules->path_options |= options[i];
 }

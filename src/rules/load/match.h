@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which requests a limit applies to: `match` and `when` of a limit, `paths` and `timezone` of the
- * file. */
+/* Which requests a limit applies to: `match` of a limit, `paths` of the file. */
 #ifndef WEIR_RULES_LOAD_MATCH_H
 #define WEIR_RULES_LOAD_MATCH_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_match, rules_section_paths;
 
 void rules_load_match(struct rules_loader *loader, const struct rules_node *node,
                       struct rules_rule *rule);
-void rules_load_when(struct rules_loader *loader, const struct rules_field *field,
-                     struct rules_rule *rule);
 void rules_load_paths(struct rules_loader *loader, const struct rules_node *node);
-/* The time zone of quotas and schedules that name none. */
-void rules_load_timezone(struct rules_loader *loader, const struct rules_node *node);
 
 /* The atom of a literal of an attribute, made where it is new; RULES_NONE when memory is out.
  * `value` has to be kept. */

@@ -81,14 +81,29 @@ static const char *fitting_sources(int signal)
                                                                          "`pushed`";
 }
 
+#define SIGNAL(name_, ...)                                                                         \
+    {                                                                                              \
+        name_, RULES_CHOICE, .words = (const char *const[]){__VA_ARGS__, NULL},                    \
+                             .doc = "where this signal comes from"                                 \
+    }
+/* In the order of enum weir_signal; what fits is in source_fits. */
+static const struct rules_keyword signal_keywords[] = {
+    SIGNAL("cpu", "proc", "psi", "pushed"),
+    SIGNAL("memory", "proc", "psi", "pushed"),
+    SIGNAL("p99", "outcomes", "pushed"),
+    SIGNAL("errors", "outcomes", "pushed"),
+    SIGNAL("queue", "pushed"),
+};
+static const struct rules_section signals_section = RULES_SECTION("`signals`", signal_keywords);
+_Static_assert(sizeof(signal_keywords) / sizeof(signal_keywords[0]) == WEIR_SIGNALS,
+               "a row for each signal");
+
 static void load_sources(struct rules_loader *loader, const struct rules_node *node,
                          struct weir_adaptive *adaptive)
 {
-    struct rules_field fields[WEIR_SIGNALS];
+    struct rules_field fields[RULES_KEYWORDS_MAX];
 
-    for (int i = 0; i < WEIR_SIGNALS; i++)
-        fields[i] = (struct rules_field){weir_signal_names[i], NULL, NULL};
-    if (!rules_fields(loader, node, "`signals`", fields, WEIR_SIGNALS))
+    if (!rules_section_find(loader, &signals_section, node, fields))
         return;
     for (int signal = 0; signal < WEIR_SIGNALS; signal++) {
         struct weir_bytes text;
@@ -126,17 +141,29 @@ static bool read_threshold(struct rules_loader *loader, int signal, const struct
     return true;
 }
 
+#define SCALE WEIR_SIGNALS
+
+/* The signals in their order, and the scale. */
+static const struct rules_keyword row_keywords[] = {
+    {"cpu", RULES_PERCENT, RULES_RANGE(1, 100), .doc = "from this use of the processors on"},
+    {"memory", RULES_PERCENT, RULES_RANGE(1, 100), .doc = "from this use of memory on"},
+    {"p99", RULES_DURATION, RULES_RANGE(LATENCY_MIN_NS, LATENCY_MAX_NS),
+     .doc = "from this latency of 99 of 100 requests on"},
+    {"errors", RULES_PERCENT, RULES_RANGE(1, 100), .doc = "from this share of failures on"},
+    {"queue", RULES_NUMBER, RULES_RANGE(1, UINT32_MAX), .doc = "from this length on"},
+    [SCALE] = {"x", RULES_PERCENT, RULES_RANGE(1, 100), .flags = RULES_REQUIRED,
+               .doc = "what is left of the limit then"},
+};
+static const struct rules_section row_section = RULES_SECTION("a row of `table`", row_keywords);
+
 static void load_row(struct rules_loader *loader, const struct rules_node *node,
                      const struct weir_adaptive *adaptive, struct weir_health_row *row)
 {
-    enum { SCALE = WEIR_SIGNALS, FIELDS };
-    struct rules_field fields[FIELDS];
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     int signal = -1, count = 0;
     uint32_t percent = 100;
 
-    for (int i = 0; i < FIELDS; i++)
-        fields[i] = (struct rules_field){i == SCALE ? "x" : weir_signal_names[i], NULL, NULL};
-    if (!rules_fields(loader, node, "a row of `table`", fields, FIELDS))
+    if (!rules_section_find(loader, &row_section, node, fields))
         return;
     for (int i = 0; i < WEIR_SIGNALS; i++) {
         if (!fields[i].value)
@@ -176,20 +203,60 @@ static void load_table(struct rules_loader *loader, const struct rules_node *nod
     spec->count = (uint8_t)node->size;
 }
 
+enum { SIGNALS, TABLE, FLOOR_FIELD, HYSTERESIS, ON };
+
+static const struct rules_keyword health_keywords[] = {
+    [SIGNALS] = {"signals", RULES_MAPPING, .section = &signals_section, .flags = RULES_REQUIRED,
+                 .doc = "where each signal comes from: `{ cpu: proc, p99: outcomes }`"},
+    [TABLE] = {"table", RULES_MAPPING, .many = RULES_LISTED, .section = &row_section,
+               .flags = RULES_REQUIRED,
+               .doc = "what is left of a limit from which reading on: `[{ cpu: 80%, x: 50% }]`"},
+    [FLOOR_FIELD] = {"floor", RULES_PERCENT, RULES_RANGE(1, 100), .otherwise = "10%",
+                     .doc = "less than this is never left"},
+    [HYSTERESIS] = {"hysteresis", RULES_DURATION, RULES_RANGE(RULES_S, HYSTERESIS_MAX_NS),
+                    .otherwise = "10s",
+                    .doc = "how long readings must be better before more is "
+                           "admitted"},
+    [ON] = {"on", RULES_TEXT, .many = RULES_SEVERAL, .otherwise = "5xx",
+            .doc = "what counts as a failure: statuses and a latency, `[5xx, timeout 5s]`"},
+};
+enum { ALGORITHM, MIN, MAX, INCREASE_FIELD, DECREASE_FIELD, CALLERS_FIELD, FAILURES };
+
+static const struct rules_keyword controller_keywords[] = {
+    [ALGORITHM] = {"algorithm", RULES_CHOICE, RULES_WORDS("aimd", "gradient2"),
+                   .flags = RULES_REQUIRED, .doc = "`aimd`, `gradient2`"},
+    [MIN] = {"min", RULES_NUMBER, RULES_RANGE(1, WEIR_AIMD_MAX), .otherwise = "1",
+             .doc = "less than this is never admitted"},
+    [MAX] = {"max", RULES_NUMBER, RULES_RANGE(1, WEIR_AIMD_MAX), .flags = RULES_REQUIRED,
+             .doc = "the limit while nothing is wrong"},
+    [INCREASE_FIELD] = {"increase", RULES_NUMBER, RULES_RANGE(1, WEIR_AIMD_MAX), .otherwise = "1",
+                        .doc = "of `aimd`: what a good second adds"},
+    [DECREASE_FIELD] = {"decrease", RULES_PERCENT, RULES_RANGE(1, 99), .otherwise = "90%",
+                        .doc = "of `aimd`: what a bad one leaves"},
+    [CALLERS_FIELD] = {"failing_callers", RULES_PERCENT, RULES_RANGE(0, 99), .otherwise = "5%",
+                       .doc = "of `aimd`: the share of callers with failures that a good second "
+                              "may have"},
+    [FAILURES] = {"on", RULES_TEXT, .many = RULES_SEVERAL, .otherwise = "5xx",
+                  .doc = "of `aimd`: what counts as a failure, `[5xx, timeout 5s]`"},
+};
+static const struct rules_section controller_section =
+    RULES_SECTION("a controller", controller_keywords);
+static const struct rules_section health_section = {
+    "a controller", health_keywords, sizeof(health_keywords) / sizeof(health_keywords[0]), NULL,
+    &controller_section};
+static const struct rules_keyword any_controller = {NULL, RULES_MAPPING, .section = &health_section,
+                                                    .doc = "a controller, by its name"};
+const struct rules_section rules_section_adaptive = {"adaptive", NULL, 0, &any_controller, NULL};
+
 static void load_health(struct rules_loader *loader, const struct rules_node *node,
                         struct weir_adaptive *adaptive)
 {
-    enum { SIGNALS, TABLE, FLOOR_FIELD, HYSTERESIS, ON, FIELDS };
-    struct rules_field fields[FIELDS] = {[SIGNALS] = {"signals", NULL, NULL},
-                                         [TABLE] = {"table", NULL, NULL},
-                                         [FLOOR_FIELD] = {"floor", NULL, NULL},
-                                         [HYSTERESIS] = {"hysteresis", NULL, NULL},
-                                         [ON] = {"on", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_health_spec *spec = &adaptive->health;
     uint32_t floor_percent = FLOOR;
 
     spec->hysteresis_ns = HYSTERESIS_NS;
-    if (!rules_fields(loader, node, "a controller", fields, FIELDS))
+    if (!rules_section_find(loader, &health_section, node, fields))
         return;
     if (!fields[SIGNALS].value || !fields[TABLE].value) {
         rules_problem(loader, node,
@@ -237,29 +304,22 @@ static bool read_range(struct rules_loader *loader, const struct rules_node *nod
 static void load_controller(struct rules_loader *loader, const struct rules_node *node,
                             struct weir_adaptive *adaptive)
 {
-    static const char *const algorithms[] = {"aimd", "gradient2"};
-    enum { ALGORITHM, MIN, MAX, INCREASE_FIELD, DECREASE_FIELD, CALLERS_FIELD, ON, FIELDS };
-    struct rules_field fields[FIELDS] = {[ALGORITHM] = {"algorithm", NULL, NULL},
-                                         [MIN] = {"min", NULL, NULL},
-                                         [MAX] = {"max", NULL, NULL},
-                                         [INCREASE_FIELD] = {"increase", NULL, NULL},
-                                         [DECREASE_FIELD] = {"decrease", NULL, NULL},
-                                         [CALLERS_FIELD] = {"failing_callers", NULL, NULL},
-                                         [ON] = {"on", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     uint64_t increase = INCREASE;
     uint32_t decrease = DECREASE, callers = FAILING_CALLERS, range[2];
     int algorithm;
 
-    if (!rules_fields(loader, node, "a controller", fields, FIELDS))
+    if (!rules_section_find(loader, &controller_section, node, fields))
         return;
-    algorithm = rules_read_choice(loader, fields[ALGORITHM].value, "algorithm", algorithms, 2);
+    algorithm = rules_read_choice(loader, fields[ALGORITHM].value, "algorithm",
+                                  controller_keywords[ALGORITHM].words, 2);
     if (algorithm < 0 || !read_range(loader, node, &fields[MIN], &fields[MAX], range))
         return;
-    load_failures(loader, fields[ON].value, adaptive);
+    load_failures(loader, fields[FAILURES].value, adaptive);
     if (algorithm == 1) {
         adaptive->kind = WEIR_ADAPTIVE_GRADIENT2;
         adaptive->gradient2 = (struct weir_gradient2_spec){range[0], range[1]};
-        for (int i = INCREASE_FIELD; i <= ON; i++)
+        for (int i = INCREASE_FIELD; i <= FAILURES; i++)
             if (fields[i].value)
                 rules_problem(loader, fields[i].key, "`%s` goes with `algorithm: aimd`",
                               fields[i].name);

@@ -3,7 +3,9 @@
 #ifndef WEIR_FEATURE_ADAPTIVE_RULES_SECTION_H
 #define WEIR_FEATURE_ADAPTIVE_RULES_SECTION_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_adaptive;
 
 /* The section of the file; before the limits. */
 void rules_load_adaptive(struct rules_loader *loader, const struct rules_node *node);

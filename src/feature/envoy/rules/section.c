@@ -8,117 +8,78 @@
 #include "rules/load/environment.h"
 #include "rules/load/fields.h"
 
-#define NS_PER_S UINT64_C(1000000000)
 #define HEADER_MAX 64
 #define TAG_MAX 64
 
-enum envoy_field {
-    ENVOY_CONFIG,
-    ENVOY_MERGE,
-    ENVOY_SHADOW,
-    ENVOY_QUOTA,
-    ENVOY_METADATA,
-    ENVOY_CHARGE,
-    ENVOY_COUNT_LOCAL,
-    ENVOY_HEADERS,
-    ENVOY_NEAR,
-    ENVOY_ON_STORE_ERROR,
-    ENVOY_DOT_FILES,
-    ENVOY_FILE_PREFIX,
-    ENVOY_NEED_DOMAINS,
-    ENVOY_NEED_STORE,
-    ENVOY_STATSD,
-    ENVOY_PROMETHEUS,
-    ENVOY_REDIS_COMPAT,
-    ENVOY_REDIS_PREFIX,
-    ENVOY_FIELDS,
-};
-
-static const char *const envoy_names[ENVOY_FIELDS] = {
-    "config",
-    "merge_domains",
-    "shadow_mode",
-    "quota_mode",
-    "dynamic_metadata",
-    "charge",
-    "count_local_cache",
-    "response_headers",
-    "near_limit_ratio",
-    "on_store_error",
-    "ignore_dot_files",
-    "file_prefix",
-    "healthy_with_domains",
-    "healthy_with_store",
-    "statsd",
-    "prometheus",
-    "redis_compat",
-    "redis_prefix",
-};
-
-static void fields_of(struct rules_field *fields, const char *const *names, int count)
-{
-    for (int i = 0; i < count; i++)
-        fields[i] = (struct rules_field){names[i], NULL, NULL};
-}
-
-static void read_flag(struct rules_loader *loader, const struct rules_field *field, bool *flag)
-{
-    if (field->value)
-        rules_read_bool(loader, field->value, field->name, flag);
-}
-
-/* A text of 1 to `most` graphic ASCII characters, kept; NULL where it is absent or wrong. */
-static const char *read_word(struct rules_loader *loader, const struct rules_field *field,
-                             size_t most)
+/* A text of 1 to `most` graphic ASCII characters, kept; NULL after a problem. */
+static const char *read_word(struct rules_loader *loader, const struct rules_node *node,
+                             const char *what, size_t most)
 {
     struct weir_bytes text;
-    if (!field->value || !rules_read_text(loader, field->value, field->name, &text))
+    if (!rules_read_text(loader, node, what, &text))
         return NULL;
     bool good = text.size > 0 && text.size <= most;
     for (size_t i = 0; i < text.size; i++)
         good = good && text.data[i] > ' ' && text.data[i] < 0x7F;
     if (!good) {
-        rules_problem(loader, field->value, "`%s` must be 1 to %zu graphic ASCII characters",
-                      field->name, most);
+        rules_problem(loader, node, "`%s` must be 1 to %zu graphic ASCII characters", what, most);
         return NULL;
     }
     return rules_keep_text(loader, text.data, text.size);
 }
 
+/* `parse` of a row: such a text, of `most` bytes. */
+static bool parse_word(struct rules_loader *loader, const struct rules_keyword *keyword,
+                       const struct rules_node *node, void *field)
+{
+    const char **word = field;
+    *word = read_word(loader, node, keyword->name, (size_t)keyword->most);
+    return *word;
+}
+
+#define WORD RULES_TEXT, .parse = parse_word
+
+#define AT(member) RULES_AT(struct weir_envoy_options, member)
+static const struct rules_keyword header_keywords[] = {
+    {"limit", WORD, AT(limit_header), RULES_RANGE(1, HEADER_MAX), .absent = "`RateLimit-Limit`",
+     .doc = "the name of the header with the limit"},
+    {"remaining", WORD, AT(remaining_header), RULES_RANGE(1, HEADER_MAX),
+     .absent = "`RateLimit-Remaining`", .doc = "of the one with what is left"},
+    {"reset", WORD, AT(reset_header), RULES_RANGE(1, HEADER_MAX), .absent = "`RateLimit-Reset`",
+     .doc = "of the one with the seconds that remain"},
+};
+#undef AT
+static const struct rules_section headers_section =
+    RULES_SECTION("response_headers", header_keywords);
+
 /* true, false, or a mapping of the names that the headers have. */
 static void load_headers(struct rules_loader *loader, const struct rules_field *field,
                          struct weir_envoy_options *options)
 {
-    static const char *const names[] = {"limit", "remaining", "reset"};
-    struct rules_field fields[3];
-    if (!field->value)
-        return;
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     if (field->value->kind != RULES_MAP) {
         rules_read_bool(loader, field->value, field->name, &options->headers);
         return;
     }
-    fields_of(fields, names, 3);
-    rules_fields(loader, field->value, field->name, fields, 3);
     options->headers = true;
-    options->limit_header = read_word(loader, &fields[0], HEADER_MAX);
-    options->remaining_header = read_word(loader, &fields[1], HEADER_MAX);
-    options->reset_header = read_word(loader, &fields[2], HEADER_MAX);
+    (void)rules_section_load(loader, &headers_section, field->value, fields, options);
 }
 
-static void load_ratio(struct rules_loader *loader, const struct rules_field *field,
-                       struct weir_envoy_options *options)
+/* `parse` of a row: a number above 0 and at most 1. */
+static bool parse_ratio(struct rules_loader *loader, const struct rules_keyword *keyword,
+                        const struct rules_node *node, void *field)
 {
     struct weir_bytes text;
-    if (!field->value || !rules_read_text(loader, field->value, field->name, &text))
-        return;
     char *end;
+    if (!rules_read_text(loader, node, keyword->name, &text))
+        return false;
     float ratio = strtof(text.data, &end);
-    if (text.size == 0 || *end != '\0' || !(ratio > 0 && ratio <= 1)) {
-        rules_problem(loader, field->value, "`%s` must be a number above 0 and at most 1",
-                      field->name);
-        return;
-    }
-    options->near_limit_ratio = ratio;
+    bool good = text.size > 0 && *end == '\0' && ratio > 0 && ratio <= 1;
+    if (good)
+        memcpy(field, &ratio, sizeof(ratio));
+    else
+        rules_problem(loader, node, "`%s` must be a number above 0 and at most 1", keyword->name);
+    return good;
 }
 
 static void load_tags(struct rules_loader *loader, const struct rules_node *node,
@@ -130,10 +91,8 @@ static void load_tags(struct rules_loader *loader, const struct rules_node *node
         return;
     }
     for (uint32_t i = 0; i < node->size; i += 2) {
-        const struct rules_field name = {"tags", node->items[i], node->items[i]};
-        const struct rules_field value = {"tags", node->items[i], node->items[i + 1]};
-        struct weir_envoy_tag tag = {read_word(loader, &name, TAG_MAX),
-                                     read_word(loader, &value, TAG_MAX)};
+        struct weir_envoy_tag tag = {read_word(loader, node->items[i], "tags", TAG_MAX),
+                                     read_word(loader, node->items[i + 1], "tags", TAG_MAX)};
         if (tag.name && tag.value)
             envoy->tags[envoy->tag_count++] = tag;
     }
@@ -163,110 +122,143 @@ static void load_statsd_address(struct rules_loader *loader, const struct rules_
     envoy->statsd_port = rules_keep_text(loader, colon + 1, strlen(colon + 1));
 }
 
+#define AT(member) RULES_AT(struct weir_envoy_settings, member)
+
+enum { STATSD_ADDRESS, STATSD_TAGS };
+
+static const struct rules_keyword any_tag = {NULL, RULES_TEXT, .doc = "the value of a tag"};
+static const struct rules_section tags_section = {"tags", NULL, 0, &any_tag, NULL};
+
+static const struct rules_keyword statsd_keywords[] = {
+    [STATSD_ADDRESS] = {"address", RULES_TEXT, .flags = RULES_REQUIRED,
+                        .doc = "`udp://HOST:PORT` or `tcp://HOST:PORT`"},
+    [STATSD_TAGS] = {"tags", RULES_MAPPING, .section = &tags_section, .absent = "none",
+                     .doc = "tags of every counter, names to values"},
+    {"interval", RULES_DURATION, AT(flush_ns), RULES_RANGE(100 * RULES_MS, RULES_HOUR),
+     .otherwise = "10s", .doc = "how often counters are sent"},
+    {"format", RULES_CHOICE, AT(statsd_tags), RULES_WORDS("statsd", "dogstatsd"),
+     .otherwise = "statsd", .doc = "`statsd` or `dogstatsd`"},
+};
+static const struct rules_section statsd_section = RULES_SECTION("statsd", statsd_keywords);
+
 static void load_statsd(struct rules_loader *loader, const struct rules_field *field,
                         struct weir_envoy_settings *envoy)
 {
-    enum { ADDRESS, INTERVAL, TAGS, FORMAT, COUNT };
-    static const char *const names[COUNT] = {"address", "interval", "tags", "format"};
-    static const char *const formats[] = {"statsd", "dogstatsd"};
-    struct rules_field fields[COUNT];
-    if (!field->value)
+    struct rules_field fields[RULES_KEYWORDS_MAX];
+    if (!rules_section_load(loader, &statsd_section, field->value, fields, envoy))
         return;
-    fields_of(fields, names, COUNT);
-    if (!rules_fields(loader, field->value, field->name, fields, COUNT))
-        return;
-    if (!fields[ADDRESS].value)
+    if (!fields[STATSD_ADDRESS].value)
         rules_problem(loader, field->value, "`address` is missing");
     else
-        load_statsd_address(loader, fields[ADDRESS].value, envoy);
-    if (fields[INTERVAL].value) {
-        rules_read_duration(loader, fields[INTERVAL].value, "interval", NS_PER_S / 10,
-                            3600 * NS_PER_S, "100ms to 1h", &envoy->flush_ns);
-    }
-    if (fields[TAGS].value)
-        load_tags(loader, fields[TAGS].value, envoy);
-    if (fields[FORMAT].value) {
-        envoy->statsd_tags =
-            rules_read_choice(loader, fields[FORMAT].value, "format", formats, 2) == 1;
-    }
+        load_statsd_address(loader, fields[STATSD_ADDRESS].value, envoy);
+    if (fields[STATSD_TAGS].value)
+        load_tags(loader, fields[STATSD_TAGS].value, envoy);
 }
+
+enum { PROMETHEUS_ADDRESS, PROMETHEUS_PATH };
+
+static const struct rules_keyword prometheus_keywords[] = {
+    [PROMETHEUS_ADDRESS] = {"address", WORD, AT(prometheus), RULES_RANGE(1, 128),
+                            .flags = RULES_REQUIRED, .doc = "where the listener is"},
+    [PROMETHEUS_PATH] = {"path", WORD, AT(prometheus_path), RULES_RANGE(1, 128),
+                         .otherwise = "/metrics", .doc = "the path of the metrics"},
+};
+static const struct rules_section prometheus_section =
+    RULES_SECTION("prometheus", prometheus_keywords);
 
 static void load_prometheus(struct rules_loader *loader, const struct rules_field *field,
                             struct weir_envoy_settings *envoy)
 {
-    static const char *const names[] = {"address", "path"};
-    struct rules_field fields[2];
-    if (!field->value)
+    struct rules_field fields[RULES_KEYWORDS_MAX];
+    if (!rules_section_load(loader, &prometheus_section, field->value, fields, envoy))
         return;
-    fields_of(fields, names, 2);
-    if (!rules_fields(loader, field->value, field->name, fields, 2))
-        return;
-    envoy->prometheus = read_word(loader, &fields[0], 128);
-    envoy->prometheus_path = read_word(loader, &fields[1], 128);
-    if (!fields[0].value)
+    if (!fields[PROMETHEUS_ADDRESS].value)
         rules_problem(loader, field->value, "`address` is missing");
     if (envoy->prometheus_path && envoy->prometheus_path[0] != '/')
-        rules_problem(loader, fields[1].value, "`path` begins with a slash");
+        rules_problem(loader, fields[PROMETHEUS_PATH].value, "`path` begins with a slash");
+}
+
+/* --- The section ------------------------------------------------------------------------------ */
+
+enum { CONFIG, HEADERS, STATSD, PROMETHEUS, ON_STORE_ERROR, REDIS_COMPAT };
+
+#define FLAG(name_, member, doc_)                                                                  \
+    {                                                                                              \
+        name_, RULES_FLAG, AT(member), .otherwise = "false", .doc = (doc_)                         \
+    }
+static const struct rules_keyword keywords[] = {
+    [CONFIG] = {"config", RULES_FILE, AT(folder), .flags = RULES_REQUIRED,
+                .doc = "the folder; all files in it and below it"},
+    [HEADERS] = {"response_headers", RULES_FLAG, .section = &headers_section, .otherwise = "false",
+                 .doc = "`true`, or names: `{limit: …, remaining: …, reset: …}`"},
+    [STATSD] = {"statsd", RULES_MAPPING, .section = &statsd_section, .absent = "none",
+                .doc = "`{address: udp://… or tcp://…, interval: 10s, format: statsd or dogstatsd, "
+                       "tags: {…}}`"},
+    [PROMETHEUS] = {"prometheus", RULES_MAPPING, .section = &prometheus_section, .absent = "none",
+                    .doc = "`{address: …, path: /metrics}`: a listener with the original's names "
+                           "alone"},
+    [ON_STORE_ERROR] = {"on_store_error", RULES_CHOICE, AT(options.on_store_error),
+                        RULES_WORDS("fail", "local", "open", "closed"), .otherwise = "fail",
+                        .doc = "`fail`, `local`, `open`, `closed`"},
+    [REDIS_COMPAT] = FLAG("redis_compat", options.redis_compat,
+                          "counts in [the original's own keys](envoy.md#beside-the-original)"),
+    {"redis_prefix", WORD, AT(options.redis_prefix), RULES_RANGE(1, 128), .absent = "none",
+     .doc = "the prefix of these keys"},
+    FLAG("merge_domains", options.merge_domains, "files may share a domain"),
+    FLAG("shadow_mode", options.shadow_mode, "`overall_code` is always OK"),
+    FLAG("quota_mode", options.quota_mode, "every descriptor has it"),
+    FLAG("dynamic_metadata", options.dynamic_metadata, "answers carry it"),
+    FLAG("count_local_cache", options.count_local, "counts `over_limit_with_local_cache`"),
+    {"ignore_dot_files", RULES_FLAG, AT(options.ignore_dot_files), .otherwise = "true",
+     .doc = "whether names that begin with a dot are left out"},
+    FLAG("healthy_with_domains", need_domains, "unhealthy without a domain"),
+    FLAG("healthy_with_store", need_store, "unhealthy while no worker reaches the store"),
+    {"near_limit_ratio", RULES_TEXT, AT(options.near_limit_ratio), .parse = parse_ratio,
+     .absent = "`0.8`", .doc = "above 0, at most 1"},
+    {"charge", RULES_CHOICE, AT(options.charge_if_allowed), RULES_WORDS("always", "if_all_allow"),
+     .otherwise = "always", .doc = "`always`, `if_all_allow`"},
+    {"file_prefix", WORD, AT(options.name_prefix), RULES_RANGE(1, 128), .absent = "none",
+     .doc = "before the names of files in messages"},
+};
+const struct rules_section rules_section_envoy = RULES_SECTION("envoy", keywords);
+
+/* What goes only with a store. */
+static void check_store(struct rules_loader *loader, const struct rules_field *fields,
+                        struct weir_envoy_options *options)
+{
+    const struct weir_store_settings *store = &loader->rules->settings.store;
+    const struct rules_node *compat = fields[REDIS_COMPAT].key;
+    options->nodes = store->nodes;
+    options->leased = store->leased;
+    options->shared = store->redis.url;
+    if (options->redis_compat && !store->redis.url)
+        rules_problem(loader, compat,
+                      "`redis_compat` needs counters in Redis: add `store: {redis: …}`");
+    if (options->redis_compat && options->charge_if_allowed)
+        rules_problem(
+            loader, compat,
+            "`redis_compat` counts every hit; it cannot be combined with `charge: if_all_allow`");
+    if (options->on_store_error == WEIR_ENVOY_STORE_LOCAL && options->shared && options->nodes == 0)
+        rules_problem(loader, fields[ON_STORE_ERROR].key,
+                      "`on_store_error: local` needs `store: {nodes: …}`: a node decides its part "
+                      "of a limit");
 }
 
 void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node)
 {
-    static const char *const charges[] = {"always", "if_all_allow"};
-    static const char *const failures[] = {"fail", "local", "open", "closed"};
     struct weir_envoy_settings *envoy = &loader->rules->settings.envoy;
-    struct weir_envoy_options *options = &envoy->options;
-    struct rules_field fields[ENVOY_FIELDS];
-    struct weir_bytes text;
-    fields_of(fields, envoy_names, ENVOY_FIELDS);
-    envoy->flush_ns = 10 * NS_PER_S;
-    envoy->prometheus_path = "/metrics";
-    options->ignore_dot_files = true;
-    if (!rules_fields(loader, node, "envoy", fields, ENVOY_FIELDS))
+    struct rules_field fields[RULES_KEYWORDS_MAX];
+    rules_section_defaults(&statsd_section, envoy);
+    rules_section_defaults(&prometheus_section, envoy);
+    if (!rules_section_load(loader, &rules_section_envoy, node, fields, envoy))
         return;
-    if (!fields[ENVOY_CONFIG].value)
+    if (!fields[CONFIG].value)
         rules_problem(loader, node, "`config` is missing: the folder of the configuration");
-    else if (rules_read_place(loader, fields[ENVOY_CONFIG].value, "config", &text))
-        envoy->folder = rules_path_of(loader, text);
-    read_flag(loader, &fields[ENVOY_MERGE], &options->merge_domains);
-    read_flag(loader, &fields[ENVOY_SHADOW], &options->shadow_mode);
-    read_flag(loader, &fields[ENVOY_QUOTA], &options->quota_mode);
-    read_flag(loader, &fields[ENVOY_METADATA], &options->dynamic_metadata);
-    read_flag(loader, &fields[ENVOY_COUNT_LOCAL], &options->count_local);
-    read_flag(loader, &fields[ENVOY_DOT_FILES], &options->ignore_dot_files);
-    read_flag(loader, &fields[ENVOY_NEED_DOMAINS], &envoy->need_domains);
-    read_flag(loader, &fields[ENVOY_NEED_STORE], &envoy->need_store);
-    load_headers(loader, &fields[ENVOY_HEADERS], options);
-    load_ratio(loader, &fields[ENVOY_NEAR], options);
-    if (fields[ENVOY_CHARGE].value) {
-        options->charge_if_allowed =
-            rules_read_choice(loader, fields[ENVOY_CHARGE].value, "charge", charges, 2) == 1;
-    }
-    if (fields[ENVOY_ON_STORE_ERROR].value) {
-        int choice = rules_read_choice(loader, fields[ENVOY_ON_STORE_ERROR].value, "on_store_error",
-                                       failures, 4);
-        options->on_store_error = choice > 0 ? (uint8_t)choice : WEIR_ENVOY_STORE_FAIL;
-    }
-    read_flag(loader, &fields[ENVOY_REDIS_COMPAT], &options->redis_compat);
-    options->redis_prefix = read_word(loader, &fields[ENVOY_REDIS_PREFIX], 128);
-    if (options->redis_compat && !loader->rules->settings.store.redis.url) {
-        rules_problem(loader, fields[ENVOY_REDIS_COMPAT].key,
-                      "`redis_compat` needs counters in Redis: add `store: {redis: …}`");
-    }
-    if (options->redis_compat && options->charge_if_allowed) {
-        rules_problem(
-            loader, fields[ENVOY_REDIS_COMPAT].key,
-            "`redis_compat` counts every hit; it cannot be combined with `charge: if_all_allow`");
-    }
-    options->name_prefix = read_word(loader, &fields[ENVOY_FILE_PREFIX], 128);
-    load_statsd(loader, &fields[ENVOY_STATSD], envoy);
-    load_prometheus(loader, &fields[ENVOY_PROMETHEUS], envoy);
-    options->nodes = loader->rules->settings.store.nodes;
-    options->leased = loader->rules->settings.store.leased;
-    options->shared = loader->rules->settings.store.redis.url;
-    if (options->on_store_error == WEIR_ENVOY_STORE_LOCAL && options->shared &&
-        options->nodes == 0) {
-        rules_problem(loader, fields[ENVOY_ON_STORE_ERROR].key,
-                      "`on_store_error: local` needs `store: {nodes: …}`: a node decides its part "
-                      "of a limit");
-    }
+    if (fields[HEADERS].value)
+        load_headers(loader, &fields[HEADERS], &envoy->options);
+    if (fields[STATSD].value)
+        load_statsd(loader, &fields[STATSD], envoy);
+    if (fields[PROMETHEUS].value)
+        load_prometheus(loader, &fields[PROMETHEUS], envoy);
+    check_store(loader, fields, &envoy->options);
 }

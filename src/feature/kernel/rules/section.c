@@ -12,7 +12,6 @@
 #include "rules/load/server/listener.h"
 
 #define TABLE_DEFAULT "weir"
-#define SOURCES_DEFAULT 65536
 #define SOURCES_MAX 1048576
 #define NUMBER_MAX UINT64_C(1000000000) /* nft: 32 bits, and a burst on top */
 #define NS_PER_S UINT64_C(1000000000)
@@ -43,17 +42,21 @@ static void load_interfaces(struct rules_loader *loader, const struct rules_node
     }
 }
 
-static const char *read_table(struct rules_loader *loader, const struct rules_node *node)
+static bool parse_table(struct rules_loader *loader, const struct rules_keyword *keyword,
+                        const struct rules_node *node, void *field)
 {
+    const char **table = field;
     struct weir_bytes name;
-    if (!rules_read_text(loader, node, "table", &name))
-        return TABLE_DEFAULT;
-    if (weir_kernel_table_valid(name.data, name.size))
-        return rules_keep_text(loader, name.data, name.size);
-    rules_problem(loader, node,
-                  "`table` must begin with a letter and have 1 to %d letters, digits and `_`",
-                  WEIR_KERNEL_TABLE_MAX);
-    return TABLE_DEFAULT;
+    if (!rules_read_text(loader, node, keyword->name, &name))
+        return false;
+    bool valid = weir_kernel_table_valid(name.data, name.size);
+    if (valid)
+        *table = rules_keep_text(loader, name.data, name.size);
+    else
+        rules_problem(loader, node,
+                      "`table` must begin with a letter and have 1 to %d letters, digits and `_`",
+                      WEIR_KERNEL_TABLE_MAX);
+    return valid;
 }
 
 static const char *read_helper(struct rules_loader *loader, const struct rules_node *node)
@@ -69,31 +72,41 @@ static const char *read_helper(struct rules_loader *loader, const struct rules_n
     return NULL;
 }
 
+enum { TABLE, HOOK, INTERFACES, HELPER };
+
+#define AT(member) RULES_AT(struct weir_kernel_nftables, member)
+static const struct rules_keyword nftables_keywords[] = {
+    [TABLE] = {"table", RULES_TEXT, AT(table), .parse = parse_table, .otherwise = TABLE_DEFAULT,
+               .doc =
+                   "the name of the table; weir does not touch a table of that name that another "
+                   "program made",
+               .why = "the name says whose it is"},
+    [HOOK] = {"hook", RULES_CHOICE, AT(hook), RULES_WORDS("netdev", "inet"), .otherwise = "inet",
+              .doc =
+                  "`inet`: all interfaces, before connection tracking; `netdev`: as frames arrive "
+                  "at `interfaces`, the cheapest",
+              .why = "needs no name of an interface"},
+    [INTERFACES] = {"interfaces", RULES_TEXT, .many = RULES_SEVERAL, .absent = "–",
+                    .doc = "names of up to 16, with `hook: netdev`"},
+    [HELPER] = {"helper", RULES_PLACE, .absent = "weir starts one",
+                .doc = "the socket of a [helper that systemd starts](kernel.md#under-systemd)"},
+    {"penalties", RULES_FLAG, AT(penalties), .otherwise = "false",
+     .doc = "whether bans of penalties are published, too",
+     .why = "a spoofed address must not be able to ban its owner in the kernel"},
+};
+#undef AT
+static const struct rules_section nftables_section = RULES_SECTION("nftables", nftables_keywords);
+
 static void load_nftables(struct rules_loader *loader, const struct rules_field *section)
 {
-    enum { TABLE, HOOK, INTERFACES, PENALTIES, HELPER, COUNT };
-    static const char *const hooks[] = {"netdev", "inet"};
     struct weir_kernel_nftables *nftables = &loader->rules->settings.kernel.nftables;
-    struct rules_field fields[COUNT] = {{"table", NULL, NULL},
-                                        {"hook", NULL, NULL},
-                                        {"interfaces", NULL, NULL},
-                                        {"penalties", NULL, NULL},
-                                        {"helper", NULL, NULL}};
-    if (!rules_fields(loader, section->value, "nftables", fields, COUNT))
+    struct rules_field fields[RULES_KEYWORDS_MAX];
+    if (!rules_section_load(loader, &nftables_section, section->value, fields, nftables))
         return;
     nftables->on = true;
-    nftables->table = TABLE_DEFAULT;
-    nftables->hook = WEIR_KERNEL_INET;
     if (!loader->standing)
         rules_problem(loader, section->key,
                       "`nftables` publishes the bans of `standing`, which is missing");
-    if (fields[TABLE].value)
-        nftables->table = read_table(loader, fields[TABLE].value);
-    if (fields[HOOK].value)
-        nftables->hook =
-            rules_read_choice(loader, fields[HOOK].value, "hook", hooks, 2) == WEIR_KERNEL_NETDEV
-                ? WEIR_KERNEL_NETDEV
-                : WEIR_KERNEL_INET;
     if (fields[INTERFACES].value)
         load_interfaces(loader, fields[INTERFACES].value, nftables);
     if (nftables->hook == WEIR_KERNEL_NETDEV && !fields[INTERFACES].value)
@@ -103,27 +116,49 @@ static void load_nftables(struct rules_loader *loader, const struct rules_field 
         rules_problem(loader, fields[INTERFACES].key,
                       "`hook: inet` is for all interfaces; remove `interfaces`, or use `hook: "
                       "netdev`");
-    if (fields[PENALTIES].value)
-        rules_read_bool(loader, fields[PENALTIES].value, "penalties", &nftables->penalties);
     if (fields[HELPER].value)
         nftables->helper = read_helper(loader, fields[HELPER].value);
 }
 
 /* --- `limits` --------------------------------------------------------------------------------- */
 
-enum limit_field {
+enum {
     LIMIT_NEW,
     LIMIT_OPEN,
     LIMIT_PACKETS,
     LIMIT_ICMP, /* the first four in the order of enum weir_kernel_count */
     LIMIT_NAME,
-    LIMIT_PREFIX4,
-    LIMIT_PREFIX6,
     LIMIT_PORTS,
-    LIMIT_SOURCES,
-    LIMIT_DRY_RUN,
-    LIMIT_FIELDS
 };
+
+#define AT(member) RULES_AT(struct weir_kernel_limit, member)
+static const struct rules_keyword limit_keywords[] = {
+    [LIMIT_NEW] = {"new_connections", RULES_RATE, .absent = "one of these four",
+                   .doc =
+                       "TCP connections that begin (SYN), as `50/s burst 100`; a second, minute, "
+                       "hour or day"},
+    [LIMIT_OPEN] = {"open_connections", RULES_NUMBER, RULES_RANGE(1, NUMBER_MAX),
+                    .doc =
+                        "TCP connections that are open at one time, as connection tracking knows "
+                        "them"},
+    [LIMIT_PACKETS] = {"packets", RULES_RATE,
+                       .doc = "packets of TCP and UDP, for each port of this machine"},
+    [LIMIT_ICMP] = {"icmp", RULES_RATE, .doc = "echo requests of ICMP and ICMPv6"},
+    [LIMIT_NAME] = {"name", RULES_TEXT, .flags = RULES_REQUIRED, .doc = "letters, digits and `_`"},
+    [LIMIT_PORTS] = {"ports", RULES_NUMBER, RULES_RANGE(1, 65535), .many = RULES_SEVERAL,
+                     .absent = "all", .doc = "up to 16; without it all ports count"},
+    {"prefix4", RULES_NUMBER, AT(prefix4), RULES_RANGE(1, 32), .otherwise = "32",
+     .doc = "the length of prefix of IPv4 that shares one count", .why = "one address"},
+    {"prefix6", RULES_NUMBER, AT(prefix6), RULES_RANGE(1, 128), .otherwise = "64",
+     .doc = "that of IPv6", .why = "what one site has"},
+    {"sources", RULES_NUMBER, AT(sources), RULES_RANGE(16, SOURCES_MAX), .otherwise = "65536",
+     .doc = "how many sources are counted at one time", .why = "some MiB of the kernel's memory"},
+    {"dry_run", RULES_FLAG, AT(dry_run), .otherwise = "false",
+     .doc = "count what would be dropped, and drop nothing", .why = "a limit limits"},
+};
+#undef AT
+static const struct rules_section limit_section =
+    RULES_SECTION("a limit of the kernel", limit_keywords);
 
 /* A unit that nft has. */
 static uint32_t seconds_of(uint64_t window_ns)
@@ -175,13 +210,6 @@ static void load_ports(struct rules_loader *loader, const struct rules_node *nod
             limit->ports[limit->ports_count++] = (uint16_t)port;
 }
 
-static void read_small(struct rules_loader *loader, const struct rules_field *field, uint64_t least,
-                       uint64_t most, uint64_t *value)
-{
-    if (field->value)
-        rules_read_number(loader, field->value, field->name, least, most, value);
-}
-
 static void load_what(struct rules_loader *loader, const struct rules_node *node,
                       const struct rules_field *fields, struct weir_kernel_limit *limit)
 {
@@ -202,7 +230,8 @@ static void load_what(struct rules_loader *loader, const struct rules_node *node
         load_rate(loader, &fields[limit->count], limit);
         return;
     }
-    read_small(loader, &fields[LIMIT_OPEN], 1, NUMBER_MAX, &most);
+    (void)rules_read_number(loader, fields[LIMIT_OPEN].value, "open_connections", 1, NUMBER_MAX,
+                            &most);
     limit->most = (uint32_t)most;
 }
 
@@ -217,23 +246,11 @@ static bool is_name_taken(const struct weir_kernel_limit *limits, uint32_t count
 static void load_limit(struct rules_loader *loader, const struct rules_node *node,
                        struct weir_kernel_limit *limits, uint32_t count)
 {
-    struct rules_field fields[LIMIT_FIELDS] = {
-        [LIMIT_NEW] = {"new_connections", NULL, NULL},
-        [LIMIT_OPEN] = {"open_connections", NULL, NULL},
-        [LIMIT_PACKETS] = {"packets", NULL, NULL},
-        [LIMIT_ICMP] = {"icmp", NULL, NULL},
-        [LIMIT_NAME] = {"name", NULL, NULL},
-        [LIMIT_PREFIX4] = {"prefix4", NULL, NULL},
-        [LIMIT_PREFIX6] = {"prefix6", NULL, NULL},
-        [LIMIT_PORTS] = {"ports", NULL, NULL},
-        [LIMIT_SOURCES] = {"sources", NULL, NULL},
-        [LIMIT_DRY_RUN] = {"dry_run", NULL, NULL},
-    };
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_kernel_limit *limit = &limits[count];
-    uint64_t prefix4 = 32, prefix6 = 64, sources = SOURCES_DEFAULT;
     struct weir_bytes name;
     limit->name = "";
-    if (!rules_fields(loader, node, "a limit of the kernel", fields, LIMIT_FIELDS))
+    if (!rules_section_load(loader, &limit_section, node, fields, limit))
         return;
     if (!fields[LIMIT_NAME].value) {
         rules_problem(loader, node, "`name` is missing");
@@ -250,18 +267,10 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
             limit->name = rules_keep_text(loader, name.data, name.size);
     }
     load_what(loader, node, fields, limit);
-    read_small(loader, &fields[LIMIT_PREFIX4], 1, 32, &prefix4);
-    read_small(loader, &fields[LIMIT_PREFIX6], 1, 128, &prefix6);
-    read_small(loader, &fields[LIMIT_SOURCES], 16, SOURCES_MAX, &sources);
-    limit->prefix4 = (uint8_t)prefix4;
-    limit->prefix6 = (uint8_t)prefix6;
-    limit->sources = (uint32_t)sources;
     if (fields[LIMIT_PORTS].value && limit->count == WEIR_KERNEL_COUNT_ICMP)
         rules_problem(loader, fields[LIMIT_PORTS].key, "ICMP has no `ports`");
     else if (fields[LIMIT_PORTS].value)
         load_ports(loader, fields[LIMIT_PORTS].value, limit);
-    if (fields[LIMIT_DRY_RUN].value)
-        rules_read_bool(loader, fields[LIMIT_DRY_RUN].value, "dry_run", &limit->dry_run);
 }
 
 static void load_limits(struct rules_loader *loader, const struct rules_node *node)
@@ -284,12 +293,22 @@ static void load_limits(struct rules_loader *loader, const struct rules_node *no
 
 /* --- The section ------------------------------------------------------------------------------ */
 
+enum { NFTABLES, LIMITS, XDP };
+
+static const struct rules_keyword keywords[] = {
+    [NFTABLES] = {"nftables", RULES_MAPPING, .section = &nftables_section, .absent = "none",
+                  .doc = "[bans in the packet filter](kernel.md)"},
+    [LIMITS] = {"limits", RULES_MAPPING, .many = RULES_LISTED, .section = &limit_section,
+                .absent = "none", .doc = "limits of packets and connections, by nft"},
+    [XDP] = {"xdp", RULES_MAPPING, .section = &rules_section_xdp, .absent = "none",
+             .doc = "[packets before any program](xdp.md)"},
+};
+const struct rules_section rules_section_kernel = RULES_SECTION("kernel", keywords);
+
 void rules_load_kernel(struct rules_loader *loader, const struct rules_node *node)
 {
-    enum { NFTABLES, LIMITS, XDP, COUNT };
-    struct rules_field fields[COUNT] = {
-        {"nftables", NULL, NULL}, {"limits", NULL, NULL}, {"xdp", NULL, NULL}};
-    if (!rules_fields(loader, node, "kernel", fields, COUNT))
+    struct rules_field fields[RULES_KEYWORDS_MAX];
+    if (!rules_section_find(loader, &rules_section_kernel, node, fields))
         return;
     if (fields[NFTABLES].value)
         load_nftables(loader, &fields[NFTABLES]);

@@ -10,7 +10,9 @@
 #ifndef WEIR_FEATURE_KERNEL_RULES_SECTION_H
 #define WEIR_FEATURE_KERNEL_RULES_SECTION_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_kernel;
 
 /* After `standing`, whose bans it publishes. */
 void rules_load_kernel(struct rules_loader *loader, const struct rules_node *node);

@@ -12,12 +12,33 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define DAY_NS (24 * 3600 * NS_PER_S)
 #define STRIKES_MAX (WEIR_LOG_MAX - 1) /* its limit has room for one more */
-#define FORGIVE_DEFAULT_NS DAY_NS
-#define FORGIVE_MIN_NS NS_PER_S
-#define TERM_MIN_NS NS_PER_S        /* a shorter one ends before the next request sees it */
-#define TERM_MAX_NS (3660 * DAY_NS) /* ten years */
+#define TERM_MIN_NS NS_PER_S           /* a shorter one ends before the next request sees it */
+#define TERM_MAX_NS (3660 * DAY_NS)    /* ten years */
 
-enum { NAME, KEY, STRIKES, FOR, OUTCOMES, LADDER, FORGIVE, WHILE_SUSPENDED, FIELDS };
+enum { NAME, KEY, STRIKES, FOR, OUTCOMES, LADDER };
+
+#define AT(member) RULES_AT(struct rules_penalty, member)
+static const struct rules_keyword keywords[] = {
+    [NAME] = {"name", RULES_NAME, .flags = RULES_REQUIRED, .doc = "1 to 64 of `a-z 0-9 . _ -`"},
+    [KEY] = {"key", RULES_TEXT, .many = RULES_SEVERAL, .flags = RULES_REQUIRED,
+             .doc = "whom it is held against: one attribute of `by` of `standing`"},
+    [STRIKES] = {"strikes", RULES_RATE, .flags = RULES_REQUIRED,
+                 .doc = "how many [strikes](penalties.md#what-is-a-strike) are free: `5/h`"},
+    [FOR] = {"for", RULES_TEXT, .many = RULES_SEVERAL, .absent = "all limits",
+             .doc = "limits whose denials are strikes"},
+    [OUTCOMES] = {"outcomes", RULES_STATUS, .many = RULES_SEVERAL, .absent = "none",
+                  .doc = "[reported statuses](penalties.md#reported-outcomes) that are strikes"},
+    [LADDER] = {"ladder", RULES_TEXT, .many = RULES_SEVERAL, .flags = RULES_REQUIRED,
+                .doc = "the [steps](penalties.md#the-ladder): `[warn 1h, suspend 10min]`"},
+    {"forgive", RULES_DURATION, AT(penalty.ladder.forgive_ns),
+     RULES_RANGE(RULES_S, 3660 * RULES_DAY), .otherwise = "1d",
+     .doc = "how long after a step without strikes a caller is one step lower",
+     .why = "a caller that was banned by mistake is as others the next day"},
+    {"strikes_while_suspended", RULES_FLAG, AT(penalty.while_suspended), .otherwise = "false",
+     .doc = "whether requests during a suspension are strikes",
+     .why = "a program that does not read answers is not banned for ever"},
+};
+const struct rules_section rules_section_penalty = RULES_SECTION("a penalty", keywords);
 
 /* --- `name` and `key` ------------------------------------------------------------------------- */
 
@@ -267,29 +288,20 @@ static void load_penalty(struct rules_loader *loader, const struct rules_node *n
 {
     struct weir_rules *rules = loader->rules;
     struct rules_penalty *penalty = &rules->penalties[rules->penalty_count];
-    struct rules_field fields[FIELDS] = {
-        {"name", NULL, NULL},     {"key", NULL, NULL},
-        {"strikes", NULL, NULL},  {"for", NULL, NULL},
-        {"outcomes", NULL, NULL}, {"ladder", NULL, NULL},
-        {"forgive", NULL, NULL},  {"strikes_while_suspended", NULL, NULL},
-    };
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     uint32_t wrong = loader->wrong;
-    if (!rules_fields(loader, node, "a penalty", fields, FIELDS) || !has_all(loader, node, fields))
+    if (!rules_section_find(loader, &rules_section_penalty, node, fields) ||
+        !has_all(loader, node, fields))
         return;
     memset(penalty, 0, sizeof(*penalty));
-    penalty->penalty.ladder.forgive_ns = FORGIVE_DEFAULT_NS;
+    rules_section_defaults(&rules_section_penalty, penalty);
     load_name(loader, fields[NAME].value, penalty);
     bool keyed = load_key(loader, fields[KEY].value, penalty);
     load_strikes(loader, fields[STRIKES].value, penalty);
     load_strikers(loader, fields, penalty);
     if (keyed)
         load_ladder(loader, fields[LADDER].value, penalty);
-    if (fields[FORGIVE].value)
-        rules_read_duration(loader, fields[FORGIVE].value, "forgive", FORGIVE_MIN_NS, TERM_MAX_NS,
-                            "1s to 3660d", &penalty->penalty.ladder.forgive_ns);
-    if (fields[WHILE_SUSPENDED].value)
-        rules_read_bool(loader, fields[WHILE_SUSPENDED].value, "strikes_while_suspended",
-                        &penalty->penalty.while_suspended);
+    rules_section_read(loader, &rules_section_penalty, fields, penalty);
     if (loader->wrong != wrong || loader->no_memory)
         return;
     name_strikes(loader, penalty);

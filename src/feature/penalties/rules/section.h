@@ -13,7 +13,9 @@
 #ifndef WEIR_FEATURE_PENALTIES_RULES_SECTION_H
 #define WEIR_FEATURE_PENALTIES_RULES_SECTION_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_penalty;
 
 /* `field` has a value. Call it after `standing` and the limits. */
 void rules_load_penalties(struct rules_loader *loader, const struct rules_field *field);

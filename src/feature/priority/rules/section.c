@@ -12,7 +12,24 @@
 
 #define SHED_EXAMPLE 60 /* percent */
 
-enum { FROM, CLASSES, DEFAULT, FIELDS };
+enum { FROM, CLASSES, DEFAULT };
+
+static const struct rules_keyword any_route = {
+    NULL, RULES_NAME, .doc = "the class of requests to paths of this pattern"};
+static const struct rules_section routes_section = {"from", NULL, 0, &any_route, NULL};
+
+static const struct rules_keyword keywords[] = {
+    [FROM] = {"from", RULES_TEXT, .section = &routes_section, .flags = RULES_REQUIRED,
+              .doc = "what says the class: a header field such as `header.x-priority`, `plan`, or "
+                     "a mapping of path patterns to classes"},
+    [CLASSES] = {"classes", RULES_NAME, .many = RULES_LISTED,
+                 .otherwise = "[critical, normal, sheddable]",
+                 .absent = "`[critical, normal, sheddable]`; with `from: plan` the plans",
+                 .doc = "names of classes, the most important first"},
+    [DEFAULT] = {"default", RULES_NAME, .otherwise = "normal",
+                 .doc = "the class of requests that have none"},
+};
+const struct rules_section rules_section_priority = RULES_SECTION("`priority`", keywords);
 
 /* The class of this name; -1 after a problem. */
 static int find_class(struct rules_loader *loader, const struct rules_node *node, const char *what,
@@ -163,10 +180,9 @@ static void load_default(struct rules_loader *loader, const struct rules_node *n
 
 void rules_load_priority(struct rules_loader *loader, const struct rules_node *node)
 {
-    struct rules_field fields[FIELDS] = {
-        {"from", NULL, NULL}, {"classes", NULL, NULL}, {"default", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct rules_priority *priority = rules_keep(loader, sizeof(*priority));
-    if (!priority || !rules_fields(loader, node, "`priority`", fields, FIELDS))
+    if (!priority || !rules_section_find(loader, &rules_section_priority, node, fields))
         return;
     loader->rules->priority = priority;
     if (!fields[FROM].value) {

@@ -13,7 +13,7 @@
 
 /* --- `regions` -------------------------------------------------------------------------------- */
 
-static const char SELF[] = "self";
+#define SELF "self"
 
 /* Where the states of each region are. */
 struct places {
@@ -34,20 +34,39 @@ static void check_place(struct rules_loader *loader, const struct rules_field *r
     }
 }
 
+enum { REDIS, WEIGHT, WEIGHT_BEFORE };
+
+static const struct rules_keyword region_keywords[] = {
+    [REDIS] = {"redis", RULES_PLACE, .section = &rules_section_store_redis, .flags = RULES_REQUIRED,
+               .doc = "its Redis: a URL, or a mapping as in `store`"},
+    [WEIGHT] = {"weight", RULES_NUMBER, RULES_RANGE(0, RULES_REGION_WEIGHT_MAX), .otherwise = "1",
+                .doc = "its part of the keys whose home is chosen by a hash"},
+    [WEIGHT_BEFORE] = {"weight_before", RULES_NUMBER, RULES_RANGE(0, RULES_REGION_WEIGHT_MAX),
+                       .absent = "`weight`", .doc = "the weight that it had, while keys move"},
+};
+static const struct rules_section region_section = RULES_SECTION("a region", region_keywords);
+
+static const struct rules_keyword regions_keywords[] = {
+    {SELF, RULES_PLACE, .flags = RULES_REQUIRED, .doc = "the region of this node"},
+};
+static const struct rules_keyword any_region = {NULL, RULES_MAPPING, .section = &region_section,
+                                                .doc = "a region, by its name"};
+const struct rules_section rules_section_regions = {
+    "regions", regions_keywords, sizeof(regions_keywords) / sizeof(regions_keywords[0]),
+    &any_region, NULL};
+
 /* One region; the names and values of a mapping alternate. */
 static void load_region(struct rules_loader *loader, struct rules_regions *regions,
                         struct places *places, const struct rules_node *key,
                         const struct rules_node *value)
 {
-    enum { REDIS, WEIGHT, WEIGHT_BEFORE, COUNT };
-    struct rules_field fields[COUNT] = {
-        {"redis", NULL, NULL}, {"weight", NULL, NULL}, {"weight_before", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct rules_region *region = &regions->list[regions->count];
     struct weir_store_settings *store = &loader->rules->settings.store;
     struct weir_bytes name;
     uint64_t weight = 1, before;
     if (!rules_check_name(loader, key, "a region", &name) ||
-        !rules_fields(loader, value, "a region", fields, COUNT))
+        !rules_section_find(loader, &region_section, value, fields))
         return;
     if (name.data[0] == '-') /* a value that begins so is encoded in keys: see `home` */
         rules_problem(loader, key, "the name of a region cannot begin with `-`");
@@ -493,17 +512,34 @@ static void check_moving(struct rules_loader *loader, const struct rules_field *
                       "homes change by `weight_before`: set `moving: true` here, too");
 }
 
+enum { SHARE_FLOOR, HOME_SHARE, HOME, WAIT, LEND, MOVING };
+
+static const struct rules_keyword global_keywords[] = {
+    [SHARE_FLOOR] = {"floor", RULES_TEXT, .flags = RULES_REQUIRED,
+                     .doc = "what each region that is not a key's home has of the limit: `5%`, "
+                            "`1/3`"},
+    [HOME_SHARE] = {"home_share", RULES_TEXT, .absent = "the rest",
+                    .doc = "what the home has of it"},
+    [HOME] = {"home", RULES_TEXT, .otherwise = "hash",
+              .doc = "which region is a key's home: `hash`, a region, or an attribute of the key"},
+    [WAIT] = {"wait", RULES_DURATION, RULES_RANGE(WAIT_MIN_NS, RULES_WAIT_MAX_NS), .word = "0",
+              .otherwise = "0",
+              .doc = "how long a request may wait for the home's decision, 1ms to 1s, or 0"},
+    [LEND] = {"lend", RULES_FLAG, .otherwise = "true",
+              .doc = "whether the home lends to other regions"},
+    [MOVING] = {"moving", RULES_FLAG, .otherwise = "false",
+                .doc = "`true`: keys may change their home"},
+};
+const struct rules_section rules_section_global = RULES_SECTION("global", global_keywords);
+
 void rules_load_global(struct rules_loader *loader, const struct rules_field *limit_fields,
                        struct rules_rule *rule)
 {
-    enum { FLOOR, HOME_SHARE, HOME, WAIT, LEND, MOVING, COUNT };
-    struct rules_field fields[COUNT] = {{"floor", NULL, NULL}, {"home_share", NULL, NULL},
-                                        {"home", NULL, NULL},  {"wait", NULL, NULL},
-                                        {"lend", NULL, NULL},  {"moving", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     const struct rules_field *field = &limit_fields[RULES_LIMIT_GLOBAL];
     const struct rules_regions *regions = loader->rules->regions;
     uint32_t wrong = loader->wrong;
-    if (!rules_fields(loader, field->value, "global", fields, COUNT))
+    if (!rules_section_find(loader, &rules_section_global, field->value, fields))
         return;
     if (!regions) {
         rules_problem(loader, field->key, "`global` needs the section `regions`");
@@ -517,12 +553,12 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
     struct rules_global *global = rules_keep(loader, sizeof(*global));
     if (global && fields[WAIT].value)
         read_wait(loader, fields[WAIT].value, &global->wait_ns);
-    if (!fields[FLOOR].value)
+    if (!fields[SHARE_FLOOR].value)
         rules_problem(loader, field->value,
                       "`floor` is missing: what each region that is not a key's home has of the "
                       "limit, as in `floor: 5%%`");
     if (!global || loader->wrong > wrong || regions->count < 2 ||
-        !read_parts(loader, &fields[FLOOR], &fields[HOME_SHARE], global))
+        !read_parts(loader, &fields[SHARE_FLOOR], &fields[HOME_SHARE], global))
         return;
     if (fields[HOME].value)
         load_home(loader, fields[HOME].value, rule, global);
@@ -530,7 +566,7 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
         rules_read_bool(loader, fields[MOVING].value, "moving", &global->moving);
     global->equal = (uint64_t)global->floor.numerator * global->home.denominator ==
                     (uint64_t)global->home.numerator * global->floor.denominator;
-    const struct dividing dividing = {loader, &fields[FLOOR], &fields[HOME_SHARE], global, "",
+    const struct dividing dividing = {loader, &fields[SHARE_FLOOR], &fields[HOME_SHARE], global, "",
                                       lend};
     check_wait(&dividing, &fields[WAIT]);
     check_moving(loader, &fields[MOVING], field, global);

@@ -3,7 +3,9 @@
 #ifndef WEIR_FEATURE_REGION_RULES_SECTION_H
 #define WEIR_FEATURE_REGION_RULES_SECTION_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_regions, rules_section_global;
 
 /* `regions`; the section `store`, if there is one, is loaded already. `field` has the section. The
  * Redis of this region becomes that of `store`. */

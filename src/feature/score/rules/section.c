@@ -10,17 +10,11 @@
 #include "rules/load/limit_fields.h"
 #include "rules/load/match.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define WITHIN_MAX_NS (600 * 1000 * NS_PER_MS)
 #define SUSPICIOUS 30
 #define MALICIOUS 60
-#define CLIENTS 250000 /* about 4 MB */
-#define CLIENTS_MIN 1000
 #define SCALE_EXAMPLE 50
 
 /* --- `signals` -------------------------------------------------------------------------------- */
-
-enum signal_field { NAME, ADD, WHEN, REGULAR, SAME_ROUTE, SIGNAL_FIELDS };
 
 static void load_when(struct rules_loader *loader, const struct rules_node *node,
                       struct rules_signal *signal)
@@ -38,28 +32,39 @@ static void load_when(struct rules_loader *loader, const struct rules_node *node
     loader->globs_only = globs_only;
 }
 
+enum { OVER, WITHIN };
+
+static const struct rules_keyword regular_keywords[] = {
+    [OVER] = {"over", RULES_NUMBER, RULES_RANGE(2, WEIR_RUN_MAX), .flags = RULES_REQUIRED,
+              .doc = "how many gaps in a row"},
+    [WITHIN] = {"within", RULES_DURATION, RULES_RANGE(RULES_MS, 10 * RULES_MINUTE),
+                .flags = RULES_REQUIRED,
+                .doc = "by how much less each may differ from the gap before"},
+};
+static const struct rules_section regular_section = RULES_SECTION("regular", regular_keywords);
+
 /* `{ over: 10, within: 50ms }`. All signals share `within`, since a client's run is kept once. */
 static void load_regular(struct rules_loader *loader, const struct rules_node *node,
                          struct rules_score *score, struct rules_signal *signal)
 {
-    struct rules_field fields[] = {{"over", NULL, NULL}, {"within", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     uint64_t over = 0, within_ns = 0;
-    if (!rules_fields(loader, node, "regular", fields, 2))
+    if (!rules_section_find(loader, &regular_section, node, fields))
         return;
-    if (!fields[0].value || !fields[1].value) {
+    if (!fields[OVER].value || !fields[WITHIN].value) {
         rules_problem(loader, node,
                       "`regular` needs `over` and `within`: "
                       "{ over: 10, within: 50ms }");
         return;
     }
-    if (rules_read_number(loader, fields[0].value, "over", 2, WEIR_RUN_MAX, &over))
+    if (rules_read_number(loader, fields[OVER].value, "over", 2, WEIR_RUN_MAX, &over))
         signal->over = (uint8_t)over;
-    if (!rules_read_duration(loader, fields[1].value, "within", NS_PER_MS, WITHIN_MAX_NS,
+    if (!rules_read_duration(loader, fields[WITHIN].value, "within", RULES_MS, 10 * RULES_MINUTE,
                              "1ms to 10min", &within_ns))
         return;
-    uint32_t within_ms = (uint32_t)(within_ns / NS_PER_MS);
+    uint32_t within_ms = (uint32_t)(within_ns / RULES_MS);
     if (score->within_ms != 0 && score->within_ms != within_ms)
-        rules_problem(loader, fields[1].value,
+        rules_problem(loader, fields[WITHIN].value,
                       "all signals with `regular` must have the same `within`, here %ums",
                       score->within_ms);
     else
@@ -83,18 +88,32 @@ static void load_name(struct rules_loader *loader, const struct rules_node *node
     shown->name = (struct weir_bytes){rules_keep_text(loader, name.data, name.size), name.size};
 }
 
+enum { NAME, ADD, WHEN, REGULAR, SAME_ROUTE };
+
+static const struct rules_keyword signal_keywords[] = {
+    [NAME] = {"name", RULES_NAME, .flags = RULES_REQUIRED, .doc = "1 to 64 of `a-z 0-9 . _ -`"},
+    [ADD] = {"add", RULES_NUMBER, RULES_RANGE(1, RULES_ADD_MAX), .flags = RULES_REQUIRED,
+             .doc = "what it adds to the score"},
+    [WHEN] = {"when", RULES_MAPPING, .section = &rules_section_match, .absent = "every request",
+              .doc = "the attributes and values of `match`, except `client.score` and "
+                     "`client.class`"},
+    [REGULAR] = {"regular", RULES_MAPPING, .section = &regular_section,
+                 .doc = "`{ over: N, within: D }`: the client has sent with N gaps in a row that "
+                        "each differ by less than D from the gap before"},
+    [SAME_ROUTE] = {"same_route", RULES_NUMBER, RULES_RANGE(2, WEIR_RUN_MAX),
+                    .doc = "it is the Nth request in a row, or a later one, of its client to one "
+                           "route"},
+};
+static const struct rules_section signal_section = RULES_SECTION("a signal", signal_keywords);
+
 static void load_signal(struct rules_loader *loader, const struct rules_node *node,
                         struct rules_score *score)
 {
-    struct rules_field fields[SIGNAL_FIELDS] = {{"name", NULL, NULL},
-                                                {"add", NULL, NULL},
-                                                {"when", NULL, NULL},
-                                                {"regular", NULL, NULL},
-                                                {"same_route", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct rules_signal *signal = &score->signals[score->info.signal_count];
     struct weir_answer_signal *shown = &score->shown[score->info.signal_count];
     uint64_t number = 0;
-    if (!rules_fields(loader, node, "a signal", fields, SIGNAL_FIELDS))
+    if (!rules_section_find(loader, &signal_section, node, fields))
         return;
     if (fields[NAME].value)
         load_name(loader, fields[NAME].value, score, shown);
@@ -132,13 +151,22 @@ static void load_signals(struct rules_loader *loader, const struct rules_node *n
 
 /* --- The other keys --------------------------------------------------------------------------- */
 
+/* In the order of enum weir_class, of which the first is no score at all. */
+static const struct rules_keyword class_keywords[] = {
+    {"suspicious", RULES_NUMBER, RULES_RANGE(1, RULES_SCORE_MAX), .absent = "never",
+     .doc = "the score from which a client is suspicious"},
+    {"malicious", RULES_NUMBER, RULES_RANGE(1, RULES_SCORE_MAX), .absent = "never",
+     .doc = "the score from which a client is malicious"},
+};
+static const struct rules_section classes_section = RULES_SECTION("classes", class_keywords);
+
 static void load_classes(struct rules_loader *loader, const struct rules_node *node,
                          struct weir_score_info *info)
 {
-    struct rules_field fields[] = {{"suspicious", NULL, NULL}, {"malicious", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     uint64_t from = 0;
     uint32_t wrong = loader->wrong;
-    if (!rules_fields(loader, node, "classes", fields, 2))
+    if (!rules_section_find(loader, &classes_section, node, fields))
         return;
     for (int i = 0; i < 2; i++) {
         info->from[i + 1] = UINT16_MAX;
@@ -218,20 +246,41 @@ static void open_behaviour(struct rules_loader *loader, struct rules_score *scor
     score->info.behaviour = score->behaviour;
 }
 
+enum { KEY, SIGNALS, CLASSES, ROUTES };
+
+#define AT(member) RULES_AT(struct rules_score, member)
+static const struct rules_keyword keywords[] = {
+    [KEY] = {"key", RULES_TEXT, .many = RULES_SEVERAL, .flags = RULES_REQUIRED,
+             .doc = "what tells clients apart: attributes as in the key of a limit, such as "
+                    "`client.ip/64` or `user`"},
+    [SIGNALS] = {"signals", RULES_MAPPING, .many = RULES_LISTED, .section = &signal_section,
+                 .flags = RULES_REQUIRED, .doc = "up to 32 [signals](score.md)"},
+    [CLASSES] = {"classes", RULES_MAPPING, .section = &classes_section,
+                 .otherwise = "{ suspicious: 30, malicious: 60 }",
+                 .doc = "the score from which a client is `suspicious`, and `malicious`; a class "
+                        "that is not named is never given",
+                 .why = "one strong signal, and two"},
+    [ROUTES] = {"routes", RULES_TEXT, .many = RULES_SEVERAL, .absent = "none: each path is a route",
+                .doc = "patterns of paths that are one route each, for `same_route`: `/items/:id`"},
+    {"clients", RULES_NUMBER, AT(clients), RULES_RANGE(1000, WEIR_BEHAVIOUR_CLIENTS_MAX),
+     .otherwise = "250000", .doc = "how many clients' behaviour is kept, 1,000 to 50,000,000",
+     .why = "4 MB"},
+    {"debug", RULES_FLAG, AT(info.debug), .otherwise = "false",
+     .doc = "answers list the signals that hold",
+     .why = "answers do not explain to a bot how it was found"},
+};
+const struct rules_section rules_section_score = RULES_SECTION("`score`", keywords);
+
 void rules_load_score(struct rules_loader *loader, const struct rules_node *node)
 {
-    enum { KEY, SIGNALS, CLASSES, CLIENTS_, ROUTES, DEBUG, COUNT };
-    struct rules_field fields[COUNT] = {{"key", NULL, NULL},     {"signals", NULL, NULL},
-                                        {"classes", NULL, NULL}, {"clients", NULL, NULL},
-                                        {"routes", NULL, NULL},  {"debug", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct rules_score *score = rules_keep(loader, sizeof(*score));
     loader->score = true;
-    if (!score || !rules_fields(loader, node, "`score`", fields, COUNT))
+    if (!score || !rules_section_load(loader, &rules_section_score, node, fields, score))
         return;
     score->info.signals = score->shown;
     score->info.from[WEIR_CLASS_SUSPICIOUS] = SUSPICIOUS;
     score->info.from[WEIR_CLASS_MALICIOUS] = MALICIOUS;
-    score->clients = CLIENTS;
     if (fields[KEY].value)
         load_key(loader, fields[KEY].value, score);
     else
@@ -244,13 +293,8 @@ void rules_load_score(struct rules_loader *loader, const struct rules_node *node
         rules_problem(loader, node, "`score` needs `signals`");
     if (fields[CLASSES].value)
         load_classes(loader, fields[CLASSES].value, &score->info);
-    if (fields[CLIENTS_].value)
-        rules_read_number(loader, fields[CLIENTS_].value, "clients", CLIENTS_MIN,
-                          WEIR_BEHAVIOUR_CLIENTS_MAX, &score->clients);
     if (fields[ROUTES].value)
         load_routes(loader, fields[ROUTES].value, score);
-    if (fields[DEBUG].value)
-        rules_read_bool(loader, fields[DEBUG].value, "debug", &score->info.debug);
     loader->rules->score = score; /* which gives the table back */
     open_behaviour(loader, score);
 }

@@ -4,7 +4,9 @@
 #define WEIR_FEATURE_SCORE_RULES_SECTION_H
 
 #include "feature/score/rules/score.h"
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_score;
 
 /* Takes the value of the key. Comes before the limits, and after the lists of `standing`. */
 void rules_load_score(struct rules_loader *loader, const struct rules_node *node);

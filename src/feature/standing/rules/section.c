@@ -197,45 +197,59 @@ static void check_list(struct rules_loader *loader, const struct rules_node *nod
         rules_problem(loader, node, "%s", reason.text);
 }
 
+enum { LIST_FILE, LIST_BY, LIST_LEVEL, LIST_REASON, LIST_NAME };
+
+static const struct rules_keyword list_keywords[] = {
+    [LIST_FILE] = {"file", RULES_FILE, .flags = RULES_REQUIRED,
+                   .doc = "a file with a value on each line"},
+    [LIST_BY] = {"by", RULES_TEXT, .flags = RULES_REQUIRED,
+                 .doc = "what its values are: one of `by` of `standing`"},
+    [LIST_LEVEL] = {"level", RULES_CHOICE, .flags = RULES_REQUIRED,
+                    RULES_WORDS("trusted", "warned", "throttled", "challenged", "suspended",
+                                "revoked"),
+                    .doc = "the [level](standing.md#the-levels) of its callers"},
+    [LIST_REASON] = {"reason", RULES_TEXT, .absent = "none",
+                     .doc = "what answers tell as the reason"},
+    [LIST_NAME] = {"name", RULES_NAME, .absent = "that of the file, without its ending",
+                   .doc = "how `list` of a [match](score.md#absent-not-list) names it"},
+};
+static const struct rules_section list_section = RULES_SECTION("a list", list_keywords);
+
 static void load_list(struct rules_loader *loader, const struct rules_node *node)
 {
-    enum { FILE_, BY, LEVEL, REASON, NAME, COUNT };
     struct weir_standing_settings *standing = &loader->rules->settings.standing;
-    struct rules_field fields[COUNT] = {{"file", NULL, NULL},
-                                        {"by", NULL, NULL},
-                                        {"level", NULL, NULL},
-                                        {"reason", NULL, NULL},
-                                        {"name", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_standing_list list = {.path = NULL};
     struct weir_bytes text;
     uint32_t wrong = loader->wrong;
     int kind = -1;
-    if (!rules_fields(loader, node, "a list", fields, COUNT))
+    if (!rules_section_find(loader, &list_section, node, fields))
         return;
-    for (int i = FILE_; i <= LEVEL; i++)
+    for (int i = LIST_FILE; i <= LIST_LEVEL; i++)
         if (!fields[i].value)
             rules_problem(loader, node, "`%s` is missing in a list", fields[i].name);
-    if (fields[BY].value)
-        kind = find_kind(loader, fields[BY].value);
-    if (fields[LEVEL].value && rules_read_text(loader, fields[LEVEL].value, "level", &text) &&
-        rules_read_level(loader, fields[LEVEL].value, "level", text, &list.level) &&
+    if (fields[LIST_BY].value)
+        kind = find_kind(loader, fields[LIST_BY].value);
+    if (fields[LIST_LEVEL].value &&
+        rules_read_text(loader, fields[LIST_LEVEL].value, "level", &text) &&
+        rules_read_level(loader, fields[LIST_LEVEL].value, "level", text, &list.level) &&
         list.level == WEIR_STANDING_GOOD)
-        rules_problem(loader, fields[LEVEL].value,
+        rules_problem(loader, fields[LIST_LEVEL].value,
                       "`good` is what callers are who are in no list; use another level");
     if (list.level == WEIR_STANDING_CHALLENGED && !loader->challenge)
-        rules_problem(loader, fields[LEVEL].value,
+        rules_problem(loader, fields[LIST_LEVEL].value,
                       "the level `challenged` needs the section `challenge:`, which says how "
                       "clients prove themselves; without it, use `throttled`");
-    if (fields[REASON].value)
-        load_reason(loader, fields[REASON].value, &list.reason);
-    if (fields[FILE_].value && rules_read_place(loader, fields[FILE_].value, "file", &text))
+    if (fields[LIST_REASON].value)
+        load_reason(loader, fields[LIST_REASON].value, &list.reason);
+    if (fields[LIST_FILE].value && rules_read_place(loader, fields[LIST_FILE].value, "file", &text))
         list.path = rules_path_of(loader, text);
     if (loader->wrong != wrong || loader->no_memory || kind < 0)
         return;
-    if (!rules_name_list(loader, fields[FILE_].value, fields[NAME].value))
+    if (!rules_name_list(loader, fields[LIST_FILE].value, fields[LIST_NAME].value))
         return;
     list.kind = (uint16_t)kind;
-    check_list(loader, fields[FILE_].value, &list);
+    check_list(loader, fields[LIST_FILE].value, &list);
     standing->lists[standing->lists_count++] = list;
 }
 
@@ -303,34 +317,60 @@ static void load_type(struct rules_loader *loader, const struct rules_field *fie
     }
 }
 
+enum { STATUS, BODY, CONTENT_TYPE };
+
+static const struct rules_keyword refusal_keywords[] = {
+    [STATUS] = {"status", RULES_CHOICE,
+                RULES_WORDS("401", "403", "404", "410", "429", "451", "503"), .otherwise = "403",
+                .doc = "the status of the answer", .why = "waiting does not help, so it is no 429"},
+    [BODY] = {"body", RULES_TEXT, .absent = "problem details with the reason",
+              .doc = "at most 4096 bytes"},
+    [CONTENT_TYPE] = {"content_type", RULES_TEXT, .otherwise = "text/plain; charset=utf-8",
+                      .doc = "the type of the body"},
+};
+/* A problem names such a mapping by its key. */
+static const struct rules_section refusal_section = RULES_SECTION(NULL, refusal_keywords);
+
 static void load_refusal(struct rules_loader *loader, const struct rules_field *field,
                          struct rules_refusal *refusal)
 {
     static const char plain[] = "text/plain; charset=utf-8";
-    struct rules_field fields[] = {
-        {"status", NULL, NULL}, {"body", NULL, NULL}, {"content_type", NULL, NULL}};
-    if (!rules_fields(loader, field->value, field->name, fields, 3))
+    struct rules_field fields[RULES_KEYWORDS_MAX];
+    rules_section_name(&refusal_section, fields);
+    if (!rules_fields(loader, field->value, field->name, fields, refusal_section.count))
         return;
-    if (fields[0].value)
-        load_status(loader, fields[0].value, &refusal->status);
-    if (fields[1].value)
-        load_body(loader, fields[1].value, refusal);
+    if (fields[STATUS].value)
+        load_status(loader, fields[STATUS].value, &refusal->status);
+    if (fields[BODY].value)
+        load_body(loader, fields[BODY].value, refusal);
     if (refusal->body.data)
         refusal->content_type = (struct weir_bytes){plain, sizeof(plain) - 1};
-    if (fields[2].value)
-        load_type(loader, &fields[2], refusal);
+    if (fields[CONTENT_TYPE].value)
+        load_type(loader, &fields[CONTENT_TYPE], refusal);
 }
+
+enum { SUSPENDED, REVOKED };
+
+static const struct rules_keyword answer_keywords[] = {
+    [SUSPENDED] = {"suspended", RULES_MAPPING, .section = &refusal_section,
+                   .absent = "403 and problem details",
+                   .doc = "how requests of [suspended](standing.md#the-levels) callers are "
+                          "answered"},
+    [REVOKED] = {"revoked", RULES_MAPPING, .section = &refusal_section,
+                 .absent = "403 and problem details", .doc = "how those of revoked callers are"},
+};
+static const struct rules_section answer_section = RULES_SECTION("`answer`", answer_keywords);
 
 static void load_answer(struct rules_loader *loader, const struct rules_node *node)
 {
     struct rules_standing *standing = &loader->rules->standing;
-    struct rules_field fields[] = {{"suspended", NULL, NULL}, {"revoked", NULL, NULL}};
-    if (!rules_fields(loader, node, "`answer`", fields, 2))
+    struct rules_field fields[RULES_KEYWORDS_MAX];
+    if (!rules_section_find(loader, &answer_section, node, fields))
         return;
-    if (fields[0].value)
-        load_refusal(loader, &fields[0], &standing->suspended);
-    if (fields[1].value)
-        load_refusal(loader, &fields[1], &standing->revoked);
+    if (fields[SUSPENDED].value)
+        load_refusal(loader, &fields[SUSPENDED], &standing->suspended);
+    if (fields[REVOKED].value)
+        load_refusal(loader, &fields[REVOKED], &standing->revoked);
 }
 
 /* --- The section ------------------------------------------------------------------------------ */
@@ -360,50 +400,58 @@ static void load_map(struct rules_loader *loader, const struct rules_node *node,
         standing->map = rules_path_of(loader, text);
 }
 
+enum { BY, HISTORY, MAP, LISTS, ANSWER, ON_STORE_ERROR };
+
+#define AT(member) RULES_AT(struct weir_standing_settings, member)
+static const struct rules_keyword keywords[] = {
+    [BY] = {"by", RULES_TEXT, .many = RULES_SEVERAL, .flags = RULES_REQUIRED,
+            .doc = "what callers are [known by](standing.md#the-section-standing): attributes such "
+                   "as `client.ip/64` and `user`"},
+    [HISTORY] = {"file", RULES_FILE, .absent = "nothing is kept across restarts",
+                 .doc = "the history: entries, steps and changes"},
+    [MAP] = {"map", RULES_FILE, .absent = "beside `file`",
+             .doc = "where nginx and libweir read who is banned"},
+    [LISTS] = {"lists", RULES_MAPPING, .many = RULES_LISTED, .section = &list_section,
+               .absent = "none", .doc = "files of callers with a level"},
+    [ANSWER] = {"answer", RULES_MAPPING, .section = &answer_section,
+                .absent = "403 and problem details", .doc = "how refused requests are answered"},
+    [ON_STORE_ERROR] = {"on_store_error", RULES_CHOICE, AT(closed), RULES_WORDS("open", "closed"),
+                        .absent = "`open`",
+                        .doc = "what happens while nobody can say who is banned: `open`, `closed`"},
+    {"entries", RULES_NUMBER, AT(entries_max),
+     RULES_RANGE(WEIR_STANDING_ENTRIES_MIN, WEIR_STANDING_ENTRIES_MAX), .absent = "1000000",
+     .doc = "how many entries there may be at one time", .why = "66 MiB; a large botnet"},
+};
+const struct rules_section rules_section_standing = RULES_SECTION("`standing`", keywords);
+
 void rules_load_standing(struct rules_loader *loader, const struct rules_node *node)
 {
-    enum { BY, FILE_, MAP, ENTRIES, LISTS, ANSWER, ON_STORE_ERROR, COUNT };
-    static const char *const failures[] = {"open", "closed"};
     struct weir_rules *rules = loader->rules;
     struct weir_standing_settings *standing = &rules->settings.standing;
-    struct rules_field fields[COUNT] = {{"by", NULL, NULL},
-                                        {"file", NULL, NULL},
-                                        {"map", NULL, NULL},
-                                        {"entries", NULL, NULL},
-                                        {"lists", NULL, NULL},
-                                        {"answer", NULL, NULL},
-                                        {"on_store_error", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_bytes text;
-    uint64_t entries = 0;
     loader->standing = true;
     rules->standing.suspended.status = rules->standing.revoked.status = STATUS_DEFAULT;
-    if (!rules_fields(loader, node, "`standing`", fields, COUNT))
+    if (!rules_section_load(loader, &rules_section_standing, node, fields, standing))
         return;
+    standing->failure_given = fields[ON_STORE_ERROR].value;
     if (fields[BY].value)
         load_by(loader, fields[BY].value);
     else
         rules_problem(loader, node,
                       "`standing` needs `by`, which says what callers are known by: "
                       "`by: [client.ip/64, user]`");
-    if (fields[FILE_].value && rules_read_place(loader, fields[FILE_].value, "file", &text)) {
+    if (fields[HISTORY].value && rules_read_place(loader, fields[HISTORY].value, "file", &text)) {
         if (text.size == 0)
-            rules_problem(loader, fields[FILE_].value,
+            rules_problem(loader, fields[HISTORY].value,
                           "`file` is empty; remove it to keep nothing across restarts");
-        standing->file = rules_moved_path_of(loader, fields[FILE_].value, "standing.file", text);
+        standing->file = rules_moved_path_of(loader, fields[HISTORY].value, "standing.file", text);
     }
     load_map(loader, fields[MAP].value, standing);
-    if (fields[ENTRIES].value &&
-        rules_read_number(loader, fields[ENTRIES].value, "entries", WEIR_STANDING_ENTRIES_MIN,
-                          WEIR_STANDING_ENTRIES_MAX, &entries))
-        standing->entries_max = (size_t)entries;
     if (fields[LISTS].value)
         load_lists(loader, fields[LISTS].value);
     if (fields[ANSWER].value)
         load_answer(loader, fields[ANSWER].value);
-    standing->failure_given = fields[ON_STORE_ERROR].value;
-    if (standing->failure_given)
-        standing->closed = rules_read_choice(loader, fields[ON_STORE_ERROR].value, "on_store_error",
-                                             failures, 2) == 1;
 }
 
 /* --- `by_standing` ---------------------------------------------------------------------------- */

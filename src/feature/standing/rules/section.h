@@ -10,7 +10,9 @@
 #ifndef WEIR_FEATURE_STANDING_RULES_SECTION_H
 #define WEIR_FEATURE_STANDING_RULES_SECTION_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_standing;
 
 /* Call it after `identify` and `jwt`, which say what is secret, and before the limits. */
 void rules_load_standing(struct rules_loader *loader, const struct rules_node *node);

@@ -11,8 +11,6 @@
 #include "rules/load/numbers.h"
 
 #define PERCENT_EXAMPLE 10
-#define PREFIX4_DEFAULT 32
-#define PREFIX6_DEFAULT 64 /* what one site has */
 
 /* --- Limits ----------------------------------------------------------------------------------- */
 
@@ -57,14 +55,6 @@ static void load_ports(struct rules_loader *loader, const struct rules_node *nod
                           "8000-8100, not %s",
                           rules_quote(&quote, text.data, text.size));
     }
-}
-
-static void load_prefix(struct rules_loader *loader, const struct rules_field *field, uint8_t most,
-                        uint8_t *bits)
-{
-    uint64_t number;
-    if (field->value && rules_read_number(loader, field->value, field->name, 1, most, &number))
-        *bits = (uint8_t)number;
 }
 
 static void load_rate(struct rules_loader *loader, const struct rules_field *field,
@@ -137,31 +127,41 @@ static void load_name(struct rules_loader *loader, const struct rules_node *node
         rules_problem(loader, node, "`xdp` has two limits `%s`", limit->name);
 }
 
+enum { NAME, PACKETS, BYTES, NEW, PROTOCOL, PORTS };
+
+#define AT(member) RULES_AT(struct weir_xdp_limit, member)
+static const struct rules_keyword limit_keywords[] = {
+    [NAME] = {"name", RULES_NAME, .flags = RULES_REQUIRED, .doc = "1 to 63 of `a-z 0-9 . _ -`"},
+    [PACKETS] = {"packets", RULES_RATE, .absent = "one of these three",
+                 .doc = "packets of a source: `1000/s burst 2000`"},
+    [BYTES] = {"bytes", RULES_RATE, .doc = "bytes of its frames"},
+    [NEW] = {"new_connections", RULES_RATE, .doc = "packets that open a TCP connection"},
+    [PROTOCOL] = {"protocol", RULES_CHOICE, AT(protocol), RULES_WORDS("any", "tcp", "udp", "icmp"),
+                  .otherwise = "any", .doc = "of which packets: `any`, `tcp`, `udp`, `icmp`"},
+    [PORTS] = {"ports", RULES_TEXT, .many = RULES_SEVERAL, .absent = "all",
+               .doc = "up to 4 destination ports or ranges such as `8000-8100`"},
+    {"prefix4", RULES_NUMBER, AT(bits4), RULES_RANGE(1, 32), .otherwise = "32",
+     .doc = "the length of prefix of IPv4 that shares one count"},
+    {"prefix6", RULES_NUMBER, AT(bits6), RULES_RANGE(1, 128), .otherwise = "64",
+     .doc = "that of IPv6"},
+    {"dry_run", RULES_FLAG, AT(dry_run), .otherwise = "false", .doc = "count, drop nothing"},
+};
+#undef AT
+static const struct rules_section limit_section = RULES_SECTION("a limit of `xdp`", limit_keywords);
+
 static void load_limit(struct rules_loader *loader, const struct rules_node *node,
                        struct weir_xdp_settings *xdp, struct weir_xdp_limit *limit)
 {
-    enum { NAME, PACKETS, BYTES, NEW, PREFIX4, PREFIX6, PROTOCOL, PORTS, DRY_RUN, COUNT };
-    static const char *const protocols[] = {"any", "tcp", "udp", "icmp"};
-    struct rules_field fields[COUNT] = {{"name", NULL, NULL},     {"packets", NULL, NULL},
-                                        {"bytes", NULL, NULL},    {"new_connections", NULL, NULL},
-                                        {"prefix4", NULL, NULL},  {"prefix6", NULL, NULL},
-                                        {"protocol", NULL, NULL}, {"ports", NULL, NULL},
-                                        {"dry_run", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     uint32_t wrong = loader->wrong;
-    *limit = (struct weir_xdp_limit){.bits4 = PREFIX4_DEFAULT, .bits6 = PREFIX6_DEFAULT};
-    if (!rules_fields(loader, node, "a limit of `xdp`", fields, COUNT))
+    memset(limit, 0, sizeof(*limit));
+    if (!rules_section_load(loader, &limit_section, node, fields, limit))
         return;
     if (fields[NAME].value)
         load_name(loader, fields[NAME].value, xdp, limit);
     else
         rules_problem(loader, node, "`name` is missing in a limit of `xdp`");
     load_what(loader, node, &fields[PACKETS], limit);
-    load_prefix(loader, &fields[PREFIX4], 32, &limit->bits4);
-    load_prefix(loader, &fields[PREFIX6], 128, &limit->bits6);
-    if (fields[PROTOCOL].value) {
-        int found = rules_read_choice(loader, fields[PROTOCOL].value, "protocol", protocols, 4);
-        limit->protocol = found > 0 ? (uint8_t)found : WEIR_XDP_ANY;
-    }
     if (fields[PORTS].value)
         load_ports(loader, fields[PORTS].value, limit);
     if (limit->syn && limit->protocol != WEIR_XDP_ANY && limit->protocol != WEIR_XDP_TCP)
@@ -169,8 +169,6 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
                       "`new_connections` are those of TCP; remove `protocol`");
     if (fields[PORTS].value && limit->protocol == WEIR_XDP_ICMP)
         rules_problem(loader, fields[PORTS].key, "ICMP has no `ports`");
-    if (fields[DRY_RUN].value)
-        rules_read_bool(loader, fields[DRY_RUN].value, "dry_run", &limit->dry_run);
     if (loader->wrong == wrong && limit->name)
         xdp->limits_count++;
 }
@@ -241,70 +239,69 @@ static void load_interface(struct rules_loader *loader, const struct rules_node 
             WEIR_XDP_INTERFACE_MAX, rules_quote(&quote, text.data, text.size));
 }
 
-static void load_power(struct rules_loader *loader, const struct rules_field *field, uint32_t least,
-                       uint32_t most, uint32_t *value)
+/* `parse` of a row: a power of two. */
+static bool parse_power(struct rules_loader *loader, const struct rules_keyword *keyword,
+                        const struct rules_node *node, void *field)
 {
+    uint32_t *value = field;
     uint64_t number;
-    if (!rules_read_number(loader, field->value, field->name, least, most, &number))
-        return;
-    if ((number & (number - 1)) != 0)
-        rules_problem(loader, field->value, "`%s` must be a power of two", field->name);
-    else
-        *value = (uint32_t)number;
+    if (!rules_read_number(loader, node, keyword->name, keyword->least, keyword->most, &number))
+        return false;
+    if ((number & (number - 1)) != 0) {
+        rules_problem(loader, node, "`%s` must be a power of two", keyword->name);
+        return false;
+    }
+    *value = (uint32_t)number;
+    return true;
 }
+
+enum { INTERFACE, ALLOW, BAN, LIMITS };
+
+#define AT(member) RULES_AT(struct weir_xdp_settings, member)
+static const struct rules_keyword keywords[] = {
+    [INTERFACE] = {"interface", RULES_TEXT, .flags = RULES_REQUIRED,
+                   .doc = "the name of an Ethernet interface"},
+    [ALLOW] = {"allow", RULES_TEXT, .many = RULES_SEVERAL, .absent = "none",
+               .doc = "up to 1,000 addresses and networks that are never dropped"},
+    [BAN] = {"ban", RULES_TEXT, .many = RULES_SEVERAL, .absent = "none",
+             .doc = "up to 100,000 that always are; `allow` wins"},
+    [LIMITS] = {"limits", RULES_MAPPING, .many = RULES_LISTED, .section = &limit_section,
+                .absent = "none", .doc = "up to 4 limits"},
+    {"mode", RULES_CHOICE, AT(mode), RULES_WORDS("auto", "native", "generic"), .otherwise = "auto",
+     .absent = "`auto`: native where the driver can",
+     .doc = "`native` (in the driver), `generic` (behind it), `auto`"},
+    {"dry_run", RULES_FLAG, AT(dry_run), .otherwise = "false", .doc = "count, drop nothing"},
+    {"share", RULES_PERCENT, AT(percent), RULES_RANGE(0, 100), .example = PERCENT_EXAMPLE,
+     .otherwise = "100%",
+     .doc = "percentage of sources that the filter applies to, chosen by a hash; a larger share "
+            "contains a smaller one"},
+    {"states", RULES_NUMBER, AT(states), RULES_RANGE(WEIR_XDP_STATES_MIN, WEIR_XDP_STATES_MAX),
+     .parse = parse_power, .otherwise = "65536",
+     .doc = "sources and limits that are counted at one time: a power of two, 1024 to 16777216; 24 "
+            "bytes each"},
+    {"sample", RULES_NUMBER, AT(sample), RULES_RANGE(1, WEIR_XDP_SAMPLE_MAX), .parse = parse_power,
+     .otherwise = "64",
+     .doc =
+         "of dropped packets one in this many is shown by `weir xdp top`, chosen evenly: a power "
+         "of two"},
+    {"fragments", RULES_CHOICE, AT(drop_fragments), RULES_WORDS("count", "drop"),
+     .otherwise = "count", .doc = "`count`, or `drop`"},
+    {"when_full", RULES_CHOICE, AT(no_room_passes), RULES_WORDS("drop", "pass"),
+     .otherwise = "drop",
+     .doc = "`drop` or `pass` a new source when all states that it could take already deny"},
+};
+const struct rules_section rules_section_xdp = RULES_SECTION("`xdp`", keywords);
 
 void rules_load_xdp(struct rules_loader *loader, const struct rules_node *node)
 {
-    enum {
-        INTERFACE,
-        MODE,
-        DRY_RUN,
-        SHARE,
-        STATES,
-        SAMPLE,
-        FRAGMENTS,
-        FULL,
-        ALLOW,
-        BAN,
-        LIMITS,
-        COUNT
-    };
-    static const char *const modes[] = {"auto", "native", "generic"};
-    static const char *const fragments[] = {"count", "drop"};
-    static const char *const full[] = {"drop", "pass"};
-    struct rules_field fields[COUNT] = {
-        {"interface", NULL, NULL}, {"mode", NULL, NULL},      {"dry_run", NULL, NULL},
-        {"share", NULL, NULL},     {"states", NULL, NULL},    {"sample", NULL, NULL},
-        {"fragments", NULL, NULL}, {"when_full", NULL, NULL}, {"allow", NULL, NULL},
-        {"ban", NULL, NULL},       {"limits", NULL, NULL}};
+    struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_xdp_settings *xdp = rules_keep(loader, sizeof(*xdp));
-    if (!xdp || !rules_fields(loader, node, "`xdp`", fields, COUNT))
+    if (!xdp || !rules_section_load(loader, &rules_section_xdp, node, fields, xdp))
         return;
-    *xdp = (struct weir_xdp_settings){
-        .states = WEIR_XDP_STATES, .sample = WEIR_XDP_SAMPLE, .percent = 100};
     if (fields[INTERFACE].value)
         load_interface(loader, fields[INTERFACE].value, xdp);
     else
         rules_problem(loader, node, "`xdp` needs `interface`, the name of a network interface");
-    if (fields[MODE].value) {
-        int mode = rules_read_choice(loader, fields[MODE].value, "mode", modes, 3);
-        xdp->mode = mode > 0 ? (uint8_t)mode : WEIR_XDP_AUTO;
-    }
-    if (fields[DRY_RUN].value)
-        rules_read_bool(loader, fields[DRY_RUN].value, "dry_run", &xdp->dry_run);
-    if (fields[SHARE].value)
-        rules_read_percent(loader, fields[SHARE].value, "share", 0, 100, PERCENT_EXAMPLE,
-                           &xdp->percent);
-    if (fields[STATES].value)
-        load_power(loader, &fields[STATES], WEIR_XDP_STATES_MIN, WEIR_XDP_STATES_MAX, &xdp->states);
-    if (fields[SAMPLE].value)
-        load_power(loader, &fields[SAMPLE], 1, WEIR_XDP_SAMPLE_MAX, &xdp->sample);
-    if (fields[FRAGMENTS].value)
-        xdp->drop_fragments =
-            rules_read_choice(loader, fields[FRAGMENTS].value, "fragments", fragments, 2) == 1;
-    if (fields[FULL].value)
-        xdp->no_room_passes =
-            rules_read_choice(loader, fields[FULL].value, "when_full", full, 2) == 1;
     if (fields[ALLOW].value)
         xdp->allow = load_list(loader, &fields[ALLOW], WEIR_XDP_ALLOW_MAX, &xdp->allow_count);
     if (fields[BAN].value)

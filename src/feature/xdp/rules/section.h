@@ -13,7 +13,9 @@
 #ifndef WEIR_FEATURE_XDP_RULES_SECTION_H
 #define WEIR_FEATURE_XDP_RULES_SECTION_H
 
-#include "rules/load/fields.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_xdp;
 
 void rules_load_xdp(struct rules_loader *loader, const struct rules_node *node);
 
