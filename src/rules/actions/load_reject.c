@@ -16,7 +16,7 @@ enum { STATUS, HEADERS, BODY, CONTENT_TYPE };
 
 static const struct rules_keyword any_header = {NULL, RULES_TEXT,
                                                 .doc = "a header field of the denials"};
-static const struct rules_section headers_section = {"headers", NULL, 0, &any_header, NULL};
+static const struct rules_section headers_section = {.what = "headers", .others = &any_header};
 
 static const struct rules_keyword keywords[] = {
     [STATUS] = {"status", RULES_CHOICE,

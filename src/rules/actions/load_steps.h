@@ -7,7 +7,7 @@
 
 extern const struct rules_section rules_section_step;
 
-/* `fields` has RULES_LIMIT_FIELDS; that of the steps has a value. Rates and behaviour of the limit
+/* `fields` are those of the limit; that of the steps has a value. Rates and behaviour of the limit
  * are loaded already. */
 void rules_load_steps(struct rules_loader *loader, const struct rules_field *fields,
                       struct rules_rule *rule);

@@ -89,7 +89,8 @@ static const struct rules_keyword from_keywords[] = {
 static const struct rules_section from_section = RULES_SECTION("a cost", from_keywords);
 static const struct rules_keyword any_route = {NULL, RULES_NUMBER, RULES_RANGE(0, COST_MAX),
                                                .doc = "the cost of a route: `POST /export: 100`"};
-const struct rules_section rules_section_cost = {"a cost", NULL, 0, &any_route, &from_section};
+const struct rules_section rules_section_cost = {
+    .what = "a cost", .others = &any_route, .or_else = &from_section};
 
 static void load_attribute(struct rules_loader *loader, const struct rules_field *fields,
                            struct rules_cost *costs)

@@ -270,11 +270,25 @@ void rules_section_name(const struct rules_section *section, struct rules_field 
         fields[i] = (struct rules_field){section->keywords[i].name, NULL, NULL};
 }
 
+bool rules_section_has(const struct rules_section *section, uint32_t row)
+{
+    return section->only == 0 || (section->keywords[row].flags & section->only) != 0;
+}
+
 bool rules_section_find(struct rules_loader *loader, const struct rules_section *section,
                         const struct rules_node *node, struct rules_field *fields)
 {
+    struct rules_field some[RULES_KEYWORDS_MAX];
+    uint32_t count = 0, from = 0;
     rules_section_name(section, fields);
-    return rules_fields(loader, node, section->what, fields, section->count);
+    for (uint32_t i = 0; i < section->count; i++)
+        if (rules_section_has(section, i))
+            some[count++] = fields[i];
+    bool mapping = rules_fields(loader, node, section->what, some, count);
+    for (uint32_t i = 0; i < section->count; i++)
+        if (rules_section_has(section, i))
+            fields[i] = some[from++];
+    return mapping;
 }
 
 void rules_section_read(struct rules_loader *loader, const struct rules_section *section,

@@ -51,6 +51,14 @@ enum rules_many {
 enum rules_keyword_flag {
     RULES_REQUIRED = 1 << 0,
     RULES_FILLED = 1 << 1, /* a text may not be empty */
+    /* Of a limit: */
+    RULES_NOT_GLOBAL = 1 << 2,  /* it does not work with `global` */
+    RULES_NOT_STICKY = 1 << 3,  /* nor with `sticky`, but for limits with `per_node` */
+    RULES_SCALES = 1 << 4,      /* it scales the limit for a request, or acts on what is used of
+                                   it: nodes cannot decide such a limit from shares */
+    RULES_TRIED = 1 << 5,       /* a candidate may have another one */
+    RULES_OF_NUMBERS = 1 << 6,  /* it says nothing about another algorithm */
+    RULES_OF_CALENDAR = 1 << 7, /* nor about a limit that has no calendar */
 };
 
 struct rules_section;
@@ -71,12 +79,15 @@ struct rules_keyword {
     uint64_t word_value;                 /* and what it means */
     uint32_t example;                    /* PERCENT: what a message shows */
     const struct rules_section *section; /* what a mapping in its place has; NULL: none */
-    const char *otherwise;               /* what counts without it, as one would write it; NULL:
-                                            nothing that one could write */
-    const char *absent; /* the same in words, in the documentation; NULL: `otherwise` */
-    const char *doc;    /* one line of Markdown, with links from docs/ */
-    const char *why;    /* why it is the default, for docs/operations/defaults.md; NULL: it is not
-                           there */
+    uint32_t algorithms;     /* of a limit: with which it goes, a bit each; 0: with all */
+    const char *belongs;     /* these algorithms, in words */
+    const char *server_only; /* at the top: why only `weir serve` can do that; NULL: all can */
+    const char *otherwise;   /* what counts without it, as one would write it; NULL:
+                                nothing that one could write */
+    const char *absent;      /* the same in words, in the documentation; NULL: `otherwise` */
+    const char *doc;         /* one line of Markdown, with links from docs/ */
+    const char *why; /* why it is the default, for docs/operations/defaults.md; NULL: it is not
+                        there */
 };
 
 struct rules_section {
@@ -84,6 +95,7 @@ struct rules_section {
     const struct rules_keyword *keywords;
     uint32_t count;
     const struct rules_keyword *others;  /* what every other key is; NULL: there is no other one */
+    uint32_t only;                       /* rows with this flag alone, in their places; 0: all */
     const struct rules_section *or_else; /* another table that may describe the mapping; NULL */
 };
 
@@ -110,6 +122,9 @@ struct rules_section {
 /* Fills fields[0..section->count). False, after a problem, where `node` is not a mapping. */
 bool rules_section_find(struct rules_loader *loader, const struct rules_section *section,
                         const struct rules_node *node, struct rules_field *fields);
+
+/* Whether the section has this row of its table. */
+bool rules_section_has(const struct rules_section *section, uint32_t row);
 
 /* Names the fields only: none is there. */
 void rules_section_name(const struct rules_section *section, struct rules_field *fields);

@@ -31,61 +31,24 @@
 
 #define TOP_UP_LEAST_NS (60 * UINT64_C(1000000000))
 
-/* What a mapping may say. */
-static const struct {
-    const char *name;
-    enum rules_limit_field field;
-} parts[] = {
-    {"rate", RULES_LIMIT_RATE},           {"quota", RULES_LIMIT_QUOTA},
-    {"algorithm", RULES_LIMIT_ALGORITHM}, {"burst", RULES_LIMIT_BURST},
-    {"segments", RULES_LIMIT_SEGMENTS},   {"strict", RULES_LIMIT_STRICT},
-    {"queue", RULES_LIMIT_QUEUE},         {"timezone", RULES_LIMIT_TIMEZONE},
-    {"anchor", RULES_LIMIT_ANCHOR},       {"rollover", RULES_LIMIT_ROLLOVER},
-};
-#define PART_COUNT (sizeof(parts) / sizeof(parts[0]))
-enum { PART_RATE, PART_QUOTA, PART_ALGORITHM };
-
-static void leave_out(struct rules_field *fields, const enum rules_limit_field *which, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        fields[which[i]].value = NULL;
-}
-
-/* Options of an algorithm, and of a calendar, say nothing about another. */
-static void leave_options(struct rules_field *fields)
-{
-    static const enum rules_limit_field options[] = {RULES_LIMIT_BURST, RULES_LIMIT_SEGMENTS,
-                                                     RULES_LIMIT_STRICT, RULES_LIMIT_QUEUE};
-    leave_out(fields, options, sizeof(options) / sizeof(options[0]));
-}
-
-static void leave_calendar(struct rules_field *fields)
-{
-    static const enum rules_limit_field calendar[] = {RULES_LIMIT_QUOTA, RULES_LIMIT_TIMEZONE,
-                                                      RULES_LIMIT_ANCHOR, RULES_LIMIT_ROLLOVER};
-    leave_out(fields, calendar, sizeof(calendar) / sizeof(calendar[0]));
-}
-
 /* Puts what a mapping says over what the limit says; false after a problem. */
 static bool read_parts(struct rules_loader *loader, const struct rules_node *node,
                        struct rules_field *fields)
 {
-    struct rules_field said[PART_COUNT];
-    for (size_t i = 0; i < PART_COUNT; i++)
-        said[i] = (struct rules_field){parts[i].name, NULL, NULL};
-    if (!rules_fields(loader, node, "candidate", said, PART_COUNT))
+    struct rules_field said[RULES_KEYWORDS_MAX];
+    if (!rules_section_find(loader, &rules_section_candidate, node, said))
         return false;
-    if (said[PART_RATE].value) {
-        leave_calendar(fields);
-    } else if (said[PART_QUOTA].value) {
+    if (said[RULES_LIMIT_RATE].value) {
+        rules_limit_leave_out(fields, RULES_OF_CALENDAR);
+    } else if (said[RULES_LIMIT_QUOTA].value) {
         fields[RULES_LIMIT_RATE].value = fields[RULES_LIMIT_ALGORITHM].value = NULL;
-        leave_options(fields);
+        rules_limit_leave_out(fields, RULES_OF_NUMBERS);
     }
-    if (said[PART_ALGORITHM].value)
-        leave_options(fields);
-    for (size_t i = 0; i < PART_COUNT; i++)
+    if (said[RULES_LIMIT_ALGORITHM].value)
+        rules_limit_leave_out(fields, RULES_OF_NUMBERS);
+    for (uint32_t i = 0; i < rules_section_candidate.count; i++)
         if (said[i].value)
-            fields[parts[i].field] = said[i];
+            fields[i] = said[i];
     return true;
 }
 
@@ -106,9 +69,9 @@ static void load_candidate(struct rules_loader *loader, const struct rules_field
 {
     const struct rules_field *field = &fields[RULES_LIMIT_CANDIDATE];
     const struct rules_field *borrow = &fields[RULES_LIMIT_BORROW];
-    struct rules_field tried[RULES_LIMIT_FIELDS];
+    struct rules_field tried[RULES_KEYWORDS_MAX];
     struct rules_rule candidate = *rule;
-    memcpy(tried, fields, sizeof(tried));
+    memcpy(tried, fields, rules_section_limit.count * sizeof(*tried));
     if (borrow->value) {
         rules_problem(loader, field->key,
                       "a limit with `borrow: true` cannot have a candidate: the loans of the "
@@ -386,7 +349,6 @@ static void load_enforce(struct rules_loader *loader, const struct rules_field *
 static void load_behaviour(struct rules_loader *loader, const struct rules_field *fields,
                            struct rules_rule *rule)
 {
-    static const char *const denials[] = {"none", "charge"};
     const struct rules_field *on_deny = &fields[RULES_LIMIT_ON_DENY];
     const struct rules_node *cost = fields[RULES_LIMIT_COST].value;
     const struct rules_node *shadow = fields[RULES_LIMIT_SHADOW].value;
@@ -399,7 +361,9 @@ static void load_behaviour(struct rules_loader *loader, const struct rules_field
         rule->flags |= WEIR_CHECK_SHADOW;
     if (fields[RULES_LIMIT_ENFORCE].value)
         load_enforce(loader, &fields[RULES_LIMIT_ENFORCE], rule);
-    if (on_deny->value && rules_read_choice(loader, on_deny->value, "on_deny", denials, 2) == 1) {
+    if (on_deny->value &&
+        rules_read_choice(loader, on_deny->value, "on_deny",
+                          rules_section_limit.keywords[RULES_LIMIT_ON_DENY].words, 2) == 1) {
         rule->flags |= WEIR_CHECK_CHARGE_ON_DENY;
         if (rule->algorithm == WEIR_CONCURRENCY) {
             rules_problem(loader, on_deny->value,
@@ -432,60 +396,22 @@ static void count_always(struct rules_loader *loader, const struct rules_node *l
         rules_problem(loader, limit, "more than %d limits apply to every request", WEIR_CHECKS_MAX);
 }
 
-static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
+/* `global`, unless another keyword says something of the limit's one state. */
+static void load_global(struct rules_loader *loader, const struct rules_field *fields,
+                        struct rules_rule *rule)
 {
-    static const char *const names[RULES_LIMIT_FIELDS] = {
-        [RULES_LIMIT_NAME] = "name",
-        [RULES_LIMIT_MATCH] = "match",
-        [RULES_LIMIT_UNLESS] = "unless",
-        [RULES_LIMIT_KEY] = "key",
-        [RULES_LIMIT_ALGORITHM] = "algorithm",
-        [RULES_LIMIT_RATE] = "rate",
-        [RULES_LIMIT_QUOTA] = "quota",
-        [RULES_LIMIT_TIMEZONE] = "timezone",
-        [RULES_LIMIT_ANCHOR] = "anchor",
-        [RULES_LIMIT_ROLLOVER] = "rollover",
-        [RULES_LIMIT_BURST] = "burst",
-        [RULES_LIMIT_LIMIT] = "limit",
-        [RULES_LIMIT_LIFE] = "life",
-        [RULES_LIMIT_SEGMENTS] = "segments",
-        [RULES_LIMIT_STRICT] = "strict",
-        [RULES_LIMIT_QUEUE] = "queue",
-        [RULES_LIMIT_COST] = "cost",
-        [RULES_LIMIT_ON_MISSING] = "on_missing",
-        [RULES_LIMIT_ON_DENY] = "on_deny",
-        [RULES_LIMIT_ON_STORE_ERROR] = "on_store_error",
-        [RULES_LIMIT_SHADOW] = "shadow",
-        [RULES_LIMIT_MODE] = "mode",
-        [RULES_LIMIT_HASH_TAG] = "hash_tag",
-        [RULES_LIMIT_REFUND_ON] = "refund_on",
-        [RULES_LIMIT_REFUND_CAP] = "refund_cap",
-        [RULES_LIMIT_DEBT] = "debt",
-        [RULES_LIMIT_WHEN] = "when",
-        [RULES_LIMIT_ENFORCE] = "enforce",
-        [RULES_LIMIT_WARN_AT] = "warn_at",
-        [RULES_LIMIT_CANDIDATE] = "candidate",
-        [RULES_LIMIT_BORROW] = "borrow",
-        [RULES_LIMIT_RESERVE] = "reserve",
-        [RULES_LIMIT_POOL] = "pool",
-        [RULES_LIMIT_BY_STANDING] = "by_standing",
-        [RULES_LIMIT_BY_CLASS] = "by_class",
-        [RULES_LIMIT_SHED] = "shed",
-        [RULES_LIMIT_ADAPTIVE] = "adaptive",
-        [RULES_LIMIT_STEPS] = "steps",
-        [RULES_LIMIT_REJECT] = "reject",
-        [RULES_LIMIT_GLOBAL] = "global",
-        [RULES_LIMIT_PER_NODE] = "per_node",
-        [RULES_LIMIT_TOP_UP] = "top_up",
-    };
-    for (int i = 0; i < RULES_LIMIT_FIELDS; i++)
-        fields[i] = (struct rules_field){names[i], NULL, NULL};
+    static const char other[] = "`global`, whose states are in several regions; remove one of them";
+    bool divided = loader->rules->regions && fields[RULES_LIMIT_GLOBAL].value->kind == RULES_MAP;
+    if (!divided || rules_limit_refuse(loader, fields, RULES_NOT_GLOBAL, other))
+        rules_load_global(loader, fields, rule); /* before the parts of nodes */
 }
 
 static void load_limit(struct rules_loader *loader, const struct rules_node *node,
                        struct rules_field *fields, uint32_t number, const struct limit_nodes *nodes)
 {
     struct rules_rule *rule = &loader->rules->rules[number];
+    rules_section_defaults(&rules_section_limit, rule);
+    rules_section_read(loader, &rules_section_limit, fields, rule);
     rules_load_match(loader, fields[RULES_LIMIT_MATCH].value, rule);
     if (!fields[RULES_LIMIT_KEY].value) {
         rules_problem(loader, node,
@@ -501,9 +427,9 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     if (fields[RULES_LIMIT_WHEN].value)
         rules_load_when(loader, &fields[RULES_LIMIT_WHEN], rule);
     if (fields[RULES_LIMIT_GLOBAL].value)
-        rules_load_global(loader, fields, rule); /* before the parts of nodes */
-    rules_load_home(loader, fields, node, rule);
-    rules_load_sharing(loader, fields, rule);
+        load_global(loader, fields, rule);
+    rules_load_home(loader, fields, rules_limit_flagged(fields, RULES_NOT_STICKY), node, rule);
+    rules_load_sharing(loader, fields, rules_limit_flagged(fields, RULES_SCALES), rule);
     rules_load_limit_adaptive(loader, fields, rule);
     rules_load_settle(loader, fields, rule);
     if (fields[RULES_LIMIT_CANDIDATE].value && loader->wrong == wrong)
@@ -555,20 +481,20 @@ void rules_load_limits(struct rules_loader *loader, const struct rules_node *nod
         .names = rules_borrow(loader, (count + 1) * sizeof(*nodes.names)),
         .texts = rules_borrow(loader, (count + 1) * sizeof(*nodes.texts)),
     };
-    struct rules_field(*fields)[RULES_LIMIT_FIELDS] =
-        rules_borrow(loader, (count + 1) * sizeof(*fields));
+    uint32_t each = rules_section_limit.count;
+    struct rules_field *fields = rules_borrow(loader, (count + 1) * each * sizeof(*fields));
     /* Names first: `unless` tells a limit that stands later from one that is not there. */
     for (uint32_t i = 0; i < count && !loader->no_memory; i++) {
-        name_fields(fields[i]);
-        if (rules_fields(loader, node->items[i], "a limit", fields[i], RULES_LIMIT_FIELDS))
-            load_name(loader, node->items[i], &fields[i][RULES_LIMIT_NAME], i, &nodes);
+        struct rules_field *of = &fields[i * each];
+        if (rules_section_find(loader, &rules_section_limit, node->items[i], of))
+            load_name(loader, node->items[i], &of[RULES_LIMIT_NAME], i, &nodes);
         rules->rule_count++;
     }
     for (uint32_t i = 0; i < count && !loader->no_memory; i++)
         if (node->items[i]->kind == RULES_MAP)
-            load_limit(loader, node->items[i], fields[i], i, &nodes);
+            load_limit(loader, node->items[i], &fields[i * each], i, &nodes);
     if (!loader->no_memory)
-        rules_load_loans(loader, fields[0], nodes.texts, nodes.text_count);
+        rules_load_loans(loader, fields, each, nodes.texts, nodes.text_count);
     if (loader->no_memory)
         return;
     for (uint32_t p = 0; p < rules->plan_count; p++) {

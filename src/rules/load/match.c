@@ -527,9 +527,11 @@ static const struct rules_keyword match_keywords[] = {
 static const struct rules_keyword any_attribute =
     MATCHES(NULL, "any other [attribute](#attributes): `header.x-tenant: acme`; `path.NAME`: what "
                   "a pattern of the same match captured");
-const struct rules_section rules_section_match = {
-    "match", match_keywords, sizeof(match_keywords) / sizeof(match_keywords[0]), &any_attribute,
-    NULL};
+const struct rules_section rules_section_match = {.what = "match",
+                                                  .keywords = match_keywords,
+                                                  .count = sizeof(match_keywords) /
+                                                           sizeof(match_keywords[0]),
+                                                  .others = &any_attribute};
 
 /* `ignore_case` of a match: whether its values are compared without regard to case. */
 static bool load_ignore_case(struct rules_loader *loader, const struct rules_node *match)

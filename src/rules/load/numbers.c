@@ -28,6 +28,10 @@ static const uint64_t unit_ns[] = {
 #define UNIT_COUNT (sizeof(unit_names) / sizeof(unit_names[0]))
 #define UNITS_TEXT "ms, s, sec, min, h, hour, d, day, w, week"
 
+const char *const rules_algorithm_words[] = {
+    "fixed_window", "sliding_window", "sliding_log", "token_bucket",
+    "gcra",         "leaky_bucket",   "concurrency", NULL};
+
 static const char *const size_names[] = {"KiB", "MiB", "GiB", "TiB"};
 
 int weir_digits_parse(uint64_t *value, const char *text, size_t size)

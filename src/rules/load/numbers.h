@@ -43,6 +43,10 @@ int weir_size_parse(uint64_t *bytes, const char *text, size_t size, struct weir_
 int weir_digits_parse(uint64_t *value, const char *text, size_t size)
     __attribute__((warn_unused_result));
 
+/* Names of `algorithm`, up to a NULL: in the order of enum weir_algorithm, but leaky_queue has
+ * none. */
+extern const char *const rules_algorithm_words[];
+
 /* --- The numbers of a limit ------------------------------------------------------------------- */
 
 /* `rollover` as written. */

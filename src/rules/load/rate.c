@@ -200,10 +200,7 @@ static bool load_quota(struct rules_loader *loader, const struct rules_field *fi
 
 #define LIFE_DEFAULT_NS (UINT64_C(30) * 1000000000)
 
-static const char *const algorithms[] = {"fixed_window", "sliding_window", "sliding_log",
-                                         "token_bucket", "gcra",           "leaky_bucket",
-                                         "concurrency"};
-#define ALGORITHM_COUNT (sizeof(algorithms) / sizeof(algorithms[0]))
+#define ALGORITHM_COUNT 7
 
 /* Where a limit's numbers come from, while they are put together. */
 struct numbers {
@@ -220,7 +217,7 @@ static const struct rules_node *value_of(const struct numbers *numbers,
     return numbers->fields[field].value;
 }
 
-/* A key that the algorithm has no use for. */
+/* A key that has no use here. */
 static void misplaced(struct numbers *numbers, enum rules_limit_field field, const char *belongs)
 {
     const struct rules_field *at = &numbers->fields[field];
@@ -238,8 +235,8 @@ static void read_algorithm(struct numbers *numbers)
     if (quota) {
         misplaced(numbers, RULES_LIMIT_ALGORITHM, "limits with a rate");
     } else if (node) {
-        int choice =
-            rules_read_choice(numbers->loader, node, "algorithm", algorithms, ALGORITHM_COUNT);
+        int choice = rules_read_choice(numbers->loader, node, "algorithm", rules_algorithm_words,
+                                       ALGORITHM_COUNT);
         numbers->wrong = choice < 0;
         if (choice >= 0) {
             /* leaky_queue has no name of its own. */
@@ -249,22 +246,16 @@ static void read_algorithm(struct numbers *numbers)
     }
     const struct rules_node *queue = value_of(numbers, RULES_LIMIT_QUEUE);
     bool queued = false;
-    if (queue && numbers->spec.algorithm != WEIR_LEAKY_BUCKET) {
-        if (!numbers->wrong)
-            misplaced(numbers, RULES_LIMIT_QUEUE, "leaky_bucket");
-    } else if (queue && rules_read_bool(numbers->loader, queue, "queue", &queued) && queued) {
+    if (queue && numbers->spec.algorithm == WEIR_LEAKY_BUCKET &&
+        rules_read_bool(numbers->loader, queue, "queue", &queued) && queued)
         numbers->spec.algorithm = WEIR_LEAKY_QUEUE;
-    }
 }
 
 static void read_window_options(struct numbers *numbers)
 {
     struct rules_loader *loader = numbers->loader;
-    if (numbers->spec.algorithm != WEIR_SLIDING_WINDOW) {
-        misplaced(numbers, RULES_LIMIT_SEGMENTS, "sliding_window");
-        misplaced(numbers, RULES_LIMIT_STRICT, "sliding_window");
+    if (numbers->spec.algorithm != WEIR_SLIDING_WINDOW)
         return;
-    }
     const struct rules_node *segments = value_of(numbers, RULES_LIMIT_SEGMENTS);
     const struct rules_node *strict = value_of(numbers, RULES_LIMIT_STRICT);
     uint64_t count = 0;
@@ -449,7 +440,6 @@ static void load_concurrency(struct numbers *numbers, const struct rules_node *l
     struct rules_loader *loader = numbers->loader;
     const struct rules_node *life = value_of(numbers, RULES_LIMIT_LIFE);
     misplaced(numbers, RULES_LIMIT_RATE, "the other algorithms");
-    misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
     numbers->spec.window_ns = LIFE_DEFAULT_NS;
     struct weir_bytes text;
     struct weir_reason reason;
@@ -471,9 +461,6 @@ static void load_period(struct numbers *numbers, struct weir_rate *rate,
                         const struct rules_node **node)
 {
     misplaced(numbers, RULES_LIMIT_RATE, "limits without a quota");
-    misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
-    misplaced(numbers, RULES_LIMIT_LIMIT, "concurrency");
-    misplaced(numbers, RULES_LIMIT_LIFE, "concurrency");
     *node = value_of(numbers, RULES_LIMIT_QUOTA);
     numbers->wrong |= !read_numbers(numbers, *node, rate);
 }
@@ -483,8 +470,6 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
 {
     struct rules_loader *loader = numbers->loader;
     const struct rules_node *burst = value_of(numbers, RULES_LIMIT_BURST);
-    misplaced(numbers, RULES_LIMIT_LIMIT, "concurrency");
-    misplaced(numbers, RULES_LIMIT_LIFE, "concurrency");
     *node = value_of(numbers, RULES_LIMIT_RATE);
     if (!*node) {
         rules_problem(loader, limit, "`rate` is missing");
@@ -492,11 +477,9 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
     } else if (!is_list(numbers, *node)) {
         numbers->wrong |= !read_numbers(numbers, *node, rate);
     }
-    if (!burst)
+    if (!burst || !bucket_is(numbers->spec.algorithm))
         return;
-    if (!bucket_is(numbers->spec.algorithm)) {
-        misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
-    } else if (*node && is_list(numbers, *node)) {
+    if (*node && is_list(numbers, *node)) {
         rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key,
                       "in a list, give each rate its own burst: `[10/s burst 20, 500/h]`");
     } else if (rate->kind != WEIR_RATE_COUNT) {
@@ -545,11 +528,7 @@ void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit
     if (numbers.wrong)
         return; /* without the algorithm nothing else can be judged */
     read_window_options(&numbers);
-    if (numbers.spec.algorithm != WEIR_QUOTA) {
-        misplaced(&numbers, RULES_LIMIT_TIMEZONE, "quotas");
-        misplaced(&numbers, RULES_LIMIT_ANCHOR, "quotas");
-        misplaced(&numbers, RULES_LIMIT_ROLLOVER, "quotas");
-    }
+    rules_limit_misplaced(loader, fields, numbers.spec.algorithm);
     if (numbers.spec.algorithm == WEIR_CONCURRENCY)
         load_concurrency(&numbers, limit, &rate, &node);
     else if (numbers.spec.algorithm == WEIR_QUOTA)

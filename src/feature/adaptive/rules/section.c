@@ -241,12 +241,14 @@ static const struct rules_keyword controller_keywords[] = {
 };
 static const struct rules_section controller_section =
     RULES_SECTION("a controller", controller_keywords);
-static const struct rules_section health_section = {
-    "a controller", health_keywords, sizeof(health_keywords) / sizeof(health_keywords[0]), NULL,
-    &controller_section};
+static const struct rules_section health_section = {.what = "a controller",
+                                                    .keywords = health_keywords,
+                                                    .count = sizeof(health_keywords) /
+                                                             sizeof(health_keywords[0]),
+                                                    .or_else = &controller_section};
 static const struct rules_keyword any_controller = {NULL, RULES_MAPPING, .section = &health_section,
                                                     .doc = "a controller, by its name"};
-const struct rules_section rules_section_adaptive = {"adaptive", NULL, 0, &any_controller, NULL};
+const struct rules_section rules_section_adaptive = {.what = "adaptive", .others = &any_controller};
 
 static void load_health(struct rules_loader *loader, const struct rules_node *node,
                         struct weir_adaptive *adaptive)

@@ -127,7 +127,7 @@ static void load_statsd_address(struct rules_loader *loader, const struct rules_
 enum { STATSD_ADDRESS, STATSD_TAGS };
 
 static const struct rules_keyword any_tag = {NULL, RULES_TEXT, .doc = "the value of a tag"};
-static const struct rules_section tags_section = {"tags", NULL, 0, &any_tag, NULL};
+static const struct rules_section tags_section = {.what = "tags", .others = &any_tag};
 
 static const struct rules_keyword statsd_keywords[] = {
     [STATSD_ADDRESS] = {"address", RULES_TEXT, .flags = RULES_REQUIRED,

@@ -16,7 +16,7 @@ enum { FROM, CLASSES, DEFAULT };
 
 static const struct rules_keyword any_route = {
     NULL, RULES_NAME, .doc = "the class of requests to paths of this pattern"};
-static const struct rules_section routes_section = {"from", NULL, 0, &any_route, NULL};
+static const struct rules_section routes_section = {.what = "from", .others = &any_route};
 
 static const struct rules_keyword keywords[] = {
     [FROM] = {"from", RULES_TEXT, .section = &routes_section, .flags = RULES_REQUIRED,

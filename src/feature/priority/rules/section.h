@@ -10,7 +10,7 @@ extern const struct rules_section rules_section_priority;
 /* After plans and paths, before limits. */
 void rules_load_priority(struct rules_loader *loader, const struct rules_node *node);
 
-/* `fields` has RULES_LIMIT_FIELDS; that of `shed` has a value. */
+/* `fields` are those of the limit; that of `shed` has a value. */
 void rules_load_shed(struct rules_loader *loader, const struct rules_field *fields,
                      struct rules_rule *rule);
 

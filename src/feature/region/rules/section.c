@@ -51,9 +51,11 @@ static const struct rules_keyword regions_keywords[] = {
 };
 static const struct rules_keyword any_region = {NULL, RULES_MAPPING, .section = &region_section,
                                                 .doc = "a region, by its name"};
-const struct rules_section rules_section_regions = {
-    "regions", regions_keywords, sizeof(regions_keywords) / sizeof(regions_keywords[0]),
-    &any_region, NULL};
+const struct rules_section rules_section_regions = {.what = "regions",
+                                                    .keywords = regions_keywords,
+                                                    .count = sizeof(regions_keywords) /
+                                                             sizeof(regions_keywords[0]),
+                                                    .others = &any_region};
 
 /* One region; the names and values of a mapping alternate. */
 static void load_region(struct rules_loader *loader, struct rules_regions *regions,
@@ -276,28 +278,6 @@ static void load_home(struct rules_loader *loader, const struct rules_node *node
                       "`home` must be `hash`, a region, or an attribute of the limit's key, not %s",
                       rules_quote(&quote, name.data, name.size));
     }
-}
-
-/* Keywords that say something of a limit's one state. */
-static bool refuse_others(struct rules_loader *loader, const struct rules_field *fields)
-{
-    static const enum rules_limit_field others[] = {
-        RULES_LIMIT_BORROW,   RULES_LIMIT_POOL, RULES_LIMIT_RESERVE,   RULES_LIMIT_BY_STANDING,
-        RULES_LIMIT_BY_CLASS, RULES_LIMIT_SHED, RULES_LIMIT_ADAPTIVE,  RULES_LIMIT_STEPS,
-        RULES_LIMIT_HASH_TAG, RULES_LIMIT_DEBT, RULES_LIMIT_REFUND_ON, RULES_LIMIT_REFUND_CAP,
-    };
-    bool none = true;
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        const struct rules_field *field = &fields[others[i]];
-        if (!field->value)
-            continue;
-        rules_problem(loader, field->key,
-                      "`%s` does not work with `global`, whose states are in several regions; "
-                      "remove one of them",
-                      field->name);
-        none = false;
-    }
-    return none;
 }
 
 #define SPLIT_CAPACITY_MIN 50
@@ -545,8 +525,6 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
         rules_problem(loader, field->key, "`global` needs the section `regions`");
         return;
     }
-    if (!refuse_others(loader, limit_fields))
-        return;
     bool lend = true;
     if (fields[LEND].value)
         rules_read_bool(loader, fields[LEND].value, "lend", &lend);

@@ -149,18 +149,6 @@ void rules_load_sticky(struct rules_loader *loader, const struct rules_field *fi
 
 /* --- Limits ----------------------------------------------------------------------------------- */
 
-/* A keyword that a limit with a home cannot have; NULL: it has none. */
-static const struct rules_field *refused(const struct rules_field *fields)
-{
-    static const enum rules_limit_field keys[] = {
-        RULES_LIMIT_BORROW,    RULES_LIMIT_POOL, RULES_LIMIT_RESERVE, RULES_LIMIT_CANDIDATE,
-        RULES_LIMIT_REFUND_ON, RULES_LIMIT_DEBT, RULES_LIMIT_TOP_UP};
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (fields[keys[i]].value)
-            return &fields[keys[i]];
-    return NULL;
-}
-
 /* Whether this limit's `by` keeps as many bits of an address as that of the limits before it: a tag
  * is of a prefix, and a decision goes to the home of its first tag. */
 static bool same_prefix(struct rules_loader *loader, const struct rules_node *node,
@@ -180,10 +168,10 @@ static bool same_prefix(struct rules_loader *loader, const struct rules_node *no
 
 /* Its attribute `by` becomes what chooses the node, as `hash_tag` does in a Cluster. */
 static void set_home(struct rules_loader *loader, const struct rules_field *fields,
-                     const struct rules_node *limit, struct rules_rule *rule)
+                     const struct rules_field *refused, const struct rules_node *limit,
+                     struct rules_rule *rule)
 {
     const char *by = loader->rules->settings.sticky.by;
-    const struct rules_field *wrong = refused(fields);
     const struct rules_field *key = &fields[RULES_LIMIT_KEY];
     int part = by ? rules_key_find(loader, rule, weir_bytes_of(by)) : 0;
     if (part < 0) {
@@ -193,9 +181,9 @@ static void set_home(struct rules_loader *loader, const struct rules_field *fiel
                       by);
         return;
     }
-    if (wrong)
-        rules_problem(loader, wrong->key, "`%s` does not work with `sticky`: set `per_node: true`",
-                      wrong->name);
+    if (refused)
+        rules_problem(loader, refused->key,
+                      "`%s` does not work with `sticky`: set `per_node: true`", refused->name);
     if (rule->missing == RULES_INSTEAD)
         rules_problem(loader, fields[RULES_LIMIT_ON_MISSING].value,
                       "with `sticky`, `on_missing` is skip, shared or deny: another attribute "
@@ -213,7 +201,8 @@ static void set_home(struct rules_loader *loader, const struct rules_field *fiel
 }
 
 void rules_load_home(struct rules_loader *loader, const struct rules_field *fields,
-                     const struct rules_node *limit, struct rules_rule *rule)
+                     const struct rules_field *refused, const struct rules_node *limit,
+                     struct rules_rule *rule)
 {
     const struct rules_field *field = &fields[RULES_LIMIT_PER_NODE];
     bool per_node = false;
@@ -231,5 +220,5 @@ void rules_load_home(struct rules_loader *loader, const struct rules_field *fiel
                       "concurrency does not work with `sticky`: remove this limit, or share a "
                       "store (`store.redis`)");
     if (!per_node)
-        set_home(loader, fields, limit, rule);
+        set_home(loader, fields, refused, limit, rule);
 }

@@ -13,8 +13,9 @@ void rules_load_sticky(struct rules_loader *loader, const struct rules_field *fi
                        const struct rules_field *other);
 
 /* Whether a limit has a home for each key, or counts at each node; its key and rates are loaded
- * already. */
+ * already. `refused`: a keyword that a limit with a home cannot have; NULL: it has none. */
 void rules_load_home(struct rules_loader *loader, const struct rules_field *fields,
-                     const struct rules_node *limit, struct rules_rule *rule);
+                     const struct rules_field *refused, const struct rules_node *limit,
+                     struct rules_rule *rule);
 
 #endif

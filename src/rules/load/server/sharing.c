@@ -29,28 +29,12 @@ static bool needs_store(struct rules_loader *loader, const struct rules_field *f
     return loader->redis;
 }
 
-/* The keyword that scales a limit for one request, or acts on what is used of it; NULL: none does.
- * A node's share says nothing about the part of a limit that one request may use, or that is used.
- */
-static const char *scaled_by(const struct rules_field *fields)
-{
-    static const enum rules_limit_field scaling[] = {RULES_LIMIT_SHED, RULES_LIMIT_ADAPTIVE,
-                                                     RULES_LIMIT_BY_STANDING, RULES_LIMIT_BY_CLASS,
-                                                     RULES_LIMIT_STEPS};
-
-    for (size_t i = 0; i < sizeof(scaling) / sizeof(scaling[0]); i++)
-        if (fields[scaling[i]].value)
-            return fields[scaling[i]].name;
-    return NULL;
-}
-
 static void load_mode(struct rules_loader *loader, const struct rules_field *fields,
-                      struct rules_rule *rule)
+                      const struct rules_field *scaling, struct rules_rule *rule)
 {
     const struct rules_field *field = &fields[RULES_LIMIT_MODE];
     bool splits = rule->algorithm != WEIR_CONCURRENCY && rule->algorithm != WEIR_LEAKY_QUEUE;
-    const char *scaled = scaled_by(fields);
-    bool leased = loader->rules->settings.store.leased && splits && !scaled;
+    bool leased = loader->rules->settings.store.leased && splits && !scaling;
     if (field->value && needs_store(loader, field)) {
         int choice = rules_read_choice(loader, field->value, "mode", rules_mode_words, 2);
         leased = choice == 1;
@@ -61,11 +45,11 @@ static void load_mode(struct rules_loader *loader, const struct rules_field *fie
                           rule->algorithm == WEIR_CONCURRENCY
                               ? "nodes do not know each other's requests in flight"
                               : "all nodes share one order");
-        } else if (leased && scaled) {
+        } else if (leased && scaling) {
             rules_problem(loader, field->value,
                           "a limit with `%s` is decided exactly and cannot be leased; remove "
                           "`mode`, or set it to exact",
-                          scaled);
+                          scaling->name);
         }
     }
     if (leased)
@@ -202,13 +186,13 @@ static void share_rates(struct rules_loader *loader, const struct rules_rule *ru
 }
 
 void rules_load_sharing(struct rules_loader *loader, const struct rules_field *fields,
-                        struct rules_rule *rule)
+                        const struct rules_field *scaling, struct rules_rule *rule)
 {
     const struct rules_field *hash_tag = &fields[RULES_LIMIT_HASH_TAG];
     const struct rules_node *failure = fields[RULES_LIMIT_ON_STORE_ERROR].value;
     rule->on_store_error = failure ? rules_read_failure(loader, failure)
                                    : loader->rules->settings.store.on_store_error;
-    load_mode(loader, fields, rule);
+    load_mode(loader, fields, scaling, rule);
     if (hash_tag->value)
         load_hash_tag(loader, hash_tag, rule);
     struct rules_rates reference = rules_states_reference(loader->rules, rule);
@@ -223,7 +207,8 @@ void rules_load_sharing(struct rules_loader *loader, const struct rules_field *f
 
 struct lending {
     struct rules_loader *loader;
-    const struct rules_field *fields; /* of all limits, RULES_LIMIT_FIELDS for each */
+    const struct rules_field *fields; /* of all limits, `each` for each */
+    uint32_t each;
     const char *const *names;
     uint32_t name_count;
     bool *lends; /* by limit: also where it is wrong how it does */
@@ -232,7 +217,7 @@ struct lending {
 static const struct rules_field *field_of(const struct lending *lending, uint32_t number,
                                           enum rules_limit_field field)
 {
-    return &lending->fields[(size_t)number * RULES_LIMIT_FIELDS + field];
+    return &lending->fields[(size_t)number * lending->each + field];
 }
 
 /* What borrowers leave of a capacity: rounded up, so that it is never less than was asked for. */
@@ -464,11 +449,11 @@ static void load_borrower(struct lending *lending, uint32_t number)
     }
 }
 
-void rules_load_loans(struct rules_loader *loader, const struct rules_field *fields,
+void rules_load_loans(struct rules_loader *loader, const struct rules_field *fields, uint32_t each,
                       const char *const *names, uint32_t name_count)
 {
     uint32_t count = loader->rules->rule_count;
-    struct lending lending = {loader, fields, names, name_count, NULL};
+    struct lending lending = {loader, fields, each, names, name_count, NULL};
     lending.lends = rules_borrow(loader, (count + 1U) * sizeof(*lending.lends));
     for (uint32_t i = 0; lending.lends && i < count; i++)
         load_pool(&lending, i);

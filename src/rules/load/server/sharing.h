@@ -7,13 +7,15 @@
 #include "rules/load/fields.h"
 
 /* `mode`, `hash_tag` and `on_store_error` of a limit, whose key and rates are loaded already; with
- * a shared store, also the part that this node decides alone. */
+ * a shared store, also the part that this node decides alone. `scaling`: the keyword that scales
+ * the limit for one request, or acts on what is used of it (NULL: none does); a node's share says
+ * nothing about that. */
 void rules_load_sharing(struct rules_loader *loader, const struct rules_field *fields,
-                        struct rules_rule *rule);
+                        const struct rules_field *scaling, struct rules_rule *rule);
 
 /* `borrow`, `reserve` and `pool` of all limits, which are loaded already. `fields` has
- * RULES_LIMIT_FIELDS for each limit; `names` are for suggestions. */
-void rules_load_loans(struct rules_loader *loader, const struct rules_field *fields,
+ * `each` for each limit; `names` are for suggestions. */
+void rules_load_loans(struct rules_loader *loader, const struct rules_field *fields, uint32_t each,
                       const char *const *names, uint32_t name_count);
 
 /* Checks that `nodes` is given where `on_store_error: local` needs it; all limits are loaded
