@@ -2,12 +2,12 @@
 /* see limit_fields.h */
 #include "rules/load/limit_fields.h"
 
+#include "feature/region/rules/section.h"
 #include "rules/actions/load_reject.h"
 #include "rules/actions/load_steps.h"
 #include "rules/load/cost.h"
 #include "rules/load/match.h"
 #include "rules/load/numbers.h"
-#include "rules/load/server/regions.h"
 #include "rules/load/server/sharing.h"
 
 /* --- What scales a limit, by whom ------------------------------------------------------------- */

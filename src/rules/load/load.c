@@ -19,6 +19,7 @@
 #include "feature/standing/rules/section.h"
 #include "feature/sticky/rules/section.h"
 #include "feature/use/rules/section.h"
+#include "feature/webhook/rules/section.h"
 #include "feature/webhook/rules/warn.h"
 #include "rules/charge/scale.h"
 #include "rules/charge/settle.h"
@@ -33,7 +34,6 @@
 #include "rules/load/server/settings.h"
 #include "rules/load/server/sharing.h"
 #include "rules/load/server/store.h"
-#include "rules/load/server/webhook.h"
 #include "rules/load/when.h"
 
 /* The keys of the file, in the order of `top_names`. */

@@ -3,8 +3,8 @@
  *
  *   webhook: { url: "https://hooks.example.com/weir", secret_file: /etc/weir/webhook.secret }
  */
-#ifndef WEIR_RULES_LOAD_SERVER_WEBHOOK_H
-#define WEIR_RULES_LOAD_SERVER_WEBHOOK_H
+#ifndef WEIR_FEATURE_WEBHOOK_RULES_SECTION_H
+#define WEIR_FEATURE_WEBHOOK_RULES_SECTION_H
 
 #include "rules/load/keyword.h"
 

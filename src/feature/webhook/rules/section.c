@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see webhook.h */
-#include "rules/load/server/webhook.h"
+/* see section.h */
+#include "feature/webhook/rules/section.h"
 
 #include <openssl/evp.h>
 #include <string.h>
