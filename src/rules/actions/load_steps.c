@@ -5,7 +5,7 @@
 #include "core/bucket.h"
 #include "core/bytes.h"
 #include "rules/actions/steps.h"
-#include "rules/load/limit_fields.h"
+#include "rules/load/limit/limit_fields.h"
 
 #define STEP_EXAMPLE 80 /* percent */
 #define DELAY_LEAST_NS UINT64_C(1000000)

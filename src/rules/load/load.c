@@ -28,13 +28,13 @@
 #include "rules/load/environment.h"
 #include "rules/load/fields.h"
 #include "rules/load/jwt.h"
-#include "rules/load/limits.h"
-#include "rules/load/match.h"
+#include "rules/load/limit/limits.h"
+#include "rules/load/limit/match.h"
+#include "rules/load/limit/when.h"
 #include "rules/load/names.h"
 #include "rules/load/server/settings.h"
 #include "rules/load/server/sharing.h"
 #include "rules/load/server/store.h"
-#include "rules/load/when.h"
 
 /* The keys of the file, in the order of `top_names`. */
 enum top_field {

@@ -18,10 +18,11 @@ LISTS = "standing: { by: [user, client.ip], lists: [%s] }\n"
 USERS = "{file: users.txt, by: user, level: warned}"
 NETS = "{file: nets.txt, by: client.ip, level: warned}"
 SHARED = 'store: { redis: "redis://127.0.0.1:1", nodes: 2 }\n'
-SOURCES = [ROOT / "src/rules" / name for name in (
-    "load/pressure/adaptive.c", "load/pressure/match_list.c", "load/pressure/penalties.c",
-    "load/pressure/priority.c", "load/pressure/standing.c", "actions/load_reject.c",
-    "actions/load_steps.c", "challenge/section.c", "score/section.c")]
+SOURCES = [ROOT / "src" / name for name in (
+    "feature/adaptive/rules/section.c", "feature/penalties/rules/section.c",
+    "feature/priority/rules/section.c", "feature/standing/rules/section.c",
+    "feature/challenge/rules/section.c", "feature/score/rules/section.c",
+    "rules/load/limit/match_list.c", "rules/actions/load_reject.c", "rules/actions/load_steps.c")]
 
 
 def limit(more, rate="rate: 10/h"):

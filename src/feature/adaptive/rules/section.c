@@ -6,7 +6,7 @@
 
 #include "core/bytes.h"
 #include "feature/adaptive/rules/limit.h"
-#include "rules/load/limit_fields.h"
+#include "rules/load/limit/limit_fields.h"
 #include "rules/load/numbers.h"
 
 #define S UINT64_C(1000000000)

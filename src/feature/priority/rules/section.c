@@ -7,8 +7,8 @@
 #include "core/bytes.h"
 #include "feature/priority/rules/priority.h"
 #include "rules/load/attributes.h"
-#include "rules/load/limit_fields.h"
-#include "rules/load/match.h"
+#include "rules/load/limit/limit_fields.h"
+#include "rules/load/limit/match.h"
 
 #define SHED_EXAMPLE 60 /* percent */
 

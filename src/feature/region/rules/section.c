@@ -7,7 +7,7 @@
 #include "core/bytes.h"
 #include "feature/region/rules/region.h"
 #include "rules/load/environment.h"
-#include "rules/load/limit_fields.h"
+#include "rules/load/limit/limit_fields.h"
 #include "rules/load/numbers.h"
 #include "rules/load/server/store.h"
 

@@ -6,9 +6,9 @@
 
 #include "core/bytes.h"
 #include "rules/load/attribute_checks.h"
-#include "rules/load/key.h"
-#include "rules/load/limit_fields.h"
-#include "rules/load/match.h"
+#include "rules/load/limit/key.h"
+#include "rules/load/limit/limit_fields.h"
+#include "rules/load/limit/match.h"
 
 #define SUSPICIOUS 30
 #define MALICIOUS 60

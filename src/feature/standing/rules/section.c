@@ -12,9 +12,9 @@
 #include "rules/load/attribute_checks.h"
 #include "rules/load/attributes.h"
 #include "rules/load/environment.h"
-#include "rules/load/key.h"
-#include "rules/load/limit_fields.h"
-#include "rules/load/match_list.h"
+#include "rules/load/limit/key.h"
+#include "rules/load/limit/limit_fields.h"
+#include "rules/load/limit/match_list.h"
 
 #define BODY_MAX 4096 /* it goes into the buffer of a reply */
 #define TYPE_MAX 100

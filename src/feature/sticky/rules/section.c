@@ -8,7 +8,7 @@
 #include "feature/sticky/rules/peers.h"
 #include "rules/file.h"
 #include "rules/load/environment.h"
-#include "rules/load/limit_fields.h"
+#include "rules/load/limit/limit_fields.h"
 #include "rules/load/server/redis.h"
 #include "rules/load/server/sharing.h"
 #include "rules/load/server/store.h"

@@ -7,7 +7,7 @@
 #include "core/bytes.h"
 #include "rules/division.h"
 #include "rules/load/fields.h"
-#include "rules/load/limit_fields.h"
+#include "rules/load/limit/limit_fields.h"
 #include "rules/states.h"
 
 const char *const rules_mode_words[] = {"exact", "leased", NULL};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see key.h */
-#include "rules/load/key.h"
+#include "rules/load/limit/key.h"
 
 #include <string.h>
 
 #include "core/bytes.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
-#include "rules/load/match.h"
+#include "rules/load/limit/match.h"
 
 bool rules_load_key_part(struct rules_loader *loader, const struct rules_node *node,
                          const char *what, struct rules_key_part *part)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `key` and `on_missing` of a limit. */
-#ifndef WEIR_RULES_LOAD_KEY_H
-#define WEIR_RULES_LOAD_KEY_H
+#ifndef WEIR_RULES_LOAD_LIMIT_KEY_H
+#define WEIR_RULES_LOAD_LIMIT_KEY_H
 
 #include "rules/load/fields.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a request costs, and what is given back later: `cost`, `refund_on`, `refund_cap` and
  * `debt` of a limit. See charge/cost.h and charge/settle.h. */
-#ifndef WEIR_RULES_LOAD_COST_H
-#define WEIR_RULES_LOAD_COST_H
+#ifndef WEIR_RULES_LOAD_LIMIT_COST_H
+#define WEIR_RULES_LOAD_LIMIT_COST_H
 
 #include "rules/load/keyword.h"
 

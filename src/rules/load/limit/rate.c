@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see rate.h */
-#include "rules/load/rate.h"
+#include "rules/load/limit/rate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "core/text/siphash.h"
 #include "rules/calendar/calendar.h"
 #include "rules/load/fields.h"
-#include "rules/load/limit_fields.h"
+#include "rules/load/limit/limit_fields.h"
 #include "rules/load/numbers.h"
 
 /* --- `quota`: its calendar -------------------------------------------------------------------- */

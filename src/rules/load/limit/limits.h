@@ -2,8 +2,8 @@
 /* `limits`: each limit as a whole, with its `candidate`, `enforce`, `unless` and `warn_at`; the
  * other parts of a limit have modules of their own (match.h, key.h, rate.h, cost.h, sharing.h).
  */
-#ifndef WEIR_RULES_LOAD_LIMITS_H
-#define WEIR_RULES_LOAD_LIMITS_H
+#ifndef WEIR_RULES_LOAD_LIMIT_LIMITS_H
+#define WEIR_RULES_LOAD_LIMIT_LIMITS_H
 
 #include "rules/load/fields.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see when.h */
-#include "rules/load/when.h"
+#include "rules/load/limit/when.h"
 
 #include <stdlib.h>
 #include <string.h>

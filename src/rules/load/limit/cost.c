@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see cost.h */
-#include "rules/load/cost.h"
+#include "rules/load/limit/cost.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "rules/load/attribute_checks.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
-#include "rules/load/limit_fields.h"
-#include "rules/load/match.h"
+#include "rules/load/limit/limit_fields.h"
+#include "rules/load/limit/match.h"
 #include "rules/match/pattern.h"
 
 /* More than the largest bucket is never admitted by anything. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see match_list.h */
-#include "rules/load/match_list.h"
+#include "rules/load/limit/match_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "core/bytes.h"
 #include "feature/standing/rules/lists.h"
-#include "rules/load/match.h"
+#include "rules/load/limit/match.h"
 
 #define WANTED_MAX 200 /* bytes of the names shown to people */
 

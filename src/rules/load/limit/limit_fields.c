@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see limit_fields.h */
-#include "rules/load/limit_fields.h"
+#include "rules/load/limit/limit_fields.h"
 
 #include "feature/region/rules/section.h"
 #include "rules/actions/load_reject.h"
 #include "rules/actions/load_steps.h"
-#include "rules/load/cost.h"
-#include "rules/load/match.h"
+#include "rules/load/limit/cost.h"
+#include "rules/load/limit/match.h"
 #include "rules/load/numbers.h"
 #include "rules/load/server/sharing.h"
 

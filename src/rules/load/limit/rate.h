@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rate of a limit: `algorithm`, `rate`, `quota` or `limit`, and the options that belong to them
  * (`burst`, `segments`, `strict`, `queue`, `life`, `timezone`, `anchor`, `rollover`). */
-#ifndef WEIR_RULES_LOAD_RATE_H
-#define WEIR_RULES_LOAD_RATE_H
+#ifndef WEIR_RULES_LOAD_LIMIT_RATE_H
+#define WEIR_RULES_LOAD_LIMIT_RATE_H
 
 #include "rules/load/fields.h"
 

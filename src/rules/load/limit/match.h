@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which requests a limit applies to: `match` of a limit, `paths` of the file. */
-#ifndef WEIR_RULES_LOAD_MATCH_H
-#define WEIR_RULES_LOAD_MATCH_H
+#ifndef WEIR_RULES_LOAD_LIMIT_MATCH_H
+#define WEIR_RULES_LOAD_LIMIT_MATCH_H
 
 #include "rules/load/keyword.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see limits.h */
-#include "rules/load/limits.h"
+#include "rules/load/limit/limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,15 +15,15 @@
 #include "feature/sticky/rules/section.h"
 #include "rules/actions/load_reject.h"
 #include "rules/actions/load_steps.h"
-#include "rules/load/cost.h"
 #include "rules/load/fields.h"
-#include "rules/load/key.h"
-#include "rules/load/limit_fields.h"
-#include "rules/load/match.h"
+#include "rules/load/limit/cost.h"
+#include "rules/load/limit/key.h"
+#include "rules/load/limit/limit_fields.h"
+#include "rules/load/limit/match.h"
+#include "rules/load/limit/rate.h"
+#include "rules/load/limit/when.h"
 #include "rules/load/numbers.h"
-#include "rules/load/rate.h"
 #include "rules/load/server/sharing.h"
-#include "rules/load/when.h"
 
 /* --- `candidate` ------------------------------------------------------------------------------ */
 

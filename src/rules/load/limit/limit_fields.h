@@ -3,8 +3,8 @@
  * of rows that have a place in struct rules_rule, and calls the modules that read the others, which
  * take what they need from the fields. A keyword that only one row knows needs no name here.
  */
-#ifndef WEIR_RULES_LOAD_LIMIT_FIELDS_H
-#define WEIR_RULES_LOAD_LIMIT_FIELDS_H
+#ifndef WEIR_RULES_LOAD_LIMIT_LIMIT_FIELDS_H
+#define WEIR_RULES_LOAD_LIMIT_LIMIT_FIELDS_H
 
 #include "core/bytes.h"
 #include "rules/load/keyword.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `list` in a match: the lists of `standing`, by their names. */
-#ifndef WEIR_RULES_LOAD_MATCH_LIST_H
-#define WEIR_RULES_LOAD_MATCH_LIST_H
+#ifndef WEIR_RULES_LOAD_LIMIT_MATCH_LIST_H
+#define WEIR_RULES_LOAD_LIMIT_MATCH_LIST_H
 
 #include "rules/load/fields.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see match.h */
-#include "rules/load/match.h"
+#include "rules/load/limit/match.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "rules/foreign.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
-#include "rules/load/match_list.h"
+#include "rules/load/limit/match_list.h"
 #include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules/match/pattern.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a limit is in force: `when` of a limit, and `timezone` of the file. */
-#ifndef WEIR_RULES_LOAD_WHEN_H
-#define WEIR_RULES_LOAD_WHEN_H
+#ifndef WEIR_RULES_LOAD_LIMIT_WHEN_H
+#define WEIR_RULES_LOAD_LIMIT_WHEN_H
 
 #include "rules/load/fields.h"
 
