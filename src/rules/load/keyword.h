@@ -53,7 +53,7 @@ enum rules_keyword_flag {
     RULES_FILLED = 1 << 1, /* a text may not be empty */
     /* Of a limit: */
     RULES_NOT_GLOBAL = 1 << 2,  /* it does not work with `global` */
-    RULES_NOT_STICKY = 1 << 3,  /* nor with `sticky`, but for limits with `per_node` */
+    RULES_NOT_STICKY = 1 << 3,  /* nor with `sticky`, except in limits with `per_node` */
     RULES_SCALES = 1 << 4,      /* it scales the limit for a request, or acts on what is used of
                                    it: nodes cannot decide such a limit from shares */
     RULES_TRIED = 1 << 5,       /* a candidate may have another one */
