@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 struct weir_daemon;
+struct weir_front;
 struct weir_http_route;
 struct weir_metrics;
 struct weir_reason;
@@ -31,6 +32,8 @@ struct weir_service {
     const char *name; /* in errors */
     /* Its endpoints of the admin listener: tables (http/route.h), NULL behind the last. */
     const struct weir_http_route *const *routes;
+    /* Its listeners (net/front.h), NULL behind the last. */
+    const struct weir_front *const *fronts;
 
     /* daemon->rules are there, and no worker. Errors: any; without a text in *reason the error's
      * own text and the name are shown. */

@@ -66,8 +66,7 @@ static struct rig *rig_open(void)
     REQUIRE(weir_endpoint_parse(&endpoint, "127.0.0.1:0", &reason) == 0);
     REQUIRE(weir_endpoint_bind(&endpoint, &fd, 1, &reason) == 0);
     static struct weir_connection_pool pool = {.max = 16};
-    const struct weir_listening listening = {&weir_grpc_front, WEIR_LISTENER_GRPC, &endpoint, &pool,
-                                             &rig.daemon};
+    const struct weir_listening listening = {&weir_grpc_front, &endpoint, &pool, &rig.daemon};
     REQUIRE(weir_worker_listen(rig.worker, &listening, fd, &reason) == 0);
     rig.listener = &rig.state->listeners[0];
     rig.listener->unix_socket = true;

@@ -69,15 +69,15 @@ static void open_worker(struct http_harness *harness, const char *text)
 
 /* Listens, but the kernel never sees a connection there. */
 static void open_listener(struct http_harness *harness, struct weir_worker *worker,
-                          const struct weir_front *front, enum weir_listener_kind kind)
+                          const struct weir_front *front)
 {
-    bool admin = kind == WEIR_LISTENER_ADMIN;
+    bool admin = front->kind == WEIR_LISTENER_ADMIN;
     struct weir_reason reason = {{0}};
     int fd;
     check(weir_endpoint_parse(&harness->endpoints[admin], "127.0.0.1:0", &reason) == 0);
     check(weir_endpoint_bind(&harness->endpoints[admin], &fd, 1, &reason) == 0);
     harness->pools[admin] = (struct weir_connection_pool){.max = 16};
-    const struct weir_listening listening = {front, kind, &harness->endpoints[admin],
+    const struct weir_listening listening = {front, &harness->endpoints[admin],
                                              &harness->pools[admin], &harness->daemon};
     check(weir_worker_listen(worker, &listening, fd, &reason) == 0);
 }
@@ -88,8 +88,8 @@ struct http_harness *http_harness_open(const char *rules, enum weir_listener_kin
     check(harness != NULL);
     harness->client = -1;
     open_worker(harness, rules);
-    open_listener(harness, harness->decides, &weir_http_front, WEIR_LISTENER_HTTP);
-    open_listener(harness, harness->daemon.admin, &weir_admin_front, WEIR_LISTENER_ADMIN);
+    open_listener(harness, harness->decides, &weir_http_front);
+    open_listener(harness, harness->daemon.admin, &weir_admin_front);
     http_harness_connect_to(harness, kind);
     return harness;
 }

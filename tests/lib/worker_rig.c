@@ -54,22 +54,21 @@ static struct rig *open_worker(const char *rules, uint64_t deadline_ns)
     return rig;
 }
 
-static void listen_with(struct rig *rig, const struct weir_front *front,
-                        enum weir_listener_kind kind, void *server)
+static void listen_with(struct rig *rig, const struct weir_front *front, void *server)
 {
     struct weir_reason reason = {{0}};
     int fd;
     assert_int_equal(weir_endpoint_parse(&rig->endpoint, "127.0.0.1:0", &reason), 0);
     assert_int_equal(weir_endpoint_bind(&rig->endpoint, &fd, 1, &reason), 0);
     rig->pool = (struct weir_connection_pool){.max = 64, .refusals = 8};
-    const struct weir_listening listening = {front, kind, &rig->endpoint, &rig->pool, server};
+    const struct weir_listening listening = {front, &rig->endpoint, &rig->pool, server};
     assert_int_equal(weir_worker_listen(rig->worker, &listening, fd, &reason), 0);
 }
 
 struct rig *rig_open_deadline(const char *rules, uint64_t deadline_ns)
 {
     struct rig *rig = open_worker(rules, deadline_ns);
-    listen_with(rig, &weir_http_front, WEIR_LISTENER_HTTP, NULL);
+    listen_with(rig, &weir_http_front, NULL);
     return rig;
 }
 
@@ -86,7 +85,7 @@ struct rig *rig_open_redis(const char *rules)
     rig->redis.workers = &rig->worker;
     rig->redis.worker_count = 1;
     assert_int_equal(weir_adhoc_limits_open(&rig->redis.limits, 16, NULL, 0), 0);
-    listen_with(rig, &weir_resp_front, WEIR_LISTENER_REDIS, &rig->redis);
+    listen_with(rig, &weir_resp_front, &rig->redis);
     struct weir_resp_workspace *redis = rig->state->listeners[0].workspace;
     redis->remote = true;
     return rig;

@@ -10,37 +10,35 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "server/daemon/server.h"
+#include "server/daemon/services/list.h"
+#include "server/daemon/services/services.h"
+#include "server/net/fronts.h"
 #include "server/net/listener.h"
 
 #define ANSWER_SECONDS 2 /* for a server that runs; it answers in a millisecond */
 #define ANSWER_MAX 512
 
-static const struct weir_listener_settings none;
-
 struct place {
     const char *front, *address;
     const struct weir_listener_settings *settings;
 };
-#define PLACES 5
 
-static const char *address_of(const struct weir_listener_settings *settings, const char *otherwise)
-{
-    return settings->address ? settings->address : otherwise;
-}
-
-static void places_fill(struct place places[PLACES], const struct weir_rules *rules)
+/* What the rules say of each listener; the admin's is the first. Returns how many there are. */
+static unsigned places_fill(struct place places[WEIR_FRONTS_MAX], const struct weir_rules *rules)
 {
     static const struct weir_settings empty;
     const struct weir_settings *settings = rules ? weir_rules_settings(rules) : &empty;
-    const struct weir_listener_settings *challenge = rules ? &settings->challenge.listener : &none;
-    places[0] = (struct place){"admin", address_of(&settings->admin, WEIR_ADMIN_ADDRESS_DEFAULT),
-                               &settings->admin};
-    places[1] = (struct place){"http", address_of(&settings->http, WEIR_HTTP_ADDRESS_DEFAULT),
-                               &settings->http};
-    places[2] = (struct place){"redis", address_of(&settings->redis, "off"), &settings->redis};
-    places[3] = (struct place){"grpc", address_of(&settings->grpc, "off"), &settings->grpc};
-    places[4] = (struct place){"challenge", address_of(challenge, "off"), challenge};
+    struct weir_fronts fronts;
+    unsigned count = 1;
+    weir_services_fronts(weir_services, &fronts);
+    for (unsigned i = 0; i < fronts.count; i++) {
+        const struct weir_front *front = fronts.list[i];
+        if (front->address)
+            continue; /* only the server knows it */
+        places[front->kind == WEIR_LISTENER_ADMIN ? 0 : count++] = (struct place){
+            front->name, weir_front_address(front, settings), weir_front_settings(front, settings)};
+    }
+    return count;
 }
 
 static int connect_to(const struct weir_endpoint *endpoint)
@@ -170,10 +168,10 @@ static void judge_reach(struct findings *findings, const struct place *place,
 
 void addresses_judge(struct findings *findings, const struct weir_rules *rules)
 {
-    struct place places[PLACES];
-    places_fill(places, rules);
+    struct place places[WEIR_FRONTS_MAX];
+    unsigned count = places_fill(places, rules);
     bool running = answers_as_weir(&places[0]);
-    for (size_t i = 0; i < PLACES; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct weir_endpoint endpoint;
         struct weir_reason reason;
         if (weir_endpoint_parse(&endpoint, places[i].address, &reason) < 0 ||

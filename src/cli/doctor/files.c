@@ -21,6 +21,9 @@
 
 #include "cli/times.h"
 #include "feature/region/rules/region.h"
+#include "server/daemon/services/list.h"
+#include "server/daemon/services/services.h"
+#include "server/net/fronts.h"
 #include "server/net/listener.h"
 
 #define DAY_S 86400
@@ -259,17 +262,17 @@ static void judge_region_keys(struct findings *findings, const struct weir_rules
 void files_judge(struct findings *findings, const char *config, const struct weir_rules *rules,
                  uint64_t now_s)
 {
-    static const char *const names[WEIR_LISTENER_KINDS] = {"http", "redis", "grpc", "admin",
-                                                           "challenge"};
     const struct weir_settings *settings = weir_rules_settings(rules);
     judge_state(findings, settings);
-    for (unsigned i = 0; i < WEIR_LISTENER_KINDS; i++) {
-        const struct weir_listener_settings *listener =
-            weir_settings_listener(settings, (enum weir_listener_kind)i);
-        if (!listener)
-            continue;
-        judge_secret(findings, names[i], listener->tls.key_file);
-        judge_term(findings, names[i], listener->tls.cert_file, now_s);
+    struct weir_fronts fronts;
+    weir_services_fronts(weir_services, &fronts);
+    for (unsigned i = 0; i < fronts.count; i++) {
+        const struct weir_front *front = fronts.list[i];
+        const struct weir_listener_settings *listener = weir_front_settings(front, settings);
+        if (front->address)
+            continue; /* these settings are another front's */
+        judge_secret(findings, front->name, listener->tls.key_file);
+        judge_term(findings, front->name, listener->tls.cert_file, now_s);
     }
     judge_secret(findings, "store.redis", settings->store.redis.key_file);
     judge_secret(findings, "identities.redis", settings->identities.redis.key_file);

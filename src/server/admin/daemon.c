@@ -4,6 +4,7 @@
 
 #include "server/admin/api.h"
 #include "server/admin/playground.h"
+#include "server/http/front.h"
 
 static const struct weir_http_route *const admin_routes[] = {
     weir_admin_routes,
@@ -11,7 +12,10 @@ static const struct weir_http_route *const admin_routes[] = {
     NULL,
 };
 
+static const struct weir_front *const admin_fronts[] = {&weir_admin_front, NULL};
+
 const struct weir_service weir_service_admin = {
     .name = "admin",
     .routes = admin_routes,
+    .fronts = admin_fronts,
 };

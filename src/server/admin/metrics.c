@@ -16,6 +16,7 @@
 #include "server/daemon/services/services.h"
 #include "server/grpc/front.h"
 #include "server/http/http.h"
+#include "server/resp/front.h"
 
 static void seconds(struct weir_metrics *metrics, const char *name, const char *help, int64_t ns)
 {
@@ -26,14 +27,6 @@ static void seconds(struct weir_metrics *metrics, const char *name, const char *
 }
 
 /* --- Over all workers ------------------------------------------------------------------------- */
-
-/* The i-th worker, the admin's own after the last. NULL: no more. */
-static struct weir_worker *worker_at(struct weir_daemon *daemon, unsigned i)
-{
-    if (i < daemon->worker_count)
-        return daemon->workers[i];
-    return i == daemon->worker_count ? daemon->admin : NULL;
-}
 
 static uint64_t sum(struct weir_daemon *daemon, size_t offset)
 {
@@ -47,16 +40,24 @@ static uint64_t sum(struct weir_daemon *daemon, size_t offset)
 
 #define SUM(daemon, field) sum(daemon, offsetof(struct weir_worker_counters, field))
 
-/* The fronts that speak HTTP and are of weir itself. */
-enum { FRONT_HTTP, FRONT_ADMIN, FRONT_CHALLENGE, FRONTS };
-
-/* Which of them a listener has; -1: another. */
-static int front_of(const struct weir_listener *listener)
+/* The listeners, each once: the workers' are those of the first. NULL: no more. */
+static const struct weir_listener *listener_at(const struct weir_daemon *daemon, unsigned i)
 {
-    return listener->kind == WEIR_LISTENER_HTTP        ? FRONT_HTTP
-           : listener->kind == WEIR_LISTENER_ADMIN     ? FRONT_ADMIN
-           : listener->kind == WEIR_LISTENER_CHALLENGE ? FRONT_CHALLENGE
-                                                       : -1;
+    unsigned others = 0;
+    while (weir_worker_listener(daemon->workers[0], others))
+        others++;
+    return i < others ? weir_worker_listener(daemon->workers[0], i)
+                      : weir_worker_listener(daemon->admin, i - others);
+}
+
+/* Listener `i` of listener_at in worker `w`; NULL: it has no such worker. */
+static const struct weir_listener *listener_of(const struct weir_daemon *daemon, unsigned i,
+                                               unsigned w)
+{
+    const struct weir_listener *listener = listener_at(daemon, i);
+    if (listener->worker == daemon->admin || w == 0)
+        return w == 0 ? listener : NULL;
+    return w < daemon->worker_count ? weir_worker_listener(daemon->workers[w], i) : NULL;
 }
 
 /* The first row with the name of row `r`, where those of one name are counted; the last is no row.
@@ -69,42 +70,37 @@ static unsigned row_of_name(const struct weir_http *http, unsigned r)
     return r < http->route_count ? first : r;
 }
 
-/* Requests by listener, route and status; series that are zero are left out. */
+/* Requests of listener `i` by route and status; series that are zero are left out. */
+static void put_listener_requests(struct weir_metrics *metrics, unsigned i)
+{
+    uint64_t totals[WEIR_HTTP_ROUTES_MAX + 1][WEIR_HTTP_STATUS_COUNT] = {0};
+    const struct weir_listener *listener = listener_of(metrics->daemon, i, 0), *same;
+    const struct weir_http *sample = listener->workspace;
+    for (unsigned w = 0; (same = listener_of(metrics->daemon, i, w)); w++) {
+        const struct weir_http *http = same->workspace;
+        for (unsigned r = 0; r <= http->route_count; r++)
+            for (unsigned s = 0; s < WEIR_HTTP_STATUS_COUNT; s++)
+                totals[row_of_name(http, r)][s] += weir_counted(&http->requests[r][s]);
+    }
+    for (unsigned r = 0; r <= sample->route_count; r++)
+        for (unsigned s = 0; s < WEIR_HTTP_STATUS_COUNT; s++)
+            if (totals[r][s])
+                weir_metrics_put(
+                    metrics,
+                    "weir_requests_total{front=\"%s\",route=\"%s\",code=\"%u\"} %" PRIu64 "\n",
+                    listener->front->name,
+                    r < sample->route_count ? sample->routes[r].name : "none",
+                    weir_http_code((enum weir_http_status)s), totals[r][s]);
+}
+
+/* Of the listeners that speak HTTP. */
 static void put_requests(struct weir_metrics *metrics)
 {
-    struct weir_daemon *daemon = metrics->daemon;
-    static const char *const names[FRONTS] = {"http", "admin", "challenge"};
-    uint64_t totals[FRONTS][WEIR_HTTP_ROUTES_MAX + 1][WEIR_HTTP_STATUS_COUNT] = {0};
-    const struct weir_http *sample[FRONTS] = {NULL, NULL, NULL};
-    struct weir_worker *worker;
-    for (unsigned i = 0; (worker = worker_at(daemon, i)); i++) {
-        const struct weir_listener *listener;
-        for (unsigned j = 0; (listener = weir_worker_listener(worker, j)); j++) {
-            const struct weir_http *http = listener->workspace;
-            int kind = front_of(listener);
-            if (kind < 0)
-                continue;
-            sample[kind] = http;
-            for (unsigned r = 0; r <= http->route_count; r++)
-                for (unsigned s = 0; s < WEIR_HTTP_STATUS_COUNT; s++)
-                    totals[kind][row_of_name(http, r)][s] += weir_counted(&http->requests[r][s]);
-        }
-    }
+    const struct weir_listener *listener;
     weir_metrics_head(metrics, "weir_requests_total", "counter", "HTTP requests answered.");
-    for (unsigned kind = 0; kind < FRONTS; kind++) {
-        for (unsigned r = 0; sample[kind] && r <= sample[kind]->route_count; r++) {
-            const char *route =
-                r < sample[kind]->route_count ? sample[kind]->routes[r].name : "none";
-            for (unsigned s = 0; s < WEIR_HTTP_STATUS_COUNT; s++) {
-                if (totals[kind][r][s])
-                    weir_metrics_put(
-                        metrics,
-                        "weir_requests_total{front=\"%s\",route=\"%s\",code=\"%u\"} %" PRIu64 "\n",
-                        names[kind], route, weir_http_code((enum weir_http_status)s),
-                        totals[kind][r][s]);
-            }
-        }
-    }
+    for (unsigned i = 0; (listener = listener_at(metrics->daemon, i)); i++)
+        if (listener->front->http)
+            put_listener_requests(metrics, i);
 }
 
 static void put_commands(struct weir_metrics *metrics)
@@ -125,7 +121,7 @@ static void put_commands(struct weir_metrics *metrics)
     weir_metrics_number(metrics, "weir_adhoc_limits", "gauge",
                         "Distinct limits that requests and commands have given.",
                         weir_adhoc_limits_count(daemon->redis.limits));
-    if (daemon->redis_endpoint.kind == WEIR_ENDPOINT_OFF)
+    if (!weir_daemon_listens(daemon, &weir_resp_front))
         return;
     weir_metrics_number(metrics, "weir_redis_commands_total", "counter",
                         "Commands of the Redis protocol.", commands);
@@ -140,7 +136,7 @@ static void put_calls(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
     uint64_t totals[WEIR_GRPC_METHODS_MAX + 1][WEIR_GRPC_STATUSES] = {0};
-    if (daemon->grpc_endpoint.kind == WEIR_ENDPOINT_OFF)
+    if (!weir_daemon_listens(daemon, &weir_grpc_front))
         return;
     for (unsigned i = 0; i < daemon->worker_count; i++) {
         const struct weir_listener *listener;
@@ -163,16 +159,6 @@ static void put_calls(struct weir_metrics *metrics)
                                  method, s, totals[m][s]);
         }
     }
-}
-
-/* The listeners, each once: the workers' are those of the first. NULL: no more. */
-static const struct weir_listener *listener_at(const struct weir_daemon *daemon, unsigned i)
-{
-    unsigned others = 0;
-    while (weir_worker_listener(daemon->workers[0], others))
-        others++;
-    return i < others ? weir_worker_listener(daemon->workers[0], i)
-                      : weir_worker_listener(daemon->admin, i - others);
 }
 
 /* One number of each listener's pool. */
@@ -214,10 +200,9 @@ static void put_guesses(struct weir_metrics *metrics)
     const struct weir_listener *listener;
     weir_metrics_head(metrics, name, "counter", "Passwords and tokens that were not accepted.");
     for (unsigned i = 0; (listener = listener_at(daemon, i)); i++) {
-        uint64_t wrong = weir_counted(&listener->wrong_guesses);
-        uint64_t refused = weir_counted(&listener->refused_guesses);
-        for (unsigned w = 1; w < daemon->worker_count && listener->worker != daemon->admin; w++) {
-            const struct weir_listener *same = weir_worker_listener(daemon->workers[w], i);
+        const struct weir_listener *same;
+        uint64_t wrong = 0, refused = 0;
+        for (unsigned w = 0; (same = listener_of(daemon, i, w)); w++) {
             wrong += weir_counted(&same->wrong_guesses);
             refused += weir_counted(&same->refused_guesses);
         }
@@ -427,7 +412,6 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_of_limits(&metrics);
     weir_services_metrics(&metrics);
     weir_metrics_of_score(&metrics);
-    weir_metrics_of_challenge(&metrics);
     put_requests(&metrics);
     put_calls(&metrics);
     put_commands(&metrics);

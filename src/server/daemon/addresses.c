@@ -2,52 +2,34 @@
 /* see addresses.h */
 #include "server/daemon/addresses.h"
 
-const char *weir_daemon_http(const struct weir_daemon *daemon, const struct weir_settings *settings)
+/* What the command line says; NULL: nothing. */
+static const char *option_of(const struct weir_daemon *daemon, const struct weir_front *front)
 {
-    return daemon->options.http     ? daemon->options.http
-           : settings->http.address ? settings->http.address
-                                    : WEIR_HTTP_ADDRESS_DEFAULT;
+    const char *start = (const char *)&daemon->options;
+    return front->option ? *(const char *const *)(const void *)(start + front->option) : NULL;
 }
 
-/* Only where it was asked for. */
-const char *weir_daemon_redis(const struct weir_daemon *daemon,
-                              const struct weir_settings *settings)
+const char *weir_daemon_address(const struct weir_daemon *daemon, const struct weir_front *front,
+                                const struct weir_settings *settings)
 {
-    return daemon->options.redis     ? daemon->options.redis
-           : settings->redis.address ? settings->redis.address
-                                     : "off";
+    if (front->address)
+        return front->address(daemon, settings);
+    const char *given = option_of(daemon, front);
+    return given ? given : weir_front_address(front, settings);
 }
 
-const char *weir_daemon_grpc(const struct weir_daemon *daemon, const struct weir_settings *settings)
+bool weir_daemon_listens(const struct weir_daemon *daemon, const struct weir_front *front)
 {
-    return daemon->options.grpc     ? daemon->options.grpc
-           : settings->grpc.address ? settings->grpc.address
-                                    : "off";
-}
-
-const char *weir_daemon_admin(const struct weir_daemon *daemon,
-                              const struct weir_settings *settings)
-{
-    return daemon->options.admin     ? daemon->options.admin
-           : settings->admin.address ? settings->admin.address
-                                     : WEIR_ADMIN_ADDRESS_DEFAULT;
-}
-
-const char *weir_daemon_challenge(const struct weir_settings *settings)
-{
-    return settings->challenge.listener.address ? settings->challenge.listener.address : "off";
+    for (unsigned i = 0; i < daemon->fronts.count; i++)
+        if (daemon->fronts.list[i] == front)
+            return daemon->places[i].endpoint.kind != WEIR_ENDPOINT_OFF;
+    return false;
 }
 
 void weir_daemon_remove_sockets(const struct weir_daemon *daemon)
 {
-    if (daemon->supervisor.holds)
-        return;
-    weir_endpoint_remove(&daemon->http_endpoint);
-    weir_endpoint_remove(&daemon->redis_endpoint);
-    weir_endpoint_remove(&daemon->grpc_endpoint);
-    weir_endpoint_remove(&daemon->admin_endpoint);
-    weir_endpoint_remove(&daemon->prometheus_endpoint);
-    weir_endpoint_remove(&daemon->challenge_endpoint);
+    for (unsigned i = 0; i < daemon->fronts.count && !daemon->supervisor.holds; i++)
+        weir_endpoint_remove(&daemon->places[i].endpoint);
 }
 
 uint64_t weir_daemon_connections_max(const struct weir_daemon *daemon)

@@ -5,18 +5,12 @@
 
 #include "server/daemon/daemon.h"
 
-/* The address of a listener: command line, else rules file, else default. */
-const char *weir_daemon_http(const struct weir_daemon *daemon,
-                             const struct weir_settings *settings);
-const char *weir_daemon_redis(const struct weir_daemon *daemon,
-                              const struct weir_settings *settings);
-const char *weir_daemon_grpc(const struct weir_daemon *daemon,
-                             const struct weir_settings *settings);
-const char *weir_daemon_admin(const struct weir_daemon *daemon,
-                              const struct weir_settings *settings);
+/* The address of a front end: command line, else rules file, else default; "off": none. */
+const char *weir_daemon_address(const struct weir_daemon *daemon, const struct weir_front *front,
+                                const struct weir_settings *settings);
 
-/* "off" without one. */
-const char *weir_daemon_challenge(const struct weir_settings *settings);
+/* Whether a front end has a listener in this run. */
+bool weir_daemon_listens(const struct weir_daemon *daemon, const struct weir_front *front);
 
 /* Removes the paths of Unix sockets, unless a supervisor has the sockets for the next process. */
 void weir_daemon_remove_sockets(const struct weir_daemon *daemon);

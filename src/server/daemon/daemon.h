@@ -24,11 +24,9 @@
 #include "server/daemon/state/state_guard.h"
 #include "server/daemon/supervisor.h"
 #include "server/daemon/worker.h"
+#include "server/net/certificates.h"
 #include "server/pressure/pressure.h"
 #include "server/resp/resp.h"
-
-/* HTTP, Redis, gRPC, admin, Prometheus, challenges. */
-#define WEIR_LISTENINGS 6
 
 #define WEIR_SERVICES_MAX 32
 
@@ -85,6 +83,13 @@ struct weir_kept_sockets {
     int fds[WEIR_WORKERS_MAX];
 };
 
+/* Where a front end listens. */
+struct weir_place {
+    struct weir_endpoint endpoint; /* WEIR_ENDPOINT_OFF: it does not */
+    struct weir_connection_pool pool;
+    struct weir_kept_sockets kept;
+};
+
 struct weir_daemon {
     const struct weir_service *const *services; /* NULL behind the last (services/services.h) */
     size_t services_open;
@@ -101,14 +106,12 @@ struct weir_daemon {
     struct weir_directories *directories;   /* NULL: no callers are in Redis */
     struct weir_certificates *certificates; /* the newest */
     struct weir_certificate_watch certificate_watch;
-    struct weir_endpoint http_endpoint, redis_endpoint, grpc_endpoint, admin_endpoint;
-    struct weir_endpoint challenge_endpoint;
-    struct weir_connection_pool pools[WEIR_LISTENINGS];
+    struct weir_fronts fronts;
+    struct weir_place places[WEIR_FRONTS_MAX]; /* of each */
     struct weir_resp_shared redis;
     struct weir_envoy_shared *envoy; /* NULL: no such service is configured */
     struct weir_envoy_statsd *statsd;
     struct weir_quota_service *quota;
-    struct weir_endpoint prometheus_endpoint;
     uv_timer_t envoy_watch;
     struct weir_worker *admin;
     struct weir_reservations *reservations;
@@ -143,7 +146,6 @@ struct weir_daemon {
     uint64_t again_ns;             /* ... as the reload wanted that began then */
     struct weir_rules *rules_next; /* ... with these */
     struct weir_certificates *certificates_next;
-    struct weir_kept_sockets kept[WEIR_LISTENINGS];
     struct weir_supervisor supervisor;
 
     struct weir_background *background;

@@ -8,12 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "feature/envoy/server/daemon.h"
 #include "server/daemon/addresses.h"
-#include "server/grpc/front.h"
-#include "server/http/front.h"
 #include "server/net/files.h"
-#include "server/resp/front.h"
 
 /* Files that weir opens when its connections may have taken all others: of a loop (epoll, a pipe,
  * an eventfd, its place in the state file), with a shared store (connections to its servers),
@@ -52,65 +48,34 @@ static void log_listening(struct weir_daemon *daemon, const char *front,
 
 /* One front end's sockets: one a worker, or the admin worker's one. */
 struct listening {
-    const char *name, *address;
-    struct weir_endpoint *endpoint;
     const struct weir_front *front;
-    enum weir_listener_kind kind;
-    void *server;
-    struct weir_connection_pool *pool;
+    const char *address;
+    struct weir_place *place;
     struct weir_worker *const *workers;
     unsigned count, bound; /* bound: sockets that no worker has yet */
     bool passed;           /* they are a supervisor's, too */
     int fds[WEIR_WORKERS_MAX];
 };
 
-static void listenings_fill(struct weir_daemon *daemon, struct listening all[WEIR_LISTENINGS])
+static bool is_admin(const struct listening *listening)
+{
+    return listening->front->kind == WEIR_LISTENER_ADMIN;
+}
+
+/* All of them, by the rules of the daemon. */
+static unsigned listenings_fill(struct weir_daemon *daemon, struct listening all[WEIR_FRONTS_MAX])
 {
     const struct weir_settings *settings = weir_rules_settings(daemon->rules);
-    all[0] = (struct listening){.address = weir_daemon_http(daemon, settings),
-                                .endpoint = &daemon->http_endpoint,
-                                .front = &weir_http_front,
-                                .kind = WEIR_LISTENER_HTTP,
-                                .server = daemon,
-                                .workers = daemon->workers,
-                                .count = daemon->worker_count};
-    all[1] = (struct listening){.address = weir_daemon_redis(daemon, settings),
-                                .endpoint = &daemon->redis_endpoint,
-                                .front = &weir_resp_front,
-                                .kind = WEIR_LISTENER_REDIS,
-                                .server = &daemon->redis,
-                                .workers = daemon->workers,
-                                .count = daemon->worker_count};
-    all[2] = (struct listening){.address = weir_daemon_grpc(daemon, settings),
-                                .endpoint = &daemon->grpc_endpoint,
-                                .front = &weir_grpc_front,
-                                .kind = WEIR_LISTENER_GRPC,
-                                .server = daemon,
-                                .workers = daemon->workers,
-                                .count = daemon->worker_count};
-    all[3] = (struct listening){.address = weir_daemon_admin(daemon, settings),
-                                .endpoint = &daemon->admin_endpoint,
-                                .front = &weir_admin_front,
-                                .kind = WEIR_LISTENER_ADMIN,
-                                .server = daemon,
-                                .workers = &daemon->admin,
-                                .count = 1};
-    all[4] = all[3];
-    all[4].address =
-        daemon->envoy && settings->envoy.prometheus ? settings->envoy.prometheus : "off";
-    all[4].endpoint = &daemon->prometheus_endpoint;
-    all[4].front = &weir_envoy_prometheus_front;
-    all[5] = all[0];
-    all[5].address = weir_daemon_challenge(settings);
-    all[5].endpoint = &daemon->challenge_endpoint;
-    all[5].front = &weir_challenge_front;
-    all[5].kind = WEIR_LISTENER_CHALLENGE;
-    static const char *const names[WEIR_LISTENINGS] = {"http",  "redis",      "grpc",
-                                                       "admin", "prometheus", "challenge"};
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
-        all[i].pool = &daemon->pools[i];
-        all[i].name = names[i];
+    for (unsigned i = 0; i < daemon->fronts.count; i++) {
+        const struct weir_front *front = daemon->fronts.list[i];
+        bool admin = front->kind == WEIR_LISTENER_ADMIN;
+        all[i] = (struct listening){.front = front,
+                                    .address = weir_daemon_address(daemon, front, settings),
+                                    .place = &daemon->places[i],
+                                    .workers = admin ? &daemon->admin : daemon->workers,
+                                    .count = admin ? 1 : daemon->worker_count};
     }
+    return daemon->fronts.count;
 }
 
 static void log_few_files(struct weir_daemon *daemon, const struct weir_files *files,
@@ -141,20 +106,20 @@ static uint64_t files_to_come(const struct weir_daemon *daemon, uint32_t workers
 /* Gives every listener its pool of connections. Errors: WEIR_ERR_FULL. */
 int weir_listening_plan(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    struct listening all[WEIR_LISTENINGS];
+    struct listening all[WEIR_FRONTS_MAX];
     struct weir_files files = {.limit = weir_files_raise_limit(),
                                .workers = weir_listening_workers(daemon)};
     struct weir_files_plan plan;
     files.taken = weir_files_count() + files_to_come(daemon, files.workers);
-    listenings_fill(daemon, all);
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
-        bool admin = all[i].kind == WEIR_LISTENER_ADMIN;
+    unsigned count = listenings_fill(daemon, all);
+    for (unsigned i = 0; i < count; i++) {
+        bool admin = is_admin(&all[i]);
         if (!strcmp(all[i].address, "off"))
             continue;
         files.admin_listeners += admin;
         files.listeners += !admin;
         files.taken += admin ? 1 : files.workers;
-        files.taken -= daemon->kept[i].count; /* open already */
+        files.taken -= daemon->places[i].kept.count; /* open already */
     }
     uint64_t passed = daemon->supervisor.passed_count; /* likewise */
     files.taken -= passed < files.taken ? passed : files.taken;
@@ -165,10 +130,10 @@ int weir_listening_plan(struct weir_daemon *daemon, struct weir_reason *reason)
                  (unsigned long long)files.limit, (unsigned long long)plan.least, files.workers);
         return WEIR_ERR_FULL;
     }
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
-        bool admin = all[i].kind == WEIR_LISTENER_ADMIN;
-        all[i].pool->max = admin ? plan.admin.max : plan.decisions.max;
-        all[i].pool->refusals = admin ? plan.admin.refusals : plan.decisions.refusals;
+    for (unsigned i = 0; i < count; i++) {
+        bool admin = is_admin(&all[i]);
+        all[i].place->pool.max = admin ? plan.admin.max : plan.decisions.max;
+        all[i].place->pool.refusals = admin ? plan.admin.refusals : plan.decisions.refusals;
     }
     if (files.listeners > 0 && plan.decisions.max < WEIR_CONNECTIONS_FEW)
         log_few_files(daemon, &files, &plan);
@@ -181,7 +146,7 @@ static bool listening_take(struct listening *listening, struct weir_kept_sockets
 {
     if (kept->count != listening->count)
         return false;
-    *listening->endpoint = kept->endpoint;
+    listening->place->endpoint = kept->endpoint;
     memcpy(listening->fds, kept->fds, sizeof kept->fds);
     listening->bound = kept->count;
     kept->count = 0;
@@ -208,7 +173,7 @@ static int listening_adopt(struct listening *listening, struct weir_supervisor *
         }
     }
     if (taken > 0) {
-        *listening->endpoint = endpoint;
+        listening->place->endpoint = endpoint;
         listening->bound = listening->count;
         listening->passed = true;
     }
@@ -217,22 +182,24 @@ static int listening_adopt(struct listening *listening, struct weir_supervisor *
 
 static int listening_bind(struct listening *listening, struct weir_reason *reason)
 {
-    int err = weir_endpoint_parse(listening->endpoint, listening->address, reason);
-    if (err < 0 || listening->endpoint->kind == WEIR_ENDPOINT_OFF)
+    int err = weir_endpoint_parse(&listening->place->endpoint, listening->address, reason);
+    if (err < 0 || listening->place->endpoint.kind == WEIR_ENDPOINT_OFF)
         return err;
-    err = weir_endpoint_bind(listening->endpoint, listening->fds, listening->count, reason);
+    err = weir_endpoint_bind(&listening->place->endpoint, listening->fds, listening->count, reason);
     if (err == 0)
         listening->bound = listening->count;
     return err;
 }
 
-static int listening_start(struct listening *listening, struct weir_reason *reason)
+static int listening_start(struct weir_daemon *daemon, struct listening *listening,
+                           struct weir_reason *reason)
 {
+    const struct weir_front *front = listening->front;
+    void *server = front->server ? front->server(daemon) : daemon;
     int err = 0;
     while (err == 0 && listening->bound) {
-        const struct weir_listening common = {listening->front, listening->kind,
-                                              listening->endpoint, listening->pool,
-                                              listening->server};
+        const struct weir_listening common = {front, &listening->place->endpoint,
+                                              &listening->place->pool, server};
         unsigned i = --listening->bound;
         err = weir_worker_listen(listening->workers[i], &common, listening->fds[i], reason);
     }
@@ -240,14 +207,14 @@ static int listening_start(struct listening *listening, struct weir_reason *reas
 }
 
 /* Two fronts on one port would each get some of the other's connections. */
-static int listenings_apart(const struct listening all[WEIR_LISTENINGS], struct weir_reason *reason)
+static int listenings_apart(const struct listening *all, unsigned count, struct weir_reason *reason)
 {
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
+    for (unsigned i = 0; i < count; i++) {
         for (unsigned j = 0; j < i; j++) {
-            if (!weir_endpoint_overlap(all[j].endpoint, all[i].endpoint))
+            if (!weir_endpoint_overlap(&all[j].place->endpoint, &all[i].place->endpoint))
                 continue;
             char text[WEIR_ENDPOINT_TEXT_MAX];
-            weir_endpoint_format(all[i].endpoint, text);
+            weir_endpoint_format(&all[i].place->endpoint, text);
             snprintf(reason->text, sizeof reason->text,
                      "cannot listen on %s: another listener of this server has the port", text);
             return WEIR_ERR_IO;
@@ -265,7 +232,7 @@ static void kept_close(struct weir_kept_sockets *kept)
 /* A copy of each worker's socket of this listener; none, where one cannot be made. */
 static void listening_keep(const struct listening *listening, struct weir_kept_sockets *kept)
 {
-    kept->endpoint = *listening->endpoint;
+    kept->endpoint = listening->place->endpoint;
     for (unsigned i = 0; i < listening->count; i++) {
         const struct weir_listener *listener;
         int fd = -1;
@@ -282,16 +249,16 @@ static void listening_keep(const struct listening *listening, struct weir_kept_s
 
 void weir_daemon_keep_sockets(struct weir_daemon *daemon, const struct weir_rules *next)
 {
-    struct listening before[WEIR_LISTENINGS], after[WEIR_LISTENINGS];
+    struct listening before[WEIR_FRONTS_MAX], after[WEIR_FRONTS_MAX];
     struct weir_rules *rules = daemon->rules;
-    listenings_fill(daemon, before);
+    unsigned count = listenings_fill(daemon, before);
     daemon->rules = (struct weir_rules *)(uintptr_t)next; /* only read */
-    listenings_fill(daemon, after);
+    (void)listenings_fill(daemon, after);
     daemon->rules = rules;
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
-        if (before[i].endpoint->kind != WEIR_ENDPOINT_OFF &&
+    for (unsigned i = 0; i < count; i++)
+        if (before[i].place->endpoint.kind != WEIR_ENDPOINT_OFF &&
             !strcmp(before[i].address, after[i].address))
-            listening_keep(&before[i], &daemon->kept[i]);
+            listening_keep(&before[i], &daemon->places[i].kept);
 }
 
 static void log_unused(struct weir_daemon *daemon)
@@ -310,25 +277,25 @@ static void log_unused(struct weir_daemon *daemon)
 /* Binds first, all of them, then listens: a port in use is found before anybody is served. */
 int weir_listening_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    struct listening all[WEIR_LISTENINGS];
+    struct listening all[WEIR_FRONTS_MAX];
     int err = 0;
-    listenings_fill(daemon, all);
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
-        if (!listening_take(&all[i], &daemon->kept[i]))
-            kept_close(&daemon->kept[i]);
-    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
+    unsigned count = listenings_fill(daemon, all);
+    for (unsigned i = 0; i < count; i++)
+        if (!listening_take(&all[i], &daemon->places[i].kept))
+            kept_close(&daemon->places[i].kept);
+    for (unsigned i = 0; i < count && err == 0; i++)
         err = all[i].bound ? 0 : listening_adopt(&all[i], &daemon->supervisor, reason);
     log_unused(daemon);
-    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
+    for (unsigned i = 0; i < count && err == 0; i++)
         err = all[i].bound ? 0 : listening_bind(&all[i], reason);
     if (err == 0)
-        err = listenings_apart(all, reason);
+        err = listenings_apart(all, count, reason);
     bool bound = err == 0;
-    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
-        err = listening_start(&all[i], reason);
-    for (unsigned i = 0; i < WEIR_LISTENINGS && err < 0; i++) {
+    for (unsigned i = 0; i < count && err == 0; i++)
+        err = listening_start(daemon, &all[i], reason);
+    for (unsigned i = 0; i < count && err < 0; i++) {
         if (!bound && all[i].bound && !all[i].passed)
-            weir_endpoint_remove(all[i].endpoint);
+            weir_endpoint_remove(&all[i].place->endpoint);
         while (all[i].bound)
             close(all[i].fds[--all[i].bound]);
     }
@@ -337,41 +304,37 @@ int weir_listening_open(struct weir_daemon *daemon, struct weir_reason *reason)
 
 void weir_listening_leave(struct weir_daemon *daemon)
 {
-    struct listening all[WEIR_LISTENINGS];
-    listenings_fill(daemon, all);
-    for (unsigned i = 0; i < WEIR_LISTENINGS && daemon->supervisor.notify >= 0; i++) {
+    struct listening all[WEIR_FRONTS_MAX];
+    unsigned count = listenings_fill(daemon, all);
+    for (unsigned i = 0; i < count && daemon->supervisor.notify >= 0; i++) {
         const struct weir_listener *listener;
         unsigned found = 0;
         for (unsigned worker = 0; worker < all[i].count; worker++)
             for (unsigned j = 0; (listener = weir_worker_listener(all[i].workers[worker], j)); j++)
                 if (listener->front == all[i].front)
                     all[i].fds[found++] = listener->fd;
-        weir_supervisor_keep(&daemon->supervisor, all[i].name, all[i].fds, found);
+        weir_supervisor_keep(&daemon->supervisor, all[i].front->name, all[i].fds, found);
     }
 }
 
 void weir_listening_log(struct weir_daemon *daemon)
 {
-    log_listening(daemon, "http", &daemon->http_endpoint);
-    log_listening(daemon, "redis", &daemon->redis_endpoint);
-    log_listening(daemon, "grpc", &daemon->grpc_endpoint);
-    log_listening(daemon, "admin", &daemon->admin_endpoint);
-    log_listening(daemon, "prometheus", &daemon->prometheus_endpoint);
-    log_listening(daemon, "challenge", &daemon->challenge_endpoint);
+    for (unsigned i = 0; i < daemon->fronts.count; i++)
+        log_listening(daemon, daemon->fronts.list[i]->name, &daemon->places[i].endpoint);
 }
 
 int weir_listening_check(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    struct listening all[WEIR_LISTENINGS];
+    struct listening all[WEIR_FRONTS_MAX];
     int err = 0;
-    listenings_fill(daemon, all);
-    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
-        err = weir_endpoint_parse(all[i].endpoint, all[i].address, reason);
-    return err < 0 ? err : listenings_apart(all, reason);
+    unsigned count = listenings_fill(daemon, all);
+    for (unsigned i = 0; i < count && err == 0; i++)
+        err = weir_endpoint_parse(&all[i].place->endpoint, all[i].address, reason);
+    return err < 0 ? err : listenings_apart(all, count, reason);
 }
 
 void weir_listening_drop(struct weir_daemon *daemon)
 {
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
-        kept_close(&daemon->kept[i]);
+    for (unsigned i = 0; i < daemon->fronts.count; i++)
+        kept_close(&daemon->places[i].kept);
 }

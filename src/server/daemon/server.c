@@ -137,8 +137,8 @@ static void join_threads(struct weir_daemon *daemon)
 static int open_peers(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     uint32_t connections = 0;
-    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
-        connections += daemon->pools[i].max + daemon->pools[i].refusals;
+    for (unsigned i = 0; i < daemon->fronts.count; i++)
+        connections += daemon->places[i].pool.max + daemon->places[i].pool.refusals;
     int err = weir_peers_open(&daemon->peers, weir_table_secret(daemon->table), connections);
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
@@ -288,8 +288,10 @@ static void daemon_free(struct weir_daemon *daemon)
 static struct weir_daemon *daemon_new(void)
 {
     struct weir_daemon *daemon = calloc(1, sizeof *daemon);
-    if (daemon)
+    if (daemon) {
         daemon->services = weir_services;
+        weir_services_fronts(daemon->services, &daemon->fronts);
+    }
     return daemon;
 }
 
@@ -308,8 +310,10 @@ static struct weir_daemon *daemon_renew(struct weir_daemon *last)
     last->rules_next = NULL;
     last->certificates_next = NULL;
     next->table = last->table;
-    memcpy(next->kept, last->kept, sizeof next->kept);
-    memset(last->kept, 0, sizeof last->kept);
+    for (unsigned i = 0; i < last->fronts.count; i++) {
+        next->places[i].kept = last->places[i].kept;
+        last->places[i].kept.count = 0;
+    }
     next->supervisor = last->supervisor;
     last->supervisor = (struct weir_supervisor){.notify = -1};
     next->started_wall_ns = last->started_wall_ns;
@@ -338,7 +342,8 @@ int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
     if (err == 0)
         err = weir_listening_check(daemon, reason);
     if (err == 0)
-        err = weir_certificates_load(&certificates, weir_rules_settings(rules), reason);
+        err = weir_certificates_load(&certificates, &daemon->fronts, weir_rules_settings(rules),
+                                     reason);
     if (err == 0)
         err = weir_daemon_check_state(daemon, rules, reason);
     weir_certificates_unref(certificates);

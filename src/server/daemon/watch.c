@@ -75,11 +75,13 @@ static void watch_run(struct weir_job *job)
 {
     struct weir_watch *watch = (struct weir_watch *)(void *)job; /* its first member */
     const struct weir_settings *settings = weir_rules_settings(watch->rules);
+    const struct weir_fronts *fronts = &watch->daemon->fronts;
     weir_daemon_forget_rules(watch->daemon);
-    if ((watch->wanted & WEIR_WANT_WATCH) && weir_certificate_watch_due(&watch->watch, settings)) {
+    if ((watch->wanted & WEIR_WANT_WATCH) &&
+        weir_certificate_watch_due(&watch->watch, fronts, settings)) {
         watch->certificates_read = true;
         watch->certificates_err =
-            weir_certificates_load(&watch->certificates, settings, &watch->reason);
+            weir_certificates_load(&watch->certificates, fronts, settings, &watch->reason);
     }
     if (watch->wanted & WEIR_WANT_WATCH)
         watch->state = weir_table_file_state(watch->daemon->table);

@@ -385,10 +385,10 @@ void weir_worker_unwatch(struct weir_worker *base, struct weir_connection *conne
 }
 
 struct weir_tls_context *weir_worker_tls_context(const struct weir_worker *base,
-                                                 enum weir_listener_kind kind)
+                                                 const struct weir_front *front)
 {
     const struct weir_worker_state *worker = (const struct weir_worker_state *)(const void *)base;
-    return weir_certificates_of(worker->certificates, kind);
+    return weir_certificates_of(worker->certificates, front);
 }
 
 void weir_worker_forget(struct weir_worker *base, struct weir_connection *connection)
@@ -702,7 +702,7 @@ int weir_worker_listen(struct weir_worker *base, const struct weir_listening *li
     listener->worker = base;
     listener->front = listening->front;
     listener->pool = listening->pool;
-    listener->kind = listening->kind;
+    listener->kind = listening->front->kind;
     listener->unix_socket = listening->endpoint->kind == WEIR_ENDPOINT_UNIX;
     listener->local = listening->endpoint->local;
     listener->workspace = listening->front->open(base, listening->server);

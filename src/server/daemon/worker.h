@@ -124,7 +124,6 @@ int weir_worker_open(struct weir_worker **worker, const struct weir_worker_optio
 /* What all sockets of one listener have in common; all but `pool` and `server` is copied. */
 struct weir_listening {
     const struct weir_front *front;
-    enum weir_listener_kind kind;
     const struct weir_endpoint *endpoint;
     struct weir_connection_pool *pool; /* shared by all workers */
     void *server;                      /* for front->open */
@@ -226,7 +225,7 @@ void weir_worker_watch(struct weir_worker *worker, struct weir_connection *conne
 void weir_worker_unwatch(struct weir_worker *worker, struct weir_connection *connection);
 /* What new connections of a kind of listener encrypt with; NULL: they are plain. */
 struct weir_tls_context *weir_worker_tls_context(const struct weir_worker *worker,
-                                                 enum weir_listener_kind kind);
+                                                 const struct weir_front *front);
 /* Its handle is closed: takes it back. */
 void weir_worker_forget(struct weir_worker *worker, struct weir_connection *connection);
 

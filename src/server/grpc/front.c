@@ -2,6 +2,7 @@
 /* The front end of gRPC: sessions on connections, their times and their ends. See grpc.h. */
 #include "server/grpc/front.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -295,6 +296,11 @@ static void *grpc_open(struct weir_worker *worker, void *server)
 const struct weir_front weir_grpc_front = {
     .name = "grpc",
     .request_max = WEIR_READ_BYTES,
+    .kind = WEIR_LISTENER_GRPC,
+    .setting = "server.grpc",
+    .settings = offsetof(struct weir_settings, grpc),
+    .option = offsetof(struct weir_server_options, grpc),
+    .protocol = "h2",
     .unordered = true,
     .open = grpc_open,
     .close = grpc_close,

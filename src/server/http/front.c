@@ -2,6 +2,7 @@
 /* Requests of HTTP: reading, routing, who may call. See http.h. */
 #include "server/http/front.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,6 +211,12 @@ static void *admin_open(struct weir_worker *worker, void *server)
     return http;
 }
 
+static const char *prometheus_address(const struct weir_daemon *daemon,
+                                      const struct weir_settings *settings)
+{
+    return daemon->envoy && settings->envoy.prometheus ? settings->envoy.prometheus : "off";
+}
+
 /* One route, at the path that the configuration gives it. */
 static void *prometheus_open(struct weir_worker *worker, void *server)
 {
@@ -248,6 +255,13 @@ static void challenge_close(void *workspace)
 const struct weir_front weir_http_front = {
     .name = "http",
     .request_max = WEIR_HTTP1_REQUEST_MAX,
+    .kind = WEIR_LISTENER_HTTP,
+    .http = true,
+    .setting = "server.http",
+    .settings = offsetof(struct weir_settings, http),
+    .option = offsetof(struct weir_server_options, http),
+    .otherwise = WEIR_HTTP_ADDRESS_DEFAULT,
+    .protocol = "http/1.1",
     .open = check_open,
     .close = http_close,
     .parse = http_parse,
@@ -258,6 +272,13 @@ const struct weir_front weir_http_front = {
 const struct weir_front weir_admin_front = {
     .name = "admin",
     .request_max = WEIR_HTTP1_REQUEST_MAX,
+    .kind = WEIR_LISTENER_ADMIN,
+    .http = true,
+    .setting = "server.admin",
+    .settings = offsetof(struct weir_settings, admin),
+    .option = offsetof(struct weir_server_options, admin),
+    .otherwise = WEIR_ADMIN_ADDRESS_DEFAULT,
+    .protocol = "http/1.1",
     .open = admin_open,
     .close = free,
     .parse = http_parse,
@@ -267,6 +288,13 @@ const struct weir_front weir_admin_front = {
 const struct weir_front weir_envoy_prometheus_front = {
     .name = "prometheus",
     .request_max = WEIR_HTTP1_REQUEST_MAX,
+    .kind = WEIR_LISTENER_ADMIN,
+    .http = true,
+    .setting = "envoy.prometheus",
+    .settings = offsetof(struct weir_settings, admin),
+    .anybody = true,
+    .protocol = "http/1.1",
+    .address = prometheus_address,
     .open = prometheus_open,
     .close = free,
     .parse = http_parse,
@@ -276,6 +304,12 @@ const struct weir_front weir_envoy_prometheus_front = {
 const struct weir_front weir_challenge_front = {
     .name = "challenge",
     .request_max = WEIR_HTTP1_REQUEST_MAX,
+    .kind = WEIR_LISTENER_CHALLENGE,
+    .http = true,
+    .setting = "challenge.listen",
+    .settings = offsetof(struct weir_settings, challenge.listener),
+    .anybody = true,
+    .protocol = "http/1.1",
     .open = challenge_open,
     .close = challenge_close,
     .parse = http_parse,

@@ -9,23 +9,19 @@
 
 #include "rules/file.h"
 
+/* Of one part of the settings; several front ends may share it. */
+struct context {
+    size_t settings; /* as weir_front has it */
+    struct weir_tls_context *tls;
+};
+
 struct weir_certificates {
     atomic_uint references;
-    struct weir_tls_context *contexts[WEIR_LISTENER_KINDS];
+    unsigned count;
+    struct context contexts[WEIR_FRONTS_MAX];
 };
 
-/* What each listener is called, and what it speaks inside TLS. */
-static const struct {
-    const char *name, *protocol;
-} listeners[WEIR_LISTENER_KINDS] = {
-    [WEIR_LISTENER_HTTP] = {"http", "http/1.1"},
-    [WEIR_LISTENER_REDIS] = {"redis", NULL}, /* Redis knows no ALPN */
-    [WEIR_LISTENER_GRPC] = {"grpc", "h2"},
-    [WEIR_LISTENER_ADMIN] = {"admin", "http/1.1"},
-    [WEIR_LISTENER_CHALLENGE] = {"challenge", "http/1.1"},
-};
-
-static int context_load(struct weir_tls_context **context, enum weir_listener_kind kind,
+static int context_load(struct weir_tls_context **context, const struct weir_front *front,
                         const struct weir_listener_tls *tls, struct weir_reason *reason)
 {
     struct weir_reason why;
@@ -35,8 +31,8 @@ static int context_load(struct weir_tls_context **context, enum weir_listener_ki
         .ca_file = tls->client_ca_file,
         .names = tls->client_names,
         .name_count = tls->client_name_count,
-        .alpn = &listeners[kind].protocol,
-        .alpn_count = listeners[kind].protocol ? 1 : 0,
+        .alpn = &front->protocol,
+        .alpn_count = front->protocol ? 1 : 0,
     };
     int err = weir_file_check(tls->cert_file, &why);
     if (err == 0)
@@ -46,13 +42,21 @@ static int context_load(struct weir_tls_context **context, enum weir_listener_ki
     if (err == 0)
         err = weir_tls_server(context, &options, &why);
     if (err < 0)
-        snprintf(reason->text, sizeof reason->text, "%s: tls: %.230s", listeners[kind].name,
-                 why.text);
+        snprintf(reason->text, sizeof reason->text, "%s: tls: %.230s", front->name, why.text);
     return err;
 }
 
-int weir_certificates_load(struct weir_certificates **out, const struct weir_settings *settings,
-                           struct weir_reason *reason)
+static const struct context *context_find(const struct weir_certificates *certificates,
+                                          const struct weir_front *front)
+{
+    for (unsigned i = 0; i < certificates->count; i++)
+        if (certificates->contexts[i].settings == front->settings)
+            return &certificates->contexts[i];
+    return NULL;
+}
+
+int weir_certificates_load(struct weir_certificates **out, const struct weir_fronts *fronts,
+                           const struct weir_settings *settings, struct weir_reason *reason)
 {
     *out = NULL;
     struct weir_certificates *made = calloc(1, sizeof *made);
@@ -61,13 +65,19 @@ int weir_certificates_load(struct weir_certificates **out, const struct weir_set
         return WEIR_ERR_MEMORY;
     }
     atomic_init(&made->references, 1);
-    for (unsigned kind = 0; kind < WEIR_LISTENER_KINDS; kind++) {
-        const struct weir_listener_tls *tls = &weir_settings_listener(settings, kind)->tls;
-        int err = tls->cert_file ? context_load(&made->contexts[kind], kind, tls, reason) : 0;
+    for (unsigned i = 0; i < fronts->count; i++) {
+        const struct weir_front *front = fronts->list[i];
+        const struct weir_listener_tls *tls = &weir_front_settings(front, settings)->tls;
+        if (!tls->cert_file || context_find(made, front))
+            continue;
+        struct context *context = &made->contexts[made->count];
+        int err = context_load(&context->tls, front, tls, reason);
         if (err < 0) {
             weir_certificates_unref(made);
             return err;
         }
+        context->settings = front->settings;
+        made->count++;
     }
     *out = made;
     return 0;
@@ -83,15 +93,16 @@ void weir_certificates_unref(struct weir_certificates *certificates)
 {
     if (!certificates || atomic_fetch_sub(&certificates->references, 1) != 1)
         return;
-    for (unsigned kind = 0; kind < WEIR_LISTENER_KINDS; kind++)
-        weir_tls_unref(certificates->contexts[kind]);
+    while (certificates->count > 0)
+        weir_tls_unref(certificates->contexts[--certificates->count].tls);
     free(certificates);
 }
 
 struct weir_tls_context *weir_certificates_of(const struct weir_certificates *certificates,
-                                              enum weir_listener_kind kind)
+                                              const struct weir_front *front)
 {
-    return certificates ? certificates->contexts[kind] : NULL;
+    const struct context *context = certificates ? context_find(certificates, front) : NULL;
+    return context ? context->tls : NULL;
 }
 
 /* --- Watching --------------------------------------------------------------------------------- */
@@ -118,11 +129,11 @@ static uint64_t mix_file(uint64_t hash, const char *path)
 }
 
 /* Another number whenever one of the files is another, or has been written. */
-static uint64_t files_stamp(const struct weir_settings *settings)
+static uint64_t files_stamp(const struct weir_fronts *fronts, const struct weir_settings *settings)
 {
     uint64_t hash = 0;
-    for (unsigned kind = 0; kind < WEIR_LISTENER_KINDS; kind++) {
-        const struct weir_listener_tls *tls = &weir_settings_listener(settings, kind)->tls;
+    for (unsigned i = 0; i < fronts->count; i++) {
+        const struct weir_listener_tls *tls = &weir_front_settings(fronts->list[i], settings)->tls;
         hash = mix_file(hash, tls->cert_file);
         hash = mix_file(hash, tls->key_file);
         hash = mix_file(hash, tls->client_ca_file);
@@ -131,15 +142,17 @@ static uint64_t files_stamp(const struct weir_settings *settings)
 }
 
 void weir_certificate_watch_start(struct weir_certificate_watch *watch,
+                                  const struct weir_fronts *fronts,
                                   const struct weir_settings *settings)
 {
-    watch->loaded = watch->seen = files_stamp(settings);
+    watch->loaded = watch->seen = files_stamp(fronts, settings);
 }
 
 bool weir_certificate_watch_due(struct weir_certificate_watch *watch,
+                                const struct weir_fronts *fronts,
                                 const struct weir_settings *settings)
 {
-    uint64_t now = files_stamp(settings);
+    uint64_t now = files_stamp(fronts, settings);
     bool settled = now == watch->seen;
     watch->seen = now;
     if (now == watch->loaded || !settled)

@@ -16,7 +16,7 @@
 #include <weir/error.h>
 
 #include "rules/rules.h"
-#include "server/net/listener.h"
+#include "server/net/fronts.h"
 #include "wire/tls/tls.h"
 
 struct weir_certificates;
@@ -24,14 +24,14 @@ struct weir_certificates;
 /* Reads the files that the settings name; the caller owns one reference. Errors: those of
  * weir_file_check and weir_tls_server, whose reason this names the listener in. */
 int weir_certificates_load(struct weir_certificates **certificates,
-                           const struct weir_settings *settings, struct weir_reason *reason)
-    __attribute__((warn_unused_result));
+                           const struct weir_fronts *fronts, const struct weir_settings *settings,
+                           struct weir_reason *reason) __attribute__((warn_unused_result));
 struct weir_certificates *weir_certificates_ref(struct weir_certificates *certificates);
 void weir_certificates_unref(struct weir_certificates *certificates);
 
-/* Of one listener; NULL: it is plain. Borrowed from the set. */
+/* Of the listener of a front end; NULL: it is plain. Borrowed from the set. */
 struct weir_tls_context *weir_certificates_of(const struct weir_certificates *certificates,
-                                              enum weir_listener_kind kind);
+                                              const struct weir_front *front);
 
 struct weir_certificate_watch {
     uint64_t loaded; /* what the files were when they were read, or tried, last */
@@ -40,11 +40,13 @@ struct weir_certificate_watch {
 
 /* Takes the files as they are for read. */
 void weir_certificate_watch_start(struct weir_certificate_watch *watch,
+                                  const struct weir_fronts *fronts,
                                   const struct weir_settings *settings);
 
 /* Whether the files have changed since and are still the same as at the last call; then they count
  * as read. */
 bool weir_certificate_watch_due(struct weir_certificate_watch *watch,
+                                const struct weir_fronts *fronts,
                                 const struct weir_settings *settings);
 
 #endif

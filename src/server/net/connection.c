@@ -706,7 +706,7 @@ bool weir_connection_own_address(const struct weir_connection *connection, struc
 static bool connection_encrypt(struct weir_connection *connection)
 {
     struct weir_tls_context *context =
-        weir_worker_tls_context(connection->worker, connection->listener->kind);
+        weir_worker_tls_context(connection->worker, connection->listener->front);
     return !context || weir_tls_open(&connection->tls, context, NULL) == 0;
 }
 

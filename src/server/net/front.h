@@ -9,7 +9,8 @@
  * done back into bytes. One slot is one reply; slots of a connection are written in the order in
  * which they were made, whenever their decisions finish.
  *
- * To add a protocol: fill one struct weir_front, and give it a listener in daemon/server.c.
+ * To add a listener: fill one struct weir_front, and name it in `fronts` of a service
+ * (server/service.h). Its address, its token and its TLS are read from the settings where it says.
  */
 #ifndef WEIR_SERVER_NET_FRONT_H
 #define WEIR_SERVER_NET_FRONT_H
@@ -23,6 +24,8 @@
 #include "server/net/buffers.h"
 
 struct weir_connection;
+struct weir_daemon;
+struct weir_settings;
 struct weir_slot;
 struct weir_worker;
 
@@ -44,10 +47,40 @@ enum weir_cut {
     WEIR_CUT_TOO_LARGE, /* an unfinished request is longer than front->request_max */
 };
 
+/* What requests of a listener are counted as. */
+enum weir_listener_kind {
+    WEIR_LISTENER_HTTP,
+    WEIR_LISTENER_REDIS,
+    WEIR_LISTENER_GRPC,
+    WEIR_LISTENER_ADMIN, /* it has one socket, in the admin worker; the others one a worker */
+    WEIR_LISTENER_CHALLENGE,
+    WEIR_LISTENER_KINDS
+};
+
+/* Front ends of a server. */
+#define WEIR_FRONTS_MAX 8
+
 struct weir_front {
     const char *name;   /* in logs and metrics */
     size_t request_max; /* bytes of one unfinished request */
     uint32_t idle_ms;   /* nothing begun, nothing owed: closed; 0: WEIR_IDLE_MS */
+    enum weir_listener_kind kind;
+    bool http; /* its workspace is a struct weir_http */
+
+    /* --- Where it listens -------------------------------------------------------------------- */
+
+    const char *setting;   /* what names the address in errors: "server.http" */
+    size_t settings;       /* of the struct weir_listener_settings in struct weir_settings */
+    size_t option;         /* of the address in struct weir_server_options, which comes first; 0:
+                              the command line has none */
+    const char *otherwise; /* the address without one; NULL: it does not listen */
+    bool anybody;          /* may call, wherever it listens */
+    const char *protocol;  /* in TLS (ALPN); NULL: none */
+    /* The address, where it is none of its settings; "off": none. Else NULL. */
+    const char *(*address)(const struct weir_daemon *daemon, const struct weir_settings *settings);
+    void *(*server)(struct weir_daemon *daemon); /* what `open` gets; NULL: the daemon */
+
+    /* --- What it does ------------------------------------------------------------------------ */
 
     /* What the front end needs for each listener of each worker: made once, handed out as
      * weir_connection_workspace. NULL: no memory. */

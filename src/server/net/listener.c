@@ -14,6 +14,7 @@
 #include "core/text/address.h"
 #include "rules/counted.h"
 #include "server/daemon/worker.h"
+#include "server/net/fronts.h"
 #include "wire/socket_address.h"
 
 /* --- Addresses -------------------------------------------------------------------------------- */
@@ -491,19 +492,9 @@ void weir_listener_close(struct weir_listener *listener)
 
 /* --- Settings --------------------------------------------------------------------------------- */
 
-const struct weir_listener_settings *weir_settings_listener(const struct weir_settings *settings,
-                                                            enum weir_listener_kind kind)
-{
-    return kind == WEIR_LISTENER_ADMIN       ? &settings->admin
-           : kind == WEIR_LISTENER_CHALLENGE ? &settings->challenge.listener
-           : kind == WEIR_LISTENER_REDIS     ? &settings->redis
-           : kind == WEIR_LISTENER_GRPC      ? &settings->grpc
-                                             : &settings->http;
-}
-
 const struct weir_listener_settings *weir_listener_settings(const struct weir_listener *listener)
 {
-    return weir_settings_listener(weir_worker_settings(listener->worker), listener->kind);
+    return weir_front_settings(listener->front, weir_worker_settings(listener->worker));
 }
 
 bool weir_listener_trusts(const struct weir_listener *listener)

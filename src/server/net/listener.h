@@ -79,19 +79,6 @@ struct weir_connection_pool {
     struct weir_hold_places held; /* replies that are held back */
 };
 
-/* Which part of `server:` describes a listener; or the section `challenge:`. */
-enum weir_listener_kind {
-    WEIR_LISTENER_HTTP,
-    WEIR_LISTENER_REDIS,
-    WEIR_LISTENER_GRPC,
-    WEIR_LISTENER_ADMIN,
-    WEIR_LISTENER_CHALLENGE,
-    WEIR_LISTENER_KINDS
-};
-
-const struct weir_listener_settings *weir_settings_listener(const struct weir_settings *settings,
-                                                            enum weir_listener_kind kind);
-
 /* One listening socket of one worker. */
 struct weir_listener {
     uv_poll_t poll;

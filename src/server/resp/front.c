@@ -4,12 +4,14 @@
 
 #include <openssl/sha.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/text/hex.h"
 #include "core/text/siphash.h"
+#include "server/daemon/daemon.h"
 #include "server/resp/reply.h"
 #include "server/resp/transaction.h"
 
@@ -175,13 +177,30 @@ static void redis_end(struct weir_connection *connection)
     weir_resp_transaction_end(weir_connection_workspace(connection), session);
 }
 
+static void *redis_server(struct weir_daemon *daemon)
+{
+    return &daemon->redis;
+}
+
 const struct weir_front weir_resp_front = {
     .name = "redis",
     .request_max = WEIR_RESP_BUFFER_MAX,
     .idle_ms = WEIR_RESP_IDLE_MS,
+    .kind = WEIR_LISTENER_REDIS,
+    .setting = "server.redis",
+    .settings = offsetof(struct weir_settings, redis),
+    .option = offsetof(struct weir_server_options, redis),
+    .server = redis_server,
     .open = redis_open,
     .close = free,
     .parse = redis_parse,
     .cut = redis_cut,
     .end = redis_end,
+};
+
+static const struct weir_front *const resp_fronts[] = {&weir_resp_front, NULL};
+
+const struct weir_service weir_service_resp = {
+    .name = "redis",
+    .fronts = resp_fronts,
 };

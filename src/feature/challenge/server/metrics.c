@@ -5,6 +5,8 @@
 #include <inttypes.h>
 
 #include "feature/challenge/server/front.h"
+#include "server/daemon/addresses.h"
+#include "server/http/front.h"
 #include "server/http/http.h"
 
 struct totals {
@@ -23,7 +25,7 @@ void weir_metrics_of_challenge(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
     struct totals totals = {0};
-    if (daemon->challenge_endpoint.kind == WEIR_ENDPOINT_OFF)
+    if (!weir_daemon_listens(daemon, &weir_challenge_front))
         return;
     for (unsigned i = 0; i < daemon->worker_count; i++) {
         const struct weir_listener *listener;

@@ -16,6 +16,7 @@
 #include "server/daemon/services/restart.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"
+#include "server/http/front.h"
 
 /* `envoy:` of the rules, or what the command line says alone. */
 static struct weir_envoy_settings settings_of(const struct weir_daemon *daemon,
@@ -177,9 +178,12 @@ static const struct weir_http_route *const envoy_routes[] = {
     NULL,
 };
 
+static const struct weir_front *const envoy_fronts[] = {&weir_envoy_prometheus_front, NULL};
+
 const struct weir_service weir_service_envoy = {
     .name = "envoy",
     .routes = envoy_routes,
+    .fronts = envoy_fronts,
     .start = envoy_start,
     .check = envoy_check,
     .apply = envoy_apply,

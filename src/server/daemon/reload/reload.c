@@ -76,22 +76,22 @@ static int load_rules(struct weir_reload *reload)
 /* --- What concerns the daemon ----------------------------------------------------------------- */
 
 /* A listener that others can reach says who may call, or that all may. */
-static int listener_check(const char *name, const char *address,
+static int listener_check(const struct weir_front *front, const char *address,
                           const struct weir_listener_settings *settings, struct weir_reason *reason)
 {
     struct weir_endpoint endpoint;
     struct weir_reason why;
     if (weir_endpoint_parse(&endpoint, address, &why) < 0) {
-        snprintf(reason->text, sizeof reason->text, "%s: %.200s", name, why.text);
+        snprintf(reason->text, sizeof reason->text, "%s: %.200s", front->name, why.text);
         return WEIR_ERR_RULES;
     }
     if (endpoint.kind == WEIR_ENDPOINT_OFF || endpoint.local || settings->token || settings->open ||
         settings->tls.client_ca_file)
         return 0;
     snprintf(reason->text, sizeof reason->text,
-             "%s: %.80s is not loopback: give server.%s a token or a tls.client_ca, or say "
+             "%s: %.80s is not loopback: give %s a token or a tls.client_ca, or say "
              "open: true",
-             name, address, name);
+             front->name, address, front->setting);
     return WEIR_ERR_RULES;
 }
 
@@ -130,16 +130,12 @@ int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settin
                       struct weir_reason *reason)
 {
     int err = files_check(settings, reason);
-    if (err == 0)
-        err = listener_check("http", weir_daemon_http(daemon, settings), &settings->http, reason);
-    if (err == 0)
-        err =
-            listener_check("admin", weir_daemon_admin(daemon, settings), &settings->admin, reason);
-    if (err == 0)
-        err =
-            listener_check("redis", weir_daemon_redis(daemon, settings), &settings->redis, reason);
-    if (err == 0)
-        err = listener_check("grpc", weir_daemon_grpc(daemon, settings), &settings->grpc, reason);
+    for (unsigned i = 0; i < daemon->fronts.count && err == 0; i++) {
+        const struct weir_front *front = daemon->fronts.list[i];
+        if (!front->anybody)
+            err = listener_check(front, weir_daemon_address(daemon, front, settings),
+                                 weir_front_settings(front, settings), reason);
+    }
     return err;
 }
 
@@ -211,23 +207,13 @@ static bool store_differs(const struct weir_store_settings *old,
 static void reload_compare(struct weir_daemon *daemon, const struct weir_settings *old,
                            const struct weir_settings *new)
 {
-    weir_restart_note(
-        daemon, weir_setting_differs(weir_daemon_http(daemon, old), weir_daemon_http(daemon, new)),
-        "server.http");
-    weir_restart_note(
-        daemon,
-        weir_setting_differs(weir_daemon_redis(daemon, old), weir_daemon_redis(daemon, new)),
-        "server.redis");
-    weir_restart_note(
-        daemon, weir_setting_differs(weir_daemon_grpc(daemon, old), weir_daemon_grpc(daemon, new)),
-        "server.grpc");
-    weir_restart_note(
-        daemon,
-        weir_setting_differs(weir_daemon_admin(daemon, old), weir_daemon_admin(daemon, new)),
-        "server.admin");
-    weir_restart_note(daemon,
-                      weir_setting_differs(weir_daemon_challenge(old), weir_daemon_challenge(new)),
-                      "challenge.listen");
+    for (unsigned i = 0; i < daemon->fronts.count; i++) {
+        const struct weir_front *front = daemon->fronts.list[i];
+        weir_restart_note(daemon,
+                          weir_setting_differs(weir_daemon_address(daemon, front, old),
+                                               weir_daemon_address(daemon, front, new)),
+                          front->setting);
+    }
     weir_restart_note(daemon, old->workers != new->workers && !daemon->options.workers,
                       "server.workers");
     weir_restart_note(daemon, store_differs(&old->store, &new->store),
@@ -266,8 +252,9 @@ static void reload_run(struct weir_job *job)
         err = weir_daemon_check(daemon, weir_rules_settings(reload->rules), &reload->reason);
     if (err == 0) {
         const struct weir_settings *settings = weir_rules_settings(reload->rules);
-        weir_certificate_watch_start(&reload->watch, settings);
-        err = weir_certificates_load(&reload->certificates, settings, &reload->reason);
+        weir_certificate_watch_start(&reload->watch, &daemon->fronts, settings);
+        err = weir_certificates_load(&reload->certificates, &daemon->fronts, settings,
+                                     &reload->reason);
     }
     if (err == 0 && !reload->first)
         err = weir_rules_follow(reload->rules, daemon->rules);

@@ -3,6 +3,7 @@
 #include "server/daemon/services/list.h"
 
 #include "feature/adaptive/server/daemon.h"
+#include "feature/challenge/server/daemon.h"
 #include "feature/dashboard/server/daemon.h"
 #include "feature/envoy/server/daemon.h"
 #include "feature/identity/server/daemon.h"
@@ -18,13 +19,19 @@
 #include "server/admin/daemon.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/state/state.h"
+#include "server/grpc/daemon.h"
+#include "server/http/daemon.h"
 #include "server/net/daemon.h"
 #include "server/pressure/daemon.h"
+#include "server/resp/front.h"
 #include "server/stores/daemon.h"
 
 /* Each after those that it needs: the table needs none, penalties need standing and the webhook,
  * the kernel standing, the dashboard use, Envoy's service the limits of requests. */
 const struct weir_service *const weir_services[] = {
+    &weir_service_http,
+    &weir_service_resp,
+    &weir_service_grpc,
     &weir_service_admin,
     &weir_service_stores,
     &weir_service_regions,
@@ -43,6 +50,7 @@ const struct weir_service *const weir_services[] = {
     &weir_service_reservations,
     &weir_service_adhoc,
     &weir_service_envoy,
+    &weir_service_challenge,
     NULL,
 };
 _Static_assert(sizeof weir_services / sizeof *weir_services <= WEIR_SERVICES_MAX + 1,

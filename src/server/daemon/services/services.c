@@ -44,6 +44,15 @@ static uint32_t routes_collect(const struct weir_daemon *daemon, struct weir_htt
     return count;
 }
 
+void weir_services_fronts(const struct weir_service *const *services, struct weir_fronts *fronts)
+{
+    fronts->count = 0;
+    for (size_t i = 0; services[i]; i++)
+        for (size_t j = 0; services[i]->fronts && services[i]->fronts[j]; j++)
+            if (fronts->count < WEIR_FRONTS_MAX)
+                fronts->list[fronts->count++] = services[i]->fronts[j];
+}
+
 int weir_services_route(struct weir_daemon *daemon)
 {
     uint32_t count = routes_collect(daemon, NULL);

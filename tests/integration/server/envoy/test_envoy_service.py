@@ -333,6 +333,17 @@ def test_prometheus_has_the_originals_names(tmp_path):
         assert text in service.get("/metrics")
 
 
+def test_a_listener_for_prometheus_hides_no_requests_of_the_admin_listener(tmp_path):
+    with Service(tmp_path, {"a.yaml": BASIC}, prometheus={"address": "127.0.0.1:0"}) as service:
+        address = re.search(r"front=prometheus address=(\S+)", service.text()).group(1)
+        service.get("/healthz")
+        service.get("/readyz")
+        service.get("/metrics", address)
+        text = service.get("/metrics")
+        for front, route in ("admin", "healthz"), ("admin", "readyz"), ("prometheus", "prometheus"):
+            assert f'weir_requests_total{{front="{front}",route="{route}",code="200"}} ' in text
+
+
 def test_values_beyond_ascii_have_counters_of_their_own(tmp_path):
     """Except what could end a line of statsd or /stats: the original lets a value write lines."""
     files = {"a.yaml": configuration("d", rule("v", "hour", 9, value_to_metric=True))}

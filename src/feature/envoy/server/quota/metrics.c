@@ -5,13 +5,15 @@
 #include <inttypes.h>
 
 #include "feature/envoy/server/quota/service.h"
+#include "server/daemon/addresses.h"
 #include "server/daemon/daemon.h"
+#include "server/grpc/front.h"
 
 void weir_metrics_of_quotas(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
     struct weir_quota_service *service = daemon->quota;
-    if (daemon->grpc_endpoint.kind == WEIR_ENDPOINT_OFF || !service)
+    if (!weir_daemon_listens(daemon, &weir_grpc_front) || !service)
         return;
     pthread_mutex_lock(&service->lock);
     uint32_t streams = weir_quota_streams(service->quota);
