@@ -29,8 +29,8 @@ export function find(id) {
 export function table(caption, columns, id) {
   const body = h("tbody", { id });
   body.titles = columns.map((column) => column.title ?? column);
-  const heads = columns.map((column) =>
-    h("th", { scope: "col", class: column.left ? "left" : null }, column.title ?? column));
+  const heads = columns.map((column) => (column.title ?? column) === "" ? h("td") // over buttons: it names nothing
+    : h("th", { scope: "col", class: column.left ? "left" : null }, column.title ?? column));
   const element = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
     h("table", null, h("caption", { class: "skip" }, caption), h("thead", null, h("tr", null, heads)), body));
   return { element, body };
