@@ -248,6 +248,24 @@ func TestAStateThatCannotBeOpenedIsAStateThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+func TestPenaltiesWithoutAServerAreSaidAndLimitsHold(t *testing.T) {
+	folder, said := t.TempDir(), &heard{}
+	rules := `
+standing: { by: [client.ip], file: ` + folder + `/standing.db }
+limits: [{ name: all, key: [client.ip], rate: 2/30d }]
+penalties: [{ name: guess, key: [client.ip], strikes: 2/h, ladder: [suspend 1h] }]
+`
+	w := opened(t, rules, &Options{State: filepath.Join(folder, "state"), Log: said.log})
+	is(t, said.count(), 1)
+	is(t, said.levels[0], Problem)
+	is(t, strings.Contains(said.texts[0], "no `weir serve` with penalties runs on the state file"), true)
+	for i := 0; i < 6; i++ {
+		is(t, checked(t, w, Request{Path: "/", IP: "192.0.2.1"}).Allowed, i < 2)
+	}
+	is(t, said.count(), 2)
+	is(t, strings.Contains(said.texts[1], "strikes were lost so far"), true)
+}
+
 func TestAStateThatMustOpen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	if err := os.WriteFile(file, []byte("version: 1\nlimits: [{name: one, key: [], rate: 1/h}]\n"), 0o600); err != nil {

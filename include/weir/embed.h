@@ -17,6 +17,7 @@
  *   weir_advance                moves the clock of a program's tests
  *   weir_memory                 what an open weir takes, for languages that collect garbage
  *   weir_state_check            whether the state file is open
+ *   weir_penalties_check        whether a `weir serve` keeps the penalties of the rules
  *   weir_standing_check         whether bans of `weir serve` can be read
  *   weir_front                  as what `weir serve` counts the decisions that are made here
  *
@@ -282,6 +283,14 @@ int weir_renew(struct weir *weir, const struct weir_lease_token *lease);
  * the file cannot be opened, as weir_open with state_must_open; WEIR_ERR_UNSUPPORTED (in a child).
  */
 int weir_state_check(struct weir *weir, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* Whether a `weir serve` on the state file keeps the penalties of the rules, if they have any.
+ * Without one limits and standing go on, and no penalty moves anybody. `lost` may be NULL: how many
+ * strikes found no server since weir_open. It may open a file, so it is for once a second, not for
+ * each request. Errors: WEIR_ERR_UNSUPPORTED (there is no such server; in a child), WEIR_ERR_FORMAT
+ * (one of another version), WEIR_ERR_MEMORY, WEIR_ERR_IO. */
+int weir_penalties_check(struct weir *weir, uint64_t *lost, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
 /* Whether the map of standing of the present rules can be read, or is not there yet. For programs

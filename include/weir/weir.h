@@ -96,7 +96,7 @@ struct weir_options {
                                     the kernel's clock */
     /* Called with each line that an operator has to know: deprecated parts of the rules file, names
      * in requests that are neither built in nor declared, a state that does not answer or cannot be
-     * opened, and that it can again. What lasts is said at once, and then once a minute. The text
+     * opened, penalties that no server keeps, and that all is right again. What lasts is said at once, and then once a minute. The text
      * is one line without a newline, borrowed for the call. It comes on the thread of a call, or on
      * libweir's own until weir_close has returned; it may call libweir, except weir_close. NULL:
      * the lines are written to standard error. */
@@ -110,13 +110,12 @@ struct weir_options {
  * Errors: WEIR_ERR_RULES (reason: the first problem, as "file:line:column: message"),
  * WEIR_ERR_MEMORY, WEIR_ERR_RANGE, WEIR_ERR_NOT_FOUND (no such owner or group),
  * WEIR_ERR_UNSUPPORTED (the rules need what only `weir serve` can do: limits or
- * callers in Redis, limits that follow health, scores; or penalties, where no `weir serve` with
- * penalties runs on the state file; or a state file together with a clock for tests); in private
- * memory WEIR_ERR_FULL (more limits than the state has room for). With state_must_open also, of the
- * state file and of the map of standing: WEIR_ERR_IO, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED,
- * WEIR_ERR_FULL (also more processes on it than it has room for), WEIR_ERR_BUSY (see reason; also
- * where another process was stopped while it opened the file, after 5 s and a second for each 100
- * MB, or while it changed the list of limits). */
+ * callers in Redis, limits that follow health, scores; or a state file together with a clock for
+ * tests); in private memory WEIR_ERR_FULL (more limits than the state has room for). With
+ * state_must_open also, of the state file and of the map of standing: WEIR_ERR_IO, WEIR_ERR_FORMAT,
+ * WEIR_ERR_DAMAGED, WEIR_ERR_FULL (also more processes on it than it has room for), WEIR_ERR_BUSY
+ * (see reason; also where another process was stopped while it opened the file, after 5 s and a
+ * second for each 100 MB, or while it changed the list of limits). */
 int weir_open(struct weir **weir, const char *rules_file, const struct weir_options *options,
               struct weir_reason *reason) __attribute__((warn_unused_result));
 

@@ -112,6 +112,7 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->tried_context = options->tried_context;
     e->strike = options->strike;
     e->strike_context = options->strike_context;
+    e->struck.without_map = options->strikes_without_map;
     e->observe = options->observe;
     e->observe_context = options->observe_context;
     e->observe_wait = 1;

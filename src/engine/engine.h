@@ -96,6 +96,7 @@ struct weir_engine_options {
     void *tried_context;
     weir_engine_strike strike; /* see strike.h; NULL: nothing is a strike */
     void *strike_context;
+    bool strikes_without_map;    /* see struct weir_strikes */
     weir_engine_observe observe; /* see observe.h; NULL: nobody does */
     void *observe_context;
     weir_engine_counts counts; /* where counts of limits are; NULL: in the engine */

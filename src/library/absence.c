@@ -148,9 +148,7 @@ static int move_lanes(struct weir *weir, struct weir_lanes_state *to, struct wei
 {
     struct weir_absence *absence = &weir->absence;
     to->rules = absence->rules;
-    int err = weir_library_strikes_check(&weir->strikes, to->rules, reason);
-    if (err == 0)
-        err = library_prepare(to->rules, to->table, reason);
+    int err = library_prepare(to->rules, to->table, reason);
     if (err == 0)
         err = weir_standing_lists_open(&to->lists, to->rules, reason);
     if (err < 0)

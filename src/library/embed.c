@@ -218,6 +218,19 @@ int weir_state_check(struct weir *weir, struct weir_reason *reason)
     return library_is_ours(weir) ? weir_absence_why(&weir->absence, reason) : WEIR_ERR_UNSUPPORTED;
 }
 
+int weir_penalties_check(struct weir *weir, uint64_t *lost, struct weir_reason *reason)
+{
+    struct weir_reason unwanted;
+    if (!reason)
+        reason = &unwanted;
+    reason->text[0] = '\0';
+    if (!library_is_ours(weir))
+        return WEIR_ERR_UNSUPPORTED;
+    if (lost)
+        *lost = atomic_load_explicit(&weir->strikes.lost, memory_order_relaxed);
+    return weir_library_strikes_check(&weir->strikes, reason);
+}
+
 int weir_attribute(struct weir *weir, const char *name)
 {
     return weir_attributes_add(&weir->attributes, name);

@@ -168,10 +168,38 @@ static void say_standing(struct weir *weir)
             "serve` running, and may this process read the map?");
 }
 
+#define NO_KEEPER "%s; until there is one limits and standing go on, and no penalty moves anybody"
+
+void library_look_for_keeper(struct weir *weir, const struct weir_rules *rules)
+{
+    struct weir_reason why;
+    weir_library_strikes_set_rules(&weir->strikes, rules);
+    if (weir_library_strikes_check(&weir->strikes, &why) < 0)
+        library_say(&weir->say, WEIR_SAY_ERROR, NO_KEEPER, why.text);
+}
+
+/* Strikes for which there was no server are said once a minute, and that there is one, once. */
+static void say_strikes(struct weir *weir, unsigned news)
+{
+    struct weir_library_strikes *strikes = &weir->strikes;
+    struct weir_reason why;
+    if ((news & WEIR_STRIKES_AGAIN) != 0 &&
+        (atomic_fetch_and(&strikes->news, ~(unsigned)WEIR_STRIKES_AGAIN) & WEIR_STRIKES_AGAIN) != 0)
+        library_say(&weir->say, WEIR_SAY_INFO, "a `weir serve` takes strikes of penalties again");
+    if ((news & WEIR_STRIKES_LOST) == 0 || !is_due(&weir->news_next_ns[LIBRARY_STRIKES]))
+        return;
+    atomic_fetch_and(&strikes->news, ~(unsigned)WEIR_STRIKES_LOST);
+    if (weir_library_strikes_check(strikes, &why) == 0) /* by now, or for addresses only */
+        snprintf(why.text, sizeof why.text, "the map of standing cannot be read");
+    library_say(&weir->say, WEIR_SAY_ERROR, "%" PRIu64 " strikes were lost so far: " NO_KEEPER,
+                atomic_load_explicit(&strikes->lost, memory_order_relaxed), why.text);
+}
+
 void library_leave(struct weir *weir, struct weir_lane *lane, bool store_failed)
 {
     struct weir_rules *unknown = unknown_of(weir, weir_engine_rules(lane->engine));
     bool standing = lane->standing.missing;
+    unsigned strikes = atomic_load_explicit(&weir->strikes.news, memory_order_relaxed);
     /* A state that could not be opened is the thread's to say. */
     bool stopped = store_failed && lane->table != weir->absence.stand_in;
     weir_engine_slots_leave(lane);
@@ -183,6 +211,8 @@ void library_leave(struct weir *weir, struct weir_lane *lane, bool store_failed)
         say_stopped(weir);
     if (__builtin_expect(standing, 0))
         say_standing(weir);
+    if (__builtin_expect(strikes != 0, 0))
+        say_strikes(weir, strikes);
 }
 
 /* The first of them that is an error. */

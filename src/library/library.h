@@ -21,7 +21,7 @@ struct library_say {
 };
 
 /* What is said once a minute at most, while it lasts. */
-enum library_news { LIBRARY_STOPPED, LIBRARY_STANDING, LIBRARY_NEWS };
+enum library_news { LIBRARY_STOPPED, LIBRARY_STANDING, LIBRARY_STRIKES, LIBRARY_NEWS };
 
 struct weir {
     struct weir_engine_slots lanes;
@@ -103,6 +103,8 @@ void library_say(const struct library_say *say, enum weir_say level, const char 
     __attribute__((format(printf, 3, 4)));
 
 /* Says what is deprecated in rules that were loaded. */
+/* The rules are these from now on: says so where they have penalties that no server keeps. */
+void library_look_for_keeper(struct weir *weir, const struct weir_rules *rules);
 void library_say_deprecated(const struct library_say *say, const struct weir_problems *problems);
 
 /* Which table weir_open opens, except its path and the times; the texts are those of rules and

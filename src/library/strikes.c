@@ -49,19 +49,25 @@ static int look_for_ring(struct weir_library_strikes *strikes, uint64_t now_ns,
     return weir_strike_ring_kept(ring, now_ns) ? 0 : WEIR_ERR_NOT_FOUND;
 }
 
-int weir_library_strikes_check(struct weir_library_strikes *strikes, const struct weir_rules *rules,
-                               struct weir_reason *reason)
+void weir_library_strikes_set_rules(struct weir_library_strikes *strikes,
+                                    const struct weir_rules *rules)
 {
-    if (weir_rules_penalty_count(rules) == 0)
+    pthread_mutex_lock(&strikes->lock);
+    strikes->wanted = weir_rules_penalty_count(rules) > 0;
+    pthread_mutex_unlock(&strikes->lock);
+}
+
+/* Under the lock. */
+static int find_server(struct weir_library_strikes *strikes, struct weir_reason *reason)
+{
+    if (!strikes->wanted)
         return 0;
     if (!strikes->state_file) {
         snprintf(reason->text, sizeof reason->text,
                  "`penalties` need a state file that a `weir serve` uses as well");
         return WEIR_ERR_UNSUPPORTED;
     }
-    pthread_mutex_lock(&strikes->lock);
     int err = look_for_ring(strikes, library_clock(CLOCK_BOOTTIME), reason);
-    pthread_mutex_unlock(&strikes->lock);
     if (err != WEIR_ERR_NOT_FOUND)
         return err;
     snprintf(reason->text, sizeof reason->text,
@@ -69,6 +75,17 @@ int weir_library_strikes_check(struct weir_library_strikes *strikes, const struc
              "with these rules",
              strikes->state_file);
     return WEIR_ERR_UNSUPPORTED;
+}
+
+int weir_library_strikes_check(struct weir_library_strikes *strikes, struct weir_reason *reason)
+{
+    reason->text[0] = '\0';
+    pthread_mutex_lock(&strikes->lock);
+    int err = find_server(strikes, reason);
+    pthread_mutex_unlock(&strikes->lock);
+    if (err < 0 && reason->text[0] == '\0')
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    return err;
 }
 
 /* --- Handing over ----------------------------------------------------------------------------- */
@@ -91,6 +108,13 @@ static bool set_text(struct weir_ring_strike *strike, const struct weir_standing
     memcpy(strike->text, value.data, value.size);
     strike->size = (uint16_t)value.size;
     return true;
+}
+
+/* Whether the map of standing has named the value: without a map it has no id. */
+static bool is_named(const struct weir_struck *struck)
+{
+    const uint64_t *id = struck->strike->id;
+    return struck->kind->address || id[0] != 0 || id[1] != 0;
 }
 
 static bool make(struct weir_ring_strike *strike, const struct weir_struck *struck)
@@ -129,12 +153,25 @@ static bool is_repeat(struct weir_library_strikes *strikes, const struct weir_ri
     return repeat;
 }
 
+/* Under the lock: counts a strike for which there is no server, or no map, and news for the log.
+ * What a server has no room for it counts itself. */
+static void note(struct weir_library_strikes *strikes, bool kept)
+{
+    if (!kept) {
+        atomic_fetch_add_explicit(&strikes->lost, 1, memory_order_relaxed);
+        atomic_fetch_or_explicit(&strikes->news, WEIR_STRIKES_LOST, memory_order_relaxed);
+    } else if (strikes->fails) {
+        atomic_fetch_or_explicit(&strikes->news, WEIR_STRIKES_AGAIN, memory_order_relaxed);
+    }
+    strikes->fails = !kept;
+}
+
 enum weir_strike_answer weir_library_struck(void *context, const struct weir_struck *struck)
 {
     struct weir_library_strikes *strikes = context;
     struct weir_ring_strike strike;
     struct weir_reason reason;
-    bool put = false;
+    bool put = false, named = is_named(struck);
     if (!make(&strike, struck))
         return WEIR_STRIKE_DONE; /* no standing can be set for it */
     uint64_t now_ns = library_clock(CLOCK_BOOTTIME);
@@ -142,8 +179,10 @@ enum weir_strike_answer weir_library_struck(void *context, const struct weir_str
     if (strike.moves || !is_repeat(strikes, &strike)) {
         if (now_ns - strikes->tried_ns >= TRY_EVERY_NS)
             (void)!look_for_ring(strikes, now_ns, &reason);
-        if (strikes->ring)
+        if (strikes->ring && named)
             put = weir_strike_ring_put(strikes->ring, &strike, now_ns);
+        note(strikes,
+             put || (named && strikes->ring && weir_strike_ring_kept(strikes->ring, now_ns)));
     }
     pthread_mutex_unlock(&strikes->lock);
     return put ? WEIR_STRIKE_LATER : WEIR_STRIKE_REFUSED;

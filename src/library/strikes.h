@@ -9,6 +9,9 @@
  *
  * A strike that moves nothing only prolongs a step, so one a second for each value is enough.
  *
+ * Without a server limits and standing continue, the state counts strikes on, and no ladder
+ * moves: what could not be handed over is counted, and said (library_leave).
+ *
  * Memory: 2 KiB, and the ring's. Threads: internally locked; strikes are rare.
  */
 #ifndef WEIR_LIBRARY_STRIKES_H
@@ -27,17 +30,28 @@ struct weir_library_strikes {
     struct weir_strike_ring *ring;    /* NULL: there is none, or not now */
     uint64_t tried_ns;                /* when it was last looked for */
     uint64_t sent[WEIR_STRIKES_SENT]; /* penalty and value, and the second of its last strike */
+    bool wanted;                      /* under `lock`: the rules have penalties */
+    bool fails;                       /* under `lock`: the last one found no server */
+    _Atomic uint64_t lost;            /* strikes for which there was no server */
+    _Atomic unsigned news;            /* enum weir_strikes_news: what nobody has said yet */
 };
+
+enum weir_strikes_news { WEIR_STRIKES_LOST = 1, WEIR_STRIKES_AGAIN = 2 };
 
 /* `state_file` is copied; NULL: private memory. Errors: WEIR_ERR_MEMORY. */
 int weir_library_strikes_open(struct weir_library_strikes *strikes, const char *state_file)
     __attribute__((warn_unused_result));
 void weir_library_strikes_close(struct weir_library_strikes *strikes);
 
-/* Whether the penalties of these rules, if they have any, have a server that keeps them. Errors:
- * WEIR_ERR_UNSUPPORTED (*reason says why), WEIR_ERR_MEMORY, WEIR_ERR_IO. */
-int weir_library_strikes_check(struct weir_library_strikes *strikes, const struct weir_rules *rules,
-                               struct weir_reason *reason) __attribute__((warn_unused_result));
+/* The rules are these from now on: whether they have penalties. */
+void weir_library_strikes_set_rules(struct weir_library_strikes *strikes,
+                                    const struct weir_rules *rules);
+
+/* Whether the penalties of the rules, if they have any, have a server that keeps them. Errors:
+ * WEIR_ERR_UNSUPPORTED (there is none), WEIR_ERR_FORMAT (one of another version), WEIR_ERR_MEMORY,
+ * WEIR_ERR_IO; *reason says why. */
+int weir_library_strikes_check(struct weir_library_strikes *strikes, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
 
 /* The engines' strike callback; `context` is a struct weir_library_strikes. */
 enum weir_strike_answer weir_library_struck(void *context, const struct weir_struck *struck);

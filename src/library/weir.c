@@ -167,18 +167,7 @@ int weir_standing_check(struct weir *weir, struct weir_reason *reason)
 static int open_named(struct weir *weir, struct weir_rules *rules,
                       const struct weir_options *options, struct weir_reason *reason)
 {
-    struct weir_table_options with = library_table_options(rules, options);
-    struct weir_reason access = {""};
-    with.path = library_state_file(weir, options, rules);
-    int err = weir_library_strikes_check(&weir->strikes, rules, reason);
-    if (err < 0) { /* where there can be no file, there is no server on it either */
-        int barred = weir_table_check_access(&with, &access);
-        if (barred == 0)
-            return err;
-        *reason = access;
-        return barred;
-    }
-    err = open_table(weir, rules, options, reason);
+    int err = open_table(weir, rules, options, reason);
     if (err < 0)
         return err;
     err = library_prepare(rules, weir->table, reason);
@@ -301,6 +290,8 @@ static int open_all(struct weir *weir, const char *rules_file, const struct weir
         err = weir_attributes_add_rules(&weir->attributes, rules);
         if (err == 0)
             err = open_state(weir, rules, options, reason);
+        if (err == 0)
+            library_look_for_keeper(weir, rules);
         weir_rules_unref(rules); /* the lanes hold it */
     }
     if (err < 0) {
@@ -414,14 +405,14 @@ static int reload(struct weir *weir, struct weir_problems *problems, struct weir
         return err;
     if (absent)
         err = library_load(&again, weir->rules_file, &said, reason);
-    else
-        err = weir_library_strikes_check(&weir->strikes, rules, reason);
     weir_problems_free(&said);
     if (err < 0)
         again = NULL;
     before = weir_rules_ref(weir->lanes.on.rules); /* which only a reload changes */
     if (err == 0)
         err = change_rules(weir, rules, before, reason);
+    if (err == 0)
+        library_look_for_keeper(weir, rules);
     if (err == 0 && absent)
         weir_absence_set_rules(&weir->absence, again);
     else

@@ -10,7 +10,6 @@
 #define NAME_BYTES 72
 #define ZONE_BYTES (160 * 1024)
 
-enum unable { UNABLE_STATE, UNABLE_STANDING, UNABLE };
 enum result { ALLOWED, DENIED, SHADOW_DENIED, RESULTS };
 
 struct weir_ngx_place {
@@ -21,7 +20,7 @@ struct weir_ngx_place {
 
 struct counters {
     ngx_atomic_t verdicts[WEIR_NGX_VERDICTS], cancelled, store_failed;
-    ngx_atomic_t unable[UNABLE];
+    ngx_atomic_t unable[WEIR_NGX_UNABLE], strikes_lost;
     ngx_atomic_t notes; /* of the configuration in force */
     struct weir_ngx_place places[PLACES];
 };
@@ -108,11 +107,18 @@ void weir_ngx_count(const struct weir_ngx_main *conf, unsigned verdict,
     }
 }
 
-void weir_ngx_count_unable(const struct weir_ngx_main *conf, bool state)
+void weir_ngx_count_unable(const struct weir_ngx_main *conf, enum weir_ngx_unable what)
 {
     struct counters *counters = counters_of(conf);
     if (counters)
-        (void)ngx_atomic_fetch_add(&counters->unable[state ? UNABLE_STATE : UNABLE_STANDING], 1);
+        (void)ngx_atomic_fetch_add(&counters->unable[what], 1);
+}
+
+void weir_ngx_count_strikes(const struct weir_ngx_main *conf, uint64_t lost)
+{
+    struct counters *counters = counters_of(conf);
+    if (counters && lost > 0)
+        (void)ngx_atomic_fetch_add(&counters->strikes_lost, (ngx_atomic_int_t)lost);
 }
 
 void weir_ngx_metrics_note(const struct weir_ngx_main *conf)
@@ -153,7 +159,7 @@ static u_char *write_verdicts(const struct counters *counters, u_char *at)
 
 static u_char *write_failures(const struct counters *counters, u_char *at)
 {
-    static const char *const names[] = {"state", "standing"};
+    static const char *const names[] = {"state", "standing", "penalties"};
     at = ngx_sprintf(
         at,
         "# HELP weir_nginx_store_failed_total Requests that on_store_error decided.\n"
@@ -163,11 +169,14 @@ static u_char *write_failures(const struct counters *counters, u_char *at)
         " will refuse.\n"
         "# TYPE weir_nginx_config_errors gauge\n"
         "weir_nginx_config_errors{front=\"nginx\"} %uA\n"
+        "# HELP weir_nginx_strikes_lost_total Strikes of penalties that found no weir serve.\n"
+        "# TYPE weir_nginx_strikes_lost_total counter\n"
+        "weir_nginx_strikes_lost_total{front=\"nginx\"} %uA\n"
         "# HELP weir_nginx_unable_seconds_total Seconds in which a worker could not use "
-        "its state, or the map of standing.\n"
+        "its state, or the map of standing, or a server that keeps penalties.\n"
         "# TYPE weir_nginx_unable_seconds_total counter\n",
-        counters->store_failed, counters->notes);
-    for (ngx_uint_t i = 0; i < UNABLE; i++)
+        counters->store_failed, counters->notes, counters->strikes_lost);
+    for (ngx_uint_t i = 0; i < WEIR_NGX_UNABLE; i++)
         at = ngx_sprintf(at, "weir_nginx_unable_seconds_total{front=\"nginx\",what=\"%s\"} %uA\n",
                          names[i], counters->unable[i]);
     return at;

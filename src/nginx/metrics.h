@@ -20,8 +20,18 @@ ngx_int_t weir_ngx_metrics_add(ngx_conf_t *cf, struct weir_ngx_main *conf);
 void weir_ngx_count(const struct weir_ngx_main *conf, unsigned verdict,
                     const struct weir_full_answer *answer);
 
-/* A second of a worker that cannot use its state (or else, the map of standing). */
-void weir_ngx_count_unable(const struct weir_ngx_main *conf, bool state);
+/* A second of a worker that cannot use its state, or else the map of standing, or whose penalties
+ * have no server that keeps them. */
+enum weir_ngx_unable {
+    WEIR_NGX_UNABLE_STATE,
+    WEIR_NGX_UNABLE_STANDING,
+    WEIR_NGX_UNABLE_PENALTIES,
+    WEIR_NGX_UNABLE
+};
+void weir_ngx_count_unable(const struct weir_ngx_main *conf, enum weir_ngx_unable what);
+
+/* Strikes that found no server. */
+void weir_ngx_count_strikes(const struct weir_ngx_main *conf, uint64_t lost);
 
 /* Shows how many mistakes of the configuration were taken, from now on. For the master. */
 void weir_ngx_metrics_note(const struct weir_ngx_main *conf);

@@ -122,12 +122,31 @@ static void check_state(struct weir_ngx_worker *worker, ngx_log_t *log)
         weir_ngx_tell(worker->conf, log, reason.text, "on_store_error of the limits decides");
 }
 
+/* Limits hold without a server that keeps penalties. */
+static void check_penalties(struct weir_ngx_worker *worker, ngx_log_t *log)
+{
+    struct weir_reason reason;
+    uint64_t lost;
+    worker->penalties_fail = weir_penalties_check(worker->weir, &lost, &reason) < 0;
+    if (worker->penalties_fail)
+        weir_ngx_tell(worker->conf, log, reason.text,
+                      "limits and standing hold, and no penalty moves anybody");
+    weir_ngx_count_strikes(worker->conf, lost - worker->strikes_lost);
+    worker->strikes_lost = lost;
+}
+
+static bool fails(const struct weir_ngx_worker *worker)
+{
+    return worker->state_fails || worker->standing_fails || worker->penalties_fail;
+}
+
 static void check(struct weir_ngx_worker *worker, ngx_log_t *log)
 {
-    bool failed = worker->state_fails || worker->standing_fails;
+    bool failed = fails(worker);
     check_state(worker, log);
     check_standing(worker, log);
-    if (failed && !worker->state_fails && !worker->standing_fails)
+    check_penalties(worker, log);
+    if (failed && !fails(worker))
         tell_good(worker->conf, log);
 }
 
@@ -143,6 +162,7 @@ static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log, uint64_t 
         weir_ngx_tell(conf, log, reason.text, NULL);
         return;
     }
+    worker->strikes_lost = 0;
     (void)weir_front(worker->weir, "nginx"); /* a name that it knows, and no child */
     if (find_attributes(worker) != NGX_OK) {
         weir_close(worker->weir);
@@ -169,9 +189,11 @@ static void tend(struct weir_ngx_worker *worker, ngx_log_t *log)
         open_state(worker, log, PATIENCE_NS);
     }
     if (!worker->weir || worker->state_fails)
-        weir_ngx_count_unable(worker->conf, true);
+        weir_ngx_count_unable(worker->conf, WEIR_NGX_UNABLE_STATE);
     else if (worker->standing_fails)
-        weir_ngx_count_unable(worker->conf, false);
+        weir_ngx_count_unable(worker->conf, WEIR_NGX_UNABLE_STANDING);
+    else if (worker->penalties_fail)
+        weir_ngx_count_unable(worker->conf, WEIR_NGX_UNABLE_PENALTIES);
 }
 
 static void tick(ngx_event_t *event)

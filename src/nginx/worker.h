@@ -54,6 +54,8 @@ struct weir_ngx_worker {
     ngx_uint_t held;         /* denials */
     bool state_fails;        /* the state was not open when last looked at */
     bool standing_fails;     /* the map of standing could not be read when last looked for */
+    bool penalties_fail;     /* no server kept penalties when last looked for */
+    uint64_t strikes_lost;   /* that found no server, as counted */
     struct weir_ngx_unread costs, settlements;
     /* Where metrics count the first, second, ... limit of the last answer; NULL: not known. */
     struct weir_ngx_place *places[WEIR_LIMITS_MAX];

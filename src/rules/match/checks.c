@@ -317,7 +317,8 @@ int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *c
     }
     if (query->strikes) {
         query->strikes->count = 0;
-        if (count >= 0 && query->map && rules->penalty_count > 0) {
+        bool looked_for = query->map || query->strikes->without_map;
+        if (count >= 0 && looked_for && rules->penalty_count > 0) {
             err = rules_strikes_find(&evaluation, refused, query->strikes);
             count = err < 0 ? err : count;
         }

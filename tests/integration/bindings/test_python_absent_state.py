@@ -8,6 +8,8 @@ import os
 import pytest
 
 from daemon.waiting import wait_until
+from daemon.weir import Weir
+from penalties import guessing_rules
 from python_package import load
 
 weir = load("weir")
@@ -54,6 +56,32 @@ def test_on_store_error_decides_until_the_state_is_there(rules, tmp_path, caplog
             logging.INFO, "the state can be used again")
     with weir.open(rules, state) as limiter:
         assert asked(limiter, "/closed") == [False] * 3  # it is one state
+
+
+def test_penalties_without_a_server_are_logged_and_limits_hold(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "weir")
+    rules = tmp_path / "weir.yaml"
+    rules.write_text(guessing_rules(tmp_path).replace("1000/30d", "2/30d"), encoding="ascii")
+    with weir.open(rules) as limiter:
+        (line,) = caplog.records
+        assert (line.name, line.levelno) == ("weir", logging.ERROR)
+        assert "no `weir serve` with penalties runs on the state file" in line.getMessage()
+        assert "limits and standing go on, and no penalty moves anybody" in line.getMessage()
+        for _ in range(4):
+            limiter.outcome(403, {"path": "/"}, client="192.0.2.1")
+        answers = [limiter.check({"path": "/"}, client="192.0.2.1") for _ in range(3)]
+        assert [answer.denied_by for answer in answers] == [None, None, "all"]
+        assert "strikes were lost so far" in caplog.records[1].getMessage() and len(caplog.records) == 2
+        limiter.reload()
+        with Weir(tmp_path, rules.read_text(encoding="ascii"), "--workers", "1") as server:
+            def moved():
+                limiter.outcome(403, {"path": "/"}, client="192.0.2.1")
+                return "penalty_moved" in server.text()
+            wait_until(moved, what="the next strike")
+            limiter.check({"path": "/"}, client="192.0.2.2")
+        assert "takes strikes of penalties again" in caplog.text
+    with weir.open(rules, state_must_open=True) as limiter:  # the state is there
+        assert limiter.check({"path": "/"}, client="192.0.2.2")
 
 
 def test_middleware_serves_without_a_state(rules, tmp_path):

@@ -126,16 +126,30 @@ def test_workers_of_another_user_hand_strikes_over_and_follow_standing(tmp_path)
         wait_until(lambda: nginx.get("/a.txt").status == 403)
 
 
-def test_rules_with_penalties_wait_for_a_server(tmp_path):
-    """Refused while no server keeps standing, as weir_on_error says; used once there is one."""
-    with nginx_in(tmp_path, on_error="closed", workers=1) as nginx:
-        assert nginx.get("/a.txt").status == 503
-        assert "no `weir serve` with penalties runs on the state file" in nginx.log()
+LOST = 'weir_nginx_strikes_lost_total{front="nginx"}'
+UNABLE = 'weir_nginx_unable_seconds_total{front="nginx",what="penalties"}'
+
+
+@pytest.mark.parametrize("on_error", ["closed", "open", None])
+def test_limits_hold_while_no_server_keeps_penalties(tmp_path, on_error):
+    (tmp_path / "run").mkdir()
+    with nginx_in(tmp_path, on_error=on_error, workers=1) as nginx:
+        assert [nginx.get("/login").status for _ in range(6)] == [200, 200, 429, 429, 429, 429]
+        assert nginx.get("/a.txt").status == 200
+        log = nginx.log()
+        assert "no `weir serve` with penalties runs on the state file" in log
+        assert "[crit]" in log and "no penalty moves anybody" in log
+        wait_until(lambda: nginx.metrics()[LOST] >= 2 and nginx.metrics()[UNABLE] > 0, what="the counts")
         with start_weir(tmp_path) as weir:
-            wait_until(lambda: nginx.get("/a.txt").status == 200, what="the rules")
+            def suspended():
+                nginx.get("/login")
+                return nginx.get("/a.txt").status == 403
+            wait_until(suspended, what="the suspension")
+            weir.wait_event("penalty_moved")
+            wait_until(lambda: "the state can be used again" in nginx.log(), what="the line of the log")
             assert weir.stop() == 0
         # A worker that runs continues with its limits when the server is gone.
-        assert nginx.get("/a.txt").status == 200
+        assert nginx.get("/keyed", X_API_KEY="other").status == 403  # the address is suspended still
 
 
 def test_strikes_of_other_rules_are_refused_and_counted(tmp_path):

@@ -118,20 +118,87 @@ static void ask(struct weir *weir, const char *path, const char *key, unsigned o
         assert_int_equal(weir_check_full(weir, &call, &answer), 0);
 }
 
-static void penalties_need_a_server_on_the_state_file(void **state)
+struct said {
+    unsigned errors, others;
+    char last[512];
+};
+
+static void hear(void *context, enum weir_say level, const char *text)
 {
+    struct said *said = context;
+    if (level == WEIR_SAY_ERROR)
+        said->errors++;
+    else
+        said->others++;
+    snprintf(said->last, sizeof said->last, "%s", text);
+}
+
+static void penalties_without_a_server_are_said_and_counted(void **state)
+{
+    struct said said = {0};
+    const struct weir_options options = {
+        .say = hear, .say_context = &said, .state_must_open = true};
     struct weir *weir;
     struct weir_reason reason;
+    uint64_t lost;
     assert_int_equal(weir_rules_check_file(rules, NULL, NULL, &reason), 0);
-    assert_int_equal(weir_open(&weir, rules, NULL, &reason), WEIR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(reason.text, "no `weir serve`"));
-    assert_non_null(strstr(reason.text, state_path));
+    assert_int_equal(weir_open(&weir, rules, &options, &reason), 0);
+    assert_int_equal(said.errors, 1);
+    assert_non_null(strstr(said.last, "no `weir serve`"));
+    assert_non_null(strstr(said.last, state_path));
+    assert_int_equal(weir_penalties_check(weir, &lost, &reason), WEIR_ERR_UNSUPPORTED);
+    assert_int_equal(lost, 0);
+    for (int i = 0; i < 5; i++) { /* limits hold; the third strike would move */
+        ask(weir, "/none", NULL, 0);
+        assert_string_equal(answer.summary.denied_by, "none");
+        ask(weir, "/a", NULL, 0);
+        assert_true(answer.summary.allowed);
+    }
+    assert_int_equal(weir_penalties_check(weir, &lost, NULL), WEIR_ERR_UNSUPPORTED);
+    assert_in_range(lost, 3, 5); /* of those that move nothing one a second is enough */
+    assert_int_equal(said.errors, 2);
+    assert_non_null(strstr(said.last, "strikes were lost so far"));
+    assert_int_equal(weir_reload(weir, &reason), 0);
+    assert_int_equal(said.errors, 3);
+    weir_close(weir);
+}
+
+static void a_server_that_comes_later_takes_the_next_strike(void **state)
+{
+    struct said said = {0};
+    const struct weir_options options = {.say = hear, .say_context = &said};
+    struct weir *weir;
+    struct weir_reason reason;
+    struct weir_standing *map = create_map();
+    assert_int_equal(weir_open(&weir, rules, &options, &reason), 0);
+    for (int i = 0; i < 5; i++)
+        ask(weir, "/none", NULL, 0);
     struct weir_strike_ring *ring = keep();
-    weir = open_weir();
+    assert_int_equal(weir_penalties_check(weir, NULL, &reason), 0);
+    ask(weir, "/none", NULL, 0);
+    assert_int_equal(taken_from(ring).moves, 1);
+    ask(weir, "/a", NULL, 0);
+    assert_int_equal(said.others, 1);
+    assert_non_null(strstr(said.last, "takes strikes of penalties again"));
     weir_strike_ring_close(ring);
-    assert_int_equal(weir_reload(weir, &reason), WEIR_ERR_UNSUPPORTED);
-    ask(weir, "/a", NULL, 0); /* it continues */
-    assert_true(answer.summary.allowed);
+    assert_int_equal(weir_penalties_check(weir, NULL, &reason), WEIR_ERR_UNSUPPORTED);
+    weir_close(weir);
+    weir_standing_close(map);
+}
+
+/* As the tests of a program have it: with a clock of their own. */
+static void private_memory_has_no_server(void **state)
+{
+    struct said said = {0};
+    const struct weir_options options = {
+        .say = hear, .say_context = &said, .test_clock_ns = UINT64_C(1800000000000000000)};
+    struct weir *weir;
+    struct weir_reason reason;
+    assert_int_equal(weir_open(&weir, rules, &options, &reason), 0);
+    assert_int_equal(said.errors, 1);
+    assert_non_null(strstr(said.last, "need a state file"));
+    ask(weir, "/none", NULL, 0);
+    assert_false(answer.summary.allowed);
     weir_close(weir);
 }
 
@@ -238,7 +305,9 @@ static void outcomes_are_strikes_of_the_penalties_that_name_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(penalties_need_a_server_on_the_state_file),
+        TEST(penalties_without_a_server_are_said_and_counted),
+        TEST(a_server_that_comes_later_takes_the_next_strike),
+        TEST(private_memory_has_no_server),
         TEST(a_move_goes_to_the_server),
         TEST(a_move_that_finds_no_room_is_made_by_the_next_strike),
         TEST(strikes_of_two_processes_are_one_count),

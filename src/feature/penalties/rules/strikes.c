@@ -51,7 +51,9 @@ static int find_value(struct rules_evaluation *evaluation, const struct weir_str
     if ((part->attribute == WEIR_ATTR_USER && evaluation->user_is_address) || value.size == 0 ||
         value.size > WEIR_STRIKE_VALUE_MAX)
         return 0;
-    weir_standing_id(evaluation->query->map, kind->name, value, strike->id);
+    strike->id[0] = strike->id[1] = 0;
+    if (evaluation->query->map)
+        weir_standing_id(evaluation->query->map, kind->name, value, strike->id);
     return keep_value(evaluation, strikes, penalty, value, &strike->value) ? 1 : WEIR_ERR_TOO_LARGE;
 }
 

@@ -33,6 +33,8 @@ struct weir_strike {
 
 struct weir_strikes {
     uint32_t count;
+    bool without_map; /* also where there is no map: values of other kinds than addresses then have
+                         no id, 0 and 0, and can only be counted */
     struct weir_strike strikes[WEIR_PENALTIES_MAX];
 };
 
@@ -40,7 +42,7 @@ struct weir_strikes {
 
 struct rules_evaluation;
 
-/* Fills *strikes; needs query->map. `refused`: the caller's standing refuses the request, which is
+/* Fills *strikes. `refused`: the caller's standing refuses the request, which is
  * a strike only for penalties with strikes_while_suspended. Errors: WEIR_ERR_TOO_LARGE (scratch is
  * full). Finding out who is calling may fail: see evaluation->error. */
 int rules_strikes_find(struct rules_evaluation *evaluation, bool refused,

@@ -42,6 +42,26 @@ test('on_store_error decides until the state is there', async () => {
   fs.rmSync(folder, { recursive: true });
 });
 
+test('penalties without a server are logged, and limits hold', async () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-penalties-'));
+  const logger = listen();
+  const rules = {
+    standing: { by: ['client.ip'], file: path.join(folder, 'standing.db') },
+    limits: [{ name: 'all', key: ['client.ip'], rate: '2/30d' }],
+    penalties: [{ name: 'guess', key: ['client.ip'], strikes: '2/h', ladder: ['suspend 1h'] }],
+  };
+  const it = weir.open(rules, { state: path.join(folder, 'state'), logger });
+  assert.equal(logger.lines.length, 1);
+  assert.equal(logger.lines[0][0], 'error');
+  assert.match(logger.lines[0][1], /no `weir serve` with penalties runs on the state file/);
+  const asks = [1, 2, 3, 4, 5, 6].map(() => it.check({ path: '/', ip: '192.0.2.1' }).deniedBy || 'nobody');
+  assert.deepEqual(asks, ['nobody', 'nobody', 'all', 'all', 'all', 'all']);
+  await until(() => logger.lines.length === 2, 'the second line');
+  assert.match(logger.lines[1][1], /strikes were lost so far/);
+  it.close();
+  fs.rmSync(folder, { recursive: true });
+});
+
 test('a mistake of rules or options is thrown at once', () => {
   const state = '/nonexistent/folder/state';
   assert.throws(() => weir.open({ limits }, { state, stateMustOpen: true }), { code: 'WEIR_ERR_IO' });
