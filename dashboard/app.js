@@ -69,13 +69,14 @@ function setLive(state) {
   find("live").className = `badge ${state}`;
 }
 
-// "#key/user%3Dann" is the view "key" of "user=ann".
+// "#key/user%3Dann" is the view "key" of "user=ann"; "#denials?limit=api" is one with a choice, which
+// the view reads itself.
 function route() {
-  const [name, ...rest] = location.hash.slice(1).split("/");
+  const [, name, rest] = /^#?([^/?]*)(.*)$/s.exec(location.hash);
   const known = views.has(name) ? name : "overview";
   let of = "";
   try {
-    of = decodeURIComponent(rest.join("/"));
+    of = rest.startsWith("?") ? rest : decodeURIComponent(rest.slice(1));
   } catch {
     // a link that was cut: the view without its subject
   }

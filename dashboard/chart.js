@@ -10,6 +10,8 @@ const LEFT = 52;
 const BOTTOM = 22;
 const TOP = 8;
 const POINTS_MAX = 600;
+const DAYS_S = 90000; // of a longer time the axis shows dates
+const CLOCK_S = 1800; // of a shorter one seconds
 
 // The least of 1, 2, 5, 10, … that is not below a number.
 function niceTop(most) {
@@ -42,16 +44,17 @@ function thin(values, groups) {
 export class Chart {
   // `parts`: {field, name, kind} with the kind of a CSS class; `stacked`: areas on each other;
   // `top`: the highest value, where it is known; `show`: a value as text; `quiet`: the legend leaves out
-  // parts that are nothing all the time, but the first.
-  constructor(title, parts, { stacked = false, top = 0, show = String, id, quiet = false } = {}) {
-    Object.assign(this, { title, parts, stacked, top, show, id, quiet });
+  // parts that are nothing all the time, but the first. `bars`: one for each point, of one part.
+  constructor(title, parts, { stacked = false, top = 0, show = String, id, quiet = false, bars = false } = {}) {
+    Object.assign(this, { title, parts, stacked, top, show, id, quiet, bars });
     this.data = { from: 0, step: 1, values: {} };
     this.at = null;
     this.drawing = svg("svg", { class: "chart", role: "img", tabindex: 0, id, height: HEIGHT });
     this.reading = h("span", { class: "muted reading", "aria-live": "polite" });
     this.legend = h("p", { class: "legend" }, parts.map((part) =>
       h("span", null, h("i", { class: part.kind }), part.name)), this.reading);
-    this.element = h("figure", { class: "panel" }, h("figcaption", null, h("h2", null, title)), this.drawing, this.legend);
+    this.heading = h("h2", null, title);
+    this.element = h("figure", { class: "panel" }, h("figcaption", null, this.heading), this.drawing, this.legend);
     this.drawing.addEventListener("pointermove", (event) => this.pointAt(event.offsetX));
     this.drawing.addEventListener("pointerleave", () => this.read(null));
     this.drawing.addEventListener("blur", () => this.read(null));
@@ -64,6 +67,11 @@ export class Chart {
     this.draw();
   }
 
+  rename(title) {
+    this.title = title;
+    if (this.heading.textContent !== title) this.heading.textContent = title;
+  }
+
   count() {
     return this.data.values[this.parts[0].field]?.length ?? 0;
   }
@@ -73,8 +81,8 @@ export class Chart {
   }
 
   pointAt(x) {
-    const width = this.drawing.clientWidth - LEFT;
-    const place = Math.round(((x - LEFT) / width) * (this.count() - 1));
+    const part = (x - LEFT) / (this.drawing.clientWidth - LEFT);
+    const place = this.bars ? Math.floor(part * this.count()) : Math.round(part * (this.count() - 1));
     this.read(Math.max(0, Math.min(this.count() - 1, place)));
   }
 
@@ -98,7 +106,7 @@ export class Chart {
     const inner = width - LEFT;
     const plot = HEIGHT - TOP - BOTTOM;
     const groups = Math.max(2, Math.min(POINTS_MAX, Math.floor(inner / 1.5)));
-    const thinned = this.parts.map((part) => thin(this.data.values[part.field] ?? [], groups));
+    const thinned = this.parts.map((part) => thin(this.data.values[part.field] ?? [], this.bars ? Infinity : groups));
     const length = thinned[0].length;
     const most = this.stacked
       ? Math.max(0, ...Array.from({ length }, (_, i) => thinned.reduce((all, values) => all + (values[i] ?? 0), 0)))
@@ -111,7 +119,8 @@ export class Chart {
       svg("text", { class: "axis", x: LEFT - 6, y: y(top * part) + 4, "text-anchor": "end" }, this.show(top * part)),
     ]);
     const base = new Array(length).fill(0);
-    this.parts.forEach((part, which) => {
+    if (this.bars) nodes.push(...this.drawBars(thinned[0], inner / Math.max(1, length), y, plot));
+    else this.parts.forEach((part, which) => {
       const values = thinned[which];
       if (which > 0 && !values.some((value) => value > 0)) return;
       const upper = values.map((value, i) => base[i] + (value ?? 0));
@@ -128,20 +137,26 @@ export class Chart {
       const second = this.data.from + Math.round((total - 1) * part) * this.data.step;
       if (total > 0)
         nodes.push(svg("text", { class: "axis", x: LEFT + part * inner, y: HEIGHT - 5, "text-anchor": ["start", "middle", "end"][part * 2] },
-          clock(second, this.data.step === 1)));
+          total * this.data.step > DAYS_S ? dateTime(second).slice(5, 16) : clock(second, total * this.data.step < CLOCK_S)));
     }
     for (const second of this.data.marks ?? []) { // restarts and reloads
       const place = LEFT + ((second - this.data.from) / this.data.step / Math.max(1, total - 1)) * inner;
       if (place > LEFT && place < width) nodes.push(svg("line", { class: "mark", x1: place, x2: place, y1: TOP, y2: TOP + plot }));
     }
     if (this.at !== null && total > 1) {
-      const at = LEFT + (this.at / (total - 1)) * inner;
+      const at = LEFT + (this.bars ? (this.at + 0.5) / total : this.at / (total - 1)) * inner;
       nodes.push(svg("line", { class: "cursor", x1: at, x2: at, y1: TOP, y2: TOP + plot }));
     }
     this.drawing.replaceChildren(...nodes);
     if (this.quiet)
       this.parts.forEach((_, which) => { this.legend.children[which].hidden = which > 0 && !thinned[which].some((value) => value > 0); });
     this.tell(total);
+  }
+
+  // What is not known is a bar in grey of full height, not none.
+  drawBars(values, each, y, plot) {
+    return values.map((value, i) => svg("rect", { class: value === null ? "gap" : "column bad", x: LEFT + i * each, width: Math.max(1, each - 1),
+      y: value === null ? TOP : y(value), height: value === null ? plot : TOP + plot - y(value) }));
   }
 
   tell(total) {

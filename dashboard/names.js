@@ -13,14 +13,19 @@ function realName({ values }) {
   return one.value === undefined ? null : `${one.kind}=${one.value ?? "-"}`;
 }
 
+// The real name, else the text of the key, which searches find, too.
+export function nameOf(item) {
+  return realName(item) ?? item.key ?? "";
+}
+
 // For a link: "#key/user=ann".
 function encoded(text) {
   return encodeURIComponent(text).replaceAll("%3D", "=");
 }
 
-// What a link says: the real name, else the text of the key, which searches find, too.
+// What a link says.
 export function subjectOf(item) {
-  return encoded(realName(item) ?? item.key ?? "");
+  return encoded(nameOf(item));
 }
 
 // Links to what is known of a key. The one key of a limit with `key: []` is the limit itself.
@@ -29,10 +34,14 @@ export function keyLink(item) {
   return h("a", { href: `#key/${subjectOf(item)}`, class: "key", title: item.key }, item.key);
 }
 
+// What refuses like a limit, but is none, and where it can be seen.
+const NO_LIMITS = new Map([["unknown", "denials?cause=unknown"], ["unknown callers", "denials?cause=unknown"], ["store failed", "health"],
+  ["challenge", "denials?cause=challenge"], ["challenges", "denials?cause=challenge"]]);
+
 // A limit; what is named like one, but is none, leads to where it can be seen.
 export function limitLink(name, item, text = name) {
   if (name === "standing") return h("a", { href: `#standing/${encoded((item && realName(item)) ?? "")}` }, text);
-  return h("a", { href: `#limits/${encodeURIComponent(name)}` }, text);
+  return h("a", { href: `#${NO_LIMITS.get(name) ?? `limits/${encodeURIComponent(name)}`}` }, text);
 }
 
 // One value of a caller.

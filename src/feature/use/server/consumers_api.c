@@ -386,7 +386,7 @@ static void key_handle(struct weir_http_call *call)
     weir_admin_reply_json(call,
                           json_pack("{s:o, s:o, s:o}", "key",
                                     text_json(query.key.data, query.key.size), "limits", limits,
-                                    "denials", weir_denials_newest(use, &filter, query.count)));
+                                    "denials", weir_denials_newest(use, &filter, 0, query.count)));
 }
 
 static void callers_handle(struct weir_http_call *call)

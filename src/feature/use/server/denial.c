@@ -92,6 +92,18 @@ static void set_policy(json_t *json, const struct weir_denial *denial)
     json_object_set_new(json, "policy", json_string(policy));
 }
 
+enum weir_cause weir_denial_cause(const struct weir_denial *denial)
+{
+    const struct weir_bytes limit = {denial->limit, denial->limit_size};
+    if (denial->source == WEIR_SOURCE_CLOSED)
+        return WEIR_CAUSE_STORE;
+    if (denial->algorithm < 0 && weir_bytes_are(limit, WEIR_ANSWER_BY_STANDING))
+        return WEIR_CAUSE_STANDING;
+    if (denial->algorithm < 0 && weir_bytes_are(limit, WEIR_ANSWER_BY_UNKNOWN))
+        return WEIR_CAUSE_UNKNOWN;
+    return denial->action == WEIR_ACTION_CHALLENGE ? WEIR_CAUSE_CHALLENGE : WEIR_CAUSE_LIMIT;
+}
+
 json_t *weir_denial_json(const struct weir_denial *denial)
 {
     json_t *json = json_object();
@@ -122,6 +134,7 @@ json_t *weir_denial_json(const struct weir_denial *denial)
     json_object_set_new(json, "standing", json_string(weir_standing_level_name(denial->standing)));
     json_object_set_new(json, "source",
                         json_string(source_names[denial->source < SOURCES ? denial->source : 0]));
+    json_object_set_new(json, "cause", json_string(weir_cause_names[weir_denial_cause(denial)]));
     set_text(json, "node", denial->node, denial->node_size);
     json_object_set_new(json, "more", json_integer(integer(denial->more)));
     return json;
@@ -256,10 +269,17 @@ static bool is_of(const struct weir_denial *denial, const struct weir_asked *ask
            weir_asked_has(asked, weir_shown_packed(&denial->caller));
 }
 
+static bool text_is(struct weir_bytes wanted, const char *text, uint8_t size)
+{
+    return !wanted.data || weir_bytes_equal(wanted, (struct weir_bytes){text, size});
+}
+
 bool weir_denial_matches(const struct weir_denial *denial, const struct weir_denial_filter *filter)
 {
-    if (filter->limit.data && (denial->limit_size != filter->limit.size ||
-                               memcmp(denial->limit, filter->limit.data, filter->limit.size) != 0))
+    if (!text_is(filter->limit, denial->limit, denial->limit_size) ||
+        !text_is(filter->route, denial->route, denial->route_size))
+        return false;
+    if (filter->causes != 0 && (filter->causes >> weir_denial_cause(denial) & 1) == 0)
         return false;
     if (denial->time_ns < filter->since_ns ||
         (filter->until_ns > 0 && denial->time_ns > filter->until_ns))

@@ -10,7 +10,7 @@
  *    "values":[{"kind":"user","value":"ann"}],"caller":[{"kind":"user","value":"ann"},…],
  *    "limit":"search","route":"/search","plan":"free","cost":1,"capacity":60,"remaining":0,"retry_after_ms":12000,
  *    "reset_after_ms":60000,"algorithm":"sliding_window","policy":"60;w=60","action":"reject",
- *    "standing":"good","source":"store","node":"web-1","more":0}
+ *    "standing":"good","source":"store","cause":"limit","node":"web-1","more":0}
  *
  * Threads: plain data.
  */
@@ -23,6 +23,7 @@
 #include <weir/bytes.h>
 #include <weir/limit.h>
 
+#include "feature/use/engine/cause.h"
 #include "feature/use/server/asked.h"
 
 #define WEIR_DENIAL_LIMIT_MAX 64
@@ -56,6 +57,9 @@ uint8_t weir_denial_copy(char *field, size_t max, struct weir_bytes text);
 /* "5;w=60": how many in how many seconds. False: it is no such text. */
 bool weir_denial_policy_read(const char *text, uint64_t *rate, uint64_t *window_s);
 
+/* Why it was refused, as the counters have it (engine/observe/cause.h). */
+enum weir_cause weir_denial_cause(const struct weir_denial *denial);
+
 /* As a JSON object; NULL: no memory. With `sequence`, as `id`. */
 json_t *weir_denial_json(const struct weir_denial *denial);
 
@@ -70,7 +74,8 @@ bool weir_denial_read(struct weir_denial *denial, const char *line, size_t size)
 struct weir_denial_filter {
     struct weir_asked key;                          /* the key, a value in it, or who has asked */
     struct weir_asked callers[WEIR_DENIAL_CALLERS]; /* who has asked, or a value of the key */
-    struct weir_bytes limit;                        /* by name; data == NULL: any */
+    struct weir_bytes limit, route;                 /* by name; data == NULL: any */
+    unsigned causes;                                /* a bit for each; 0: any */
     uint64_t since_ns, until_ns;                    /* until_ns 0: now and later */
 };
 bool weir_denial_matches(const struct weir_denial *denial, const struct weir_denial_filter *filter);

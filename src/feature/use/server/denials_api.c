@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/counter.h"
 #include "server/admin/call.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
+#include "feature/use/server/denial_groups.h"
 
 #define S UINT64_C(1000000000)
 #define COUNT_DEFAULT 100
@@ -25,11 +27,14 @@ struct wait {
 };
 
 json_t *weir_denials_newest(const struct weir_use_service *use,
-                            const struct weir_denial_filter *filter, uint64_t count)
+                            const struct weir_denial_filter *filter, uint64_t before,
+                            uint64_t count)
 {
     json_t *list = json_array();
-    uint64_t oldest = weir_use_oldest(use);
-    for (uint64_t at = use->denial_last; at >= oldest && count > 0; at--) {
+    uint64_t oldest = weir_use_oldest(use), newest = use->denial_last;
+    if (before > 0 && before <= newest)
+        newest = before - 1;
+    for (uint64_t at = newest; at >= oldest && count > 0; at--) {
         const struct weir_denial *denial = weir_use_denial(use, at);
         if (!weir_denial_matches(denial, filter))
             continue;
@@ -117,7 +122,7 @@ static bool wait_keep(struct wait *wait, const struct weir_use_query *query)
     wait->query = *query;
     struct weir_bytes *const texts[] = {&wait->query.key, &wait->query.limit,
                                         &wait->query.callers[0], &wait->query.callers[1],
-                                        &wait->query.callers[2]};
+                                        &wait->query.callers[2], &wait->query.route};
     size_t used = 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (!texts[i]->data)
@@ -137,7 +142,7 @@ static void wait_for(struct weir_http_call *call, struct weir_use_service *use,
     struct wait *wait = calloc(1, sizeof *wait);
     if (!wait || !wait_keep(wait, query)) {
         weir_http_problem(call, wait ? WEIR_HTTP_400 : WEIR_HTTP_500, NULL,
-                          wait ? "key, limit, user, org and address may have 4096 bytes"
+                          wait ? "key, limit, route, user, org and address may have 4096 bytes"
                                : "out of memory");
         free(wait);
         return;
@@ -166,14 +171,29 @@ static void wait_for(struct weir_http_call *call, struct weir_use_service *use,
 
 /* --- The call --------------------------------------------------------------------------------- */
 
+#define TAKES                                                                                      \
+    (WEIR_USE_P_LIMIT | WEIR_USE_P_KEY | WEIR_USE_P_SINCE | WEIR_USE_P_UNTIL | WEIR_USE_P_CALLER | \
+     WEIR_USE_P_ROUTE | WEIR_USE_P_CAUSE)
+
+static void groups_handle(struct weir_http_call *call)
+{
+    struct weir_use_service *use = weir_use_of(call);
+    struct weir_use_query query = {.count = 0};
+    uint64_t now_ns = weir_worker_time(call->worker);
+    if (!weir_use_query_read(call, TAKES, now_ns, &query))
+        return;
+    const struct weir_denial_filter filter = weir_use_query_filter(&query);
+    weir_use_collect(use, now_ns);
+    weir_admin_reply_json(call, weir_denial_groups_json(use, &filter, now_ns));
+}
+
 static void denials_handle(struct weir_http_call *call)
 {
     struct weir_use_service *use = weir_use_of(call);
     struct weir_use_query query = {.count = COUNT_DEFAULT};
     uint64_t now_ns = weir_worker_time(call->worker), last = use->denial_last;
-    const unsigned takes = WEIR_USE_P_LIMIT | WEIR_USE_P_KEY | WEIR_USE_P_SINCE | WEIR_USE_P_UNTIL |
-                           WEIR_USE_P_COUNT | WEIR_USE_P_AFTER | WEIR_USE_P_WAIT |
-                           WEIR_USE_P_CALLER;
+    const unsigned takes =
+        TAKES | WEIR_USE_P_COUNT | WEIR_USE_P_AFTER | WEIR_USE_P_BEFORE | WEIR_USE_P_WAIT;
     if (!weir_use_query_read(call, takes, now_ns, &query))
         return;
     const struct weir_denial_filter filter = weir_use_query_filter(&query);
@@ -186,12 +206,14 @@ static void denials_handle(struct weir_http_call *call)
     if (query.after_given)
         list = after_json(use, &filter, query.after, query.count, &last);
     else
-        list = weir_denials_newest(use, &filter, query.count);
+        list = weir_denials_newest(use, &filter, query.before, query.count);
     weir_admin_reply_json(call, answer(use, list, query.after_given ? last : use->denial_last));
 }
 
 const struct weir_http_route weir_denials_routes[] = {
     {"/v1/denials", "denials", "GET, HEAD", "the denials that are kept in memory", denials_handle,
      0},
+    {"/v1/denials/groups", "denials", "GET, HEAD", "how many over a time, by limit, caller, route and cause",
+     groups_handle, 0},
     {.path = NULL},
 };

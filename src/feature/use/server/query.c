@@ -68,7 +68,8 @@ static const char *const caller_kinds[WEIR_DENIAL_CALLERS] = {WEIR_USE_USER, WEI
 struct weir_denial_filter weir_use_query_filter(const struct weir_use_query *query)
 {
     struct weir_denial_filter filter = {
-        .limit = query->limit, .since_ns = query->since_ns, .until_ns = query->until_ns};
+        .limit = query->limit, .route = query->route, .causes = query->causes,
+        .since_ns = query->since_ns, .until_ns = query->until_ns};
     if (query->key.data)
         weir_asked_read(&filter.key, query->key);
     for (unsigned i = 0; i < WEIR_DENIAL_CALLERS; i++)
@@ -76,6 +77,24 @@ struct weir_denial_filter weir_use_query_filter(const struct weir_use_query *que
             weir_asked_read_kind(&filter.callers[i], weir_bytes_of(caller_kinds[i]),
                                  query->callers[i]);
     return filter;
+}
+
+/* "denied,allowed": a bit for each field of a series. False: it is no such list. */
+static bool read_fields(struct weir_bytes text, uint32_t *fields)
+{
+    _Static_assert(WEIR_USE_WHOLE_FIELDS <= 32, "a bit for each");
+    while (text.size > 0) {
+        const char *comma = memchr(text.data, ',', text.size);
+        size_t size = comma ? (size_t)(comma - text.data) : text.size;
+        unsigned field;
+        if (!read_word((struct weir_bytes){text.data, size}, weir_use_field_names,
+                       WEIR_USE_WHOLE_FIELDS, &field))
+            return false;
+        *fields |= UINT32_C(1) << field;
+        text.data += size + (comma != NULL);
+        text.size -= size + (comma != NULL);
+    }
+    return *fields != 0;
 }
 
 /* Reads one parameter. Returns what was wrong with it, or NULL. */
@@ -119,6 +138,18 @@ static const char *read_parameter(unsigned takes, struct weir_bytes name, struct
         if (!read_number(value, INT64_MAX, &query->after))
             return "after must be the id of a denial";
         query->after_given = true;
+    } else if (takes & WEIR_USE_P_BEFORE && weir_bytes_are(name, "before")) {
+        if (!read_number(value, INT64_MAX, &query->before) || query->before == 0)
+            return "before must be the id of a denial";
+    } else if (takes & WEIR_USE_P_FIELDS && weir_bytes_are(name, "fields")) {
+        if (!read_fields(value, &query->fields))
+            return "fields must be names of a series, with commas between";
+    } else if (takes & WEIR_USE_P_ROUTE && weir_bytes_are(name, "route")) {
+        query->route = value;
+    } else if (takes & WEIR_USE_P_CAUSE && weir_bytes_are(name, "cause")) {
+        if (!read_word(value, weir_cause_names, WEIR_CAUSES, &word))
+            return "cause must be limit, standing, unknown, challenge, store or unreadable";
+        query->causes |= 1u << word;
     } else if (takes & WEIR_USE_P_WAIT && weir_bytes_are(name, "wait")) {
         if (!read_number(value, WAIT_MAX_S, &query->wait_s))
             return "wait must be 0 to 20, in seconds";

@@ -34,10 +34,14 @@ enum weir_use_parameter {
     WEIR_USE_P_UNTIL = 1024,
     WEIR_USE_P_CALLER = 2048, /* user, org, address: the callers */
     WEIR_USE_P_KIND = 4096,   /* of callers */
+    WEIR_USE_P_ROUTE = 8192,
+    WEIR_USE_P_CAUSE = 16384, /* enum weir_cause, by name */
+    WEIR_USE_P_BEFORE = 32768,
+    WEIR_USE_P_FIELDS = 65536, /* of a series, by name */
 };
 
 struct weir_use_query {
-    struct weir_bytes limit, key, kind;             /* data == NULL: not given */
+    struct weir_bytes limit, key, kind, route;      /* data == NULL: not given */
     struct weir_bytes callers[WEIR_DENIAL_CALLERS]; /* user, org, address: likewise */
     enum weir_window window;
     enum weir_use_order by;
@@ -45,6 +49,9 @@ struct weir_use_query {
     uint64_t above;              /* percent */
     uint64_t since_ns, until_ns; /* 0: not given */
     uint64_t after, wait_s;
+    uint64_t before; /* 0: not given */
+    unsigned causes; /* a bit for each; 0: not given */
+    uint32_t fields; /* likewise, enum weir_use_whole_field */
     bool after_given, minutes;
 };
 

@@ -13,35 +13,43 @@
 /* Points of all limits together in one answer: 8 bytes each as text. */
 #define POINTS_MAX 1000000
 
+/* Which points, and which fields of them. */
+struct span {
+    bool minutes;
+    uint64_t from, count;
+    uint32_t fields; /* a bit for each; 0: all */
+};
+
 /* A count without a fraction, as an integer. */
 static json_t *number(float value)
 {
     return json_integer((json_int_t)value);
 }
 
-static json_t *values_json(const struct weir_series *series, unsigned fields, bool minutes,
-                           uint64_t from, uint64_t count)
+static json_t *values_json(const struct weir_series *series, unsigned fields,
+                           const struct span *span)
 {
     json_t *object = json_object();
     for (unsigned f = 0; f < fields; f++) {
+        if (span->fields != 0 && (span->fields >> f & 1) == 0)
+            continue;
         json_t *list = json_array();
-        for (uint64_t i = 0; i < count; i++)
+        for (uint64_t i = 0; i < span->count; i++)
             json_array_append_new(
-                list, number(series ? weir_series_get(series, minutes, from + i, f) : 0));
+                list, number(series ? weir_series_get(series, span->minutes, span->from + i, f)
+                                    : 0));
         json_object_set_new(object, weir_use_field_names[f], list);
     }
     return object;
 }
 
-static json_t *all_json(const struct weir_use_service *use, bool minutes, uint64_t from,
-                        uint64_t count)
+static json_t *all_json(const struct weir_use_service *use, const struct span *span)
 {
     json_t *limits = json_object();
     for (uint32_t i = 0; i < use->limit_count; i++)
         if (use->limits[i].series)
-            json_object_set_new(
-                limits, use->limits[i].name,
-                values_json(use->limits[i].series, WEIR_USE_FIELDS, minutes, from, count));
+            json_object_set_new(limits, use->limits[i].name,
+                                values_json(use->limits[i].series, WEIR_USE_FIELDS, span));
     return limits;
 }
 
@@ -49,7 +57,8 @@ static void series_handle(struct weir_http_call *call)
 {
     struct weir_use_service *use = weir_use_of(call);
     struct weir_use_query query = {.count = COUNT_DEFAULT};
-    const unsigned takes = WEIR_USE_P_LIMIT | WEIR_USE_P_COUNT | WEIR_USE_P_RESOLUTION;
+    const unsigned takes =
+        WEIR_USE_P_LIMIT | WEIR_USE_P_COUNT | WEIR_USE_P_RESOLUTION | WEIR_USE_P_FIELDS;
     uint64_t now_ns = weir_worker_time(call->worker);
     if (!weir_use_query_read(call, takes, now_ns, &query))
         return;
@@ -70,20 +79,20 @@ static void series_handle(struct weir_http_call *call)
     /* Up to the newest second that is whole. A server that has just begun has none. */
     uint64_t resolution_s = query.minutes ? 60 : 1, last_s = weir_series_last(use->whole);
     uint64_t last = (last_s > 0 ? last_s : now_ns / S - 1) / resolution_s;
-    uint64_t from = last >= count ? last - count + 1 : 0;
+    const struct span span = {.minutes = query.minutes,
+                              .from = last >= count ? last - count + 1 : 0,
+                              .count = count,
+                              .fields = query.fields};
     json_t *answer =
         json_pack("{s:I, s:I, s:I}", "resolution_s", (json_int_t)resolution_s, "from_s",
-                  (json_int_t)from * (json_int_t)resolution_s, "count", (json_int_t)count);
+                  (json_int_t)(span.from * resolution_s), "count", (json_int_t)count);
     if (all)
-        json_object_set_new(answer, "limits", all_json(use, query.minutes, from, count));
+        json_object_set_new(answer, "limits", all_json(use, &span));
     else if (limit)
-        json_object_set_new(
-            answer, "values",
-            values_json(limit->series, WEIR_USE_FIELDS, query.minutes, from, count));
+        json_object_set_new(answer, "values", values_json(limit->series, WEIR_USE_FIELDS, &span));
     else
-        json_object_set_new(
-            answer, "values",
-            values_json(use->whole, WEIR_USE_WHOLE_FIELDS, query.minutes, from, count));
+        json_object_set_new(answer, "values",
+                            values_json(use->whole, WEIR_USE_WHOLE_FIELDS, &span));
     if (limit)
         json_object_set_new(answer, "limit", json_string(limit->name));
     weir_admin_reply_json(call, answer);
