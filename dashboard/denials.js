@@ -230,6 +230,8 @@ export class Denials {
   // The newest are shown at once; what filters let through, and sums, the server knows.
   onSnapshot(snapshot) {
     if (!this.follows() || !snapshot.denials) return;
+    this.fresh ||= this.started !== snapshot.started_s; // gaps of the chart end with it
+    this.started = snapshot.started_s;
     this.fresh ||= snapshot.denials.length > 0 || snapshot.denials_more > 0;
     if (this.fresh && !this.loading && Date.now() >= this.next) this.loading = this.load().finally(() => { this.loading = null; });
     if (FILTERS.some((name) => this.chosen[name]) || snapshot.denials.length === 0) return;
