@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dashboard: which view is shown, who may see it, and what keeps it live.
 
-import { Live, session, whenLoggedOut } from "./api.js";
+import { session, whenLoggedOut } from "./api.js";
 import { Denials } from "./denials.js";
 import { find, h, showProblem } from "./dom.js";
 import { Health } from "./health.js";
 import { Key } from "./key.js";
 import { Limits } from "./limits.js";
+import { Live } from "./live.js";
 import { showClosed, showLogin } from "./login.js";
 import { Overview } from "./overview.js";
 import { Rules } from "./rules.js";
 import { Standing } from "./standing.js";
 
 // What views share: the newest snapshot, what the caller may do, and where problems are shown.
-const live = { snapshot: null, may: {}, problem: showProblem };
+const live = { snapshot: null, may: {}, problem: showProblem, newest };
 const views = new Map([["overview", new Overview(live)], ["limits", new Limits(live)], ["denials", new Denials(live)], ["key", new Key(live)],
   ["standing", new Standing(live)], ["health", new Health(live)], ["rules", new Rules(live)]]);
 const stream = new Live((snapshot) => {
@@ -22,13 +23,18 @@ const stream = new Live((snapshot) => {
   find("node").textContent = snapshot.node;
   heard = Date.now();
   showTrouble(snapshot.trouble ?? []);
-  current?.onSnapshot?.(snapshot);
+  if (current && newest(current)) current.onSnapshot?.(snapshot);
   if (missed) current?.onMissed?.();
   document.documentElement.dataset.second = snapshot.second;
 }, setLive);
 let current = null;
 let heard = 0; // when the last snapshot came
 let leave = new AbortController();
+
+// The newest snapshot, if it has the parts that a view shows; else null.
+function newest({ parts = [] }) {
+  return live.snapshot && parts.every((part) => part in live.snapshot) ? live.snapshot : null;
+}
 
 const QUIET_MS = 3000; // a snapshot comes each second
 
@@ -88,6 +94,7 @@ function route() {
     else link.removeAttribute("aria-current");
   current = views.get(known);
   current.show(find("main"), leave.signal, of);
+  stream.show(current.parts ?? []);
 }
 
 function stop() {

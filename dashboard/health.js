@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits that follow health, with their causes; the store and the table.
 
-import { ask, poll, query } from "./api.js";
+import { ask, poll } from "./api.js";
 import { Chart, sparkline } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
 import { bytes, count, micros, percent } from "./format.js";
+import { Series } from "./series.js";
 
 export class Health {
   constructor(live) {
     this.live = live;
     this.name = "Health";
+    this.parts = ["whole", "table", "store"];
   }
 
   show(main, signal) {
@@ -26,13 +28,14 @@ export class Health {
         this.latency.element),
       h("section", { class: "panel" }, h("h2", null, "Limits that follow health"), this.limits.element),
       h("section", { class: "panel" }, h("h2", null, "Causes"), this.signals.element));
-    if (this.live.snapshot) this.onSnapshot(this.live.snapshot);
+    this.series = new Series({ fields: "latency_p99_us,latency_p50_us,store_p99_us,store_p50_us" }, signal);
+    if (this.live.newest(this)) this.onSnapshot(this.live.newest(this));
     poll(() => this.load(), 3, signal, this.live.problem);
   }
 
   async load() {
-    const [found, series] = await Promise.all([ask("/v1/health", { signal: this.signal }), ask(query("/v1/series", { count: 600 }), { signal: this.signal })]);
-    this.latency.set({ from: series.from_s, step: series.resolution_s, values: series.values });
+    const [found, series] = await Promise.all([ask("/v1/health", { signal: this.signal }), this.series.load()]);
+    this.latency.set(series);
     setRows(this.limits.body, found.limits.map((limit) => ({
       id: limit.name, left: [0, 1],
       cells: [limit.name, limit.controller + (limit.limit === undefined ? "" : `, ${count(limit.limit)} in flight or a window`),

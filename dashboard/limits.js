@@ -6,6 +6,7 @@ import { Chart } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
 import { count, duration, percent, rate } from "./format.js";
 import { keyLink } from "./names.js";
+import { Series } from "./series.js";
 
 // Rows that are drawn at once; a filter finds the others.
 const ROWS_MAX = 200;
@@ -33,6 +34,7 @@ export class Limits {
     poll(async () => {
       this.limits = (await ask("/v1/limits", { signal: this.signal })).limits;
       this.draw();
+      return 10 + this.limits.length / 10; // 1,000 limits are as much as half an hour of snapshots
     }, 10, this.signal, this.live.problem);
   }
 
@@ -62,18 +64,25 @@ export class Limits {
       h("div", { class: "two" }, this.traffic.element, this.distinct.element),
       h("section", { class: "panel" }, h("h2", null, "Keys"),
         h("div", { class: "row" }, h("label", null, "of the last ", this.window), h("label", null, "by ", this.by)), this.keys.element));
+    this.series = new Series({ limit: this.one }, this.signal);
     this.again = poll(() => this.loadOne(), 5, this.signal, this.live.problem);
+  }
+
+  async ask(name) {
+    try {
+      return await ask(`/v1/limits/${encodeURIComponent(name)}`, { signal: this.signal });
+    } catch (error) {
+      throw error.status === 404 ? new Refused(404, `The rules have no limit "${name}".`) : error;
+    }
   }
 
   async loadOne() {
     const { signal, one } = this;
-    const all = await ask("/v1/limits", { signal });
-    const limit = all.limits.find((known) => known.name === one);
-    if (!limit) throw new Refused(404, `The rules have no limit "${one}".`);
-    const [series, top] = await Promise.all([ask(query("/v1/series", { limit: one, count: 600 }), { signal }),
+    const limit = await this.ask(one);
+    const [series, top] = await Promise.all([this.series.load(),
       ask(query("/v1/use/top", { limit: one, window: this.window.value, by: this.by.value, count: 50 }), { signal })]);
     this.facts.replaceChildren(...facts(limit ?? {}).flatMap(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
-    const { from_s: from, resolution_s: step, values } = series;
+    const { from, step, values } = series;
     const both = (field) => values[field].map((value, i) => value + values[`edge_${field}`][i]);
     this.traffic.set({ from, step, values: { allowed: both("allowed"), denied: both("denied"), shadow_denied: both("shadow_denied") } });
     this.distinct.set({ from, step, values });

@@ -44,6 +44,7 @@ export class Overview {
   constructor(live) {
     this.live = live;
     this.name = "Overview";
+    this.parts = ["whole", "limits", "keys", "callers", "denied", "table", "store"];
     this.recent = new Map(); // checks and denials of each limit in the last minute
   }
 
@@ -89,10 +90,11 @@ export class Overview {
       h("div", { class: "two" },
         h("section", { class: "panel" }, h("h2", null, "Hottest routes"), this.routes.element), this.fronts.element),
       this.latency.element);
-    if (this.live.snapshot) this.onSnapshot(this.live.snapshot);
+    this.recent.clear();
+    if (this.live.newest(this)) this.onSnapshot(this.live.newest(this));
     this.load();
     this.loadRecent();
-    poll(() => this.loadRoutes(), 5, signal, this.live.problem);
+    poll(() => this.loadRoutes(), 10, signal, this.live.problem);
     // A day's points come once a minute.
     poll(async () => {
       if (this.range.value === "1min" && this.data?.step === 60) await this.load();

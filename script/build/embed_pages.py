@@ -9,6 +9,7 @@ embed_pages.py server HEADER OUTPUT [FILE...]    a C source with the files, for 
 """
 import base64
 import gzip
+import hashlib
 import os
 import sys
 
@@ -38,8 +39,13 @@ def write_server(header, output, files):
         with open(path, "rb") as source:
             data = source.read()
         name = os.path.basename(path)
+        packed = gzip.compress(data, 9, mtime=0)
+        shorter = len(packed) < len(data)
         parts.append(f"static const char file_{i}[] = {{\n{c_bytes(data)}}};\n")
-        rows.append(f'    {{"{name}", "{TYPES[os.path.splitext(name)[1]]}", file_{i}, {len(data)}}},\n')
+        if shorter:
+            parts.append(f"static const char packed_{i}[] = {{\n{c_bytes(packed)}}};\n")
+        rows.append(f'    {{"{name}", "{TYPES[os.path.splitext(name)[1]]}", "{hashlib.sha256(data).hexdigest()[:16]}",\n'
+                    f'     file_{i}, {len(data)}, {f"packed_{i}, {len(packed)}" if shorter else "NULL, 0"}}},\n')
     table = f"weir_{os.path.splitext(os.path.basename(header))[0]}_files"
     with open(output, "w", encoding="ascii") as out:
         out.write("/* Made by script/build/embed_pages.py. */\n"

@@ -272,6 +272,19 @@ static int limit_of(struct weir_http_call *call)
     return rule;
 }
 
+static void limit_handle(struct weir_http_call *call)
+{
+    struct weir_daemon *daemon = call->http->server;
+    int rule = weir_rules_find(daemon->rules, call->part.data, call->part.size);
+    if (rule >= 0)
+        weir_admin_reply_json(call, weir_limit_json(daemon, (uint32_t)rule));
+    else if (weir_bytes_are(call->part, WEIR_ANSWER_BY_STANDING) &&
+             weir_rules_settings(daemon->rules)->standing.kinds_count > 0)
+        weir_admin_reply_json(call, weir_standing_limit_json(daemon));
+    else
+        refuse_limit(call);
+}
+
 static void top_handle(struct weir_http_call *call)
 {
     const struct weir_rules *rules = weir_worker_rules(call->worker);
@@ -381,6 +394,7 @@ const struct weir_http_route weir_admin_routes[] = {
      WEIR_ROUTE_METRICS},
     {"/v1/limits", "limits", "GET, HEAD", "the limits in use, with their verdicts", limits_list,
      WEIR_ROUTE_SLASH},
+    {"/v1/limits/{name}", "limits", "GET, HEAD", "one of them", limit_handle, 0},
     {"/v1/limits/{name}/top", "limits", "GET, HEAD", "the keys denied most", top_handle, 0},
     {"/v1/limits/{name}/state", "limits", "GET",
      "what a request with this key would be answered now", state_handle, 0},

@@ -31,6 +31,7 @@
     X(200, "OK")                                                                                   \
     X(202, "Accepted")                                                                             \
     X(303, "See Other")                                                                            \
+    X(304, "Not Modified")                                                                         \
     X(400, "Bad Request")                                                                          \
     X(401, "Unauthorized")                                                                         \
     X(402, "Payment Required")                                                                     \
@@ -103,6 +104,8 @@ struct weir_http_call {
     struct weir_bytes part; /* of a route with braces: what stands for them */
     uint16_t route;
     bool keep_alive;  /* a handler may clear it */
+    bool cached;      /* caches may keep the reply, and ask each time whether it is new */
+    bool packed;      /* the body is compressed already */
     uint32_t hold_ms; /* how long the reply is held back */
 };
 

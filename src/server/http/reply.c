@@ -3,8 +3,10 @@
 #include "server/http/reply.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "server/http/packer.h"
 #include "server/http/request.h"
 
 struct status_line {
@@ -71,8 +73,9 @@ void weir_http_begin(struct weir_http *http, struct weir_output *output,
 {
     static const char close_line[] = "Connection: close\r\n";
     static const char keep_line[] = "Connection: keep-alive\r\n";
-    static const char private_lines[] =
-        "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
+    static const char no_store[] = "Cache-Control: no-store\r\n";
+    static const char no_cache[] = "Cache-Control: no-cache\r\n";
+    static const char no_sniff[] = "X-Content-Type-Options: nosniff\r\n";
     date_refresh(http);
     weir_count(&http->requests[route][status], 1);
     weir_output_put(output, status_lines[status].line, status_lines[status].size);
@@ -81,8 +84,13 @@ void weir_http_begin(struct weir_http *http, struct weir_output *output,
         weir_output_put(output, close_line, sizeof close_line - 1);
     else if (flags & WEIR_HTTP_KEEP_ALIVE)
         weir_output_put(output, keep_line, sizeof keep_line - 1);
-    if (http->private)
-        weir_output_put(output, private_lines, sizeof private_lines - 1);
+    if (!http->private)
+        return;
+    if (flags & WEIR_HTTP_CACHED)
+        weir_output_put(output, no_cache, sizeof no_cache - 1);
+    else
+        weir_output_put(output, no_store, sizeof no_store - 1);
+    weir_output_put(output, no_sniff, sizeof no_sniff - 1);
 }
 
 void weir_http_end(struct weir_output *output, const char *type, size_t size)
@@ -111,6 +119,8 @@ struct weir_slot *weir_http_slot(struct weir_http_call *call)
         slot->flags |= WEIR_HTTP_KEEP_ALIVE;
     if (weir_http_method_is(call, "HEAD"))
         slot->flags |= WEIR_HTTP_HEAD;
+    if (call->cached)
+        slot->flags |= WEIR_HTTP_CACHED;
     return slot;
 }
 
@@ -124,8 +134,19 @@ static void text_write(struct weir_slot *slot, struct weir_output *output)
     weir_buffer_give(&slot->connection->worker->buffers, slot->buffer);
 }
 
-void weir_http_reply(struct weir_http_call *call, enum weir_http_status status, const char *fields,
-                     const char *type, const char *body, size_t size)
+/* The end of the head of a reply: what was not modified has no body, and no length of one (RFC 9110
+ * 8.6). */
+static void head_end(struct weir_output *output, enum weir_http_status status, const char *type,
+                     size_t size)
+{
+    if (status == WEIR_HTTP_304)
+        weir_output_put(output, "\r\n", 2);
+    else
+        weir_http_end(output, type, size);
+}
+
+static void reply_as_it_is(struct weir_http_call *call, enum weir_http_status status,
+                           const char *fields, const char *type, const char *body, size_t size)
 {
     size_t room = WEIR_HTTP_HEAD_ROOM + (fields ? strlen(fields) : 0) + size;
     struct weir_buffer *buffer = weir_buffer_take(&call->worker->buffers, room);
@@ -140,13 +161,45 @@ void weir_http_reply(struct weir_http_call *call, enum weir_http_status status, 
     weir_http_begin(call->http, &output, status, call->route, slot->flags);
     if (fields)
         weir_output_text(&output, fields);
-    weir_http_end(&output, type, size);
+    head_end(&output, status, type, size);
     if (!(slot->flags & WEIR_HTTP_HEAD))
         weir_output_put(&output, body, size);
     buffer->used = output.used;
     slot->buffer = buffer;
     slot->write = text_write;
     weir_slot_weigh(slot, buffer->size);
+}
+
+/* False: no memory, and nothing was sent. */
+static bool reply_packed(struct weir_http_call *call, enum weir_http_status status,
+                         const char *fields, const char *type, const char *body, size_t size)
+{
+    static const char packed[] = "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n";
+    struct weir_packer *packer = weir_packer_open();
+    size_t room = packer ? weir_packer_bound(packer, size) : 0;
+    size_t head = fields ? strlen(fields) : 0;
+    char *out = packer ? malloc(room + head + sizeof packed) : NULL;
+    if (out) {
+        if (head > 0)
+            memcpy(out, fields, head);
+        memcpy(out + head, packed, sizeof packed);
+        char *data = out + head + sizeof packed;
+        size = weir_packer_put(packer, body, size, true, data, room);
+        reply_as_it_is(call, status, out, type, data, size);
+    }
+    bool done = out != NULL;
+    free(out);
+    weir_packer_close(packer);
+    return done;
+}
+
+void weir_http_reply(struct weir_http_call *call, enum weir_http_status status, const char *fields,
+                     const char *type, const char *body, size_t size)
+{
+    bool packs = call->http->private && !call->packed && size >= WEIR_HTTP_PACK_MIN &&
+                 weir_http_takes_gzip(call);
+    if (!packs || !reply_packed(call, status, fields, type, body, size))
+        reply_as_it_is(call, status, fields, type, body, size);
 }
 
 void weir_http_problem(struct weir_http_call *call, enum weir_http_status status,

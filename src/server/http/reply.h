@@ -11,6 +11,7 @@
 #define WEIR_HTTP_KEEP_ALIVE 2 /* said to HTTP/1.0, which wants to hear it */
 #define WEIR_HTTP_HEAD 4       /* the request was HEAD: no body */
 #define WEIR_HTTP_HELD 8       /* the reply was held back for as long as it says */
+#define WEIR_HTTP_CACHED 16    /* caches may keep the reply, if they ask each time */
 
 /* A slot for the call's reply; NULL after which the connection is closed. */
 struct weir_slot *weir_http_slot(struct weir_http_call *call);
@@ -34,7 +35,9 @@ _Static_assert(WEIR_HTTP_HEAD_ROOM + WEIR_RATELIMIT_HEADERS_MAX + WEIR_REJECT_HE
                "grow WEIR_REPLY_MAX");
 _Static_assert(WEIR_DENIAL_BODY_MAX <= WEIR_ANSWER_JSON_MAX, "http->json takes each");
 
-/* Finished replies. `fields` are lines with their CRLF, or NULL. */
+/* Finished replies. `fields` are lines with their CRLF, or NULL. To clients of the admin listener
+ * that take gzip, bodies of WEIR_HTTP_PACK_MIN bytes or more are sent compressed. */
+#define WEIR_HTTP_PACK_MIN 1024 /* below, a packet has room for all of it anyway */
 void weir_http_reply(struct weir_http_call *call, enum weir_http_status status, const char *fields,
                      const char *type, const char *body, size_t size);
 void weir_http_problem(struct weir_http_call *call, enum weir_http_status status,

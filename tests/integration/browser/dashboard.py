@@ -44,8 +44,8 @@ def traffic(weir, times=5):
 class Dashboard(Page):
     """The dashboard in a browser, by what people see and press."""
 
-    def __init__(self, browser, weir):
-        super().__init__(browser, f"http://{weir.admin_address}/")
+    def __init__(self, browser, weir, address=None):
+        super().__init__(browser, f"http://{address or weir.admin_address}/")
 
     def open(self, state=""):
         self.load(state)

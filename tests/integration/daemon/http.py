@@ -74,12 +74,12 @@ class Client:
         self.buffer += data
 
     def reply(self, head_only=False):
-        """The next answer. Every one has a Content-Length."""
+        """The next answer. Every one has a Content-Length, but 304, which has no body."""
         while b"\r\n\r\n" not in self.buffer:
             self._more()
         head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
         reply = Reply(head, b"")
-        if reply.status == 100 or head_only:
+        if reply.status in (100, 304) or head_only:
             return reply
         size = int(reply["content-length"])
         while len(self.buffer) < size:

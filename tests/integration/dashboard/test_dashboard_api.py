@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the dashboard's page asks: the stream, the session, over real sockets."""
 
+import gzip
+import json
+
 import pytest
 
 from browser.events import Events
@@ -203,7 +206,7 @@ def test_the_page_says_what_it_may_do(tmp_path, path):
                           "require-trusted-types-for": "'script'", "trusted-types": "'none'"}
         assert reply["x-frame-options"] == "DENY"
         assert reply["x-content-type-options"] == "nosniff"
-        assert reply["cache-control"] == "no-store"
+        assert reply["cache-control"] == "no-cache"
         assert reply["referrer-policy"] == "no-referrer"
         assert client.request("GET", "/dashboard/nothing.js").status == 404
 
@@ -256,3 +259,74 @@ def test_the_streams_are_counted(tmp_path):
             assert metrics["weir_dashboard_clients"] == 1
             assert metrics['weir_dashboard_events_total{result="sent"}'] >= 1
             assert metrics["weir_dashboard_sessions"] == 0
+
+
+GZIP = {"Accept-Encoding": "gzip, deflate, br"}
+
+
+@pytest.mark.parametrize("path", ["/", "/dashboard/app.js", "/dashboard/style.css", "/playground/"])
+def test_a_file_is_sent_once_and_compressed(tmp_path, path):
+    with start(tmp_path) as weir, Client(weir.admin_address) as client:
+        plain, packed = client.request("GET", path), client.request("GET", path, GZIP)
+        assert gzip.decompress(packed.body) == plain.body and len(packed.body) < 0.6 * len(plain.body)
+        assert packed["content-encoding"] == "gzip" and "content-encoding" not in plain.fields
+        for reply, fields in ((plain, {}), (packed, GZIP)):
+            assert reply["vary"] == "Accept-Encoding"
+            for known in (reply["etag"], f'"other", W/{reply["etag"]}'):
+                again = client.request("GET", path, {**fields, "If-None-Match": known})
+                assert again.status == 304 and again.body == b"" and again["etag"] == reply["etag"]
+                assert "content-length" not in again.fields and again["content-security-policy"]
+            for other in ('"other"', reply["etag"].strip('"'), ""):
+                assert client.request("GET", path, {**fields, "If-None-Match": other}).status == 200
+        assert plain["etag"] != packed["etag"]
+
+
+def test_answers_are_compressed_for_those_who_take_that(tmp_path):
+    limits = [{"name": f"limit-{i}", "match": {"path": f"/{i}"}, "key": ["user"], "rate": "1/s"}
+              for i in range(50)]
+    with start(tmp_path, limits) as weir, Client(weir.admin_address) as client:
+        plain = client.request("GET", "/v1/limits")
+        for fields in (GZIP, {"Accept-Encoding": "gzip;q=0.1"}):
+            packed = client.request("GET", "/v1/limits", fields)
+            assert packed["content-encoding"] == "gzip" and packed["vary"] == "Accept-Encoding"
+            assert json.loads(gzip.decompress(packed.body)) == plain.json
+            assert len(packed.body) < len(plain.body) / 5
+        for fields in ({}, {"Accept-Encoding": "br"}, {"Accept-Encoding": "gzip;q=0"}):
+            assert "content-encoding" not in client.request("GET", "/v1/limits", fields).fields
+        small = client.request("GET", "/v1/limits/limit-3", GZIP)
+        assert small.json["name"] == "limit-3" and "content-encoding" not in small.fields
+        assert client.request("GET", "/v1/limits/nope").status == 404
+
+
+def test_a_stream_has_the_parts_that_were_asked_for(tmp_path):
+    always = {"second", "node", "reloads", "started_s", "trouble"}
+    with start(tmp_path) as weir:
+        with Events(weir.admin_address, parts="") as events:
+            assert set(events.next()) == always
+        with Events(weir.admin_address, parts="whole,denied") as some, \
+                Events(weir.admin_address, parts="denials") as other:
+            assert set(some.next()) == always | {"whole", "denied", "denied_sum"}
+            assert set(other.next()) == always | {"denials", "denials_more", "denial_last"}
+        with Events(weir.admin_address, parts="whole%2Ctable") as events:
+            assert set(events.next()) == always | {"whole", "table"}
+        for wrong in ("nope", "whole,nope", "whole%2", "whole&x=1"):
+            with Events(weir.admin_address, parts=wrong) as events:
+                assert events.head.status == 400, wrong
+
+
+def test_each_event_of_a_compressed_stream_can_be_read_when_it_comes(tmp_path):
+    with start(tmp_path) as weir:
+        with Events(weir.admin_address, GZIP) as packed, Events(weir.admin_address) as plain:
+            assert packed.head["content-encoding"] == "gzip"
+            first = packed.next()
+            same = plain.until(lambda snapshot: snapshot["second"] >= first["second"])
+            while first["second"] < same["second"]:
+                first = packed.next()
+            assert first == same
+            sizes = []
+            for _ in range(3):
+                before = packed.bytes
+                packed.next()
+                sizes.append(packed.bytes - before)
+            assert max(sizes) < len(json.dumps(same)) / 5  # what was there before costs nothing
+        assert weir.metrics()["weir_dashboard_event_bytes_total"] >= packed.bytes

@@ -2,6 +2,7 @@
 /* see dashboard.h */
 #include "feature/dashboard/server/dashboard.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,22 @@ static bool session_is_good(void *context, const unsigned char *session)
     return token && weir_sessions_has(&dashboard->sessions, session, token, weir_clock_boot_ns());
 }
 
+/* One text for all clients that have asked for the same. */
+static void send_parts(struct weir_stream *stream, const json_t *snapshot)
+{
+    bool sent[WEIR_SNAPSHOT_ALL + 1] = {false};
+    for (unsigned i = 0; i < WEIR_STREAM_CLIENTS_MAX; i++) {
+        unsigned parts = stream->clients[i].parts;
+        if (!stream->clients[i].slot || sent[parts])
+            continue;
+        sent[parts] = true;
+        char *text = weir_snapshot_text(snapshot, parts);
+        if (text)
+            weir_stream_send(stream, parts, text, strlen(text));
+        free(text);
+    }
+}
+
 /* Makes a snapshot and sends it, if anybody listens. */
 static void tick(struct weir_dashboard *dashboard)
 {
@@ -53,10 +70,10 @@ static void tick(struct weir_dashboard *dashboard)
     if (stream->count == 0)
         return;
     uint64_t began_ns = weir_clock_boot_ns();
-    char *text = weir_snapshot_text(dashboard);
-    if (text)
-        weir_stream_send(stream, text, strlen(text));
-    free(text);
+    json_t *snapshot = weir_snapshot_make(dashboard, weir_stream_parts(stream));
+    if (snapshot)
+        send_parts(stream, snapshot);
+    json_decref(snapshot);
     dashboard->snapshot_ns += weir_clock_boot_ns() - began_ns;
 }
 

@@ -24,6 +24,9 @@ void weir_metrics_of_dashboard(struct weir_metrics *metrics)
                       "Snapshots for one browser each: sent, or lost because it reads too slowly.");
     weir_metrics_put(metrics, "%s{result=\"sent\"} %" PRIu64 "\n", events, dashboard->stream.ticks);
     weir_metrics_put(metrics, "%s{result=\"lost\"} %" PRIu64 "\n", events, dashboard->stream.lost);
+    weir_metrics_number(metrics, "weir_dashboard_event_bytes_total", "counter",
+                        "Bytes of snapshots that were sent, after compression.",
+                        dashboard->stream.bytes);
     weir_metrics_head(metrics, seconds, "counter", "Time that making and sending them took.");
     weir_metrics_put(metrics, "%s %.6f\n", seconds, (double)dashboard->snapshot_ns / 1e9);
     weir_metrics_number(metrics, "weir_dashboard_sessions", "gauge",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "feature/dashboard/server/dashboard.h"
 #include "feature/dashboard/server/trouble.h"
 #include "feature/use/server/callers_api.h"
@@ -159,37 +160,127 @@ static json_t *reloads_json(const struct weir_daemon *daemon)
                      "loaded_s", (json_int_t)(daemon->reloaded_wall_ns / 1000000000));
 }
 
-char *weir_snapshot_text(struct weir_dashboard *dashboard)
+/* --- Parts ------------------------------------------------------------------------------------ */
+
+enum part { WHOLE, LIMITS, KEYS, CALLERS, DENIED, DENIALS, TABLE, STORE, PARTS };
+
+/* The members of each part; the first has its name. */
+static const char *const members[PARTS][3] = {
+    {"whole"},
+    {"limits"},
+    {"keys", "weight"},
+    {"callers"},
+    {"denied", "denied_sum"},
+    {"denials", "denials_more", "denial_last"},
+    {"table"},
+    {"store"},
+};
+_Static_assert(WEIR_SNAPSHOT_ALL == (1u << PARTS) - 1, "a bit for each");
+
+bool weir_snapshot_parts_read(struct weir_bytes text, unsigned *parts)
 {
-    static const char before[] = "data: ", after[] = "\n\n";
+    *parts = 0;
+    while (text.size > 0) {
+        const char *comma = memchr(text.data, ',', text.size);
+        struct weir_bytes name = {text.data, comma ? (size_t)(comma - text.data) : text.size};
+        unsigned part = 0;
+        while (part < PARTS && !weir_bytes_are(name, members[part][0]))
+            part++;
+        if (part == PARTS)
+            return false;
+        *parts |= 1u << part;
+        text.data += name.size + (comma != NULL);
+        text.size -= name.size + (comma != NULL);
+    }
+    return true;
+}
+
+static void set_integer(json_t *json, const char *name, uint64_t number)
+{
+    json_object_set_new(json, name, json_integer((json_int_t)number));
+}
+
+static void set_denials(json_t *json, struct weir_dashboard *dashboard)
+{
+    uint64_t missed;
+    json_t *denials = denials_json(dashboard, &missed);
+    json_object_set_new(json, "denials", denials);
+    set_integer(json, "denials_more", missed);
+    set_integer(json, "denial_last", dashboard->daemon->use->denial_last);
+}
+
+static void set_callers(json_t *json, struct weir_use_service *use, uint64_t now_ns)
+{
+    const struct weir_use_query query = {.window = WEIR_WINDOW_MINUTE, .count = KEYS_MAX};
+    json_object_set_new(json, "callers", weir_callers_json(use, &query, now_ns));
+}
+
+/* Parts that are of use. */
+static void set_use(json_t *json, struct weir_use_service *use, unsigned parts, uint64_t second,
+                    uint64_t now_ns)
+{
+    if (parts >> WHOLE & 1)
+        json_object_set_new(json, "whole", whole_json(use, second));
+    if (parts >> LIMITS & 1)
+        json_object_set_new(json, "limits", limits_json(use, second));
+    if (parts >> KEYS & 1) {
+        json_object_set_new(json, "keys", top_json(use, WEIR_USE_BY_REQUESTS, now_ns));
+        set_integer(json, "weight", weir_heavy_weight(use->read[WEIR_SEEN_KEYS]));
+    }
+    if (parts >> CALLERS & 1)
+        set_callers(json, use, now_ns);
+    if (parts >> DENIED & 1) {
+        json_object_set_new(json, "denied", top_json(use, WEIR_USE_BY_DENIED, now_ns));
+        set_integer(json, "denied_sum", denied_sum(use, second));
+    }
+}
+
+json_t *weir_snapshot_make(struct weir_dashboard *dashboard, unsigned parts)
+{
     struct weir_daemon *daemon = dashboard->daemon;
     struct weir_use_service *use = daemon->use;
     uint64_t now_ns = weir_worker_time(daemon->admin), second = weir_series_last(use->whole);
-    uint64_t missed, overflows;
+    uint64_t overflows;
     weir_use_collect(use, now_ns);
-    json_t *denials = denials_json(dashboard, &missed);
-    json_t *keys = top_json(use, WEIR_USE_BY_REQUESTS, now_ns);
-    const struct weir_use_query of_callers = {.window = WEIR_WINDOW_MINUTE, .count = KEYS_MAX};
-    json_t *callers = weir_callers_json(use, &of_callers, now_ns);
     json_t *table = table_json(daemon, now_ns, &overflows);
     json_t *trouble = weir_trouble_json(daemon, overflows_of_minute(dashboard, second, overflows));
-    json_t *snapshot = json_pack(
-        "{s:I, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}",
-        "second", (json_int_t)second, "node", use->node, "whole", whole_json(use, second), "limits",
-        limits_json(use, second), "keys", keys, "weight",
-        (json_int_t)weir_heavy_weight(use->read[WEIR_SEEN_KEYS]), "denied_sum",
-        (json_int_t)denied_sum(use, second), "denied", top_json(use, WEIR_USE_BY_DENIED, now_ns),
-        "denials", denials, "denials_more", (json_int_t)missed, "denial_last",
-        (json_int_t)use->denial_last, "table", table, "store", store_json(daemon), "reloads",
-        reloads_json(daemon), "started_s", (json_int_t)(daemon->started_wall_ns / 1000000000),
-        "callers", callers, "trouble", trouble);
-    size_t size = snapshot ? json_dumpb(snapshot, NULL, 0, JSON_COMPACT) : 0;
+    json_t *json =
+        json_pack("{s:I, s:s, s:o, s:I, s:o}", "second", (json_int_t)second, "node", use->node,
+                  "reloads", reloads_json(daemon), "started_s",
+                  (json_int_t)(daemon->started_wall_ns / 1000000000), "trouble", trouble);
+    set_use(json, use, parts, second, now_ns);
+    if (parts >> DENIALS & 1)
+        set_denials(json, dashboard);
+    else
+        dashboard->denial_last = use->denial_last;
+    json_object_set_new(json, "table", table);
+    if (parts >> STORE & 1)
+        json_object_set_new(json, "store", store_json(daemon));
+    return json;
+}
+
+/* A snapshot that has only these parts; its values are those of the whole one. */
+static json_t *choose(const json_t *snapshot, unsigned parts)
+{
+    json_t *chosen = json_copy((json_t *)(uintptr_t)snapshot);
+    for (unsigned part = 0; part < PARTS; part++)
+        for (size_t i = 0; i < sizeof members[part] / sizeof *members[part]; i++)
+            if ((parts >> part & 1) == 0 && members[part][i])
+                (void)json_object_del(chosen, members[part][i]);
+    return chosen;
+}
+
+char *weir_snapshot_text(const json_t *snapshot, unsigned parts)
+{
+    static const char before[] = "data: ", after[] = "\n\n";
+    json_t *chosen = choose(snapshot, parts);
+    size_t size = chosen ? json_dumpb(chosen, NULL, 0, JSON_COMPACT) : 0;
     char *text = size > 0 ? malloc(sizeof before + size + sizeof after) : NULL;
     if (text) {
         memcpy(text, before, sizeof before - 1);
-        (void)json_dumpb(snapshot, text + sizeof before - 1, size, JSON_COMPACT);
+        (void)json_dumpb(chosen, text + sizeof before - 1, size, JSON_COMPACT);
         memcpy(text + sizeof before - 1 + size, after, sizeof after);
     }
-    json_decref(snapshot);
+    json_decref(chosen);
     return text;
 }

@@ -2,26 +2,45 @@
 /* see stream.h */
 #include "feature/dashboard/server/stream.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "server/http/packer.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
 /* Behind the head of a reply; nginx buffers replies that do not forbid it. */
-static const char begin[] = "Content-Type: text/event-stream\r\n"
-                            "X-Accel-Buffering: no\r\n"
-                            "\r\n"
-                            "retry: 1000\n\n";
+static const char fields[] = "Content-Type: text/event-stream\r\n"
+                             "Vary: Accept-Encoding\r\n"
+                             "X-Accel-Buffering: no\r\n";
+static const char packed_field[] = "Content-Encoding: gzip\r\n";
+/* Before the first text. */
+static const char begin[] = "retry: 1000\n\n";
 
-static void head_write(struct weir_slot *slot, struct weir_output *output)
+static void begin_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
     weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
-    weir_output_put(output, begin, sizeof begin - 1);
+    weir_output_put(output, fields, sizeof fields - 1);
+}
+
+static void head_write(struct weir_slot *slot, struct weir_output *output)
+{
+    begin_write(slot, output);
+    weir_output_text(output, "\r\n");
+}
+
+static void packed_head_write(struct weir_slot *slot, struct weir_output *output)
+{
+    begin_write(slot, output);
+    weir_output_put(output, packed_field, sizeof packed_field - 1);
+    weir_output_text(output, "\r\n");
 }
 
 static void forget(struct weir_stream_client *client)
 {
+    weir_packer_close(client->packer);
+    client->packer = NULL;
     client->slot = NULL;
     client->stream->count--;
 }
@@ -48,7 +67,7 @@ static struct weir_stream_client *free_place(struct weir_stream *stream)
 }
 
 void weir_stream_join(struct weir_stream *stream, struct weir_http_call *call,
-                      const unsigned char *session)
+                      const unsigned char *session, unsigned parts)
 {
     struct weir_stream_client *client = free_place(stream);
     if (!client) {
@@ -66,9 +85,11 @@ void weir_stream_join(struct weir_stream *stream, struct weir_http_call *call,
             weir_connection_drop_slot(call->connection, head);
         return;
     }
+    struct weir_packer *packer = weir_http_takes_gzip(call) ? weir_packer_open() : NULL;
     head->detail = call->route;
-    head->write = head_write;
-    *client = (struct weir_stream_client){.stream = stream, .slot = slot, .by_session = session};
+    head->write = packer ? packed_head_write : head_write;
+    *client = (struct weir_stream_client){
+        .stream = stream, .slot = slot, .packer = packer, .parts = parts, .by_session = session};
     if (session)
         memcpy(client->session, session, sizeof client->session);
     slot->owner = client;
@@ -87,11 +108,54 @@ static void end_one(struct weir_stream_client *client)
     weir_worker_mark(slot->connection->worker, slot->connection);
 }
 
+unsigned weir_stream_parts(const struct weir_stream *stream)
+{
+    unsigned parts = 0;
+    for (unsigned i = 0; i < WEIR_STREAM_CLIENTS_MAX; i++)
+        if (stream->clients[i].slot)
+            parts |= stream->clients[i].parts;
+    return parts;
+}
+
+/* Sends bytes as they are; the connection may close, and drop the slot. */
+static void pass(struct weir_stream_client *client, const char *data, size_t size)
+{
+    struct weir_output nothing = {0};
+    if (!client->slot || size == 0)
+        return;
+    client->stream->bytes += size;
+    weir_connection_send(client->slot->connection, &nothing, data, size);
+}
+
+/* False: no memory; the client lost the text. */
+static bool pass_packed(struct weir_stream_client *client, const char *text, size_t size)
+{
+    size_t room = weir_packer_bound(client->packer, size + sizeof begin), used = 0;
+    char *out = malloc(2 * room);
+    if (!out)
+        return false;
+    if (!client->begun)
+        used = weir_packer_put(client->packer, begin, sizeof begin - 1, false, out, room);
+    used += weir_packer_put(client->packer, text, size, false, out + used, room);
+    pass(client, out, used);
+    free(out);
+    return true;
+}
+
+static bool pass_text(struct weir_stream_client *client, const char *text, size_t size)
+{
+    if (client->packer)
+        return pass_packed(client, text, size);
+    if (!client->begun)
+        pass(client, begin, sizeof begin - 1);
+    pass(client, text, size);
+    return true;
+}
+
 /* A client gets a text when its head and the texts before have left. */
 static void send_one(struct weir_stream_client *client, const char *text, size_t size)
 {
     struct weir_connection *connection = client->slot->connection;
-    struct weir_output nothing = {0};
     if (connection->eof) {
         end_one(client);
         return;
@@ -100,16 +164,20 @@ static void send_one(struct weir_stream_client *client, const char *text, size_t
         client->stream->lost++;
         return;
     }
+    if (!pass_text(client, text, size)) { /* which may close it, and drop the slot */
+        client->stream->lost++;
+        return;
+    }
     client->stream->ticks++;
-    weir_connection_send(connection, &nothing, text, size); /* may close it, and drop the slot */
+    client->begun = true;
     if (client->slot)
         weir_worker_mark(connection->worker, connection); /* which watches what it did not take */
 }
 
-void weir_stream_send(struct weir_stream *stream, const char *text, size_t size)
+void weir_stream_send(struct weir_stream *stream, unsigned parts, const char *text, size_t size)
 {
     for (unsigned i = 0; i < WEIR_STREAM_CLIENTS_MAX; i++)
-        if (stream->clients[i].slot)
+        if (stream->clients[i].slot && stream->clients[i].parts == parts)
             send_one(&stream->clients[i], text, size);
 }
 

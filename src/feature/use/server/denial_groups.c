@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "server/daemon/daemon.h"
 #include "feature/use/server/shown_json.h"
+#include "server/daemon/daemon.h"
 
 #define S UINT64_C(1000000000)
 
@@ -83,12 +83,11 @@ static uint32_t gather(struct summary *summary, enum kind kind)
         groups[i] = (struct group){name_of(summary->found[i], kind), 1 + summary->found[i]->more};
     if (summary->count > 0)
         qsort(groups, summary->count, sizeof *groups, by_name);
-    for (uint32_t i = 0; i < summary->count; i++) {
+    for (uint32_t i = 0; i < summary->count; i++)
         if (used > 0 && by_name(&groups[used - 1], &groups[i]) == 0)
             groups[used - 1].denials += groups[i].denials;
         else
             groups[used++] = groups[i];
-    }
     return used;
 }
 
@@ -114,12 +113,11 @@ static void add_groups(struct summary *summary, enum kind kind, json_t *groups, 
     json_t *list = json_array();
     if (count > 0)
         qsort(summary->groups, count, sizeof *summary->groups, by_denials);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         if (i < WEIR_DENIAL_GROUP_MAX)
             json_array_append_new(list, group_json(&summary->groups[i], kind));
         else
             rest += summary->groups[i].denials;
-    }
     json_object_set_new(groups, kind_names[kind], list);
     json_object_set_new(others, kind_names[kind], json_integer((json_int_t)rest));
 }
@@ -156,8 +154,8 @@ static json_t *counts_json(const struct summary *summary, uint64_t from_s, uint6
 
 /* --- All of it -------------------------------------------------------------------------------- */
 
-/* Before that something may be missing: the oldest denials had to go, or the server had not begun and
- * has no file of them. 0: nothing is missing. */
+/* Before that something may be missing: the oldest denials had to go, or the server had not begun
+ * and has no file of them. 0: nothing is missing. */
 static uint64_t known_from_s(const struct weir_use_service *use)
 {
     uint64_t oldest = weir_use_oldest(use);
@@ -214,8 +212,7 @@ static json_t *summary_json(struct summary *summary, bool limit_known, uint64_t 
 /* Those who are not limits, but refuse like one, are known, too. */
 static bool is_known(const struct weir_use_service *use, struct weir_bytes limit)
 {
-    return limit.size == 0 ||
-           weir_rules_find(use->daemon->rules, limit.data, limit.size) >= 0 ||
+    return limit.size == 0 || weir_rules_find(use->daemon->rules, limit.data, limit.size) >= 0 ||
            weir_bytes_are(limit, WEIR_ANSWER_BY_STANDING) ||
            weir_bytes_are(limit, WEIR_ANSWER_BY_UNKNOWN);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A summary of the denials that are kept in memory and that a filter lets through: how many over the
- * time, and by whom and what.
+/* A summary of the denials that are kept in memory and that a filter lets through: how many over
+ * the time, and by whom and what.
  *
  *   {"denials": 812, "kept": 40,          those that were counted and not kept are in `denials`
  *    "from_s": …, "step_s": 5, "counts": [0, 3, …],
@@ -14,8 +14,8 @@
  * at most WEIR_DENIAL_GROUP_MAX members, the greatest; `others` counts the rest. `name` is null
  * where a denial has none.
  *
- * Cost: it looks at WEIR_DENIALS_KEPT denials and sorts them once for each kind, without hashes that
- * callers could choose names for: some milliseconds. Threads: the main thread's.
+ * Cost: it looks at WEIR_DENIALS_KEPT denials and sorts them once for each kind, without hashes
+ * that callers could choose names for: some milliseconds. Threads: the main thread's.
  */
 #ifndef WEIR_FEATURE_USE_SERVER_DENIAL_GROUPS_H
 #define WEIR_FEATURE_USE_SERVER_DENIAL_GROUPS_H

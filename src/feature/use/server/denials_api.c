@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "feature/use/server/denial_groups.h"
 #include "rules/counter.h"
 #include "server/admin/call.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
-#include "feature/use/server/denial_groups.h"
 
 #define S UINT64_C(1000000000)
 #define COUNT_DEFAULT 100
@@ -120,7 +120,7 @@ static void wait_wake(struct weir_follower *follower)
 static bool wait_keep(struct wait *wait, const struct weir_use_query *query)
 {
     wait->query = *query;
-    struct weir_bytes *const texts[] = {&wait->query.key, &wait->query.limit,
+    struct weir_bytes *const texts[] = {&wait->query.key,        &wait->query.limit,
                                         &wait->query.callers[0], &wait->query.callers[1],
                                         &wait->query.callers[2], &wait->query.route};
     size_t used = 0;
@@ -213,7 +213,7 @@ static void denials_handle(struct weir_http_call *call)
 const struct weir_http_route weir_denials_routes[] = {
     {"/v1/denials", "denials", "GET, HEAD", "the denials that are kept in memory", denials_handle,
      0},
-    {"/v1/denials/groups", "denials", "GET, HEAD", "how many over a time, by limit, caller, route and cause",
-     groups_handle, 0},
+    {"/v1/denials/groups", "denials", "GET, HEAD",
+     "how many over a time, by limit, caller, route and cause", groups_handle, 0},
     {.path = NULL},
 };

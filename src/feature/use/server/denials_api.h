@@ -9,8 +9,8 @@
 
 extern const struct weir_http_route weir_denials_routes[];
 
-/* A JSON array of the newest denials that match, newest first, at most `count`. `before`: only those
- * of lower ids; 0: all. */
+/* A JSON array of the newest denials that match, newest first, at most `count`. `before`: only
+ * those of lower ids; 0: all. */
 json_t *weir_denials_newest(const struct weir_use_service *use,
                             const struct weir_denial_filter *filter, uint64_t before,
                             uint64_t count);

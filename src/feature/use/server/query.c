@@ -67,9 +67,11 @@ static const char *const caller_kinds[WEIR_DENIAL_CALLERS] = {WEIR_USE_USER, WEI
 
 struct weir_denial_filter weir_use_query_filter(const struct weir_use_query *query)
 {
-    struct weir_denial_filter filter = {
-        .limit = query->limit, .route = query->route, .causes = query->causes,
-        .since_ns = query->since_ns, .until_ns = query->until_ns};
+    struct weir_denial_filter filter = {.limit = query->limit,
+                                        .route = query->route,
+                                        .causes = query->causes,
+                                        .since_ns = query->since_ns,
+                                        .until_ns = query->until_ns};
     if (query->key.data)
         weir_asked_read(&filter.key, query->key);
     for (unsigned i = 0; i < WEIR_DENIAL_CALLERS; i++)

@@ -36,8 +36,8 @@ static json_t *values_json(const struct weir_series *series, unsigned fields,
         json_t *list = json_array();
         for (uint64_t i = 0; i < span->count; i++)
             json_array_append_new(
-                list, number(series ? weir_series_get(series, span->minutes, span->from + i, f)
-                                    : 0));
+                list,
+                number(series ? weir_series_get(series, span->minutes, span->from + i, f) : 0));
         json_object_set_new(object, weir_use_field_names[f], list);
     }
     return object;

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "feature/dashboard/server/dashboard.h"
+#include "feature/dashboard/server/snapshot.h"
 #include "http_harness.h"
 
 /* More than a socket takes. */
@@ -65,7 +66,7 @@ static void a_client_gets_each_text_after_the_head(void **state)
     assert_false(strstr(http->fields, "Content-Length"));
     assert_int_equal(stream_of(http)->count, 1);
     for (int i = 0; i < 3; i++) {
-        weir_stream_send(stream_of(http), hello, sizeof hello - 1);
+        weir_stream_send(stream_of(http), WEIR_SNAPSHOT_ALL, hello, sizeof hello - 1);
         turn(http);
     }
     assert_string_equal(http->raw, "retry: 1000\n\ndata: hello\n\ndata: hello\n\ndata: hello\n\n");
@@ -104,11 +105,11 @@ static void a_slow_client_loses_texts_and_never_costs_more_than_one(void **state
     assert_non_null(large);
     memset(large, 'x', LARGE);
     listen_to(http);
-    weir_stream_send(stream_of(http), large, LARGE);
+    weir_stream_send(stream_of(http), WEIR_SNAPSHOT_ALL, large, LARGE);
     size_t kept = http->connection->output_bytes;
     assert_in_range(kept, 1, LARGE);
     for (int i = 0; i < 1000; i++)
-        weir_stream_send(stream_of(http), large, LARGE);
+        weir_stream_send(stream_of(http), WEIR_SNAPSHOT_ALL, large, LARGE);
     assert_int_equal(http->connection->output_bytes, kept);
     assert_int_equal(stream_of(http)->ticks, 1);
     assert_int_equal(stream_of(http)->lost, 1000);
@@ -123,9 +124,9 @@ static void a_client_that_has_gone_is_forgotten_by_the_next_text(void **state)
     shutdown(http->client, SHUT_RDWR);
     for (int i = 0; i < 4; i++)
         uv_run(http->worker->loop, UV_RUN_NOWAIT);
-    weir_stream_send(stream_of(http), hello, sizeof hello - 1);
+    weir_stream_send(stream_of(http), WEIR_SNAPSHOT_ALL, hello, sizeof hello - 1);
     assert_int_equal(stream_of(http)->count, 0);
-    weir_stream_send(stream_of(http), hello, sizeof hello - 1);
+    weir_stream_send(stream_of(http), WEIR_SNAPSHOT_ALL, hello, sizeof hello - 1);
     close_all(http);
 }
 

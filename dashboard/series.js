@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A series of ten minutes, kept up to date: whole at first, then what is new.
+
+import { ask, query } from "./api.js";
+
+const POINTS = 600;
+const OVERLAP = 3; // seconds that are asked for once more
+
+export class Series {
+  constructor(parameters, signal) {
+    Object.assign(this, { parameters, signal, data: null, asked: 0 });
+  }
+
+  // {from, step, values}: the newest.
+  async load() {
+    const now = performance.now();
+    const behind = Math.ceil((now - this.asked) / 1000) + OVERLAP;
+    const count = this.data && behind < POINTS ? behind : POINTS;
+    const found = await ask(query("/v1/series", { ...this.parameters, count }), { signal: this.signal });
+    this.asked = now;
+    if (!this.data || !this.join(found)) this.data = { from: found.from_s, step: found.resolution_s, values: found.values };
+    return this.data;
+  }
+
+  // False: there is a gap between what is known and what has come.
+  join({ from_s: from, values }) {
+    const { data } = this;
+    const [known] = Object.values(data.values);
+    const at = from - data.from;
+    if (at < 0 || at > known.length) return false;
+    for (const [field, list] of Object.entries(data.values)) {
+      list.splice(at, list.length - at, ...values[field]);
+      if (list.length > POINTS) list.splice(0, list.length - POINTS);
+    }
+    data.from = from + Object.values(values)[0].length - known.length;
+    return true;
+  }
+}
