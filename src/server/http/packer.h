@@ -2,7 +2,7 @@
 /* gzip (RFC 1952) for what the admin listener sends to clients that take it: whole replies, and the
  * stream of the dashboard, of which each text can be read when it has come (Z_SYNC_FLUSH).
  *
- * Compression over TLS tells those who see sizes about secrets that stand beside what they choose
+ * Compression over TLS tells those who see sizes about secrets that come with what they choose
  * (BREACH). Replies of this listener have no secret: the token and the cookie are in fields, which
  * are not compressed, and a page of another site cannot ask.
  *

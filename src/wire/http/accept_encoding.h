@@ -8,7 +8,7 @@
 #include <weir/bytes.h>
 
 /* Whether a client takes a coding, "gzip": by its name, else by `*`, with a weight above 0. What
- * cannot be read is passed over. Names are compared without regard to case. */
+ * cannot be read is ignored. Names are compared without regard to case. */
 bool weir_accepts_coding(struct weir_bytes field, const char *coding);
 
 #endif

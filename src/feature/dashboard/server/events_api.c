@@ -10,7 +10,7 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
-/* Without a query: all parts. Names of parts need no percent-encoding, but for the commas. */
+/* Without a query: all parts. Names of parts need no percent-encoding, except the commas. */
 static bool read_parts(struct weir_bytes query, unsigned *parts)
 {
     struct weir_bytes name, value;

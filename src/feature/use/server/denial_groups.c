@@ -165,7 +165,7 @@ static uint64_t known_from_s(const struct weir_use_service *use)
     return use->file_path ? 0 : use->daemon->started_wall_ns / S;
 }
 
-/* Times of a query are seconds or ago; those of denials never end after now, but for a clock that
+/* Times of a query are seconds or ago; those of denials never end after now, except by a clock that
  * was set. */
 static void set_span(struct summary *summary, const struct weir_denial_filter *filter,
                      uint64_t now_ns)
