@@ -48,6 +48,9 @@ struct replay_measured {
 int replay_measure(const struct replay_options *options, const char *rules, size_t size,
                    struct replay_measured *measured);
 
+/* Replays and reports. Returns the exit status. */
+int replay_run(const struct replay_options *options);
+
 /* Runs the command. Returns the exit status. */
 int weir_command_replay(int argc, char **argv);
 
