@@ -198,28 +198,52 @@ __attribute__((noinline)) static void note_name(struct weir_request *request,
     *named |= bit;
 }
 
-void weir_request_take(struct weir_request *request, struct weir_attribute_source source,
-                       struct weir_bytes value, enum weir_trust trust)
+static void note_trust(struct weir_request *request, uint16_t attribute, uint64_t bit,
+                       enum weir_trust trust)
+{
+    uint64_t *trusted = &request->trusted[attribute / 64];
+    *trusted = (*trusted & ~bit) | (trust != WEIR_TRUST_CLIENT ? bit : 0);
+}
+
+/* What is given by name, the client's address, and another line of a field: apart, so that most
+ * values save no registers. */
+__attribute__((noinline)) static void take_other(struct weir_request *request,
+                                                 struct weir_attribute_source source,
+                                                 struct weir_bytes value, enum weir_trust trust)
 {
     uint16_t attribute = (uint16_t)source.attribute;
-    bool of_request = (source.flags & WEIR_NAME_OF_REQUEST) != 0;
-    if ((of_request && !value.data) || !weir_source_allows(request->rules, source, trust))
-        return;
     uint64_t bit = UINT64_C(1) << attribute % 64;
-    uint64_t *named = &request->named[attribute / 64];
-    uint64_t *trusted = &request->trusted[attribute / 64];
     struct weir_bytes *known = &request->values[attribute];
+    bool of_request = (source.flags & WEIR_NAME_OF_REQUEST) != 0;
     if (!of_request)
-        note_name(request, source, named, bit);
-    else if ((*named & bit) != 0)
-        return; /* what is given by name goes before it */
-    *trusted = (*trusted & ~bit) | (trust != WEIR_TRUST_CLIENT ? bit : 0);
+        note_name(request, source, &request->named[attribute / 64], bit);
+    note_trust(request, attribute, bit, trust);
     if (attribute == WEIR_ATTR_CLIENT_IP)
         put_address(request, source, value);
     else if (of_request && known->data && attribute >= WEIR_ATTR_FIRST_NAMED)
         join_field(request, source, known, value);
     else
         *known = value;
+}
+
+void weir_request_take(struct weir_request *request, struct weir_attribute_source source,
+                       struct weir_bytes value, enum weir_trust trust)
+{
+    uint16_t attribute = (uint16_t)source.attribute;
+    uint64_t bit = UINT64_C(1) << attribute % 64;
+    bool of_request = (source.flags & WEIR_NAME_OF_REQUEST) != 0;
+    struct weir_bytes *known = &request->values[attribute];
+    if (!weir_source_allows(request->rules, source, trust))
+        return;
+    if (of_request && (!value.data || (request->named[attribute / 64] & bit) != 0))
+        return; /* it says nothing; what is given by name goes before it */
+    if (!of_request || attribute == WEIR_ATTR_CLIENT_IP ||
+        (known->data && attribute >= WEIR_ATTR_FIRST_NAMED)) {
+        take_other(request, source, value, trust);
+        return;
+    }
+    note_trust(request, attribute, bit, trust);
+    *known = value;
 }
 
 void weir_request_put_name(struct weir_request *request, struct weir_bytes name,

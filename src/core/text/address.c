@@ -29,23 +29,39 @@ static size_t decimal_read(const char *text, size_t size, unsigned max, unsigned
     return i;
 }
 
+/* The digit at `at`; 10 or more: there is none. */
+static unsigned digit_at(const char *at, const char *end)
+{
+    return at < end ? (unsigned)(unsigned char)*at - '0' : 10;
+}
+
+/* Four numbers as decimal_read reads them; most texts of addresses are such ones, so that it has no
+ * loop over digits. */
 static bool ipv4_parse(uint8_t bytes[4], const char *text, size_t size)
 {
-    size_t at = 0;
+    const char *at = text, *end = text + size;
     for (int part = 0; part < 4; part++) {
-        unsigned value;
-        if (part > 0) {
-            if (at == size || text[at] != '.')
+        if (part > 0 && (at == end || *at++ != '.'))
+            return false;
+        unsigned value = digit_at(at, end), digit;
+        if (value > 9)
+            return false;
+        digit = digit_at(++at, end);
+        if (digit <= 9) {
+            if (value == 0)
                 return false;
-            at++;
+            value = value * 10 + digit;
+            digit = digit_at(++at, end);
+            if (digit <= 9) {
+                value = value * 10 + digit;
+                at++;
+            }
         }
-        size_t digits = decimal_read(text + at, size - at, 255, &value);
-        if (digits == 0)
+        if (value > 255)
             return false;
         bytes[part] = (uint8_t)value;
-        at += digits;
     }
-    return at == size;
+    return at == end;
 }
 
 /* One to four hexadecimal digits. Returns how many, 0 for none or more than four. */
@@ -139,10 +155,10 @@ static bool ipv6_parse_zoned(uint8_t bytes[16], const char *text, size_t size)
 static int address_parse_unfolded(struct weir_address *address, const char *text, size_t size)
 {
     struct weir_address parsed = {0};
-    if (size <= ADDRESS_MAX && contains(text, size, ':'))
-        parsed.family = ipv6_parse_zoned(parsed.bytes, text, size) ? 6 : 0;
-    else if (ipv4_parse(parsed.bytes, text, size))
+    if (ipv4_parse(parsed.bytes, text, size))
         parsed.family = 4;
+    else if (size <= ADDRESS_MAX && contains(text, size, ':'))
+        parsed.family = ipv6_parse_zoned(parsed.bytes, text, size) ? 6 : 0;
     if (parsed.family == 0)
         return WEIR_ERR_SYNTAX;
     *address = parsed;

@@ -83,17 +83,17 @@ static bool has_upper(const char *text, size_t size)
  * a dot goes the long way. */
 static size_t normal_size(struct weir_bytes raw, unsigned options)
 {
-    char before = 0;
-    size_t at = 0;
+    size_t at = 0, slash = SIZE_MAX; /* slash: behind the last one */
     for (; at < raw.size; at++) {
         char class = class_of(raw.data[at]);
+        if (class == 'p')
+            continue;
         if (class == '?')
             break;
-        bool changes =
-            class != 'p' && (class == '.' || class == '/' ? before == '/' : !keeps(class, options));
-        if (changes)
+        if (class == '.' || class == '/' ? slash == at : !keeps(class, options))
             return SIZE_MAX;
-        before = class;
+        if (class == '/')
+            slash = at + 1;
     }
     return (options & WEIR_PATH_FOLD_CASE) != 0 && has_upper(raw.data, at) ? SIZE_MAX : at;
 }
