@@ -6,6 +6,11 @@
 
 #include "wire/log/fields.h"
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 /* Reads a time; lines mostly have that of the line before. */
 static bool stamp_read(const char *at, uint64_t *t_ns, struct weir_log_room *room)
 {
@@ -29,13 +34,20 @@ static bool time_take(struct log_cursor *cursor, uint64_t *t_ns, struct weir_log
     return log_byte_take(cursor, ']') && log_byte_take(cursor, ' ');
 }
 
+/* Of three digits; -1: they are none. */
+static int status_value(const char *text)
+{
+    unsigned a = (unsigned)text[0] - '0', b = (unsigned)text[1] - '0', c = (unsigned)text[2] - '0';
+    return a <= 9 && b <= 9 && c <= 9 ? (int)(a * 100 + b * 10 + c) : -1;
+}
+
 /* Three digits, or "-" where there was no answer (Traefik: also 0), and a space. */
 static bool status_take(struct log_cursor *cursor, uint16_t *status)
 {
     struct weir_bytes word;
     if (!log_word_take(cursor, &word))
         return false;
-    int value = word.size == 3 ? weir_log_digits(word.data, 3) : -1;
+    int value = word.size == 3 ? status_value(word.data) : -1;
     if (value < 0 && !(word.size == 1 && (word.data[0] == '-' || word.data[0] == '0')))
         return false;
     *status = value > 0 ? (uint16_t)value : 0;
@@ -133,7 +145,7 @@ int weir_access_line_parse(struct weir_log_record *record, char *text, size_t si
     struct weir_bytes ident, request, host = {NULL, 0};
     uint64_t bytes;
 
-    while (cursor.end > text && memchr(" \t\r\n", cursor.end[-1], 4))
+    while (cursor.end > text && is_blank(cursor.end[-1]))
         cursor.end--;
     if (vhost && (!log_word_take(&cursor, &host) || host.data[host.size - 1] == ','))
         return WEIR_ERR_SYNTAX;

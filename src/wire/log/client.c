@@ -9,9 +9,6 @@
 #include "core/bytes.h"
 #include "core/text/siphash.h"
 
-/* Host names end at 253 characters (RFC 1035 2.3.4). */
-#define NAME_MAX_BYTES 253
-
 /* Whose addresses no client of the open network has: RFC 1918, RFC 6598, RFC 3927, RFC 4193, RFC
  * 4291 (2.5.3, 2.5.6), and this machine's own. */
 static const struct weir_cidr private_networks[] = {
@@ -100,7 +97,7 @@ static int read_name(struct weir_log_clients *clients, struct weir_bytes text,
                      struct weir_address *client, struct weir_bytes *name,
                      struct weir_reason *reason)
 {
-    if (text.size > NAME_MAX_BYTES || weir_address_ends_in_number(text.data, text.size) ||
+    if (text.size > WEIR_LOG_NAME_MAX || weir_address_ends_in_number(text.data, text.size) ||
         memchr(text.data, ':', text.size) || memchr(text.data, '[', text.size))
         return refuse(reason, "neither an address nor a name");
     clients->names++;

@@ -19,7 +19,8 @@
 #include "wire/http/forwarded.h"
 #include "wire/log/record.h"
 
-#define WEIR_LOG_ODD_MAX 5 /* names that are shown */
+#define WEIR_LOG_NAME_MAX 253 /* of a host: RFC 1035 2.3.4 */
+#define WEIR_LOG_ODD_MAX 5    /* names that are shown */
 #define WEIR_LOG_ODD_BYTES 64
 
 /* Networks that no client of the open network is in, and Unix sockets: whom to trust where nobody

@@ -6,30 +6,6 @@
 
 #include "core/text/hex.h"
 
-bool log_byte_take(struct log_cursor *cursor, char wanted)
-{
-    if (cursor->at == cursor->end || *cursor->at != wanted)
-        return false;
-    cursor->at++;
-    return true;
-}
-
-/* The first byte of this value; NULL: there is none. */
-static char *find(const struct log_cursor *cursor, char wanted)
-{
-    return memchr(cursor->at, wanted, (size_t)(cursor->end - cursor->at));
-}
-
-bool log_word_take(struct log_cursor *cursor, struct weir_bytes *word)
-{
-    char *space = find(cursor, ' ');
-    if (!space || space == cursor->at)
-        return false;
-    *word = (struct weir_bytes){cursor->at, (size_t)(space - cursor->at)};
-    cursor->at = space + 1;
-    return true;
-}
-
 bool log_list_take(struct log_cursor *cursor, struct weir_bytes *list)
 {
     struct weir_bytes word;
@@ -42,6 +18,9 @@ bool log_list_take(struct log_cursor *cursor, struct weir_bytes *list)
     }
     return true;
 }
+
+/* Numbers of so many digits fit into 64 bits. */
+#define SAFE_DIGITS 19
 
 /* Reads what follows a backslash at `at`. Returns the bytes taken, 0 when it is no escape. */
 static size_t escape_read(const char *at, const char *end, char *out)
@@ -82,13 +61,13 @@ bool log_quoted_take(struct log_cursor *cursor, struct weir_bytes *field)
 {
     if (!log_byte_take(cursor, '"'))
         return false;
-    char *start = cursor->at, *end = find(cursor, '"');
-    if (!end)
+    char *start = cursor->at, *end = log_find_either(start, cursor->end, '"', '\\');
+    if (end == cursor->end)
         return false;
-    char *backslash = memchr(start, '\\', (size_t)(end - start));
-    cursor->at = end + 1;
-    if (backslash)
-        end = unescape(cursor, backslash);
+    if (*end == '"')
+        cursor->at = end + 1;
+    else
+        end = unescape(cursor, end);
     if (!end)
         return false;
     *field = (struct weir_bytes){start, (size_t)(end - start)};
@@ -99,14 +78,16 @@ bool log_number_take(struct log_cursor *cursor, uint64_t *number)
 {
     const char *start = cursor->at;
     uint64_t value = 0;
-    if (!log_byte_take(cursor, '-')) {
-        for (; cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9'; cursor->at++)
-            if (__builtin_mul_overflow(value, 10, &value) ||
-                __builtin_add_overflow(value, (uint64_t)(*cursor->at - '0'), &value))
+    char *at = start < cursor->end && *start == '-' ? cursor->at + 1 : cursor->at;
+    if (at == start)
+        for (unsigned digit; at < cursor->end && (digit = (unsigned)*at - '0') <= 9; at++) {
+            if (at - start >= SAFE_DIGITS && value > (UINT64_MAX - digit) / 10)
                 return false;
-    }
+            value = value * 10 + digit;
+        }
+    cursor->at = at;
     *number = value;
-    return cursor->at > start && (cursor->at == cursor->end || *cursor->at == ' ');
+    return at > start && (at == cursor->end || *at == ' ');
 }
 
 /* http://host/path, https://host/path: splits it. */
@@ -134,6 +115,8 @@ static void split_absolute(struct weir_log_record *record)
 static const char *protocol_find(const char *target, const char *end)
 {
     const char *at = end;
+    if (end - target > 9 && memcmp(end - 9, " HTTP/1.1", 9) == 0) /* of most */
+        return end - 9;
     while (at > target && at[-1] != ' ')
         at--;
     return at > target && end - at > 4 && memcmp(at, "HTTP/", 5) == 0 ? at - 1 : end;
@@ -141,21 +124,17 @@ static const char *protocol_find(const char *target, const char *end)
 
 void log_request_split(struct weir_log_record *record, struct weir_bytes request)
 {
-    const char *space = request.size > 0 ? memchr(request.data, ' ', request.size) : NULL;
+    struct log_cursor cursor = {(char *)request.data, (char *)request.data + request.size};
+    struct weir_bytes method;
     record->method = record->target = (struct weir_bytes){NULL, 0};
-    if (!space || space == request.data)
+    if (!log_word_take(&cursor, &method))
         return;
-    const char *target = space + 1;
-    const char *end = protocol_find(target, request.data + request.size);
+    const char *target = cursor.at;
+    const char *end = protocol_find(target, cursor.end);
     if (end <= target)
         return;
-    record->method = (struct weir_bytes){request.data, (size_t)(space - request.data)};
+    record->method = method;
     record->target = (struct weir_bytes){target, (size_t)(end - target)};
     if (*target != '/')
         split_absolute(record);
-}
-
-struct weir_bytes log_absent_if_dash(struct weir_bytes field)
-{
-    return field.size == 1 && field.data[0] == '-' ? (struct weir_bytes){NULL, 0} : field;
 }

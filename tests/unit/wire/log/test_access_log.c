@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "wire/log/access_log.h"
+#include "wire/log/fields.h"
 
 static struct guarded guarded;
 
@@ -249,6 +250,43 @@ static void a_huge_line_is_read_like_any_other(void **state)
     free(text);
 }
 
+/* Behind the last byte is an unmapped page. */
+static void a_byte_is_found_wherever_it_stands_and_nothing_behind_the_end_is_read(void **state)
+{
+    char text[80];
+    for (size_t size = 0; size <= sizeof text; size++)
+        for (size_t at = 0; at <= size; at++) {
+            memset(text, 'x', size);
+            if (at < size)
+                text[at] = at % 2 ? '"' : '\\';
+            char *start = guarded_put(&guarded, text, size), *end = start + size;
+            assert_ptr_equal(log_find_either(start, end, '"', '\\'), start + at);
+            assert_ptr_equal(log_find(start, end, '"'), at % 2 ? start + at : end);
+        }
+}
+
+static bool read_number(const char *text, uint64_t *number)
+{
+    char *start = guarded_put(&guarded, text, strlen(text));
+    struct log_cursor cursor = {start, start + strlen(text)};
+    return log_number_take(&cursor, number) && cursor.at == cursor.end;
+}
+
+static void a_number_has_up_to_64_bits(void **state)
+{
+    uint64_t number;
+    assert_true(read_number("18446744073709551615", &number) && number == UINT64_MAX);
+    assert_true(read_number("00000000000000000000018446744073709551615", &number) &&
+                number == UINT64_MAX);
+    assert_true(read_number("9999999999999999999", &number) &&
+                number == UINT64_C(9999999999999999999));
+    assert_true(read_number("-", &number) && number == 0);
+    assert_false(read_number("18446744073709551616", &number));
+    assert_false(read_number("99999999999999999999", &number));
+    assert_false(read_number("", &number));
+    assert_false(read_number("1x", &number));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +300,8 @@ int main(void)
         cmocka_unit_test(times_that_are_none_are_refused),
         cmocka_unit_test(what_is_no_line_is_refused),
         cmocka_unit_test(a_huge_line_is_read_like_any_other),
+        cmocka_unit_test(a_byte_is_found_wherever_it_stands_and_nothing_behind_the_end_is_read),
+        cmocka_unit_test(a_number_has_up_to_64_bits),
     };
     return cmocka_run_group_tests(tests, room_open, room_close);
 }
