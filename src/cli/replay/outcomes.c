@@ -81,6 +81,11 @@ int replay_outcomes_add(struct replay_outcomes *outcomes, const struct weir_deci
     return error;
 }
 
+bool replay_outcomes_wait(const struct replay_outcomes *outcomes)
+{
+    return outcomes->queue.count > 0;
+}
+
 struct weir_decision *replay_outcomes_due(struct replay_outcomes *outcomes, uint64_t now_ns,
                                           uint64_t *due_ns)
 {

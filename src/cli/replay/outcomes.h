@@ -34,6 +34,9 @@ int replay_outcomes_add(struct replay_outcomes *outcomes, const struct weir_deci
                         uint64_t now_ns, uint64_t latency_ns, uint64_t status)
     __attribute__((warn_unused_result));
 
+/* Whether there are any that have not come yet. */
+bool replay_outcomes_wait(const struct replay_outcomes *outcomes);
+
 /* Takes one that is due at `now_ns` or before it, as a decision to be run at *due_ns and released;
  * NULL: there is none. While it runs, `done` is called for it. */
 struct weir_decision *replay_outcomes_due(struct replay_outcomes *outcomes, uint64_t now_ns,

@@ -32,8 +32,15 @@
 #include "store/store.h"
 #include "table/table.h"
 
-/* One decision at a time is in use. */
+/* Of the line at hand and the one before it, and of an outcome. */
 #define POOL_DECISIONS 4
+
+/* A line whose decision is filled. */
+struct turn {
+    struct replay_request request;
+    struct weir_decision *decision;
+    uint64_t now_ns, line; /* its time, and its number in the trace */
+};
 
 struct replay {
     const struct replay_options *options;
@@ -54,11 +61,13 @@ struct replay {
     bool settling;                      /* an outcome, not a line */
     bool measuring;                     /* see replay_measure */
     struct replay_totals totals;
-    struct replay_request request; /* the current line's */
+    struct turn turns[2], *turn; /* turn: the line at hand, or that is being decided */
+    struct turn *left;           /* filled, to be decided after the next is; NULL: none */
+    bool plain;                  /* a decision changes nothing that the next is filled from */
     struct replay_clients clients;
-    bool stopped; /* by Ctrl-C */
-    uint64_t now_ns;
-    int error; /* of the engine's callback: WEIR_ERR_MEMORY */
+    bool started, stopped; /* stopped: by Ctrl-C */
+    uint64_t now_ns;       /* of the last line that was filled */
+    int error;             /* of the engine's callback: WEIR_ERR_MEMORY */
 };
 
 /* A fixed secret, so that the same trace meets the same buckets in every run. */
@@ -85,7 +94,7 @@ static struct weir_bytes show_key(const struct replay *replay, const struct weir
 {
     struct weir_bytes text =
         check->key_is_tuple ? weir_rules_key_text(replay->rules, check, shown->text) : check->key;
-    return replay_request_name(&replay->request, text, shown->name);
+    return replay_request_name(&replay->turn->request, text, shown->name);
 }
 
 static int count_limit(struct replay *replay, const struct weir_check *check, bool allowed)
@@ -106,7 +115,7 @@ static int count_checks(struct replay *replay, const struct weir_decision *decis
     for (uint16_t i = first; error == 0 && i < end; i++) {
         allowed = allowed && decision->outcomes[i].verdict == WEIR_ALLOWED;
         if (replay->compare && !decision->repeated) /* which is charged nothing */
-            error = replay_compare_add(replay->compare, &decision->checks[i], replay->now_ns);
+            error = replay_compare_add(replay->compare, &decision->checks[i], replay->turn->now_ns);
     }
     return error < 0 ? error : count_limit(replay, &decision->checks[first], allowed);
 }
@@ -143,8 +152,8 @@ static void take_trial(void *context, const struct weir_check *check,
     struct replay *replay = context;
     struct shown_key shown;
     struct weir_bytes key = show_key(replay, check, &shown);
-    if (replay_trials_add(replay->trials, check, outcome, key, replay->totals.lines,
-                          replay->now_ns) < 0)
+    if (replay_trials_add(replay->trials, check, outcome, key, replay->turn->line,
+                          replay->turn->now_ns) < 0)
         replay->error = WEIR_ERR_MEMORY;
 }
 
@@ -166,51 +175,69 @@ static enum weir_strike_answer take_strike(void *context, const struct weir_stru
     return WEIR_STRIKE_DONE;
 }
 
+/* Counts what each limit said. */
+static int count_limits(struct replay *replay, const struct weir_decision *decision)
+{
+    struct weir_decision own;
+    const struct weir_decision *counted = decision;
+    int error = 0;
+    if (decision->verdict ==
+        WEIR_DENIED) { /* by the limits, whatever their pools say of the wait */
+        own = *decision;
+        weir_engine_own(decision, &own);
+        counted = &own;
+    }
+    uint16_t limits = weir_decision_limits(counted);
+    for (uint16_t i = 0, end; error == 0 && i < limits; i = end) {
+        end = weir_decision_limit_end(counted, i);
+        error = count_checks(replay, counted, i, end);
+    }
+    return error < 0 ? error : count_borrowed(replay, decision);
+}
+
+/* Counts a decision of a request that was charged. */
+static int count_decision(struct replay *replay, const struct weir_decision *decision)
+{
+    const struct turn *turn = replay->turn;
+    replay->totals.allowed += decision->verdict == WEIR_ALLOWED;
+    replay->totals.denied += decision->verdict != WEIR_ALLOWED;
+    int error = count_limits(replay, decision);
+    if (error == 0 && replay->classes)
+        error = replay_classes_add(replay->classes, decision);
+    if (error == 0 && replay->health)
+        error = replay_health_add(replay->health, decision, turn->now_ns, turn->request.latency_ns,
+                                  turn->request.status);
+    return error;
+}
+
 /* Counts and writes a decision; the engine calls it from within weir_engine_run. */
 static void take_decision(void *context, struct weir_decision *decision)
 {
     struct replay *replay = context;
+    const struct replay_request *request = &replay->turn->request;
+    int error = 0;
     if (replay->settling) {
         weir_engine_release(replay->engine, decision);
         return;
     }
     if (replay->measuring) {
-        if (!replay->request.dry_run && count_joint(replay, decision) < 0)
+        if (!request->dry_run && count_joint(replay, decision) < 0)
             replay->error = WEIR_ERR_MEMORY;
         weir_engine_release(replay->engine, decision);
         return;
     }
     if (replay->decisions)
-        replay_decisions_add(replay->decisions, replay->totals.lines, replay->rules, decision);
-    if (replay->request.dry_run) {
+        replay_decisions_add(replay->decisions, replay->turn->line, replay->rules, decision);
+    if (request->dry_run)
         replay->totals.dry_runs++;
-    } else {
-        replay->totals.allowed += decision->verdict == WEIR_ALLOWED;
-        replay->totals.denied += decision->verdict != WEIR_ALLOWED;
-    }
-    struct weir_decision counted = *decision;
-    if (decision->verdict == WEIR_DENIED) /* by the limits, whatever their pools say of the wait */
-        weir_engine_own(decision, &counted);
-    uint16_t limits = replay->request.dry_run ? 0 : weir_decision_limits(&counted);
-    for (uint16_t i = 0, end; i < limits; i = end) {
-        end = weir_decision_limit_end(&counted, i);
-        if (count_checks(replay, &counted, i, end) < 0)
-            replay->error = WEIR_ERR_MEMORY;
-    }
-    if (!replay->request.dry_run && count_borrowed(replay, decision) < 0)
+    else
+        error = count_decision(replay, decision);
+    if (error == 0 && request->status != 0)
+        error = replay_outcomes_add(replay->outcomes, decision, replay->turn->now_ns,
+                                    request->latency_ns, request->status);
+    if (error < 0)
         replay->error = WEIR_ERR_MEMORY;
-    if (replay->request.status != 0 &&
-        replay_outcomes_add(replay->outcomes, decision, replay->now_ns, replay->request.latency_ns,
-                            replay->request.status) < 0)
-        replay->error = WEIR_ERR_MEMORY;
-    if (replay->classes && !replay->request.dry_run &&
-        replay_classes_add(replay->classes, decision) < 0)
-        replay->error = WEIR_ERR_MEMORY;
-    if (replay->health && !replay->request.dry_run &&
-        replay_health_add(replay->health, decision, replay->now_ns, replay->request.latency_ns,
-                          replay->request.status) < 0)
-        replay->error = WEIR_ERR_MEMORY;
-    if (replay->penalties && replay->request.status != 0 && !replay->request.dry_run &&
+    if (replay->penalties && request->status != 0 && !request->dry_run &&
         decision->verdict == WEIR_ALLOWED)
         replay->ended = decision;
     else
@@ -221,15 +248,17 @@ static void take_decision(void *context, struct weir_decision *decision)
 static uint64_t line_clock(void *context)
 {
     const struct replay *replay = context;
-    return replay->request.t_ns > replay->now_ns ? replay->request.t_ns : replay->now_ns;
+    uint64_t t_ns = replay->turn->request.t_ns;
+    return t_ns > replay->now_ns ? t_ns : replay->now_ns;
 }
 
 /* Takes virtual time on to the line's. */
 static void move_time(struct replay *replay, uint64_t t_ns)
 {
     struct replay_totals *totals = &replay->totals;
-    if (totals->allowed + totals->denied + totals->dry_runs == 0)
+    if (!replay->started)
         totals->first_ns = t_ns;
+    replay->started = true;
     if (t_ns < replay->now_ns)
         totals->backwards++;
     else
@@ -253,7 +282,7 @@ static void settle_due(struct replay *replay)
 /* Fills a decision from the current request. */
 static int apply(struct replay *replay, struct weir_decision *decision, struct weir_reason *reason)
 {
-    struct replay_request *request = &replay->request;
+    struct replay_request *request = &replay->turn->request;
     int error = weir_engine_apply_rules(replay->engine, decision, &request->request, reason);
     if (error < 0 || !request->check || !request->check->idempotency_key.data)
         return error;
@@ -268,42 +297,106 @@ static int make_room(struct replay *replay, uint64_t lines)
     return moved > 0 ? weir_rules_prepare(replay->rules, prepare_limit, replay) : moved;
 }
 
-/* Decides one line: a replay_lines_fn. */
-static int replay_line(void *context, const struct replay_line *line, struct weir_reason *reason)
+/* Decides a line that is filled. */
+static void decide(struct replay *replay, struct turn *turn)
 {
-    struct replay *replay = context;
-    replay->totals.lines = line->n;
-    if (replay_request_parse(&replay->request, line, reason) < 0)
-        return REPLAY_MALFORMED;
+    struct turn *at_hand = replay->turn;
+    replay->turn = turn;
+    replay->ended = NULL;
+    weir_engine_queue(replay->engine, turn->decision);
+    weir_engine_run(replay->engine, turn->now_ns);
+    if (replay->ended) {
+        weir_engine_strike_outcome(replay->engine, replay->ended, (unsigned)turn->request.status);
+        weir_engine_release(replay->engine, replay->ended);
+    }
+    replay->turn = at_hand;
+}
+
+/* Decides the line that was left, if there is one. */
+static void decide_left(struct replay *replay)
+{
+    struct turn *left = replay->left;
+    replay->left = NULL;
+    if (left)
+        decide(replay, left);
+}
+
+/* Whether nothing has to be decided before the line at hand is filled, nor before the next is. */
+static bool is_plain(const struct replay *replay)
+{
+    return replay->plain && replay->turn->request.status == 0 &&
+           !replay_outcomes_wait(replay->outcomes);
+}
+
+/* Does what is due at the time of the line at hand, before it. */
+static int catch_up(struct replay *replay)
+{
+    uint64_t line = replay->turn->line;
     settle_due(replay);
     if (replay->health)
         replay_health_move(replay->health, line_clock(replay));
     if (replay->penalties)
         replay_penalties_move(replay->penalties, line_clock(replay));
-    if (replay_state_is_due(&replay->state, line->n) && make_room(replay, line->n) < 0)
-        return WEIR_ERR_MEMORY;
+    if (!replay_state_is_due(&replay->state, line))
+        return 0;
+    decide_left(replay);
+    return make_room(replay, line);
+}
+
+/* Fetches what the decision will look at, which takes as long as to fill another one. */
+static void prefetch(struct replay *replay, const struct weir_decision *decision)
+{
+    struct weir_store *store = replay->state.store;
+    for (uint16_t i = 0; i < decision->count; i++)
+        replay_tally_prefetch(replay->tally, decision->checks[i].rule, decision->checks[i].hash);
+    if (store->ops->prefetch)
+        store->ops->prefetch(store, decision);
+}
+
+/* Fills the decision of the line at hand. Returns 0, REPLAY_MALFORMED or a negative error. */
+static int fill(struct replay *replay, struct weir_reason *reason)
+{
+    struct turn *turn = replay->turn;
     struct weir_decision *decision = weir_engine_take(replay->engine);
     if (!decision)
         return WEIR_ERR_FULL;
-    if (replay->request.dry_run)
+    if (turn->request.dry_run)
         decision->op = WEIR_OP_PEEK;
     if (apply(replay, decision, reason) < 0) {
         weir_engine_release(replay->engine, decision);
         return REPLAY_MALFORMED;
     }
-    if (replay->request.status != 0)
-        replay_outcomes_expect(replay->outcomes, decision, replay->request.request.cost,
-                               replay->request.status);
-    move_time(replay, replay->request.t_ns);
-    for (uint16_t i = 0; i < decision->count; i++)
-        replay_tally_prefetch(replay->tally, decision->checks[i].rule, decision->checks[i].hash);
-    weir_engine_queue(replay->engine, decision);
-    replay->ended = NULL;
-    weir_engine_run(replay->engine, replay->now_ns);
-    if (replay->ended) {
-        weir_engine_strike_outcome(replay->engine, replay->ended, (unsigned)replay->request.status);
-        weir_engine_release(replay->engine, replay->ended);
-    }
+    if (turn->request.status != 0)
+        replay_outcomes_expect(replay->outcomes, decision, turn->request.request.cost,
+                               turn->request.status);
+    move_time(replay, turn->request.t_ns);
+    turn->decision = decision;
+    turn->now_ns = replay->now_ns;
+    prefetch(replay, decision);
+    return 0;
+}
+
+/* Takes one line: a replay_lines_fn. It is decided at once, or, where that makes no difference,
+ * after the next one is filled, so that what it needs of the memory is there by then. */
+static int replay_line(void *context, const struct replay_line *line, struct weir_reason *reason)
+{
+    struct replay *replay = context;
+    replay->turn = &replay->turns[replay->left == &replay->turns[0]];
+    replay->turn->line = replay->totals.lines = line->n;
+    if (replay_request_parse(&replay->turn->request, line, reason) < 0)
+        return REPLAY_MALFORMED;
+    bool plain = is_plain(replay);
+    if (!plain)
+        decide_left(replay);
+    if (catch_up(replay) < 0)
+        return WEIR_ERR_MEMORY;
+    int error = fill(replay, reason);
+    if (error != 0)
+        return error;
+    decide_left(replay);
+    replay->left = replay->turn;
+    if (!plain)
+        decide_left(replay);
     return replay->error;
 }
 
@@ -392,10 +485,12 @@ static int open_replay(struct replay *replay)
         return -1;
     replay->trace = open_trace(options);
     replay_clients_init(&replay->clients, &options->proxies, weir_rules_settings(replay->rules));
-    replay_request_begin(&replay->request, replay->rules, &replay->clients);
+    for (int i = 0; i < 2; i++)
+        replay_request_begin(&replay->turns[i].request, replay->rules, &replay->clients);
     replay->tally = replay_tally_open(weir_rules_count(replay->rules), options->keys_max);
     replay->trials = replay_trials_open(replay->rules, options->keys_max);
     int error = replay_classes_open(&replay->classes, replay->rules, options->keys_max);
+    replay->plain = !replay->standing && !replay->health && !replay->classes;
     if (options->compare)
         replay->compare = replay_compare_open(replay->rules);
     if (error < 0 || !replay->trace || !replay->tally || !replay->trials ||
@@ -474,6 +569,14 @@ static void report(const struct replay *replay)
     replay_report_losses(out, &stats);
 }
 
+/* Returns -1 after telling of an error, else 0. */
+static int report_error(int error)
+{
+    if (error < 0)
+        cli_error("%s", weir_error_text(error));
+    return error < 0 ? -1 : 0;
+}
+
 /* Gives all lines of the trace to `take`. Returns 0 or -1 after telling why. */
 static int read_lines(struct replay *replay, replay_lines_fn take)
 {
@@ -482,6 +585,10 @@ static int read_lines(struct replay *replay, replay_lines_fn take)
                                  .doing = replay->measuring ? "measuring" : "replay",
                                  .lines_max = replay->options->lines_max};
     int error = replay_lines_each(replay->trace, &lines);
+    if (error == 0) {
+        decide_left(replay);
+        error = report_error(replay->error);
+    }
     replay->totals.malformed = lines.malformed;
     replay->totals.lines = lines.read;
     replay->stopped = lines.stopped;
@@ -496,6 +603,7 @@ int replay_run(const struct replay_options *options)
         return EXIT_FAILURE;
     }
     replay->options = options;
+    replay->turn = replay->turns;
     int status = EXIT_FAILURE;
     if (open_replay(replay) == 0 && read_lines(replay, replay_line) == 0) {
         report(replay);
@@ -538,6 +646,7 @@ int replay_measure(const struct replay_options *options, const char *rules, size
         return -1;
     }
     replay->options = options;
+    replay->turn = replay->turns;
     replay->measuring = true;
     if (parse_rules(replay, rules, size) == 0 && open_replay(replay) == 0 &&
         read_lines(replay, pass_over_malformed) == 0 && !replay->stopped) {

@@ -70,13 +70,20 @@ static int fill_from_log(struct replay_request *out, const struct weir_log_recor
     out->status = out->latency_ns = 0;
     put(request, weir_source_fixed(WEIR_ATTR_METHOD), record->method);
     put(request, weir_source_fixed(WEIR_ATTR_PATH), record->target);
-    put(request, weir_source_fixed(WEIR_ATTR_HOST), record->host);
-    put(request, out->user, record->user);
+    if (record->host.data)
+        put(request, weir_source_fixed(WEIR_ATTR_HOST), record->host);
+    if (record->user.data)
+        put(request, out->user, record->user);
     put_fields(out, record);
     int error = weir_request_end(request, reason);
-    return error < 0 ? error
-                     : weir_log_client_read(&out->clients->log, record, &request->client,
-                                            &out->host_name, reason);
+    if (error == 0)
+        error = weir_log_client_read(&out->clients->log, record, &request->client, &out->host_name,
+                                     reason);
+    if (error == 0 && out->host_name.data) {
+        memcpy(out->name, out->host_name.data, out->host_name.size);
+        out->host_name.data = out->name;
+    }
+    return error;
 }
 
 int replay_request_parse(struct replay_request *out, const struct replay_line *line,

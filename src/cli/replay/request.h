@@ -6,7 +6,8 @@
  * fields as far as its format has them, and client.ip (clients.h). Where that is a name of a host,
  * reports show the name again (replay_request_name).
  *
- * Threads: one owner. Values point into the line and are valid as long as it is.
+ * Threads: one owner. Values point into the line and are valid as long as it is, but the name of a
+ * host, which is kept.
  */
 #ifndef WEIR_CLI_REPLAY_REQUEST_H
 #define WEIR_CLI_REPLAY_REQUEST_H
@@ -30,6 +31,7 @@ struct replay_request {
     uint64_t status, latency_ns; /* how it ended; status 0: unknown */
     struct weir_bytes host_name; /* the name that request.client stands for; data == NULL: none */
     const struct weir_check_json *check; /* of a JSON line: what it says; else NULL */
+    char name[WEIR_LOG_NAME_MAX];        /* of host_name */
     char joined[REPLAY_JOINED_MAX];      /* values of headers that stand more than once */
 };
 
