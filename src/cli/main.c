@@ -13,7 +13,7 @@
 #include "cli/grant.h"
 #include "cli/options.h"
 #include "cli/reload/reload.h"
-#include "cli/replay/replay.h"
+#include "cli/replay/command.h"
 #include "cli/serve.h"
 #include "cli/validate/validate.h"
 #include "feature/envoy/cli/check.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of `weir replay`: see replay.h. */
+/* see command.h */
+#include "cli/replay/command.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

@@ -51,7 +51,4 @@ int replay_measure(const struct replay_options *options, const char *rules, size
 /* Replays and reports. Returns the exit status. */
 int replay_run(const struct replay_options *options);
 
-/* Runs the command. Returns the exit status. */
-int weir_command_replay(int argc, char **argv);
-
 #endif
