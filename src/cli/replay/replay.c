@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli/options.h"
-#include "cli/replay/compare.h"
+#include "cli/replay/compare/compare.h"
 #include "cli/replay/decisions.h"
 #include "cli/replay/health.h"
 #include "cli/replay/lines.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see contest.h */
-#include "cli/replay/contest.h"
+#include "cli/replay/compare/contest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  *
  * Threads: one owner.
  */
-#ifndef WEIR_CLI_REPLAY_CONTEST_H
-#define WEIR_CLI_REPLAY_CONTEST_H
+#ifndef WEIR_CLI_REPLAY_COMPARE_CONTEST_H
+#define WEIR_CLI_REPLAY_COMPARE_CONTEST_H
 
 #include <stdbool.h>
 #include <stddef.h>

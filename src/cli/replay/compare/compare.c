@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see compare.h */
-#include "cli/replay/compare.h"
+#include "cli/replay/compare/compare.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "cli/durations.h"
-#include "cli/replay/contest.h"
+#include "cli/replay/compare/contest.h"
 #include "cli/replay/report.h"
 
 /* A limit by plan has one contest for each plan's rate: another limit is another contest. */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay/contest.h"
+#include "cli/replay/compare/contest.h"
 #include "failing_memory.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -19,8 +19,8 @@
  * bytes an admission in the last W; not bounded, as an exact answer needs it.
  * Threads: one owner.
  */
-#ifndef WEIR_CLI_REPLAY_COMPARE_H
-#define WEIR_CLI_REPLAY_COMPARE_H
+#ifndef WEIR_CLI_REPLAY_COMPARE_COMPARE_H
+#define WEIR_CLI_REPLAY_COMPARE_COMPARE_H
 
 #include <stdint.h>
 #include <stdio.h>
