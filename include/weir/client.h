@@ -22,6 +22,7 @@
  *   - It retries 429, 500, 502, 503, 504 and broken connections with exponential backoff and
  *     jitter, Retry-After first: only idempotent methods (RFC 9110 9.2.2), or requests with an
  *     Idempotency-Key. A budget stops retries where most answers fail.
+ *   - It hands an answer on as it arrives, with flow control, to who asks for it (on_head).
  *   - What it learned is shared by all threads that use one client, and with a state file by all
  *     processes of one machine that use this file.
  *
@@ -92,6 +93,7 @@ struct weir_client_try {
 };
 
 #define WEIR_CLIENT_RETRY_ON_MOST 16
+#define WEIR_CLIENT_PIECE_MOST 16384 /* bytes of one call of on_body */
 
 /* Zero is the default everywhere. Texts are copied. New members come last. */
 struct weir_client_options {
@@ -132,6 +134,14 @@ struct weir_client_answer {
     struct weir_reason reason; /* why there is no final answer */
 };
 
+/* How the final answer begins. The text is borrowed for the call. */
+struct weir_client_head {
+    int status;
+    uint32_t tries;
+    struct weir_client_limit limit;
+    const char *headers; /* as in the answer; NULL: none */
+};
+
 /* One request. Zero is the default everywhere, except for the URL. Texts and the body are copied.
  */
 struct weir_client_request {
@@ -154,7 +164,19 @@ struct weir_client_request {
     bool (*on_body)(void *context, int status, uint64_t offset, const void *data, size_t size);
     /* The request has ended. The answer is freed after the call. weir_client_submit only. */
     void (*on_done)(void *context, const struct weir_client_answer *answer);
-    void *context; /* of on_body and on_done, and request_context of on_try */
+    void *context; /* of on_head, on_body and on_done, and request_context of on_try */
+    /* With on_head the answer is a stream: on_head is called when its fields have come, and each
+     * piece of the body goes to on_body as it arrives. From then on there is no other try, the
+     * times bound only how long no byte comes (try_ns; time_ns no more), and the request counts for
+     * host_concurrency, but keeps no other one waiting. An answer that breaks off ends as
+     * WEIR_CLIENT_GAVE_UP, and one that falls silent as WEIR_CLIENT_TIMEOUT. Not called where the
+     * last answer has a status that is retried (such as 429) or there is none: on_done then has all
+     * of it. Returns false to refuse the answer. */
+    bool (*on_head)(void *context, const struct weir_client_head *head);
+    /* With on_head: so many bytes may be handed to on_body before weir_client_consumed gives them
+     * back; at this bound the transfer pauses, also for the server. A piece is handed over whole:
+     * it may pass the bound by WEIR_CLIENT_PIECE_MOST. 0: no bound. */
+    uint64_t body_window;
 };
 
 /* Opens a client and starts its thread. The caller owns *client (NULL on errors). `options` may be
@@ -182,6 +204,12 @@ int weir_client_submit(struct weir_client *client, const struct weir_client_requ
 
 /* Ends a request as WEIR_CLIENT_CANCELLED, soon. A request that has ended is ignored. */
 void weir_client_cancel(struct weir_client *client, uint64_t id);
+
+/* The reader has taken so many bytes of what on_body was given: the transfer may go on. For
+ * requests with a body_window; one that has ended is ignored. Errors: WEIR_ERR_MEMORY (nothing was
+ * given back: call again, or cancel). */
+int weir_client_consumed(struct weir_client *client, uint64_t id, uint64_t bytes)
+    __attribute__((warn_unused_result));
 
 /* How many requests are still to come, these that wait included: where a limit has room for all of
  * them, they are not spread over its window. WEIR_CLIENT_UNKNOWN (the default): not known. */

@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "client/clock.h"
 #include "client/job.h"
 #include "client/knowledge.h"
 #include "client/queue.h"
@@ -29,6 +30,11 @@ struct weir_waiter {
     struct weir_client_answer *answer;
 };
 
+/* What a reader has taken of a stream. */
+struct weir_consumed {
+    uint64_t id, bytes;
+};
+
 struct weir_client {
     struct weir_client_options options;
     struct weir_backoff_spec backoff;
@@ -42,21 +48,19 @@ struct weir_client {
     struct weir_client_job *submitted, **submitted_end;
     uint64_t last_id, *cancelled;
     size_t cancelled_count, cancelled_room;
+    struct weir_consumed *consumed;
+    size_t consumed_count, consumed_room;
     uint32_t jobs;
     bool closing;
 
     /* The thread's own. */
     struct weir_queue queue;
+    struct weir_streams streams;
+    struct weir_consumed *taken; /* `consumed`, while it is worked on */
+    size_t taken_room;
     struct weir_client_job *buckets[BUCKETS];
     uint64_t seed;
 };
-
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_BOOTTIME, &time);
-    return (uint64_t)time.tv_sec * S_NS + (uint64_t)time.tv_nsec;
-}
 
 const char *weir_client_outcome_text(enum weir_client_outcome outcome)
 {
@@ -136,7 +140,7 @@ static void end_job(struct weir_client *client, struct weir_client_job *job,
                                         .retry_after_ns = WEIR_CLIENT_UNKNOWN};
     struct weir_waiter *waiter = job->waiter;
 
-    know_limit(client, job, now(), &answer.limit);
+    know_limit(client, job, weir_client_now(), &answer.limit);
     if (outcome == WEIR_CLIENT_LIMITED && job->wait_ns > 0)
         answer.retry_after_ns = job->wait_ns;
     answer.headers = take_text(&job->answer_headers, NULL);
@@ -175,21 +179,6 @@ static void end_overdue(struct weir_client *client, struct weir_client_job *job,
 
 /* Tries. */
 
-static void start_try(struct weir_client *client, struct weir_client_job *job, uint64_t now_ns)
-{
-    struct weir_transfer_spec spec = {client->options.try_ns, client->user_agent,
-                                      client->options.follow};
-
-    job->tries++;
-    if (job->deadline_ns != UINT64_MAX && job->deadline_ns - now_ns < spec.timeout_ns)
-        spec.timeout_ns = job->deadline_ns - now_ns;
-    if (weir_transfer_prepare(job, &spec) &&
-        curl_multi_add_handle(client->multi, job->curl) == CURLM_OK)
-        return;
-    weir_queue_end(&client->queue, job, 0, now_ns);
-    end_job(client, job, WEIR_CLIENT_GAVE_UP, 0, weir_error_text(WEIR_ERR_MEMORY));
-}
-
 /* What the answer tells goes to the host's record; returns whether the budget allows a retry. */
 static bool learn(struct weir_client *client, struct weir_client_job *job, int status,
                   uint64_t now_ns)
@@ -201,6 +190,41 @@ static bool learn(struct weir_client *client, struct weir_client_job *job, int s
     bool budget = weir_retry_budget_allows(&host->budget);
     weir_knowledge_unlock(client->knowledge);
     return budget;
+}
+
+/* An answer goes on as a stream: what its fields tell is learned now, since its end may be far. */
+static bool begin_stream(void *context, struct weir_client_job *job, int status)
+{
+    struct weir_client *client = context;
+    uint64_t now_ns = weir_client_now();
+    struct weir_client_head head = {
+        .status = status, .tries = job->tries, .headers = job->answer_headers.data};
+
+    weir_queue_answer(&client->queue, job, status, now_ns);
+    job->stream.open = true;
+    job->stream.heard_ns = now_ns;
+    (void)learn(client, job, status, now_ns);
+    know_limit(client, job, now_ns, &head.limit);
+    return job->request.on_head(job->request.context, &head);
+}
+
+static void start_try(struct weir_client *client, struct weir_client_job *job, uint64_t now_ns)
+{
+    struct weir_transfer_spec spec = {client->options.try_ns, client->user_agent,
+                                      client->options.follow, begin_stream, client};
+
+    job->tries++;
+    if (job->deadline_ns != UINT64_MAX && job->deadline_ns - now_ns < spec.timeout_ns)
+        spec.timeout_ns = job->deadline_ns - now_ns;
+    bool timed =
+        !job->request.on_head || weir_streams_begin(&client->streams, &job->stream, spec.timeout_ns,
+                                                    client->options.try_ns, now_ns);
+    if (timed && weir_transfer_prepare(job, &spec) &&
+        curl_multi_add_handle(client->multi, job->curl) == CURLM_OK)
+        return;
+    weir_streams_end(&client->streams, &job->stream);
+    weir_queue_end(&client->queue, job, 0, now_ns);
+    end_job(client, job, WEIR_CLIENT_GAVE_UP, 0, weir_error_text(WEIR_ERR_MEMORY));
 }
 
 static void report_try(struct weir_client *client, const struct weir_client_job *job, int status,
@@ -231,23 +255,26 @@ static uint64_t stated_wait(const struct weir_client_job *job, int status, uint6
 
 static void end_try(struct weir_client *client, struct weir_client_job *job, CURLcode code)
 {
-    uint64_t now_ns = now();
+    uint64_t now_ns = weir_client_now();
     int status = weir_transfer_status(job, code);
     const char *error = weir_transfer_error(job, code);
     struct weir_retry_verdict verdict;
 
     curl_multi_remove_handle(client->multi, job->curl);
+    weir_streams_end(&client->streams, &job->stream);
     weir_transfer_advise(job);
     /* A body that the caller refused was an answer. */
     long answered = 0;
     if (job->too_large || job->body_refused)
         curl_easy_getinfo(job->curl, CURLINFO_RESPONSE_CODE, &answered);
     weir_queue_end(&client->queue, job, answered > 0 ? (int)answered : status, now_ns);
-    bool budget = learn(client, job, answered > 0 ? (int)answered : status, now_ns);
+    bool learned = job->stream.open && (status > 0 || answered > 0);
+    bool budget = !learned && learn(client, job, answered > 0 ? (int)answered : status, now_ns);
     struct weir_retry_case one = {.status = status,
                                   .transient = weir_transfer_transient(job, code),
                                   .repeatable = job->repeatable,
                                   .named = weir_job_names(job, status),
+                                  .begun = job->stream.open,
                                   .budget = budget,
                                   .tries = job->tries,
                                   .most = job->request.tries > 0 ? job->request.tries
@@ -258,6 +285,8 @@ static void end_try(struct weir_client *client, struct weir_client_job *job, CUR
                                   .stated_ns = stated_wait(job, status, now_ns),
                                   .advice = &job->advice};
     weir_retry_decide(&one, &client->backoff, &client->seed, &verdict);
+    if (job->stream.open && code == CURLE_OPERATION_TIMEDOUT)
+        verdict.outcome = WEIR_CLIENT_TIMEOUT; /* it fell silent */
     report_try(client, job, status, error, &verdict, now_ns);
     job->wait_ns = verdict.wait_ns;
     if (verdict.again) {
@@ -297,8 +326,9 @@ static void cancel_job(struct weir_client *client, struct weir_client_job *job)
 {
     if (job->in_flight) {
         curl_multi_remove_handle(client->multi, job->curl);
+        weir_streams_end(&client->streams, &job->stream);
         /* It may have been counted by the server: nothing is learned. */
-        weir_queue_end(&client->queue, job, 200, now());
+        weir_queue_end(&client->queue, job, 200, weir_client_now());
     } else {
         weir_queue_remove(&client->queue, job);
     }
@@ -318,7 +348,7 @@ static bool take_cancelled(struct weir_client *client)
             return !closing;
         struct weir_client_job *job = bucket_find(client, id);
         if (!job) { /* it has ended, or was submitted a moment ago */
-            take_submitted(client, now());
+            take_submitted(client, weir_client_now());
             job = bucket_find(client, id);
         }
         if (job)
@@ -326,10 +356,41 @@ static bool take_cancelled(struct weir_client *client)
     }
 }
 
+/* What readers have taken lets their transfers go on. */
+static void take_consumed(struct weir_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    struct weir_consumed *taken = client->consumed;
+    size_t count = client->consumed_count, room = client->consumed_room;
+    client->consumed = client->taken;
+    client->consumed_room = client->taken_room;
+    client->consumed_count = 0;
+    pthread_mutex_unlock(&client->mutex);
+    client->taken = taken;
+    client->taken_room = room;
+    for (size_t i = 0; i < count; i++) {
+        struct weir_client_job *job = bucket_find(client, taken[i].id);
+        if (!job || !job->stream.open ||
+            !weir_stream_consumed(&job->stream, taken[i].bytes, weir_client_now()))
+            continue;
+        CURLcode code = curl_easy_pause(job->curl, CURLPAUSE_CONT); /* calls on_body */
+        if (code != CURLE_OK)
+            end_try(client, job, code);
+    }
+}
+
+static void end_silent(struct weir_client *client)
+{
+    struct weir_stream *stream;
+
+    while ((stream = weir_streams_silent(&client->streams, weir_client_now())))
+        end_try(client, WEIR_JOB_OF_STREAM(stream), CURLE_OPERATION_TIMEDOUT);
+}
+
 /* Starts what may start. Returns when to look again. */
 static uint64_t start_tries(struct weir_client *client)
 {
-    uint64_t now_ns = now(), wake_ns, deadline_ns;
+    uint64_t now_ns = weir_client_now(), wake_ns, deadline_ns;
     struct weir_client_job *job;
     bool late;
 
@@ -342,10 +403,12 @@ static uint64_t start_tries(struct weir_client *client)
                     "the limit leaves no room within the request's time");
         else
             start_try(client, job, now_ns);
-        now_ns = now();
+        now_ns = weir_client_now();
     }
     deadline_ns = weir_queue_deadline(&client->queue);
-    return deadline_ns < wake_ns ? deadline_ns : wake_ns;
+    wake_ns = deadline_ns < wake_ns ? deadline_ns : wake_ns;
+    uint64_t silent_ns = weir_streams_wake(&client->streams);
+    return silent_ns < wake_ns ? silent_ns : wake_ns;
 }
 
 static bool end_tries(struct weir_client *client)
@@ -368,7 +431,7 @@ static bool end_tries(struct weir_client *client)
 
 static void cancel_all(struct weir_client *client)
 {
-    take_submitted(client, now());
+    take_submitted(client, weir_client_now());
     for (size_t i = 0; i < BUCKETS; i++)
         while (client->buckets[i])
             cancel_job(client, client->buckets[i]);
@@ -379,15 +442,17 @@ static void *run(void *context)
     struct weir_client *client = context;
 
     for (;;) {
-        take_submitted(client, now());
+        take_submitted(client, weir_client_now());
         if (!take_cancelled(client))
             break;
+        take_consumed(client);
+        end_silent(client);
         uint64_t wake_ns = start_tries(client), now_ns;
         int running;
         curl_multi_perform(client->multi, &running);
         if (end_tries(client))
             continue;
-        now_ns = now();
+        now_ns = weir_client_now();
         /* Rounded up: to look a moment too early would be to look twice. */
         uint64_t wait_ms = wake_ns > now_ns ? (wake_ns - now_ns + MS_NS - 1) / MS_NS : 0;
         curl_multi_poll(client->multi, NULL, 0,
@@ -446,7 +511,7 @@ static int set_options(struct weir_client *client, struct weir_reason *reason)
     options->user_agent = NULL;
     client->seed = options->seed;
     if (client->seed == 0 && getrandom(&client->seed, sizeof client->seed, 0) < 0)
-        client->seed = now();
+        client->seed = weir_client_now();
     return client->user_agent ? 0
                               : refuse(reason, WEIR_ERR_MEMORY, weir_error_text(WEIR_ERR_MEMORY));
 }
@@ -456,9 +521,12 @@ static void free_client(struct weir_client *client)
     if (client->multi)
         curl_multi_cleanup(client->multi);
     weir_queue_free(&client->queue);
+    weir_streams_free(&client->streams);
     weir_knowledge_close(client->knowledge);
     pthread_mutex_destroy(&client->mutex);
     free(client->cancelled);
+    free(client->consumed);
+    free(client->taken);
     free(client->user_agent);
     free(client);
 }
@@ -495,6 +563,7 @@ int weir_client_open(struct weir_client **out, const struct weir_client_options 
         return error;
     }
     weir_queue_init(&client->queue, client->knowledge);
+    weir_streams_init(&client->streams);
     client->queue.in_flight_most = client->options.concurrency;
     client->queue.host_most = client->options.host_concurrency;
     client->queue.adaptive = client->options.adaptive;
@@ -529,11 +598,12 @@ static int submit(struct weir_client *client, const struct weir_client_request *
 
     if (error < 0)
         return error;
-    uint64_t now_ns = now();
+    uint64_t now_ns = weir_client_now();
     uint64_t time_ns = request->time_ns > 0 ? request->time_ns : client->options.time_ns;
     job->deadline_ns = time_ns < UINT64_MAX - now_ns ? now_ns + time_ns : UINT64_MAX;
     job->waiter = waiter;
     job->retry_on = client->options.retry_on;
+    job->stream.window = request->body_window;
     job->body_most = client->options.body_most > 0 ? client->options.body_most
                      : request->on_body            ? UINT64_MAX
                                                    : UINT64_C(16) << 20;
@@ -604,6 +674,31 @@ void weir_client_cancel(struct weir_client *client, uint64_t id)
     curl_multi_wakeup(client->multi);
 }
 
+int weir_client_consumed(struct weir_client *client, uint64_t id, uint64_t bytes)
+{
+    int error = 0;
+
+    pthread_mutex_lock(&client->mutex);
+    size_t count = client->consumed_count;
+    if (count > 0 && client->consumed[count - 1].id == id) {
+        client->consumed[count - 1].bytes += bytes;
+    } else {
+        if (count == client->consumed_room) {
+            size_t room = count > 0 ? count * 2 : 16;
+            struct weir_consumed *grown = realloc(client->consumed, room * sizeof *grown);
+            client->consumed = grown ? grown : client->consumed;
+            client->consumed_room = grown ? room : count;
+            error = grown ? 0 : WEIR_ERR_MEMORY;
+        }
+        if (error == 0)
+            client->consumed[client->consumed_count++] = (struct weir_consumed){id, bytes};
+    }
+    pthread_mutex_unlock(&client->mutex);
+    if (error == 0)
+        curl_multi_wakeup(client->multi);
+    return error;
+}
+
 void weir_client_expect(struct weir_client *client, uint64_t requests)
 {
     atomic_store(&client->expected, requests);
@@ -622,7 +717,7 @@ int weir_client_known(struct weir_client *client, const char *url, const char *s
         return error;
     weir_knowledge_name(origin, scope, name);
     free(origin);
-    uint64_t now_ns = now();
+    uint64_t now_ns = weir_client_now();
     struct weir_host *host = weir_knowledge_lock(client->knowledge, name, now_ns);
     bool known = weir_host_known(host, now_ns, limit);
     weir_knowledge_unlock(client->knowledge);

@@ -16,6 +16,7 @@
 #include "client/advice.h"
 #include "client/heap.h"
 #include "client/host.h"
+#include "client/stream.h"
 
 #define WEIR_JOB_URL_MAX 65536
 #define WEIR_JOB_HEADERS_MAX 64
@@ -58,8 +59,15 @@ struct weir_client_job {
     struct weir_job_text answer_headers, answer_body;
     uint64_t body_offset, body_most;
     bool too_large, body_refused, no_memory;
+    bool follows; /* redirects: their targets' answers are the final ones */
+    bool (*begun)(void *context, struct weir_client_job *job, int status);
+    void *begun_context;
     char error[CURL_ERROR_SIZE];
+    struct weir_stream stream;
 };
+
+#define WEIR_JOB_OF_STREAM(pointer)                                                                \
+    ((struct weir_client_job *)(void *)((char *)(pointer)-offsetof(struct weir_client_job, stream)))
 
 /* Copies a request. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_MEMORY. */
 int weir_job_new(struct weir_client_job **job, const struct weir_client_request *request);

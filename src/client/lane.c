@@ -23,7 +23,9 @@ bool weir_lane_open(const struct weir_host_lane *lane, uint32_t server_most, boo
         most = server_most;
     if (lane->adaptive && weir_gradient2_limit(&lane->gradient) < most)
         most = weir_gradient2_limit(&lane->gradient);
-    return lane->in_flight < (probing ? 1 : most);
+    uint64_t all = (uint64_t)lane->in_flight + lane->streams;
+    return lane->in_flight < (probing ? 1 : most) && all < lane->most &&
+           (server_most == 0 || all < server_most);
 }
 
 void weir_lane_send(struct weir_host_lane *lane)
@@ -43,4 +45,15 @@ void weir_lane_end(struct weir_host_lane *lane, bool good, uint64_t latency_ns, 
         lane->ramp = 1;
     else if (lane->ramp < lane->most)
         lane->ramp++;
+}
+
+void weir_lane_answer(struct weir_host_lane *lane, bool good, uint64_t latency_ns, uint64_t now_ns)
+{
+    weir_lane_end(lane, good, latency_ns, now_ns);
+    lane->streams++;
+}
+
+void weir_lane_end_stream(struct weir_host_lane *lane)
+{
+    lane->streams--;
 }

@@ -4,6 +4,8 @@
  * It begins with one, and grows by one with each answer, so it doubles with each round trip (slow
  * start, RFC 5681): the first answer tells the limits before many requests have been sent. A
  * refusal (429, 503) or a broken connection brings it back to one.
+ * A request whose answer has begun and is handed on while it arrives (a stream) keeps no other one
+ * waiting, but for the bounds of the caller and of the server.
  * With `adaptive`, latency bounds it too: feature/adaptive/gradient2.h.
  *
  * Threads: one owner.
@@ -21,7 +23,8 @@
 struct weir_host_lane {
     uint32_t most; /* 1..WEIR_LANE_MOST */
     uint32_t ramp;
-    uint32_t in_flight;
+    uint32_t in_flight; /* without an answer so far */
+    uint32_t streams;
     bool adaptive;
     struct weir_gradient2 gradient;
 };
@@ -32,6 +35,10 @@ void weir_lane_init(struct weir_host_lane *lane, uint32_t most, bool adaptive);
 bool weir_lane_open(const struct weir_host_lane *lane, uint32_t server_most, bool probing);
 
 void weir_lane_send(struct weir_host_lane *lane);
+
+/* The answer of one has begun, and goes on as a stream. `good`: as below. */
+void weir_lane_answer(struct weir_host_lane *lane, bool good, uint64_t latency_ns, uint64_t now_ns);
+void weir_lane_end_stream(struct weir_host_lane *lane);
 
 /* A request has ended. `good`: with an answer that is not 429 or 503. */
 void weir_lane_end(struct weir_host_lane *lane, bool good, uint64_t latency_ns, uint64_t now_ns);

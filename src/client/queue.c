@@ -48,7 +48,8 @@ void weir_queue_free(struct weir_queue *queue)
 
 static bool is_idle(const struct weir_client_lane *lane)
 {
-    return lane->ready.count == 0 && lane->later.count == 0 && lane->lane.in_flight == 0;
+    return lane->ready.count == 0 && lane->later.count == 0 && lane->lane.in_flight == 0 &&
+           lane->lane.streams == 0;
 }
 
 static struct weir_client_lane *new_lane(struct weir_queue *queue)
@@ -193,13 +194,24 @@ struct weir_client_job *weir_queue_next(struct weir_queue *queue, uint64_t expec
     return NULL;
 }
 
+static bool is_good(const struct weir_client_job *job, int status)
+{
+    return status != 0 && status != 503 && !weir_retry_limited(status, &job->advice);
+}
+
+void weir_queue_answer(struct weir_queue *queue, struct weir_client_job *job, int status,
+                       uint64_t now_ns)
+{
+    weir_lane_answer(&job->lane->lane, is_good(job, status), now_ns - job->sent_ns, now_ns);
+}
+
 void weir_queue_end(struct weir_queue *queue, struct weir_client_job *job, int status,
                     uint64_t now_ns)
 {
-    bool limited = weir_retry_limited(status, &job->advice);
-
-    weir_lane_end(&job->lane->lane, status != 0 && status != 503 && !limited, now_ns - job->sent_ns,
-                  now_ns);
+    if (job->stream.open)
+        weir_lane_end_stream(&job->lane->lane);
+    else
+        weir_lane_end(&job->lane->lane, is_good(job, status), now_ns - job->sent_ns, now_ns);
     queue->in_flight--;
     job->in_flight = false;
 }

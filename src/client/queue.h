@@ -48,6 +48,10 @@ void weir_queue_remove(struct weir_queue *queue, struct weir_client_job *job);
 struct weir_client_job *weir_queue_next(struct weir_queue *queue, uint64_t expected,
                                         uint64_t now_ns, uint64_t *wake_ns, bool *late);
 
+/* The answer of a job has begun, and goes on as a stream. */
+void weir_queue_answer(struct weir_queue *queue, struct weir_client_job *job, int status,
+                       uint64_t now_ns);
+
 /* A try has ended. `status` 0: without an answer. */
 void weir_queue_end(struct weir_queue *queue, struct weir_client_job *job, int status,
                     uint64_t now_ns);

@@ -32,6 +32,8 @@ bool weir_retry_method(const char *method)
 /* Why there is no other try; NULL: there may be one. */
 static const char *objection(const struct weir_retry_case *one)
 {
+    if (one->begun)
+        return "the answer broke off after its head was handed on";
     if (!one->repeatable)
         return "the method is not idempotent, and the request has no Idempotency-Key";
     if (one->advice && one->advice->must_not_retry)

@@ -22,6 +22,7 @@ struct weir_retry_case {
     bool transient;               /* status 0: another try may help */
     bool repeatable;              /* the method is idempotent, or the request has a key */
     bool named;                   /* the caller retries this status, too */
+    bool begun;                   /* the answer was handed on, and has broken off: status 0 */
     bool budget;                  /* the budget allows a retry */
     uint32_t tries;               /* made, this one included: 1 and up */
     uint32_t most;                /* tries allowed */

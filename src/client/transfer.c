@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/clock.h"
 #include "client/retry.h"
 
 #define REDIRECTS_MAX 10L
@@ -51,6 +52,26 @@ void weir_transfer_advise(struct weir_client_job *job)
     job->advised = true;
 }
 
+/* Whether these are the fields of an answer that libcurl does not follow to another one. */
+static bool is_final(const struct weir_client_job *job, int status)
+{
+    if (status < 200 || weir_retry_status(status, &job->advice, weir_job_names(job, status)))
+        return false;
+    bool moved = job->follows && status < 400 && status >= 300 && job->answer_headers.size > 0;
+    return !moved || !(strstr(job->answer_headers.data, "\nlocation:") ||
+                       !strncmp(job->answer_headers.data, "location:", 9));
+}
+
+/* Of a stream: its head is handed over, once. Trailers end with an empty line, too. */
+static void begin_stream(struct weir_client_job *job)
+{
+    int status = (int)status_of(job);
+
+    if (!job->request.on_head || job->stream.open || !is_final(job, status))
+        return;
+    job->body_refused = !job->begun(job->begun_context, job, status);
+}
+
 static size_t take_header(char *data, size_t one, size_t size, void *context)
 {
     struct weir_client_job *job = context;
@@ -66,8 +87,9 @@ static size_t take_header(char *data, size_t one, size_t size, void *context)
         take_field(job, data, used);
     } else {
         weir_transfer_advise(job);
+        begin_stream(job);
     }
-    return job->no_memory ? 0 : size;
+    return job->no_memory || job->body_refused ? 0 : size;
 }
 
 static size_t take_body(char *data, size_t one, size_t size, void *context)
@@ -76,6 +98,8 @@ static size_t take_body(char *data, size_t one, size_t size, void *context)
     long status = status_of(job);
     bool retried = weir_retry_status((int)status, &job->advice, weir_job_names(job, (int)status));
 
+    if (job->stream.open && !weir_stream_takes(&job->stream))
+        return CURL_WRITEFUNC_PAUSE;
     if (retried && job->answer_body.size + size > WEIR_JOB_ERROR_BODY_MAX)
         return size; /* the rest of an error's text */
     if (!retried && size > job->body_most - job->body_offset) {
@@ -93,6 +117,8 @@ static size_t take_body(char *data, size_t one, size_t size, void *context)
         return 0;
     }
     job->body_offset += size;
+    if (job->stream.open)
+        weir_stream_took(&job->stream, size, weir_client_now());
     return size;
 }
 
@@ -129,6 +155,11 @@ bool weir_transfer_prepare(struct weir_client_job *job, const struct weir_transf
     uint64_t ms = spec->timeout_ns / 1000000;
     long timeout_ms = ms < 1 ? 1 : ms > 86400000 ? 86400000 : (long)ms;
 
+    if (job->request.on_head) /* stream.h has its times */
+        timeout_ms = 0;
+    job->follows = spec->follow;
+    job->begun = spec->begun;
+    job->begun_context = spec->context;
     curl_easy_reset(curl);
     weir_advice_begin(&job->advice);
     job->advised = false;
@@ -142,6 +173,7 @@ bool weir_transfer_prepare(struct weir_client_job *job, const struct weir_transf
            curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https") == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms) == CURLE_OK &&
+           curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, job->error) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_HEADERDATA, job) == CURLE_OK &&

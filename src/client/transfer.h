@@ -9,6 +9,9 @@ struct weir_transfer_spec {
     uint64_t timeout_ns;
     const char *user_agent;
     bool follow;
+    /* The fields of a final answer have come, of a job with on_head. False: it is refused. */
+    bool (*begun)(void *context, struct weir_client_job *job, int status);
+    void *context;
 };
 
 /* Makes the job's handle ready for a try. False: no memory. */
