@@ -13,19 +13,13 @@
 #include <weir/client.h>
 
 #include "client_copy.h"
+#include "stream.h"
 
 #define HEADERS_MAX 64
 #define LOOK_NS 50000000 /* how often a waiting thread looks for signals */
 
-struct client {
-    PyObject_HEAD struct weir_client *client; /* NULL: closed */
-    PyObject *on_try;                         /* or NULL */
-    unsigned long thread; /* of the client, once it has run Python code; 0 before */
-    pid_t pid;
-};
-
 struct client_state {
-    PyTypeObject *type; /* owned */
+    PyTypeObject *type, *stream; /* owned */
 };
 
 /* --- Values ----------------------------------------------------------------------------------- */
@@ -41,7 +35,7 @@ static PyObject *number(uint64_t value)
 }
 
 /* (limit, remaining, reset, interval) */
-static PyObject *as_limit(const struct weir_client_limit *limit)
+PyObject *client_as_limit(const struct weir_client_limit *limit)
 {
     return Py_BuildValue("(NNNN)", number(limit->limit), number(limit->remaining),
                          seconds(limit->reset_ns), seconds(limit->interval_ns));
@@ -133,12 +127,12 @@ static int wait_for(struct client *self, struct waiting *waiting, uint64_t id)
 }
 
 /* (outcome, status, tries, limit, retry_after, headers, body, reason) */
-static PyObject *as_answer(const struct weir_client_answer *answer)
+PyObject *client_as_answer(const struct weir_client_answer *answer)
 {
     const char *headers = answer->headers ? answer->headers : "";
     return Py_BuildValue(
         "(siINNNNN)", weir_client_outcome_text(answer->outcome), answer->status, answer->tries,
-        as_limit(&answer->limit),
+        client_as_limit(&answer->limit),
         answer->outcome == WEIR_CLIENT_LIMITED ? seconds(answer->retry_after_ns)
                                                : Py_NewRef(Py_None),
         PyUnicode_DecodeLatin1(headers, (Py_ssize_t)strlen(headers), NULL),
@@ -147,7 +141,7 @@ static PyObject *as_answer(const struct weir_client_answer *answer)
                              "replace"));
 }
 
-static PyObject *raise_submit(int err)
+PyObject *client_raise_submit(int err)
 {
     return raise(err, err == WEIR_ERR_SYNTAX ? "the URL, the method or a header field is invalid"
                                              : weir_error_text(err));
@@ -167,9 +161,9 @@ static PyObject *submit(struct client *self, struct weir_client_request *request
     request->context = &waiting;
     int err = weir_client_submit(self->client, request, &id);
     if (err < 0)
-        raise_submit(err);
+        client_raise_submit(err);
     else if (wait_for(self, &waiting, id) == 0)
-        answer = waiting.no_memory ? PyErr_NoMemory() : as_answer(&waiting.answer);
+        answer = waiting.no_memory ? PyErr_NoMemory() : client_as_answer(&waiting.answer);
     free(waiting.answer.headers);
     free(waiting.answer.body);
     pthread_cond_destroy(&waiting.changed);
@@ -191,7 +185,7 @@ static void on_done_started(void *context, const struct weir_client_answer *answ
     struct started *started = context;
     PyGILState_STATE state = PyGILState_Ensure();
     started->client->thread = PyThread_get_thread_ident();
-    PyObject *text = as_answer(answer);
+    PyObject *text = client_as_answer(answer);
     PyObject *done = text ? PyObject_CallFunctionObjArgs(started->callback, text, NULL) : NULL;
     if (!done)
         PyErr_WriteUnraisable(started->callback);
@@ -218,7 +212,7 @@ static PyObject *start(struct client *self, struct weir_client_request *request,
     Py_DECREF(started->callback);
     Py_DECREF(started->client);
     free(started);
-    return raise_submit(err);
+    return client_raise_submit(err);
 }
 
 /* The texts of a tuple of str. Returns how many, or -1 with an exception set. */
@@ -251,7 +245,7 @@ static bool is_open(const struct client *self)
 }
 
 /* In a callback, the client's thread would wait for itself. */
-static bool may_wait(const struct client *self)
+static bool is_other_thread(const struct client *self)
 {
     if (self->thread == 0 || self->thread != PyThread_get_thread_ident())
         return true;
@@ -261,22 +255,30 @@ static bool may_wait(const struct client *self)
     return false;
 }
 
+bool client_may_wait(const struct client *self)
+{
+    return is_open(self) && is_other_thread(self);
+}
+
+enum way { FETCH, START, STREAM };
+
 /* fetch(method, url, headers, body, idempotency_key, priority, scope, tries, time), or with a
  * callback: start(…, callback), which returns the request's number, for cancel. The callback is
- * called once with what fetch returns, on the client's thread. */
-static PyObject *run(struct client *self, PyObject *args, bool waits)
+ * called once with what fetch returns, on the client's thread. stream(…, wake): see stream.h. */
+static PyObject *run(struct client *self, PyObject *args, enum way way)
 {
+    static const char *const formats[] = {"ssO!z#pizId:fetch", "ssO!z#pizIdO:start",
+                                          "ssO!z#pizIdO:stream"};
     struct weir_client_request request = {0};
     const char *headers[HEADERS_MAX];
     PyObject *tuple, *callback = NULL;
     Py_ssize_t body_size;
     int idempotency_key;
     double time_s;
-    if (!PyArg_ParseTuple(args, waits ? "ssO!z#pizId:fetch" : "ssO!z#pizIdO:start", &request.method,
-                          &request.url, &PyTuple_Type, &tuple, &request.body, &body_size,
-                          &idempotency_key, &request.priority, &request.scope, &request.tries,
-                          &time_s, &callback) ||
-        !is_open(self) || (waits && !may_wait(self)))
+    if (!PyArg_ParseTuple(args, formats[way], &request.method, &request.url, &PyTuple_Type, &tuple,
+                          &request.body, &body_size, &idempotency_key, &request.priority,
+                          &request.scope, &request.tries, &time_s, &callback) ||
+        !(way == FETCH ? client_may_wait(self) : is_open(self)))
         return NULL;
     Py_ssize_t count = read_headers(tuple, headers);
     if (count < 0)
@@ -286,17 +288,26 @@ static PyObject *run(struct client *self, PyObject *args, bool waits)
     request.body_size = (size_t)body_size;
     request.idempotency_key = idempotency_key;
     request.time_ns = as_ns(time_s);
-    return waits ? submit(self, &request) : start(self, &request, callback);
+    if (way == STREAM) {
+        struct client_state *state = PyType_GetModuleState(Py_TYPE((PyObject *)self));
+        return stream_start(state->stream, self, &request, callback);
+    }
+    return way == FETCH ? submit(self, &request) : start(self, &request, callback);
 }
 
 static PyObject *client_fetch(PyObject *self, PyObject *args)
 {
-    return run((struct client *)self, args, true);
+    return run((struct client *)self, args, FETCH);
 }
 
 static PyObject *client_start(PyObject *self, PyObject *args)
 {
-    return run((struct client *)self, args, false);
+    return run((struct client *)self, args, START);
+}
+
+static PyObject *client_stream(PyObject *self, PyObject *args)
+{
+    return run((struct client *)self, args, STREAM);
 }
 
 static PyObject *client_cancel(PyObject *object, PyObject *args)
@@ -320,7 +331,7 @@ static PyObject *client_known(PyObject *object, PyObject *args)
     int err = weir_client_known(self->client, url, scope, &limit);
     if (err == WEIR_ERR_NOT_FOUND)
         return Py_NewRef(Py_None);
-    return err < 0 ? raise(err, "the URL is invalid") : as_limit(&limit);
+    return err < 0 ? raise(err, "the URL is invalid") : client_as_limit(&limit);
 }
 
 static PyObject *client_expect(PyObject *object, PyObject *args)
@@ -344,7 +355,7 @@ static void on_try(void *context, const struct weir_client_try *one)
     PyObject *done =
         PyObject_CallFunction(self->on_try, "sIizNNNN", one->url, one->number, one->status,
                               one->error, seconds(one->waited_ns), seconds(one->took_ns),
-                              seconds(one->next_wait_ns), as_limit(&one->limit));
+                              seconds(one->next_wait_ns), client_as_limit(&one->limit));
     if (!done)
         PyErr_WriteUnraisable(self->on_try);
     Py_XDECREF(done);
@@ -382,7 +393,7 @@ static void close_client(struct client *self)
 
 static PyObject *client_close(PyObject *self, PyObject *unused)
 {
-    if (!may_wait((struct client *)self))
+    if (!is_other_thread((struct client *)self))
         return NULL;
     close_client((struct client *)self);
     return Py_NewRef(Py_None);
@@ -473,6 +484,7 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *named)
 static PyMethodDef methods[] = {
     {"fetch", client_fetch, METH_VARARGS, "Makes a request and waits for its outcome."},
     {"start", client_start, METH_VARARGS, "Begins a request; a callback gets its outcome."},
+    {"stream", client_stream, METH_VARARGS, "Begins a request whose answer is read as it comes."},
     {"cancel", client_cancel, METH_VARARGS, "Ends a request that has begun."},
     {"known", client_known, METH_VARARGS, "What is known of the tightest limit of a URL's host."},
     {"expect", client_expect, METH_VARARGS, "How many requests are still to come."},
@@ -492,18 +504,21 @@ static int module_exec(PyObject *module)
 {
     struct client_state *state = PyModule_GetState(module);
     state->type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    return state->type ? PyModule_AddType(module, state->type) : -1;
+    state->stream = (PyTypeObject *)PyType_FromModuleAndSpec(module, &stream_spec, NULL);
+    return state->type && state->stream ? PyModule_AddType(module, state->type) : -1;
 }
 
 static int module_traverse(PyObject *module, visitproc visit, void *arg)
 {
     Py_VISIT(((struct client_state *)PyModule_GetState(module))->type);
+    Py_VISIT(((struct client_state *)PyModule_GetState(module))->stream);
     return 0;
 }
 
 static int module_clear(PyObject *module)
 {
     Py_CLEAR(((struct client_state *)PyModule_GetState(module))->type);
+    Py_CLEAR(((struct client_state *)PyModule_GetState(module))->stream);
     return 0;
 }
 

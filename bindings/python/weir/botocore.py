@@ -6,8 +6,9 @@
     weir.botocore.attach(s3, limits)
 
 A final answer comes as it is, also the last 429. Where there is none: ReadTimeoutError or
-EndpointConnectionError of botocore. A body is read whole before the answer is returned; timeouts,
-proxies and certificates of botocore are not used. The weir.client.Session is the caller's to close.
+EndpointConnectionError of botocore. A body that botocore hands on (S3's
+GetObject, event streams) is read while it arrives, any other whole; timeouts, proxies and certificates of botocore
+are not used. The weir.client.Session is the caller's to close.
 """
 
 from botocore.awsrequest import AWSResponse
@@ -25,9 +26,10 @@ def attach(client, session, **options):
     idempotency_key."""
 
     def send(request, **_):
+        make = session.stream if request.stream_output else session.request
         try:
-            answer = session.request(request.method, request.url, headers=asked(request.headers.items()),
-                                     data=whole_body(request.body), **options)
+            answer = make(request.method, request.url, headers=asked(request.headers.items()),
+                          data=whole_body(request.body), **options)
         except Failed as error:
             answer = last_answer(error)
             if answer is None:

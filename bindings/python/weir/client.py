@@ -20,8 +20,8 @@ from collections import namedtuple
 from weir import _client
 from weir._weir import Error
 
-__all__ = ["Cancelled", "Failed", "GaveUp", "KnownLimit", "Limited", "Refused", "Response", "Session",
-           "Timeout", "Try"]
+__all__ = ["AsyncStream", "Cancelled", "Failed", "GaveUp", "KnownLimit", "Limited", "Refused", "Response",
+           "Session", "Stream", "Timeout", "Try"]
 
 KnownLimit = namedtuple("KnownLimit", "limit remaining reset interval")
 KnownLimit.__doc__ = """What is known of a host's tightest limit; None: not known. reset: seconds until
@@ -39,21 +39,31 @@ def _whole(name, value, most=_UINT32_MAX):
     return value
 
 
-class Response:
-    """A final answer, whatever its status."""
+class _Head:
+    """How an answer begins."""
 
-    def __init__(self, url, status, tries, limit, headers, content):
+    def __init__(self, url, status, tries, limit, headers):
         self.url = url
         self.status = status
         self.tries = tries
         self.limit = limit  # a KnownLimit
         self.fields = [tuple(line.split(": ", 1)) for line in headers.split("\n") if ": " in line]
         self.headers = dict(self.fields)  # names in lower case; of the same name the last
-        self.content = content
 
     @property
     def ok(self):
         return self.status < 400
+
+    def __repr__(self):
+        return f"<weir.client.{type(self).__name__} {self.status} of {self.url}>"
+
+
+class Response(_Head):
+    """A final answer, whatever its status."""
+
+    def __init__(self, url, status, tries, limit, headers, content):
+        super().__init__(url, status, tries, limit, headers)
+        self.content = content
 
     @property
     def text(self):
@@ -62,8 +72,84 @@ class Response:
     def json(self):
         return _json.loads(self.content)
 
-    def __repr__(self):
-        return f"<weir.client.Response {self.status} of {self.url}>"
+
+class _Stream(_Head):
+    """A final answer whose body is read while it arrives."""
+
+    def __init__(self, url, native, head):
+        _, status, tries, limit, _, headers, _, _ = head
+        super().__init__(url, status, tries, KnownLimit(*limit), headers)
+        self._native = native
+
+    def _piece(self, piece):
+        """What was read; at the end b"", or a Failed for an answer that broke off."""
+        if piece == b"" and self._native is not None:
+            end = self._native.end()
+            self._native = None
+            if end[0] != "answered":
+                _fail(self.url, end)
+        return piece
+
+
+class Stream(_Stream):
+    """Pieces of bytes as they arrive; a context manager that closes it. One thread reads."""
+
+    def read(self):
+        """What has come, at least one byte; b"": the end. Raises a Failed where it broke off."""
+        return b"" if self._native is None else self._piece(self._native.read(True))
+
+    def __iter__(self):
+        return iter(self.read, b"")
+
+    def close(self):
+        """Ends it: what has not been read is lost."""
+        if self._native is not None:
+            self._native.cancel()
+            self._native = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class AsyncStream(_Stream):
+    """As Stream, awaited."""
+
+    def __init__(self, url, native, head, changed):
+        super().__init__(url, native, head)
+        self._changed = changed
+
+    async def read(self):
+        native = self._native
+        return b"" if native is None else self._piece(
+            await _ready(lambda: native.read(False), self._changed))
+
+    async def __aiter__(self):
+        while piece := await self.read():
+            yield piece
+
+    async def aclose(self):
+        if self._native is not None:
+            self._native.cancel()
+            self._native = None
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        await self.aclose()
+
+
+async def _ready(look, changed):
+    """What `look` finds once it finds something."""
+    while True:
+        changed.clear()
+        found = look()
+        if found is not None:
+            return found
+        await changed.wait()
 
 
 class Failed(Error):
@@ -96,6 +182,15 @@ class Refused(Failed):
 
 class Cancelled(Failed):
     """The session was closed."""
+
+
+def _fail(url, given):
+    """Raises the Failed of an outcome."""
+    outcome, status, made, limit, retry_after, head, body, reason = given
+    limit = KnownLimit(*limit)
+    response = Response(url, status, made, limit, head, body) if status else None
+    raise _FAILURES[outcome](f"{url}: {outcome}: {reason}" if reason else f"{url}: {outcome}",
+                             response, made, limit, retry_after)
 
 
 _FAILURES = {"limited": Limited, "timeout": Timeout, "gave up": GaveUp, "refused": Refused,
@@ -172,13 +267,40 @@ class Session:
     @staticmethod
     def _finish(url, given):
         """The Response, or a Failed that is raised."""
-        outcome, status, made, limit, retry_after, head, body, reason = given
-        limit = KnownLimit(*limit)
-        response = Response(url, status, made, limit, head, body) if status else None
-        if outcome == "answered":
-            return response
-        raise _FAILURES[outcome](f"{url}: {outcome}: {reason}" if reason else f"{url}: {outcome}",
-                                 response, made, limit, retry_after)
+        outcome, status, made, limit, _, head, body, _ = given
+        if outcome != "answered":
+            _fail(url, given)
+        return Response(url, status, made, KnownLimit(*limit), head, body)
+
+    def stream(self, method, url, **options):
+        """Makes a request as request() does, and returns a Stream as soon as the answer has begun.
+        From then on nothing is tried again. `time` ends with the head; an answer without a byte for
+        `try_time` is a Timeout."""
+        native = self._open().stream(*self._prepare(method, url, **options), None)
+        head = native.head(True)
+        if head[0] != "begun":
+            _fail(url, head)
+        return Stream(url, native, head)
+
+    async def astream(self, method, url, **options):
+        """stream(), awaited: an AsyncStream."""
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake():  # on the session's own thread
+            try:
+                loop.call_soon_threadsafe(changed.set)
+            except RuntimeError:
+                pass  # the loop is closed: nothing waits any more
+
+        native = self._open().stream(*self._prepare(method, url, **options), wake)
+        try:
+            head = await _ready(lambda: native.head(False), changed)
+        except BaseException:
+            native.cancel()
+            raise
+        if head[0] != "begun":
+            _fail(url, head)
+        return AsyncStream(url, native, head, changed)
 
     def get(self, url, **options):
         return self.request("GET", url, **options)

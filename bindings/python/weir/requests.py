@@ -7,9 +7,9 @@ limits.
         session.mount("https://", weir.requests.Adapter(limits))
 
 A final answer comes as it is, also the last 429. Where there is none: requests.Timeout for a request
-that found no room under the limit in its time, requests.ReadTimeout, or requests.ConnectionError. A
-body is read whole before the answer is returned; timeouts, proxies and certificates of requests are not
-used. The weir.client.Session is the caller's to close.
+that found no room under the limit in its time, requests.ReadTimeout, or requests.ConnectionError. With
+stream=True an answer is returned when it has begun, and its body read while it arrives; without, it is
+read whole, and tried again if it breaks off. Timeouts, proxies and certificates of requests are not used. The weir.client.Session is the caller's to close.
 """
 
 import requests
@@ -30,8 +30,9 @@ class Adapter(HTTPAdapter):
         self._session, self._options = session, options
 
     def send(self, request, stream=False, timeout=None, verify=True, cert=None, proxies=None):
+        make = self._session.stream if stream else self._session.request
         try:
-            answer = self._session.request(
+            answer = make(
                 request.method, request.url, headers=asked(request.headers.items()),
                 data=whole_body(request.body), **self._options)
         except Failed as error:

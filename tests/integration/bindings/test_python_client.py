@@ -319,10 +319,11 @@ def test_the_stubs_name_what_there_is():
     tree = ast.parse((FOLDER / "weir" / "client.pyi").read_text(encoding="utf-8"))
     stubs = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     assert sorted(stubs) == sorted(client.__all__)
-    for name in ("Session", "Response"):
+    for name in ("Session", "Response", "Stream", "AsyncStream"):
         named = {node.name for node in stubs[name].body
                  if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
-        there = {member for member in vars(getattr(client, name)) if not member.startswith("_")}
+        there = {member for kind in getattr(client, name).__mro__[:-1] for member in vars(kind)
+                 if not member.startswith("_")}
         assert {member for member in named if not member.startswith("_")} == there, name
     stub, real = stubs["Session"].body[1], client.Session.__init__
     assert [argument.arg for argument in stub.args.kwonlyargs] == [
