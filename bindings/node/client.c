@@ -22,6 +22,7 @@
 #define HEADERS_MAX 64
 #define NS_IN_MS 1e6
 #define VALUES_MAX 10 /* of an event */
+#define WINDOW (256 * 1024) /* bytes of a stream that JavaScript has not taken */
 
 /* What an object of JavaScript wraps. */
 struct client {
@@ -32,13 +33,17 @@ struct client {
     unsigned references; /* the object, and the events until the last is delivered */
 };
 
-/* A request in flight, or (`url` set) one try of one. Made by the one thread, freed by the other.
- */
+/* What JavaScript's function gets first. */
+enum kind { ENDED, TRIED, BEGUN, PIECE };
+
+/* A request in flight (ENDED), one try of one, or the head or a piece of its answer. Made by the one
+ * thread, freed by the other. */
 struct event {
     struct client *client;
+    enum kind kind;
     uint32_t number; /* the request's name in JavaScript */
     bool no_memory;
-    struct weir_client_answer answer; /* headers and body are copies */
+    struct weir_client_answer answer; /* headers and body (of PIECE: the piece) are copies */
     struct weir_client_try try;       /* url and error are copies */
 };
 
@@ -127,6 +132,52 @@ static void on_done(void *context, const struct weir_client_answer *answer)
     send(event);
 }
 
+/* Another event of the request that `ended` will end; NULL: no memory. */
+static struct event *new_event(const struct event *ended, enum kind kind)
+{
+    struct event *event = calloc(1, sizeof *event);
+    if (!event)
+        return NULL;
+    event->client = ended->client;
+    event->kind = kind;
+    event->number = ended->number;
+    return event;
+}
+
+static bool send_copied(struct event *event)
+{
+    bool good = event && !event->no_memory;
+    if (good)
+        send(event);
+    else if (event)
+        free_event(event);
+    return good;
+}
+
+/* On the client's thread. */
+static bool on_head(void *context, const struct weir_client_head *head)
+{
+    struct event *event = new_event(context, BEGUN);
+    if (event) {
+        event->answer = (struct weir_client_answer){
+            .status = head->status, .tries = head->tries, .limit = head->limit};
+        event->answer.headers = client_copy(
+            head->headers, head->headers ? strlen(head->headers) : 0, &event->no_memory);
+    }
+    return send_copied(event);
+}
+
+/* On the client's thread. */
+static bool on_body(void *context, int status, uint64_t offset, const void *data, size_t size)
+{
+    struct event *event = new_event(context, PIECE);
+    if (event) {
+        event->answer.body = client_copy(data, size, &event->no_memory);
+        event->answer.body_size = size;
+    }
+    return send_copied(event);
+}
+
 /* On the client's thread. A try is not shown if there is no memory for it. */
 static void on_try(void *context, const struct weir_client_try *one)
 {
@@ -134,14 +185,37 @@ static void on_try(void *context, const struct weir_client_try *one)
     if (!event)
         return;
     event->client = context;
+    event->kind = TRIED;
     event->try = *one;
     event->try.url = client_copy(one->url, strlen(one->url), &event->no_memory);
     event->try.error =
         client_copy(one->error, one->error ? strlen(one->error) : 0, &event->no_memory);
-    if (event->no_memory)
-        free_event(event);
-    else
-        send(event);
+    (void)send_copied(event);
+}
+
+/* number, status, tries, limit, headers */
+static size_t head_values(napi_env env, const struct event *event, napi_value *values)
+{
+    const struct weir_client_answer *head = &event->answer;
+    size_t i = 0;
+    values[i++] = number(env, event->number);
+    values[i++] = number(env, head->status);
+    values[i++] = number(env, head->tries);
+    values[i++] = as_limit(env, &head->limit);
+    return napi_create_string_latin1(env, head->headers ? head->headers : "", NAPI_AUTO_LENGTH,
+                                     &values[i]) == napi_ok
+               ? i + 1
+               : 0;
+}
+
+/* number, piece */
+static size_t piece_values(napi_env env, const struct event *event, napi_value *values)
+{
+    values[0] = number(env, event->number);
+    return napi_create_buffer_copy(env, event->answer.body_size, event->answer.body, NULL,
+                                   &values[1]) == napi_ok
+               ? 2
+               : 0;
 }
 
 /* url, number, status, error, waitedMs, tookMs, nextWaitMs, limit */
@@ -193,19 +267,32 @@ static void count_in_flight(struct client *client, bool more)
         napi_unref_threadsafe_function(client->env, client->events);
 }
 
-/* On Node's thread, calls function(isTry, ...values). Without an env, that thread is ending. */
+static size_t values_of(napi_env env, const struct event *event, napi_value *values)
+{
+    switch (event->kind) {
+    case TRIED:
+        return try_values(env, &event->try, values);
+    case BEGUN:
+        return head_values(env, event, values);
+    case PIECE:
+        return piece_values(env, event, values);
+    case ENDED:
+    default:
+        return done_values(env, event, values);
+    }
+}
+
+/* On Node's thread, calls function(kind, ...values). Without an env, that thread is ending. */
 static void deliver(napi_env env, napi_value function, void *context, void *data)
 {
     struct event *event = data;
     napi_value values[VALUES_MAX], undefined;
-    bool is_try = event->try.url != NULL;
     if (env) {
-        if (!is_try)
+        if (event->kind == ENDED)
             count_in_flight(event->client, false);
-        size_t given =
-            is_try ? try_values(env, &event->try, values + 1) : done_values(env, event, values + 1);
-        if (given != 0 && napi_get_boolean(env, is_try, &values[0]) == napi_ok &&
-            napi_get_undefined(env, &undefined) == napi_ok)
+        size_t given = values_of(env, event, values + 1);
+        values[0] = number(env, event->kind);
+        if (given != 0 && napi_get_undefined(env, &undefined) == napi_ok)
             napi_call_function(env, undefined, function, given + 1, values, NULL);
     }
     free_event(event);
@@ -397,7 +484,20 @@ static napi_value close_method(napi_env env, napi_callback_info info)
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-enum field { NUMBER, METHOD, URL, HEADERS, BODY, KEY, PRIORITY, SCOPE, TRY_COUNT, TIME, FIELDS };
+enum field {
+    NUMBER,
+    METHOD,
+    URL,
+    HEADERS,
+    BODY,
+    KEY,
+    PRIORITY,
+    SCOPE,
+    TRY_COUNT,
+    TIME,
+    STREAMS,
+    FIELDS
+};
 
 /* What a request needs until it is submitted. */
 struct texts {
@@ -451,6 +551,7 @@ static int read_request(napi_env env, const napi_value *args, struct texts *text
                         struct weir_client_request *request, uint32_t *number)
 {
     uint64_t tries;
+    bool streams;
     int err = values_text_copy(env, args[METHOD], &texts->method);
     if (err == 0)
         err = values_text_copy(env, args[URL], &texts->url);
@@ -465,8 +566,15 @@ static int read_request(napi_env env, const napi_value *args, struct texts *text
     if (napi_get_value_uint32(env, args[NUMBER], number) != napi_ok ||
         napi_get_value_bool(env, args[KEY], &request->idempotency_key) != napi_ok ||
         napi_get_value_int32(env, args[PRIORITY], &request->priority) != napi_ok ||
-        !values_number(env, args[TRY_COUNT], &tries) || !ns_of(env, args[TIME], &request->time_ns))
+        !values_number(env, args[TRY_COUNT], &tries) ||
+        !ns_of(env, args[TIME], &request->time_ns) ||
+        napi_get_value_bool(env, args[STREAMS], &streams) != napi_ok)
         return WEIR_ERR_RANGE;
+    if (streams) {
+        request->on_head = on_head;
+        request->on_body = on_body;
+        request->body_window = WINDOW;
+    }
     request->method = texts->method;
     request->url = texts->url;
     request->scope = texts->scope;
@@ -476,8 +584,8 @@ static int read_request(napi_env env, const napi_value *args, struct texts *text
     return 0;
 }
 
-/* submit(number, method, url, headers, body, key, priority, scope, tries, timeMs): a bigint for
- * cancel. The end of the request comes as an event with the number. */
+/* submit(number, method, url, headers, body, key, priority, scope, tries, timeMs, streams): a bigint
+ * for cancel and consumed. The end of the request comes as an event with the number. */
 static napi_value submit(napi_env env, napi_callback_info info)
 {
     napi_value args[FIELDS], result = NULL;
@@ -520,6 +628,22 @@ static napi_value cancel(napi_env env, napi_callback_info info)
         return values_misused(env);
     weir_client_cancel(client->client, id);
     return NULL;
+}
+
+/* consumed(id, bytes) of a stream */
+static napi_value consumed(napi_env env, napi_callback_info info)
+{
+    napi_value args[2];
+    uint64_t id, bytes;
+    bool lossless;
+    struct client *client = enter(env, info, 2, args);
+    if (!client)
+        return NULL;
+    if (napi_get_value_bigint_uint64(env, args[0], &id, &lossless) != napi_ok ||
+        !values_number(env, args[1], &bytes))
+        return values_misused(env);
+    int err = weir_client_consumed(client->client, id, bytes);
+    return err < 0 ? values_fail(env, err, NULL) : NULL;
 }
 
 /* known(url, scope): the limit, or null */
@@ -567,8 +691,9 @@ static napi_value expect(napi_env env, napi_callback_info info)
 static napi_value init(napi_env env, napi_value exports)
 {
     const napi_property_descriptor methods[] = {
-        METHOD_OF("cancel", cancel), METHOD_OF("close", close_method), METHOD_OF("expect", expect),
-        METHOD_OF("known", known),   METHOD_OF("submit", submit),
+        METHOD_OF("cancel", cancel),     METHOD_OF("close", close_method),
+        METHOD_OF("consumed", consumed), METHOD_OF("expect", expect),
+        METHOD_OF("known", known),       METHOD_OF("submit", submit),
     };
     napi_value class;
     if (napi_define_class(env, "Client", NAPI_AUTO_LENGTH, construct, NULL,

@@ -96,6 +96,22 @@ export class Response {
   json(): any;
 }
 
+/** A final answer whose body is read while it arrives, by one reader. */
+export class Stream implements AsyncIterable<Buffer> {
+  readonly url: string;
+  readonly status: number;
+  readonly tries: number;
+  readonly limit: KnownLimit;
+  readonly fields: [name: string, value: string][];
+  readonly headers: Record<string, string>;
+  get ok(): boolean;
+  /** The next piece; null at the end. Rejected with a Failed where the answer broke off. */
+  read(): Promise<Buffer | null>;
+  [Symbol.asyncIterator](): AsyncGenerator<Buffer, void, void>;
+  /** Ends it: what has not been read is lost. */
+  cancel(): void;
+}
+
 /** A request without a final answer. */
 export class Failed extends Error {
   readonly code: string;
@@ -120,6 +136,9 @@ export class Cancelled extends Failed {}
 export class Session {
   constructor(options?: SessionOptions);
   request(method: string, url: string | URL, options?: RequestOptions): Promise<Response>;
+  /** An answer as soon as it has begun; then nothing is tried again. `timeMs` ends with the head, and an answer without a
+   * byte for `tryTimeMs` is a Timeout. */
+  stream(method: string, url: string | URL, options?: RequestOptions): Promise<Stream>;
   get(url: string | URL, options?: RequestOptions): Promise<Response>;
   head(url: string | URL, options?: RequestOptions): Promise<Response>;
   post(url: string | URL, options?: RequestOptions): Promise<Response>;

@@ -54,9 +54,9 @@ function text(options, name) {
   return value;
 }
 
-// A final answer, whatever its status.
-class Response {
-  constructor(url, status, tries, limit, headers, content) {
+// How an answer begins.
+class Head {
+  constructor(url, status, tries, limit, headers) {
     this.url = url;
     this.status = status;
     this.tries = tries;
@@ -66,14 +66,111 @@ class Response {
       return [line.slice(0, colon), line.slice(colon + 2)];
     });
     this.headers = Object.assign(Object.create(null), Object.fromEntries(this.fields));
-    this.content = content;
   }
 
   get ok() { return this.status < 400; }
+}
+
+// A final answer, whatever its status.
+class Response extends Head {
+  constructor(url, status, tries, limit, headers, content) {
+    super(url, status, tries, limit, headers);
+    this.content = content;
+  }
 
   get text() { return this.content.toString('utf8'); }
 
   json() { return JSON.parse(this.text); }
+}
+
+// What the client's thread has brought of a body, and what a Stream reads: the client refers to it, and not to the
+// Stream, which may be forgotten.
+class Source {
+  ended = false;
+  error = null;
+  #pieces = [];
+  #wake = null;
+  #calls;
+
+  // `calls`: consumed(bytes), cancel(), ended().
+  constructor(calls) { this.#calls = calls; }
+
+  push(piece) {
+    if (this.ended)
+      return;
+    this.#pieces.push(piece);
+    this.#wake?.();
+  }
+
+  end(error = null) {
+    if (this.ended)
+      return;
+    this.ended = true;
+    this.error = error;
+    this.#calls.ended();
+    this.#wake?.();
+  }
+
+  take() {
+    const piece = this.#pieces.shift();
+    if (piece !== undefined && !this.ended)
+      this.#calls.consumed(piece.length);
+    return piece;
+  }
+
+  cancel(reason = null) {
+    if (this.ended)
+      return;
+    this.#pieces = [];
+    this.end(reason);
+    this.#calls.cancel();
+  }
+
+  // Until there is something new.
+  changed() { return new Promise((resolve) => { this.#wake = resolve; }); }
+}
+
+const forgotten = new FinalizationRegistry((source) => source.cancel());
+
+// A final answer whose body is read while it arrives: an async iterable of buffers. One reader.
+class Stream extends Head {
+  #source;
+
+  constructor(url, status, tries, limit, headers, source) {
+    super(url, status, tries, limit, headers);
+    this.#source = source;
+    forgotten.register(this, source, source);
+  }
+
+  // The next piece, or null at the end. Rejected with a Failed where the answer broke off.
+  async read() {
+    const source = this.#source;
+    for (;;) {
+      const piece = source.take();
+      if (piece !== undefined)
+        return piece;
+      if (source.error !== null)
+        throw source.error;
+      if (source.ended)
+        return null;
+      await source.changed();
+    }
+  }
+
+  async* [Symbol.asyncIterator]() {
+    try {
+      for (let piece = await this.read(); piece !== null; piece = await this.read())
+        yield piece;
+    } finally {
+      this.cancel();
+    }
+  }
+
+  // Ends it: what has not been read is lost.
+  cancel() {
+    forgotten.unregister(this.#source);
+    this.#source.cancel();
+  }
 }
 
 // A request without a final answer.
@@ -107,17 +204,28 @@ const FAILURES = {
 // requests in flight refer to theirs.
 function receiver(pending, onTry) {
   const ended = (number, outcome, status, tries, limit, retryAfterMs, headers, content, reason) => {
-    const { url, resolve, reject } = pending.get(number);
+    const { url, source, begun, resolve, reject } = pending.get(number);
     pending.delete(number);
-    const response = status === 0 ? null : new Response(url, status, tries, limit, headers, content);
     if (outcome === 'answered') {
-      resolve(response);
+      source.end();
+      if (!begun)
+        resolve(new Response(url, status, tries, limit, headers, content));
       return;
     }
+    const response = status === 0 || begun ? null : new Response(url, status, tries, limit, headers, content);
     const [Failure, code] = FAILURES[outcome];
-    reject(new Failure(`${url}: ${outcome}${reason ? `: ${reason}` : ''}`, code, response, tries, limit,
-      retryAfterMs));
+    const error = new Failure(`${url}: ${outcome}${reason ? `: ${reason}` : ''}`, code, response, tries, limit,
+      retryAfterMs);
+    source.end(error);
+    if (!begun)
+      reject(error);
   };
+  const began = (number, status, tries, limit, headers) => {
+    const one = pending.get(number);
+    one.begun = true;
+    one.resolve(new Stream(one.url, status, tries, limit, headers, one.source));
+  };
+  const came = (number, piece) => pending.get(number).source.push(piece);
   const tried = (url, number, status, error, waitedMs, tookMs, nextWaitMs, limit) => {
     try {
       onTry({ url, number, status, error, waitedMs, tookMs, nextWaitMs, limit });
@@ -125,7 +233,8 @@ function receiver(pending, onTry) {
       process.emitWarning(thrown instanceof Error ? thrown : String(thrown)); // a hook ends no request
     }
   };
-  return (isTry, ...values) => (isTry ? tried : ended)(...values);
+  const receivers = [ended, tried, began, came]; // by the addon's enum kind
+  return (kind, ...values) => receivers[kind](...values);
 }
 
 function bodyOf({ data = null, json }) {
@@ -172,36 +281,42 @@ class Session {
     return this.#next;
   }
 
-  #submit(method, url, options, number) {
+  #submit(method, url, options, number, streams) {
     const headers = { ...this.#headers, ...options.headers };
     if (options.json !== undefined && !Object.keys(headers).some((name) => name.toLowerCase() === 'content-type'))
       headers['Content-Type'] = 'application/json';
     return this.#native.submit(number, method, url,
       Object.entries(headers).map(([name, value]) => `${name}: ${value}`), bodyOf(options),
       Boolean(options.idempotencyKey), options.priority ?? 0, text(options, 'scope'), whole(options, 'tries'),
-      time(options, 'timeMs'));
+      time(options, 'timeMs'), streams);
   }
 
   // Makes a request; the promise has its final answer, or is rejected with a Failed.
-  request(method, url, options = {}) {
+  request(method, url, options = {}) { return this.#make(method, url, options, false); }
+
+  // The same; the promise has a Stream as soon as the answer has begun. From then on nothing is tried again.
+  // `timeMs` ends with the head; an answer without a byte for `tryTimeMs` is a Timeout. The signal ends the Stream.
+  stream(method, url, options = {}) { return this.#make(method, url, options, true); }
+
+  #make(method, url, options, streams) {
     return new Promise((resolve, reject) => {
       known(options, REQUEST_OPTIONS);
       const { signal } = options;
       signal?.throwIfAborted();
       url = String(url);
       const number = this.#number();
-      const id = this.#submit(String(method), url, options, number);
+      const id = this.#submit(String(method), url, options, number, streams);
       const aborted = () => {
         reject(signal.reason);
-        if (!this.#closed)
-          this.#native.cancel(id);
+        source.cancel(signal.reason);
       };
-      const ends = (settle) => (value) => {
-        signal?.removeEventListener('abort', aborted);
-        settle(value);
-      };
+      const source = new Source({
+        consumed: (bytes) => { if (!this.#closed) this.#native.consumed(id, bytes); },
+        cancel: () => { if (!this.#closed) this.#native.cancel(id); },
+        ended: () => signal?.removeEventListener('abort', aborted),
+      });
       signal?.addEventListener('abort', aborted, { once: true });
-      this.#pending.set(number, { url, session: this, resolve: ends(resolve), reject: ends(reject) });
+      this.#pending.set(number, { url, session: this, source, begun: false, resolve, reject });
     });
   }
 
@@ -237,4 +352,4 @@ class Session {
   }
 }
 
-module.exports = { Session, Response, Failed, Limited, Timeout, GaveUp, Refused, Cancelled };
+module.exports = { Session, Response, Stream, Failed, Limited, Timeout, GaveUp, Refused, Cancelled };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// undici's Dispatcher and a fetch over a Session, so that what uses them keeps to servers' rate limits. The body
-// of an answer is read whole before it is handed on. Handlers have one of two forms: since undici 7 with a
+// undici's Dispatcher and a fetch over a Session, so that what uses them keeps to servers' rate limits. An answer is
+// handed on while it arrives; a reader that is not ready pauses the transfer. Handlers have one of two forms: since undici 7 with a
 // controller (onRequestStart, …), before and in Node's own fetch with callbacks (onConnect, …).
 'use strict';
 
-const { Session, Timeout } = require('./client.js');
+const { Session, Stream, Timeout } = require('./client.js');
 
 // What libcurl writes itself, and what describes a transfer that has ended.
 const OWN = new Set(['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'expect']);
@@ -162,23 +162,30 @@ class Dispatcher {
     await controller.ready();
     if (options.upgrade || options.method === 'CONNECT')
       throw new TypeError('weir/client carries requests and answers, and no upgrades');
-    const { status, fields, content } = await this.#answer(options, controller);
-    calls.onResponseStart(controller, status, fields.filter(([name]) => !ENDED.has(name)));
-    await controller.ready();
-    if (content.length > 0)
-      calls.onResponseData(controller, content);
-    await controller.ready();
+    const answer = await this.#answer(options, controller);
+    try {
+      calls.onResponseStart(controller, answer.status, answer.fields.filter(([name]) => !ENDED.has(name)));
+      await controller.ready();
+      for await (const piece of answer instanceof Stream ? answer : [answer.content]) {
+        if (piece.length > 0)
+          calls.onResponseData(controller, piece);
+        await controller.ready();
+      }
+    } finally {
+      if (answer instanceof Stream)
+        answer.cancel(); // one that has ended is ignored
+    }
     calls.onResponseEnd(controller);
   }
 
-  // The final answer, or the last one where it was refused or failed.
+  // The final answer as a Stream, or the last one where it was refused or failed.
   async #answer(options, { signal }) {
     const { method, headers, body } = options;
     const url = urlOf(options);
     const data = await bodyOf(body);
     const given = { headers: headersOf(headers), data, signal, ...this.#options };
     try {
-      return await this.#session.request(method ?? 'GET', url, given);
+      return await this.#session.stream(method ?? 'GET', url, given);
     } catch (error) {
       if (error instanceof Timeout || !error.response)
         throw error;

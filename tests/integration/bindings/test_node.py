@@ -80,7 +80,7 @@ def fixture_tools():
 
 
 @pytest.mark.parametrize("program", ["check.js", "http.js", "options.js", "absent.js", "cluster.js", "threads.js", "leaks.js", "client.js",
-                                     "transport.js",
+                                     "transport.js", "streams.js",
                                      "exports.mjs"])
 def test_the_module(folder, program):
     done = folder.run("node", "--expose-gc", program)

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
 import { Answer, Reservation, Weir, express, fastify, http, koa, open, upgrade } from 'weir';
-import { Cancelled, Failed, GaveUp, Limited, Refused, Response, Session, Timeout } from 'weir/client';
+import { Cancelled, Failed, GaveUp, Limited, Refused, Response, Session, Stream, Timeout } from 'weir/client';
 import { Dispatcher, fetchOf } from 'weir/fetch';
 import { open as openForTests } from 'weir/testing';
 
@@ -12,7 +12,7 @@ const require = createRequire(import.meta.url);
 const entries = {
   weir: [await import('weir'), { Answer, Reservation, Weir, express, fastify, http, koa, open, upgrade }],
   'weir/client': [await import('weir/client'),
-    { Cancelled, Failed, GaveUp, Limited, Refused, Response, Session, Timeout }],
+    { Cancelled, Failed, GaveUp, Limited, Refused, Response, Session, Stream, Timeout }],
   'weir/fetch': [await import('weir/fetch'), { Dispatcher, fetchOf }],
   'weir/testing': [await import('weir/testing'), { open: openForTests }],
 };
