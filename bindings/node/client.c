@@ -21,7 +21,7 @@
 
 #define HEADERS_MAX 64
 #define NS_IN_MS 1e6
-#define VALUES_MAX 10 /* of an event */
+#define VALUES_MAX 10       /* of an event */
 #define WINDOW (256 * 1024) /* bytes of a stream that JavaScript has not taken */
 
 /* What an object of JavaScript wraps. */
@@ -36,8 +36,8 @@ struct client {
 /* What JavaScript's function gets first. */
 enum kind { ENDED, TRIED, BEGUN, PIECE };
 
-/* A request in flight (ENDED), one try of one, or the head or a piece of its answer. Made by the one
- * thread, freed by the other. */
+/* A request in flight (ENDED), one try of one, or the head or a piece of its answer. Made by the
+ * one thread, freed by the other. */
 struct event {
     struct client *client;
     enum kind kind;
@@ -584,8 +584,8 @@ static int read_request(napi_env env, const napi_value *args, struct texts *text
     return 0;
 }
 
-/* submit(number, method, url, headers, body, key, priority, scope, tries, timeMs, streams): a bigint
- * for cancel and consumed. The end of the request comes as an event with the number. */
+/* submit(number, method, url, headers, body, key, priority, scope, tries, timeMs, streams): a
+ * bigint for cancel and consumed. The end of the request comes as an event with the number. */
 static napi_value submit(napi_env env, napi_callback_info info)
 {
     napi_value args[FIELDS], result = NULL;

@@ -381,7 +381,7 @@ static void take_consumed(struct weir_client *client)
 
 static void end_silent(struct weir_client *client)
 {
-    struct weir_stream *stream;
+    struct weir_client_stream *stream;
 
     while ((stream = weir_streams_silent(&client->streams, weir_client_now())))
         end_try(client, WEIR_JOB_OF_STREAM(stream), CURLE_OPERATION_TIMEDOUT);

@@ -38,10 +38,10 @@
 
 #include "client/advice.h"
 #include "client/backoff.h"
-#include "client/learned.h"
-#include "client/pacer.h"
+#include "client/pace/learned.h"
+#include "client/pace/pacer.h"
+#include "client/pace/window.h"
 #include "client/retry_budget.h"
-#include "client/window.h"
 
 #define WEIR_HOST_NAME_MAX 256 /* origin and scope, with the NUL */
 /* A policy is dropped when no answer has stated it for so long and its window is over. */

@@ -63,7 +63,7 @@ struct weir_client_job {
     bool (*begun)(void *context, struct weir_client_job *job, int status);
     void *begun_context;
     char error[CURL_ERROR_SIZE];
-    struct weir_stream stream;
+    struct weir_client_stream stream;
 };
 
 #define WEIR_JOB_OF_STREAM(pointer)                                                                \

@@ -3,7 +3,8 @@
 #include "client/stream.h"
 
 #define STREAM_OF(pointer)                                                                         \
-    ((struct weir_stream *)(void *)((char *)(pointer)-offsetof(struct weir_stream, item)))
+    ((struct weir_client_stream *)(void *)((char *)(pointer)-offsetof(struct weir_client_stream,   \
+                                                                      item)))
 
 static bool is_earlier(const struct weir_heap_item *a, const struct weir_heap_item *b)
 {
@@ -25,8 +26,8 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a < UINT64_MAX - b ? a + b : UINT64_MAX;
 }
 
-bool weir_streams_begin(struct weir_streams *streams, struct weir_stream *stream, uint64_t first_ns,
-                        uint64_t quiet_ns, uint64_t now_ns)
+bool weir_streams_begin(struct weir_streams *streams, struct weir_client_stream *stream,
+                        uint64_t first_ns, uint64_t quiet_ns, uint64_t now_ns)
 {
     stream->open = stream->paused = false;
     stream->unconsumed = 0;
@@ -36,17 +37,17 @@ bool weir_streams_begin(struct weir_streams *streams, struct weir_stream *stream
     return weir_heap_add(&streams->heap, &stream->item);
 }
 
-void weir_streams_end(struct weir_streams *streams, struct weir_stream *stream)
+void weir_streams_end(struct weir_streams *streams, struct weir_client_stream *stream)
 {
     weir_heap_remove(&streams->heap, &stream->item);
 }
 
-struct weir_stream *weir_streams_silent(struct weir_streams *streams, uint64_t now_ns)
+struct weir_client_stream *weir_streams_silent(struct weir_streams *streams, uint64_t now_ns)
 {
     struct weir_heap_item *first;
 
     while ((first = weir_heap_first(&streams->heap))) {
-        struct weir_stream *stream = STREAM_OF(first);
+        struct weir_client_stream *stream = STREAM_OF(first);
         if (stream->silent_ns > now_ns)
             return NULL;
         uint64_t until = sum(stream->paused ? now_ns : stream->heard_ns, stream->quiet_ns);
@@ -65,19 +66,19 @@ uint64_t weir_streams_wake(const struct weir_streams *streams)
     return first ? STREAM_OF(first)->silent_ns : UINT64_MAX;
 }
 
-bool weir_stream_takes(struct weir_stream *stream)
+bool weir_stream_takes(struct weir_client_stream *stream)
 {
     stream->paused = stream->window > 0 && stream->unconsumed >= stream->window;
     return !stream->paused;
 }
 
-void weir_stream_took(struct weir_stream *stream, uint64_t size, uint64_t now_ns)
+void weir_stream_took(struct weir_client_stream *stream, uint64_t size, uint64_t now_ns)
 {
     stream->heard_ns = now_ns;
     stream->unconsumed += size;
 }
 
-bool weir_stream_consumed(struct weir_stream *stream, uint64_t size, uint64_t now_ns)
+bool weir_stream_consumed(struct weir_client_stream *stream, uint64_t size, uint64_t now_ns)
 {
     stream->unconsumed -= size < stream->unconsumed ? size : stream->unconsumed;
     if (!stream->paused || stream->unconsumed > stream->window / 2)

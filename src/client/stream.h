@@ -19,7 +19,7 @@
 
 #include "client/heap.h"
 
-struct weir_stream {
+struct weir_client_stream {
     bool open, paused;
     uint64_t window; /* 0: no bound */
     uint64_t unconsumed;
@@ -39,25 +39,26 @@ void weir_streams_free(struct weir_streams *streams);
 
 /* A try begins, whose head has to come within first_ns, and then a byte within quiet_ns. False: no
  * memory. */
-bool weir_streams_begin(struct weir_streams *streams, struct weir_stream *stream, uint64_t first_ns,
-                        uint64_t quiet_ns, uint64_t now_ns) __attribute__((warn_unused_result));
+bool weir_streams_begin(struct weir_streams *streams, struct weir_client_stream *stream,
+                        uint64_t first_ns, uint64_t quiet_ns, uint64_t now_ns)
+    __attribute__((warn_unused_result));
 
 /* The try has ended. One that is in no heap is ignored. */
-void weir_streams_end(struct weir_streams *streams, struct weir_stream *stream);
+void weir_streams_end(struct weir_streams *streams, struct weir_client_stream *stream);
 
 /* One that has been silent for too long, or NULL. */
-struct weir_stream *weir_streams_silent(struct weir_streams *streams, uint64_t now_ns);
+struct weir_client_stream *weir_streams_silent(struct weir_streams *streams, uint64_t now_ns);
 
 /* When to look for silent ones again; UINT64_MAX: there is none. */
 uint64_t weir_streams_wake(const struct weir_streams *streams);
 
 /* Whether a piece may be handed over now; else it is paused. */
-bool weir_stream_takes(struct weir_stream *stream);
+bool weir_stream_takes(struct weir_client_stream *stream);
 
 /* A piece was handed over. */
-void weir_stream_took(struct weir_stream *stream, uint64_t size, uint64_t now_ns);
+void weir_stream_took(struct weir_client_stream *stream, uint64_t size, uint64_t now_ns);
 
 /* The reader has consumed so much. Returns whether the transfer goes on: it was paused. */
-bool weir_stream_consumed(struct weir_stream *stream, uint64_t size, uint64_t now_ns);
+bool weir_stream_consumed(struct weir_client_stream *stream, uint64_t size, uint64_t now_ns);
 
 #endif

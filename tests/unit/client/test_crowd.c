@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "client/crowd.h"
 #include "client/dice.h"
+#include "client/pace/crowd.h"
 
 #define S UINT64_C(1000000000)
 #define START (1000000 * S)

@@ -476,7 +476,7 @@ static void an_open_stream_keeps_no_other_request_waiting(void **state)
 static void bytes_and_pauses_move_the_end_of_silence(void **state)
 {
     struct weir_streams streams;
-    struct weir_stream one = {.window = 10}, other = {0};
+    struct weir_client_stream one = {.window = 10}, other = {0};
 
     weir_streams_init(&streams);
     assert_true(weir_streams_wake(&streams) == UINT64_MAX);

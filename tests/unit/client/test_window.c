@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "client/window.h"
+#include "client/pace/window.h"
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)

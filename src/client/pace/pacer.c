@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see pacer.h */
-#include "client/pacer.h"
+#include "client/pace/pacer.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see window.h */
-#include "client/window.h"
+#include "client/pace/window.h"
 
 #include <stddef.h>
 

@@ -43,7 +43,7 @@
 #include <stdint.h>
 
 #include "client/advice.h"
-#include "client/crowd.h"
+#include "client/pace/crowd.h"
 
 #define WEIR_PACE_SLACK_NS UINT64_C(50000000)
 #define WEIR_PACE_MARGIN_NS UINT64_C(50000000)

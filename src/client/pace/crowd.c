@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see crowd.h */
-#include "client/crowd.h"
+#include "client/pace/crowd.h"
 
 #include "client/dice.h"
 #include "client/instant.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see learned.h */
-#include "client/learned.h"
+#include "client/pace/learned.h"
 
 #define S_NS 1e9
 #define DECREASE 0.07
