@@ -22,7 +22,7 @@
  *   - It retries 429, 500, 502, 503, 504 and broken connections with exponential backoff and
  *     jitter, Retry-After first: only idempotent methods (RFC 9110 9.2.2), or requests with an
  *     Idempotency-Key. A budget stops retries where most answers fail.
- *   - It hands an answer on as it arrives, with flow control, to who asks for it (on_head).
+ *   - It hands an answer on as it arrives, with flow control, to a caller with on_head.
  *   - What it learned is shared by all threads that use one client, and with a state file by all
  *     processes of one machine that use this file.
  *

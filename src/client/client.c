@@ -192,7 +192,8 @@ static bool learn(struct weir_client *client, struct weir_client_job *job, int s
     return budget;
 }
 
-/* An answer goes on as a stream: what its fields tell is learned now, since its end may be far. */
+/* An answer continues as a stream: what its fields tell is learned now, since its end may be far.
+ */
 static bool begin_stream(void *context, struct weir_client_job *job, int status)
 {
     struct weir_client *client = context;

@@ -5,7 +5,7 @@
  * start, RFC 5681): the first answer tells the limits before many requests have been sent. A
  * refusal (429, 503) or a broken connection brings it back to one.
  * A request whose answer has begun and is handed on while it arrives (a stream) keeps no other one
- * waiting, but for the bounds of the caller and of the server.
+ * waiting: only the bounds of the caller and of the server hold.
  * With `adaptive`, latency bounds it too: feature/adaptive/gradient2.h.
  *
  * Threads: one owner.
@@ -36,7 +36,7 @@ bool weir_lane_open(const struct weir_host_lane *lane, uint32_t server_most, boo
 
 void weir_lane_send(struct weir_host_lane *lane);
 
-/* The answer of one has begun, and goes on as a stream. `good`: as below. */
+/* The answer of one has begun, and continues as a stream. `good`: as below. */
 void weir_lane_answer(struct weir_host_lane *lane, bool good, uint64_t latency_ns, uint64_t now_ns);
 void weir_lane_end_stream(struct weir_host_lane *lane);
 

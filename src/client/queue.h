@@ -48,7 +48,7 @@ void weir_queue_remove(struct weir_queue *queue, struct weir_client_job *job);
 struct weir_client_job *weir_queue_next(struct weir_queue *queue, uint64_t expected,
                                         uint64_t now_ns, uint64_t *wake_ns, bool *late);
 
-/* The answer of a job has begun, and goes on as a stream. */
+/* The answer of a job has begun, and continues as a stream. */
 void weir_queue_answer(struct weir_queue *queue, struct weir_client_job *job, int status,
                        uint64_t now_ns);
 

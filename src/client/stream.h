@@ -6,7 +6,7 @@
  *   open      the head was handed over. Each byte moves silent_ns; a pause is no silence.
  *
  * Flow: what on_body was given and the reader has not consumed is at most the window and one piece;
- * at the window the transfer pauses, and it goes on when half of the window is free.
+ * at the window the transfer pauses, and it continues when half of the window is free.
  *
  * Memory: 64 bytes in each job, a pointer in the heap. Threads: the client's thread owns it. Times
  * are arguments, in nanoseconds.
