@@ -14,6 +14,7 @@
 
 #include "core/bucket.h"
 #include "core/memory.h"
+#include "core/span.h"
 
 #define EXPORT(symbol) __attribute__((export_name(#symbol), used))
 
@@ -194,8 +195,10 @@ EXPORT(lane_look) void lane_look(uint32_t number, uint64_t now_ns)
     bool allowed;
 
     if (limit->span_words > 0) {
-        allowed = weir_span_test(limit, lane->shown, now_ns, 1);
-        weir_span_report(limit, lane->shown, &use, allowed, &report);
+        const struct span_view span = span_trusted(limit, lane->shown);
+
+        allowed = span_test(limit, &span, now_ns, 1);
+        span_report(limit, &span, &use, allowed, &report);
     } else {
         allowed = weir_cell_test(limit, &cell, now_ns, 1, &delay_ns);
         weir_cell_report(limit, &cell, &use, allowed, &report);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see bucket.h */
 #include "core/bucket.h"
+#include "core/algorithm.h"
+#include "core/divisor.h"
+#include "core/text/reason.h"
 
 void bucket_charge_time(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                         const struct bucket_time *time)
@@ -47,7 +50,7 @@ void bucket_refund_time(const struct weir_limit *limit, struct weir_cell *cell, 
 }
 
 void bucket_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
-                   uint64_t cost)
+                   uint64_t charged_at_ns, uint64_t cost)
 {
     struct bucket_time time = bucket_cost(limit, cost);
 
@@ -137,4 +140,49 @@ void bucket_convert(const struct weir_limit *from, const struct weir_limit *to,
     if (owed.ns > BUCKET_TAT_MAX)
         owed.ns = BUCKET_TAT_MAX;
     bucket_owe(cell, now_ns, owed);
+}
+
+/* T = W/N in lowest terms, and the depth, capacity * T. */
+int bucket_init(struct weir_limit *limit, struct weir_reason *reason)
+{
+    const struct weir_limit_spec *spec = &limit->spec;
+
+    limit->denom = 1;
+    limit->packs = true;
+    if (spec->rate == 0) {
+        limit->capacity = 0;
+        return 0;
+    }
+    uint64_t divisor = weir_divisor(spec->rate, spec->window_ns);
+    uint64_t period = spec->window_ns / divisor;
+
+    limit->denom = spec->rate / divisor;
+    limit->period_ns = period / limit->denom;
+    limit->period_rem = period % limit->denom;
+    limit->packs = limit->denom <= BUCKET_PACKED_DENOM_MAX;
+
+    struct wide depth = wide_multiply(spec->burst, period);
+    uint64_t rem = 0, ns = WEIR_DEPTH_MAX_NS;
+
+    if (depth.hi < limit->denom)
+        ns = wide_divide(depth.hi, depth.lo, limit->denom, &rem);
+    if (depth.hi >= limit->denom || ns > WEIR_DEPTH_MAX_NS ||
+        (ns == WEIR_DEPTH_MAX_NS && rem != 0)) {
+        reason_text(reason, "burst is ");
+        reason_number(reason, spec->burst);
+        reason_text(reason, ", which takes longer than ");
+        reason_number(reason, WEIR_DEPTH_MAX_NS);
+        reason_text(reason, " ns to refill at rate ");
+        reason_number(reason, spec->rate);
+        return WEIR_ERR_RANGE;
+    }
+    if (spec->algorithm == WEIR_LEAKY_QUEUE) {
+        struct wide one_more = wide_multiply(++limit->capacity, period);
+
+        ns = wide_divide(one_more.hi, one_more.lo, limit->denom, &rem);
+    }
+    limit->depth_ns = ns;
+    limit->depth_rem = rem;
+    limit->plain = limit->denom == 1 && spec->algorithm != WEIR_LEAKY_QUEUE;
+    return 0;
 }

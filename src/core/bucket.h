@@ -187,7 +187,7 @@ WIDE_INLINE bool bucket_take_plain_time(const struct weir_limit *limit, uint64_t
 void bucket_charge_denied(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                           uint64_t cost);
 void bucket_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
-                   uint64_t cost);
+                   uint64_t charged_at_ns, uint64_t cost);
 
 /* The same three of a time instead of a cost, and of the depth at which a denied charge stops; for
  * rates above 0. */
@@ -250,5 +250,8 @@ static inline void bucket_unpack(const uint32_t packed[3], struct weir_cell *cel
 
     *cell = (struct weir_cell){.a = tat_ns, .b = tat_rem};
 }
+
+/* Compiles what is a bucket's own of a limit: see struct algorithm_row. */
+int bucket_init(struct weir_limit *limit, struct weir_reason *reason);
 
 #endif

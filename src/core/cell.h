@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The weir_cell_* functions of weir/limit.h as inline ones, for the table's loop. Each dispatches
- * on the algorithm with one branch: windows or buckets; quotas come last, and rarely, as do numbers
- * that are no rate: counters and prepaid units. */
+ * on the algorithm with one branch: windows or buckets; all others, which come rarely, are called
+ * through the table of algorithms (algorithm.h). */
 #ifndef WEIR_CORE_CELL_H
 #define WEIR_CORE_CELL_H
 
@@ -22,15 +22,10 @@ WIDE_INLINE bool cell_is_quota(const struct weir_limit *limit)
     return __builtin_expect(limit->spec.algorithm == WEIR_QUOTA, 0);
 }
 
-/* quota = 8, counter = 9 and prepaid = 10 come last. */
+/* quota = 8, counter = 9, prepaid = 10 and whatever comes later. */
 WIDE_INLINE bool cell_is_rare(const struct weir_limit *limit)
 {
     return __builtin_expect(limit->spec.algorithm >= WEIR_QUOTA, 0);
-}
-
-WIDE_INLINE bool cell_is_number(const struct weir_limit *limit)
-{
-    return __builtin_expect(limit->spec.algorithm >= WEIR_COUNTER, 0);
 }
 
 /* What is here for those that are rare; see weir_cell_test, weir_cell_charge. */
@@ -38,6 +33,7 @@ bool cell_test_rare(const struct weir_limit *limit, const struct weir_cell *cell
                     uint64_t cost);
 void cell_charge_rare(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                       uint64_t cost);
+uint64_t cell_fresh_at_rare(const struct weir_limit *limit, const struct weir_cell *cell);
 
 WIDE_INLINE bool cell_test(const struct weir_limit *limit, const struct weir_cell *cell,
                            uint64_t now_ns, uint64_t cost, uint64_t *delay_ns)
@@ -72,7 +68,7 @@ WIDE_INLINE bool cell_take(const struct weir_limit *limit, struct weir_cell *cel
         *delay_ns = 0;
         return window_take(limit, cell, now_ns, cost);
     }
-    if (cost == 1 && !cell_is_quota(limit))
+    if (cost == 1 && !cell_is_rare(limit))
         return bucket_take_one(limit, cell, now_ns, delay_ns);
     if (!cell_test(limit, cell, now_ns, cost, delay_ns))
         return false;
@@ -89,9 +85,9 @@ WIDE_INLINE uint64_t cell_fresh_at(const struct weir_limit *limit, const struct 
 {
     if (cell_is_window(limit))
         return window_fresh_at(limit, cell);
-    if (cell_is_number(limit)) /* prepaid units end as a counter that has an end */
-        return counter_fresh_at(limit, cell);
-    return cell_is_quota(limit) ? quota_fresh_at(cell) : bucket_fresh_at(cell);
+    if (cell_is_rare(limit))
+        return counter_is(limit) ? counter_fresh_at(limit, cell) : cell_fresh_at_rare(limit, cell);
+    return bucket_fresh_at(cell);
 }
 
 WIDE_INLINE void cell_pack(const struct weir_limit *limit, const struct weir_cell *cell,

@@ -154,3 +154,9 @@ uint32_t concurrency_renew(const struct weir_limit *limit, const struct span_cha
     expiry_list_store(change, &list);
     return 1;
 }
+
+int concurrency_init(struct weir_limit *limit, struct weir_reason *reason)
+{
+    limit->span_words = expiry_list_words(expiry_list_most(limit));
+    return 0;
+}

@@ -28,4 +28,7 @@ uint32_t concurrency_end_dead(const struct weir_limit *limit, const struct span_
 uint32_t concurrency_renew(const struct weir_limit *limit, const struct span_change *change,
                            const struct weir_use *use);
 
+/* Compiles what is a list of leases' own of a limit: see struct algorithm_row. */
+int concurrency_init(struct weir_limit *limit, struct weir_reason *reason);
+
 #endif

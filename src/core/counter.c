@@ -60,7 +60,7 @@ void counter_charge(const struct weir_limit *limit, struct weir_cell *cell, uint
 }
 
 void counter_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
-                    uint64_t cost)
+                    uint64_t charged_at_ns, uint64_t cost)
 {
     if (counter_fresh_at(limit, cell) <= now_ns)
         return;
@@ -83,8 +83,14 @@ static uint64_t order_of(const struct weir_cell *cell)
     return (uint64_t)(64 - zeros) << 10 | ((uint64_t)value << zeros << 1) >> 54;
 }
 
+bool counter_test(const struct weir_limit *limit, const struct weir_cell *cell, uint64_t now_ns,
+                  uint64_t cost)
+{
+    return true;
+}
+
 void counter_report(const struct weir_limit *limit, const struct weir_cell *cell,
-                    const struct weir_use *use, struct weir_report *report)
+                    const struct weir_use *use, bool allowed, struct weir_report *report)
 {
     uint64_t fresh_at_ns = counter_fresh_at(limit, cell);
     bool lives = fresh_at_ns > use->now_ns;
@@ -104,4 +110,11 @@ bool counter_valid(const struct weir_limit *limit, const struct weir_cell *cell)
     if (counter_is_endless(cell))
         return (cell->a & ~COUNTER_ENDLESS) % COUNTER_HOUR_NS == 0 && (cell->a >> 62 & 1) == 0;
     return cell->a % COUNTER_MS_NS == 0 && cell->a >> 62 == 0;
+}
+
+int counter_init(struct weir_limit *limit, struct weir_reason *reason)
+{
+    limit->capacity = COUNTER_CAPACITY;
+    limit->packs = limit->spec.rate <= COUNTER_PACKED_BITS;
+    return 0;
 }

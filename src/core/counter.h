@@ -69,9 +69,15 @@ void counter_unpack(const uint32_t packed[3], struct weir_cell *cell);
 void counter_charge(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                     uint64_t cost);
 void counter_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
-                    uint64_t cost);
+                    uint64_t charged_at_ns, uint64_t cost);
+/* It denies nothing. */
+bool counter_test(const struct weir_limit *limit, const struct weir_cell *cell, uint64_t now_ns,
+                  uint64_t cost);
 void counter_report(const struct weir_limit *limit, const struct weir_cell *cell,
-                    const struct weir_use *use, struct weir_report *report);
+                    const struct weir_use *use, bool allowed, struct weir_report *report);
 bool counter_valid(const struct weir_limit *limit, const struct weir_cell *cell);
+
+/* Compiles what is a counter's own of a limit: see struct algorithm_row. */
+int counter_init(struct weir_limit *limit, struct weir_reason *reason);
 
 #endif

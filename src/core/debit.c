@@ -14,19 +14,13 @@ uint64_t weir_check_debt(const struct weir_check *check)
     return debt < WEIR_BUCKET_MAX ? debt : WEIR_BUCKET_MAX;
 }
 
-static bool is_bucket(const struct weir_limit *limit)
-{
-    return limit->span_words == 0 && !cell_is_window(limit) && !cell_is_quota(limit) &&
-           !cell_is_number(limit);
-}
-
 /* A bucket is no deeper than what it can owe: until BUCKET_TAT_MAX. */
 static void deepen(const struct weir_limit *limit, uint64_t debt, uint64_t now_ns,
                    struct weir_limit *deeper)
 {
     *deeper = *limit;
     deeper->capacity += debt;
-    if (is_bucket(limit)) {
+    if (bucket_is(limit->spec.algorithm)) {
         struct bucket_time depth = bucket_cost(limit, deeper->capacity);
 
         if (depth.ns >= BUCKET_TAT_MAX - now_ns)

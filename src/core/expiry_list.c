@@ -274,14 +274,15 @@ uint32_t expiry_list_span_words(const struct weir_limit *limit, const struct spa
     return expiry_list_words(room > 0 ? room : expiry_list_most(limit));
 }
 
-bool expiry_list_fit(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
-                     uint32_t count)
+bool expiry_list_fits(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
+                      uint64_t cost, uint32_t count)
 {
     const struct span_change read_only = {.span = *span};
     struct entries list;
     struct entry entry;
     uint32_t first, free;
 
+    count = cost > 0 ? count : 0;
     expiry_list_load(limit, &read_only, &list);
     free = list.capacity > list.taken ? list.capacity - list.taken : 0;
     if (free >= count || list.capacity >= expiry_list_most(limit))
@@ -297,11 +298,11 @@ bool expiry_list_fit(const struct weir_limit *limit, const struct span_view *spa
 
 /* How many entries are live is not written down: at most as many as were ever taken, and at most as
  * many as their costs together. */
-uint32_t expiry_list_need(const struct weir_span_source *source, const struct weir_limit *to,
-                          uint32_t count)
+uint32_t expiry_list_needs(const struct weir_span_source *source, const struct weir_limit *to,
+                           uint64_t cost, uint32_t count)
 {
     uint32_t most = expiry_list_most(to);
-    uint64_t entries = count;
+    uint64_t entries = cost > 0 ? count : 0;
 
     if (source) {
         const struct span_change read_only = {.span = span_of_source(source)};
@@ -403,4 +404,9 @@ bool expiry_list_valid(const struct weir_limit *limit, const struct span_view *s
         expiry_list_read(&read_only, n, &entry);
     }
     return left == 0;
+}
+
+uint32_t expiry_list_full_words(const struct weir_limit *limit)
+{
+    return expiry_list_needs(NULL, limit, 1, (uint32_t)limit->spec.rate);
 }

@@ -91,11 +91,14 @@ uint64_t expiry_list_fresh_at(const struct weir_limit *limit, const struct span_
 
 /* See weir_span_words, weir_span_fits, weir_span_needs and weir_span_resize. */
 uint32_t expiry_list_span_words(const struct weir_limit *limit, const struct span_view *span);
-bool expiry_list_fit(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
-                     uint32_t count);
-uint32_t expiry_list_need(const struct weir_span_source *source, const struct weir_limit *to,
-                          uint32_t count);
+bool expiry_list_fits(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
+                      uint64_t cost, uint32_t count);
+uint32_t expiry_list_needs(const struct weir_span_source *source, const struct weir_limit *to,
+                           uint64_t cost, uint32_t count);
 void expiry_list_resize(const struct weir_span_source *source, const struct weir_limit *to,
                         uint64_t *out, uint32_t words);
+
+/* Words of a list that is full. */
+uint32_t expiry_list_full_words(const struct weir_limit *limit);
 
 #endif

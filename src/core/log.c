@@ -378,7 +378,7 @@ uint32_t log_span_words(const struct weir_limit *limit, const struct span_view *
 
 /* Whether a charge writes its event without joining one that it would not join in a larger ring. */
 bool log_fits(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
-              uint64_t cost)
+              uint64_t cost, uint32_t count)
 {
     const struct span_change read_only = {.span = *span};
     struct log_ring ring;
@@ -403,7 +403,7 @@ bool log_fits(const struct weir_limit *limit, const struct span_view *span, uint
 }
 
 uint32_t log_needs(const struct weir_span_source *source, const struct weir_limit *to,
-                   uint64_t cost)
+                   uint64_t cost, uint32_t count)
 {
     uint32_t words = cost > 1 ? 2 : (uint32_t)cost, most = log_words(to);
 
@@ -527,4 +527,17 @@ void log_look(const struct weir_limit *limit, const struct span_view *span, uint
     log_report(limit, span, &use, &next);
     if (next.retry_after_ns < limit->spec.window_ns)
         report->retry_after_ns = limit->spec.window_ns - next.retry_after_ns;
+}
+
+int log_init(struct weir_limit *limit, struct weir_reason *reason)
+{
+    limit->span_words = log_words(limit);
+    return 0;
+}
+
+uint32_t log_full_words(const struct weir_limit *limit)
+{
+    uint32_t least = log_needs(NULL, limit, 0, 1), full = LOG_HEADER_WORDS + log_events_max(limit);
+
+    return least > full ? least : full;
 }

@@ -61,9 +61,9 @@ bool log_valid(const struct weir_limit *limit, const struct span_view *span);
 /* See weir_span_words, weir_span_fits, weir_span_needs and weir_span_resize. */
 uint32_t log_span_words(const struct weir_limit *limit, const struct span_view *span);
 bool log_fits(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
-              uint64_t cost);
+              uint64_t cost, uint32_t count);
 uint32_t log_needs(const struct weir_span_source *source, const struct weir_limit *to,
-                   uint64_t cost);
+                   uint64_t cost, uint32_t count);
 void log_resize(const struct weir_span_source *source, const struct weir_limit *to, uint64_t *out,
                 uint32_t words);
 
@@ -73,5 +73,11 @@ void log_compact(const struct weir_limit *limit, const struct span_view *span, u
 /* What WEIR_OP_LOOK with this cost says of a log that is not fresh: see enum weir_look. */
 void log_look(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
               uint64_t cost, struct weir_report *report);
+
+/* Compiles what is a log's own of a limit: see struct algorithm_row. */
+int log_init(struct weir_limit *limit, struct weir_reason *reason);
+
+/* Words of a log that events of cost 1 have used up. */
+uint32_t log_full_words(const struct weir_limit *limit);
 
 #endif

@@ -4,11 +4,12 @@
 #ifndef WEIR_CORE_PERIOD_H
 #define WEIR_CORE_PERIOD_H
 
+#include "core/algorithm.h"
 #include "core/quota.h"
 
 static inline bool period_resets(const struct weir_limit_spec *spec)
 {
-    return spec->algorithm == WEIR_QUOTA || spec->algorithm == WEIR_FIXED_WINDOW;
+    return algorithm_has(spec->algorithm, ALGORITHM_RESETS);
 }
 
 /* When the period ends that `now_ns` is in; a limit without a reset is cut into windows of W. */

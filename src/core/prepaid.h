@@ -35,12 +35,14 @@ static inline uint64_t prepaid_left(const struct weir_cell *cell, uint64_t now_n
     return cell->a > now_ns ? cell->b : 0;
 }
 
-static inline bool prepaid_test(const struct weir_cell *cell, uint64_t now_ns, uint64_t cost)
+static inline bool prepaid_test(const struct weir_limit *limit, const struct weir_cell *cell,
+                                uint64_t now_ns, uint64_t cost)
 {
     return prepaid_left(cell, now_ns) >= (cost > 0 ? cost : 1);
 }
 
-static inline void prepaid_charge(struct weir_cell *cell, uint64_t now_ns, uint64_t cost)
+static inline void prepaid_charge(const struct weir_limit *limit, struct weir_cell *cell,
+                                  uint64_t now_ns, uint64_t cost)
 {
     uint64_t left = prepaid_left(cell, now_ns);
 
@@ -48,8 +50,8 @@ static inline void prepaid_charge(struct weir_cell *cell, uint64_t now_ns, uint6
         cell->b -= cost < left ? cost : left;
 }
 
-static inline void prepaid_refund(struct weir_cell *cell, uint64_t now_ns, uint64_t until_ns,
-                                  uint64_t cost)
+static inline void prepaid_refund(const struct weir_limit *limit, struct weir_cell *cell,
+                                  uint64_t now_ns, uint64_t until_ns, uint64_t cost)
 {
     uint64_t left = prepaid_left(cell, now_ns), room = PREPAID_MAX - left;
 
@@ -72,10 +74,17 @@ static inline void prepaid_report(const struct weir_limit *limit, const struct w
     report->reset_after_ns = cell->a > use->now_ns ? cell->a - use->now_ns : 0;
 }
 
-static inline bool prepaid_valid(const struct weir_cell *cell)
+static inline bool prepaid_valid(const struct weir_limit *limit, const struct weir_cell *cell)
 {
     return cell->b <= (cell->a != 0 ? PREPAID_MAX : 0) && cell->a < PREPAID_END_MAX_NS &&
            cell->a % 1000 == 0;
+}
+
+/* Compiles what is these units' own of a limit: see struct algorithm_row. */
+static inline int prepaid_init(struct weir_limit *limit, struct weir_reason *reason)
+{
+    limit->capacity = PREPAID_MAX;
+    return 0;
 }
 
 #endif

@@ -4,7 +4,9 @@
 
 #include <stddef.h>
 
+#include "core/algorithm.h"
 #include "core/scale.h"
+#include "core/window.h"
 
 #define COUNT_MAX UINT64_C(0xFFFFFFFF)
 
@@ -170,7 +172,7 @@ void quota_report_at(const struct weir_limit *limit, const struct weir_cell *cel
                      const struct weir_use *use, uint32_t percent, struct weir_report *report)
 {
     struct view view;
-    uint64_t fresh_at_ns = quota_fresh_at(cell);
+    uint64_t fresh_at_ns = quota_fresh_at(limit, cell);
 
     look(limit, cell, use->now_ns, &view);
     report->limit = scale_part(view.capacity, percent);
@@ -197,4 +199,28 @@ bool quota_valid(const struct weir_limit *limit, const struct weir_cell *cell)
         return cell->a == 0;
     return (cell->b & COUNT_MAX) != 0 && cell->a >> 63 == 0 &&
            (limit->spec.rollover != 0 || cell->b >> 32 == 0);
+}
+
+int quota_init(struct weir_limit *limit, struct weir_reason *reason)
+{
+    const struct weir_limit_spec *spec = &limit->spec;
+    struct limit_range rollover = {"rollover", spec->rollover, 0, spec->rate};
+    struct limit_range count = {"bound_count", spec->bound_count, WEIR_BOUNDS_MIN, UINT32_MAX};
+    struct limit_range bound = {"a bound in ns", 0, 0, WINDOW_TIME_MAX_NS};
+    int err = limit_check_range(&rollover, reason);
+
+    if (err == 0)
+        err = limit_check_range(&count, reason);
+    for (uint32_t i = 0; err == 0 && i < spec->bound_count; i++) {
+        bound.value = spec->bounds[i];
+        err = limit_check_range(&bound, reason);
+        bound.min = spec->bounds[i] + 1;
+    }
+    limit->capacity = spec->rate + spec->rollover;
+    return err;
+}
+
+bool quota_converts(const struct weir_limit_spec *a, const struct weir_limit_spec *b)
+{
+    return a->calendar == b->calendar && (a->rollover == 0) == (b->rollover == 0);
 }

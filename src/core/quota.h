@@ -49,9 +49,13 @@ bool quota_valid(const struct weir_limit *limit, const struct weir_cell *cell);
 uint64_t quota_period(const struct weir_limit_spec *spec, uint64_t now_ns);
 uint64_t quota_begins(const struct weir_limit_spec *spec, uint64_t i);
 
-static inline uint64_t quota_fresh_at(const struct weir_cell *cell)
+static inline uint64_t quota_fresh_at(const struct weir_limit *limit, const struct weir_cell *cell)
 {
     return cell->b != 0 ? cell->a : 0;
 }
+
+/* Compiles what is a quota's own of a limit: see struct algorithm_row. */
+int quota_init(struct weir_limit *limit, struct weir_reason *reason);
+bool quota_converts(const struct weir_limit_spec *a, const struct weir_limit_spec *b);
 
 #endif

@@ -129,7 +129,7 @@ bool scale_cell_test(const struct weir_check *check, const struct weir_cell *cel
     *delay_ns = 0;
     if (cell_is_quota(limit))
         return quota_test_at(limit, cell, now_ns, load->cost, scale_percent(check));
-    return window_test(limit, cell, now_ns, scale_lifted(check, load->cost));
+    return cell_test(limit, cell, now_ns, scale_lifted(check, load->cost), delay_ns);
 }
 
 uint64_t scale_lifted(const struct weir_check *check, uint64_t cost)

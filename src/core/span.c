@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see span.h, and weir/limit.h, "States in a span": dispatches on the algorithm; and weir_decide */
+/* see span.h, and weir/limit.h, "States in a span": calls what algorithm.h has; and weir_decide */
 #include "core/span.h"
+
+#include "core/algorithm.h"
 #include "core/cell.h"
 #include "core/concurrency.h"
-#include "core/expiry_list.h"
-#include "core/log.h"
-#include "core/segments.h"
+
+static const struct span_algorithm *span_algorithm(const struct weir_limit *limit)
+{
+    return algorithm_of(limit)->span;
+}
 
 static struct span_change begin(const struct span_view *span, struct weir_edits *edits)
 {
@@ -16,11 +20,7 @@ static struct span_change begin(const struct span_view *span, struct weir_edits 
 bool span_test(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
                uint64_t cost)
 {
-    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW)
-        return segments_test(limit, span, now_ns, cost);
-    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
-        return log_test(limit, span, now_ns, cost);
-    return concurrency_test(limit, span, now_ns, cost);
+    return span_algorithm(limit)->test(limit, span, now_ns, cost);
 }
 
 bool weir_span_test(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
@@ -31,23 +31,12 @@ bool weir_span_test(const struct weir_limit *limit, const uint64_t *span, uint64
     return span_test(limit, &view, now_ns, cost);
 }
 
-static void charge(const struct weir_limit *limit, const struct span_change *change,
-                   const struct weir_use *use)
-{
-    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW)
-        segments_charge(limit, change, use);
-    else if (limit->spec.algorithm == WEIR_SLIDING_LOG)
-        log_charge(limit, change, use);
-    else
-        concurrency_charge(limit, change, use);
-}
-
 void span_charge_in_place(const struct weir_limit *limit, const struct span_view *span,
                           const struct weir_use *use)
 {
     const struct span_change change = {.span = *span};
 
-    charge(limit, &change, use);
+    span_algorithm(limit)->charge(limit, &change, use);
 }
 
 void span_charge(const struct weir_limit *limit, const struct span_view *span,
@@ -55,7 +44,7 @@ void span_charge(const struct weir_limit *limit, const struct span_view *span,
 {
     const struct span_change change = begin(span, edits);
 
-    charge(limit, &change, use);
+    span_algorithm(limit)->charge(limit, &change, use);
 }
 
 void weir_span_charge(const struct weir_limit *limit, const uint64_t *span,
@@ -71,12 +60,7 @@ void span_refund(const struct weir_limit *limit, const struct span_view *span,
 {
     const struct span_change change = begin(span, edits);
 
-    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW)
-        segments_refund(limit, &change, use);
-    else if (limit->spec.algorithm == WEIR_SLIDING_LOG)
-        log_refund(limit, &change, use);
-    else
-        concurrency_refund(limit, &change, use);
+    algorithm_upkeep(limit)->span->refund(limit, &change, use);
 }
 
 void weir_span_refund(const struct weir_limit *limit, const uint64_t *span,
@@ -154,12 +138,7 @@ uint32_t weir_span_renew(const struct weir_limit *limit, const uint64_t *span,
 void span_report(const struct weir_limit *limit, const struct span_view *span,
                  const struct weir_use *use, bool allowed, struct weir_report *report)
 {
-    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW)
-        segments_report(limit, span, use, report);
-    else if (limit->spec.algorithm == WEIR_SLIDING_LOG)
-        log_report(limit, span, use, report);
-    else
-        expiry_list_report(limit, span, use, report);
+    span_algorithm(limit)->report(limit, span, use, report);
     if (allowed)
         report->retry_after_ns = 0;
 }
@@ -174,11 +153,7 @@ void weir_span_report(const struct weir_limit *limit, const uint64_t *span,
 
 uint64_t span_fresh_at(const struct weir_limit *limit, const struct span_view *span)
 {
-    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW)
-        return segments_fresh_at(limit, span);
-    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
-        return log_fresh_at(limit, span);
-    return expiry_list_fresh_at(limit, span);
+    return algorithm_upkeep(limit)->span->fresh_at(limit, span);
 }
 
 uint64_t weir_span_fresh_at(const struct weir_limit *limit, const uint64_t *span)
@@ -190,11 +165,7 @@ uint64_t weir_span_fresh_at(const struct weir_limit *limit, const uint64_t *span
 
 bool span_valid(const struct weir_limit *limit, const struct span_view *span)
 {
-    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW)
-        return segments_valid(limit, span);
-    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
-        return log_valid(limit, span);
-    return expiry_list_valid(limit, span);
+    return algorithm_upkeep(limit)->span->valid(limit, span);
 }
 
 bool weir_span_valid(const struct weir_limit *limit, const uint64_t *span)
@@ -206,11 +177,9 @@ bool weir_span_valid(const struct weir_limit *limit, const uint64_t *span)
 
 uint32_t span_words(const struct weir_limit *limit, const struct span_view *span)
 {
-    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
-        return log_span_words(limit, span);
-    if (limit->spec.algorithm == WEIR_CONCURRENCY)
-        return expiry_list_span_words(limit, span);
-    return limit->span_words;
+    const struct span_algorithm *algorithm = span_algorithm(limit);
+
+    return algorithm->words ? algorithm->words(limit, span) : limit->span_words;
 }
 
 uint32_t weir_span_words(const struct weir_limit *limit, const uint64_t *span)
@@ -223,11 +192,9 @@ uint32_t weir_span_words(const struct weir_limit *limit, const uint64_t *span)
 bool span_fits(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
                uint64_t cost, uint32_t count)
 {
-    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
-        return log_fits(limit, span, now_ns, cost);
-    if (limit->spec.algorithm == WEIR_CONCURRENCY)
-        return expiry_list_fit(limit, span, now_ns, cost > 0 ? count : 0);
-    return true;
+    const struct span_algorithm *algorithm = span_algorithm(limit);
+
+    return !algorithm->fits || algorithm->fits(limit, span, now_ns, cost, count);
 }
 
 bool weir_span_fits(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
@@ -238,8 +205,8 @@ bool weir_span_fits(const struct weir_limit *limit, const uint64_t *span, uint64
     return span_fits(limit, &view, now_ns, cost, count);
 }
 
-static void copy_segments(const struct weir_span_source *source, const struct weir_limit *to,
-                          uint64_t *out)
+static void copy_words(const struct weir_span_source *source, const struct weir_limit *to,
+                       uint64_t *out)
 {
     const struct span_view from = span_of_source(source);
 
@@ -263,29 +230,25 @@ static const struct weir_span_source *span_source(const struct weir_span_source 
 uint32_t weir_span_needs(const struct weir_span_source *source, const struct weir_limit *to,
                          uint64_t cost, uint32_t count)
 {
+    const struct span_upkeep *upkeep = algorithm_upkeep(to)->span;
     struct weir_span_source known;
 
-    if (to->spec.algorithm == WEIR_SLIDING_LOG)
-        return log_needs(span_source(source, to, &known), to, cost);
-    if (to->spec.algorithm == WEIR_CONCURRENCY)
-        return expiry_list_need(span_source(source, to, &known), to, cost > 0 ? count : 0);
-    return to->span_words;
+    return upkeep->needs ? upkeep->needs(span_source(source, to, &known), to, cost, count)
+                         : to->span_words;
 }
 
 uint32_t span_full_words(const struct weir_limit *limit)
 {
-    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
-        return log_needs(NULL, limit, 0) > LOG_HEADER_WORDS + log_events_max(limit)
-                   ? log_needs(NULL, limit, 0)
-                   : LOG_HEADER_WORDS + log_events_max(limit);
-    if (limit->spec.algorithm == WEIR_CONCURRENCY)
-        return expiry_list_need(NULL, limit, (uint32_t)limit->spec.rate);
-    return limit->span_words;
+    const struct span_upkeep *upkeep = algorithm_upkeep(limit)->span;
+
+    return limit->span_words > 0 && upkeep->full_words ? upkeep->full_words(limit)
+                                                       : limit->span_words;
 }
 
 void weir_span_resize(const struct weir_span_source *source, const struct weir_limit *to,
                       uint64_t *out, uint32_t words)
 {
+    const struct span_upkeep *upkeep = algorithm_upkeep(to)->span;
     uint32_t whole = words > 0 ? words : to->span_words;
     const struct weir_span_source fresh = {to, out, 0, whole};
     struct weir_span_source known;
@@ -293,12 +256,10 @@ void weir_span_resize(const struct weir_span_source *source, const struct weir_l
     for (uint32_t i = 0; i < whole; i++)
         out[i] = 0;
     source = span_source(source, to, &known);
-    if (to->spec.algorithm == WEIR_SLIDING_LOG)
-        log_resize(source ? source : &fresh, to, out, words);
-    else if (to->spec.algorithm == WEIR_CONCURRENCY)
-        expiry_list_resize(source ? source : &fresh, to, out, words);
+    if (upkeep->resize)
+        upkeep->resize(source ? source : &fresh, to, out, words);
     else if (source) /* only N differs: the counters stay */
-        copy_segments(source, to, out);
+        copy_words(source, to, out);
 }
 
 void weir_span_convert(const struct weir_limit *from, const uint64_t *span,
@@ -309,12 +270,17 @@ void weir_span_convert(const struct weir_limit *from, const uint64_t *span,
     weir_span_resize(&source, to, out, 0);
 }
 
+static void compact(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns)
+{
+    if (span_algorithm(limit)->compact)
+        span_algorithm(limit)->compact(limit, span, now_ns);
+}
+
 void weir_span_compact(const struct weir_limit *limit, uint64_t *span, uint64_t now_ns)
 {
     const struct span_view view = span_trusted(limit, span);
 
-    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
-        log_compact(limit, &view, now_ns);
+    compact(limit, &view, now_ns);
 }
 
 void weir_edits_apply(const struct weir_edits *edits, uint64_t *span)
@@ -329,15 +295,15 @@ static bool decide_span(const struct weir_limit *limit, uint64_t *span, const st
                         struct weir_report *report)
 {
     const struct span_view view = span_trusted(limit, span);
-    bool allowed = weir_span_test(limit, span, use->now_ns, use->cost);
+    bool allowed = span_test(limit, &view, use->now_ns, use->cost);
 
     if (allowed) {
-        if (!weir_span_fits(limit, span, use->now_ns, use->cost, 1))
-            weir_span_compact(limit, span, use->now_ns);
+        if (!span_fits(limit, &view, use->now_ns, use->cost, 1))
+            compact(limit, &view, use->now_ns);
         span_charge_in_place(limit, &view, use);
     }
     if (report)
-        weir_span_report(limit, span, use, allowed, report);
+        span_report(limit, &view, use, allowed, report);
     return allowed;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see window.h */
 #include "core/window.h"
+#include "core/algorithm.h"
+#include "core/segments.h"
+#include "core/text/reason.h"
 
 /* In place: a refund is no time that the state has seen. */
 void window_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
@@ -80,7 +83,8 @@ void window_report(const struct weir_limit *limit, const struct weir_cell *cell,
             view.index * w + window_retry(limit, &view, use->cost) - use->now_ns;
 }
 
-void window_convert(const struct weir_limit *to, struct weir_cell *cell)
+void window_convert(const struct weir_limit *from, const struct weir_limit *to,
+                    struct weir_cell *cell, uint64_t now_ns)
 {
     uint64_t most = (UINT64_C(1) << to->count_bits) - 1;
     uint64_t current = (uint32_t)cell->b, previous = cell->b >> 32;
@@ -97,4 +101,63 @@ bool window_valid(const struct weir_limit *limit, const struct weir_cell *cell)
 
     return cell->a >> limit->index_bits == 0 && (uint32_t)cell->b <= most &&
            cell->b >> 32 <= previous_most;
+}
+
+static int check_segments(const struct weir_limit_spec *spec, struct weir_reason *reason)
+{
+    struct limit_range range = {"segments", spec->segments, 1, WEIR_SEGMENTS_MAX};
+    int err = limit_check_range(&range, reason);
+
+    if (err != 0 || spec->window_ns % spec->segments == 0)
+        return err;
+
+    uint32_t nearest = 0;
+
+    for (uint32_t off = 1; nearest == 0; off++) /* ends at 1, which divides every window */
+        if (off < spec->segments && spec->window_ns % (spec->segments - off) == 0)
+            nearest = spec->segments - off;
+        else if (spec->segments + off <= WEIR_SEGMENTS_MAX &&
+                 spec->window_ns % (spec->segments + off) == 0)
+            nearest = spec->segments + off;
+    reason_text(reason, "segments is ");
+    reason_number(reason, spec->segments);
+    reason_text(reason, ", which does not divide the window of ");
+    reason_number(reason, spec->window_ns);
+    reason_text(reason, " ns; the nearest that does is ");
+    reason_number(reason, nearest);
+    return WEIR_ERR_RANGE;
+}
+
+/* How a cell of two counters, or one, goes into 96 bits: see window.h. */
+static void init_packing(struct weir_limit *limit)
+{
+    uint64_t top = WINDOW_TIME_MAX_NS / limit->segment_ns;
+    uint32_t counters = limit->spec.algorithm == WEIR_FIXED_WINDOW ? 1 : 2;
+
+    limit->index_bits = (uint8_t)(64 - wide_leading_zeros(top));
+    uint32_t bits = (96u - limit->index_bits) / counters;
+
+    limit->count_bits = (uint8_t)(bits < 32 ? bits : 32);
+    limit->packs = limit->spec.rate < UINT64_C(1) << limit->count_bits;
+    if (!limit->packs)
+        limit->count_bits = 32;
+}
+
+int window_init(struct weir_limit *limit, struct weir_reason *reason)
+{
+    struct weir_limit_spec *spec = &limit->spec;
+
+    if (spec->segments == 0)
+        spec->segments = 1;
+
+    int err = check_segments(spec, reason);
+
+    if (err != 0)
+        return err;
+    limit->segment_ns = spec->window_ns / spec->segments;
+    if (spec->segments > 1)
+        limit->span_words = segments_words(limit);
+    else
+        init_packing(limit);
+    return 0;
 }

@@ -134,7 +134,8 @@ void window_refund(const struct weir_limit *limit, struct weir_cell *cell, uint6
 void window_report(const struct weir_limit *limit, const struct weir_cell *cell,
                    const struct weir_use *use, bool allowed, struct weir_report *report);
 bool window_valid(const struct weir_limit *limit, const struct weir_cell *cell);
-void window_convert(const struct weir_limit *to, struct weir_cell *cell);
+void window_convert(const struct weir_limit *from, const struct weir_limit *to,
+                    struct weir_cell *cell, uint64_t now_ns);
 
 static inline uint64_t window_fresh_at(const struct weir_limit *limit, const struct weir_cell *cell)
 {
@@ -196,5 +197,8 @@ static inline void window_unpack(const struct weir_limit *limit, const uint32_t 
 {
     *cell = window_unpack_words(limit, packed[0] | (uint64_t)packed[1] << 32, packed[2]);
 }
+
+/* Compiles what is a window's own of a limit: see struct algorithm_row. */
+int window_init(struct weir_limit *limit, struct weir_reason *reason);
 
 #endif
