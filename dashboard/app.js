@@ -22,6 +22,7 @@ const stream = new Live((snapshot) => {
   live.snapshot = snapshot;
   find("node").textContent = snapshot.node;
   heard = Date.now();
+  if (document.body.classList.contains("stale")) setLive("live"); // in place of the age
   showTrouble(snapshot.trouble ?? []);
   if (current && newest(current)) current.onSnapshot?.(snapshot);
   if (missed) current?.onMissed?.();

@@ -13,8 +13,9 @@ PLOT = "performance-compare.svg"
 STATE_BYTES = 32 << 20  # rules.yaml
 PIPELINES = (1, 16, 64)
 CASES = ("weir CL.THROTTLE", "Redis GET", "Redis INCR", "Redis EVALSHA")
-COLOURS = {"weir CL.THROTTLE": "#0b7285", "Redis GET": "#adb5bd", "Redis INCR": "#868e96",
-           "Redis EVALSHA": "#e8590c"}
+# Of a case in light and in dark.
+COLOURS = {"weir CL.THROTTLE": ("#0b7285", "#3bc9db"), "Redis GET": ("#adb5bd", "#868e96"),
+           "Redis INCR": ("#868e96", "#ced4da"), "Redis EVALSHA": ("#e8590c", "#ff922b")}
 
 
 def facts(options):
@@ -146,7 +147,21 @@ What was aimed at:
 
 # --- The plot ------------------------------------------------------------------------------------
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 720, 340, 60, 40, 50
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 720, 360, 80, 60, 50
+# By class, in light and in dark: the page that shows the plot may be either.
+INKS = {"ink": ("#212529", "#e9ecef"), "paper": ("#ffffff", "#14181d"), "line": ("#dee2e6", "#343a40")}
+
+
+def class_of(name):
+    return "bar-" + name.replace(" ", "-").replace(".", "-").lower()
+
+
+def styles():
+    """The colours as classes; those of dark by prefers-color-scheme, which pictures obey, too."""
+    colours = INKS | {class_of(name): pair for name, pair in COLOURS.items()}
+    light, dark = ("".join(f".{name}{{fill:{pair[i]};stroke:{pair[i] if name == 'line' else 'none'}}}"
+                           for name, pair in colours.items()) for i in (0, 1))
+    return f"<style>{light}@media(prefers-color-scheme:dark){{{dark}}}</style>"
 
 
 def round_up(value):
@@ -157,13 +172,14 @@ def round_up(value):
     return next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= value)
 
 
-def bar(x, y, width, height, colour, title):
+def bar(x, y, width, height, name, title):
     return (f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
-            f'fill="{colour}"><title>{title}</title></rect>')
+            f'class="{class_of(name)}"><title>{title}</title></rect>')
 
 
-def text(x, y, words, anchor="middle"):
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{words}</text>'
+def text(x, y, words, anchor="middle", turned=False):
+    turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="ink"{turn}>{words}</text>'
 
 
 def plot(throughput):
@@ -173,24 +189,25 @@ def plot(throughput):
     base, group = HEIGHT - BOTTOM, (WIDTH - LEFT - 20) / len(PIPELINES)
     width = group * 0.8 / len(CASES)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-             'font-family="sans-serif" font-size="12" fill="#212529">',
-             "<title>Decisions a second on one core</title>",
-             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>']
+             'font-family="sans-serif" font-size="12">',
+             "<title>Decisions a second on one core</title>", styles(),
+             f'<rect width="{WIDTH}" height="{HEIGHT}" class="paper"/>',
+             text(18, (TOP + base) / 2, "decisions a second on one core, in millions", turned=True),
+             text((LEFT + WIDTH - 20) / 2, HEIGHT - 12, "pipelining: requests sent before their answers")]
     for i in range(6):
         y = base - most * i / 5 * scale
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - 20}" y1="{y:.1f}" y2="{y:.1f}" '
-                     'stroke="#dee2e6"/>')
-        parts.append(text(LEFT - 8, y + 4, f"{most * i / 5 / 1e6:g} M", "end"))
+        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - 20}" y1="{y:.1f}" y2="{y:.1f}" class="line"/>')
+        parts.append(text(LEFT - 8, y + 4, f"{most * i / 5 / 1e6:g}", "end"))
     for i, depth in enumerate(PIPELINES):
         start = LEFT + group * i + group * 0.1
         for j, name in enumerate(CASES):
             value = throughput[name, depth]
             parts.append(bar(start + width * j, base - value * scale, width - 3, value * scale,
-                             COLOURS[name], f"{name}, pipelining {depth}: {value:,.0f}/s"))
-        parts.append(text(LEFT + group * (i + 0.5), base + 20, f"pipelining {depth}"))
+                             name, f"{name}, pipelining {depth}: {value:,.0f}/s"))
+        parts.append(text(LEFT + group * (i + 0.5), base + 20, f"{depth}"))
     for j, name in enumerate(CASES):
         x = LEFT + j * (WIDTH - LEFT - 20) / len(CASES)
-        parts.append(bar(x, 14, 12, 12, COLOURS[name], name))
+        parts.append(bar(x, 14, 12, 12, name, name))
         parts.append(text(x + 18, 24, name, "start"))
     return "\n".join(parts) + "\n</svg>\n"
 
