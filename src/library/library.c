@@ -234,24 +234,6 @@ static void explain(struct weir_reason *reason, const struct weir_problems *prob
              first->message, others);
 }
 
-/* What libweir cannot do in the place of a check, because it waits for nothing and measures
- * nothing; NULL: it can do all of it. */
-static const char *find_unsupported(const struct weir_rules *rules)
-{
-    const struct weir_settings *settings = weir_rules_settings(rules);
-    if (settings->store.redis.url)
-        return "`store`: counts in Redis";
-    if (settings->sticky.by)
-        return "`sticky`: counts at other nodes";
-    if (settings->identities.redis.url)
-        return "`identities`: callers in Redis";
-    if (weir_rules_adaptive_count(rules) > 0)
-        return "`adaptive`: limits that follow health";
-    if (weir_rules_score(rules))
-        return "`score`: how clients behave";
-    return NULL;
-}
-
 int library_load(struct weir_rules **rules, const char *file, struct weir_problems *problems,
                  struct weir_reason *reason)
 {
@@ -260,13 +242,13 @@ int library_load(struct weir_rules **rules, const char *file, struct weir_proble
         explain(reason, problems);
         return err;
     }
-    const char *unsupported = find_unsupported(*rules);
-    if (!unsupported)
+    const char *key, *why;
+    if (!weir_rules_server_only(*rules, &key, &why))
         return 0;
     snprintf(reason->text, sizeof reason->text,
-             "%.100s: %s need `weir serve`, and cannot be decided inside another program; ask it "
-             "over HTTP or gRPC",
-             file, unsupported);
+             "%.100s: `%s`: %s need `weir serve`, and cannot be decided inside another program; "
+             "ask it over HTTP or gRPC",
+             file, key, why);
     weir_rules_unref(*rules);
     *rules = NULL;
     return WEIR_ERR_UNSUPPORTED;

@@ -202,6 +202,7 @@ struct rules_named_schedule {
 };
 
 struct rules_jwt;
+struct rules_keyword;
 struct rules_priority;
 struct rules_score;
 
@@ -234,15 +235,17 @@ struct weir_rules {
     struct weir_settings settings;
     struct weir_limit idempotency;                   /* of its records; see charge/idempotency.h */
     struct weir_limit settled[WEIR_SETTLED_CLASSES]; /* of the records of settlements */
-    struct weir_limit warned[RULES_WARNED]; /* of the records of warnings; see charge/warn.h */
-    struct weir_limit solved;               /* of those of solutions; see challenge/solution.h */
-    uint16_t challenge_sources[2];          /* attributes with tokens: cookies, the field */
-    uint8_t path_options;                   /* enum weir_path_options */
-    uint32_t deprecated;                    /* things in the file that later versions refuse */
-    bool warns;                             /* some limit has thresholds */
-    bool lends;                             /* some limit has a pool */
-    bool tries;                             /* some limit has a candidate */
-    bool acts;                              /* some limit has steps, or shapes its denials */
+    struct weir_limit warned[RULES_WARNED];  /* of the records of warnings; see charge/warn.h */
+    struct weir_limit solved;                /* of those of solutions; see challenge/solution.h */
+    uint16_t challenge_sources[2];           /* attributes with tokens: cookies, the field */
+    uint8_t path_options;                    /* enum weir_path_options */
+    const struct rules_keyword *server_only; /* a keyword of the file that only `weir serve` can do;
+                                                NULL: all can do all of it */
+    uint32_t deprecated;                     /* things in the file that later versions refuse */
+    bool warns;                              /* some limit has thresholds */
+    bool lends;                              /* some limit has a pool */
+    bool tries;                              /* some limit has a candidate */
+    bool acts;                               /* some limit has steps, or shapes its denials */
     bool shared; /* other nodes know the same states, by the texts of keys: see match/key.c */
 
     struct rules_rule *rules;

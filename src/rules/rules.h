@@ -215,6 +215,10 @@ int weir_rules_parse(struct weir_rules **rules, const char *name, const char *fo
 /* How many things in the file are deprecated: problems with `refused_from`. */
 uint32_t weir_rules_deprecated(const struct weir_rules *rules);
 
+/* Whether the file has what only `weir serve` can do, because a library waits for nothing and
+ * measures nothing: the key at the top, and why. */
+bool weir_rules_server_only(const struct weir_rules *rules, const char **key, const char **why);
+
 struct weir_rules *weir_rules_ref(struct weir_rules *rules);
 void weir_rules_unref(struct weir_rules *rules);
 

@@ -14,6 +14,7 @@
 #include "feature/envoy/cli/check.h"
 #include "feature/identity/rules/forgeable.h"
 #include "rules/charge/scale.h"
+#include "rules/load/schema.h"
 #include "server/daemon/server.h"
 #include "store/redis/client/url.h"
 #include "store/redis/script/script.h"
@@ -24,7 +25,7 @@
 
 struct validate_options {
     const char *envoy_config;
-    bool merge_domains, quiet, strict, fix;
+    bool merge_domains, quiet, strict, fix, schema, keys_schema, keywords;
 };
 
 #define AT(field) .at = offsetof(struct validate_options, field)
@@ -41,6 +42,14 @@ static const struct cli_option options_table[] = {
                "first change the files so that they say what they mean: declare\n"
                "attributes, put a backslash before what looks like an expression",
                .kind = CLI_FLAG, AT(fix)),
+    CLI_OPTION(0, "schema", NULL, "print the JSON Schema of rules files, for editors",
+               .kind = CLI_FLAG, AT(schema)),
+    CLI_OPTION(0, "keys-schema", NULL, "print that of keys files", .kind = CLI_FLAG,
+               AT(keys_schema)),
+    CLI_OPTION(0, "keywords", NULL,
+               "print every keyword of rules files, tab-separated: place, kind, least,\n"
+               "most, words, another word, default, in words, meaning, reason",
+               .kind = CLI_FLAG, AT(keywords)),
     CLI_OPTION('q', "quiet", NULL, "print nothing about files without problems", .kind = CLI_FLAG,
                AT(quiet)),
 };
@@ -50,6 +59,7 @@ static const struct cli_syntax syntax = {
     .usage =
         "Usage: weir validate [OPTION]... FILE...\n"
         "       weir validate --envoy-config=DIR [--merge-domains]\n"
+        "       weir validate --schema | --keys-schema | --keywords\n"
         "Check rules files, the files that they name, and whether `weir serve` would start with "
         "them.\n"
         "Every problem is one line on standard error, FILE:LINE:COLUMN: MESSAGE, and makes the "
@@ -237,6 +247,20 @@ static void print_hints(const char *path, const struct weir_rules *rules)
                "with `segments: 10`, bursts pass the rate by a few and not by half");
 }
 
+/* What a file may say; returns the status. */
+static int print_grammar(const struct validate_options *options)
+{
+    if (options->keywords) {
+        rules_print_keywords(stdout);
+        return EXIT_SUCCESS;
+    }
+    json_t *schema = rules_schema(options->keys_schema);
+    int error = schema ? json_dumpf(schema, stdout, JSON_INDENT(1)) : -1;
+    putchar('\n');
+    json_decref(schema);
+    return error == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int weir_command_validate(int argc, char **argv)
 {
     struct validate_options options = {0};
@@ -249,6 +273,9 @@ int weir_command_validate(int argc, char **argv)
     if (options.envoy_config)
         return cli_finish(
             cli_envoy_check(options.envoy_config, options.merge_domains, options.quiet));
+    if (options.schema || options.keys_schema || options.keywords)
+        return first < argc ? cli_usage_error("validate", "this option takes no files")
+                            : cli_finish(print_grammar(&options));
     if (first == argc)
         return cli_usage_error("validate", "no file was given");
     status = EXIT_SUCCESS;

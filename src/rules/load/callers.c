@@ -143,14 +143,17 @@ void rules_load_identify(struct rules_loader *loader, const struct rules_node *i
         load_source(loader, items.items[i], have_keys);
 }
 
+const char *const rules_unknown_words[] = {"pass", "deny", NULL};
+const char *const rules_repeated_words[] = {"deny", "first", "last", NULL};
+
 void rules_load_on_unknown(struct rules_loader *loader, const struct rules_node *node)
 {
-    static const char *const words[] = {"pass", "deny"};
     struct weir_rules *rules = loader->rules;
     bool reads = false;
     for (uint32_t i = 0; i < rules->identify_count; i++)
         reads |= rules->identify[i].kind != RULES_BY_ADDRESS;
-    rules->denies_unknown = rules_read_choice(loader, node, "on_unknown", words, 2) == 1;
+    rules->denies_unknown =
+        rules_read_choice(loader, node, "on_unknown", rules_unknown_words, 2) == 1;
     if (rules->denies_unknown && !reads)
         rules_problem(loader, node,
                       "`on_unknown: deny` needs a source in `identify` that reads credentials: a "
@@ -169,9 +172,9 @@ static bool is_credential(const struct weir_rules *rules, uint16_t attribute)
 
 void rules_load_repeated(struct rules_loader *loader, const struct rules_node *node)
 {
-    static const char *const words[] = {"deny", "first", "last"};
     struct weir_rules *rules = loader->rules;
-    int how = node ? rules_read_choice(loader, node, "repeated_credentials", words, 3) : 0;
+    int how =
+        node ? rules_read_choice(loader, node, "repeated_credentials", rules_repeated_words, 3) : 0;
     for (uint16_t i = 0; how >= 0 && i < rules->attribute_count; i++)
         if (is_credential(rules, i)) /* in the order of enum rules_repeated */
             rules->repeated[i] = (uint8_t)(RULES_REPEATED_UNREADABLE + how);

@@ -6,6 +6,7 @@
 #include "rules/load/keyword.h"
 
 extern const struct rules_section rules_section_identities;
+extern const char *const rules_unknown_words[], *const rules_repeated_words[]; /* up to a NULL */
 
 void rules_load_plans(struct rules_loader *loader, const struct rules_node *plans,
                       const struct rules_node *default_plan);

@@ -94,8 +94,9 @@ struct rules_section {
     const char *what; /* as problems name such a mapping: "a limit" */
     const struct rules_keyword *keywords;
     uint32_t count;
-    const struct rules_keyword *others;  /* what every other key is; NULL: there is no other one */
-    uint32_t only;                       /* rows with this flag alone, in their places; 0: all */
+    const struct rules_keyword *others; /* what every other key is; NULL: there is no other one */
+    const char *other_keys; /* what such a key is like, as an expression of ECMA; NULL: any text */
+    uint32_t only;          /* rows with this flag alone, in their places; 0: all */
     const struct rules_section *or_else; /* another table that may describe the mapping; NULL */
 };
 

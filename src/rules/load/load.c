@@ -27,6 +27,7 @@
 #include "rules/load/callers.h"
 #include "rules/load/environment.h"
 #include "rules/load/fields.h"
+#include "rules/load/grammar.h"
 #include "rules/load/jwt.h"
 #include "rules/load/limit/limits.h"
 #include "rules/load/limit/match.h"
@@ -36,79 +37,7 @@
 #include "rules/load/server/sharing.h"
 #include "rules/load/server/store.h"
 
-/* The keys of the file, in the order of `top_names`. */
-enum top_field {
-    TOP_VERSION,
-    TOP_SERVER,
-    TOP_STATE,
-    TOP_HEADERS,
-    TOP_IDENTIFY,
-    TOP_KEYS,
-    TOP_DEFAULT_PLAN,
-    TOP_PLANS,
-    TOP_LIMITS,
-    TOP_JWT,
-    TOP_STORE,
-    TOP_IDEMPOTENCY,
-    TOP_ENVOY,
-    TOP_IDENTITIES,
-    TOP_TIMEZONE,
-    TOP_WEBHOOK,
-    TOP_PATHS,
-    TOP_PRIORITY,
-    TOP_ADAPTIVE,
-    TOP_STANDING,
-    TOP_CHALLENGE,
-    TOP_PENALTIES,
-    TOP_SCORE,
-    TOP_DENIALS,
-    TOP_REGIONS,
-    TOP_KERNEL,
-    TOP_STICKY,
-    TOP_ATTRIBUTES,
-    TOP_STRICT_ATTRIBUTES,
-    TOP_ON_STORE_ERROR,
-    TOP_ON_UNKNOWN,
-    TOP_REPEATED_CREDENTIALS,
-    TOP_FIELDS,
-};
-
 #define HASH_DIGITS 64 /* of SHA-256 */
-
-static const char *const top_names[TOP_FIELDS] = {
-    "version",
-    "server",
-    "state",
-    "headers",
-    "identify",
-    "keys",
-    "default_plan",
-    "plans",
-    "limits",
-    "jwt",
-    "store",
-    "idempotency",
-    "envoy",
-    "identities",
-    "timezone",
-    "webhook",
-    "paths",
-    "priority",
-    "adaptive",
-    "standing",
-    "challenge",
-    "penalties",
-    "score",
-    "denials",
-    "regions",
-    "kernel",
-    "sticky",
-    "attributes",
-    "strict_attributes",
-    "on_store_error",
-    "on_unknown",
-    "repeated_credentials",
-};
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
 {
@@ -239,8 +168,6 @@ static void load_callers(struct rules_loader *loader, struct rules_field *fields
 static void load_top(struct rules_loader *loader, const struct rules_node *root)
 {
     struct rules_field fields[TOP_FIELDS];
-    for (int i = 0; i < TOP_FIELDS; i++)
-        fields[i] = (struct rules_field){top_names[i], NULL, NULL};
     if (is_keys_file(root)) {
         rules_problem(
             loader, root,
@@ -248,9 +175,10 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
             "validate that one");
         return;
     }
-    if (!rules_fields(loader, root, "a rules file", fields, TOP_FIELDS) ||
+    if (!rules_section_find(loader, &rules_section_file, root, fields) ||
         !rules_fixed_attributes(loader))
         return;
+    loader->rules->server_only = rules_server_only(fields);
     load_settings(loader, fields);
     load_callers(loader, fields);
     if (!fields[TOP_LIMITS].value)

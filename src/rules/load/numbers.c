@@ -34,6 +34,14 @@ const char *const rules_algorithm_words[] = {
 
 static const char *const size_names[] = {"KiB", "MiB", "GiB", "TiB"};
 
+const char *rules_time_unit(uint32_t i, uint64_t *length_ns)
+{
+    if (i >= UNIT_COUNT)
+        return NULL;
+    *length_ns = unit_ns[i];
+    return unit_names[i];
+}
+
 int weir_digits_parse(uint64_t *value, const char *text, size_t size)
 {
     uint64_t number = 0;

@@ -43,6 +43,10 @@ int weir_size_parse(uint64_t *bytes, const char *text, size_t size, struct weir_
 int weir_digits_parse(uint64_t *value, const char *text, size_t size)
     __attribute__((warn_unused_result));
 
+/* The units of durations and rates: name number `i`, and what it is in nanoseconds. NULL: there is
+ * no such number. */
+const char *rules_time_unit(uint32_t i, uint64_t *length_ns);
+
 /* Names of `algorithm`, up to a NULL: in the order of enum weir_algorithm, but leaky_queue has
  * none. */
 extern const char *const rules_algorithm_words[];

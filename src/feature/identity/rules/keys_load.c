@@ -331,8 +331,26 @@ static int read_limits(struct yaml_reader *reader)
 /* --- Entries ---------------------------------------------------------------------------------- */
 
 enum field { FIELD_USER, FIELD_ORG, FIELD_PLAN, FIELD_LIMITS, FIELDS };
-static const char *const field_names[FIELDS] = {"user", "org", "plan", "limits"};
 #define FIELDS_TEXT "user, org, plan, limits"
+
+static const struct rules_keyword any_override = {NULL, RULES_TEXT, .many = RULES_SEVERAL,
+                                                  .doc = "the caller's own rate of this limit"};
+static const struct rules_section overrides_section = {.what = "limits", .others = &any_override};
+
+static const struct rules_keyword entry_keywords[FIELDS] = {
+    [FIELD_USER] = {"user", RULES_TEXT, .flags = RULES_REQUIRED, .doc = "who the caller is"},
+    [FIELD_ORG] = {"org", RULES_TEXT, .absent = "none", .doc = "the caller's organisation"},
+    [FIELD_PLAN] = {"plan", RULES_TEXT, .absent = "the file's `default_plan`",
+                    .doc = "one of `plans`"},
+    [FIELD_LIMITS] = {"limits", RULES_MAPPING, .section = &overrides_section, .absent = "none",
+                      .doc = "the caller's own rates, which replace the rates of these limits for "
+                             "this caller, whatever their plan"},
+};
+static const struct rules_section entry_section = RULES_SECTION("an entry", entry_keywords);
+static const struct rules_keyword any_entry = {NULL, RULES_MAPPING, .section = &entry_section,
+                                               .doc = "whose API key it is that has this SHA-256"};
+const struct rules_section rules_section_keys = {
+    .what = "a keys file", .others = &any_entry, .other_keys = "^[0-9A-Fa-f]{64}$"};
 
 /* One of user, org, plan. */
 static int set_text(struct yaml_reader *reader, struct entry *entry, enum field field,
@@ -341,7 +359,7 @@ static int set_text(struct yaml_reader *reader, struct entry *entry, enum field 
     struct weir_bytes text = {(const char *)value->data.scalar.value, value->data.scalar.length};
     if (text.size == 0 || text.size > WEIR_IDENTITY_MAX) {
         return report(reader, &value->start_mark, "`%s` must have 1 to %d bytes",
-                      field_names[field], WEIR_IDENTITY_MAX);
+                      entry_keywords[field].name, WEIR_IDENTITY_MAX);
     }
     if (field == FIELD_PLAN)
         return set_plan(reader, entry, text.data, text.size, &value->start_mark);
@@ -385,7 +403,7 @@ static int read_name(struct yaml_reader *reader, struct entry *entry, const yaml
     const char *text = (const char *)name->data.scalar.value;
     struct rules_quote quote;
     int which = FIELD_USER;
-    while (which < FIELDS && strcmp(text, field_names[which]) != 0)
+    while (which < FIELDS && strcmp(text, entry_keywords[which].name) != 0)
         which++;
     *field = FIELDS;
     if (which == FIELDS) {
@@ -393,7 +411,7 @@ static int read_name(struct yaml_reader *reader, struct entry *entry, const yaml
                       rules_quote(&quote, text, name->data.scalar.length));
     }
     if ((entry->given >> which & 1) != 0)
-        return report(reader, &name->start_mark, "`%s` is given twice", field_names[which]);
+        return report(reader, &name->start_mark, "`%s` is given twice", entry_keywords[which].name);
     entry->given |= 1U << which;
     *field = (enum field)which;
     return 0;

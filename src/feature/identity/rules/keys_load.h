@@ -5,7 +5,9 @@
 #ifndef WEIR_FEATURE_IDENTITY_RULES_KEYS_LOAD_H
 #define WEIR_FEATURE_IDENTITY_RULES_KEYS_LOAD_H
 
-#include "rules/rules.h"
+#include "rules/load/keyword.h"
+
+extern const struct rules_section rules_section_keys; /* a whole keys file */
 
 /* Reads the file `path` into the keys of the rules, whose limits are loaded already. `compile`: the
  * limits are sound, so overrides are compiled; else they are only checked. Returns 0,

@@ -26,11 +26,12 @@ static const struct test_problem_case the_file_as_a_whole[] = {
      "2:1: a rules file has no key `limts`; did you mean `limits`?\n"},
     {"limits: []\n"
      "foo: 1\n",
-     "2:1: a rules file has no key `foo`; its keys are version, server, state, headers, identify, "
-     "keys, default_plan, plans, limits, jwt, store, idempotency, envoy, identities, timezone, "
-     "webhook, paths, priority, adaptive, standing, challenge, penalties, score, denials, "
-     "regions, kernel, sticky, attributes, strict_attributes, on_store_error, "
-     "on_unknown, repeated_credentials\n"},
+     "2:1: a rules file has no key `foo`; its keys are version, limits, attributes, identify, "
+     "keys, "
+     "strict_attributes, on_store_error, identities, repeated_credentials, on_unknown, jwt, plans, "
+     "default_plan, priority, paths, server, state, headers, store, sticky, regions, timezone, "
+     "idempotency, score, standing, kernel, penalties, adaptive, webhook, challenge, envoy, "
+     "denials\n"},
     {"limits: []\n"
      "<<: {a: 1}\n",
      "2:1: merge keys (`<<`) are not supported\n"},

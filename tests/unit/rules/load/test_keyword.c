@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of keywords: every row is one that the loader can read, and defaults are values. */
+#include "rules_test.h"
+
+#include <stdlib.h>
+
+#include "rules/load/grammar.h"
+#include "rules/load/keyword.h"
+
+#define ROOM 4096 /* more than any struct that a section fills */
+#define DEPTH_MAX 8
+
+static void check_section(const struct rules_section *section, unsigned depth);
+
+/* A row with a place has a kind that can fill it, and bounds within its width. */
+static void check_place(const struct rules_keyword *keyword)
+{
+    bool text =
+        keyword->kind == RULES_TEXT || keyword->kind == RULES_PLACE || keyword->kind == RULES_FILE;
+    if (keyword->parse)
+        return;
+    if (text)
+        assert_int_equal(keyword->width, sizeof(const char *));
+    else
+        assert_true(keyword->width == 1 || keyword->width == 2 || keyword->width == 4 ||
+                    keyword->width == 8);
+    if (!text && keyword->width < 8)
+        assert_true(keyword->most < UINT64_C(1) << 8 * keyword->width);
+    assert_true(keyword->kind != RULES_ANY && keyword->kind != RULES_MAPPING);
+    assert_int_equal(keyword->many, RULES_ONE);
+}
+
+static void check_keyword(const struct rules_keyword *keyword, unsigned depth)
+{
+    if (keyword->width > 0)
+        check_place(keyword);
+    assert_true(keyword->least <= keyword->most);
+    if (keyword->kind == RULES_CHOICE)
+        assert_non_null(keyword->words);
+    if (keyword->kind == RULES_MAPPING)
+        assert_non_null(keyword->section);
+    assert_non_null(keyword->doc);
+    if (keyword->section)
+        check_section(keyword->section, depth + 1);
+}
+
+static void check_section(const struct rules_section *section, unsigned depth)
+{
+    assert_true(depth < DEPTH_MAX);
+    for (; section; section = section->or_else) {
+        void *into = calloc(1, ROOM);
+        assert_non_null(into);
+        rules_section_defaults(section, into); /* asserts that each can be read */
+        free(into);
+        assert_true(section->count <= RULES_KEYWORDS_MAX);
+        for (uint32_t i = 0; i < section->count; i++) {
+            assert_non_null(section->keywords[i].name);
+            if (rules_section_has(section, i))
+                check_keyword(&section->keywords[i], depth);
+            for (uint32_t j = 0; j < i; j++)
+                assert_string_not_equal(section->keywords[i].name, section->keywords[j].name);
+        }
+        if (section->others)
+            check_keyword(section->others, depth);
+    }
+}
+
+static void every_row_of_the_grammar_can_be_read(void **state)
+{
+    check_section(&rules_section_file, 0);
+}
+
+static void a_range_is_written_in_the_largest_units(void **state)
+{
+    static const struct {
+        struct rules_keyword keyword;
+        const char *text;
+    } cases[] = {
+        {{.kind = RULES_DURATION, RULES_RANGE(RULES_MINUTE, 366 * RULES_DAY)}, "1min to 366d"},
+        {{.kind = RULES_DURATION, RULES_RANGE(0, 1500 * RULES_MS), .word = "off"},
+         "0s to 1500ms, or off"},
+        {{.kind = RULES_SIZE, RULES_RANGE(1 << 18, UINT64_C(1) << 42)}, "256KiB to 4TiB"},
+        {{.kind = RULES_SIZE, RULES_RANGE(0, 1000)}, "0 to 1000"},
+        {{.kind = RULES_PERCENT, RULES_RANGE(1, 90)}, "1% to 90%"},
+        {{.kind = RULES_NUMBER, RULES_RANGE(1, 128), .word = "auto"}, "1 to 128, or auto"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rules_range range;
+        assert_string_equal(rules_range_text(&range, &cases[i].keyword), cases[i].text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_of_the_grammar_can_be_read),
+        cmocka_unit_test(a_range_is_written_in_the_largest_units),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
