@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/bucket.h"
+#include "core/algorithm.h"
 #include "core/text/siphash.h"
 
 /* Numbers of states beside the reference's have it, and the others don't. */
@@ -15,8 +15,8 @@
 uint32_t rules_kind_hash(const struct weir_limit_spec *spec)
 {
     static const uint64_t public[2] = {0, 0};
-    bool any = bucket_is(spec->algorithm) || spec->algorithm == WEIR_CONCURRENCY ||
-               spec->algorithm == WEIR_QUOTA || spec->algorithm == WEIR_PREPAID;
+    bool any = algorithm_has(spec->algorithm, ALGORITHM_ANY_WINDOW) ||
+               algorithm_has(spec->algorithm, ALGORITHM_CALENDAR);
     const uint64_t numbers[] = {
         (uint64_t)spec->algorithm,
         any ? 0 : spec->window_ns,

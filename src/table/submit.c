@@ -201,7 +201,7 @@ decide_seen(struct weir_table_owner *owner, uint64_t now_ns, struct weir_decisio
     uint64_t after[2] = {before[0], before[1]};
     bool admits;
 
-    if (window != cell_is_window(limit) || (!window && (check->cost != 1 || cell_is_quota(limit))))
+    if (window != cell_is_window(limit) || (!window && (check->cost != 1 || cell_is_rare(limit))))
         __builtin_unreachable();
     admits = cell_take_words(limit, after, now_ns, check->cost, &cell, &delay_ns);
     if (__builtin_expect(!owner_lock(owner, &bucket->lock), 0)) {

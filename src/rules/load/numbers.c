@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/algorithm.h"
 #include "core/bucket.h"
+#include "core/bytes.h"
 #include "core/wide.h"
 #include "rules/calendar/calendar.h"
 #include "rules/problems.h"
@@ -31,6 +33,15 @@ static const uint64_t unit_ns[] = {
 const char *const rules_algorithm_words[] = {
     "fixed_window", "sliding_window", "sliding_log", "token_bucket",
     "gcra",         "leaky_bucket",   "concurrency", NULL};
+
+int rules_algorithm_named(struct weir_bytes name)
+{
+    for (int i = 0; i < ALGORITHMS; i++)
+        if (algorithm_has((enum weir_algorithm)i, ALGORITHM_CHOSEN) &&
+            weir_bytes_are(name, algorithm_rows[i].name))
+            return i;
+    return -1;
+}
 
 static const char *const size_names[] = {"KiB", "MiB", "GiB", "TiB"};
 

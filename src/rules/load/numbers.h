@@ -47,9 +47,12 @@ int weir_digits_parse(uint64_t *value, const char *text, size_t size)
  * no such number. */
 const char *rules_time_unit(uint32_t i, uint64_t *length_ns);
 
-/* Names of `algorithm`, up to a NULL: in the order of enum weir_algorithm, but leaky_queue has
- * none. */
+/* Names of `algorithm`, up to a NULL: those of the core's table that a limit chooses
+ * (ALGORITHM_CHOSEN), in its order. */
 extern const char *const rules_algorithm_words[];
+
+/* The algorithm of a name among them; -1: there is none. */
+int rules_algorithm_named(struct weir_bytes name);
 
 /* --- The numbers of a limit ------------------------------------------------------------------- */
 

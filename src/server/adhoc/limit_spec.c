@@ -49,23 +49,26 @@ static int misplaced(const struct reading *reading, enum weir_limit_field field,
     return wrong(reading, field, text);
 }
 
+static int unknown_algorithm(const struct reading *reading)
+{
+    const char *const *words = rules_algorithm_words;
+    char text[WEIR_REASON_MAX];
+    int used = snprintf(text, sizeof text, "must be %s", words[0]);
+    for (size_t i = 1; words[i] && used < (int)sizeof text; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%s",
+                         words[i + 1] ? ", " : " or ", words[i]);
+    return wrong(reading, WEIR_LIMIT_ALGORITHM, text);
+}
+
 static int read_algorithm(const struct reading *reading)
 {
-    static const enum weir_algorithm algorithms[] = {
-        WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW, WEIR_SLIDING_LOG, WEIR_TOKEN_BUCKET,
-        WEIR_GCRA,         WEIR_LEAKY_BUCKET,   WEIR_CONCURRENCY};
     struct weir_limit_spec *spec = reading->spec;
     spec->algorithm = WEIR_SLIDING_WINDOW;
     if (given(reading, WEIR_LIMIT_ALGORITHM)) {
-        size_t i = 0, count = sizeof algorithms / sizeof *algorithms;
-        while (i < count &&
-               !weir_bytes_are(reading->from->algorithm, weir_algorithm_name(algorithms[i])))
-            i++;
-        if (i == count)
-            return wrong(reading, WEIR_LIMIT_ALGORITHM,
-                         "must be fixed_window, sliding_window, sliding_log, token_bucket, gcra, "
-                         "leaky_bucket or concurrency");
-        spec->algorithm = algorithms[i];
+        int named = rules_algorithm_named(reading->from->algorithm);
+        if (named < 0)
+            return unknown_algorithm(reading);
+        spec->algorithm = (enum weir_algorithm)named;
     }
     if (spec->algorithm != WEIR_LEAKY_BUCKET)
         return misplaced(reading, WEIR_LIMIT_QUEUE, "leaky_bucket");

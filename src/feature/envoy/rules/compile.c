@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/algorithm.h"
 #include "core/bytes.h"
 #include "feature/envoy/rules/metadata.h"
 #include "rules/division.h"
@@ -272,21 +273,31 @@ static uint8_t read_mark(struct envoy_loader *loader, const struct fields *field
     return good ? (uint8_t)percent : 0;
 }
 
-/* Those that need no answer from who was admitted: no leases, no delays. */
-static const enum weir_algorithm algorithms[] = {WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW,
-                                                 WEIR_SLIDING_LOG,  WEIR_TOKEN_BUCKET,
-                                                 WEIR_GCRA,         WEIR_LEAKY_BUCKET};
-#define ALGORITHMS (sizeof(algorithms) / sizeof(algorithms[0]))
+/* The algorithms that need no answer from those that were admitted: no leases, no delays. */
+static unsigned list_algorithms(const char *names[ALGORITHMS],
+                                enum weir_algorithm algorithms[ALGORITHMS])
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < ALGORITHMS; i++) {
+        enum weir_algorithm algorithm = (enum weir_algorithm)i;
+        if (!algorithm_has(algorithm, ALGORITHM_CHOSEN) ||
+            algorithm_has(algorithm, ALGORITHM_LEASES))
+            continue;
+        names[count] = weir_algorithm_name(algorithm);
+        algorithms[count++] = algorithm;
+    }
+    return count;
+}
 
 static void read_spec(struct envoy_loader *loader, const struct fields *fields, uint8_t unit,
                       uint32_t requests, struct weir_limit_spec *spec)
 {
     const char *names[ALGORITHMS];
-    for (size_t i = 0; i < ALGORITHMS; i++)
-        names[i] = weir_algorithm_name(algorithms[i]);
+    enum weir_algorithm algorithms[ALGORITHMS];
+    unsigned count = list_algorithms(names, algorithms);
     uint64_t seconds = envoy_unit_seconds(unit);
     uint64_t multiplier_max = WEIR_WINDOW_MAX_NS / NS_PER_SECOND / (seconds > 0 ? seconds : 1);
-    spec->algorithm = algorithms[read_word(loader, fields, KEY_ALGORITHM, names, ALGORITHMS, 0)];
+    spec->algorithm = algorithms[read_word(loader, fields, KEY_ALGORITHM, names, count, 0)];
     spec->rate = requests;
     spec->window_ns = seconds * NS_PER_SECOND *
                       read_number(loader, fields, KEY_UNIT_MULTIPLIER, 1, multiplier_max, 1);
@@ -294,8 +305,7 @@ static void read_spec(struct envoy_loader *loader, const struct fields *fields, 
     spec->segments = (uint32_t)read_number(loader, fields, KEY_SEGMENTS, 1, WEIR_SEGMENTS_MAX, 0);
     static const char *const no_yes[] = {"false", "true"};
     spec->strict = read_word(loader, fields, KEY_STRICT, no_yes, 2, 0) == 1;
-    bool bucket = spec->algorithm == WEIR_TOKEN_BUCKET || spec->algorithm == WEIR_GCRA ||
-                  spec->algorithm == WEIR_LEAKY_BUCKET;
+    bool bucket = algorithm_has(spec->algorithm, ALGORITHM_BURST);
     if (fields->value[KEY_BURST] && !bucket) {
         envoy_fail(loader, "weir: line %u: `burst` is for token_bucket, gcra and leaky_bucket",
                    fields->value[KEY_BURST]->line);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/bucket.h"
+#include "core/bytes.h"
 #include "core/text/siphash.h"
 #include "rules/calendar/calendar.h"
 #include "rules/load/fields.h"
@@ -200,8 +201,6 @@ static bool load_quota(struct rules_loader *loader, const struct rules_field *fi
 
 #define LIFE_DEFAULT_NS (UINT64_C(30) * 1000000000)
 
-#define ALGORITHM_COUNT 7
-
 /* Where a limit's numbers come from, while they are put together. */
 struct numbers {
     struct rules_loader *loader;
@@ -235,14 +234,15 @@ static void read_algorithm(struct numbers *numbers)
     if (quota) {
         misplaced(numbers, RULES_LIMIT_ALGORITHM, "limits with a rate");
     } else if (node) {
-        int choice = rules_read_choice(numbers->loader, node, "algorithm", rules_algorithm_words,
-                                       ALGORITHM_COUNT);
+        uint32_t count = 0;
+        while (rules_algorithm_words[count])
+            count++;
+        int choice =
+            rules_read_choice(numbers->loader, node, "algorithm", rules_algorithm_words, count);
         numbers->wrong = choice < 0;
-        if (choice >= 0) {
-            /* leaky_queue has no name of its own. */
-            numbers->spec.algorithm =
-                choice > WEIR_LEAKY_BUCKET ? WEIR_CONCURRENCY : (enum weir_algorithm)choice;
-        }
+        if (choice >= 0)
+            numbers->spec.algorithm = (enum weir_algorithm)rules_algorithm_named(
+                weir_bytes_of(rules_algorithm_words[choice]));
     }
     const struct rules_node *queue = value_of(numbers, RULES_LIMIT_QUEUE);
     bool queued = false;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rates, durations, sizes. */
+#include "core/algorithm.h"
+#include "core/bytes.h"
 #include "rules/load/numbers.h"
 #include "rules_test.h"
 
@@ -150,6 +152,21 @@ static void sizes_are_bytes_or_powers_of_1024(void **state)
                      WEIR_ERR_RANGE);
 }
 
+static void the_names_of_algorithms_are_those_of_the_core(void **state)
+{
+    uint32_t word = 0;
+    for (int i = 0; i < ALGORITHMS; i++) {
+        if (!algorithm_has((enum weir_algorithm)i, ALGORITHM_CHOSEN))
+            continue;
+        assert_non_null(rules_algorithm_words[word]);
+        assert_string_equal(rules_algorithm_words[word], algorithm_rows[i].name);
+        assert_int_equal(rules_algorithm_named(weir_bytes_of(rules_algorithm_words[word++])), i);
+    }
+    assert_null(rules_algorithm_words[word]);
+    assert_int_equal(rules_algorithm_named(weir_bytes_of("counter")), -1);
+    assert_int_equal(rules_algorithm_named(weir_bytes_of("gcr")), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +178,7 @@ int main(void)
         cmocka_unit_test(refusals_say_what_is_allowed),
         cmocka_unit_test(durations_need_a_number_and_a_unit),
         cmocka_unit_test(sizes_are_bytes_or_powers_of_1024),
+        cmocka_unit_test(the_names_of_algorithms_are_those_of_the_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
