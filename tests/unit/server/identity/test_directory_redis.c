@@ -169,8 +169,8 @@ static void an_answer_that_came_during_a_long_turn_is_in_time(void **state)
 {
     struct waiter waiter;
     (void)state;
-    world.slow_turn_ms = 1100;
-    world.terms.deadline_ns = SECOND;
+    world.slow_turn_ms = 4100;
+    world.terms.deadline_ns = 4 * SECOND;
     ask(&waiter, 1);
     UNTIL(waiter.result != UNANSWERED);
     assert_int_equal(waiter.result, 1);
