@@ -346,7 +346,10 @@ static void print_keyword(FILE *out, const char *place, const struct rules_keywo
             keyword->least, keyword->most);
     for (const char *const *word = keyword->words; word && *word; word++)
         fprintf(out, "%s%s", word > keyword->words ? " " : "", *word);
-    const char *const texts[] = {keyword->word, keyword->otherwise, keyword->absent, keyword->doc,
+    const char *absent = keyword->absent                          ? keyword->absent
+                         : (keyword->flags & RULES_REQUIRED) != 0 ? "required"
+                                                                  : NULL;
+    const char *const texts[] = {keyword->word, keyword->otherwise, absent, keyword->doc,
                                  keyword->why};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         fprintf(out, "\t%s", texts[i] ? texts[i] : "");

@@ -6,11 +6,13 @@ import copy
 import json
 import random
 import re
+import subprocess
+import sys
 
 import pytest
 import yaml
 
-from model.program import ROOT, run_weir
+from model.program import ROOT, run_weir, weir_path
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -313,6 +315,12 @@ def test_the_schema_has_the_bounds_of_the_loader(schemas, tmp_path):
     print(f"{len({case[0] for case in cases})} keywords, {within} values within their bounds, {beyond} beyond")
     assert not differ, "\n".join(map(str, differ[:40]))
     assert within > 300 and beyond > 200
+
+
+def test_the_tables_of_the_docs_are_those_of_the_loader():
+    done = subprocess.run([sys.executable, ROOT / "script" / "build" / "keyword_tables.py", weir_path(),
+                           ROOT / "docs", "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_grammar_takes_no_files(tmp_path):

@@ -78,7 +78,7 @@ static const struct row {
     {"identities.max_keys", IDENTITIES, "99999", NULL},
     {"identities.on_error", IDENTITIES, "deny", NULL},
     {"standing.entries", STANDING, "16", NULL},
-    {"standing.answer.status", STANDING, "429", ", answer: { suspended: { status: %s } }"},
+    {"standing.answer.suspended.status", STANDING, "429", ", answer: { suspended: { status: %s } }"},
     {"penalties.forgive", PENALTY, "2d", NULL},
     {"penalties.strikes_while_suspended", PENALTY, "true", NULL},
     {"score.clients", SCORE, "5000", NULL},

@@ -419,7 +419,7 @@ static const struct rules_keyword keywords[] = {
                         .absent = "`open`",
                         .doc = "what happens while nobody can say who is banned: `open`, `closed`"},
     {"entries", RULES_NUMBER, AT(entries_max),
-     RULES_RANGE(WEIR_STANDING_ENTRIES_MIN, WEIR_STANDING_ENTRIES_MAX), .absent = "1000000",
+     RULES_RANGE(WEIR_STANDING_ENTRIES_MIN, WEIR_STANDING_ENTRIES_MAX), .absent = "`1000000`",
      .doc = "how many entries there may be at one time", .why = "66 MiB; a large botnet"},
 };
 const struct rules_section rules_section_standing = RULES_SECTION("`standing`", keywords);
