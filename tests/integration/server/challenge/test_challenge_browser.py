@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from browser.chromium import complaints, needs_chromium, open_browser
+from browser.chromium import complaints, needs_chromium, open_browser, set_screen, take_screenshot
 from daemon.challenge import PATH, ChallengeWeir
 from daemon.proxies import Application, Handler
 from daemon.waiting import SECONDS_MAX
+from model.program import weir_path
 
 from selenium.webdriver.support.ui import WebDriverWait
 
 pytestmark = needs_chromium
 
+SHOTS = Path(weir_path()).parent / "screenshots" / "challenge"
 COOKIE = "weir-test"
 TEXTS = json.loads((Path(__file__).parents[4] / "src/feature/challenge/server/texts.json").read_text("utf-8"))
 
@@ -115,6 +117,14 @@ def read_in(browser, language):
                             {"userAgent": "test", "acceptLanguage": language})
 
 
+def take(browser, name):
+    for dark, (kind, width) in [(False, ("phone", 390)), (True, ("phone", 390)), (False, ("desktop", 1280)),
+                                (True, ("desktop", 1280))]:
+        set_screen(browser, width, 844, dark)
+        assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+        take_screenshot(browser, SHOTS / f"{name}-{kind}-{'dark' if dark else 'light'}.png")
+
+
 def wait_text(browser, name, condition):
     WebDriverWait(browser, SECONDS_MAX).until(
         lambda driver: condition(driver.find_element("id", name).text))
@@ -134,7 +144,22 @@ def test_a_person_sees_which_site_asks_and_how_long_it_takes(hard, browser, lang
     assert browser.find_element("id", "status").text == TEXTS[language[:2]]["what"]
     assert browser.execute_script("return getComputedStyle(document.body).direction") == direction
     WebDriverWait(browser, SECONDS_MAX).until(lambda driver: float(bar.get_attribute("value")) > 0)
+    take(browser, language[:2])
     assert complaints(browser) == []
+
+
+@pytest.mark.parametrize("browser", [True], indirect=True)
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_a_page_of_what_went_wrong_leads_on(hard, browser, language):
+    read_in(browser, language)
+    browser.get(f"http://{hard.address}{PATH}?to=/shop")
+    browser.execute_script("const form = document.getElementById('form');"
+                           "form.elements.solution.value = '1'; form.submit()")
+    WebDriverWait(browser, SECONDS_MAX).until(lambda driver: driver.title == TEXTS[language]["refused"])
+    assert TEXTS[language]["unsolved"] in browser.find_element("tag name", "main").text
+    take(browser, f"refused-{language}")
+    link = browser.find_element("tag name", "a")
+    assert link.text == TEXTS[language]["again"] and link.get_attribute("href").endswith("/shop")
 
 
 @pytest.mark.parametrize("browser", [True], indirect=True)
