@@ -38,7 +38,7 @@ PARTS = {"rules", "engine", "store", "server", "cli"}
 # What a feature may include of others. This table only shrinks.
 USES = {
     "challenge": {"score"},
-    "dashboard": {"challenge", "envoy", "use"},
+    "dashboard": {"adaptive", "challenge", "envoy", "standing", "use"},
     "envoy": {"identity"},
     "identity": {"standing"},
     "kernel": {"standing", "xdp"},

@@ -69,6 +69,8 @@ struct weir_service {
     /* Writes its metrics, in the order of the list. */
     void (*metrics)(struct weir_metrics *metrics);
 
+    /* The daemon begins to stop: requests that are open are finished, and nothing new begins. */
+    void (*drain)(struct weir_daemon *daemon);
     /* No worker decides any more: writes and sends what is queued, in a bounded time, and ends its
      * threads. */
     void (*stop)(struct weir_daemon *daemon);

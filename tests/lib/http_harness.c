@@ -10,9 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "feature/reserve/server/daemon.h"
+#include "server/adhoc/daemon.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/services/list.h"
 #include "server/daemon/services/services.h"
+#include "server/net/daemon.h"
 #include "server/http/front.h"
 #include "server/pressure/pressure_log.h"
 
@@ -52,16 +55,21 @@ static void open_worker(struct http_harness *harness, const char *text)
         abort();
     }
     weir_problems_free(&problems);
-    check(weir_reservations_open(&daemon->reservations, 16) == 0);
-    check(weir_adhoc_limits_open(&daemon->redis.limits, HTTP_HARNESS_LIMITS, daemon->table, 0) ==
-          0);
+    struct weir_reservations *reservations;
+    check(weir_reservations_open(&reservations, 16) == 0);
+    weir_own_set(daemon, WEIR_OWN_RESERVATIONS, reservations);
+    struct weir_resp_shared *redis = calloc(1, sizeof *redis);
+    check(redis != NULL);
+    weir_own_set(daemon, WEIR_OWN_ADHOC, redis);
+    check(weir_adhoc_limits_open(&redis->limits, HTTP_HARNESS_LIMITS, daemon->table, 0) == 0);
     const struct weir_worker_options options = {.log = &daemon->log,
                                                 .table = daemon->table,
                                                 .rules = daemon->rules,
-                                                .reservations = daemon->reservations};
+                                                .reservations = weir_daemon_reservations(daemon)};
     check(weir_worker_open(&harness->decides, &options, &reason) == 0);
     check(weir_worker_open(&daemon->admin, &options, &reason) == 0);
     check(weir_rules_prepare(daemon->rules, prepare_limit, harness->decides->store) == 0);
+    check(weir_service_net.open(daemon, &reason) == 0);
     check(weir_daemon_pressure_open(daemon, &reason) == 0);
     daemon->workers = &harness->decides;
     daemon->worker_count = 1;
@@ -244,9 +252,11 @@ void http_harness_close(struct http_harness *harness)
     disconnect(harness);
     weir_worker_close(harness->decides);
     weir_worker_close(daemon->admin);
-    weir_reservations_close(daemon->reservations);
-    weir_adhoc_limits_close(daemon->redis.limits);
+    weir_reservations_close(weir_daemon_reservations(daemon));
+    weir_adhoc_limits_close(weir_daemon_given_limits(daemon));
+    free(weir_daemon_redis(daemon));
     weir_daemon_pressure_close(daemon);
+    weir_service_net.close(daemon);
     weir_table_close(daemon->table);
     weir_rules_unref(daemon->rules);
     free(daemon->routes);

@@ -13,6 +13,7 @@
 #include "feature/region/server/acted.h"
 #include "feature/score/server/metrics.h"
 #include "feature/use/server/consumers_api.h"
+#include "feature/use/server/daemon.h"
 #include "rules/match/key_values.h"
 #include "server/admin/access.h"
 #include "server/admin/call.h"
@@ -24,6 +25,7 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/pressure/pressure_log.h"
+#include "server/stores/daemon.h"
 
 /* Keys that /top lists, and what ?count= may ask for. */
 #define TOP_DEFAULT 20
@@ -86,7 +88,7 @@ static void readyz_handle(struct weir_http_call *call)
                                : "ready, by on_store_error and on_error");
         readyz_tell(text, sizeof text, "the store is", readiness.without_store, readiness.workers);
         if (store)
-            weir_shared_store_refusal(daemon->shared, refusal);
+            weir_shared_store_refusal(weir_daemon_shared(daemon), refusal);
         if (refusal[0] != '\0')
             snprintf(text + strlen(text), sizeof text - strlen(text), " (%s)", refusal);
         readyz_tell(text, sizeof text, "identities are", readiness.without_identities,
@@ -159,8 +161,8 @@ static void limits_list(struct weir_http_call *call)
         json_object_set_new(answer, "challenge",
                             json_pack("{s:o, s:I}", "difficulty", difficulty_json(challenge),
                                       "life_s", (json_int_t)(challenge->life_ns / 1000000000)));
-    if (answer && daemon->use)
-        json_object_set_new(answer, "requests", weir_use_requests_json(daemon->use));
+    if (answer && weir_daemon_use(daemon))
+        json_object_set_new(answer, "requests", weir_use_requests_json(weir_daemon_use(daemon)));
     if (answer && weir_rules_score(daemon->rules))
         json_object_set_new(answer, "score", score_json(daemon));
     weir_admin_reply_json(call, answer);

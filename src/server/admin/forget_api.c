@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "feature/identity/rules/keys_lines.h"
+#include "feature/identity/server/daemon.h"
 #include "server/admin/access.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
@@ -58,7 +59,7 @@ static void forget(struct weir_http_call *call, const json_t *body)
         return;
     }
     for (int i = 0; i < count; i++)
-        weir_directories_forget(daemon->directories, digests[i]);
+        weir_directories_forget(weir_daemon_directories(daemon), digests[i]);
     wake_all(daemon);
     int size = snprintf(text, sizeof text, "{\"forgotten\":%d}", count);
     weir_http_reply(call, WEIR_HTTP_200, NULL, "application/json", text, (size_t)size);
@@ -70,7 +71,7 @@ static void forget_handle(struct weir_http_call *call)
     struct weir_bytes body = call->request->body;
     if (!weir_http_json_post(call) || !weir_admin_may_change(call))
         return;
-    if (!daemon->directories) {
+    if (!weir_daemon_directories(daemon)) {
         weir_http_problem(call, WEIR_HTTP_404, NULL, "no identities in Redis are configured");
         return;
     }

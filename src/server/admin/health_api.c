@@ -10,6 +10,7 @@
 
 #include "core/bytes.h"
 #include "feature/adaptive/server/controllers.h"
+#include "feature/adaptive/server/daemon.h"
 #include "server/admin/access.h"
 #include "server/admin/call.h"
 #include "server/daemon/daemon.h"
@@ -104,7 +105,8 @@ static uint32_t push(struct weir_http_call *call, const struct pushed *pushed)
 
     for (int signal = 0; signal < WEIR_SIGNALS; signal++)
         if (pushed->has[signal])
-            taken += weir_controllers_push(daemon->controllers, name, (enum weir_signal)signal,
+            taken += weir_controllers_push(weir_daemon_controllers(daemon), name,
+                                           (enum weir_signal)signal,
                                            (struct weir_reading){pushed->values[signal], until_ns});
     return taken;
 }
@@ -215,7 +217,7 @@ static void handle_show(struct weir_http_call *call)
     struct shown shown = {json_array(), json_array(), weir_worker_time(call->worker)};
     const struct weir_controllers_visitor visitor = {show_controller, show_follower, &shown};
 
-    weir_controllers_visit(daemon->controllers, &visitor);
+    weir_controllers_visit(weir_daemon_controllers(daemon), &visitor);
     weir_admin_reply_json(
         call, json_pack("{s:o, s:o}", "controllers", shown.controllers, "limits", shown.limits));
 }
@@ -267,7 +269,7 @@ static void put_absent(void *context, const struct weir_controller_view *view)
 
 void weir_metrics_of_health(struct weir_metrics *metrics)
 {
-    struct weir_controllers *controllers = metrics->daemon->controllers;
+    struct weir_controllers *controllers = weir_daemon_controllers(metrics->daemon);
     struct put put = {metrics, weir_worker_time(metrics->daemon->admin)};
     uint32_t count;
 

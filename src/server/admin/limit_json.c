@@ -3,6 +3,7 @@
 #include "server/admin/limit_json.h"
 
 #include "feature/adaptive/server/controllers.h"
+#include "feature/adaptive/server/daemon.h"
 #include "feature/priority/rules/priority.h"
 #include "feature/standing/rules/match.h"
 #include "rules/actions/reject.h"
@@ -153,7 +154,7 @@ static void add_scale(json_t *limit, const struct weir_daemon *daemon, uint32_t 
         return;
     json_object_set_new(limit, "scale_percent",
                         json_integer(weir_rules_scale(daemon->rules, (uint32_t)place)));
-    if (!weir_controllers_look(daemon->controllers, daemon->rules, rule, &view))
+    if (!weir_controllers_look(weir_daemon_controllers(daemon), daemon->rules, rule, &view))
         return;
     json_t *causes = json_object();
     for (int signal = 0; signal < WEIR_SIGNALS; signal++)

@@ -9,6 +9,7 @@
 
 #include "feature/challenge/server/metrics.h"
 #include "feature/score/server/metrics.h"
+#include "server/adhoc/daemon.h"
 #include "server/admin/exposition.h"
 #include "server/admin/limit_metrics.h"
 #include "server/daemon/addresses.h"
@@ -120,7 +121,7 @@ static void put_commands(struct weir_metrics *metrics)
     }
     weir_metrics_number(metrics, "weir_adhoc_limits", "gauge",
                         "Distinct limits that requests and commands have given.",
-                        weir_adhoc_limits_count(daemon->redis.limits));
+                        weir_adhoc_limits_count(weir_daemon_given_limits(daemon)));
     if (!weir_daemon_listens(daemon, &weir_resp_front))
         return;
     weir_metrics_number(metrics, "weir_redis_commands_total", "counter",
@@ -381,7 +382,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_head(&metrics, "weir_build_info", "gauge", "What runs.");
     weir_metrics_put(&metrics, "weir_build_info{version=\"" WEIR_VERSION "\"} 1\n");
     seconds(&metrics, "weir_start_time_seconds", "When it started, since the epoch.",
-            (int64_t)daemon->started_wall_ns);
+            (int64_t)daemon->loads.started_wall_ns);
     weir_metrics_number(&metrics, "weir_workers", "gauge", "Threads that decide.",
                         daemon->worker_count);
     weir_metrics_number(&metrics, "weir_limits", "gauge", "Limits in the rules.",
@@ -391,21 +392,23 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
                         weir_rules_deprecated(daemon->rules));
     weir_metrics_head(&metrics, "weir_reloads_total", "counter",
                       "Times the rules file was read again.");
-    weir_metrics_put(&metrics, "weir_reloads_total{result=\"ok\"} %" PRIu64 "\n", daemon->reloads);
+    weir_metrics_put(&metrics, "weir_reloads_total{result=\"ok\"} %" PRIu64 "\n",
+                     daemon->loads.count);
     weir_metrics_put(&metrics, "weir_reloads_total{result=\"failed\"} %" PRIu64 "\n",
-                     daemon->failed_reloads);
+                     daemon->loads.failed);
     weir_metrics_number(&metrics, "weir_state_file_lost", "gauge",
                         "1: the path of the state file no longer names the file in use.",
-                        daemon->state == WEIR_TABLE_FILE_GONE ||
-                            daemon->state == WEIR_TABLE_FILE_OTHER);
+                        daemon->file.state == WEIR_TABLE_FILE_GONE ||
+                            daemon->file.state == WEIR_TABLE_FILE_OTHER);
     weir_metrics_number(&metrics, "weir_reload_running", "gauge",
                         "1: the rules file is being read again.", daemon->reload.daemon ? 1 : 0);
     seconds(&metrics, "weir_reload_duration_seconds",
-            "How long the last reload took, a failed one too.", (int64_t)daemon->reload_took_ns);
+            "How long the last reload took, a failed one too.", (int64_t)daemon->loads.took_ns);
     seconds(&metrics, "weir_rules_loaded_seconds",
-            "When the rules in use were read, since the epoch.", (int64_t)daemon->reloaded_wall_ns);
+            "When the rules in use were read, since the epoch.",
+            (int64_t)daemon->loads.last_wall_ns);
     seconds(&metrics, "weir_clock_offset_seconds",
-            "Wall clock minus the time that decisions are made by.", daemon->clock_offset_ns);
+            "Wall clock minus the time that decisions are made by.", daemon->drift.offset_ns);
     weir_metrics_number(&metrics, "weir_log_lines_dropped_total", "counter",
                         "Log lines left out because there were too many a second.",
                         weir_counted(&daemon->log.dropped_total));

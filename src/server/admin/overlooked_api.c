@@ -8,6 +8,7 @@
 #include "rules/unknown_names.h"
 #include "server/admin/call.h"
 #include "server/daemon/daemon.h"
+#include "server/net/daemon.h"
 
 /* A list; json_pack fails where it is NULL. */
 static json_t *names_json(const struct weir_rules *rules)
@@ -26,9 +27,9 @@ static json_t *names_json(const struct weir_rules *rules)
 static void overlooked_handle(struct weir_http_call *call)
 {
     struct weir_daemon *daemon = call->http->server;
-    uint64_t untrusted = weir_counted(&daemon->overlooked.untrusted);
+    uint64_t untrusted = weir_counted(&weir_daemon_net(daemon)->overlooked.untrusted);
     char peer[WEIR_ADDRESS_TEXT_MAX];
-    weir_overlooked_peer(&daemon->overlooked, peer);
+    weir_overlooked_peer(&weir_daemon_net(daemon)->overlooked, peer);
     weir_admin_reply_json(call,
                           json_pack("{s:{s:I, s:s?}, s:o}", "untrusted_proxies", "requests",
                                     (json_int_t)untrusted, "peer", untrusted > 0 ? peer : NULL,
@@ -46,13 +47,13 @@ void weir_metrics_of_overlooked(struct weir_metrics *metrics)
     weir_metrics_number(metrics, "weir_untrusted_proxy_requests_total", "counter",
                         "Requests for /v1/auth that were refused because their sender is not in "
                         "server.trusted_proxies.",
-                        weir_counted(&metrics->daemon->overlooked.untrusted));
+                        weir_counted(&weir_daemon_net(metrics->daemon)->overlooked.untrusted));
     weir_metrics_head(metrics, "weir_requests_unreadable_total", "counter",
                       "Requests of clients that were refused because they could not be read.");
     for (int i = 0; i < WEIR_UNREAD_FRONTS; i++)
         weir_metrics_put(metrics, "weir_requests_unreadable_total{front=\"%s\"} %" PRIu64 "\n",
                          weir_overlooked_front_name((enum weir_overlooked_front)i),
-                         weir_counted(&metrics->daemon->overlooked.unread[i]));
+                         weir_counted(&weir_daemon_net(metrics->daemon)->overlooked.unread[i]));
     weir_metrics_head(metrics, "weir_unknown_attributes_total", "counter",
                       "Attributes in requests whose names are neither built in nor declared.");
     for (uint32_t i = 0; i <= RULES_UNKNOWN_MAX; i++) {

@@ -64,8 +64,8 @@ void weir_control_signals_begin(void)
 static void control_on_stop(uv_signal_t *handle, int number)
 {
     struct weir_daemon *daemon = handle->data;
-    if (daemon->stopping && !daemon->again) {
-        uint64_t left_ms = uv_timer_get_due_in(&daemon->grace);
+    if (daemon->stopping && !daemon->next.wanted) {
+        uint64_t left_ms = uv_timer_get_due_in(&daemon->control.grace);
         if (left_ms + STOP_REPEATED_MS > WEIR_SHUTDOWN_MS)
             return;
         weir_log_event(&daemon->log, WEIR_LOG_WARNING, "stopping_hard", "reason",
@@ -75,7 +75,7 @@ static void control_on_stop(uv_signal_t *handle, int number)
     }
     weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopping", "signal",
                    number == SIGTERM ? "SIGTERM" : "SIGINT");
-    daemon->again = false;
+    daemon->next.wanted = false;
     weir_daemon_drain(daemon);
 }
 
@@ -83,7 +83,7 @@ static void control_on_stop(uv_signal_t *handle, int number)
 static void control_on_finished(uv_async_t *handle)
 {
     struct weir_daemon *daemon = handle->data;
-    if (atomic_load(&daemon->running) == 0)
+    if (atomic_load(&daemon->threads.running) == 0)
         weir_worker_drain(daemon->admin);
 }
 
@@ -135,7 +135,7 @@ static void control_on_change(uv_fs_event_t *handle, const char *name, int event
     if ((peers && !strcmp(name, last_part(peers))) ||
         !strcmp(name, last_part(daemon->options.config)) || !strcmp(name, "..data") ||
         name_ends(name, ".yaml") || name_ends(name, ".yml"))
-        uv_timer_start(&daemon->settle, control_on_settled, WATCH_SETTLE_MS, 0);
+        uv_timer_start(&daemon->control.settle, control_on_settled, WATCH_SETTLE_MS, 0);
 }
 
 /* --- Neighbours on the state file --------------------------------------------------------------
@@ -145,18 +145,18 @@ static void control_on_change(uv_fs_event_t *handle, const char *name, int event
 static void control_watch_neighbours(struct weir_daemon *daemon)
 {
     uint32_t stopped = weir_table_stopped(daemon->table);
-    if (stopped == daemon->stopped)
+    if (stopped == daemon->file.stopped)
         return;
     struct weir_log_line line;
     weir_log_begin(&line, &daemon->log, stopped ? WEIR_LOG_ERROR : WEIR_LOG_INFO,
                    stopped ? "neighbour_stopped" : "neighbour_resumed");
-    weir_log_number(&line, "pid", stopped ? stopped : daemon->stopped);
+    weir_log_number(&line, "pid", stopped ? stopped : daemon->file.stopped);
     if (stopped)
         weir_log_text(&line, "reason",
                       "it keeps a part of the state file locked, of which on_store_error decides "
                       "until it continues or ends");
     weir_log_end(&line);
-    daemon->stopped = stopped;
+    daemon->file.stopped = stopped;
 }
 
 /* --- Clock ------------------------------------------------------------------------------------ */
@@ -184,15 +184,15 @@ static void control_on_clock(uv_timer_t *timer)
     control_watch_neighbours(daemon);
     weir_services_tick(daemon, now_ns);
     now_ns = weir_engine_store_time(daemon->admin->engine, now_ns);
-    daemon->clock_offset_ns = (int64_t)(weir_clock_wall_ns() - now_ns);
-    bool off = llabs(daemon->clock_offset_ns) > CLOCK_OFFSET_MAX_NS;
-    if (off == daemon->clock_is_off)
+    daemon->drift.offset_ns = (int64_t)(weir_clock_wall_ns() - now_ns);
+    bool off = llabs(daemon->drift.offset_ns) > CLOCK_OFFSET_MAX_NS;
+    if (off == daemon->drift.logged)
         return;
-    daemon->clock_is_off = off;
+    daemon->drift.logged = off;
     struct weir_log_line line;
     weir_log_begin(&line, &daemon->log, off ? WEIR_LOG_WARNING : WEIR_LOG_INFO,
                    off ? "wall_clock_differs" : "wall_clock_agrees");
-    weir_log_number(&line, "offset_ms", daemon->clock_offset_ns / 1000000);
+    weir_log_number(&line, "offset_ms", daemon->drift.offset_ns / 1000000);
     weir_log_end(&line);
 }
 
@@ -207,28 +207,31 @@ static int control_open_watch(struct weir_daemon *daemon)
         return UV_ENAMETOOLONG;
     if (name != config)
         snprintf(folder, sizeof folder, "%.*s", (int)(name - config), config);
-    return uv_fs_event_start(&daemon->watch, control_on_change, folder, 0);
+    return uv_fs_event_start(&daemon->control.watch, control_on_change, folder, 0);
 }
 
 int weir_control_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     uv_loop_t *loop = daemon->admin->loop;
-    daemon->begin_work = control_begin_work;
-    int err = uv_signal_init(loop, &daemon->on_hangup);
-    err = err < 0 ? err : uv_signal_init(loop, &daemon->on_terminate);
-    err = err < 0 ? err : uv_signal_init(loop, &daemon->on_interrupt);
-    err = err < 0 ? err : uv_async_init(loop, &daemon->on_finished, control_on_finished);
-    err = err < 0 ? err : uv_timer_init(loop, &daemon->clock);
-    err = err < 0 ? err : uv_timer_init(loop, &daemon->grace);
-    err = err < 0 ? err : uv_timer_init(loop, &daemon->settle);
-    err = err < 0 ? err : uv_fs_event_init(loop, &daemon->watch);
-    daemon->on_hangup.data = daemon->on_terminate.data = daemon->on_interrupt.data = daemon;
-    daemon->on_finished.data = daemon->clock.data = daemon->grace.data = daemon;
-    daemon->settle.data = daemon->watch.data = daemon;
-    err = err < 0 ? err : uv_signal_start(&daemon->on_hangup, control_on_hangup, SIGHUP);
-    err = err < 0 ? err : uv_signal_start(&daemon->on_terminate, control_on_stop, SIGTERM);
-    err = err < 0 ? err : uv_signal_start(&daemon->on_interrupt, control_on_stop, SIGINT);
-    err = err < 0 ? err : uv_timer_start(&daemon->clock, control_on_clock, 0, CLOCK_CHECK_MS);
+    daemon->work.begin = control_begin_work;
+    int err = uv_signal_init(loop, &daemon->control.on_hangup);
+    err = err < 0 ? err : uv_signal_init(loop, &daemon->control.on_terminate);
+    err = err < 0 ? err : uv_signal_init(loop, &daemon->control.on_interrupt);
+    err = err < 0 ? err : uv_async_init(loop, &daemon->threads.on_finished, control_on_finished);
+    err = err < 0 ? err : uv_timer_init(loop, &daemon->control.clock);
+    err = err < 0 ? err : uv_timer_init(loop, &daemon->control.grace);
+    err = err < 0 ? err : uv_timer_init(loop, &daemon->control.settle);
+    err = err < 0 ? err : uv_fs_event_init(loop, &daemon->control.watch);
+    daemon->control.on_hangup.data = daemon->control.on_terminate.data =
+        daemon->control.on_interrupt.data = daemon;
+    daemon->threads.on_finished.data = daemon->control.clock.data = daemon->control.grace.data =
+        daemon;
+    daemon->control.settle.data = daemon->control.watch.data = daemon;
+    err = err < 0 ? err : uv_signal_start(&daemon->control.on_hangup, control_on_hangup, SIGHUP);
+    err = err < 0 ? err : uv_signal_start(&daemon->control.on_terminate, control_on_stop, SIGTERM);
+    err = err < 0 ? err : uv_signal_start(&daemon->control.on_interrupt, control_on_stop, SIGINT);
+    err =
+        err < 0 ? err : uv_timer_start(&daemon->control.clock, control_on_clock, 0, CLOCK_CHECK_MS);
     if (err == 0 && weir_background_join_loop(daemon->background, loop) < 0)
         err = UV_EMFILE;
     if (err == 0 && daemon->options.watch)

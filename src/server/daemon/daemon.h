@@ -9,28 +9,19 @@
 #ifndef WEIR_SERVER_DAEMON_DAEMON_H
 #define WEIR_SERVER_DAEMON_DAEMON_H
 
-#include "feature/adaptive/server/controllers.h"
-#include "feature/dashboard/server/dashboard.h"
-#include "feature/envoy/server/quota/service.h"
-#include "feature/envoy/server/shared.h"
-#include "feature/kernel/server/service.h"
-#include "feature/penalties/server/penalties.h"
-#include "feature/penalties/server/ring.h"
-#include "feature/standing/server/service.h"
-#include "feature/use/server/use.h"
-#include "feature/webhook/server/warnings.h"
 #include "server/daemon/background.h"
 #include "server/daemon/server.h"
-#include "server/daemon/state/state_guard.h"
 #include "server/daemon/supervisor.h"
 #include "server/daemon/worker.h"
 #include "server/net/certificates.h"
-#include "server/pressure/pressure.h"
-#include "server/resp/resp.h"
+#include "server/own.h"
+#include "table/file/state_file.h"
 
 #define WEIR_SERVICES_MAX 32
 
+struct weir_daemon;
 struct weir_http_route;
+struct weir_retired;
 struct weir_service;
 
 /* What the background thread has to do, from the most urgent. Asked for again while it is being
@@ -73,7 +64,6 @@ struct weir_watch {
     struct weir_reason reason;
     struct weir_certificates *certificates;
     struct weir_certificate_watch watch;
-    struct weir_envoy_reading envoy;
 };
 
 /* Listening sockets that one run of the daemon leaves to the next one in the same process. */
@@ -90,76 +80,88 @@ struct weir_place {
     struct weir_kept_sockets kept;
 };
 
+/* The workers' threads. */
+struct weir_threads {
+    uv_thread_t *list;
+    unsigned started;
+    _Atomic unsigned running; /* workers whose loops run */
+    uv_async_t on_finished;   /* a worker's thread has ended its loop */
+};
+
+/* What the control loop waits for. */
+struct weir_control {
+    uv_signal_t on_hangup, on_terminate, on_interrupt;
+    uv_timer_t clock, grace, settle;
+    uv_fs_event_t watch;
+};
+
+/* The state file, at the last look. */
+struct weir_file {
+    struct weir_table *spare; /* see weir_table_open_spare; NULL: no state file */
+    enum weir_table_file state;
+    uint64_t logged_ns; /* when it was logged last; 0: never */
+    uint32_t stopped;   /* the neighbour on it that is, as logged; 0: none */
+};
+
+/* The run that comes after this one. */
+struct weir_next_run {
+    bool wanted;              /* it stops to run once more, on the state file's new self ... */
+    uint64_t began_ns;        /* ... as the reload wanted that began then ... */
+    struct weir_rules *rules; /* ... with these */
+    struct weir_certificates *certificates;
+};
+
+/* What is to be done on the background thread. */
+struct weir_work {
+    unsigned wanted; /* WEIR_WANT_..., not begun */
+    void (*begin)(struct weir_daemon *daemon, unsigned wanted);
+};
+
+/* The start and the reloads so far. */
+struct weir_loads {
+    uint64_t started_wall_ns, last_wall_ns;
+    uint64_t count, failed, took_ns; /* the last one */
+    char *problems;                  /* why the last one failed; NULL: it did not */
+};
+
+/* The wall clock against the time of the table, or of the shared store. */
+struct weir_drift {
+    int64_t offset_ns;
+    bool logged; /* that it is more than a second */
+};
+
 struct weir_daemon {
     const struct weir_service *const *services; /* NULL behind the last (services/services.h) */
     size_t services_open;
+    void *own[WEIR_OWN_COUNT];      /* of services: see own.h */
     struct weir_http_route *routes; /* of all of them */
+    struct weir_fronts fronts;
+    struct weir_place places[WEIR_FRONTS_MAX]; /* of each */
+
     struct weir_server_options options;
     struct weir_log log;
     struct weir_rules *rules;     /* the newest; workers follow within a turn */
     struct weir_retired *retired; /* the ones before, while workers have them; NULL: none */
     struct weir_table *table;
-    struct weir_table *spare;               /* see weir_table_open_spare; NULL: no state file */
-    struct weir_sticky_peers *sticky;       /* NULL: no fleet without a shared store */
-    struct weir_shared_store *shared;       /* NULL: states live in the table alone */
-    struct weir_lenders *lenders;           /* NULL: no region lends */
-    struct weir_directories *directories;   /* NULL: no callers are in Redis */
+    struct weir_file file;
     struct weir_certificates *certificates; /* the newest */
     struct weir_certificate_watch certificate_watch;
-    struct weir_fronts fronts;
-    struct weir_place places[WEIR_FRONTS_MAX]; /* of each */
-    struct weir_resp_shared redis;
-    struct weir_envoy_shared *envoy; /* NULL: no such service is configured */
-    struct weir_envoy_statsd *statsd;
-    struct weir_quota_service *quota;
-    uv_timer_t envoy_watch;
-    struct weir_worker *admin;
-    struct weir_reservations *reservations;
-    struct weir_guesses *guesses;
-    struct weir_overlooked overlooked;
-    struct weir_peers *peers;
-    struct weir_controllers *controllers;
-    struct weir_pressure *pressure;
-    struct weir_table_account *accounts; /* where it reads those of the table */
-    struct weir_webhook *webhook;
-    struct weir_use_service *use;
-    struct weir_dashboard *dashboard;
-    struct weir_standing_service *standing; /* NULL: the rules at start had no `standing` */
-    struct weir_kernel_service *kernel;     /* NULL: there is no standing */
-    struct weir_penalties *penalties;       /* NULL: standing has no history */
-    struct weir_penalties_ring ring;        /* of other processes; .penalties NULL: none */
-    struct weir_warnings_sink warnings;
-    struct weir_worker **workers;
-    uv_thread_t *threads;
-    unsigned worker_count, started;
 
-    uv_signal_t on_hangup, on_terminate, on_interrupt;
-    uv_async_t on_finished; /* a worker's thread has ended its loop */
-    uv_timer_t clock, grace, settle;
-    uv_fs_event_t watch;
-    _Atomic unsigned running; /* workers whose loops run */
+    struct weir_worker *admin;
+    struct weir_worker **workers;
+    unsigned worker_count;
+    struct weir_threads threads;
+    struct weir_control control;
     bool stopping;
 
-    enum weir_table_file state;    /* of the state file, at the last look */
-    uint64_t state_logged_ns;      /* when it was logged last; 0: never */
-    bool again;                    /* it stops to run once more, on the state file's new self ... */
-    uint64_t again_ns;             /* ... as the reload wanted that began then */
-    struct weir_rules *rules_next; /* ... with these */
-    struct weir_certificates *certificates_next;
-    struct weir_supervisor supervisor;
-
     struct weir_background *background;
-    unsigned wanted; /* WEIR_WANT_..., not begun */
-    void (*begin_work)(struct weir_daemon *daemon, unsigned wanted);
+    struct weir_work work;
     struct weir_reload reload;
     struct weir_watch watching;
-
-    uint64_t started_wall_ns, reloaded_wall_ns;
-    uint64_t reloads, failed_reloads, reload_took_ns; /* the last one */
-    char *reload_problems;   /* why the last reload failed; NULL: it did not */
-    int64_t clock_offset_ns; /* wall clock - time of the table, or of the shared store */
-    bool clock_is_off;       /* by more than a second: it was logged */
-    uint32_t stopped;        /* the neighbour on the state file that is, as logged; 0: none */
+    struct weir_loads loads;
+    struct weir_next_run next;
+    struct weir_supervisor supervisor;
+    struct weir_drift drift;
 };
 
 /* Leaves those listening sockets to the next run whose addresses stay. */

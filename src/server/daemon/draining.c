@@ -2,6 +2,8 @@
 /* see draining.h */
 #include "server/daemon/draining.h"
 
+#include "server/daemon/services/services.h"
+
 void weir_daemon_stop_all(struct weir_daemon *daemon)
 {
     for (unsigned i = 0; i < daemon->worker_count; i++)
@@ -20,12 +22,10 @@ static void on_grace(uv_timer_t *timer)
 void weir_daemon_drain(struct weir_daemon *daemon)
 {
     daemon->stopping = true;
-    if (!daemon->again)
+    if (!daemon->next.wanted)
         weir_supervisor_send(&daemon->supervisor, "STOPPING=1\nSTATUS=finishing requests");
-    if (daemon->envoy)
-        atomic_store(&daemon->envoy->stopping, true);
-    weir_dashboard_stop(daemon->dashboard);
-    uv_timer_start(&daemon->grace, on_grace, WEIR_SHUTDOWN_MS, 0);
+    weir_services_drain(daemon);
+    uv_timer_start(&daemon->control.grace, on_grace, WEIR_SHUTDOWN_MS, 0);
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_drain(daemon->workers[i]);
 }

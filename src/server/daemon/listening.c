@@ -8,8 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "feature/identity/server/daemon.h"
+#include "feature/region/server/daemon.h"
+#include "feature/sticky/server/daemon.h"
 #include "server/daemon/addresses.h"
 #include "server/net/files.h"
+#include "server/stores/daemon.h"
 
 /* Files that weir opens when its connections may have taken all others: of a loop (epoll, a pipe,
  * an eventfd, its place in the state file), with a shared store (connections to its servers),
@@ -96,10 +100,10 @@ static void log_few_files(struct weir_daemon *daemon, const struct weir_files *f
 /* What weir will have open beside connections, on top of what is open now. */
 static uint64_t files_to_come(const struct weir_daemon *daemon, uint32_t workers)
 {
-    uint64_t of_worker = FILES_OF_LOOP + (daemon->shared ? FILES_OF_STORE : 0) +
-                         (daemon->sticky ? FILES_OF_PEERS : 0) +
-                         weir_lenders_count(daemon->lenders) * FILES_OF_STORE +
-                         (daemon->directories ? FILES_OF_DIRECTORY : 0);
+    uint64_t of_worker = FILES_OF_LOOP + (weir_daemon_shared(daemon) ? FILES_OF_STORE : 0) +
+                         (weir_daemon_sticky(daemon) ? FILES_OF_PEERS : 0) +
+                         weir_lenders_count(weir_daemon_lenders(daemon)) * FILES_OF_STORE +
+                         (weir_daemon_directories(daemon) ? FILES_OF_DIRECTORY : 0);
     return FILES_OF_PROCESS + (workers + 1) * of_worker; /* and the admin worker */
 }
 

@@ -3,6 +3,9 @@
 #include "server/daemon/readiness.h"
 
 #include "feature/envoy/server/call.h"
+#include "feature/envoy/server/daemon.h"
+#include "feature/identity/server/daemon.h"
+#include "server/stores/daemon.h"
 
 /* Whether a limit denies what the store does not decide: then this node is no good without it. */
 static bool fails_closed(const struct weir_rules *rules)
@@ -20,19 +23,19 @@ void weir_daemon_readiness(const struct weir_daemon *daemon, const struct weir_r
                            struct weir_readiness *readiness)
 {
     struct weir_shared_totals store = {.workers = 0};
-    if (daemon->shared)
-        weir_shared_store_totals(daemon->shared, &store);
+    if (weir_daemon_shared(daemon))
+        weir_shared_store_totals(weir_daemon_shared(daemon), &store);
     readiness->workers = store.workers;
     readiness->without_store = store.workers - store.up;
     struct weir_directories_totals identities = {.workers = 0};
-    if (daemon->directories)
-        weir_directories_totals(daemon->directories, &identities);
+    if (weir_daemon_directories(daemon))
+        weir_directories_totals(weir_daemon_directories(daemon), &identities);
     readiness->without_identities = identities.workers - identities.up;
     bool reached = readiness->without_store == 0;
-    readiness->stopped = daemon->shared ? 0 : weir_table_stopped(daemon->table);
+    readiness->stopped = weir_daemon_shared(daemon) ? 0 : weir_table_stopped(daemon->table);
     bool held = readiness->stopped != 0; /* whatever on_store_error says */
-    readiness->envoy =
-        !daemon->envoy || (!held && (reached || !weir_envoy_fails_without(daemon->envoy)));
+    readiness->envoy = !weir_daemon_envoy(daemon) ||
+                       (!held && (reached || !weir_envoy_fails_without(weir_daemon_envoy(daemon))));
     readiness->limits = (!held || weir_rules_count(rules) == 0) &&
                         (reached || !fails_closed(rules)) &&
                         (readiness->without_identities == 0 || !identities.deny);

@@ -19,8 +19,10 @@
 #include "server/daemon/services/list.h"
 #include "server/daemon/services/services.h"
 #include "server/daemon/state/state.h"
+#include "server/daemon/state/state_guard.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"
+#include "server/net/daemon.h"
 #include "server/net/seed.h"
 #include "server/pressure/pressure_log.h"
 #include "table/file/state_file.h"
@@ -61,8 +63,8 @@ static int open_workers(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     unsigned wanted = weir_listening_workers(daemon);
     daemon->workers = calloc(wanted, sizeof *daemon->workers);
-    daemon->threads = calloc(wanted, sizeof *daemon->threads);
-    if (!daemon->workers || !daemon->threads) {
+    daemon->threads.list = calloc(wanted, sizeof *daemon->threads.list);
+    if (!daemon->workers || !daemon->threads.list) {
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(WEIR_ERR_MEMORY));
         return WEIR_ERR_MEMORY;
     }
@@ -87,8 +89,8 @@ static void thread_main(void *context)
     struct thread_start start = *(struct thread_start *)context;
     free(context);
     weir_worker_run(start.worker);
-    atomic_fetch_sub(&start.daemon->running, 1);
-    uv_async_send(&start.daemon->on_finished);
+    atomic_fetch_sub(&start.daemon->threads.running, 1);
+    uv_async_send(&start.daemon->threads.on_finished);
 }
 
 static int start_threads_masked(struct weir_daemon *daemon, struct weir_reason *reason)
@@ -97,12 +99,12 @@ static int start_threads_masked(struct weir_daemon *daemon, struct weir_reason *
         struct thread_start *start = malloc(sizeof *start);
         if (start) {
             *start = (struct thread_start){daemon, daemon->workers[i]};
-            atomic_fetch_add(&daemon->running, 1);
-            if (uv_thread_create(&daemon->threads[i], thread_main, start) == 0) {
-                daemon->started++;
+            atomic_fetch_add(&daemon->threads.running, 1);
+            if (uv_thread_create(&daemon->threads.list[i], thread_main, start) == 0) {
+                daemon->threads.started++;
                 continue;
             }
-            atomic_fetch_sub(&daemon->running, 1);
+            atomic_fetch_sub(&daemon->threads.running, 1);
             free(start);
         }
         snprintf(reason->text, sizeof reason->text, "cannot start a thread");
@@ -125,10 +127,10 @@ static int start_threads(struct weir_daemon *daemon, struct weir_reason *reason)
 
 static void join_threads(struct weir_daemon *daemon)
 {
-    for (unsigned i = 0; i < daemon->started; i++)
+    for (unsigned i = 0; i < daemon->threads.started; i++)
         weir_worker_stop(daemon->workers[i]);
-    for (unsigned i = 0; i < daemon->started; i++)
-        uv_thread_join(&daemon->threads[i]);
+    for (unsigned i = 0; i < daemon->threads.started; i++)
+        uv_thread_join(&daemon->threads.list[i]);
 }
 
 /* --- Run -------------------------------------------------------------------------------------- */
@@ -139,7 +141,8 @@ static int open_peers(struct weir_daemon *daemon, struct weir_reason *reason)
     uint32_t connections = 0;
     for (unsigned i = 0; i < daemon->fronts.count; i++)
         connections += daemon->places[i].pool.max + daemon->places[i].pool.refusals;
-    int err = weir_peers_open(&daemon->peers, weir_table_secret(daemon->table), connections);
+    int err = weir_peers_open(&weir_daemon_net(daemon)->peers, weir_table_secret(daemon->table),
+                              connections);
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
     return err;
@@ -173,9 +176,8 @@ static void daemon_close(struct weir_daemon *daemon)
     if (daemon->admin)
         weir_worker_close(daemon->admin);
     weir_services_close(daemon);
-    weir_peers_close(daemon->peers);
     free(daemon->workers);
-    free(daemon->threads);
+    free(daemon->threads.list);
 }
 
 static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
@@ -255,16 +257,16 @@ static int daemon_run(struct weir_daemon *daemon)
     err = daemon_open(daemon, &reason);
     if (err != 0)
         return fail(reason.text);
-    if (!daemon->started_wall_ns)
-        daemon->started_wall_ns = weir_clock_wall_ns();
-    daemon->reloaded_wall_ns = weir_clock_wall_ns();
+    if (!daemon->loads.started_wall_ns)
+        daemon->loads.started_wall_ns = weir_clock_wall_ns();
+    daemon->loads.last_wall_ns = weir_clock_wall_ns();
     err = daemon_serve(daemon, &reason);
-    if (!daemon->again)
+    if (!daemon->next.wanted)
         weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopped", NULL, NULL);
     daemon_close(daemon);
-    if (!daemon->again) { /* else the next run begins with them */
+    if (!daemon->next.wanted) { /* else the next run begins with them */
         weir_daemon_remove_sockets(daemon);
-        free(daemon->reload_problems);
+        free(daemon->loads.problems);
     }
     return err < 0 ? fail(reason.text) : 0;
 }
@@ -276,10 +278,10 @@ static void daemon_free(struct weir_daemon *daemon)
     weir_daemon_reload_drop(daemon);
     weir_daemon_watch_drop(daemon);
     weir_rules_unref(daemon->rules);
-    weir_rules_unref(daemon->rules_next);
+    weir_rules_unref(daemon->next.rules);
     weir_daemon_free_retired(daemon);
     weir_certificates_unref(daemon->certificates);
-    weir_certificates_unref(daemon->certificates_next);
+    weir_certificates_unref(daemon->next.certificates);
     weir_listening_drop(daemon);
     weir_supervisor_close(&daemon->supervisor);
     free(daemon);
@@ -304,11 +306,11 @@ static struct weir_daemon *daemon_renew(struct weir_daemon *last)
         return NULL;
     next->options = last->options;
     weir_log_init(&next->log, last->log.fd, last->log.format);
-    next->rules = last->rules_next;
-    next->certificates = last->certificates_next;
+    next->rules = last->next.rules;
+    next->certificates = last->next.certificates;
     next->certificate_watch = last->certificate_watch;
-    last->rules_next = NULL;
-    last->certificates_next = NULL;
+    last->next.rules = NULL;
+    last->next.certificates = NULL;
     next->table = last->table;
     for (unsigned i = 0; i < last->fronts.count; i++) {
         next->places[i].kept = last->places[i].kept;
@@ -316,14 +318,14 @@ static struct weir_daemon *daemon_renew(struct weir_daemon *last)
     }
     next->supervisor = last->supervisor;
     last->supervisor = (struct weir_supervisor){.notify = -1};
-    next->started_wall_ns = last->started_wall_ns;
-    next->wanted = last->wanted & WEIR_WANT_RELOAD;
+    next->loads.started_wall_ns = last->loads.started_wall_ns;
+    next->work.wanted = last->work.wanted & WEIR_WANT_RELOAD;
     next->reload.daemon = next;
-    next->reload.began_ns = last->again_ns;
+    next->reload.began_ns = last->next.began_ns;
     next->reload.err = weir_daemon_reopen_table(next, &next->reload.reason);
-    next->reloads = last->reloads + (next->reload.err == 0);
-    next->failed_reloads = last->failed_reloads + (next->reload.err < 0);
-    next->reload_took_ns = weir_clock_boot_ns() - last->again_ns;
+    next->loads.count = last->loads.count + (next->reload.err == 0);
+    next->loads.failed = last->loads.failed + (next->reload.err < 0);
+    next->loads.took_ns = weir_clock_boot_ns() - last->next.began_ns;
     daemon_free(last);
     return next;
 }
@@ -364,7 +366,7 @@ int weir_server_run(const struct weir_server_options *options)
     for (;;) {
         weir_control_signals_begin();
         int status = daemon_run(daemon);
-        if (!daemon->again) {
+        if (!daemon->next.wanted) {
             (void)!weir_background_close(daemon->background, LOAD_PATIENCE_MS); /* no start: idle */
             daemon_free(daemon);
             return status;

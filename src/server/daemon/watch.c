@@ -9,9 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "feature/envoy/server/daemon.h"
 #include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/reload/retired.h"
+#include "server/daemon/state/state_guard.h"
 #include "server/daemon/work.h"
 
 /* What keeps on being so is logged again after so long. */
@@ -40,19 +42,19 @@ __attribute__((noreturn)) static void state_end(struct weir_daemon *daemon,
 void weir_daemon_state_seen(struct weir_daemon *daemon, enum weir_table_file state)
 {
     uint64_t now_ns = weir_clock_boot_ns();
-    bool same = state == daemon->state;
-    daemon->state = state;
+    bool same = state == daemon->file.state;
+    daemon->file.state = state;
     if (state == WEIR_TABLE_FILE_CUT || state == WEIR_TABLE_FILE_OVERWRITTEN)
         state_end(daemon, state);
     if (state == WEIR_TABLE_FILE_OURS) {
         if (!same)
             log_state(daemon, WEIR_LOG_INFO, "state_file_found", NULL);
-        daemon->state_logged_ns = 0;
+        daemon->file.logged_ns = 0;
         return;
     }
-    if (same && now_ns < daemon->state_logged_ns + STATE_AGAIN_NS)
+    if (same && now_ns < daemon->file.logged_ns + STATE_AGAIN_NS)
         return;
-    daemon->state_logged_ns = now_ns;
+    daemon->file.logged_ns = now_ns;
     log_state(daemon, WEIR_LOG_ERROR, "state_file_lost",
               state == WEIR_TABLE_FILE_GONE
                   ? "the file is gone: another process would begin a new one and count apart; "
@@ -76,6 +78,7 @@ static void watch_run(struct weir_job *job)
     struct weir_watch *watch = (struct weir_watch *)(void *)job; /* its first member */
     const struct weir_settings *settings = weir_rules_settings(watch->rules);
     const struct weir_fronts *fronts = &watch->daemon->fronts;
+    struct weir_envoy_run *run = weir_daemon_envoy_run(watch->daemon);
     weir_daemon_forget_rules(watch->daemon);
     if ((watch->wanted & WEIR_WANT_WATCH) &&
         weir_certificate_watch_due(&watch->watch, fronts, settings)) {
@@ -86,11 +89,12 @@ static void watch_run(struct weir_job *job)
     if (watch->wanted & WEIR_WANT_WATCH)
         watch->state = weir_table_file_state(watch->daemon->table);
     if (watch->wanted & WEIR_WANT_ENVOY_WATCH)
-        weir_envoy_reading_watch(&watch->envoy, watch->daemon->envoy);
+        weir_envoy_reading_watch(&run->reading, run->shared);
 }
 
 static void watch_apply(struct weir_daemon *daemon, struct weir_watch *watch)
 {
+    struct weir_envoy_run *run = weir_daemon_envoy_run(daemon);
     if (watch->wanted & WEIR_WANT_WATCH) {
         daemon->certificate_watch = watch->watch;
         weir_daemon_state_seen(daemon, watch->state);
@@ -104,14 +108,16 @@ static void watch_apply(struct weir_daemon *daemon, struct weir_watch *watch)
         weir_log_event(&daemon->log, WEIR_LOG_INFO, "certificates_read", NULL, NULL);
     }
     if (watch->wanted & WEIR_WANT_ENVOY_WATCH)
-        weir_envoy_shared_take(daemon->envoy, &watch->envoy);
+        weir_envoy_shared_take(run->shared, &run->reading);
 }
 
 void weir_daemon_watch_drop(struct weir_daemon *daemon)
 {
+    struct weir_envoy_run *run = weir_daemon_envoy_run(daemon);
     struct weir_watch *watch = &daemon->watching;
     weir_certificates_unref(watch->certificates);
-    weir_envoy_reading_drop(&watch->envoy);
+    if (run)
+        weir_envoy_reading_drop(&run->reading);
     weir_rules_unref(watch->rules);
     memset(watch, 0, sizeof *watch);
 }
@@ -132,10 +138,11 @@ void weir_daemon_watch_start(struct weir_daemon *daemon, unsigned wanted)
     memset(watch, 0, sizeof *watch);
     watch->job = (struct weir_job){.run = watch_run, .done = watch_done};
     watch->daemon = daemon;
-    watch->wanted = daemon->envoy ? wanted : wanted & ~(unsigned)WEIR_WANT_ENVOY_WATCH;
+    watch->wanted = weir_daemon_envoy(daemon) ? wanted : wanted & ~(unsigned)WEIR_WANT_ENVOY_WATCH;
     watch->rules = weir_rules_ref(daemon->rules);
     watch->watch = daemon->certificate_watch;
-    if (daemon->envoy)
-        weir_envoy_reading_begin(&watch->envoy, daemon->envoy);
+    if (weir_daemon_envoy(daemon))
+        weir_envoy_reading_begin(&weir_daemon_envoy_run(daemon)->reading,
+                                 weir_daemon_envoy(daemon));
     weir_background_start(daemon->background, &watch->job);
 }

@@ -4,10 +4,10 @@
 
 void weir_daemon_want(struct weir_daemon *daemon, unsigned wanted)
 {
-    daemon->wanted |= wanted;
-    if (daemon->stopping || !daemon->wanted || weir_background_busy(daemon->background))
+    daemon->work.wanted |= wanted;
+    if (daemon->stopping || !daemon->work.wanted || weir_background_busy(daemon->background))
         return; /* the stores are going; or it begins when the other job is done */
-    wanted = daemon->wanted & WEIR_WANT_RELOAD ? WEIR_WANT_RELOAD : daemon->wanted;
-    daemon->wanted &= ~wanted;
-    daemon->begin_work(daemon, wanted);
+    wanted = daemon->work.wanted & WEIR_WANT_RELOAD ? WEIR_WANT_RELOAD : daemon->work.wanted;
+    daemon->work.wanted &= ~wanted;
+    daemon->work.begin(daemon, wanted);
 }

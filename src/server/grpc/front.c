@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "feature/envoy/server/call.h"
+#include "feature/envoy/server/daemon.h"
+#include "server/adhoc/daemon.h"
 #include "server/daemon/daemon.h"
 #include "server/grpc/authz.h"
 #include "server/grpc/frames.h"
@@ -278,13 +280,13 @@ static void *grpc_open(struct weir_worker *worker, void *server)
     grpc->ages = worker->index + 1;
     grpc->allocator = (nghttp2_mem){&grpc->memory, weir_grpc_malloc, weir_grpc_free,
                                     weir_grpc_calloc, weir_grpc_realloc};
-    struct weir_envoy_shared *envoy = grpc->daemon->envoy;
+    struct weir_envoy_shared *envoy = weir_daemon_envoy(grpc->daemon);
     if ((envoy && weir_envoy_open(&grpc->envoy, envoy, worker, true) < 0) ||
         nghttp2_option_new(&grpc->options) < 0 || weir_grpc_callbacks_open(&grpc->callbacks) < 0) {
         grpc_close(grpc);
         return NULL;
     }
-    weir_request_limits_open(&grpc->limits, worker, grpc->daemon->redis.limits);
+    weir_request_limits_open(&grpc->limits, worker, weir_daemon_given_limits(grpc->daemon));
     nghttp2_option_set_no_auto_window_update(grpc->options, 1);
     nghttp2_option_set_no_closed_streams(grpc->options, 1);
     /* Our own account is the stricter one for peers that bring no requests, and the milder one for

@@ -6,6 +6,7 @@
 
 #include "core/bytes.h"
 #include "feature/envoy/server/call.h"
+#include "feature/envoy/server/daemon.h"
 #include "server/daemon/readiness.h"
 #include "server/grpc/reply.h"
 #include "wire/grpc/descriptors.h"
@@ -33,7 +34,7 @@ static struct weir_readiness readiness_of(const struct weir_grpc *grpc)
 static enum weir_grpc_health health_of(const struct weir_grpc *grpc, struct weir_bytes service)
 {
     static const char rate_limit[] = "envoy.service.ratelimit.v3.RateLimitService";
-    const struct weir_envoy_shared *envoy = grpc->daemon->envoy;
+    const struct weir_envoy_shared *envoy = weir_daemon_envoy(grpc->daemon);
     bool known = service.size == 0, serving = true;
     if (service.size == 0) {
         serving = readiness_of(grpc).limits;

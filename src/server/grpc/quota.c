@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/text/siphash.h"
+#include "feature/envoy/server/daemon.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
 #include "server/grpc/quota_flight.h"
@@ -28,7 +29,7 @@
 static struct weir_grpc_quota *quota_open(struct weir_grpc_stream *stream)
 {
     struct weir_grpc *grpc = weir_grpc_of(stream);
-    struct weir_quota_service *service = grpc->daemon->quota;
+    struct weir_quota_service *service = weir_daemon_quota(grpc->daemon);
     if (weir_worker_settings(stream->connection->worker)->sticky.by) {
         weir_grpc_fail(stream, WEIR_GRPC_UNIMPLEMENTED,
                        "quotas do not work with `sticky`: use the rate limit service");

@@ -2,6 +2,7 @@
 /* see quota_flight.h */
 #include "server/grpc/quota_flight.h"
 
+#include "feature/envoy/server/daemon.h"
 #include "rules/source.h"
 #include "server/daemon/daemon.h"
 #include "server/grpc/reply.h"
@@ -17,7 +18,7 @@
 
 struct weir_quota_service *weir_grpc_quota_service(const struct weir_grpc_quota *quota)
 {
-    return weir_grpc_of(quota->stream)->daemon->quota;
+    return weir_daemon_envoy_run(weir_grpc_of(quota->stream)->daemon)->quota;
 }
 
 void weir_grpc_quota_count(const struct weir_grpc_quota *quota, enum weir_quota_count what)

@@ -11,8 +11,10 @@
 #include "core/bytes.h"
 #include "core/text/hex.h"
 #include "feature/challenge/server/front.h"
+#include "feature/envoy/server/daemon.h"
 #include "feature/envoy/server/http.h"
 #include "feature/envoy/server/shared.h"
+#include "server/adhoc/daemon.h"
 #include "server/admin/access.h"
 #include "server/daemon/daemon.h"
 #include "server/http/auth_api.h"
@@ -190,14 +192,15 @@ static void *check_open(struct weir_worker *worker, void *server)
     const struct weir_daemon *daemon = server;
     struct weir_http *http =
         http_open(worker, server, check_routes, sizeof check_routes / sizeof *check_routes);
-    if (http && daemon && daemon->envoy &&
-        weir_envoy_open(&http->envoy, daemon->envoy, worker, false) < 0) {
+    if (http && daemon && weir_daemon_envoy(daemon) &&
+        weir_envoy_open(&http->envoy, weir_daemon_envoy(daemon), worker, false) < 0) {
         free(http);
         return NULL;
     }
     if (http) {
         weir_holds_open(&http->holds, worker);
-        weir_request_limits_open(&http->limits, worker, daemon ? daemon->redis.limits : NULL);
+        weir_request_limits_open(&http->limits, worker,
+                                 daemon ? weir_daemon_given_limits(daemon) : NULL);
     }
     return http;
 }
@@ -214,7 +217,8 @@ static void *admin_open(struct weir_worker *worker, void *server)
 static const char *prometheus_address(const struct weir_daemon *daemon,
                                       const struct weir_settings *settings)
 {
-    return daemon->envoy && settings->envoy.prometheus ? settings->envoy.prometheus : "off";
+    return weir_daemon_envoy(daemon) && settings->envoy.prometheus ? settings->envoy.prometheus
+                                                                   : "off";
 }
 
 /* One route, at the path that the configuration gives it. */
@@ -224,10 +228,11 @@ static void *prometheus_open(struct weir_worker *worker, void *server)
     struct weir_http *http = http_open(worker, server, NULL, 1);
     if (!http)
         return NULL;
-    http->own_route = (struct weir_http_route){.path = daemon->envoy->settings.prometheus_path,
-                                               .name = "prometheus",
-                                               .flags = WEIR_ROUTE_PUBLIC,
-                                               .handle = weir_envoy_prometheus_handle};
+    http->own_route =
+        (struct weir_http_route){.path = weir_daemon_envoy(daemon)->settings.prometheus_path,
+                                 .name = "prometheus",
+                                 .flags = WEIR_ROUTE_PUBLIC,
+                                 .handle = weir_envoy_prometheus_handle};
     http->routes = &http->own_route;
     return http;
 }

@@ -6,6 +6,9 @@
 
 #include "server/pressure/pressure_log.h"
 
+#include "server/pressure/daemon.h"
+#include "server/pressure/pressure.h"
+
 /* --- Names ------------------------------------------------------------------------------------ */
 
 struct names {
@@ -40,17 +43,21 @@ static void find_names(const struct weir_daemon *daemon, const struct weir_table
 
 static void look(struct weir_daemon *daemon, uint64_t now_ns, struct weir_pressure_report *report)
 {
+    const struct weir_pressure_run *run = weir_daemon_pressure(daemon);
     for (uint32_t i = 0; i < weir_table_accounts(daemon->table); i++)
-        weir_table_account(daemon->table, i, &daemon->accounts[i]);
-    weir_pressure_look(daemon->pressure, now_ns, daemon->accounts, report);
+        weir_table_account(daemon->table, i, &run->accounts[i]);
+    weir_pressure_look(run->pressure, now_ns, run->accounts, report);
 }
 
 int weir_daemon_pressure_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     uint32_t accounts = weir_table_accounts(daemon->table);
     struct weir_pressure_report none;
-    daemon->accounts = calloc(accounts, sizeof *daemon->accounts);
-    int err = daemon->accounts ? weir_pressure_open(&daemon->pressure, accounts) : WEIR_ERR_MEMORY;
+    struct weir_pressure_run *run = calloc(1, sizeof *run);
+    if (run)
+        run->accounts = calloc(accounts, sizeof *run->accounts);
+    weir_own_set(daemon, WEIR_OWN_PRESSURE, run);
+    int err = run && run->accounts ? weir_pressure_open(&run->pressure, accounts) : WEIR_ERR_MEMORY;
     if (err == 0)
         look(daemon, 0, &none); /* what was before is not reported */
     else
@@ -60,8 +67,13 @@ int weir_daemon_pressure_open(struct weir_daemon *daemon, struct weir_reason *re
 
 void weir_daemon_pressure_close(struct weir_daemon *daemon)
 {
-    weir_pressure_close(daemon->pressure);
-    free(daemon->accounts);
+    struct weir_pressure_run *run = weir_daemon_pressure(daemon);
+    if (!run)
+        return;
+    weir_pressure_close(run->pressure);
+    free(run->accounts);
+    free(run);
+    weir_own_set(daemon, WEIR_OWN_PRESSURE, NULL);
 }
 
 static void log_stats(struct weir_log_line *line, const struct weir_table_limit_stats *stats)
@@ -106,7 +118,7 @@ static void append(char *text, size_t room, size_t *used, const char *part)
 bool weir_daemon_is_pressed(const struct weir_daemon *daemon)
 {
     struct weir_pressure_recent recent;
-    weir_pressure_recent(daemon->pressure, &recent);
+    weir_pressure_recent(weir_daemon_pressure(daemon)->pressure, &recent);
     return recent.count > 0;
 }
 
@@ -138,7 +150,7 @@ void weir_daemon_pressure_text(const struct weir_daemon *daemon, bool names, cha
     struct weir_pressure_recent recent;
     char part[128];
     size_t used = 0;
-    weir_pressure_recent(daemon->pressure, &recent);
+    weir_pressure_recent(weir_daemon_pressure(daemon)->pressure, &recent);
     text[0] = 0;
     snprintf(part, sizeof part,
              "no room for all keys: %" PRIu64 " evictions and %" PRIu64

@@ -11,6 +11,7 @@
 
 #include "core/text/hex.h"
 #include "core/text/siphash.h"
+#include "server/adhoc/daemon.h"
 #include "server/daemon/daemon.h"
 #include "server/resp/reply.h"
 #include "server/resp/transaction.h"
@@ -179,7 +180,7 @@ static void redis_end(struct weir_connection *connection)
 
 static void *redis_server(struct weir_daemon *daemon)
 {
-    return &daemon->redis;
+    return weir_daemon_redis(daemon);
 }
 
 const struct weir_front weir_resp_front = {

@@ -2,27 +2,31 @@
 /* see daemon.h */
 #include "server/stores/daemon.h"
 
+#include "feature/sticky/server/daemon.h"
 #include "server/daemon/daemon.h"
 #include "server/stores/metrics.h"
 
 static int stores_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    return weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
+    struct weir_shared_store *shared = NULL;
+    int err = weir_shared_store_open(&shared, daemon->rules, &daemon->log, reason);
+    weir_own_set(daemon, WEIR_OWN_STORE, shared);
+    return err;
 }
 
 static int stores_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                              struct weir_reason *reason)
 {
-    options->shared = daemon->shared;
-    if (daemon->shared || daemon->sticky)
+    options->shared = weir_daemon_shared(daemon);
+    if (weir_daemon_shared(daemon) || weir_daemon_sticky(daemon))
         options->deadline_ns = weir_rules_settings(daemon->rules)->store.deadline_ns;
     return 0;
 }
 
 static void stores_close(struct weir_daemon *daemon)
 {
-    weir_shared_store_close(daemon->shared);
-    daemon->shared = NULL;
+    weir_shared_store_close(weir_daemon_shared(daemon));
+    weir_own_set(daemon, WEIR_OWN_STORE, NULL);
 }
 
 const struct weir_service weir_service_stores = {

@@ -6,6 +6,7 @@
 
 #include "feature/region/rules/region.h"
 #include "feature/region/server/metrics.h"
+#include "server/stores/daemon.h"
 
 void weir_metrics_latency(struct weir_metrics *metrics, const char *name, const char *help,
                           const _Atomic uint64_t *buckets, uint64_t ns)
@@ -26,9 +27,9 @@ void weir_metrics_latency(struct weir_metrics *metrics, const char *name, const 
 void weir_metrics_of_store(struct weir_metrics *metrics)
 {
     struct weir_shared_totals totals;
-    if (!metrics->daemon->shared)
+    if (!weir_daemon_shared(metrics->daemon))
         return;
-    weir_shared_store_totals(metrics->daemon->shared, &totals);
+    weir_shared_store_totals(weir_daemon_shared(metrics->daemon), &totals);
     const struct weir_store_redis_stats *stats = &totals.stats;
     const struct weir_bytes region = weir_rules_region_self(metrics->daemon->rules);
     if (region.size) {

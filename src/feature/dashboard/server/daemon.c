@@ -2,6 +2,7 @@
 /* see daemon.h */
 #include "feature/dashboard/server/daemon.h"
 
+#include "feature/dashboard/server/dashboard.h"
 #include "feature/dashboard/server/dashboard_page.h"
 #include "feature/dashboard/server/events_api.h"
 #include "feature/dashboard/server/metrics.h"
@@ -11,19 +12,27 @@
 
 static int dashboard_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    return weir_dashboard_open(&daemon->dashboard, daemon, reason);
+    struct weir_dashboard *dashboard = NULL;
+    int err = weir_dashboard_open(&dashboard, daemon, reason);
+    weir_own_set(daemon, WEIR_OWN_DASHBOARD, dashboard);
+    return err;
 }
 
 static int dashboard_start(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    weir_dashboard_start(daemon->dashboard, daemon->admin->loop);
+    weir_dashboard_start(weir_daemon_dashboard(daemon), daemon->admin->loop);
     return 0;
+}
+
+static void dashboard_drain(struct weir_daemon *daemon)
+{
+    weir_dashboard_stop(weir_daemon_dashboard(daemon));
 }
 
 static void dashboard_close(struct weir_daemon *daemon)
 {
-    weir_dashboard_close(daemon->dashboard);
-    daemon->dashboard = NULL;
+    weir_dashboard_close(weir_daemon_dashboard(daemon));
+    weir_own_set(daemon, WEIR_OWN_DASHBOARD, NULL);
 }
 
 static const struct weir_http_route *const dashboard_routes[] = {
@@ -36,5 +45,6 @@ const struct weir_service weir_service_dashboard = {
     .open = dashboard_open,
     .start = dashboard_start,
     .metrics = weir_metrics_of_dashboard,
+    .drain = dashboard_drain,
     .close = dashboard_close,
 };

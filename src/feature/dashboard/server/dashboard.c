@@ -9,6 +9,8 @@
 #include <sys/random.h>
 
 #include "feature/dashboard/server/snapshot.h"
+#include "feature/use/server/daemon.h"
+#include "feature/use/server/use.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
 
@@ -63,9 +65,9 @@ static void tick(struct weir_dashboard *dashboard)
 {
     struct weir_stream *stream = &dashboard->stream;
     const struct weir_daemon *daemon = dashboard->daemon;
-    if (dashboard->reloads != daemon->reloads)
+    if (dashboard->reloads != daemon->loads.count)
         weir_stream_end(stream);
-    dashboard->reloads = daemon->reloads;
+    dashboard->reloads = daemon->loads.count;
     weir_stream_check(stream, session_is_good, dashboard);
     if (stream->count == 0)
         return;
@@ -80,7 +82,7 @@ static void tick(struct weir_dashboard *dashboard)
 static void on_timer(uv_timer_t *timer)
 {
     struct weir_dashboard *dashboard = timer->data;
-    uint64_t second = weir_series_last(dashboard->daemon->use->whole);
+    uint64_t second = weir_series_last(weir_daemon_use(dashboard->daemon)->whole);
     if (second == dashboard->second)
         return;
     dashboard->second = second;
@@ -89,7 +91,7 @@ static void on_timer(uv_timer_t *timer)
 
 void weir_dashboard_start(struct weir_dashboard *dashboard, uv_loop_t *loop)
 {
-    dashboard->reloads = dashboard->daemon->reloads;
+    dashboard->reloads = dashboard->daemon->loads.count;
     uv_timer_init(loop, &dashboard->timer);
     dashboard->timer.data = dashboard;
     uv_timer_start(&dashboard->timer, on_timer, LOOK_MS, LOOK_MS);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "feature/envoy/server/daemon.h"
 #include "feature/envoy/server/http.h"
 #include "server/admin/access.h"
 #include "server/daemon/daemon.h"
@@ -33,7 +34,7 @@ static void root_handle(struct weir_http_call *call)
     static const char index[] = "index.html";
     static const struct weir_http_route closed = {.name = "root"};
     const struct weir_daemon *daemon = call->http->server;
-    if (!daemon->envoy || wants_html(call))
+    if (!weir_daemon_envoy(daemon) || wants_html(call))
         reply(call, (struct weir_bytes){index, sizeof index - 1});
     else if (weir_admin_admit(call, &closed))
         weir_envoy_root_handle(call);

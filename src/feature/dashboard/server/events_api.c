@@ -3,6 +3,7 @@
 #include "feature/dashboard/server/events_api.h"
 
 #include "core/bytes.h"
+#include "feature/dashboard/server/daemon.h"
 #include "feature/dashboard/server/dashboard.h"
 #include "feature/dashboard/server/session_cookie.h"
 #include "feature/dashboard/server/snapshot.h"
@@ -38,7 +39,7 @@ static void events_handle(struct weir_http_call *call)
         return;
     }
     bool by_session = weir_session_find(call, token, id);
-    weir_stream_join(&daemon->dashboard->stream, call, by_session ? id : NULL, parts);
+    weir_stream_join(&weir_daemon_dashboard(daemon)->stream, call, by_session ? id : NULL, parts);
 }
 
 const struct weir_http_route weir_events_routes[] = {

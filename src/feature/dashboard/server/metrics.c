@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "feature/dashboard/server/daemon.h"
 #include "feature/dashboard/server/dashboard.h"
 #include "server/admin/exposition.h"
 #include "server/daemon/clock.h"
@@ -12,7 +13,7 @@ void weir_metrics_of_dashboard(struct weir_metrics *metrics)
 {
     static const char events[] = "weir_dashboard_events_total";
     static const char seconds[] = "weir_dashboard_snapshot_seconds_total";
-    const struct weir_dashboard *dashboard = metrics->daemon->dashboard;
+    const struct weir_dashboard *dashboard = weir_daemon_dashboard(metrics->daemon);
     if (!dashboard) /* a test's daemon has none */
         return;
     weir_metrics_number(metrics, "weir_dashboard_clients", "gauge",

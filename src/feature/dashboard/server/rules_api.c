@@ -53,10 +53,10 @@ static void show(struct weir_http_call *call)
     json_t *json = json_pack(
         "{s:s?, s:b, s:I, s:I, s:I, s:I, s:b, s:I, s:s?}", "file", file, "from_environment",
         !file && daemon->options.config_text, "limits", (json_int_t)weir_rules_count(daemon->rules),
-        "loaded_s", (json_int_t)(daemon->reloaded_wall_ns / 1000000000), "reloads",
-        (json_int_t)daemon->reloads, "failed_reloads", (json_int_t)daemon->failed_reloads,
+        "loaded_s", (json_int_t)(daemon->loads.last_wall_ns / 1000000000), "reloads",
+        (json_int_t)daemon->loads.count, "failed_reloads", (json_int_t)daemon->loads.failed,
         "running", daemon->reload.daemon != NULL, "took_ms",
-        (json_int_t)(daemon->reload_took_ns / 1000000), "errors", daemon->reload_problems);
+        (json_int_t)(daemon->loads.took_ns / 1000000), "errors", daemon->loads.problems);
     weir_admin_reply_json(call, json);
 }
 

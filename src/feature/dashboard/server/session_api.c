@@ -9,8 +9,10 @@
 
 #include "core/bytes.h"
 #include "core/text/hex.h"
+#include "feature/dashboard/server/daemon.h"
 #include "feature/dashboard/server/dashboard.h"
 #include "feature/dashboard/server/session_cookie.h"
+#include "feature/standing/server/daemon.h"
 #include "server/admin/access.h"
 #include "server/admin/call.h"
 #include "server/daemon/clock.h"
@@ -24,7 +26,7 @@
 static struct weir_dashboard *dashboard_of(const struct weir_http_call *call)
 {
     const struct weir_daemon *daemon = call->http->server;
-    return daemon->dashboard;
+    return weir_daemon_dashboard(daemon);
 }
 
 static const char *token_of(const struct weir_http_call *call)
@@ -60,8 +62,8 @@ static void cookie_line(const struct weir_http_call *call, const unsigned char *
 static json_t *standing_json(const struct weir_daemon *daemon)
 {
     const struct weir_standing_settings *settings = &weir_rules_settings(daemon->rules)->standing;
-    json_t *kinds = daemon->standing ? json_array() : json_null();
-    for (size_t i = 0; i < settings->kinds_count && daemon->standing; i++)
+    json_t *kinds = weir_daemon_standing(daemon) ? json_array() : json_null();
+    for (size_t i = 0; i < settings->kinds_count && weir_daemon_standing(daemon); i++)
         json_array_append_new(
             kinds, json_stringn(settings->kinds[i].name.data, settings->kinds[i].name.size));
     return kinds;

@@ -7,6 +7,7 @@
 #include "core/bytes.h"
 #include "core/text/hex.h"
 #include "feature/challenge/cookie.h"
+#include "feature/dashboard/server/daemon.h"
 #include "feature/dashboard/server/dashboard.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
@@ -17,7 +18,7 @@
 static struct weir_dashboard *dashboard_of(const struct weir_http_call *call)
 {
     const struct weir_daemon *daemon = call->http->server;
-    return daemon->dashboard;
+    return weir_daemon_dashboard(daemon);
 }
 
 void weir_session_cookie_name(const struct weir_http_call *call, char name[WEIR_SESSION_COOKIE_MAX])

@@ -11,9 +11,11 @@
 #include "feature/dashboard/server/trouble.h"
 #include "feature/use/server/callers_api.h"
 #include "feature/use/server/consumers_api.h"
+#include "feature/use/server/daemon.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/readiness.h"
+#include "server/stores/daemon.h"
 
 /* What one snapshot has at most of each; the page asks the API for more. */
 #define LIMITS_MAX 50
@@ -94,7 +96,7 @@ static json_t *top_json(struct weir_use_service *use, enum weir_use_order by, ui
 /* Those since the snapshot before, the newest first; `missed`: how many more there are. */
 static json_t *denials_json(struct weir_dashboard *dashboard, uint64_t *missed)
 {
-    const struct weir_use_service *use = dashboard->daemon->use;
+    const struct weir_use_service *use = weir_daemon_use(dashboard->daemon);
     json_t *list = json_array();
     uint64_t at = use->denial_last;
     for (; at > dashboard->denial_last && json_array_size(list) < DENIALS_MAX; at--) {
@@ -140,10 +142,10 @@ static json_t *store_json(const struct weir_daemon *daemon)
 {
     struct weir_shared_totals totals;
     char refusal[WEIR_REASON_MAX] = "";
-    if (!daemon->shared)
+    if (!weir_daemon_shared(daemon))
         return json_null();
-    weir_shared_store_totals(daemon->shared, &totals);
-    weir_shared_store_refusal(daemon->shared, refusal);
+    weir_shared_store_totals(weir_daemon_shared(daemon), &totals);
+    weir_shared_store_refusal(weir_daemon_shared(daemon), refusal);
     return json_pack("{s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:s}", "workers",
                      (int)totals.workers, "up", (int)totals.up, "open", (int)totals.open,
                      "half_open", (int)totals.half_open, "calls",
@@ -155,9 +157,9 @@ static json_t *store_json(const struct weir_daemon *daemon)
 
 static json_t *reloads_json(const struct weir_daemon *daemon)
 {
-    return json_pack("{s:I, s:I, s:b, s:I}", "ok", (json_int_t)daemon->reloads, "failed",
-                     (json_int_t)daemon->failed_reloads, "running", daemon->reload.daemon != NULL,
-                     "loaded_s", (json_int_t)(daemon->reloaded_wall_ns / 1000000000));
+    return json_pack("{s:I, s:I, s:b, s:I}", "ok", (json_int_t)daemon->loads.count, "failed",
+                     (json_int_t)daemon->loads.failed, "running", daemon->reload.daemon != NULL,
+                     "loaded_s", (json_int_t)(daemon->loads.last_wall_ns / 1000000000));
 }
 
 /* --- Parts ------------------------------------------------------------------------------------ */
@@ -206,7 +208,7 @@ static void set_denials(json_t *json, struct weir_dashboard *dashboard)
     json_t *denials = denials_json(dashboard, &missed);
     json_object_set_new(json, "denials", denials);
     set_integer(json, "denials_more", missed);
-    set_integer(json, "denial_last", dashboard->daemon->use->denial_last);
+    set_integer(json, "denial_last", weir_daemon_use(dashboard->daemon)->denial_last);
 }
 
 static void set_callers(json_t *json, struct weir_use_service *use, uint64_t now_ns)
@@ -238,7 +240,7 @@ static void set_use(json_t *json, struct weir_use_service *use, unsigned parts, 
 json_t *weir_snapshot_make(struct weir_dashboard *dashboard, unsigned parts)
 {
     struct weir_daemon *daemon = dashboard->daemon;
-    struct weir_use_service *use = daemon->use;
+    struct weir_use_service *use = weir_daemon_use(daemon);
     uint64_t now_ns = weir_worker_time(daemon->admin), second = weir_series_last(use->whole);
     uint64_t overflows;
     weir_use_collect(use, now_ns);
@@ -247,7 +249,7 @@ json_t *weir_snapshot_make(struct weir_dashboard *dashboard, unsigned parts)
     json_t *json =
         json_pack("{s:I, s:s, s:o, s:I, s:o}", "second", (json_int_t)second, "node", use->node,
                   "reloads", reloads_json(daemon), "started_s",
-                  (json_int_t)(daemon->started_wall_ns / 1000000000), "trouble", trouble);
+                  (json_int_t)(daemon->loads.started_wall_ns / 1000000000), "trouble", trouble);
     set_use(json, use, parts, second, now_ns);
     if (parts >> DENIALS & 1)
         set_denials(json, dashboard);

@@ -7,8 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "feature/adaptive/server/controllers.h"
+#include "feature/adaptive/server/daemon.h"
+#include "feature/use/server/daemon.h"
 #include "feature/use/server/use.h"
 #include "server/daemon/daemon.h"
+#include "server/stores/daemon.h"
 
 #define CLOCK_OFF_MS 1000
 
@@ -30,7 +34,7 @@ static void add(json_t *list, const char *link, bool bad, const char *format, ..
 /* The first line of the errors: "FILE:LINE:COLUMN: …". */
 static void add_rules(const struct weir_daemon *daemon, json_t *list)
 {
-    const char *errors = daemon->reload_problems;
+    const char *errors = daemon->loads.problems;
     if (errors)
         add(list, "rules", true, "The rules were not reloaded: %.*s", (int)strcspn(errors, "\n"),
             errors);
@@ -39,9 +43,9 @@ static void add_rules(const struct weir_daemon *daemon, json_t *list)
 static void add_store(const struct weir_daemon *daemon, json_t *list)
 {
     struct weir_shared_totals totals;
-    if (!daemon->shared)
+    if (!weir_daemon_shared(daemon))
         return;
-    weir_shared_store_totals(daemon->shared, &totals);
+    weir_shared_store_totals(weir_daemon_shared(daemon), &totals);
     if (totals.up < totals.workers)
         add(list, "health", true,
             "The store is not reached by %u of %u workers: on_store_error decides",
@@ -50,7 +54,7 @@ static void add_store(const struct weir_daemon *daemon, json_t *list)
 
 static void add_state(const struct weir_daemon *daemon, uint64_t overflows, json_t *list)
 {
-    if (daemon->state == WEIR_TABLE_FILE_GONE || daemon->state == WEIR_TABLE_FILE_OTHER)
+    if (daemon->file.state == WEIR_TABLE_FILE_GONE || daemon->file.state == WEIR_TABLE_FILE_OTHER)
         add(list, "health", true,
             "The state file is gone from its path: other processes count apart");
     if (overflows > 0)
@@ -62,7 +66,7 @@ static void add_state(const struct weir_daemon *daemon, uint64_t overflows, json
 
 static void add_clock(const struct weir_daemon *daemon, json_t *list)
 {
-    int64_t off_ms = daemon->clock_offset_ns / 1000000;
+    int64_t off_ms = daemon->drift.offset_ns / 1000000;
     if (off_ms > CLOCK_OFF_MS || off_ms < -CLOCK_OFF_MS)
         add(list, "health", false,
             "The clock of the machine is %" PRId64 " ms away from the time that decisions use",
@@ -79,7 +83,7 @@ static void add_scale(void *context, const struct weir_follower_view *view)
 static void add_refused(const struct weir_daemon *daemon, json_t *list)
 {
     static const unsigned field = WEIR_USE_REFUSED + WEIR_CAUSE_STANDING;
-    const struct weir_series *whole = daemon->use->whole;
+    const struct weir_series *whole = weir_daemon_use(daemon)->whole;
     uint64_t last = weir_series_last(whole), sum = 0;
     for (uint64_t at = 0; at < 60 && at < last; at++)
         sum += (uint64_t)weir_series_get(whole, false, last - at, field);
@@ -96,8 +100,8 @@ json_t *weir_trouble_json(struct weir_daemon *daemon, uint64_t overflows)
     add_store(daemon, list);
     add_state(daemon, overflows, list);
     add_clock(daemon, list);
-    if (daemon->controllers)
-        weir_controllers_visit(daemon->controllers, &visitor);
+    if (weir_daemon_controllers(daemon))
+        weir_controllers_visit(weir_daemon_controllers(daemon), &visitor);
     add_refused(daemon, list);
     return list;
 }

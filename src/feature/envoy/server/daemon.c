@@ -9,14 +9,17 @@
 #include "feature/envoy/server/http.h"
 #include "feature/envoy/server/metrics.h"
 #include "feature/envoy/server/quota/metrics.h"
+#include "feature/envoy/server/quota/service.h"
 #include "feature/envoy/server/shared.h"
 #include "feature/envoy/server/statsd.h"
+#include "server/adhoc/daemon.h"
 #include "server/admin/exposition.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/services/restart.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"
 #include "server/http/front.h"
+#include "server/stores/daemon.h"
 
 /* `envoy:` of the rules, or what the command line says alone. */
 static struct weir_envoy_settings settings_of(const struct weir_daemon *daemon,
@@ -45,20 +48,22 @@ static bool store_reached(void *context, bool now)
 {
     struct weir_daemon *daemon = context;
     struct weir_shared_totals totals;
-    weir_shared_store_totals(daemon->shared, &totals);
+    weir_shared_store_totals(weir_daemon_shared(daemon), &totals);
     return totals.reached && (!now || totals.up > 0);
 }
 
 static void first_run(struct weir_job *job)
 {
     struct weir_watch *watch = (struct weir_watch *)(void *)job; /* its first member */
-    weir_envoy_reading_read(&watch->envoy, watch->daemon->envoy);
+    struct weir_envoy_run *run = weir_daemon_envoy_run(watch->daemon);
+    weir_envoy_reading_read(&run->reading, run->shared);
 }
 
 static void first_done(struct weir_job *job)
 {
     struct weir_watch *watch = (struct weir_watch *)(void *)job; /* its first member */
-    weir_envoy_shared_take(watch->daemon->envoy, &watch->envoy);
+    struct weir_envoy_run *run = weir_daemon_envoy_run(watch->daemon);
+    weir_envoy_shared_take(run->shared, &run->reading);
 }
 
 /* Reads the folder before there is a loop; signals go on to end the process meanwhile. */
@@ -67,7 +72,8 @@ static void read_first(struct weir_daemon *daemon)
     struct weir_watch *watch = &daemon->watching;
     watch->job = (struct weir_job){.run = first_run, .done = first_done};
     watch->daemon = daemon;
-    weir_envoy_reading_begin(&watch->envoy, daemon->envoy);
+    struct weir_envoy_run *run = weir_daemon_envoy_run(daemon);
+    weir_envoy_reading_begin(&run->reading, run->shared);
     weir_background_start(daemon->background, &watch->job);
     weir_background_wait(daemon->background);
     weir_daemon_watch_drop(daemon);
@@ -79,16 +85,17 @@ static int envoy_open_folder(struct weir_daemon *daemon, const struct weir_envoy
 {
     const struct weir_envoy_shared_options options = {
         .log = &daemon->log,
-        .limits = daemon->redis.limits,
+        .limits = weir_daemon_given_limits(daemon),
         .prepare = prepare_limit,
         .prepare_context = daemon,
-        .store_reached = daemon->shared ? store_reached : NULL,
+        .store_reached = weir_daemon_shared(daemon) ? store_reached : NULL,
         .store_context = daemon,
     };
-    int err = settings->folder ? weir_envoy_shared_open(&daemon->envoy, &options) : 0;
-    if (!daemon->envoy)
+    struct weir_envoy_run *run = weir_daemon_envoy_run(daemon);
+    int err = settings->folder ? weir_envoy_shared_open(&run->shared, &options) : 0;
+    if (!run->shared)
         return err;
-    weir_envoy_shared_set(daemon->envoy, settings, daemon->rules);
+    weir_envoy_shared_set(run->shared, settings, daemon->rules);
     read_first(daemon);
     return 0;
 }
@@ -101,16 +108,20 @@ static void on_watch(uv_timer_t *timer)
 static int envoy_start(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     const struct weir_envoy_settings settings = settings_of(daemon, daemon->rules);
-    int err = weir_quota_service_open(&daemon->quota);
+    struct weir_envoy_run *run = calloc(1, sizeof *run);
+    if (!run)
+        return WEIR_ERR_MEMORY;
+    weir_own_set(daemon, WEIR_OWN_ENVOY, run);
+    int err = weir_quota_service_open(&run->quota);
     if (err == 0)
         err = envoy_open_folder(daemon, &settings);
-    if (err < 0 || !daemon->envoy)
+    if (err < 0 || !run->shared)
         return err;
-    uv_timer_init(daemon->admin->loop, &daemon->envoy_watch);
-    daemon->envoy_watch.data = daemon;
-    uv_timer_start(&daemon->envoy_watch, on_watch, WEIR_ENVOY_WATCH_MS, WEIR_ENVOY_WATCH_MS);
-    return daemon->envoy->settings.statsd_host
-               ? weir_envoy_statsd_open(&daemon->statsd, daemon->admin->loop, daemon->envoy)
+    uv_timer_init(daemon->admin->loop, &run->watch);
+    run->watch.data = daemon;
+    uv_timer_start(&run->watch, on_watch, WEIR_ENVOY_WATCH_MS, WEIR_ENVOY_WATCH_MS);
+    return run->shared->settings.statsd_host
+               ? weir_envoy_statsd_open(&run->statsd, daemon->admin->loop, run->shared)
                : 0;
 }
 
@@ -123,8 +134,8 @@ static int envoy_check(struct weir_daemon *daemon, struct weir_rules *rules, voi
     if (!reading)
         return WEIR_ERR_MEMORY;
     reading->settings = settings_of(daemon, rules);
-    if (daemon->envoy && reading->settings.folder)
-        weir_envoy_reading_read(reading, daemon->envoy);
+    if (weir_daemon_envoy(daemon) && reading->settings.folder)
+        weir_envoy_reading_read(reading, weir_daemon_envoy(daemon));
     return 0;
 }
 
@@ -137,10 +148,10 @@ static void envoy_drop(void *read)
 static void envoy_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
     struct weir_envoy_reading *reading = read;
-    weir_restart_note(daemon, !daemon->envoy != !reading->settings.folder, "envoy");
-    if (daemon->envoy && reading->settings.folder) {
-        weir_envoy_shared_set(daemon->envoy, &reading->settings, rules);
-        weir_envoy_shared_take(daemon->envoy, reading);
+    weir_restart_note(daemon, !weir_daemon_envoy(daemon) != !reading->settings.folder, "envoy");
+    if (weir_daemon_envoy(daemon) && reading->settings.folder) {
+        weir_envoy_shared_set(weir_daemon_envoy(daemon), &reading->settings, rules);
+        weir_envoy_shared_take(weir_daemon_envoy(daemon), reading);
     }
     envoy_drop(reading);
 }
@@ -149,7 +160,7 @@ static void envoy_apply(struct weir_daemon *daemon, struct weir_rules *rules, vo
  * see stats.h. */
 static void envoy_metrics(struct weir_metrics *metrics)
 {
-    struct weir_envoy_shared *envoy = metrics->daemon->envoy;
+    struct weir_envoy_shared *envoy = weir_daemon_envoy(metrics->daemon);
     size_t size = 0;
     char *text = envoy ? weir_envoy_prometheus_text(envoy, &size) : NULL;
     weir_metrics_of_quotas(metrics);
@@ -158,19 +169,30 @@ static void envoy_metrics(struct weir_metrics *metrics)
     free(text);
 }
 
+static void envoy_drain(struct weir_daemon *daemon)
+{
+    if (weir_daemon_envoy(daemon))
+        atomic_store(&weir_daemon_envoy(daemon)->stopping, true);
+}
+
 static void envoy_stop(struct weir_daemon *daemon)
 {
-    weir_envoy_statsd_stop(daemon->statsd);
+    struct weir_envoy_run *run = weir_daemon_envoy_run(daemon);
+    if (run)
+        weir_envoy_statsd_stop(run->statsd);
 }
 
 static void envoy_close(struct weir_daemon *daemon)
 {
-    weir_envoy_statsd_free(daemon->statsd);
-    weir_envoy_shared_close(daemon->envoy);
-    weir_quota_service_close(daemon->quota);
-    daemon->quota = NULL;
-    daemon->statsd = NULL;
-    daemon->envoy = NULL;
+    struct weir_envoy_run *run = weir_daemon_envoy_run(daemon);
+    if (!run)
+        return;
+    weir_envoy_statsd_free(run->statsd);
+    weir_envoy_shared_close(run->shared);
+    weir_quota_service_close(run->quota);
+    weir_envoy_reading_drop(&run->reading);
+    free(run);
+    weir_own_set(daemon, WEIR_OWN_ENVOY, NULL);
 }
 
 static const struct weir_http_route *const envoy_routes[] = {
@@ -189,6 +211,7 @@ const struct weir_service weir_service_envoy = {
     .apply = envoy_apply,
     .drop = envoy_drop,
     .metrics = envoy_metrics,
+    .drain = envoy_drain,
     .stop = envoy_stop,
     .close = envoy_close,
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/envoy/server/daemon.h"
 #include "feature/envoy/server/metrics.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
@@ -14,7 +15,7 @@
 static struct weir_envoy_shared *shared_of(const struct weir_http_call *call)
 {
     const struct weir_daemon *daemon = call->http->server;
-    return daemon ? daemon->envoy : NULL;
+    return daemon ? weir_daemon_envoy(daemon) : NULL;
 }
 
 /* Answers 404 where there is no such service. */

@@ -9,15 +9,18 @@
 
 static int identities_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    return weir_directories_open(&daemon->directories, daemon->rules, daemon->table, &daemon->log,
-                                 reason);
+    struct weir_directories *directories = NULL;
+    int err =
+        weir_directories_open(&directories, daemon->rules, daemon->table, &daemon->log, reason);
+    weir_own_set(daemon, WEIR_OWN_IDENTITIES, directories);
+    return err;
 }
 
 static int identities_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                                  struct weir_reason *reason)
 {
     if (options->index < WEIR_WORKERS_MAX)
-        options->directories = daemon->directories;
+        options->directories = weir_daemon_directories(daemon);
     return 0;
 }
 
@@ -26,14 +29,14 @@ static void identities_apply(struct weir_daemon *daemon, struct weir_rules *rule
     const struct weir_identities_settings *old = &weir_rules_settings(daemon->rules)->identities;
     const struct weir_identities_settings *new = &weir_rules_settings(rules)->identities;
     weir_restart_note(daemon, weir_directories_differ(old, new), "identities");
-    if (daemon->directories && new->redis.url)
-        weir_directories_set(daemon->directories, new);
+    if (weir_daemon_directories(daemon) && new->redis.url)
+        weir_directories_set(weir_daemon_directories(daemon), new);
 }
 
 static void identities_close(struct weir_daemon *daemon)
 {
-    weir_directories_close(daemon->directories);
-    daemon->directories = NULL;
+    weir_directories_close(weir_daemon_directories(daemon));
+    weir_own_set(daemon, WEIR_OWN_IDENTITIES, NULL);
 }
 
 static const struct weir_http_route *const identities_routes[] = {

@@ -4,14 +4,15 @@
 
 #include <inttypes.h>
 
+#include "feature/identity/server/daemon.h"
 #include "server/stores/metrics.h"
 
 void weir_metrics_of_identities(struct weir_metrics *metrics)
 {
     struct weir_directories_totals totals;
-    if (!metrics->daemon->directories)
+    if (!weir_daemon_directories(metrics->daemon))
         return;
-    weir_directories_totals(metrics->daemon->directories, &totals);
+    weir_directories_totals(weir_daemon_directories(metrics->daemon), &totals);
     const struct weir_directory_counters *counters = &totals.counters;
     const struct {
         const char *result;

@@ -3,6 +3,8 @@
 #include "feature/kernel/server/daemon.h"
 
 #include "feature/kernel/server/metrics.h"
+#include "feature/kernel/server/service.h"
+#include "feature/standing/server/daemon.h"
 #include "server/daemon/daemon.h"
 
 static uint64_t kernel_time(void *context)
@@ -13,36 +15,49 @@ static uint64_t kernel_time(void *context)
 
 static void kernel_configure(struct weir_daemon *daemon, const struct weir_settings *settings)
 {
-    weir_kernel_service_translate(daemon->kernel, settings);
-    weir_kernel_service_configure(daemon->kernel, &settings->kernel.nftables);
+    weir_kernel_service_translate(weir_daemon_kernel(daemon), settings);
+    weir_kernel_service_configure(weir_daemon_kernel(daemon), &settings->kernel.nftables);
+}
+
+static bool kernel_drops(const void *kernel, const struct weir_cidr *network)
+{
+    return weir_kernel_service_bans(kernel, network);
 }
 
 static int kernel_start(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    if (!daemon->standing)
+    struct weir_standing_service *standing = weir_daemon_standing(daemon);
+    struct weir_kernel_service *kernel = NULL;
+    if (!standing)
         return 0;
-    int err = weir_kernel_service_open(&daemon->kernel, daemon->standing, &daemon->log, kernel_time,
-                                       daemon, daemon->admin->loop);
-    if (err == 0)
-        kernel_configure(daemon, weir_rules_settings(daemon->rules));
-    return err;
+    int err = weir_kernel_service_open(&kernel, standing, &daemon->log, kernel_time, daemon,
+                                       daemon->admin->loop);
+    weir_own_set(daemon, WEIR_OWN_KERNEL, kernel);
+    if (err < 0)
+        return err;
+    standing->is_dropped = kernel_drops;
+    standing->drops = kernel;
+    kernel_configure(daemon, weir_rules_settings(daemon->rules));
+    return 0;
 }
 
 static void kernel_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
-    if (daemon->kernel && weir_rules_settings(rules)->standing.kinds_count > 0)
+    if (weir_daemon_kernel(daemon) && weir_rules_settings(rules)->standing.kinds_count > 0)
         kernel_configure(daemon, weir_rules_settings(rules));
 }
 
 static void kernel_stop(struct weir_daemon *daemon)
 {
-    weir_kernel_service_stop(daemon->kernel);
+    weir_kernel_service_stop(weir_daemon_kernel(daemon));
 }
 
 static void kernel_close(struct weir_daemon *daemon)
 {
-    weir_kernel_service_close(daemon->kernel);
-    daemon->kernel = NULL;
+    if (weir_daemon_kernel(daemon))
+        weir_daemon_standing(daemon)->is_dropped = NULL;
+    weir_kernel_service_close(weir_daemon_kernel(daemon));
+    weir_own_set(daemon, WEIR_OWN_KERNEL, NULL);
 }
 
 static const struct weir_http_route *const kernel_routes[] = {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "feature/kernel/names.h"
+#include "feature/kernel/server/daemon.h"
 #include "feature/kernel/server/filter.h"
 #include "feature/kernel/server/service.h"
 #include "feature/xdp/settings.h"
@@ -85,7 +86,7 @@ void weir_metrics_of_kernel(struct weir_metrics *metrics)
     struct weir_kernel_stats stats;
 
     put_filter(metrics);
-    weir_kernel_service_stats(metrics->daemon->kernel, &stats);
+    weir_kernel_service_stats(weir_daemon_kernel(metrics->daemon), &stats);
     if (!stats.on)
         return;
     weir_metrics_number(metrics, "weir_kernel_up", "gauge",
@@ -142,7 +143,7 @@ static void kernel_handle(struct weir_http_call *call)
     struct weir_kernel_stats stats;
     json_t *json;
 
-    weir_kernel_service_stats(daemon->kernel, &stats);
+    weir_kernel_service_stats(weir_daemon_kernel(daemon), &stats);
     if (!stats.on) {
         weir_http_problem(call, WEIR_HTTP_404, NULL, "the rules have no `kernel: nftables`");
         return;

@@ -4,11 +4,13 @@
 
 #include <inttypes.h>
 
+#include "feature/penalties/server/daemon.h"
+
 /* Those of the rules of the daemon have some. */
 static const struct weir_penalty_count *counts_of(const struct weir_metrics *metrics,
                                                   const struct weir_penalty *penalty)
 {
-    return weir_penalties_count(metrics->daemon->penalties, penalty->name);
+    return weir_penalties_count(weir_daemon_penalties(metrics->daemon), penalty->name);
 }
 
 static void put_moves(struct weir_metrics *metrics, const struct weir_penalty *penalty,
@@ -27,6 +29,12 @@ static void put_cause(struct weir_metrics *metrics, const char *name, const char
     weir_metrics_put(metrics, "%s{cause=\"%s\"} %" PRIu64 "\n", name, cause, count);
 }
 
+static const struct weir_penalties_ring *ring_of(const struct weir_metrics *metrics)
+{
+    const struct weir_penalties_run *run = weir_own(metrics->daemon, WEIR_OWN_PENALTIES);
+    return &run->ring;
+}
+
 static void put_deferred(struct weir_metrics *metrics, const struct weir_penalties_stats *stats)
 {
     static const char name[] = "weir_penalty_deferred_total";
@@ -35,7 +43,7 @@ static void put_deferred(struct weir_metrics *metrics, const struct weir_penalti
                       "Moves that were not made at once, by cause: they are made later.");
     put_cause(metrics, name, "queue", weir_counted(&stats->deferred));
     put_cause(metrics, name, "store", stats->retried);
-    put_cause(metrics, name, "ring", weir_penalties_ring_deferred(&metrics->daemon->ring));
+    put_cause(metrics, name, "ring", weir_penalties_ring_deferred(ring_of(metrics)));
 }
 
 static void put_lost(struct weir_metrics *metrics, const struct weir_penalties_stats *stats)
@@ -48,7 +56,7 @@ static void put_lost(struct weir_metrics *metrics, const struct weir_penalties_s
     put_cause(metrics, name, "store", stats->lost);
     put_cause(metrics, name, "unkept", stats->unkept);
     put_cause(metrics, name, "map", stats->unplaced);
-    put_cause(metrics, name, "ring", weir_penalties_ring_lost(&metrics->daemon->ring));
+    put_cause(metrics, name, "ring", weir_penalties_ring_lost(ring_of(metrics)));
 }
 
 void weir_metrics_of_penalties(struct weir_metrics *metrics)
@@ -57,9 +65,9 @@ void weir_metrics_of_penalties(struct weir_metrics *metrics)
     uint32_t count = weir_rules_penalty_count(rules);
     const struct weir_penalties_stats *stats;
 
-    if (!metrics->daemon->penalties || count == 0)
+    if (!weir_daemon_penalties(metrics->daemon) || count == 0)
         return;
-    stats = weir_penalties_stats(metrics->daemon->penalties);
+    stats = weir_penalties_stats(weir_daemon_penalties(metrics->daemon));
     weir_metrics_head(metrics, "weir_penalty_strikes_total", "counter",
                       "Denials and outcomes that were strikes.");
     for (uint32_t i = 0; i < count; i++) {

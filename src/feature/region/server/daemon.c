@@ -12,13 +12,16 @@
 
 static int regions_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    return weir_lenders_open(&daemon->lenders, daemon->rules, &daemon->log, reason);
+    struct weir_lenders *lenders = NULL;
+    int err = weir_lenders_open(&lenders, daemon->rules, &daemon->log, reason);
+    weir_own_set(daemon, WEIR_OWN_REGIONS, lenders);
+    return err;
 }
 
 static int regions_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                               struct weir_reason *reason)
 {
-    options->lenders = daemon->lenders;
+    options->lenders = weir_daemon_lenders(daemon);
     return 0;
 }
 
@@ -31,7 +34,7 @@ static int regions_check(struct weir_daemon *daemon, struct weir_rules *rules, v
     bool stays = !weir_setting_differs(from->redis.url, to->redis.url) &&
                  !weir_setting_differs(from->prefix, to->prefix);
     if (!weir_rules_has_regions(rules) || stays)
-        return weir_lenders_check(daemon->lenders, rules, reason);
+        return weir_lenders_check(weir_daemon_lenders(daemon), rules, reason);
     snprintf(reason->text, sizeof reason->text,
              "`regions`: this node has another Redis now, by `self` or `redis`; restart it to "
              "change that");
@@ -40,15 +43,16 @@ static int regions_check(struct weir_daemon *daemon, struct weir_rules *rules, v
 
 static void regions_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
-    weir_restart_note(daemon, !weir_lenders_number(daemon->lenders, rules), "regions");
-    weir_restart_note(daemon, weir_lenders_differ(daemon->lenders, rules), "regions.redis");
+    weir_restart_note(daemon, !weir_lenders_number(weir_daemon_lenders(daemon), rules), "regions");
+    weir_restart_note(daemon, weir_lenders_differ(weir_daemon_lenders(daemon), rules),
+                      "regions.redis");
     weir_region_log_moving(&daemon->log, daemon->rules, rules);
 }
 
 static void regions_close(struct weir_daemon *daemon)
 {
-    weir_lenders_close(daemon->lenders);
-    daemon->lenders = NULL;
+    weir_lenders_close(weir_daemon_lenders(daemon));
+    weir_own_set(daemon, WEIR_OWN_REGIONS, NULL);
 }
 
 const struct weir_service weir_service_regions = {

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "feature/region/rules/region.h"
+#include "feature/region/server/daemon.h"
 #include "feature/region/server/lenders.h"
 
 /* The name of a family and of a region (64 bytes at most), and what is between them. */
@@ -105,7 +106,7 @@ static void put_asked(struct weir_metrics *metrics, const char *family, const ch
         struct asked asked;
         struct weir_shared_totals totals;
         struct weir_bytes name;
-        if (!weir_lenders_totals(metrics->daemon->lenders, i, &name, &totals))
+        if (!weir_lenders_totals(weir_daemon_lenders(metrics->daemon), i, &name, &totals))
             continue;
         sum_asked(metrics->daemon, i, &asked);
         put(metrics, name, &asked);
@@ -142,7 +143,7 @@ static void put_moving(struct weir_metrics *metrics)
 
 void weir_region_metrics(struct weir_metrics *metrics)
 {
-    struct weir_lenders *lenders = metrics->daemon->lenders;
+    struct weir_lenders *lenders = weir_daemon_lenders(metrics->daemon);
     for (size_t f = 0; lenders && f < sizeof families / sizeof *families; f++) {
         if (families[f].help)
             weir_metrics_head(metrics, families[f].name, families[f].type, families[f].help);

@@ -7,20 +7,23 @@
 
 static int reservations_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    return weir_reservations_open(&daemon->reservations, WEIR_RESERVATIONS_MAX);
+    struct weir_reservations *reservations = NULL;
+    int err = weir_reservations_open(&reservations, WEIR_RESERVATIONS_MAX);
+    weir_own_set(daemon, WEIR_OWN_RESERVATIONS, reservations);
+    return err;
 }
 
 static int reservations_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                                    struct weir_reason *reason)
 {
     if (options->index < WEIR_WORKERS_MAX)
-        options->reservations = daemon->reservations;
+        options->reservations = weir_daemon_reservations(daemon);
     return 0;
 }
 
 static void reservations_metrics(struct weir_metrics *metrics)
 {
-    const struct weir_reservations *list = metrics->daemon->reservations;
+    const struct weir_reservations *list = weir_daemon_reservations(metrics->daemon);
     static const char refused[] = "weir_reservations_refused_total";
     weir_metrics_number(metrics, "weir_reservations", "gauge",
                         "Reservations that are open or being decided.",
@@ -36,8 +39,8 @@ static void reservations_metrics(struct weir_metrics *metrics)
 
 static void reservations_close(struct weir_daemon *daemon)
 {
-    weir_reservations_close(daemon->reservations);
-    daemon->reservations = NULL;
+    weir_reservations_close(weir_daemon_reservations(daemon));
+    weir_own_set(daemon, WEIR_OWN_RESERVATIONS, NULL);
 }
 
 const struct weir_service weir_service_reservations = {

@@ -24,10 +24,13 @@
 #include "core/text/hex.h"
 #include "core/text/shown.h"
 #include "feature/identity/rules/keys.h"
+#include "feature/penalties/server/daemon.h"
 #include "feature/penalties/server/show.h"
+#include "feature/standing/server/daemon.h"
 #include "feature/standing/server/json.h"
 #include "feature/standing/server/radius.h"
 #include "feature/standing/server/service.h"
+#include "feature/use/server/daemon.h"
 #include "feature/use/server/known.h"
 #include "server/admin/access.h"
 #include "server/admin/call.h"
@@ -70,7 +73,7 @@ static struct weir_standing_service *service_of(const struct weir_http_call *cal
 {
     const struct weir_daemon *daemon = call->http->server;
 
-    return daemon->standing;
+    return weir_daemon_standing(daemon);
 }
 
 /* Answers where there is no standing. */
@@ -88,13 +91,6 @@ static const struct weir_standing_settings *settings_of(const struct weir_http_c
     const struct weir_daemon *daemon = call->http->server;
 
     return &weir_rules_settings(daemon->rules)->standing;
-}
-
-static const struct weir_daemon *daemon_of(const struct weir_slot *slot)
-{
-    struct weir_http *http = weir_connection_workspace(slot->connection);
-
-    return http->server;
 }
 
 /* --- Answers ---------------------------------------------------------------------------------- */
@@ -203,7 +199,7 @@ static void write_late(struct weir_slot *slot, struct weir_output *output, struc
 }
 
 /* Says of each entry of a network whether the kernel drops its packets. */
-static void mark_kernel(const struct weir_kernel_service *kernel, const json_t *entries)
+static void mark_kernel(const struct weir_standing_service *service, const json_t *entries)
 {
     for (size_t i = 0; i < json_array_size(entries); i++) {
         json_t *entry = json_array_get(entries, i);
@@ -214,7 +210,7 @@ static void mark_kernel(const struct weir_kernel_service *kernel, const json_t *
         if (kind && value && strcmp(kind, "client.ip") == 0 &&
             weir_cidr_parse(&network, value, strlen(value)) == 0)
             json_object_set_new(entry, "kernel",
-                                json_boolean(weir_kernel_service_bans(kernel, &network)));
+                                json_boolean(service->is_dropped(service->drops, &network)));
     }
 }
 
@@ -227,8 +223,8 @@ static void write_read(struct weir_slot *slot, struct weir_output *output, const
         weir_http_write_problem(slot, output, WEIR_HTTP_503, job->reason.text);
         return;
     }
-    if (!wait->history && daemon_of(slot)->kernel)
-        mark_kernel(daemon_of(slot)->kernel, job->answer);
+    if (!wait->history && wait->service->is_dropped)
+        mark_kernel(wait->service, job->answer);
     json = wait->one ? value_json(wait) : json_object();
     json_object_set(json, wait->history ? "changes" : "entries", job->answer);
     if (job->ladders) {
@@ -397,8 +393,9 @@ static bool forget_steps(struct weir_http_call *call, const struct weir_standing
 {
     const struct weir_daemon *daemon = call->http->server;
 
-    return daemon->penalties &&
-           weir_penalties_forget(daemon->penalties, value->kind->name, weir_bytes_of(value->shown));
+    return weir_daemon_penalties(daemon) &&
+           weir_penalties_forget(weir_daemon_penalties(daemon), value->kind->name,
+                                 weir_bytes_of(value->shown));
 }
 
 /* Gives it the value that it is about, with a kind of its own. */
@@ -471,9 +468,10 @@ static void find_hidden(struct weir_http_call *call, const struct ask *ask,
     const struct weir_daemon *daemon = call->http->server;
     struct weir_sighting known;
 
-    if (value->kind->address || !daemon->use || !weir_standing_value_hidden(ask->value))
+    if (value->kind->address || !weir_daemon_use(daemon) || !weir_standing_value_hidden(ask->value))
         return;
-    weir_use_known(daemon->use, ask->kind, ask->value, weir_worker_time(call->worker), &known);
+    weir_use_known(weir_daemon_use(daemon), ask->kind, ask->value, weir_worker_time(call->worker),
+                   &known);
     if (known.id[0] == 0 && known.id[1] == 0)
         return;
     memcpy(value->id, known.id, sizeof value->id);
@@ -629,10 +627,10 @@ static bool find_radius(struct weir_http_call *call, const struct ask *ask,
 {
     struct weir_daemon *daemon = call->http->server;
 
-    if (daemon->use)
+    if (weir_daemon_use(daemon))
         weir_radius_find(daemon, value, ask->value, &call->connection->peer,
                          weir_worker_time(call->worker), radius);
-    return daemon->use;
+    return weir_daemon_use(daemon);
 }
 
 /* Whether a refusal goes on: nothing speaks against it, or nobody wants to be asked. */

@@ -7,6 +7,7 @@
 
 #include "feature/standing/server/api.h"
 #include "feature/standing/server/metrics.h"
+#include "feature/standing/server/service.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/redis_access.h"
@@ -14,7 +15,7 @@
 
 static int standing_protect(struct weir_daemon *daemon, const struct weir_settings *settings)
 {
-    return weir_bans_protect(daemon->standing->bans, settings->trusted_proxies,
+    return weir_bans_protect(weir_daemon_standing(daemon)->bans, settings->trusted_proxies,
                              settings->trusted_proxy_count);
 }
 
@@ -25,14 +26,16 @@ static int standing_open(struct weir_daemon *daemon, struct weir_reason *reason)
     struct weir_standing_lists *lists = NULL;
     if (settings->standing.kinds_count == 0)
         return 0;
-    int err = weir_standing_service_open(&daemon->standing, daemon->rules, &daemon->log,
-                                         daemon->table, now_ns, reason);
+    struct weir_standing_service *standing = NULL;
+    int err = weir_standing_service_open(&standing, daemon->rules, &daemon->log, daemon->table,
+                                         now_ns, reason);
+    weir_own_set(daemon, WEIR_OWN_STANDING, standing);
     if (err == 0)
         err = weir_standing_lists_read(&lists, &settings->standing, reason);
     if (err == 0)
         err = standing_protect(daemon, settings);
     if (err == 0)
-        weir_standing_service_set_lists(daemon->standing, lists, now_ns);
+        weir_standing_service_set_lists(weir_daemon_standing(daemon), lists, now_ns);
     weir_standing_lists_free(lists);
     return err;
 }
@@ -40,15 +43,15 @@ static int standing_open(struct weir_daemon *daemon, struct weir_reason *reason)
 static int standing_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                                struct weir_reason *reason)
 {
-    options->standing = daemon->standing ? daemon->standing->map : NULL;
+    options->standing = weir_daemon_standing(daemon) ? weir_daemon_standing(daemon)->map : NULL;
     return 0;
 }
 
 static int standing_start(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    return daemon->standing
-               ? weir_standing_service_join(daemon->standing, daemon->admin->loop, reason)
-               : 0;
+    return weir_daemon_standing(daemon) ? weir_standing_service_join(weir_daemon_standing(daemon),
+                                                                     daemon->admin->loop, reason)
+                                        : 0;
 }
 
 static int standing_check(struct weir_daemon *daemon, struct weir_rules *rules, void **read,
@@ -77,8 +80,9 @@ static void standing_apply(struct weir_daemon *daemon, struct weir_rules *rules,
         daemon,
         standing_differs(&weir_rules_settings(daemon->rules)->standing, &settings->standing),
         "standing");
-    if (daemon->standing && read) {
-        weir_standing_service_set_lists(daemon->standing, read, weir_worker_time(daemon->admin));
+    if (weir_daemon_standing(daemon) && read) {
+        weir_standing_service_set_lists(weir_daemon_standing(daemon), read,
+                                        weir_worker_time(daemon->admin));
         if (standing_protect(daemon, settings) < 0)
             weir_log_event(&daemon->log, WEIR_LOG_WARNING, "bans_unpublished", "reason",
                            weir_error_text(WEIR_ERR_MEMORY));
@@ -93,14 +97,14 @@ static void standing_drop(void *read)
 
 static void standing_tick(struct weir_daemon *daemon, uint64_t now_ns)
 {
-    if (daemon->standing)
-        weir_standing_service_tick(daemon->standing, now_ns);
+    if (weir_daemon_standing(daemon))
+        weir_standing_service_tick(weir_daemon_standing(daemon), now_ns);
 }
 
 static void standing_reopen(struct weir_daemon *daemon)
 {
-    if (daemon->standing)
-        weir_standing_service_reopen(daemon->standing);
+    if (weir_daemon_standing(daemon))
+        weir_standing_service_reopen(weir_daemon_standing(daemon));
 }
 
 static void standing_say(char *text, size_t room, bool wrong, const char *what)
@@ -113,7 +117,7 @@ static void standing_say(char *text, size_t room, bool wrong, const char *what)
 /* Refusals continue by the last known state. */
 static void standing_ready(const struct weir_daemon *daemon, char *text, size_t room)
 {
-    const struct weir_standing_service *standing = daemon->standing;
+    const struct weir_standing_service *standing = weir_daemon_standing(daemon);
     if (!standing)
         return;
     standing_say(text, room, weir_standing_service_stale(standing),
@@ -126,13 +130,13 @@ static void standing_ready(const struct weir_daemon *daemon, char *text, size_t 
 
 static void standing_stop(struct weir_daemon *daemon)
 {
-    weir_standing_service_stop(daemon->standing);
+    weir_standing_service_stop(weir_daemon_standing(daemon));
 }
 
 static void standing_close(struct weir_daemon *daemon)
 {
-    weir_standing_service_close(daemon->standing);
-    daemon->standing = NULL;
+    weir_standing_service_close(weir_daemon_standing(daemon));
+    weir_own_set(daemon, WEIR_OWN_STANDING, NULL);
 }
 
 static const struct weir_http_route *const standing_routes[] = {

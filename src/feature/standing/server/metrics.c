@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "feature/standing/server/daemon.h"
 #include "feature/standing/server/service.h"
 #include "feature/standing/server/sharing.h"
 
@@ -83,7 +84,7 @@ static void put_sharing(struct weir_metrics *metrics, const struct weir_standing
 
 void weir_metrics_of_standing(struct weir_metrics *metrics)
 {
-    struct weir_standing_service *service = metrics->daemon->standing;
+    struct weir_standing_service *service = weir_daemon_standing(metrics->daemon);
     struct weir_standing_stats stats;
 
     if (!service)

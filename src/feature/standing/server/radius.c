@@ -7,6 +7,7 @@
 
 #include "core/bytes.h"
 #include "core/text/reason.h"
+#include "feature/use/server/daemon.h"
 #include "feature/use/server/known.h"
 #include "server/daemon/daemon.h"
 
@@ -81,7 +82,7 @@ void weir_radius_find(struct weir_daemon *daemon, const struct weir_standing_val
                       struct weir_bytes text, const struct weir_address *peer, uint64_t now_ns,
                       struct weir_radius *radius)
 {
-    struct weir_use_service *use = daemon->use;
+    struct weir_use_service *use = weir_daemon_use(daemon);
     struct weir_sighting seen;
     *radius = (struct weir_radius){.doubts = 0};
     weir_use_known(use, value->kind->name, text, now_ns, &seen);

@@ -56,6 +56,10 @@ struct weir_standing_service {
                                becomes trusted, or no longer is; whole lists */
     struct weir_standing_tally tally;
     struct weir_keeper_state kept; /* of the history, as of the last second */
+    /* Whether a layer below drops the packets of a network that has an entry. NULL: there is none.
+     */
+    bool (*is_dropped)(const void *drops, const struct weir_cidr *network);
+    const void *drops;
 };
 
 /* Whether what is in force is kept beyond this process. */

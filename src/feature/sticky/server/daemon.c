@@ -12,13 +12,16 @@
 
 static int sticky_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    return weir_sticky_peers_open(&daemon->sticky, daemon->rules, &daemon->log, reason);
+    struct weir_sticky_peers *sticky = NULL;
+    int err = weir_sticky_peers_open(&sticky, daemon->rules, &daemon->log, reason);
+    weir_own_set(daemon, WEIR_OWN_STICKY, sticky);
+    return err;
 }
 
 static int sticky_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                              struct weir_reason *reason)
 {
-    options->sticky = daemon->sticky;
+    options->sticky = weir_daemon_sticky(daemon);
     return 0;
 }
 
@@ -59,7 +62,7 @@ static int sticky_check(struct weir_daemon *daemon, struct weir_rules *rules, vo
 /* Before the rules: workers take both at once. */
 static void sticky_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
-    if (read && weir_sticky_peers_set(daemon->sticky, read) < 0) {
+    if (read && weir_sticky_peers_set(weir_daemon_sticky(daemon), read) < 0) {
         weir_log_event(&daemon->log, WEIR_LOG_ERROR, "peers_failed", "reason", "out of memory");
         weir_sticky_list_unref(read);
     }
@@ -72,8 +75,8 @@ static void sticky_drop(void *read)
 
 static void sticky_close(struct weir_daemon *daemon)
 {
-    weir_sticky_peers_close(daemon->sticky);
-    daemon->sticky = NULL;
+    weir_sticky_peers_close(weir_daemon_sticky(daemon));
+    weir_own_set(daemon, WEIR_OWN_STICKY, NULL);
 }
 
 const struct weir_service weir_service_sticky = {

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 
+#include "feature/sticky/server/daemon.h"
 #include "feature/sticky/server/sticky_peers.h"
 
 static const struct {
@@ -27,7 +28,7 @@ static const struct {
 
 void weir_metrics_of_sticky(struct weir_metrics *metrics)
 {
-    struct weir_sticky_peers *peers = metrics->daemon->sticky;
+    struct weir_sticky_peers *peers = weir_daemon_sticky(metrics->daemon);
     struct weir_sticky_total totals[STICKY_PEERS_MAX];
     if (!peers)
         return;

@@ -12,18 +12,21 @@
 
 static int use_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    return weir_use_open(&daemon->use, daemon, reason);
+    struct weir_use_service *use = NULL;
+    int err = weir_use_open(&use, daemon, reason);
+    weir_own_set(daemon, WEIR_OWN_USE, use);
+    return err;
 }
 
 static int use_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                           struct weir_reason *reason)
 {
-    return weir_use_add_worker(daemon->use, options, weir_seed_draw(options->index));
+    return weir_use_add_worker(weir_daemon_use(daemon), options, weir_seed_draw(options->index));
 }
 
 static int use_start(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    return weir_use_start(daemon->use, daemon->admin->loop, reason);
+    return weir_use_start(weir_daemon_use(daemon), daemon->admin->loop, reason);
 }
 
 static int use_check(struct weir_daemon *daemon, struct weir_rules *rules, void **read,
@@ -37,14 +40,14 @@ static int use_check(struct weir_daemon *daemon, struct weir_rules *rules, void 
 
 static void use_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
-    daemon->use->next = read;
+    weir_daemon_use(daemon)->next = read;
 }
 
 static void use_applied(struct weir_daemon *daemon)
 {
-    struct weir_use_limits *limits = daemon->use->next;
-    daemon->use->next = NULL;
-    weir_use_set_rules(daemon->use, limits);
+    struct weir_use_limits *limits = weir_daemon_use(daemon)->next;
+    weir_daemon_use(daemon)->next = NULL;
+    weir_use_set_rules(weir_daemon_use(daemon), limits);
 }
 
 static void use_drop(void *read)
@@ -54,18 +57,18 @@ static void use_drop(void *read)
 
 static void use_reopen(struct weir_daemon *daemon)
 {
-    weir_use_reopen(daemon->use);
+    weir_use_reopen(weir_daemon_use(daemon));
 }
 
 static void use_stop(struct weir_daemon *daemon)
 {
-    weir_use_stop(daemon->use);
+    weir_use_stop(weir_daemon_use(daemon));
 }
 
 static void use_close(struct weir_daemon *daemon)
 {
-    weir_use_close(daemon->use);
-    daemon->use = NULL;
+    weir_use_close(weir_daemon_use(daemon));
+    weir_own_set(daemon, WEIR_OWN_USE, NULL);
 }
 
 static const struct weir_http_route *const use_routes[] = {

@@ -162,7 +162,7 @@ static uint64_t known_from_s(const struct weir_use_service *use)
     const struct weir_denial *denial = oldest > 1 ? weir_use_denial(use, oldest) : NULL;
     if (denial)
         return denial->time_ns / S;
-    return use->file_path ? 0 : use->daemon->started_wall_ns / S;
+    return use->file_path ? 0 : use->daemon->loads.started_wall_ns / S;
 }
 
 /* Times of a query are seconds or ago; those of denials never end after now, except by a clock that

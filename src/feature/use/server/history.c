@@ -9,6 +9,7 @@
 #include "rules/counter.h"
 #include "rules/follow.h"
 #include "server/daemon/daemon.h"
+#include "server/stores/daemon.h"
 #include "store/redis/redis.h"
 
 #define S UINT64_C(1000000000)
@@ -356,10 +357,10 @@ static void tick_latency(struct weir_use_service *use, float *whole)
     grow_all(turns, use->turn_buckets, WEIR_TURN_BUCKETS + 1);
     whole[WEIR_USE_TURN_P50_US] = quantile(turns, weir_turn_bounds_us, WEIR_TURN_BUCKETS, 0.5);
     whole[WEIR_USE_TURN_P99_US] = quantile(turns, weir_turn_bounds_us, WEIR_TURN_BUCKETS, 0.99);
-    if (!daemon->shared)
+    if (!weir_daemon_shared(daemon))
         return;
     struct weir_shared_totals totals;
-    weir_shared_store_totals(daemon->shared, &totals);
+    weir_shared_store_totals(weir_daemon_shared(daemon), &totals);
     for (unsigned b = 0; b <= REDIS_LATENCY_BUCKETS; b++)
         calls[b] = weir_counted(&totals.stats.latency_buckets[b]);
     grow_all(calls, use->store_buckets, REDIS_LATENCY_BUCKETS + 1);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "feature/use/server/daemon.h"
 #include "feature/use/server/edge_sums.h"
 #include "rules/counter.h"
 
@@ -99,8 +100,9 @@ static void put_refused(struct weir_metrics *metrics)
     weir_metrics_head(metrics, name, "counter",
                       "Requests refused, by cause; of those of weir_front_decisions_total.");
     for (unsigned cause = 0; cause < WEIR_CAUSES; cause++)
-        weir_metrics_put(metrics, "%s{cause=\"%s\"} %" PRIu64 "\n", name, weir_cause_names[cause],
-                         weir_use_refused(metrics->daemon->use, (enum weir_cause)cause));
+        weir_metrics_put(
+            metrics, "%s{cause=\"%s\"} %" PRIu64 "\n", name, weir_cause_names[cause],
+            weir_use_refused(weir_daemon_use(metrics->daemon), (enum weir_cause)cause));
 }
 
 /* --- The edge --------------------------------------------------------------------------------- */
@@ -108,7 +110,7 @@ static void put_refused(struct weir_metrics *metrics)
 static void put_edge_limits(struct weir_metrics *metrics)
 {
     static const char name[] = "weir_edge_limit_decisions_total";
-    const struct weir_use_service *use = metrics->daemon->use;
+    const struct weir_use_service *use = weir_daemon_use(metrics->daemon);
     weir_metrics_head(metrics, name, "counter",
                       "Verdicts of each limit on what other processes on the state file decided.");
     for (uint32_t i = 0; i < use->limit_count; i++) {
@@ -148,7 +150,7 @@ static void put_edge(struct weir_metrics *metrics)
     static const char *const results[WEIR_EDGE_RESULTS] = {[WEIR_EDGE_ALLOWED] = "allowed",
                                                            [WEIR_EDGE_DELAYED] = "delayed",
                                                            [WEIR_EDGE_DENIED] = "denied"};
-    struct weir_use_service *use = metrics->daemon->use;
+    struct weir_use_service *use = weir_daemon_use(metrics->daemon);
     weir_use_edge_read(use);
     if (!use->edge.file)
         return;
@@ -215,7 +217,7 @@ static void add_use(struct limit_use *limit, const struct weir_heavy_use *use)
 
 static void put_limit_use(struct weir_metrics *metrics, const struct limit_use *limits)
 {
-    const struct weir_use_service *use = metrics->daemon->use;
+    const struct weir_use_service *use = weir_daemon_use(metrics->daemon);
     static const char used[] = "weir_limit_used_percent";
     static const char exhausted[] = "weir_limit_bursts_exhausted";
     uint32_t put = 0;
@@ -240,7 +242,7 @@ static void put_limit_use(struct weir_metrics *metrics, const struct limit_use *
 
 static void put_keys(struct weir_metrics *metrics)
 {
-    struct weir_use_service *use = metrics->daemon->use;
+    struct weir_use_service *use = weir_daemon_use(metrics->daemon);
     struct weir_heavy_entry entry;
     uint64_t now_ns = weir_worker_time(metrics->daemon->admin);
     weir_use_collect(use, now_ns);
@@ -302,7 +304,7 @@ static void put_denied_keys(struct weir_metrics *metrics)
 
 static void put_kept(struct weir_metrics *metrics)
 {
-    const struct weir_use_service *use = metrics->daemon->use;
+    const struct weir_use_service *use = weir_daemon_use(metrics->daemon);
     static const char name[] = "weir_denials_total";
     uint64_t sampled = 0, lost = 0, more = 0, full = 0;
     for (unsigned i = 0; i < use->observer_count; i++) {
@@ -332,7 +334,7 @@ void weir_metrics_of_use(struct weir_metrics *metrics)
     put_retries(metrics);
     put_fronts(metrics);
     put_policies(metrics);
-    if (metrics->daemon->use) { /* a test's daemon has none */
+    if (weir_daemon_use(metrics->daemon)) { /* a test's daemon has none */
         put_refused(metrics);
         put_edge(metrics);
         put_keys(metrics);

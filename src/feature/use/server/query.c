@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "feature/use/server/daemon.h"
 #include "rules/load/numbers.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
@@ -17,7 +18,7 @@
 struct weir_use_service *weir_use_of(const struct weir_http_call *call)
 {
     const struct weir_daemon *daemon = call->http->server;
-    return daemon->use;
+    return weir_daemon_use(daemon);
 }
 
 static bool read_number(struct weir_bytes text, uint64_t most, uint64_t *number)

@@ -4,11 +4,14 @@
 
 #include <inttypes.h>
 
+#include "feature/webhook/server/daemon.h"
+
 void weir_metrics_of_webhook(struct weir_metrics *metrics)
 {
     if (!weir_rules_settings(metrics->daemon->rules)->webhook.url)
         return;
-    const struct weir_webhook_stats *stats = weir_webhook_stats(metrics->daemon->webhook);
+    const struct weir_webhook_stats *stats =
+        weir_webhook_stats(weir_daemon_webhook(metrics->daemon));
     const struct {
         const char *result;
         const _Atomic uint64_t *value;

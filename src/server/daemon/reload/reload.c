@@ -327,8 +327,8 @@ static void reload_apply(struct weir_daemon *daemon, struct weir_reload *reload)
     weir_services_applied(daemon);
     reload->rules = NULL;
     reload->certificates = NULL;
-    daemon->reloads++;
-    daemon->reloaded_wall_ns = weir_clock_wall_ns();
+    daemon->loads.count++;
+    daemon->loads.last_wall_ns = weir_clock_wall_ns();
 }
 
 void weir_daemon_reload_log(struct weir_daemon *daemon, const struct weir_reload *reload)
@@ -342,7 +342,7 @@ void weir_daemon_reload_log(struct weir_daemon *daemon, const struct weir_reload
                       reload->reason.text[0] ? reload->reason.text : weir_error_text(reload->err));
     else
         weir_log_number(&line, "limits", weir_rules_count(daemon->rules));
-    weir_log_number(&line, "took_ms", (int64_t)(daemon->reload_took_ns / 1000000));
+    weir_log_number(&line, "took_ms", (int64_t)(daemon->loads.took_ns / 1000000));
     weir_log_end(&line);
 }
 
@@ -353,10 +353,10 @@ void weir_daemon_run_again(struct weir_daemon *daemon, struct weir_reload *reloa
     weir_log_event(&daemon->log, WEIR_LOG_WARNING, "state_file_reopening", "file",
                    weir_rules_settings(reload->rules)->state_file);
     weir_daemon_keep_sockets(daemon, reload->rules);
-    daemon->again = true;
-    daemon->again_ns = reload->began_ns;
-    daemon->rules_next = reload->rules;
-    daemon->certificates_next = reload->certificates;
+    daemon->next.wanted = true;
+    daemon->next.began_ns = reload->began_ns;
+    daemon->next.rules = reload->rules;
+    daemon->next.certificates = reload->certificates;
     daemon->certificate_watch = reload->watch;
     reload->rules = NULL;
     reload->certificates = NULL;
@@ -366,11 +366,11 @@ void weir_daemon_run_again(struct weir_daemon *daemon, struct weir_reload *reloa
 /* What the dashboard says of the last reload. */
 static void keep_problems(struct weir_daemon *daemon, struct weir_reload *reload)
 {
-    free(daemon->reload_problems);
-    daemon->reload_problems = reload->problems;
+    free(daemon->loads.problems);
+    daemon->loads.problems = reload->problems;
     reload->problems = NULL;
-    if (reload->err < 0 && !daemon->reload_problems)
-        daemon->reload_problems =
+    if (reload->err < 0 && !daemon->loads.problems)
+        daemon->loads.problems =
             strdup(reload->reason.text[0] ? reload->reason.text : weir_error_text(reload->err));
 }
 
@@ -389,9 +389,9 @@ static void reload_done(struct weir_job *job)
         if (reload->err == 0)
             reload_apply(daemon, reload);
         else
-            daemon->failed_reloads++;
+            daemon->loads.failed++;
         keep_problems(daemon, reload);
-        daemon->reload_took_ns = weir_clock_boot_ns() - reload->began_ns;
+        daemon->loads.took_ns = weir_clock_boot_ns() - reload->began_ns;
         weir_daemon_reload_log(daemon, reload);
     }
     weir_daemon_reload_drop(daemon);

@@ -102,6 +102,11 @@ int weir_services_for_worker(struct weir_daemon *daemon, struct weir_worker_opti
     return 0;
 }
 
+void weir_services_drain(struct weir_daemon *daemon)
+{
+    CALL_EACH(daemon, drain, daemon);
+}
+
 void weir_services_stop(struct weir_daemon *daemon)
 {
     for (size_t i = daemon->services_open; i-- > 0;)

@@ -23,6 +23,8 @@ int weir_services_start(struct weir_daemon *daemon, struct weir_reason *reason)
 int weir_services_for_worker(struct weir_daemon *daemon, struct weir_worker_options *options,
                              struct weir_reason *reason) __attribute__((warn_unused_result));
 
+void weir_services_drain(struct weir_daemon *daemon);
+
 /* Those that are open, from the last to the first. */
 void weir_services_stop(struct weir_daemon *daemon);
 void weir_services_close(struct weir_daemon *daemon);

@@ -9,6 +9,7 @@
 #include "server/daemon/clock.h"
 #include "server/daemon/redis_access.h"
 #include "server/daemon/services/restart.h"
+#include "server/daemon/state/state_guard.h"
 #include "table/file/state_file.h"
 
 /* Buckets of the table that are looked at in one tick: some milliseconds at most. */
@@ -120,7 +121,7 @@ static int state_open(struct weir_daemon *daemon, struct weir_reason *reason)
     daemon->options.reset_state = false; /* done: a reload keeps the state */
     /* With a shared store, the state file is already the fallback beside it. */
     if (err == 0 && options.path && !weir_rules_settings(daemon->rules)->store.redis.url)
-        err = weir_table_open_spare(&daemon->spare, daemon->table, &why);
+        err = weir_table_open_spare(&daemon->file.spare, daemon->table, &why);
     if (err < 0)
         return fail_state(options.path, err, &why, reason);
     weir_state_guard_set(daemon->table, options.path, &daemon->log);
@@ -146,7 +147,7 @@ static int state_for_worker(struct weir_daemon *daemon, struct weir_worker_optio
                             struct weir_reason *reason)
 {
     options->table = daemon->table;
-    options->spare = daemon->spare;
+    options->spare = daemon->file.spare;
     return 0;
 }
 
@@ -172,18 +173,19 @@ static void state_tick(struct weir_daemon *daemon, uint64_t now_ns)
 static void state_ready(const struct weir_daemon *daemon, char *text, size_t room)
 {
     size_t used = strlen(text);
-    if (daemon->state == WEIR_TABLE_FILE_GONE || daemon->state == WEIR_TABLE_FILE_OTHER)
+    if (daemon->file.state == WEIR_TABLE_FILE_GONE || daemon->file.state == WEIR_TABLE_FILE_OTHER)
         snprintf(text + used, room - used, "%s the state file %s; reload to repair it",
                  strchr(text, ':') ? "," : ":",
-                 daemon->state == WEIR_TABLE_FILE_GONE ? "is gone" : "is not the one at its path");
+                 daemon->file.state == WEIR_TABLE_FILE_GONE ? "is gone"
+                                                            : "is not the one at its path");
 }
 
 /* The next run of this process begins with the table. */
 static void state_close(struct weir_daemon *daemon)
 {
-    weir_table_close(daemon->spare);
-    daemon->spare = NULL;
-    if (daemon->again)
+    weir_table_close(daemon->file.spare);
+    daemon->file.spare = NULL;
+    if (daemon->next.wanted)
         return;
     weir_state_guard_clear();
     weir_table_close(daemon->table);

@@ -100,7 +100,7 @@ static void what_the_daemon_is_and_has_is_reported(void **state)
     assert_true(value_of(http, "weir_limits") == 1);
     assert_true(value_of(http, "weir_listener_connections{front=\"admin\"}") == 1);
     assert_true(value_of(http, "weir_reloads_total{result=\"failed\"}") == 0);
-    http->daemon.failed_reloads = 7;
+    http->daemon.loads.failed = 7;
     scrape(http);
     assert_true(value_of(http, "weir_reloads_total{result=\"failed\"}") == 7);
 }

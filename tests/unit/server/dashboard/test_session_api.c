@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "feature/dashboard/server/daemon.h"
 #include "feature/dashboard/server/dashboard.h"
 #include "http_harness.h"
 
@@ -25,13 +26,15 @@ static struct http_harness *open_with(const char *rules)
 {
     struct http_harness *http = http_harness_open(rules, WEIR_LISTENER_ADMIN);
     struct weir_reason reason;
-    assert_int_equal(weir_dashboard_open(&http->daemon.dashboard, &http->daemon, &reason), 0);
+    struct weir_dashboard *opened;
+    assert_int_equal(weir_dashboard_open(&opened, &http->daemon, &reason), 0);
+    weir_own_set(&http->daemon, WEIR_OWN_DASHBOARD, opened);
     return http;
 }
 
 static void close_all(struct http_harness *http)
 {
-    struct weir_dashboard *dashboard = http->daemon.dashboard;
+    struct weir_dashboard *dashboard = weir_daemon_dashboard(&http->daemon);
     http_harness_close(http);
     weir_dashboard_close(dashboard);
 }

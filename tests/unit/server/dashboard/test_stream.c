@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "feature/dashboard/server/daemon.h"
 #include "feature/dashboard/server/dashboard.h"
 #include "feature/dashboard/server/snapshot.h"
 #include "http_harness.h"
@@ -27,18 +28,20 @@ static struct http_harness *open_all(void)
 {
     struct http_harness *http = http_harness_open(rules, WEIR_LISTENER_ADMIN);
     struct weir_reason reason;
-    assert_int_equal(weir_dashboard_open(&http->daemon.dashboard, &http->daemon, &reason), 0);
+    struct weir_dashboard *opened;
+    assert_int_equal(weir_dashboard_open(&opened, &http->daemon, &reason), 0);
+    weir_own_set(&http->daemon, WEIR_OWN_DASHBOARD, opened);
     return http;
 }
 
 static struct weir_stream *stream_of(struct http_harness *http)
 {
-    return &http->daemon.dashboard->stream;
+    return &weir_daemon_dashboard(&http->daemon)->stream;
 }
 
 static void close_all(struct http_harness *http)
 {
-    struct weir_dashboard *dashboard = http->daemon.dashboard;
+    struct weir_dashboard *dashboard = weir_daemon_dashboard(&http->daemon);
     http_harness_close(http);
     assert_int_equal(dashboard->stream.count, 0); /* its slot was dropped with the connection */
     weir_dashboard_close(dashboard);
@@ -90,7 +93,7 @@ static void a_server_that_stops_takes_no_more_clients(void **state)
 {
     struct http_harness *http = open_all();
     listen_to(http);
-    weir_dashboard_stop(http->daemon.dashboard);
+    weir_dashboard_stop(weir_daemon_dashboard(&http->daemon));
     turn(http);
     assert_true(http->closed);
     assert_int_equal(http_harness_get(http, "/v1/events"), 503);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "feature/envoy/server/daemon.h"
 #include "feature/envoy/server/quota/service.h"
 #include "server/daemon/addresses.h"
 #include "server/daemon/daemon.h"
@@ -12,7 +13,7 @@
 void weir_metrics_of_quotas(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
-    struct weir_quota_service *service = daemon->quota;
+    struct weir_quota_service *service = weir_daemon_quota(daemon);
     if (!weir_daemon_listens(daemon, &weir_grpc_front) || !service)
         return;
     pthread_mutex_lock(&service->lock);
