@@ -50,7 +50,7 @@ export function query(path, parameters) {
 
 export const session = {
   look: () => ask("/v1/session"),
-  begin: (token) => ask("/v1/session", { method: "POST", body: { token } }),
+  begin: (token, name) => ask("/v1/session", { method: "POST", body: name ? { token, name } : { token } }),
   end: () => ask("/v1/session", { method: "DELETE" }),
 };
 

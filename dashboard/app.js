@@ -123,6 +123,7 @@ async function start() {
     return;
   }
   find("log-out").hidden = !live.may.session;
+  find("log-out").textContent = live.may.name ? `Log out ${live.may.name}` : "Log out";
   find("views").replaceChildren(...[...views].filter(([, view]) => view.name).map(([name, view]) =>
     h("li", null, h("a", { href: `#${name}`, "data-view": name }, view.name))));
   route();

@@ -207,7 +207,7 @@ export class Live {
     this.source = source;
     source.onmessage = (event) => {
       const snapshot = JSON.parse(event.data);
-      if (this.state !== "live") this.say("live");
+      this.state = "live";
       this.last = snapshot;
       this.tell({ type: "snapshot", snapshot });
       this.take(snapshot);
@@ -236,7 +236,7 @@ export class Live {
   }
 
   take(snapshot) {
-    if (this.state !== "live") this.say("live");
+    this.say("live"); // also where it was: the page may have shown since how old its data is
     this.onSnapshot(snapshot);
   }
 }

@@ -6,6 +6,7 @@ import { find, h } from "./dom.js";
 
 export function showLogin(main, onDone) {
   const token = h("input", { type: "password", id: "token", name: "token", autocomplete: "current-password", required: true });
+  const name = h("input", { type: "text", id: "person", name: "person", autocomplete: "name", maxlength: 64 });
   const button = h("button", { type: "submit", class: "main" }, "Log in");
   const problem = h("p", { class: "bad", role: "alert", id: "login-problem" });
   const submit = async (event) => {
@@ -13,7 +14,7 @@ export function showLogin(main, onDone) {
     button.disabled = true;
     problem.textContent = "";
     try {
-      await session.begin(token.value);
+      await session.begin(token.value, name.value.trim());
       token.value = "";
       onDone();
     } catch (error) {
@@ -26,7 +27,8 @@ export function showLogin(main, onDone) {
     h("h2", null, "Log in"),
     h("p", { class: "muted" }, "Give the admin token of this server: ", h("code", null, "server.admin.token"), " of its rules."),
     h("input", { type: "text", name: "username", autocomplete: "username", value: `weir ${location.host}`, hidden: true }),
-    h("label", { for: "token" }, "Admin token"), token, button, problem));
+    h("label", { for: "token" }, "Admin token"), token,
+    h("label", { for: "person" }, "Your name ", h("span", { class: "muted" }, "(for the history of what you change)")), name, button, problem));
   find("live").textContent = "logged out";
   token.focus();
 }

@@ -34,7 +34,7 @@ export class Rules {
     this.unask();
     this.button.disabled = true;
     try {
-      await ask("/v1/rules/reload", { method: "POST" });
+      await ask("/v1/rules/reload", { method: "POST", body: { by: "dashboard" } });
       say("The rules are being read.");
       this.again();
     } catch (error) {

@@ -14,7 +14,7 @@ const REFUSE = ["suspended", "revoked"];
 
 // An entry as the body of a call that sets it again.
 function again(entry) {
-  const body = { kind: entry.kind, value: entry.value, level: entry.level, reason: entry.reason ?? "", by: "dashboard" };
+  const body = { kind: entry.kind, value: entry.value, level: entry.level, reason: entry.reason ?? "", by: "dashboard", yes: true };
   if (entry.until_ms !== null && entry.level !== "revoked") body.for_ms = Math.max(1000, entry.until_ms - Date.now());
   return body;
 }
@@ -83,7 +83,7 @@ export class Standing {
 
   async set() {
     const { kind, value, level, term, reason } = Object.fromEntries(new FormData(this.form));
-    const body = { kind, value: value.trim(), level, by: "dashboard" };
+    const body = { kind, value: value.trim(), level, by: "dashboard", yes: true }; // it asks before it sends that
     if (term && level !== "revoked") body.for_ms = Number(term);
     if (reason) body.reason = reason;
     try {

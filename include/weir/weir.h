@@ -96,10 +96,10 @@ struct weir_options {
                                     the kernel's clock */
     /* Called with each line that an operator has to know: deprecated parts of the rules file, names
      * in requests that are neither built in nor declared, a state that does not answer or cannot be
-     * opened, penalties that no server keeps, and that all is right again. What lasts is said at once, and then once a minute. The text
-     * is one line without a newline, borrowed for the call. It comes on the thread of a call, or on
-     * libweir's own until weir_close has returned; it may call libweir, except weir_close. NULL:
-     * the lines are written to standard error. */
+     * opened, penalties that no server keeps, and that all is right again. What lasts is said at
+     * once, and then once a minute. The text is one line without a newline, borrowed for the call.
+     * It comes on the thread of a call, or on libweir's own until weir_close has returned; it may
+     * call libweir, except weir_close. NULL: the lines are written to standard error. */
     void (*say)(void *context, enum weir_say level, const char *text);
     void *say_context;
 };

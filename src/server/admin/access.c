@@ -232,6 +232,14 @@ bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route 
     return false;
 }
 
+struct weir_bytes weir_admin_who(const struct weir_http_call *call, struct weir_bytes given)
+{
+    const char *token = weir_listener_settings(call->connection->listener)->token;
+    struct weir_bytes name =
+        carries_token(call) ? (struct weir_bytes){NULL, 0} : weir_session_name(call, token);
+    return name.size > 0 ? name : given;
+}
+
 bool weir_admin_can_change(struct weir_http_call *call, const char **why)
 {
     const struct weir_connection *connection = call->connection;

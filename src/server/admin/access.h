@@ -14,6 +14,10 @@ bool weir_admin_may_change(struct weir_http_call *call);
  */
 bool weir_admin_can_change(struct weir_http_call *call, const char **why);
 
+/* Who makes a change: the name that the session of a browser has, else `given`, as the request
+ * says. */
+struct weir_bytes weir_admin_who(const struct weir_http_call *call, struct weir_bytes given);
+
 /* Whether no page of another site sends the request, as far as its Host, Origin and Sec-Fetch-Site
  * say. Answers the request where one does. For public routes; admit asks it of the others. */
 bool weir_admin_is_own_page(struct weir_http_call *call);

@@ -17,8 +17,8 @@ class Relay:
 
     def __enter__(self):
         self.thread.start()
-        server = self._call(asyncio.start_server(self._serve, "127.0.0.1", 0))
-        self.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        self.server = self._call(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
         return self
 
     def __exit__(self, *_):
@@ -30,10 +30,11 @@ class Relay:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
     async def _end(self):
+        self.server.close()
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.wait(tasks or [asyncio.ensure_future(asyncio.sleep(0))])
 
     async def _pass(self, reader, writer, counted):
         while data := await reader.read(1 << 16):

@@ -330,3 +330,48 @@ def test_each_event_of_a_compressed_stream_can_be_read_when_it_comes(tmp_path):
                 sizes.append(packed.bytes - before)
             assert max(sizes) < len(json.dumps(same)) / 5  # what was there before costs nothing
         assert weir.metrics()["weir_dashboard_event_bytes_total"] >= packed.bytes
+
+
+def named(weir, name):
+    """The fields of a session of a person."""
+    with Client(weir.admin_address) as client:
+        return cookie_of(client.post("/v1/session", {"token": "s3cret", "name": name}, OWN))
+
+
+@pytest.mark.parametrize("name", ["Ann Lee", "علي", "x" * 64])
+def test_what_a_session_changes_has_the_name_of_its_person(tmp_path, name):
+    standing = {"standing": {"by": ["user"], "file": str(tmp_path / "standing.db")}}
+    with start(tmp_path, admin={"token": "s3cret"}, rules=standing) as weir, \
+            Client(weir.admin_address) as client:
+        fields = named(weir, f" {name} ")
+        assert client.request("GET", "/v1/session", fields).json["name"] == name
+        body = {"kind": "user", "value": "bob", "level": "suspended", "by": "dashboard"}
+        json_fields = {**fields, "Content-Type": "application/json"}
+        assert client.request("PUT", "/v1/standing", json_fields, json.dumps(body).encode()).status == 200
+        assert client.request("GET", "/v1/standing", fields).json["entries"][0]["by"] == name
+        assert client.request("DELETE", "/v1/standing?kind=user&value=bob&by=else", fields).status == 200
+        changes = client.request("GET", "/v1/standing/history", fields).json["changes"]
+        assert [change["by"] for change in changes] == [name, name]
+        assert client.request("POST", "/v1/rules/reload", json_fields, b"{}").status == 200
+        assert client.request("GET", "/v1/rules", fields).json["asked_by"] == name
+        assert "by=" in weir.wait_event("reload_asked")
+
+
+def test_without_a_person_the_request_says_who_it_is(tmp_path):
+    with start(tmp_path, admin={"token": "s3cret"}) as weir, weir.admin() as client:
+        assert "asked_by" not in client.request("GET", "/v1/rules").json
+        for body, who in (({"by": "deploy"}, "deploy"), ({}, "operator"), ({"by": 1}, "operator"),
+                          ({"by": "x" * 65}, "operator"), ({"by": "a\nb"}, "operator")):
+            assert client.post("/v1/rules/reload", body).status == 200
+            assert client.request("GET", "/v1/rules").json["asked_by"] == who
+        assert client.request("POST", "/v1/rules/reload").status == 200
+        cookie = cookie_of(log_in(weir))
+        with Client(weir.admin_address) as browser:
+            assert "name" not in browser.request("GET", "/v1/session", cookie).json
+
+
+@pytest.mark.parametrize("name", ["x" * 65, "a\tb", "a\u202eb", "\x7f", 1, None, ["ann"]])
+def test_what_is_no_name_begins_no_session(tmp_path, name):
+    with start(tmp_path, admin={"token": "s3cret"}) as weir, Client(weir.admin_address) as client:
+        reply = client.post("/v1/session", {"token": "s3cret", "name": name}, OWN)
+        assert reply.status == 400 and "set-cookie" not in reply.fields

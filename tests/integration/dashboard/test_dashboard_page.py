@@ -58,7 +58,7 @@ def test_a_ban_is_set_and_cleared(tmp_path, browser):
     parts = {"standing": {"by": ["client.ip/64", "user"], "file": str(tmp_path / "standing.db")}}
     with start(browser, tmp_path, admin={"token": "s3cret"}, **parts) as weir:
         page = Dashboard(browser, weir).open("#standing/user%3Dann")
-        log_in(page)
+        log_in(page, name="Ann Lee")
         page.see(lambda: page.text("standing-set") is not None, "the form")
         page.run("document.querySelector('[name=reason]').value = 'tried passwords'")
         assert page.run("return document.querySelector('[name=kind]').value") == "user"
@@ -68,7 +68,8 @@ def test_a_ban_is_set_and_cleared(tmp_path, browser):
         take_screenshot(browser, SHOTS / "standing-asks.png")
         press(page, "standing-yes")
         page.see(lambda: page.first("standing", 4)
-                 == ["user=ann", "suspended", "tried passwords", "dashboard"], "the ban")
+                 == ["user=ann", "suspended", "tried passwords", "Ann Lee"], "the ban")
+        assert page.text("log-out") == "Log out Ann Lee"
         assert weir.check(ip="192.0.2.1", attributes={"user": "ann"}).json["denied_by"] == "standing"
         take_screenshot(browser, SHOTS / "standing.png")
         press(page, "log-out")
@@ -352,6 +353,7 @@ def test_a_limit_that_the_rules_do_not_have_is_said_to_be_unknown(tmp_path, brow
     with start(browser, tmp_path) as weir:
         page = Dashboard(browser, weir).open("#limits/nope")
         page.see(lambda: "no limit" in (page.text("problem") or ""), "that it is unknown")
+        complaints(browser)  # of the 404
 
 
 def test_a_chosen_limit_freezes_no_chart(tmp_path, browser):

@@ -5,8 +5,10 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/bytes.h"
+#include "feature/dashboard/server/dashboard.h"
 #include "server/admin/access.h"
 #include "server/admin/call.h"
 #include "server/daemon/daemon.h"
@@ -57,7 +59,37 @@ static void show(struct weir_http_call *call)
         (json_int_t)daemon->loads.count, "failed_reloads", (json_int_t)daemon->loads.failed,
         "running", daemon->reload.daemon != NULL, "took_ms",
         (json_int_t)(daemon->loads.took_ns / 1000000), "errors", daemon->loads.problems);
+    const struct weir_dashboard *dashboard = daemon->dashboard;
+    if (json && dashboard && dashboard->reloader_size > 0)
+        json_object_set_new(json, "asked_by",
+                            json_stringn(dashboard->reloader, dashboard->reloader_size));
     weir_admin_reply_json(call, json);
+}
+
+/* Who asks for a reload: the person of the session, else `by` of the body. What is no name is none.
+ */
+static struct weir_bytes asker(const struct weir_http_call *call, const json_t *body)
+{
+    const json_t *by = json_object_get(body, "by");
+    struct weir_bytes who =
+        weir_admin_who(call, (struct weir_bytes){json_string_value(by), json_string_length(by)});
+    return who.size > 0 && weir_session_name_is_fine(who) ? who : weir_bytes_of("operator");
+}
+
+static void remember_asker(const struct weir_http_call *call, struct weir_daemon *daemon)
+{
+    struct weir_bytes text = call->request->body;
+    json_t *body = text.size > 0 ? json_loadb(text.data, text.size, 0, NULL) : NULL;
+    struct weir_bytes who = asker(call, body);
+    struct weir_log_line line;
+    weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "reload_asked");
+    weir_log_bytes(&line, "by", who.data, who.size);
+    weir_log_end(&line);
+    if (daemon->dashboard) {
+        memcpy(daemon->dashboard->reloader, who.data, who.size);
+        daemon->dashboard->reloader_size = (uint8_t)who.size;
+    }
+    json_decref(body);
 }
 
 static void reload(struct weir_http_call *call)
@@ -66,6 +98,7 @@ static void reload(struct weir_http_call *call)
     struct weir_daemon *daemon = call->http->server;
     if (!weir_admin_may_change(call))
         return;
+    remember_asker(call, daemon);
     weir_daemon_want(daemon, WEIR_WANT_RELOAD);
     weir_http_reply(call, WEIR_HTTP_200, NULL, "application/json", wanted, sizeof wanted - 1);
 }

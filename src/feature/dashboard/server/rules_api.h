@@ -2,7 +2,8 @@
 /* The rules as they were loaded, and loading them again:
  *
  *   GET  /v1/rules          file, when it was loaded, reloads, the errors of the last one
- *   POST /v1/rules/reload   reads the file again, like SIGHUP; GET says how it went
+ *   POST /v1/rules/reload {"by": "…"}   reads the file again, like SIGHUP; GET says how it went.
+ * Who has asked is in the log and in GET; the body may be missing
  *
  * Threads: the admin worker's, except the first function.
  */

@@ -79,8 +79,11 @@ static void show(struct weir_http_call *call)
     json_t *json = json_pack("{s:b, s:b, s:b, s:b}", "token", token_of(call) != NULL, "session",
                              weir_session_find(call, token_of(call), id), "may_read", may_read,
                              "may_change", may_change);
+    struct weir_bytes name = weir_session_name(call, token_of(call));
     if (json && may_read)
         json_object_set_new(json, "standing", standing_json(daemon));
+    if (json && name.size > 0)
+        json_object_set_new(json, "name", json_stringn(name.data, name.size));
     weir_admin_reply_json(call, json);
 }
 
@@ -92,7 +95,7 @@ static void refuse_guess(struct weir_http_call *call)
     weir_http_problem(call, WEIR_HTTP_401, NULL, "that is not the admin token");
 }
 
-static void begin(struct weir_http_call *call, struct weir_bytes given)
+static void begin(struct weir_http_call *call, struct weir_bytes given, struct weir_bytes person)
 {
     struct weir_dashboard *dashboard = dashboard_of(call);
     unsigned char id[WEIR_SESSION_ID_BYTES];
@@ -106,7 +109,7 @@ static void begin(struct weir_http_call *call, struct weir_bytes given)
         weir_http_problem(call, WEIR_HTTP_500, NULL, "the system gives no random numbers");
         return;
     }
-    weir_sessions_begin(&dashboard->sessions, id, token_of(call), weir_clock_boot_ns());
+    weir_sessions_begin(&dashboard->sessions, id, token_of(call), person, weir_clock_boot_ns());
     cookie_line(call, id, line, sizeof line);
     weir_http_reply(call, WEIR_HTTP_200, line, "application/json", "{\"session\":true}", 16);
 }
@@ -122,11 +125,17 @@ static void log_in(struct weir_http_call *call)
         return;
     }
     json_t *body = json_loadb(text.data ? text.data : "", text.size, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *token = json_object_get(body, "token");
-    if (json_is_string(token))
-        begin(call, (struct weir_bytes){json_string_value(token), json_string_length(token)});
+    const json_t *token = json_object_get(body, "token"), *name = json_object_get(body, "name");
+    struct weir_bytes person =
+        weir_bytes_trim((struct weir_bytes){json_string_value(name), json_string_length(name)});
+    if (!json_is_string(token) || (name && !json_is_string(name)))
+        weir_http_problem(call, WEIR_HTTP_400, NULL, "send {\"token\": \"…\", \"name\": \"…\"}");
+    else if (!weir_session_name_is_fine(person))
+        weir_http_problem(call, WEIR_HTTP_400, NULL,
+                          "name: up to 64 bytes, without control characters");
     else
-        weir_http_problem(call, WEIR_HTTP_400, NULL, "send {\"token\": \"…\"}");
+        begin(call, (struct weir_bytes){json_string_value(token), json_string_length(token)},
+              person);
     json_decref(body);
 }
 

@@ -3,8 +3,8 @@
  * Authorization.
  *
  *   GET    /v1/session                  what the caller may do: {"may_read", "may_change", …}
- *   POST   /v1/session {"token": "…"}   begins a session; the reply sets its cookie
- *   DELETE /v1/session                  ends it
+ *   POST   /v1/session {"token": "…", "name": "…"}   begins a session, of a person if it has a
+ * name; the reply sets its cookie DELETE /v1/session                  ends it
  *
  * The cookie is HttpOnly and SameSite=Strict, and Secure where the browser has come by TLS, to
  * this listener or to a proxy in front (session_cookie.h). A wrong token is a guess like one in a

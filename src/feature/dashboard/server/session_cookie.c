@@ -70,3 +70,11 @@ bool weir_session_find(const struct weir_http_call *call, const char *token,
             return true;
     return false;
 }
+
+struct weir_bytes weir_session_name(const struct weir_http_call *call, const char *token)
+{
+    unsigned char id[WEIR_SESSION_ID_BYTES];
+    if (!weir_session_find(call, token, id))
+        return (struct weir_bytes){NULL, 0};
+    return weir_sessions_name(&dashboard_of(call)->sessions, id);
+}

@@ -29,4 +29,7 @@ bool weir_session_cookie_next(struct weir_bytes *field, const char *name,
 bool weir_session_find(const struct weir_http_call *call, const char *token,
                        unsigned char id[WEIR_SESSION_ID_BYTES]);
 
+/* The name that the session of a request has; empty: it has none, or there is no session. */
+struct weir_bytes weir_session_name(const struct weir_http_call *call, const char *token);
+
 #endif

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
+#include "core/text/shown.h"
 #include "core/text/siphash.h"
+#include "core/text/utf8.h"
 
 void weir_sessions_init(struct weir_sessions *sessions, const uint64_t secret[2])
 {
@@ -32,9 +34,23 @@ static const struct weir_session *find(const struct weir_sessions *sessions,
     return found;
 }
 
+bool weir_session_name_is_fine(struct weir_bytes name)
+{
+    if (name.size > WEIR_SESSION_NAME_MAX)
+        return false;
+    while (name.size > 0) {
+        size_t size = weir_utf8_size(name.data, name.size);
+        if (size == 0 || !weir_text_is_plain(name.data, size))
+            return false;
+        name.data += size;
+        name.size -= size;
+    }
+    return true;
+}
+
 void weir_sessions_begin(struct weir_sessions *sessions,
                          const unsigned char id[WEIR_SESSION_ID_BYTES], const char *token,
-                         uint64_t now_ns)
+                         struct weir_bytes name, uint64_t now_ns)
 {
     struct weir_session *place = &sessions->list[0];
     for (unsigned i = 1; i < WEIR_SESSIONS_MAX; i++)
@@ -43,6 +59,17 @@ void weir_sessions_begin(struct weir_sessions *sessions,
     memcpy(place->id, id, WEIR_SESSION_ID_BYTES);
     place->until_ns = now_ns + WEIR_SESSION_NS;
     weir_siphash128(sessions->secret, token, strlen(token), place->token);
+    place->name_size = (uint8_t)name.size;
+    if (name.size > 0)
+        memcpy(place->name, name.data, name.size);
+}
+
+struct weir_bytes weir_sessions_name(const struct weir_sessions *sessions,
+                                     const unsigned char id[WEIR_SESSION_ID_BYTES])
+{
+    const struct weir_session *session = find(sessions, id);
+    return session ? (struct weir_bytes){session->name, session->name_size}
+                   : (struct weir_bytes){NULL, 0};
 }
 
 bool weir_sessions_has(const struct weir_sessions *sessions,

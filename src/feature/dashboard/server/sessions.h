@@ -10,7 +10,10 @@
  * An id is 16 random bytes (RFC 6265 calls it a session identifier; OWASP asks for 64 bits of
  * entropy), and is looked for in time that does not depend on its bytes.
  *
- * Memory: 4 KiB. Threads: one owner, the main thread.
+ * A session may have the name of a person, as that person gave it: whoever has the token may give
+ * any. It says who did what, in the history and the log.
+ *
+ * Memory: 8 KiB. Threads: one owner, the main thread.
  */
 #ifndef WEIR_FEATURE_DASHBOARD_SERVER_SESSIONS_H
 #define WEIR_FEATURE_DASHBOARD_SERVER_SESSIONS_H
@@ -18,15 +21,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <weir/bytes.h>
+
 #define WEIR_SESSIONS_MAX 64
 #define WEIR_SESSION_ID_BYTES 16
-#define WEIR_SESSION_S 43200 /* 12 hours: a working day */
+#define WEIR_SESSION_NAME_MAX 64 /* as long as `by` of the history */
+#define WEIR_SESSION_S 43200     /* 12 hours: a working day */
 #define WEIR_SESSION_NS (WEIR_SESSION_S * UINT64_C(1000000000))
 
 struct weir_session {
     uint64_t token[2]; /* hash of the admin token */
     uint64_t until_ns; /* 0: a free place */
     unsigned char id[WEIR_SESSION_ID_BYTES];
+    uint8_t name_size; /* 0: none */
+    char name[WEIR_SESSION_NAME_MAX];
 };
 
 struct weir_sessions {
@@ -37,15 +45,23 @@ struct weir_sessions {
 /* Begins without any. `secret` is random. */
 void weir_sessions_init(struct weir_sessions *sessions, const uint64_t secret[2]);
 
-/* Begins a session with a random id. `now_ns` is of one clock for all calls. */
+/* Whether a text may name a person: up to WEIR_SESSION_NAME_MAX bytes of UTF-8, without controls
+ * and what hides or turns characters. Empty: no name. */
+bool weir_session_name_is_fine(struct weir_bytes name);
+
+/* Begins a session with a random id. `name` is fine. `now_ns` is of one clock for all calls. */
 void weir_sessions_begin(struct weir_sessions *sessions,
                          const unsigned char id[WEIR_SESSION_ID_BYTES], const char *token,
-                         uint64_t now_ns);
+                         struct weir_bytes name, uint64_t now_ns);
 
 /* Whether an id stands for this token now. */
 bool weir_sessions_has(const struct weir_sessions *sessions,
                        const unsigned char id[WEIR_SESSION_ID_BYTES], const char *token,
                        uint64_t now_ns);
+
+/* The name of a session, until it ends; empty: it has none, or there is no such session. */
+struct weir_bytes weir_sessions_name(const struct weir_sessions *sessions,
+                                     const unsigned char id[WEIR_SESSION_ID_BYTES]);
 
 /* Ends a session. False: there is none of this id. */
 bool weir_sessions_end(struct weir_sessions *sessions,

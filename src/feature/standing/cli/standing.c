@@ -450,9 +450,10 @@ static int set(const struct standing_options *options, const struct caller *call
 
     if (refuses(level) && !options->yes && !is_sure(options, caller, &asked))
         return asked;
-    json_t *body = json_pack("{s:s, s:s, s:s, s:s, s:s}", "kind", caller->kind, "value",
-                             caller->value, "level", level, "reason",
-                             options->reason ? options->reason : "", "by", options->by);
+    json_t *body =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "kind", caller->kind, "value", caller->value,
+                  "level", level, "reason", options->reason ? options->reason : "", "by",
+                  options->by, "yes", true); /* it has asked */
     json_t *answer;
     char *text;
     int status;

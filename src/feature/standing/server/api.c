@@ -3,16 +3,17 @@
  *
  *   GET    /v1/standing[?kind=…&level=…]         entries in force, made by operators and penalties
  *   GET    /v1/standing?kind=…&value=…           what is in force for one value, and by what
- *   PUT    /v1/standing {"kind", "value", "level", "for_ms", "reason", "by", "ask"}
+ *   PUT    /v1/standing {"kind", "value", "level", "for_ms", "reason", "by", "ask", "yes"}
  *   GET    /v1/standing/radius?kind=…&value=…    whom refusing it would hit (radius.h)
  *   DELETE /v1/standing?kind=…&value=…&by=…&reason=…
  *   GET    /v1/standing/history[?kind=…&value=…]   changes, the newest first
  *
- * With "ask": true a refusal that may be a slip is answered with 409 and why, and changes nothing.
- * A change is in force before its job is queued, and answered when the history has it, or after
- * WEIR_KEEPER_LATE_MS: with 202 and "written": false, as it waits for the history. Reading then
- * answers 503. Where Redis is the history, a change is in force once Redis has reported it, and is
- * answered then.
+ * A refusal that would hit many, or those who are needed (WEIR_RADIUS_WIDE), is answered with 409,
+ * why, and whom it would hit, and changes nothing, except with "yes": true. With "ask": true this
+ * holds for whatever may be a slip. A change is in force before its job is queued, and answered
+ * when the history has it, or after WEIR_KEEPER_LATE_MS: with 202 and "written": false, as it waits
+ * for the history. Reading then answers 503. Where Redis is the history, a change is in force once
+ * Redis has reported it, and is answered then.
  */
 #include "feature/standing/server/api.h"
 
@@ -493,9 +494,11 @@ static bool read_value(struct weir_http_call *call, const struct ask *ask,
     return err == 0;
 }
 
-/* Whether who and why are short enough, and given where they are missing. */
+/* Whether who and why are short enough, and given where they are missing. A session with a name
+ * says who, whatever the request does. */
 static bool read_why(struct weir_http_call *call, struct ask *ask)
 {
+    ask->by = weir_admin_who(call, ask->by);
     if (ask->by.size == 0)
         ask->by = (struct weir_bytes){by_default, sizeof by_default - 1};
     if (ask->by.size <= WEIR_KEEPER_BY_MAX && ask->reason.size <= WEIR_STANDING_REASON_MAX)
@@ -633,20 +636,43 @@ static bool find_radius(struct weir_http_call *call, const struct ask *ask,
     return weir_daemon_use(daemon);
 }
 
-/* Whether a refusal goes on: nothing speaks against it, or nobody wants to be asked. */
+/* 409 with whom a refusal would hit, and why it needs a yes. */
+static void refuse_wide(struct weir_http_call *call, const struct weir_radius *radius)
+{
+    struct weir_reason why;
+    char detail[WEIR_REASON_MAX + 120];
+
+    weir_radius_why(radius, &why);
+    snprintf(detail, sizeof detail, "%s; nothing was changed: send \"yes\": true if that is meant",
+             why.text);
+    json_t *problem =
+        json_pack("{s:s, s:s, s:i, s:s, s:o}", "type", "about:blank", "title", "Conflict", "status",
+                  409, "detail", detail, "radius", weir_radius_json(radius));
+    char *text = problem ? json_dumps(problem, JSON_COMPACT) : NULL;
+    if (text)
+        weir_http_reply(call, WEIR_HTTP_409, NULL, "application/problem+json", text, strlen(text));
+    else
+        weir_http_problem(call, WEIR_HTTP_409, NULL, why.text);
+    free(text);
+    json_decref(problem);
+}
+
+/* Whether a refusal goes on: nothing speaks against it, or somebody has said yes. */
 static bool is_sure(struct weir_http_call *call, const struct ask *ask, const json_t *body,
                     const struct weir_standing_value *value, uint8_t level)
 {
     struct weir_radius radius;
-    struct weir_reason why;
+    bool asks = json_is_true(json_object_get(body, "ask"));
 
-    if (!json_is_true(json_object_get(body, "ask")) ||
+    if (json_is_true(json_object_get(body, "yes")) ||
         (level != WEIR_STANDING_SUSPENDED && level != WEIR_STANDING_REVOKED) ||
-        !find_radius(call, ask, value, &radius) || radius.doubts == 0)
+        !find_radius(call, ask, value, &radius))
         return true;
-    weir_radius_why(&radius, &why);
-    weir_http_problem(call, WEIR_HTTP_409, NULL, why.text);
-    return false;
+    if (!asks)
+        radius.doubts &= WEIR_RADIUS_WIDE;
+    if (radius.doubts != 0)
+        refuse_wide(call, &radius);
+    return radius.doubts == 0;
 }
 
 static void show_radius(struct weir_http_call *call)

@@ -25,6 +25,9 @@ enum weir_radius_doubt {
     WEIR_RADIUS_SELF = 16,
     WEIR_RADIUS_UNKNOWN = 32,
 };
+/* Those that a refusal has to be sure of without having asked: scripts ban values that nobody has
+ * had yet. */
+#define WEIR_RADIUS_WIDE (WEIR_RADIUS_UNKNOWN - 1)
 
 struct weir_radius {
     uint64_t requests, all; /* of the last day; `requests` at least */

@@ -249,9 +249,7 @@ static void put_algorithm(const struct row *row)
 {
     char text[48];
     const json_t *scale = json_object_get(row->limit, "scale_percent");
-    const char *name = row->shadow  ? "shadow"
-                       : row->limit ? text_of(row->limit, "algorithm")
-                                    : "-";
+    const char *name = row->shadow ? "shadow" : row->limit ? text_of(row->limit, "algorithm") : "-";
     if (json_is_integer(scale) && json_integer_value(scale) < 100)
         snprintf(text, sizeof text, "%.9s %d%%", name, (int)json_integer_value(scale));
     else

@@ -64,6 +64,34 @@ def test_what_may_be_a_slip_asks_and_changes_nothing(weir, kind, value, word):
     assert call(weir, "GET", "/v1/standing")[1]["entries"] == []
 
 
+WIDE = [("client.ip", "0.0.0.0/0"), ("client.ip", "203.0.0.0/15"), ("client.ip", "2001:db8::/47"),
+        ("client.ip", "127.0.0.1"), ("client.ip", "10.9.3.0/24"), ("client.ip", COMMON)]
+
+
+@pytest.mark.parametrize("kind, value", WIDE)
+@pytest.mark.parametrize("level", ["suspended", "revoked"])
+def test_a_wide_refusal_needs_a_yes_and_says_whom_it_would_hit(weir, kind, value, level):
+    body = {"kind": kind, "value": value, "level": level}
+    status, problem = call(weir, "PUT", "/v1/standing", body)
+    assert status == 409 and '"yes": true' in problem["detail"]
+    asks = radius(weir, kind, value)["asks"]
+    assert problem["radius"]["asks"] == asks and asks[0] in problem["detail"]
+    assert set(problem["radius"]) == {"requests_at_least", "requests", "percent", "callers_at_least", "asks"}
+    assert call(weir, "PUT", "/v1/standing", body | {"yes": "true"})[0] == 409  # no yes
+    assert call(weir, "GET", "/v1/standing")[1]["entries"] == []
+    assert call(weir, "PUT", "/v1/standing", body | {"level": "warned"})[0] == 200  # refuses nobody
+    assert call(weir, "PUT", "/v1/standing", body | {"yes": True, "ask": True})[0] == 200
+    assert call(weir, "DELETE", "/v1/standing?" + urlencode({"kind": kind, "value": value}))[0] == 200
+
+
+@pytest.mark.parametrize("kind, value", [("client.ip", "203.0.113.77"), ("client.ip", "198.18.0.0/16"),
+                                         ("client.ip", "2001:db8::/48"), ("user", "never-seen")])
+def test_scripts_ban_what_is_narrow_as_they_did(weir, kind, value):
+    body = {"kind": kind, "value": value, "level": "suspended", "for_ms": 60000}
+    assert call(weir, "PUT", "/v1/standing", body)[0] == 200
+    assert call(weir, "DELETE", "/v1/standing?" + urlencode({"kind": kind, "value": value}))[0] == 200
+
+
 @pytest.mark.parametrize("kind, value", [("client.ip", RARE), ("client.ip", "203.0.113.0/24"),
                                          ("client.ip", "203.0.0.0/16"), ("user", "ann")])
 def test_what_is_small_and_known_is_done_at_once(weir, kind, value):
