@@ -29,8 +29,8 @@
 #include "feature/penalties/server/show.h"
 #include "feature/standing/server/daemon.h"
 #include "feature/standing/server/json.h"
-#include "feature/standing/server/radius.h"
 #include "feature/standing/server/service.h"
+#include "feature/standing/server/sure.h"
 #include "feature/use/server/daemon.h"
 #include "feature/use/server/known.h"
 #include "server/admin/access.h"
@@ -625,56 +625,6 @@ static bool read_body(struct weir_http_call *call, json_t *body, struct ask *ask
     return read_why(call, ask);
 }
 
-static bool find_radius(struct weir_http_call *call, const struct ask *ask,
-                        const struct weir_standing_value *value, struct weir_radius *radius)
-{
-    struct weir_daemon *daemon = call->http->server;
-
-    if (weir_daemon_use(daemon))
-        weir_radius_find(daemon, value, ask->value, &call->connection->peer,
-                         weir_worker_time(call->worker), radius);
-    return weir_daemon_use(daemon);
-}
-
-/* 409 with whom a refusal would hit, and why it needs a yes. */
-static void refuse_wide(struct weir_http_call *call, const struct weir_radius *radius)
-{
-    struct weir_reason why;
-    char detail[WEIR_REASON_MAX + 120];
-
-    weir_radius_why(radius, &why);
-    snprintf(detail, sizeof detail, "%s; nothing was changed: send \"yes\": true if that is meant",
-             why.text);
-    json_t *problem =
-        json_pack("{s:s, s:s, s:i, s:s, s:o}", "type", "about:blank", "title", "Conflict", "status",
-                  409, "detail", detail, "radius", weir_radius_json(radius));
-    char *text = problem ? json_dumps(problem, JSON_COMPACT) : NULL;
-    if (text)
-        weir_http_reply(call, WEIR_HTTP_409, NULL, "application/problem+json", text, strlen(text));
-    else
-        weir_http_problem(call, WEIR_HTTP_409, NULL, why.text);
-    free(text);
-    json_decref(problem);
-}
-
-/* Whether a refusal goes on: nothing speaks against it, or somebody has said yes. */
-static bool is_sure(struct weir_http_call *call, const struct ask *ask, const json_t *body,
-                    const struct weir_standing_value *value, uint8_t level)
-{
-    struct weir_radius radius;
-    bool asks = json_is_true(json_object_get(body, "ask"));
-
-    if (json_is_true(json_object_get(body, "yes")) ||
-        (level != WEIR_STANDING_SUSPENDED && level != WEIR_STANDING_REVOKED) ||
-        !find_radius(call, ask, value, &radius))
-        return true;
-    if (!asks)
-        radius.doubts &= WEIR_RADIUS_WIDE;
-    if (radius.doubts != 0)
-        refuse_wide(call, &radius);
-    return radius.doubts == 0;
-}
-
 static void show_radius(struct weir_http_call *call)
 {
     struct weir_standing_value value;
@@ -683,7 +633,7 @@ static void show_radius(struct weir_http_call *call)
 
     if (!has_service(call) || !read_query(call, &ask) || !read_value(call, &ask, &value))
         return;
-    if (find_radius(call, &ask, &value, &radius))
+    if (weir_standing_radius(call, &value, ask.value, &radius))
         weir_admin_reply_json(call, weir_radius_json(&radius));
     else
         weir_http_problem(call, WEIR_HTTP_503, NULL, "nothing is known of use");
@@ -715,7 +665,7 @@ static void set_read(struct weir_http_call *call, json_t *body)
                           "the value itself");
         return;
     }
-    if (!is_sure(call, &ask, body, &now.value, entry.level))
+    if (!weir_standing_is_sure(call, &now.value, ask.value, entry.level, body))
         return;
     set_reason(&entry, ask.reason);
     if (!has_room(call))
