@@ -66,7 +66,8 @@ static void show(struct weir_http_call *call)
     weir_admin_reply_json(call, json);
 }
 
-/* Who asks for a reload: the person of the session, else `by` of the body. What is no name is none.
+/* The caller that wants a reload: the person of the session, else `by` of the body. What is no name
+ * is none.
  */
 static struct weir_bytes asker(const struct weir_http_call *call, const json_t *body)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a refusal over the admin API goes on, or needs a yes first: whom it would hit (radius.h)
- * against what the body of the request says.
+/* Whether a refusal over the admin API continues, or needs a yes first: whom it would hit
+ * (radius.h) against what the body of the request says.
  *
  * Threads: the main thread's.
  */
