@@ -10,7 +10,7 @@
  * An id is 16 random bytes (RFC 6265 calls it a session identifier; OWASP asks for 64 bits of
  * entropy), and is looked for in time that does not depend on its bytes.
  *
- * A session may have the name of a person, as that person gave it: whoever has the token may give
+ * A session may have the name of a person, as that person gave it: all who have the token may give
  * any. It says who did what, in the history and the log.
  *
  * Memory: 8 KiB. Threads: one owner, the main thread.
