@@ -15,8 +15,8 @@
 #include "server/daemon/clock.h"
 #include "server/daemon/services/list.h"
 #include "server/daemon/services/services.h"
-#include "server/net/daemon.h"
 #include "server/http/front.h"
+#include "server/net/daemon.h"
 #include "server/pressure/pressure_log.h"
 
 /* Steps of the loop that are more than enough for any request here. */

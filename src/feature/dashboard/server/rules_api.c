@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "feature/dashboard/server/daemon.h"
 #include "feature/dashboard/server/dashboard.h"
 #include "server/admin/access.h"
 #include "server/admin/call.h"
@@ -59,7 +60,7 @@ static void show(struct weir_http_call *call)
         (json_int_t)daemon->loads.count, "failed_reloads", (json_int_t)daemon->loads.failed,
         "running", daemon->reload.daemon != NULL, "took_ms",
         (json_int_t)(daemon->loads.took_ns / 1000000), "errors", daemon->loads.problems);
-    const struct weir_dashboard *dashboard = daemon->dashboard;
+    const struct weir_dashboard *dashboard = weir_daemon_dashboard(daemon);
     if (json && dashboard && dashboard->reloader_size > 0)
         json_object_set_new(json, "asked_by",
                             json_stringn(dashboard->reloader, dashboard->reloader_size));
@@ -86,9 +87,10 @@ static void remember_asker(const struct weir_http_call *call, struct weir_daemon
     weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "reload_asked");
     weir_log_bytes(&line, "by", who.data, who.size);
     weir_log_end(&line);
-    if (daemon->dashboard) {
-        memcpy(daemon->dashboard->reloader, who.data, who.size);
-        daemon->dashboard->reloader_size = (uint8_t)who.size;
+    struct weir_dashboard *dashboard = weir_daemon_dashboard(daemon);
+    if (dashboard) {
+        memcpy(dashboard->reloader, who.data, who.size);
+        dashboard->reloader_size = (uint8_t)who.size;
     }
     json_decref(body);
 }

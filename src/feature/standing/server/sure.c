@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/use/server/daemon.h"
 #include "server/admin/call.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
@@ -16,10 +17,10 @@ bool weir_standing_radius(const struct weir_http_call *call,
 {
     struct weir_daemon *daemon = call->http->server;
 
-    if (daemon->use)
+    if (weir_daemon_use(daemon))
         weir_radius_find(daemon, value, text, &call->connection->peer,
                          weir_worker_time(call->worker), radius);
-    return daemon->use;
+    return weir_daemon_use(daemon);
 }
 
 /* 409 with whom a refusal would hit, and why it needs a yes. */
