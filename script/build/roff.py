@@ -91,7 +91,7 @@ def blocks(lines):
             yield "heading", [line]
             i += 1
             continue
-        if not line.strip():
+        if not line.strip() or re.fullmatch("<!--.*-->", line):
             i += 1
             continue
         kind = "table" if line.startswith("|") else \
