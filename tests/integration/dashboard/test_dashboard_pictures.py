@@ -147,7 +147,7 @@ def test_empty(tmp_path, browser):
 
 def suspend(weir, user):
     with weir.admin() as admin:
-        body = json.dumps({"kind": "user", "value": user, "level": "suspended", "duration_ms": 3_600_000,
+        body = json.dumps({"kind": "user", "value": user, "level": "suspended", "for_ms": 3_600_000,
                            "reason": "reads the whole catalogue", "by": "zoe"})
         assert admin.request("PUT", "/v1/standing", {"Content-Type": "application/json"}, body.encode()).status == 200
 

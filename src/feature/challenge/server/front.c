@@ -176,6 +176,8 @@ struct prepared {
     char text[];
 };
 #define PREPARED_TEXT (WEIR_RETURN_PATH_MAX + 1024)
+_Static_assert(WEIR_PAGE_MAX + WEIR_PERSON_FIELDS_MAX + WEIR_HTTP_HEAD_ROOM <= WEIR_REPLY_MAX,
+               "a page fits into what a slot may write");
 
 /* What a form says; data == NULL: nothing. */
 struct form {

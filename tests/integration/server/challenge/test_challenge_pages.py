@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.challenge import KEY, PAGE, PATH, ChallengeWeir, solve
+from daemon.challenge import KEY, PAGE, PATH, ChallengeWeir, form_of, solve
 
 TEXTS = json.loads((Path(__file__).parents[4] / "src/feature/challenge/server/texts.json").read_text("utf-8"))
 LANGUAGES = ["en", "de", "fr", "es", "it", "pt", "nl", "pl", "tr", "ru", "uk", "ar", "zh", "ja", "ko"]
@@ -147,3 +147,19 @@ def test_programs_still_read_problem_documents(weir):
     for target, status in ((f"{PATH}?to=/", 403), ("/nowhere", 404)):
         reply = weir.challenge(target=target, fields=CLIENT | {"Accept-Language": "de"})
         assert reply.status == status and reply["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_longest_path_has_room_on_every_page(weir, language):
+    to = "/" + "'" * 2047  # each is escaped with five bytes
+    fields = of_language(language) | {"Host": "'" * 255}
+    page = weir.challenge(target=f"{PATH}?to={to}", fields=fields)
+    assert page.status == 200 and form_of(page.body)[0]["to"] == to
+    assert page.body.endswith(b"</html>") and html.escape("'" * 255, quote=True).encode() in \
+        page.body.replace(b"&#39;", b"&#x27;")
+    puzzle, solution = puzzle_of(weir)
+    values = {"puzzle": puzzle, "solution": solution, "to": to}
+    assert weir.post(values, fields)["location"] == to
+    again = weir.post(values, fields)
+    assert again.status == 403 and again.body.endswith(b"</html>")
+    assert f'<a href="{to}">' in page_text(again)
