@@ -16,7 +16,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGES = ("rules.md", "operations/defaults.md")
+PAGES = ("rules.md", "operations/defaults.md", "actions.md", "challenge.md", "distributed.md", "identities.md", "jwt.md",
+         "kernel.md", "score.md", "standing.md", "webhooks.md", "xdp.md")
 MARKED = re.compile(r"(<!-- keywords (with reasons )?of ([^>]*?) -->\n).*?(<!-- end of keywords -->)", re.S)
 LISTENERS = ("server.http", "server.redis", "server.grpc", "server.admin")
 
@@ -61,7 +62,8 @@ def listener_table(rows):
 
 def keyword_table(rows, places):
     full = len(places) > 1
-    lines = ["| key | value | default |", "|---|---|---|"]
+    of = f" of `{places[0].rsplit('.', 1)[-1]}`" if places[0] not in ("top", "limits") and not full else ""
+    lines = [f"| key{of} | value | default |", "|---|---|---|"]
     for place in places:
         for row in rows:
             if row.is_in(place) if place != "headers" else row.place == place:
@@ -95,7 +97,7 @@ def main(program, docs, *options):
     for name in PAGES:
         page = Path(docs) / name
         text = page.read_text(encoding="utf-8")
-        made = written(text, rows)
+        made = written(text, rows).replace(f"]({name}#", "](#")
         if made != text:
             wrong.append(name)
             if "--check" not in options:

@@ -21,16 +21,16 @@ static const struct rules_section headers_section = {.what = "headers", .others 
 static const struct rules_keyword keywords[] = {
     [STATUS] = {"status", RULES_CHOICE,
                 RULES_WORDS("400", "401", "402", "403", "404", "409", "429", "500", "503"),
-                .otherwise = "429", .doc = "the status of the limit's denials"},
+                .otherwise = "429", .doc = "400, 401, 402, 403, 404, 409, 429, 500 or 503"},
     [HEADERS] = {"headers", RULES_MAPPING, .section = &headers_section, .absent = "none",
-                 .doc = "up to 8 header fields, names to values"},
+                 .doc = "up to 8 header fields, 1,024 bytes together"},
     [BODY] = {"body", RULES_TEXT, .absent = "a problem document",
-              .doc = "the body, with [variables](actions.md#reject)"},
+              .doc = "a template of at most 4,096 bytes"},
     [CONTENT_TYPE] = {"content_type", RULES_TEXT, .otherwise = "application/json",
                       .doc = "the type of the body"},
     {"tarpit", RULES_DURATION, RULES_AT(struct weir_reject, tarpit_ns),
-     RULES_RANGE(TARPIT_LEAST_NS, WEIR_DELAY_MAX_NS), .absent = "none",
-     .doc = "how long a denial is held back, 1ms to 1min"},
+     RULES_RANGE(TARPIT_LEAST_NS, WEIR_DELAY_MAX_NS), .absent = "at once",
+     .doc = "the denial says to hold it for this time (1 ms to 1 min)"},
 };
 const struct rules_section rules_section_reject = RULES_SECTION("`reject`", keywords);
 

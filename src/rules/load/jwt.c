@@ -292,17 +292,19 @@ static const struct rules_keyword keywords[] = {
     [JWT_ISSUER] = {"issuer", RULES_TEXT, .many = RULES_SEVERAL, .absent = "any",
                     .doc = "the name, or names, of which one must equal the token's `iss` exactly"},
     [JWT_AUDIENCE] = {"audience", RULES_TEXT, .many = RULES_SEVERAL, .flags = RULES_REQUIRED,
+                      .absent = "required, because tokens for other services would count",
                       .doc = "the name, or names, of which the token's `aud` must have one; `any` "
                              "accepts all"},
-    [JWT_USER] = {"user", RULES_TEXT, .otherwise = "sub", .doc = "the claim that is the user"},
+    [JWT_USER] = {"user", RULES_TEXT, .otherwise = "sub",
+                  .doc = "the claim that is the [user](rules.md#who-is-calling)"},
     [JWT_ORG] = {"org", RULES_TEXT, .absent = "none", .doc = "the claim that is the organisation"},
     [JWT_PLAN] = {"plan", RULES_TEXT, .absent = "none", .doc = "the claim that is the plan"},
     {"leeway", RULES_DURATION, AT(leeway_ns), RULES_RANGE(0, LEEWAY_MAX_NS), .absent = "none",
-     .doc = "tolerance after `exp` and before `nbf`, up to 5min"},
+     .doc = "`30s`: tolerance after `exp` and before `nbf`, up to 5min"},
     {"max_age", RULES_DURATION, AT(max_age_ns), RULES_RANGE(RULES_S, 366 * RULES_DAY),
      .absent = "what `exp` says",
-     .doc = "how long after its `iat` a token counts, whatever its `exp` says; the token then must "
-            "have an `iat`"},
+     .doc = "`12h`: how long after its `iat` a token counts, whatever its `exp` says; the token "
+            "then must have an `iat`"},
     {"require_exp", RULES_FLAG, AT(require_exp), .otherwise = "true",
      .doc = "`false`: tokens without expiry count too"},
 };

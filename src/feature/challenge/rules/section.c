@@ -147,7 +147,7 @@ enum { LISTEN, SECRET_FILE, DIFFICULTY_BITS, COOKIE };
 static const struct rules_keyword keywords[] = {
     [LISTEN] = {"listen", RULES_PLACE, .absent = "none: tokens are verified only",
                 .doc = "address of a [listener](rules.md#the-servers-settings) that serves "
-                       "`/.weir/challenge` and nothing else"},
+                       "`/.weir/challenge`; at all other paths it says that there is nothing"},
     [SECRET_FILE] = {"secret_file", RULES_FILE, .flags = RULES_REQUIRED,
                      .doc = "the [keys](challenge.md#keys) that sign puzzles and tokens"},
     [DIFFICULTY_BITS] = {"difficulty", RULES_NUMBER, RULES_RANGE(1, WEIR_CHALLENGE_DIFFICULTY_MAX),

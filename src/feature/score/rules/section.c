@@ -254,7 +254,7 @@ static const struct rules_keyword keywords[] = {
              .doc = "what tells clients apart: attributes as in the key of a limit, such as "
                     "`client.ip/64` or `user`"},
     [SIGNALS] = {"signals", RULES_MAPPING, .many = RULES_LISTED, .section = &signal_section,
-                 .flags = RULES_REQUIRED, .doc = "up to 32 [signals](score.md)"},
+                 .flags = RULES_REQUIRED, .doc = "up to 32 [signals](score.md#the-section)"},
     [CLASSES] = {"classes", RULES_MAPPING, .section = &classes_section,
                  .otherwise = "{ suspicious: 30, malicious: 60 }",
                  .doc = "the score from which a client is `suspicious`, and `malicious`; a class "

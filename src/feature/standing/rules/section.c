@@ -322,7 +322,8 @@ enum { STATUS, BODY, CONTENT_TYPE };
 static const struct rules_keyword refusal_keywords[] = {
     [STATUS] = {"status", RULES_CHOICE,
                 RULES_WORDS("401", "403", "404", "410", "429", "451", "503"), .otherwise = "403",
-                .doc = "the status of the answer", .why = "waiting does not help, so it is no 429"},
+                .doc = "401, 403, 404, 410, 429, 451 or 503",
+                .why = "waiting does not help, so it is no 429"},
     [BODY] = {"body", RULES_TEXT, .absent = "problem details with the reason",
               .doc = "at most 4096 bytes"},
     [CONTENT_TYPE] = {"content_type", RULES_TEXT, .otherwise = "text/plain; charset=utf-8",
@@ -405,22 +406,31 @@ enum { BY, HISTORY, MAP, LISTS, ANSWER, ON_STORE_ERROR };
 #define AT(member) RULES_AT(struct weir_standing_settings, member)
 static const struct rules_keyword keywords[] = {
     [BY] = {"by", RULES_TEXT, .many = RULES_SEVERAL, .flags = RULES_REQUIRED,
-            .doc = "what callers are [known by](standing.md#the-section-standing): attributes such "
-                   "as `client.ip/64` and `user`"},
-    [HISTORY] = {"file", RULES_FILE, .absent = "nothing is kept across restarts",
-                 .doc = "the history: entries, steps and changes"},
-    [MAP] = {"map", RULES_FILE, .absent = "beside `file`",
-             .doc = "where nginx and libweir read who is banned"},
+            .doc = "[what has a standing](standing.md#what-to-key-by), 1 to 16 attributes"},
+    [HISTORY] =
+        {"file", RULES_FILE, .absent = "it is forgotten at the end of the process",
+         .doc =
+             "where what operators and penalties set is kept; a relative path starts at the folder "
+             "of the rules file ([with `store: redis`](standing.md#several-nodes): in Redis)"},
+    [MAP] = {"map", RULES_FILE, .absent = "`FILE.map`, beside `file`",
+             .doc = "the file of what is in force, which other programs on this machine "
+                    "[read](standing.md#libweir-and-replay)"},
     [LISTS] = {"lists", RULES_MAPPING, .many = RULES_LISTED, .section = &list_section,
-               .absent = "none", .doc = "files of callers with a level"},
+               .absent = "none",
+               .doc = "up to 64 of `{ file, by, level, reason }`; files are relative to the rules "
+                      "file and are read again with it"},
     [ANSWER] = {"answer", RULES_MAPPING, .section = &answer_section,
-                .absent = "403 and problem details", .doc = "how refused requests are answered"},
-    [ON_STORE_ERROR] = {"on_store_error", RULES_CHOICE, AT(closed), RULES_WORDS("open", "closed"),
-                        .absent = "`open`",
-                        .doc = "what happens while nobody can say who is banned: `open`, `closed`"},
+                .absent = "403 and problem details",
+                .doc = "[what refused clients see](standing.md#what-a-refused-client-sees)"},
+    [ON_STORE_ERROR] =
+        {"on_store_error", RULES_CHOICE, AT(closed), RULES_WORDS("open", "closed"),
+         .absent = "`on_store_error` at the top of the file, where it is `closed`; else `open`",
+         .doc = "what nginx and libweir decide while [there should be a map and is "
+                "none](standing.md#what-is-kept): `open`: all callers are good; `closed`: all are "
+                "denied"},
     {"entries", RULES_NUMBER, AT(entries_max),
      RULES_RANGE(WEIR_STANDING_ENTRIES_MIN, WEIR_STANDING_ENTRIES_MAX), .absent = "`1000000`",
-     .doc = "how many entries there may be at one time", .why = "66 MiB; a large botnet"},
+     .doc = "the most entries in force, 16 to 64000000", .why = "66 MiB; a large botnet"},
 };
 const struct rules_section rules_section_standing = RULES_SECTION("`standing`", keywords);
 
