@@ -79,6 +79,13 @@ struct rig *rig_open(const char *rules)
     return rig_open_deadline(rules, LONG_NS);
 }
 
+struct rig *rig_open_front(const char *rules, const struct weir_front *front, void *server)
+{
+    struct rig *rig = open_worker(rules, LONG_NS);
+    listen_with(rig, front, server);
+    return rig;
+}
+
 struct rig *rig_open_redis(const char *rules)
 {
     struct rig *rig = open_worker(rules, LONG_NS);

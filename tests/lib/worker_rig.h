@@ -37,6 +37,9 @@ struct rig {
 /* With an HTTP listener, and a deadline that a slow machine does not meet by chance, or another. */
 struct rig *rig_open(const char *rules);
 struct rig *rig_open_deadline(const char *rules, uint64_t deadline_ns);
+/* With a listener of this front end, whose `server` is given to front->open. */
+struct weir_front;
+struct rig *rig_open_front(const char *rules, const struct weir_front *front, void *server);
 /* With a listener of the Redis protocol, as with a remote store: checks carry texts of keys.
  */
 struct rig *rig_open_redis(const char *rules);

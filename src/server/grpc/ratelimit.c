@@ -28,25 +28,54 @@ static void fail(struct weir_grpc_stream *stream, const struct weir_envoy_failur
     weir_grpc_fail(stream, (enum weir_grpc_status)statuses[failure->kind], failure->reason.text);
 }
 
+/* False: it has failed, and its slot is written with nothing left to do. */
+static bool begin_call(struct weir_grpc_stream *stream)
+{
+    struct weir_envoy_failure failure = {.reason = {{0}}};
+    stream->call = weir_envoy_begin(weir_grpc_of(stream)->envoy, stream->request, &failure);
+    if (!stream->call)
+        fail(stream, &failure);
+    return stream->call;
+}
+
+/* Whether there was anything left to queue. */
+static bool queue_next(struct weir_grpc_stream *stream)
+{
+    struct weir_decision *const *decisions;
+    uint32_t count = weir_envoy_next(stream->call, &decisions);
+    for (uint32_t i = 0; i < count; i++)
+        weir_grpc_wait(stream, decisions[i]);
+    return count > 0;
+}
+
+/* A piece of a long request. */
+static void on_piece(struct weir_slot *slot)
+{
+    struct weir_grpc_stream *stream = slot->owner;
+    if (!stream->call && begin_call(stream))
+        weir_envoy_begun(slot, stream->request);
+    else if (stream->call && queue_next(stream))
+        weir_envoy_queued(slot);
+    else
+        weir_slot_end(slot);
+}
+
 void weir_grpc_ratelimit_begin(struct weir_grpc_stream *stream)
 {
     struct weir_grpc *grpc = weir_grpc_of(stream);
-    struct weir_envoy_failure failure = {.reason = {{0}}};
     if (!grpc->envoy) { /* as the original without a configuration */
         weir_grpc_fail(stream, WEIR_GRPC_UNKNOWN, "no rate limit configuration loaded");
         return;
     }
     if (!weir_grpc_expect(stream))
         return;
-    stream->call = weir_envoy_begin(grpc->envoy, stream->request, &failure);
-    if (!stream->call) {
-        fail(stream, &failure); /* and its slot is written with nothing left to do */
+    if (weir_envoy_is_long(stream->request)) {
+        weir_slot_begin(stream->slot, on_piece);
         return;
     }
-    struct weir_decision *const *decisions;
-    uint32_t count = weir_envoy_decisions(stream->call, &decisions);
-    for (uint32_t i = 0; i < count; i++)
-        weir_grpc_wait(stream, decisions[i]);
+    if (begin_call(stream))
+        while (queue_next(stream))
+            ;
 }
 
 void weir_grpc_ratelimit_finish(struct weir_grpc_stream *stream)

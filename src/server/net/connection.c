@@ -166,6 +166,8 @@ void weir_connection_drop_slot(struct weir_connection *connection, struct weir_s
         link = &before->next;
     }
     connection_unlink(connection, link, before);
+    if (connection->begun == slot)
+        weir_pieces_leave(connection);
     weir_worker_give_slot(connection->worker, slot);
 }
 

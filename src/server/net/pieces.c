@@ -128,3 +128,12 @@ void weir_pieces_end(struct weir_connection *connection)
     connection->promised = 0;
     connection->begun = NULL;
 }
+
+void weir_pieces_leave(struct weir_connection *connection)
+{
+    struct weir_pieces *pieces = &weir_worker_state_of(connection->worker)->pieces;
+    weir_connection_list_remove(&pieces->lined, connection);
+    weir_connection_list_remove(&pieces->going, connection);
+    weir_pieces_end(connection);
+    weir_worker_mark(connection->worker, connection);
+}

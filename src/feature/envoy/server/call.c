@@ -11,6 +11,8 @@
 #include "feature/envoy/server/shared.h"
 #include "server/adhoc/adhoc_limits.h"
 #include "server/daemon/clock.h"
+#include "server/net/connection.h"
+#include "server/net/pieces.h"
 
 /* One worker's hold on a configuration: pinned by calls without an atomic operation each. */
 struct weir_envoy_hold {
@@ -25,9 +27,9 @@ struct weir_envoy_call {
     struct weir_envoy_hold *hold;
     struct weir_buffer *buffer;
     struct weir_decision **decisions;
-    long *firsts; /* number of each decision's first part */
-    uint32_t count;
-    uint64_t begun_ns;
+    long *firsts;           /* number of each decision's first part */
+    uint32_t count, filled; /* decisions */
+    uint64_t begun_ns, now_ns;
     struct weir_envoy_plan plan;
     struct weir_envoy_response response;
 };
@@ -178,7 +180,7 @@ static struct weir_envoy_call *call_make(struct weir_envoy_service *service,
     call->service = service;
     call->hold = service->hold;
     call->buffer = buffer;
-    call->count = 0;
+    call->count = call->filled = 0;
     call->decisions = (struct weir_decision **)(void *)(buffer->data + head);
     call->firsts = (long *)(void *)(call->decisions + most);
     *memory = buffer->data + head + lists;
@@ -251,14 +253,13 @@ static struct weir_envoy_call *begin(struct weir_envoy_service *service,
     if (call->plan.unknown_domain)
         count_unknown_domain(service, request);
     call->hold->pins++;
-    uint64_t now_ns = 0;
+    call->now_ns = 0;
     if (weir_envoy_options(call->hold->envoy)->redis_compat)
-        now_ns = weir_clock_wall_ns(); /* which names keys, as on every node of the original */
+        call->now_ns =
+            weir_clock_wall_ns(); /* which names keys, as on every node of the original */
     else if (call->plan.refunds)
-        now_ns = weir_engine_store_time(worker->engine, weir_worker_time(worker));
-    for (uint32_t i = 0; i < call->count; i++)
-        call->firsts[i] = weir_envoy_plan_fill(&call->plan, call->decisions[i],
-                                               weir_table_secret(worker->table), now_ns);
+        call->now_ns = weir_engine_store_time(worker->engine, weir_worker_time(worker));
+    weir_worker_hold(worker, call->count);
     return call;
 }
 
@@ -288,11 +289,37 @@ struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
     return call;
 }
 
-uint32_t weir_envoy_decisions(const struct weir_envoy_call *call,
-                              struct weir_decision *const **decisions)
+uint32_t weir_envoy_next(struct weir_envoy_call *call, struct weir_decision *const **decisions)
 {
-    *decisions = call->decisions;
-    return call->count;
+    struct weir_worker *worker = call->service->worker;
+    uint32_t first = call->filled, checks = 0;
+    for (; call->filled < call->count && checks < WEIR_PIECE_MAX; call->filled++) {
+        struct weir_decision *decision = call->decisions[call->filled];
+        call->firsts[call->filled] = weir_envoy_plan_fill(
+            &call->plan, decision, weir_table_secret(worker->table), call->now_ns);
+        checks += decision->count;
+    }
+    weir_worker_unhold(worker, call->filled - first);
+    *decisions = call->decisions + first;
+    return call->filled - first;
+}
+
+bool weir_envoy_is_long(const struct weir_envoy_request *request)
+{
+    return request->descriptor_count > WEIR_PIECE_MAX;
+}
+
+void weir_envoy_begun(struct weir_slot *slot, const struct weir_envoy_request *request)
+{
+    weir_pieces_taken(slot->connection, slot->connection->promised);
+    weir_pieces_worked(slot->connection->worker, request->descriptor_count);
+    weir_pieces_go_on(slot->connection->worker, slot->connection);
+}
+
+void weir_envoy_queued(struct weir_slot *slot)
+{
+    weir_pieces_worked(slot->connection->worker, WEIR_PIECE_MAX);
+    weir_pieces_go_on(slot->connection->worker, slot->connection);
 }
 
 /* --- Ending ----------------------------------------------------------------------------------- */
@@ -361,6 +388,7 @@ const struct weir_envoy_response *weir_envoy_answer(struct weir_envoy_call *call
 void weir_envoy_give(struct weir_envoy_call *call)
 {
     struct weir_worker *worker = call->service->worker;
+    weir_worker_unhold(worker, call->count - call->filled);
     for (uint32_t i = 0; i < call->count; i++)
         weir_worker_cancel(worker, call->decisions[i]);
     hold_unpin(call->hold);

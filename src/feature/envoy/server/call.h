@@ -3,7 +3,7 @@
  *
  *     front end: bytes ─▶ struct weir_envoy_request
  *                weir_envoy_begin ─▶ feature/envoy/rules/envoy.h matches ─▶ decisions
- *                the front end queues each of weir_envoy_decisions
+ *                the front end queues each of weir_envoy_next, until there is none
  *                … the decisions are done …
  *                weir_envoy_answer ─▶ struct weir_envoy_response ─▶ bytes
  *                weir_envoy_give
@@ -12,6 +12,10 @@
  * more for each 32 refunds (is_negative_hits). A request in which no descriptor matches takes none
  * and can be answered at once. Where a limit says `weir: charge: if_all_allow`, all limits of the
  * request are one atomic decision, 32 at most.
+ *
+ * A request of more than WEIR_PIECE_MAX descriptors is done in pieces (net/pieces.h): the front end
+ * begins and queues a piece at a time, so that others have their turn between them. The first
+ * matches, the others fill and queue.
  *
  * The configuration is pinned by the call, so a reload in between changes nothing for it. It is
  * looked up anew by each call (one relaxed load); nothing has to be handed to workers.
@@ -56,7 +60,7 @@ struct weir_envoy_failure {
     struct weir_reason reason; /* for the client */
 };
 
-/* Matches the request and fills its decisions, which the caller queues; when all are done,
+/* Matches the request and takes its decisions, which the caller queues; when all are done,
  * weir_envoy_answer may be called. The request and all that it points at must stay until
  * weir_envoy_give. NULL: `failure` says why, and it is counted. weir_worker_has_room must have been
  * true in this turn since the last call. */
@@ -64,10 +68,20 @@ struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
                                          const struct weir_envoy_request *request,
                                          struct weir_envoy_failure *failure);
 
-/* The decisions of the call, in the order in which they are to be queued; they stay the call's.
- * Returns their number, which may be 0. */
-uint32_t weir_envoy_decisions(const struct weir_envoy_call *call,
-                              struct weir_decision *const **decisions);
+/* Fills the next decisions of the call, of about WEIR_PIECE_MAX checks, which are to be queued in
+ * this order; they stay the call's. Returns their number, 0: all were given. */
+uint32_t weir_envoy_next(struct weir_envoy_call *call, struct weir_decision *const **decisions);
+
+/* Whether the request is to be done in pieces. */
+bool weir_envoy_is_long(const struct weir_envoy_request *request);
+
+/* --- Of a request in pieces ------------------------------------------------------------------- */
+
+/* After weir_envoy_begin in the first piece, also where it has failed: what the slot's connection
+ * was promised beyond the call's decisions is free, and the turn has done so much work. */
+void weir_envoy_begun(struct weir_slot *slot, const struct weir_envoy_request *request);
+/* After the decisions of a weir_envoy_next are queued. */
+void weir_envoy_queued(struct weir_slot *slot);
 
 /* The response, once; it counts what is counted. NULL: `failure` says why. What it points at is
  * valid until weir_envoy_give. */

@@ -31,17 +31,23 @@ static bool is_there(struct weir_http_call *call)
 
 /* What waits for its decisions: the slot's buffer holds it, the body and what was read from it. */
 struct json_call {
-    struct weir_envoy_call *call;
+    struct weir_envoy_call *call; /* NULL: not begun, or it has failed */
+    struct weir_envoy_failure failure;
     struct weir_envoy_request request;
 };
 
 #define ALIGNED(size) (((size) + 15) & ~(size_t)15)
 
-static void json_fail(struct weir_http_call *call, enum weir_http_status status)
+static const char *text_of(enum weir_http_status status)
 {
     static const char bad[] = "Bad Request\n", failed[] = "Internal Server Error\n",
                       busy[] = "Service Unavailable\n";
-    const char *text = status == WEIR_HTTP_400 ? bad : status == WEIR_HTTP_500 ? failed : busy;
+    return status == WEIR_HTTP_400 ? bad : status == WEIR_HTTP_500 ? failed : busy;
+}
+
+static void json_fail(struct weir_http_call *call, enum weir_http_status status)
+{
+    const char *text = text_of(status);
     weir_http_reply(call, status, NULL, "text/plain; charset=utf-8", text, strlen(text));
 }
 
@@ -65,7 +71,8 @@ static struct json_call *json_of(const struct weir_slot *slot)
 static void json_drop(struct weir_slot *slot)
 {
     struct weir_worker *worker = slot->connection->worker;
-    weir_envoy_give(json_of(slot)->call);
+    if (json_of(slot)->call)
+        weir_envoy_give(json_of(slot)->call);
     weir_buffer_give(&worker->buffers, slot->buffer);
     slot->buffer = NULL;
 }
@@ -84,16 +91,18 @@ static struct weir_buffer *json_body(struct weir_worker *worker,
 static void json_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
-    struct weir_envoy_failure failure;
-    const struct weir_envoy_response *response = weir_envoy_answer(json_of(slot)->call, &failure);
+    struct json_call *json = json_of(slot);
+    enum weir_http_status failed = json->call ? WEIR_HTTP_500 : status_of(&json->failure);
+    const struct weir_envoy_response *response =
+        json->call ? weir_envoy_answer(json->call, &json->failure) : NULL;
     struct weir_buffer *body = response ? json_body(http->worker, response) : NULL;
     bool over = response && response->overall_code == WEIR_ENVOY_OVER_LIMIT;
     json_drop(slot);
     if (!body) {
-        static const char text[] = "Internal Server Error\n";
-        weir_http_begin(http, output, WEIR_HTTP_500, slot->detail, slot->flags);
-        weir_http_end(output, "text/plain; charset=utf-8", sizeof text - 1);
-        weir_output_put(output, text, slot->flags & WEIR_HTTP_HEAD ? 0 : sizeof text - 1);
+        const char *text = text_of(failed);
+        weir_http_begin(http, output, failed, slot->detail, slot->flags);
+        weir_http_end(output, "text/plain; charset=utf-8", strlen(text));
+        weir_output_put(output, text, slot->flags & WEIR_HTTP_HEAD ? 0 : strlen(text));
         return;
     }
     weir_http_begin(http, output, over ? WEIR_HTTP_429 : WEIR_HTTP_200, slot->detail, slot->flags);
@@ -103,11 +112,40 @@ static void json_write(struct weir_slot *slot, struct weir_output *output)
     weir_buffer_give(&http->worker->buffers, body);
 }
 
+static bool json_begin(struct weir_slot *slot)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct json_call *json = json_of(slot);
+    json->call = weir_envoy_begin(http->envoy, &json->request, &json->failure);
+    return json->call;
+}
+
+/* Whether there was anything left to queue. */
+static bool json_queue(struct weir_slot *slot)
+{
+    struct weir_decision *const *decisions;
+    uint32_t count = weir_envoy_next(json_of(slot)->call, &decisions);
+    for (uint32_t i = 0; i < count; i++)
+        weir_slot_wait(slot, decisions[i]);
+    return count > 0;
+}
+
+/* A piece of a long request. */
+static void json_more(struct weir_slot *slot)
+{
+    struct json_call *json = json_of(slot);
+    if (!json->call && json_begin(slot))
+        weir_envoy_begun(slot, &json->request);
+    else if (json->call && json_queue(slot))
+        weir_envoy_queued(slot);
+    else
+        weir_slot_end(slot);
+}
+
 void weir_envoy_json_handle(struct weir_http_call *call)
 {
     struct weir_worker *worker = call->worker;
     struct weir_bytes body = call->request->body;
-    struct weir_envoy_failure failure;
     struct weir_reason reason;
     if (!is_there(call))
         return;
@@ -132,21 +170,16 @@ void weir_envoy_json_handle(struct weir_http_call *call)
         weir_buffer_give(&worker->buffers, buffer);
         return;
     }
-    json->call = weir_envoy_begin(call->http->envoy, &json->request, &failure);
-    if (!json->call) {
-        weir_connection_drop_slot(call->connection, slot);
-        weir_buffer_give(&worker->buffers, buffer);
-        json_fail(call, status_of(&failure));
-        return;
-    }
+    json->call = NULL;
     slot->buffer = buffer;
     slot->detail = call->route;
     slot->write = json_write;
     slot->drop = json_drop;
-    struct weir_decision *const *decisions;
-    uint32_t count = weir_envoy_decisions(json->call, &decisions);
-    for (uint32_t i = 0; i < count; i++)
-        weir_slot_wait(slot, decisions[i]);
+    if (weir_envoy_is_long(&json->request))
+        weir_slot_begin(slot, json_more);
+    else if (json_begin(slot))
+        while (json_queue(slot))
+            ;
 }
 
 /* --- What can be looked at -------------------------------------------------------------------- */
