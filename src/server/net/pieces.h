@@ -60,7 +60,7 @@ void weir_pieces_go_on(struct weir_worker *worker, struct weir_connection *conne
 void weir_pieces_taken(struct weir_connection *connection, uint32_t decisions);
 /* It has done as much work as so many decisions are. */
 void weir_pieces_worked(struct weir_worker *worker, uint32_t decisions);
-/* It is given up, and its connection goes on. */
+/* It is given up, and its connection continues. */
 void weir_pieces_leave(struct weir_connection *connection);
 /* It has ended, or its connection is being closed: connection->begun is NULL afterwards. */
 void weir_pieces_end(struct weir_connection *connection);

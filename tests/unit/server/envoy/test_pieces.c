@@ -263,7 +263,7 @@ static void a_client_may_leave_between_any_two_pieces(void **state)
     }
 }
 
-/* A call whose deadline passes between two pieces: its connection goes on. */
+/* A call whose deadline passes between two pieces: its connection continues. */
 static void a_call_that_is_given_up_leaves_its_connection_reading(void **state)
 {
     const struct door *door = &doors[1];
