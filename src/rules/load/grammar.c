@@ -18,6 +18,8 @@
 #include "rules/load/jwt.h"
 #include "rules/load/limit/limit_fields.h"
 #include "rules/load/limit/match.h"
+#include "rules/load/limit/when.h"
+#include "rules/load/names.h"
 #include "rules/load/server/settings.h"
 #include "rules/load/server/sharing.h"
 #include "rules/load/server/store.h"
@@ -39,6 +41,7 @@ static const struct rules_keyword keywords[] = {
                     .absent = "required; `[]` is legal (only limits given in commands)",
                     .doc = "list of [limits](#limits)"},
     [TOP_ATTRIBUTES] = {"attributes", RULES_TEXT, .many = RULES_SEVERAL, .absent = "none",
+                        .load = rules_load_declared,
                         .doc = "list of [names of your own](#names-of-your-own), each declared "
                                "before it is used"},
     [TOP_IDENTIFY] = {"identify", RULES_TEXT, .many = RULES_SEVERAL,
@@ -57,32 +60,34 @@ static const struct rules_keyword keywords[] = {
                                    "`store`, `sticky` and a limit do not say"},
     [TOP_IDENTITIES] = {"identities", RULES_PLACE, .section = &rules_section_identities,
                         .absent = "none", .server_only = "callers in Redis",
+                        .load = rules_load_identities,
                         .doc = "[callers kept in Redis](identities.md)"},
     [TOP_REPEATED_CREDENTIALS] = {"repeated_credentials", RULES_CHOICE,
                                   .words = rules_repeated_words, .otherwise = "deny",
                                   .doc = "`deny`, `first` or `last`: [several lines of a header "
                                          "that says who is calling](#repeated-credentials)"},
     [TOP_ON_UNKNOWN] = {"on_unknown", RULES_CHOICE, .words = rules_unknown_words,
-                        .otherwise = "pass",
+                        .otherwise = "pass", .load = rules_load_on_unknown,
                         .doc = "`deny`: requests whose credentials [no source "
                                "knows](#unknown-credentials) are denied; or `pass`"},
-    [TOP_JWT] = {SECTION("jwt", jwt), .absent = "no token is read",
+    [TOP_JWT] = {SECTION("jwt", jwt), .absent = "no token is read", .load = rules_load_jwt,
                  .doc = "[keys and claims of JSON Web Tokens](jwt.md#settings)"},
     [TOP_PLANS] = {"plans", RULES_MAPPING, .section = &plans_section, .absent = "no plans",
                    .doc = "mapping of [plans](#plans)"},
     [TOP_DEFAULT_PLAN] = {"default_plan", RULES_NAME, .absent = "a caller may have no plan",
                           .doc = "one of `plans`"},
     [TOP_PRIORITY] = {SECTION("priority", priority), .absent = "requests have no class",
+                      .load = rules_load_priority,
                       .doc = "[the class of a request](priorities.md), for the `shed` of limits"},
     [TOP_PATHS] = {SECTION("paths", paths),
                    .absent = "parameters are cut off; case and a trailing slash count",
-                   .doc = "[how paths are compared](#paths)"},
-    [TOP_SERVER] = {SECTION("server", server), .absent = "see there",
+                   .load = rules_load_paths, .doc = "[how paths are compared](#paths)"},
+    [TOP_SERVER] = {SECTION("server", server), .absent = "see there", .load = rules_load_server,
                     .doc = "[listeners and workers](#the-servers-settings)"},
-    [TOP_STATE] = {SECTION("state", state), .absent = "see there",
+    [TOP_STATE] = {SECTION("state", state), .absent = "see there", .load = rules_load_state,
                    .doc = "[where counts are](#the-servers-settings)"},
     [TOP_HEADERS] = {"headers", RULES_CHOICE, .many = RULES_SEVERAL, .words = rules_header_words,
-                     .otherwise = "[draft, x-delta]",
+                     .otherwise = "[draft, x-delta]", .load = rules_load_headers,
                      .doc =
                          "of `draft`, `draft-03`, `x-epoch`, `x-delta`, `cost`, `standing`; `[]` "
                          "for none: [header fields of answers](#the-servers-settings)",
@@ -98,36 +103,40 @@ static const struct rules_keyword keywords[] = {
                      .server_only = "counts in Redis",
                      .doc = "[regions that share budgets, each with its own "
                             "Redis](distributed.md#regions)"},
-    [TOP_TIMEZONE] = {"timezone", RULES_TEXT, .absent = "UTC",
+    [TOP_TIMEZONE] = {"timezone", RULES_TEXT, .absent = "UTC", .load = rules_load_timezone,
                       .doc = "zone of [quotas](algorithms/quota.md) and [schedules](#when) that "
                              "name none, such as `Europe/Zurich`"},
     [TOP_IDEMPOTENCY] = {SECTION("idempotency", idempotency), .absent = "10 minutes",
+                         .load = rules_load_idempotency,
                          .doc =
                              "`{ life: 10min }`: how long a [repeated "
                              "request](distributed.md#requests-that-are-repeated) is recognised, "
                              "1s to 30d"},
     [TOP_SCORE] = {SECTION("score", score), .absent = "clients have no class",
-                   .server_only = "how clients behave",
+                   .server_only = "how clients behave", .load = rules_load_score,
                    .doc = "[what speaks against a client, added up to a class](score.md)"},
     [TOP_STANDING] = {SECTION("standing", standing), .absent = "everybody is good",
+                      .load = rules_load_standing,
                       .doc = "[who is banned, throttled or trusted](standing.md)"},
-    [TOP_KERNEL] = {SECTION("kernel", kernel), .absent = "nothing",
+    [TOP_KERNEL] = {SECTION("kernel", kernel), .absent = "nothing", .load = rules_load_kernel,
                     .doc = "[bans in the packet filter, limits of packets and "
                            "connections](kernel.md), [packets before any program](xdp.md)"},
     [TOP_PENALTIES] = {"penalties", RULES_MAPPING, .many = RULES_LISTED,
                        .section = &rules_section_penalty, .absent = "nothing",
                        .doc = "[what repeated abuse does to a caller's standing](penalties.md)"},
     [TOP_ADAPTIVE] = {SECTION("adaptive", adaptive), .absent = "none",
-                      .server_only = "limits that follow health",
+                      .server_only = "limits that follow health", .load = rules_load_adaptive,
                       .doc = "[controllers of limits that follow health](adaptive.md)"},
-    [TOP_WEBHOOK] = {SECTION("webhook", webhook), .absent = "none",
+    [TOP_WEBHOOK] = {SECTION("webhook", webhook), .absent = "none", .load = rules_load_webhook,
                      .doc = "[where warnings are sent](webhooks.md#the-webhook)"},
     [TOP_CHALLENGE] = {SECTION("challenge", challenge), .absent = "none",
+                       .load = rules_load_challenge,
                        .doc = "[proof of work](challenge.md#settings) for clients that have proved "
                               "nothing"},
-    [TOP_ENVOY] = {SECTION("envoy", envoy), .absent = "none",
+    [TOP_ENVOY] = {SECTION("envoy", envoy), .absent = "none", .load = rules_load_envoy,
                    .doc = "[Envoy's rate limit service](envoy.md#envoy-in-the-rules-file)"},
     [TOP_DENIALS] = {SECTION("denials", denials), .absent = "memory only",
+                     .load = rules_load_denials,
                      .doc = "[what is kept of denied requests](use.md#the-denial-log)"},
 };
 const struct rules_section rules_section_file = RULES_SECTION("a rules file", keywords);

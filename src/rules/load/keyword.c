@@ -156,7 +156,7 @@ static bool read_percent(struct rules_loader *loader, const struct rules_keyword
     uint32_t percent;
     bool good = rules_read_percent(loader, node, keyword->name, (uint32_t)keyword->least,
                                    (uint32_t)keyword->most, keyword->example, &percent);
-    *value = good ? percent : 0;
+    *value = good ? percent : *value;
     return good;
 }
 
@@ -169,9 +169,8 @@ static bool read_flag(struct rules_loader *loader, const struct rules_keyword *k
     return good;
 }
 
-/* What a value becomes as a number; false after a problem. */
-static bool read_number(struct rules_loader *loader, const struct rules_keyword *keyword,
-                        const struct rules_node *node, uint64_t *value)
+bool rules_keyword_number(struct rules_loader *loader, const struct rules_keyword *keyword,
+                          const struct rules_node *node, uint64_t *value)
 {
     struct rules_range range;
     int choice;
@@ -207,7 +206,7 @@ bool rules_keyword_read(struct rules_loader *loader, const struct rules_keyword 
         return keyword->parse(loader, keyword, node, (char *)into + keyword->at);
     if (is_text(keyword->kind))
         return read_text(loader, keyword, node, into);
-    if (!read_number(loader, keyword, node, &value))
+    if (!rules_keyword_number(loader, keyword, node, &value))
         return false;
     put_number(keyword, into, value);
     return true;

@@ -79,8 +79,10 @@ struct rules_keyword {
     uint64_t word_value;                 /* and what it means */
     uint32_t example;                    /* PERCENT: what a message shows */
     const struct rules_section *section; /* what a mapping in its place has; NULL: none */
-    uint32_t algorithms;     /* of a limit: with which it goes, a bit each; 0: with all */
-    const char *belongs;     /* these algorithms, in words */
+    uint32_t algorithms; /* of a limit: with which it goes, a bit each; 0: with all */
+    const char *belongs; /* these algorithms, in words */
+    void (*load)(struct rules_loader *loader, const struct rules_node *node); /* at the top: reads
+                            the section; NULL: load.c does */
     const char *server_only; /* at the top: why only `weir serve` can do that; NULL: all can */
     const char *otherwise;   /* what counts without it, as one would write it; NULL:
                                 nothing that one could write */
@@ -136,6 +138,10 @@ void rules_section_defaults(const struct rules_section *section, void *into);
 /* Reads the values of rows with a place into `into`. A wrong one leaves its field as it is. */
 void rules_section_read(struct rules_loader *loader, const struct rules_section *section,
                         const struct rules_field *fields, void *into);
+
+/* Reads one value of a row whose kind is a number, within its bounds. False after a problem. */
+bool rules_keyword_number(struct rules_loader *loader, const struct rules_keyword *keyword,
+                          const struct rules_node *node, uint64_t *value);
 
 /* Reads one value into the row's field of `into`. False after a problem. */
 bool rules_keyword_read(struct rules_loader *loader, const struct rules_keyword *keyword,

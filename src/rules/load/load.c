@@ -4,22 +4,15 @@
 
 #include <string.h>
 
-#include "feature/adaptive/rules/section.h"
 #include "feature/challenge/rules/section.h"
 #include "feature/challenge/rules/solution.h"
-#include "feature/envoy/rules/section.h"
 #include "feature/identity/rules/jwt.h"
 #include "feature/identity/rules/keys_load.h"
 #include "feature/identity/rules/override.h"
-#include "feature/kernel/rules/section.h"
 #include "feature/penalties/rules/section.h"
-#include "feature/priority/rules/section.h"
 #include "feature/region/rules/section.h"
-#include "feature/score/rules/section.h"
-#include "feature/standing/rules/section.h"
 #include "feature/sticky/rules/section.h"
 #include "feature/use/rules/section.h"
-#include "feature/webhook/rules/section.h"
 #include "feature/webhook/rules/warn.h"
 #include "rules/charge/scale.h"
 #include "rules/charge/settle.h"
@@ -28,12 +21,7 @@
 #include "rules/load/environment.h"
 #include "rules/load/fields.h"
 #include "rules/load/grammar.h"
-#include "rules/load/jwt.h"
 #include "rules/load/limit/limits.h"
-#include "rules/load/limit/match.h"
-#include "rules/load/limit/when.h"
-#include "rules/load/names.h"
-#include "rules/load/server/settings.h"
 #include "rules/load/server/sharing.h"
 #include "rules/load/server/store.h"
 
@@ -98,24 +86,18 @@ static void load_sticky(struct rules_loader *loader, const struct rules_field *f
     rules_load_sticky(loader, &fields[TOP_STICKY], other);
 }
 
-/* What limits do not read, or read as a setting; in the order in which they need each other. */
-static void load_settings(struct rules_loader *loader, struct rules_field *fields)
+/* Reads these sections, in this order. */
+static void load_sections(struct rules_loader *loader, const struct rules_field *fields,
+                          const uint8_t *which, size_t count)
 {
-    if (fields[TOP_VERSION].value)
-        load_version(loader, fields[TOP_VERSION].value);
-    if (fields[TOP_ATTRIBUTES].value)
-        rules_load_declared(loader, fields[TOP_ATTRIBUTES].value); /* before all that names any */
-    if (fields[TOP_STRICT_ATTRIBUTES].value)
-        rules_read_bool(loader, fields[TOP_STRICT_ATTRIBUTES].value, "strict_attributes",
-                        &loader->rules->strict_attributes);
-    if (fields[TOP_ON_STORE_ERROR].value)
-        load_on_store_error(loader, fields[TOP_ON_STORE_ERROR].value); /* before `store` */
-    if (fields[TOP_SERVER].value)
-        rules_load_server(loader, fields[TOP_SERVER].value);
-    if (fields[TOP_STATE].value)
-        rules_load_state(loader, fields[TOP_STATE].value);
-    if (fields[TOP_HEADERS].value)
-        rules_load_headers(loader, fields[TOP_HEADERS].value);
+    for (size_t i = 0; i < count && !loader->no_memory; i++)
+        if (fields[which[i]].value)
+            rules_section_file.keywords[which[i]].load(loader, fields[which[i]].value);
+}
+
+/* Where states are: of the sections that are there, one says it. */
+static void load_places(struct rules_loader *loader, struct rules_field *fields)
+{
     if (fields[TOP_STORE].value)
         rules_load_store(loader, fields[TOP_STORE].value, fields[TOP_REGIONS].value != NULL);
     if (fields[TOP_REGIONS].value)
@@ -123,45 +105,39 @@ static void load_settings(struct rules_loader *loader, struct rules_field *field
     loader->sticky = fields[TOP_STICKY].value;
     if (loader->sticky)
         load_sticky(loader, fields);
-    if (fields[TOP_IDENTITIES].value)
-        rules_load_identities(loader, fields[TOP_IDENTITIES].value);
-    if (fields[TOP_IDEMPOTENCY].value)
-        rules_load_idempotency(loader, fields[TOP_IDEMPOTENCY].value);
-    if (fields[TOP_ENVOY].value)
-        rules_load_envoy(loader, fields[TOP_ENVOY].value);
-    if (fields[TOP_WEBHOOK].value)
-        rules_load_webhook(loader, fields[TOP_WEBHOOK].value);
-    if (fields[TOP_DENIALS].value)
-        rules_load_denials(loader, fields[TOP_DENIALS].value);
-    if (fields[TOP_TIMEZONE].value)
-        rules_load_timezone(loader, fields[TOP_TIMEZONE].value);
-    if (fields[TOP_JWT].value)
-        rules_load_jwt(loader, fields[TOP_JWT].value);
-    if (fields[TOP_CHALLENGE].value)
-        rules_load_challenge(loader, fields[TOP_CHALLENGE].value);
-    if (fields[TOP_PATHS].value)
-        rules_load_paths(loader, fields[TOP_PATHS].value); /* before the limits: their patterns */
-    if (fields[TOP_ADAPTIVE].value)
-        rules_load_adaptive(loader, fields[TOP_ADAPTIVE].value); /* before the limits */
 }
 
-/* Who callers are, and what is held for or against them: before the limits. */
+/* What limits do not read, or read as a setting; in the order in which they need each other:
+ * names before all that names any, patterns of paths and controllers before the limits. */
+static void load_settings(struct rules_loader *loader, struct rules_field *fields)
+{
+    static const uint8_t first[] = {TOP_ATTRIBUTES, TOP_SERVER, TOP_STATE, TOP_HEADERS};
+    static const uint8_t then[] = {TOP_IDENTITIES, TOP_IDEMPOTENCY, TOP_ENVOY, TOP_WEBHOOK,
+                                   TOP_DENIALS,    TOP_TIMEZONE,    TOP_JWT,   TOP_CHALLENGE,
+                                   TOP_PATHS,      TOP_ADAPTIVE};
+    if (fields[TOP_VERSION].value)
+        load_version(loader, fields[TOP_VERSION].value);
+    if (fields[TOP_STRICT_ATTRIBUTES].value)
+        rules_read_bool(loader, fields[TOP_STRICT_ATTRIBUTES].value, "strict_attributes",
+                        &loader->rules->strict_attributes);
+    if (fields[TOP_ON_STORE_ERROR].value)
+        load_on_store_error(loader, fields[TOP_ON_STORE_ERROR].value); /* before `store` */
+    load_sections(loader, fields, first, sizeof(first));
+    load_places(loader, fields);
+    load_sections(loader, fields, then, sizeof(then));
+}
+
+/* Who callers are, and what is held for or against them: before the limits. Classes of priorities,
+ * standing (after what makes secrets), and scores (after the lists of standing). */
 static void load_callers(struct rules_loader *loader, struct rules_field *fields)
 {
+    static const uint8_t sections[] = {TOP_ON_UNKNOWN, TOP_PRIORITY, TOP_STANDING, TOP_KERNEL,
+                                       TOP_SCORE};
     rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
     loader->callers = fields[TOP_KEYS].value || fields[TOP_IDENTITIES].value;
     if (fields[TOP_IDENTIFY].value && !loader->no_memory)
         rules_load_identify(loader, fields[TOP_IDENTIFY].value, loader->callers);
-    if (fields[TOP_ON_UNKNOWN].value && !loader->no_memory)
-        rules_load_on_unknown(loader, fields[TOP_ON_UNKNOWN].value);
-    if (fields[TOP_PRIORITY].value && !loader->no_memory)
-        rules_load_priority(loader, fields[TOP_PRIORITY].value); /* before the limits: `shed` */
-    if (fields[TOP_STANDING].value && !loader->no_memory)
-        rules_load_standing(loader, fields[TOP_STANDING].value); /* after what makes secrets */
-    if (fields[TOP_KERNEL].value && !loader->no_memory)
-        rules_load_kernel(loader, fields[TOP_KERNEL].value);
-    if (fields[TOP_SCORE].value && !loader->no_memory)
-        rules_load_score(loader, fields[TOP_SCORE].value); /* after its lists, before the limits */
+    load_sections(loader, fields, sections, sizeof(sections));
     rules_check_difficulty(loader);
 }
 

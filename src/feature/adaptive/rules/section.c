@@ -273,8 +273,8 @@ static void load_health(struct rules_loader *loader, const struct rules_node *no
         rules_read_percent(loader, fields[FLOOR_FIELD].value, "floor", 1, 100, FLOOR,
                            &floor_percent);
     if (fields[HYSTERESIS].value)
-        rules_read_duration(loader, fields[HYSTERESIS].value, "hysteresis", S, HYSTERESIS_MAX_NS,
-                            "1s to 1h", &spec->hysteresis_ns);
+        (void)rules_keyword_number(loader, &health_keywords[HYSTERESIS], fields[HYSTERESIS].value,
+                                   &spec->hysteresis_ns);
     spec->floor_percent = (uint8_t)floor_percent;
 }
 
@@ -291,8 +291,9 @@ static bool read_range(struct rules_loader *loader, const struct rules_node *nod
         rules_problem(loader, node, "`max` is missing: the limit while nothing is wrong");
         return false;
     }
-    if ((min->value && !rules_read_number(loader, min->value, "min", 1, WEIR_AIMD_MAX, &least)) ||
-        !rules_read_number(loader, max->value, "max", 1, WEIR_AIMD_MAX, &most))
+    if ((min->value &&
+         !rules_keyword_number(loader, &controller_keywords[MIN], min->value, &least)) ||
+        !rules_keyword_number(loader, &controller_keywords[MAX], max->value, &most))
         return false;
     if (least > most) {
         rules_problem(loader, min->value, "`min` must not be above `max`");

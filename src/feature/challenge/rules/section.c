@@ -115,8 +115,9 @@ static void load_difficulty(struct rules_loader *loader, const struct rules_node
         if (!fields[i].value)
             rules_problem(loader, node, "`difficulty` needs one for each class; `%s` is missing",
                           fields[i].name);
-        else if (rules_read_number(loader, fields[i].value, "difficulty", 1,
-                                   WEIR_CHALLENGE_DIFFICULTY_MAX, &difficulty))
+        else if (rules_read_number(loader, fields[i].value, "difficulty",
+                                   difficulty_keywords[i].least, difficulty_keywords[i].most,
+                                   &difficulty))
             settings->difficulty[i] = (uint8_t)difficulty;
     for (unsigned i = 1; i < WEIR_CLASSES && single; i++)
         settings->difficulty[i] = settings->difficulty[0];

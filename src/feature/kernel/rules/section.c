@@ -207,7 +207,7 @@ static void load_ports(struct rules_loader *loader, const struct rules_node *nod
         return;
     }
     for (uint32_t i = 0; i < items.count; i++)
-        if (rules_read_number(loader, items.items[i], "ports", 1, 65535, &port))
+        if (rules_keyword_number(loader, &limit_keywords[LIMIT_PORTS], items.items[i], &port))
             limit->ports[limit->ports_count++] = (uint16_t)port;
 }
 
@@ -231,8 +231,8 @@ static void load_what(struct rules_loader *loader, const struct rules_node *node
         load_rate(loader, &fields[limit->count], limit);
         return;
     }
-    (void)rules_read_number(loader, fields[LIMIT_OPEN].value, "open_connections", 1, NUMBER_MAX,
-                            &most);
+    (void)rules_keyword_number(loader, &limit_keywords[LIMIT_OPEN], fields[LIMIT_OPEN].value,
+                               &most);
     limit->most = (uint32_t)most;
 }
 

@@ -74,13 +74,12 @@ static void load_region(struct rules_loader *loader, struct rules_regions *regio
         rules_problem(loader, key, "the name of a region cannot begin with `-`");
     region->name = (struct weir_bytes){rules_keep_text(loader, name.data, name.size), name.size};
     if (fields[WEIGHT].value)
-        rules_read_number(loader, fields[WEIGHT].value, "weight", 0, RULES_REGION_WEIGHT_MAX,
-                          &weight);
+        rules_keyword_number(loader, &region_keywords[WEIGHT], fields[WEIGHT].value, &weight);
     region->weight = (uint32_t)weight;
     before = weight;
     if (fields[WEIGHT_BEFORE].value)
-        rules_read_number(loader, fields[WEIGHT_BEFORE].value, "weight_before", 0,
-                          RULES_REGION_WEIGHT_MAX, &before);
+        rules_keyword_number(loader, &region_keywords[WEIGHT_BEFORE], fields[WEIGHT_BEFORE].value,
+                             &before);
     regions->before[regions->count] = (struct rules_region){region->name, (uint32_t)before};
     regions->weights_move |= fields[WEIGHT_BEFORE].value != NULL;
     regions->lender[regions->count] = (uint8_t)regions->count;
@@ -461,15 +460,6 @@ static bool read_parts(struct rules_loader *loader, const struct rules_field *fl
 
 #define WAIT_MIN_NS UINT64_C(1000000)
 
-/* "50ms"; "0": no request waits. */
-static void read_wait(struct rules_loader *loader, const struct rules_node *node, uint64_t *wait_ns)
-{
-    struct weir_bytes text;
-    if (rules_read_text(loader, node, "wait", &text) && !weir_bytes_are(text, "0"))
-        rules_read_duration(loader, node, "wait", WAIT_MIN_NS, RULES_WAIT_MAX_NS, "1ms to 1s, or 0",
-                            wait_ns);
-}
-
 static void check_wait(const struct dividing *dividing, const struct rules_field *wait)
 {
     if (dividing->global->equal && dividing->global->wait_ns > 0)
@@ -530,7 +520,8 @@ void rules_load_global(struct rules_loader *loader, const struct rules_field *li
         rules_read_bool(loader, fields[LEND].value, "lend", &lend);
     struct rules_global *global = rules_keep(loader, sizeof(*global));
     if (global && fields[WAIT].value)
-        read_wait(loader, fields[WAIT].value, &global->wait_ns);
+        (void)rules_keyword_number(loader, &global_keywords[WAIT], fields[WAIT].value,
+                                   &global->wait_ns);
     if (!fields[SHARE_FLOOR].value)
         rules_problem(loader, field->value,
                       "`floor` is missing: what each region that is not a key's home has of the "

@@ -57,10 +57,9 @@ static void load_regular(struct rules_loader *loader, const struct rules_node *n
                       "{ over: 10, within: 50ms }");
         return;
     }
-    if (rules_read_number(loader, fields[OVER].value, "over", 2, WEIR_RUN_MAX, &over))
+    if (rules_keyword_number(loader, &regular_keywords[OVER], fields[OVER].value, &over))
         signal->over = (uint8_t)over;
-    if (!rules_read_duration(loader, fields[WITHIN].value, "within", RULES_MS, 10 * RULES_MINUTE,
-                             "1ms to 10min", &within_ns))
+    if (!rules_keyword_number(loader, &regular_keywords[WITHIN], fields[WITHIN].value, &within_ns))
         return;
     uint32_t within_ms = (uint32_t)(within_ns / RULES_MS);
     if (score->within_ms != 0 && score->within_ms != within_ms)
@@ -121,7 +120,7 @@ static void load_signal(struct rules_loader *loader, const struct rules_node *no
         rules_problem(loader, node, "`name` is missing");
     if (!fields[ADD].value)
         rules_problem(loader, node, "`add` is missing: what the signal adds to the score");
-    else if (rules_read_number(loader, fields[ADD].value, "add", 1, RULES_ADD_MAX, &number))
+    else if (rules_keyword_number(loader, &signal_keywords[ADD], fields[ADD].value, &number))
         shown->add = (uint16_t)number;
     if (!fields[WHEN].value && !fields[REGULAR].value && !fields[SAME_ROUTE].value)
         rules_problem(loader, node, "a signal needs `when`, `regular` or `same_route`");
@@ -129,8 +128,8 @@ static void load_signal(struct rules_loader *loader, const struct rules_node *no
         load_when(loader, fields[WHEN].value, signal);
     if (fields[REGULAR].value)
         load_regular(loader, fields[REGULAR].value, score, signal);
-    if (fields[SAME_ROUTE].value &&
-        rules_read_number(loader, fields[SAME_ROUTE].value, "same_route", 2, WEIR_RUN_MAX, &number))
+    if (fields[SAME_ROUTE].value && rules_keyword_number(loader, &signal_keywords[SAME_ROUTE],
+                                                         fields[SAME_ROUTE].value, &number))
         signal->same_route = (uint8_t)number;
     score->info.signal_count++;
 }
@@ -171,7 +170,7 @@ static void load_classes(struct rules_loader *loader, const struct rules_node *n
     for (int i = 0; i < 2; i++) {
         info->from[i + 1] = UINT16_MAX;
         if (fields[i].value &&
-            rules_read_number(loader, fields[i].value, fields[i].name, 1, RULES_SCORE_MAX, &from))
+            rules_keyword_number(loader, &class_keywords[i], fields[i].value, &from))
             info->from[i + 1] = (uint16_t)from;
     }
     if (!fields[0].value && !fields[1].value)

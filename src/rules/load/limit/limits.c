@@ -29,8 +29,6 @@
 
 #define NO_LEASES "candidates do not work with concurrency: their leases would never end"
 
-#define TOP_UP_LEAST_NS (60 * UINT64_C(1000000000))
-
 /* Puts what a mapping says over what the limit says; false after a problem. */
 static bool read_parts(struct rules_loader *loader, const struct rules_node *node,
                        struct rules_field *fields)
@@ -156,8 +154,8 @@ static void load_top_up(struct rules_loader *loader, const struct rules_field *f
     const char *why = refuses_top_up(loader, fields, rule);
     struct weir_limit_spec spec = {.algorithm = WEIR_PREPAID};
     char text[RULES_NAME_MAX + 16];
-    if (!rules_read_duration(loader, field->value, "top_up", TOP_UP_LEAST_NS, WEIR_WINDOW_MAX_NS,
-                             "1min to 366d", &spec.window_ns))
+    if (!rules_keyword_number(loader, &rules_section_limit.keywords[RULES_LIMIT_TOP_UP],
+                              field->value, &spec.window_ns))
         return;
     if (why) {
         rules_problem(loader, field->key, "`top_up` does not work with %s", why);
@@ -175,8 +173,6 @@ static void load_top_up(struct rules_loader *loader, const struct rules_field *f
 }
 
 /* --- `warn_at` -------------------------------------------------------------------------------- */
-
-#define WARN_EXAMPLE 80
 
 /* Puts a threshold where it belongs; false: it is there already. */
 static bool insert_percent(struct weir_warn_at *at, uint8_t percent)
@@ -209,8 +205,9 @@ static void load_warn(struct rules_loader *loader, const struct rules_field *fie
 {
     const struct rules_field *field = &fields[RULES_LIMIT_WARN_AT];
     struct rules_items items = rules_items_of(&field->value);
+    const struct rules_keyword *row = &rules_section_limit.keywords[RULES_LIMIT_WARN_AT];
     const char *why = warn_refusal(rule, fields);
-    uint32_t percent = 0;
+    uint64_t percent = 0;
     if (why) {
         rules_problem(loader, field->key, "%s", why);
         return;
@@ -223,9 +220,9 @@ static void load_warn(struct rules_loader *loader, const struct rules_field *fie
         return;
     }
     for (uint32_t i = 0; i < items.count; i++)
-        if (rules_read_percent(loader, items.items[i], "warn_at", 1, 100, WARN_EXAMPLE, &percent) &&
+        if (rules_keyword_number(loader, row, items.items[i], &percent) &&
             !insert_percent(&rule->warn_at, (uint8_t)percent))
-            rules_problem(loader, items.items[i], "`warn_at` has %u%% twice", percent);
+            rules_problem(loader, items.items[i], "`warn_at` has %u%% twice", (unsigned)percent);
     loader->rules->warns |= rule->warn_at.count > 0 && !(rule->flags & WEIR_CHECK_SHADOW);
 }
 

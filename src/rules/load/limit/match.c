@@ -369,8 +369,8 @@ static const struct rules_node *load_special(struct rules_loader *loader,
     } else if (fields[AT_LEAST].value && fields[NOT].value) {
         rules_problem(loader, fields[AT_LEAST].key, "give `not` or `at_least`, not both");
     } else if (fields[AT_LEAST].value) {
-        if (!rules_read_number(loader, fields[AT_LEAST].value, "at_least", 1, RULES_SCORE_MAX,
-                               &least))
+        if (!rules_keyword_number(loader, &special_keywords[AT_LEAST], fields[AT_LEAST].value,
+                                  &least))
             return NULL;
         char text[32];
         int size = snprintf(text, sizeof(text), "at least %u", (unsigned)least);

@@ -216,6 +216,11 @@ static const struct rules_node *value_of(const struct numbers *numbers,
     return numbers->fields[field].value;
 }
 
+static const struct rules_keyword *row(enum rules_limit_field field)
+{
+    return &rules_section_limit.keywords[field];
+}
+
 /* A key that has no use here. */
 static void misplaced(struct numbers *numbers, enum rules_limit_field field, const char *belongs)
 {
@@ -261,7 +266,7 @@ static void read_window_options(struct numbers *numbers)
     uint64_t count = 0;
     if (segments) {
         numbers->wrong |=
-            !rules_read_number(loader, segments, "segments", 1, WEIR_SEGMENTS_MAX, &count);
+            !rules_keyword_number(loader, row(RULES_LIMIT_SEGMENTS), segments, &count);
         numbers->spec.segments = (uint32_t)count;
     }
     if (strict)
@@ -493,7 +498,7 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
         numbers->wrong = true;
     } else {
         numbers->wrong |=
-            !rules_read_number(loader, burst, "burst", 1, WEIR_BUCKET_MAX, &numbers->spec.burst);
+            !rules_keyword_number(loader, row(RULES_LIMIT_BURST), burst, &numbers->spec.burst);
     }
 }
 
