@@ -63,18 +63,46 @@ static uint64_t run_end(uint64_t least, uint64_t most)
     return least + ((room - 1 < steps ? room - 1 : steps) + 1) * power - 1;
 }
 
-/* The decimal numbers of a range, with any zeros before them: "0*(9|[1-9][0-9]|100)". */
+static uint64_t ten_to(unsigned power)
+{
+    uint64_t ten = 1;
+    while (power-- > 0)
+        ten *= 10;
+    return ten;
+}
+
+/* Whether a run is all numbers of as many digits as `from` has: 10 to 99. */
+static bool is_decade(uint64_t from, uint64_t to)
+{
+    uint64_t power = 1;
+    while (power <= from / 10)
+        power *= 10;
+    return from == power && to == power * 10 - 1;
+}
+
+/* The decimal numbers of a range, with any zeros before them: "0*(9|[1-9][0-9]{1,2}|1000)". */
 static void put_range(struct text *text, uint64_t least, uint64_t most)
 {
-    put(text, "0*(");
-    if (least == 0) /* 0 itself is among the zeros */
-        put(text, most > 0 ? "0|" : "0");
+    unsigned digits = 1, few = 0;
+    put(text, "0*(%s", least == 0 ? "0" : ""); /* 0 itself is among the zeros */
+    bool more = least == 0;
     for (uint64_t from = least > 0 ? least : 1; from <= most;) {
         uint64_t to = run_end(from, most);
-        put_run(text, from, to);
+        while (digits < DIGITS_MAX && ten_to(digits) <= from)
+            digits++;
+        bool decade = is_decade(from, to);
+        few = decade && few == 0 ? digits : few;
+        bool last = !decade || to == most || !is_decade(to + 1, run_end(to + 1, most));
+        if (last) {
+            put(text, more ? "|" : "");
+            if (decade)
+                put(text, "[1-9][0-9]{%u,%u}", few - 1, digits - 1);
+            else
+                put_run(text, from, to);
+            more = true;
+            few = 0;
+        }
         from = to + 1;
-        if (from <= most)
-            put(text, "|");
     }
     put(text, ")");
 }

@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -321,6 +322,14 @@ def test_the_tables_of_the_docs_are_those_of_the_loader():
     done = subprocess.run([sys.executable, ROOT / "script" / "build" / "keyword_tables.py", weir_path(),
                            ROOT / "docs", "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name, option", [("weir", "--schema"), ("weir-keys", "--keys-schema")])
+def test_what_is_installed_is_what_the_program_prints(name, option):
+    built = Path(weir_path()).parent / "packaging" / f"{name}.schema.json"
+    if not built.exists() or built.stat().st_mtime < Path(weir_path()).stat().st_mtime:
+        pytest.skip("this build has made no schemas since the program was made")
+    assert built.read_text(encoding="utf-8") == output(option)
 
 
 def test_the_grammar_takes_no_files(tmp_path):

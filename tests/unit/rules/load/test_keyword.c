@@ -90,11 +90,41 @@ static void a_range_is_written_in_the_largest_units(void **state)
     }
 }
 
+static void what_only_the_server_can_do_is_named_by_its_key(void **state)
+{
+    static const struct {
+        const char *text, *key;
+    } cases[] = {
+        {"limits: []", NULL},
+        {"{ limits: [], adaptive: {} }", NULL},
+        {"{ limits: [], store: { redis: 'redis://h', nodes: 1 } }", "store"},
+        {"{ limits: [], identify: [header.x-api-key], identities: 'redis://h' }", "identities"},
+        {"{ limits: [], adaptive: { a: { algorithm: aimd, max: 5 } } }", "adaptive"},
+        {"{ limits: [], score: { key: [user], signals: "
+         "[{ name: s, add: 1, when: { method: GET } }] } }",
+         "score"},
+        {"{ limits: [], store: { nodes: 1 }, regions: { self: eu, eu: { redis: 'redis://h' }, "
+         "us: { redis: 'redis://i' } } }",
+         "store"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *key = NULL, *why = NULL;
+        struct weir_rules *rules = test_load(cases[i].text);
+        assert_int_equal(weir_rules_server_only(rules, &key, &why), cases[i].key != NULL);
+        if (cases[i].key) {
+            assert_string_equal(key, cases[i].key);
+            assert_non_null(why);
+        }
+        weir_rules_unref(rules);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_of_the_grammar_can_be_read),
         cmocka_unit_test(a_range_is_written_in_the_largest_units),
+        cmocka_unit_test(what_only_the_server_can_do_is_named_by_its_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
