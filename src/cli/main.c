@@ -70,6 +70,7 @@ static const struct weir_command commands[] = {
     {"xdp", "limit packets in the kernel, before they reach any program", weir_command_xdp},
     {"version", "print the version", weir_command_version},
 };
+#define COMMANDS (sizeof commands / sizeof *commands)
 
 static void print_usage(FILE *out)
 {
@@ -77,7 +78,7 @@ static void print_usage(FILE *out)
           "A rate limiter: exact algorithms, one rules file, many front ends.\n\n"
           "Commands:\n",
           out);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    for (size_t i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
     fputs("\n'weir COMMAND --help' shows the options of a command.\n", out);
 }
@@ -85,7 +86,7 @@ static void print_usage(FILE *out)
 /* The same for programs: see options.h. */
 static void print_commands(void)
 {
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    for (size_t i = 0; i < COMMANDS; i++)
         cli_print_fields((const char *const[]){"command", commands[i].name, commands[i].summary},
                          3);
 }
@@ -122,7 +123,7 @@ static int run(const struct weir_command *command, int argc, char **argv)
 
 static const struct weir_command *find(const char *name)
 {
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    for (size_t i = 0; i < COMMANDS; i++)
         if (!strcmp(name, commands[i].name))
             return &commands[i];
     return NULL;
@@ -130,10 +131,10 @@ static const struct weir_command *find(const char *name)
 
 static int refuse(const char *name)
 {
-    const char *names[sizeof commands / sizeof *commands];
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    const char *names[COMMANDS + 1] = {[COMMANDS] = "help"};
+    for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
-    const char *near = rules_nearest(name, strlen(name), names, sizeof commands / sizeof *commands);
+    const char *near = rules_nearest(name, strlen(name), names, COMMANDS + 1);
     if (near)
         return cli_usage_error(NULL, "unknown command '%s'; did you mean '%s'?", name, near);
     return cli_usage_error(NULL, "unknown command '%s'", name);

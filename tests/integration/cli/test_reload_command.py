@@ -76,7 +76,7 @@ def test_help_of_a_command_is_its_option(command):
 
 
 @pytest.mark.parametrize("wrong, meant", [("denails", "denials"), ("relaod", "reload"),
-                                          ("standin", "standing"), ("xyzzy", None)])
+                                          ("standin", "standing"), ("hlep", "help"), ("xyzzy", None)])
 def test_a_misspelt_command_is_named(wrong, meant):
     for arguments in ((wrong,), ("help", wrong)):
         done = run_weir(*arguments)
