@@ -16,6 +16,19 @@ package client
 #include <weir/client.h>
 
 void weirGoDone(void *context, struct weir_client_answer *answer);
+bool weirGoHead(void *context, struct weir_client_head *head);
+bool weirGoBody(void *context, void *data, size_t size);
+
+static inline bool weir_go_head(void *context, const struct weir_client_head *head)
+{
+    return weirGoHead(context, (struct weir_client_head *)head);
+}
+
+static inline bool weir_go_body(void *context, int status, uint64_t offset, const void *data,
+                                size_t size)
+{
+    return weirGoBody(context, (void *)data, size);
+}
 
 // Keeps what libweir-client frees after the call.
 static inline void weir_go_done(void *context, const struct weir_client_answer *answer)
@@ -26,6 +39,8 @@ static inline void weir_go_done(void *context, const struct weir_client_answer *
 static inline int weir_go_submit(struct weir_client *client, struct weir_client_request *request,
                                  uintptr_t handle, uint64_t *id)
 {
+    request->on_head = weir_go_head;
+    request->on_body = weir_go_body;
     request->on_done = weir_go_done;
     request->context = (void *)handle;
     return weir_client_submit(client, request, id);
@@ -35,19 +50,25 @@ import "C"
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
 	"runtime/cgo"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unsafe"
 )
 
-const headersMax = 64
+const (
+	headersMax  = 64
+	window      = 256 << 10   // bytes of an answer that wait for their reader
+	consumedMin = window / 16 // what is read in small pieces is reported together
+)
 
 // Jitter is how waits between tries are drawn.
 type Jitter int
@@ -247,8 +268,9 @@ func (c *Client) Expect(requests uint64) {
 
 // Transport is an http.RoundTripper over the client. `options` may be nil.
 //
-// A final answer comes as it is, also the last 429; an error is a *Failed, or that of the request's context. The body of
-// an answer is read whole before it is returned.
+// A final answer comes as it is, also the last 429; an error is a *Failed, or that of the request's context. An answer is
+// returned when it has begun, and its body is read while it arrives; from then on nothing is tried again. A body that is
+// not read pauses its transfer: close it.
 func (c *Client) Transport(options *RequestOptions) http.RoundTripper {
 	if options == nil {
 		options = &RequestOptions{}
@@ -276,9 +298,64 @@ type ended struct {
 	reason     string
 }
 
+// stream is an answer that arrives: C's thread writes it, and one goroutine reads the body.
+type stream struct {
+	client *Client
+	ctx    context.Context
+	id     C.uint64_t
+	head   chan struct{} // closed when the answer has begun, or ended
+	end    chan struct{} // closed when it has ended
+
+	lock     sync.Mutex
+	changed  sync.Cond
+	begun    bool
+	status   int
+	headers  string
+	buffer   []byte // what has come
+	read     int    // so much of it was read
+	consumed int    // and so much was not reported yet
+	closed   bool
+	done     *ended
+}
+
+func newStream(client *Client, ctx context.Context) *stream {
+	s := &stream{client: client, ctx: ctx, head: make(chan struct{}), end: make(chan struct{})}
+	s.changed.L = &s.lock
+	return s
+}
+
+func streamOf(context unsafe.Pointer) *stream { return cgo.Handle(uintptr(context)).Value().(*stream) }
+
+//export weirGoHead
+func weirGoHead(context unsafe.Pointer, head *C.struct_weir_client_head) C.bool {
+	s := streamOf(context)
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.begun, s.status = true, int(head.status)
+	if head.headers != nil {
+		s.headers = C.GoString(head.headers)
+	}
+	close(s.head)
+	return true
+}
+
+//export weirGoBody
+func weirGoBody(context, data unsafe.Pointer, size C.size_t) C.bool {
+	s := streamOf(context)
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.closed {
+		return false
+	}
+	s.buffer = append(s.buffer, unsafe.Slice((*byte)(data), int(size))...)
+	s.changed.Signal()
+	return true
+}
+
 //export weirGoDone
 func weirGoDone(context unsafe.Pointer, answer *C.struct_weir_client_answer) {
-	one := ended{outcome: Outcome(answer.outcome), status: int(answer.status), tries: int(answer.tries),
+	s := streamOf(context)
+	one := &ended{outcome: Outcome(answer.outcome), status: int(answer.status), tries: int(answer.tries),
 		retryAfter: time.Duration(signed(answer.retry_after_ns)), reason: C.GoString(&answer.reason.text[0])}
 	if answer.headers != nil {
 		one.headers = C.GoString(answer.headers)
@@ -286,7 +363,88 @@ func weirGoDone(context unsafe.Pointer, answer *C.struct_weir_client_answer) {
 	if answer.body != nil {
 		one.body = append(one.body, unsafe.Slice((*byte)(unsafe.Pointer(answer.body)), int(answer.body_size))...)
 	}
-	cgo.Handle(uintptr(context)).Value().(chan ended) <- one // it has room for one
+	cgo.Handle(uintptr(context)).Delete() // nothing is called after this
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.done = one
+	if !s.begun {
+		close(s.head)
+	}
+	close(s.end)
+	s.changed.Broadcast()
+}
+
+// Read returns what has come, and waits only where nothing has.
+func (s *stream) Read(p []byte) (int, error) {
+	s.lock.Lock()
+	for s.read == len(s.buffer) && s.done == nil && !s.closed {
+		s.changed.Wait()
+	}
+	if s.closed {
+		s.lock.Unlock()
+		return 0, http.ErrBodyReadAfterClose
+	}
+	n := copy(p, s.buffer[s.read:])
+	s.read += n
+	s.consumed += n
+	report, over := 0, s.read == len(s.buffer)
+	if over {
+		s.buffer, s.read = s.buffer[:0], 0
+	}
+	if over || s.consumed >= consumedMin {
+		report, s.consumed = s.consumed, 0
+	}
+	done := s.done
+	s.lock.Unlock()
+	if done == nil {
+		s.report(report)
+	}
+	if n > 0 || len(p) == 0 {
+		return n, nil
+	}
+	return 0, s.failure(done)
+}
+
+// How a body ends: io.EOF, or why it broke off.
+func (s *stream) failure(done *ended) error {
+	if done.outcome == Outcome(C.WEIR_CLIENT_ANSWERED) {
+		return io.EOF
+	}
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	return &Failed{done.outcome, done.reason, done.tries, done.retryAfter}
+}
+
+// The transfer may go on by so many bytes. Without memory the stream ends.
+func (s *stream) report(bytes int) {
+	s.client.lock.RLock()
+	defer s.client.lock.RUnlock()
+	if bytes > 0 && s.client.client != nil && C.weir_client_consumed(s.client.client, s.id, C.uint64_t(bytes)) < 0 {
+		C.weir_client_cancel(s.client.client, s.id)
+	}
+}
+
+// Close ends the transfer.
+func (s *stream) Close() error {
+	s.lock.Lock()
+	open := !s.closed && s.done == nil
+	s.closed, s.buffer, s.read = true, nil, 0
+	s.changed.Broadcast()
+	s.lock.Unlock()
+	if open {
+		s.client.cancel(s.id)
+	}
+	return nil
+}
+
+// The end of the request's context ends the body.
+func (s *stream) watch() {
+	select {
+	case <-s.ctx.Done():
+		s.client.cancel(s.id)
+	case <-s.end:
+	}
 }
 
 func lines(r *http.Request) []string {
@@ -357,7 +515,7 @@ func (t *transport) submit(r *http.Request, body []byte, handle cgo.Handle) (C.u
 		memory.all = append(memory.all, unsafe.Pointer(given.body))
 	}
 	given.idempotency_key, given.priority = C.bool(t.options.IdempotencyKey), C.int(t.options.Priority)
-	given.tries = C.uint32_t(t.options.Tries)
+	given.tries, given.body_window = C.uint32_t(t.options.Tries), window
 	if err := nanoseconds("Time", t.options.Time, &given.time_ns); err != nil {
 		return 0, err
 	}
@@ -393,42 +551,53 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err = r.Context().Err(); err != nil {
 		return nil, err
 	}
-	done := make(chan ended, 1)
-	handle := cgo.NewHandle(done)
-	id, err := t.submit(r, body, handle)
+	s := newStream(t.client, r.Context())
+	handle := cgo.NewHandle(s) // weirGoDone deletes it
+	s.id, err = t.submit(r, body, handle)
 	if err != nil {
 		handle.Delete()
 		return nil, err
 	}
-	defer handle.Delete() // after its end was received
 	select {
-	case one := <-done:
-		return response(r, &one)
+	case <-s.head:
 	case <-r.Context().Done():
-		t.client.cancel(id)
-		<-done
+		t.client.cancel(s.id)
 		return nil, r.Context().Err()
 	}
+	if !s.begun {
+		return lastAnswer(r, s.done)
+	}
+	if r.Context().Done() != nil {
+		go s.watch()
+	}
+	return response(r, s.status, s.headers, s), nil
 }
 
-// The final answer, or the last one where it was refused or failed.
-func response(r *http.Request, one *ended) (*http.Response, error) {
+// The last answer of a request that was refused or failed.
+func lastAnswer(r *http.Request, one *ended) (*http.Response, error) {
 	if one.status == 0 || one.outcome == TimedOut {
 		return nil, &Failed{one.outcome, one.reason, one.tries, one.retryAfter}
 	}
+	answer := response(r, one.status, one.headers, io.NopCloser(bytes.NewReader(one.body)))
+	if r.Method != http.MethodHead {
+		answer.ContentLength = int64(len(one.body))
+	}
+	return answer, nil
+}
+
+func response(r *http.Request, status int, headers string, body io.ReadCloser) *http.Response {
 	header := http.Header{}
-	for _, line := range strings.Split(one.headers, "\n") {
+	for _, line := range strings.Split(headers, "\n") {
 		if name, value, found := strings.Cut(line, ": "); found {
 			header.Add(name, value)
 		}
 	}
 	header.Del("Transfer-Encoding")
 	header.Del("Connection")
-	length := int64(len(one.body))
-	if r.Method == http.MethodHead {
+	length, err := strconv.ParseInt(header.Get("Content-Length"), 10, 64)
+	if err != nil || length < 0 {
 		length = -1
 	}
-	return &http.Response{Status: fmt.Sprintf("%d %s", one.status, http.StatusText(one.status)), StatusCode: one.status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Body: io.NopCloser(bytes.NewReader(one.body)),
-		ContentLength: length, Request: r}, nil
+	return &http.Response{Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Body: body, ContentLength: length, Request: r}
 }

@@ -23,10 +23,36 @@ type server struct {
 	lock sync.Mutex
 	seen []string
 	held chan struct{} // a request to /held has come
+	got  chan struct{} // the reader has the head, or a part
+	gone chan struct{} // and it has left
+}
+
+const large = 8 << 20
+
+var parts = []string{"data: one\n\n", "data: two\n\n", "data: [DONE]\n\n"}
+
+// Sends each part when the reader has got the one before; /cut ends, and /open stays open, after the first.
+func (s *server) events(rw http.ResponseWriter, r *http.Request) {
+	for _, part := range parts {
+		rw.(http.Flusher).Flush()
+		<-s.got
+		fmt.Fprint(rw, part)
+		if r.URL.Path == "/open" {
+			rw.(http.Flusher).Flush()
+			<-r.Context().Done()
+			s.gone <- struct{}{}
+			return
+		}
+		if r.URL.Path == "/cut" {
+			rw.(http.Flusher).Flush()
+			<-s.got
+			panic(http.ErrAbortHandler)
+		}
+	}
 }
 
 func serve(t *testing.T) *server {
-	s := &server{held: make(chan struct{}, 1)}
+	s := &server{held: make(chan struct{}, 1), got: make(chan struct{}, 8), gone: make(chan struct{}, 1)}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
@@ -48,6 +74,10 @@ func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		rw.WriteHeader(http.StatusRequestTimeout)
 	case r.URL.Path == "/moved":
 		http.Redirect(rw, r, "/there", http.StatusTemporaryRedirect)
+	case r.URL.Path == "/events" || r.URL.Path == "/cut" || r.URL.Path == "/open":
+		s.events(rw, r)
+	case r.URL.Path == "/large":
+		_, _ = rw.Write(make([]byte, large))
 	case r.URL.Path == "/held":
 		s.held <- struct{}{}
 		<-r.Context().Done()
@@ -239,4 +269,89 @@ func TestManyGoroutinesAndClientsThatShare(t *testing.T) {
 	limit, known := opened(t, &Options{State: state}).Known(s.URL, "")
 	is(t, known, true)
 	is(t, limit.Limit, int64(1000))
+}
+
+// What arrives by one Read each, until an error.
+func (s *server) arrives(body io.Reader) (string, error) {
+	var found strings.Builder
+	piece := make([]byte, 100)
+	for {
+		s.got <- struct{}{}
+		n, err := body.Read(piece)
+		found.Write(piece[:n])
+		if err != nil {
+			return found.String(), err
+		}
+	}
+}
+
+func (c *Client) get(t *testing.T, ctx context.Context, url string) *http.Response {
+	t.Helper()
+	request, _ := http.NewRequestWithContext(ctx, "GET", url, nil)
+	answer, err := (&http.Client{Transport: c.Transport(nil)}).Do(request)
+	is(t, err, nil)
+	return answer
+}
+
+func TestEventsArriveAsTheyAreSent(t *testing.T) {
+	s, c := serve(t), opened(t, nil)
+	answer := c.get(t, context.Background(), s.URL+"/events")
+	is(t, answer.ContentLength, int64(-1))
+	got, err := s.arrives(answer.Body)
+	is(t, err, io.EOF)
+	is(t, got, strings.Join(parts, ""))
+	is(t, answer.Body.Close(), nil)
+	is(t, s.count(), 1)
+}
+
+func TestAnAnswerThatBreaksOffIsNotTriedAgain(t *testing.T) {
+	s, c := serve(t), opened(t, nil)
+	got, err := s.arrives(c.get(t, context.Background(), s.URL+"/cut").Body)
+	var failed *Failed
+	is(t, errors.As(err, &failed), true)
+	is(t, failed.Outcome, GaveUp)
+	is(t, got, parts[0])
+	is(t, s.count(), 1)
+}
+
+func TestALargeBodyArrivesWhole(t *testing.T) {
+	s, c := serve(t), opened(t, nil)
+	answer := c.get(t, context.Background(), s.URL+"/large")
+	size, err := io.Copy(io.Discard, answer.Body)
+	is(t, err, nil)
+	is(t, size, int64(large))
+	most := c.get(t, context.Background(), s.URL+"/large").Body.(*stream)
+	piece := make([]byte, 7)
+	for i := 0; i < 1000; i++ {
+		_, err := io.ReadFull(most, piece)
+		is(t, err, nil)
+		most.lock.Lock()
+		is(t, len(most.buffer)-most.read <= window+16384, true)
+		most.lock.Unlock()
+	}
+	is(t, most.Close(), nil)
+	_, err = most.Read(piece)
+	is(t, err, http.ErrBodyReadAfterClose)
+}
+
+func TestWhoLeavesEndsTheTransfer(t *testing.T) {
+	s, c := serve(t), opened(t, nil)
+	piece := make([]byte, 100)
+	for _, leave := range []func(io.Closer, func()){
+		func(body io.Closer, _ func()) { is(t, body.Close(), nil) },
+		func(_ io.Closer, cancel func()) { cancel() },
+		func(io.Closer, func()) { c.Close() },
+	} {
+		ctx, cancel := context.WithCancel(context.Background())
+		body := c.get(t, ctx, s.URL+"/open").Body
+		s.got <- struct{}{}
+		n, err := body.Read(piece)
+		is(t, err, nil)
+		is(t, string(piece[:n]), parts[0])
+		leave(body, cancel)
+		<-s.gone
+		_, err = body.Read(piece)
+		is(t, err != nil && err != io.EOF, true)
+		cancel()
+	}
 }

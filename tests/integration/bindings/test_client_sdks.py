@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """SDKs as their registries have them now, unchanged, through the transports of the client: the SDKs of
 OpenAI and Anthropic, botocore, requests, octokit, go-github, and fetch. Each program of sdks/ runs
-against the API of this file, which refuses the first request of each of its parts."""
+against the API of this file, which refuses the first request of each of its parts. Of a streamed answer it sends
+the next word when the program has said (/got) that the one before has come."""
 
 import json
 import shutil
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from daemon.proxies import Application, Handler
+from daemon.waiting import SECONDS_MAX
 from model.program import ROOT, weir_path
 from python_package import FOLDER as PYTHON
 from python_package import needs_package
@@ -39,11 +42,34 @@ def message():
             "usage": {"input_tokens": 1, "output_tokens": 3}}
 
 
+def events_of_anthropic():
+    """(name, event) of a message that is streamed; the words are content_block_delta."""
+    yield "message_start", {"message": {**message(), "content": [], "stop_reason": None}}
+    yield "content_block_start", {"index": 0, "content_block": {"type": "text", "text": ""}}
+    for word in ("hello", " to", " you"):
+        yield "content_block_delta", {"index": 0, "delta": {"type": "text_delta", "text": word}}
+    yield "content_block_stop", {"index": 0}
+    yield "message_delta", {"delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 3}}
+    yield "message_stop", {}
+
+
+def events(part):
+    """(whether it is a word, bytes) of a streamed answer."""
+    if part == "anthropic":
+        for name, event in events_of_anthropic():
+            yield name == "content_block_delta", f"event: {name}\ndata: {json.dumps({'type': name, **event})}\n\n".encode()
+        return
+    for word in ("hello", " to", " you"):
+        yield True, f"data: {chunk(word)}\n\n".encode()
+    yield False, b"data: [DONE]\n\n"
+
+
 class Api(Application):
     """`refused` and `admitted`: by the first part of the path, as each API says it."""
 
     def __init__(self):
         self.refused, self.admitted = refused, admitted = {}, {}
+        got = threading.Semaphore(0)
 
         class Answers(Handler):
             def reply(self, status, body, **fields):
@@ -55,9 +81,23 @@ class Api(Application):
                 if self.command != "HEAD":
                     self.wfile.write(body)
 
+            def stream(self, part):
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                for word, event in events(part):
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
+                    assert not word or got.acquire(timeout=SECONDS_MAX)
+                self.wfile.write(b"0\r\n\r\n")
+
             def answer(self):
                 asked = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 part = self.path.split("/")[1].partition("?")[0]
+                if part == "got":
+                    got.release()
+                    self.reply(200, b"")
+                    return
                 if part not in refused:
                     refused[part] = 1
                     self.reply(429, b'{"error": {"message": "slowly", "type": "rate_limit_error"}}',
@@ -65,9 +105,7 @@ class Api(Application):
                     return
                 admitted[part] = admitted.get(part, 0) + 1
                 if b'"stream":true' in asked.replace(b" ", b""):
-                    events = [chunk(word) for word in ("hello", " to", " you")] + ["[DONE]"]
-                    self.reply(200, "".join(f"data: {event}\n\n" for event in events).encode(),
-                               Content_Type="text/event-stream")
+                    self.stream(part)
                 elif part == "s3":
                     self.reply(200, b"" if self.command == "PUT" else SAID.encode(), ETag='"e"')
                 else:

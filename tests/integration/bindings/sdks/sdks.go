@@ -51,7 +51,15 @@ func main() {
 	var text strings.Builder
 	events := chat.Chat.Completions.NewStreaming(ctx, asked)
 	for events.Next() {
-		text.WriteString(events.Current().Choices[0].Delta.Content)
+		word := events.Current().Choices[0].Delta.Content
+		text.WriteString(word)
+		if word != "" { // the API sends the next word then
+			said, err := http.Get(api + "/got")
+			if err != nil {
+				log.Fatal(err)
+			}
+			said.Body.Close()
+		}
 	}
 	expect(text.String(), events.Err())
 

@@ -4,6 +4,7 @@ once, and gets its answer. python3 sdks.py ADDRESS"""
 
 import asyncio
 import sys
+import urllib.request
 
 import anthropic
 import botocore.session
@@ -23,6 +24,14 @@ API = f"http://{sys.argv[1]}"
 MESSAGES = [{"role": "user", "content": "hello"}]
 
 
+def got(text):
+    """Tells the API that a word has come: it sends the next one then."""
+    if text:
+        with urllib.request.urlopen(f"{API}/got", timeout=60):
+            pass
+    return text or ""
+
+
 def with_openai(session):
     transport = weir.httpx.Transport(session, idempotency_key=True, scope="openai")
     with httpx.Client(transport=transport) as http:
@@ -30,7 +39,7 @@ def with_openai(session):
         answer = client.chat.completions.create(model="m", messages=MESSAGES)
         assert answer.choices[0].message.content == "hello to you"
         events = client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
-        assert "".join(event.choices[0].delta.content or "" for event in events) == "hello to you"
+        assert "".join(got(event.choices[0].delta.content) for event in events) == "hello to you"
 
 
 async def with_async_openai(session):
@@ -39,6 +48,8 @@ async def with_async_openai(session):
         client = openai.AsyncOpenAI(base_url=f"{API}/async/v1", api_key="k", http_client=http, max_retries=0)
         answer = await client.chat.completions.create(model="m", messages=MESSAGES)
         assert answer.choices[0].message.content == "hello to you"
+        events = await client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
+        assert "".join([got(event.choices[0].delta.content) async for event in events]) == "hello to you"
 
 
 def with_anthropic(session):
@@ -47,6 +58,8 @@ def with_anthropic(session):
         client = anthropic.Anthropic(base_url=f"{API}/anthropic", api_key="k", http_client=http, max_retries=0)
         answer = client.messages.create(model="m", max_tokens=9, messages=MESSAGES)
         assert answer.content[0].text == "hello to you"
+        with client.messages.stream(model="m", max_tokens=9, messages=MESSAGES) as stream:
+            assert "".join(map(got, stream.text_stream)) == "hello to you"
 
 
 def with_botocore(session):
