@@ -168,7 +168,7 @@ static void end_job(struct weir_client *client, struct weir_client_job *job,
 static void end_overdue(struct weir_client *client, struct weir_client_job *job, uint64_t now_ns)
 {
     struct weir_host *host = weir_knowledge_lock(client->knowledge, job->host, now_ns);
-    uint64_t when = weir_host_when(host, WEIR_CLIENT_UNKNOWN, now_ns);
+    uint64_t when = weir_host_when(host, WEIR_CLIENT_UNKNOWN, UINT64_MAX, now_ns);
     weir_knowledge_unlock(client->knowledge);
 
     weir_queue_remove(&client->queue, job);

@@ -45,17 +45,20 @@ static void forget(struct weir_host *host, uint64_t now_ns)
     }
 }
 
-uint64_t weir_host_when(struct weir_host *host, uint64_t expected, uint64_t now_ns)
+uint64_t weir_host_when(struct weir_host *host, uint64_t expected, uint64_t waiting,
+                        uint64_t now_ns)
 {
     uint64_t when = host->paused_ns;
     uint64_t one = weir_learned_when(&host->learned, now_ns);
+    /* Others use the limit, too: what has room now may not have it. A crowd counts them. */
+    bool alone = host->refused_ns == 0 || now_ns - host->refused_ns >= WEIR_HOST_FORGET_NS;
 
     when = one > when ? one : when;
-    if (host->refused_ns > 0 && now_ns - host->refused_ns < WEIR_HOST_FORGET_NS)
-        expected = UINT64_MAX; /* others use the limit too: what has room now may not have it */
     forget(host, now_ns);
     for (uint32_t i = 0; i < host->pace_count; i++) {
-        one = weir_pace_when(&host->paces[i], host->sent, expected, now_ns);
+        struct weir_pace *pace = &host->paces[i];
+        bool counted = alone || pace->crowd.state != WEIR_CROWD_NONE;
+        one = weir_pace_when(pace, host->sent, counted ? expected : UINT64_MAX, waiting, now_ns);
         when = one > when ? one : when;
     }
     return host->due ? host->paused_ns : when;
@@ -204,7 +207,10 @@ static void learn_refusal(struct weir_host *host, const struct weir_host_result 
         host->refusals++;
         host->refused_ns = result->now_ns;
     }
-    bool counts = !explanation(result->advice) || host->refusals > 1;
+    /* Where a policy explains it and states its window, refusals in a row say that others came
+     * first, and nothing of a rate. */
+    const struct weir_advice_policy *why = explanation(result->advice);
+    bool counts = !why || (host->refusals > 1 && why->window_ns == WEIR_ADVICE_UNKNOWN);
     weir_learned_refused(&host->learned, result->sent_ns, result->now_ns, counts);
     if (counts)
         weir_window_refused(&host->window, result->sent_ns, result->now_ns);

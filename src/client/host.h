@@ -76,9 +76,11 @@ struct weir_host_result {
 /* Forgets what cannot be true at now_ns. */
 void weir_host_repair(struct weir_host *host, uint64_t now_ns);
 
-/* From when on a request may be sent: at most now_ns means now. `expected`: as in pacer.h,
- * but not known for WEIR_HOST_FORGET_NS after a refusal. */
-uint64_t weir_host_when(struct weir_host *host, uint64_t expected, uint64_t now_ns);
+/* From when on a request may be sent: at most now_ns means now. `expected` and
+ * `waiting`: as in pacer.h. Outside of a crowd, `expected` does not count for WEIR_HOST_FORGET_NS
+ * after a refusal. */
+uint64_t weir_host_when(struct weir_host *host, uint64_t expected, uint64_t waiting,
+                        uint64_t now_ns);
 
 /* A request is sent. Returns its number. */
 uint64_t weir_host_send(struct weir_host *host, uint64_t now_ns);

@@ -145,7 +145,7 @@ static struct weir_client_job *take(struct weir_queue *queue, struct weir_client
 {
     struct weir_client_job *job = JOB_OF(weir_heap_first(&lane->ready), queue);
     struct weir_host *host = weir_knowledge_lock(queue->knowledge, lane->name, now_ns);
-    uint64_t when = weir_host_when(host, expected, now_ns);
+    uint64_t when = weir_host_when(host, expected, lane->ready.count + lane->later.count, now_ns);
     bool open = weir_lane_open(&lane->lane, host->in_flight_most, weir_host_probing(host));
 
     if (open && when <= now_ns)

@@ -14,19 +14,29 @@
 /* The part of the limit that is aimed at. */
 #define AIM 0.98
 /* A projection before this part of the window says little. */
-#define EARLY 0.2
+#define EARLY 0.16
 /* But where so much seems unused, one slot is moved to where more can be seen: by this chance, or
- * surely where nobody else has sent. */
+ * surely where nobody else has sent. It is moved into the next window: where clients have about one
+ * unit each and all is used, a second request in this one is refused. */
 #define UNUSED_EARLY 0.6
 #define MOVED 0.3
+#define MOVED_FROM 1.0 /* windows from now; */
+#define MOVED_FEW 0.5  /* where each client has so many units or more: */
+#define FEW 3
+#define MOVED_SPAN 0.3
 /* So far above the limit the projected use shrinks the slots. */
 #define OVER 0.08
 /* A large unused part comes from clients that end, and more will follow. */
-#define LARGE 0.1
-#define BOOST 2
-#define GROWTH_MOST 3 /* times the slots */
-/* A share of what stays unused that one client may take at once. */
-#define SPARE_SHARE 0.3
+#define LARGE 0.05
+#define BOOST 3
+#define GROWTH_MOST 6 /* times the slots */
+/* What stays unused is known when half of the window has passed. A client whose last requests fit
+ * into this share of it sends them at once; one that only knows which requests wait, and that more
+ * may come, takes less: all others do so at the same time. */
+#define SPARE_FROM 0.5
+#define SPARE_LARGE 1.2
+#define SPARE_SHARE 0.5
+#define SPARE_SHARE_WAITING 0.1
 /* A window of slots is longer by 1/250, so that the unit is free when its slot comes. */
 #define LONGER 250
 
@@ -176,11 +186,21 @@ static void adjust(struct weir_crowd *crowd, const struct weir_crowd_view *view,
     crowd->adjusted_ns = view->now_ns;
 }
 
+/* Moves a slot to where more of a window can be seen. */
+static void move(struct weir_crowd *crowd, const struct weir_crowd_view *view, uint64_t *seed)
+{
+    bool few = crowd->clients > 0 && (double)view->limit >= FEW * crowd->clients;
+    double windows = (few ? MOVED_FEW : MOVED_FROM) + MOVED_SPAN * chance(seed);
+
+    crowd->next_ns = view->now_ns + (uint64_t)((double)view->window_ns * windows);
+}
+
 /* Takes what an answer says of the use of this window: `part` of it has passed. */
 static void observe(struct weir_crowd *crowd, const struct weir_crowd_view *view, double part,
                     double unused, uint64_t *seed)
 {
-    bool lasting = part >= EARLY && view->now_ns >= crowd->adjusted_ns;
+    bool lasting = part >= EARLY && part >= SPARE_FROM * (SPARE_LARGE - unused) &&
+                   view->now_ns >= crowd->adjusted_ns;
     crowd->spare = lasting ? unused * (double)view->limit : 0;
     if (view->remaining == 0)
         crowd->least = crowd->least < 0 ? crowd->least : 0;
@@ -192,8 +212,7 @@ static void observe(struct weir_crowd *crowd, const struct weir_crowd_view *view
     crowd->next_ns = crowd->next_ns < next ? crowd->next_ns : next;
     if (part < EARLY && crowd->slots <= 1 && unused > UNUSED_EARLY &&
         (unused >= 1 || chance(seed) < MOVED * unused))
-        crowd->next_ns =
-            view->now_ns + (uint64_t)((double)view->window_ns * (0.5 + 0.3 * chance(seed)));
+        move(crowd, view, seed);
 }
 
 static void leave(struct weir_crowd *crowd, uint64_t used)
@@ -203,6 +222,15 @@ static void leave(struct weir_crowd *crowd, uint64_t used)
                                  .own_before = crowd->own_before,
                                  .counted_ns = crowd->counted_ns,
                                  .sent_ns = crowd->sent_ns};
+}
+
+/* What this client can have used of a window: slots that have just grown were not. */
+static uint64_t own_of(const struct weir_crowd *crowd)
+{
+    uint64_t sent = (uint64_t)crowd->own_now + crowd->own_before;
+    uint64_t own = crowd->slots < sent ? crowd->slots : sent;
+
+    return own > 1 ? own : 1;
 }
 
 bool weir_crowd_learn(struct weir_crowd *crowd, const struct weir_crowd_view *view, uint64_t *seed)
@@ -241,7 +269,7 @@ bool weir_crowd_learn(struct weir_crowd *crowd, const struct weir_crowd_view *vi
         find(crowd, view, used, seed);
         return false;
     }
-    if (part > 0.25 && used <= (crowd->slots > 1 ? crowd->slots : 1)) {
+    if (part > 0.25 && used <= own_of(crowd)) {
         leave(crowd, 0);
         return true;
     }
@@ -251,9 +279,10 @@ bool weir_crowd_learn(struct weir_crowd *crowd, const struct weir_crowd_view *vi
     return false;
 }
 
-uint64_t weir_crowd_when(const struct weir_crowd *crowd, uint64_t expected, uint64_t now_ns)
+uint64_t weir_crowd_when(const struct weir_crowd *crowd, uint64_t expected, uint64_t waiting,
+                         uint64_t now_ns)
 {
-    if (crowd->state == WEIR_CROWD_HOLDING && (double)expected <= crowd->spare * SPARE_SHARE)
-        return now_ns;
-    return crowd->next_ns;
+    bool fits = (double)expected <= crowd->spare * SPARE_SHARE ||
+                (double)waiting <= crowd->spare * SPARE_SHARE_WAITING;
+    return crowd->state == WEIR_CROWD_HOLDING && fits ? now_ns : crowd->next_ns;
 }

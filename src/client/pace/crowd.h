@@ -20,7 +20,7 @@
  *            with few slots, by its part of the estimated number of clients. Where the use that
  *            is projected to the end of the window passes the limit, they shrink. A number that
  *            is not whole is rounded at random. What is unused may be taken at once by a client
- *            that has few requests left.
+ *            that has few requests left, or few that wait.
  *
  * One whose second answer shows that nobody else has sent meanwhile is alone: what was used, a
  * process before it has used. Slots that were not used for two windows are gone, and so is the
@@ -79,8 +79,9 @@ bool weir_crowd_learn(struct weir_crowd *crowd, const struct weir_crowd_view *vi
 /* A request was refused, and nothing of the limit remains. Its answer was learned before. */
 void weir_crowd_refused(struct weir_crowd *crowd);
 
-/* From when on a request may be sent. `expected`: as in pacer.h. Not NONE. */
-uint64_t weir_crowd_when(const struct weir_crowd *crowd, uint64_t expected, uint64_t now_ns);
+/* From when on a request may be sent. `expected`, `waiting`: as in pacer.h. Not NONE. */
+uint64_t weir_crowd_when(const struct weir_crowd *crowd, uint64_t expected, uint64_t waiting,
+                         uint64_t now_ns);
 
 /* From one request to the next. */
 uint64_t weir_crowd_interval(const struct weir_crowd *crowd, uint64_t window_ns,

@@ -93,11 +93,12 @@ static void roll(struct weir_pace *pace, uint64_t sent, uint64_t now_ns)
     }
 }
 
-uint64_t weir_pace_when(struct weir_pace *pace, uint64_t sent, uint64_t expected, uint64_t now_ns)
+uint64_t weir_pace_when(struct weir_pace *pace, uint64_t sent, uint64_t expected, uint64_t waiting,
+                        uint64_t now_ns)
 {
     roll(pace, sent, now_ns);
     if (pace->crowd.state != WEIR_CROWD_NONE)
-        return weir_crowd_when(&pace->crowd, expected, now_ns);
+        return weir_crowd_when(&pace->crowd, expected, waiting, now_ns);
     if (pace->left == WEIR_PACE_LEFT_UNKNOWN)
         return pace->next_ns;
     if (pace->left <= 0) {

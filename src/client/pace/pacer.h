@@ -82,8 +82,10 @@ void weir_pace_learn(struct weir_pace *pace, const struct weir_advice_policy *st
                      uint64_t *seed);
 
 /* From when on this policy allows a request; at most now_ns: now. `expected` is how many requests
- * are still to come: where all of them have room, there is no pace. UINT64_MAX: not known. */
-uint64_t weir_pace_when(struct weir_pace *pace, uint64_t sent, uint64_t expected, uint64_t now_ns);
+ * are still to come: where all of them have room, there is no pace. UINT64_MAX: not known.
+ * `waiting`: how many wait now; UINT64_MAX: not known. */
+uint64_t weir_pace_when(struct weir_pace *pace, uint64_t sent, uint64_t expected, uint64_t waiting,
+                        uint64_t now_ns);
 
 /* A request was refused: its answer was learned before. */
 void weir_pace_refused(struct weir_pace *pace);

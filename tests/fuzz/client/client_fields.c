@@ -47,7 +47,7 @@ static void learn(const struct weir_advice *advice)
                                           advice};
         now_ns += 20000000;
         weir_host_learn(&host, &result, &backoff, &seed);
-        uint64_t when = weir_host_when(&host, UINT64_MAX, now_ns);
+        uint64_t when = weir_host_when(&host, UINT64_MAX, UINT64_MAX, now_ns);
         REQUIRE(when <= now_ns + 2 * WEIR_INSTANT_HORIZON_NS);
         REQUIRE(host.pace_count <= WEIR_ADVICE_MAX);
         for (uint32_t j = 0; j < host.pace_count; j++)

@@ -52,6 +52,7 @@ struct server {
     uint64_t burst,
         every_ns;        /* each client has so many new requests each so often; 0: all at once */
     bool finite;         /* clients know how many requests they have left */
+    bool one_by_one;     /* each has one that waits, whatever it has left */
     uint64_t latency_ns; /* one way, and up to a fifth more; 0: 10 ms */
     /* What it counts. */
     uint64_t window, used; /* FIXED */
@@ -322,8 +323,8 @@ static uint64_t step(struct client *client, struct server *server, uint64_t now,
         return back_off(client, server, now, next, dice);
     while (client->left > 0 && weir_lane_open(&client->lane, client->host->in_flight_most,
                                               weir_host_probing(client->host))) {
-        uint64_t when =
-            weir_host_when(client->host, server->finite ? client->left : UINT64_MAX, now);
+        uint64_t when = weir_host_when(client->host, server->finite ? client->left : UINT64_MAX,
+                                       server->one_by_one ? 1 : client->left, now);
         if (when > now)
             return when < next ? when : next;
         send_one(client, server, now, dice);

@@ -43,7 +43,7 @@ static void go(struct run *run)
 {
     uint64_t when = run->crowd.state == WEIR_CROWD_NONE
                         ? 0
-                        : weir_crowd_when(&run->crowd, UINT64_MAX, run->now_ns);
+                        : weir_crowd_when(&run->crowd, UINT64_MAX, UINT64_MAX, run->now_ns);
 
     run->now_ns = when > run->now_ns ? when : run->now_ns + S / 10;
     weir_crowd_send(&run->crowd, WINDOW, 0, run->now_ns);
@@ -85,7 +85,7 @@ static void many_others_are_noticed_and_the_part_is_kept(void **state)
         (void)answer(&run, 20);
         assert_int_equal(run.crowd.state, WEIR_CROWD_FINDING);
         /* The second one goes in the first eighth of the window. */
-        uint64_t when = weir_crowd_when(&run.crowd, UINT64_MAX, run.now_ns);
+        uint64_t when = weir_crowd_when(&run.crowd, UINT64_MAX, UINT64_MAX, run.now_ns);
         assert_true(when > run.now_ns && when < START + WINDOW / 8);
         go(&run);
         (void)answer(&run, 30);
@@ -105,7 +105,7 @@ static void one_that_sees_no_room_waits_for_the_reset(void **state)
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct run run = one(seed);
         (void)answer(&run, 80);
-        uint64_t when = weir_crowd_when(&run.crowd, UINT64_MAX, run.now_ns);
+        uint64_t when = weir_crowd_when(&run.crowd, UINT64_MAX, UINT64_MAX, run.now_ns);
         assert_true(when >= START + WINDOW && when <= START + WINDOW * 8 / 5);
     }
 }
@@ -177,10 +177,12 @@ static void what_is_left_over_goes_at_once_to_one_with_little_left(void **state)
 {
     struct run run = holding(8);
 
-    for (int sent = 0; sent < 100 && run.crowd.spare <= 0; sent++)
+    for (int sent = 0; sent < 100 && run.crowd.spare < 20; sent++)
         (void)next(&run, 40);
-    assert_true(weir_crowd_when(&run.crowd, 5, run.now_ns) == run.now_ns);
-    assert_true(weir_crowd_when(&run.crowd, 90, run.now_ns) > run.now_ns);
+    assert_true(weir_crowd_when(&run.crowd, 5, UINT64_MAX, run.now_ns) == run.now_ns);
+    assert_true(weir_crowd_when(&run.crowd, 90, UINT64_MAX, run.now_ns) > run.now_ns);
+    assert_true(weir_crowd_when(&run.crowd, UINT64_MAX, 1, run.now_ns) == run.now_ns);
+    assert_true(weir_crowd_when(&run.crowd, UINT64_MAX, 10, run.now_ns) > run.now_ns);
 }
 
 static void slots_that_are_not_used_are_gone(void **state)

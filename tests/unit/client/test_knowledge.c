@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client/knowledge.h"
+#include "core/bytes.h"
 #include "temporary.h"
 
 #define S UINT64_C(1000000000)
@@ -119,6 +120,79 @@ static void processes_and_threads_share_a_file(void **state)
     temporary_remove(path);
 }
 
+/* One client of a crowd is three processes with two threads each, which take turns under the lock:
+ * its requests are counted as one, and what it knows is never half of an answer. */
+#define TURNS 200
+#define LATE (1000 * S) /* after all that happens: nothing is repaired away */
+
+static void field(struct weir_advice *advice, const char *name, const char *value)
+{
+    weir_advice_field(advice, weir_bytes_of(name), weir_bytes_of(value));
+}
+
+static void *learn_many(void *context)
+{
+    static const struct weir_backoff_spec backoff = {WEIR_CLIENT_JITTER_FULL, 1000000, 1000000};
+    uint64_t seed = 1;
+
+    for (int i = 0; i < TURNS; i++) {
+        struct weir_advice advice;
+        struct weir_host *host = weir_knowledge_lock(context, "https://a:443", LATE);
+        /* Time is what has been sent: a request each 100 ms, of a window that others use. */
+        uint64_t now_ns = S + host->sent * (S / 10), used = now_ns / (S / 10) % 100;
+        char text[50];
+        uint64_t number = weir_host_send(host, now_ns);
+        weir_advice_begin(&advice);
+        field(&advice, "RateLimit-Policy", "\"x\";q=100;w=10");
+        snprintf(text, sizeof text, "\"x\";r=%d;t=%d", (int)(99 - used), (int)(10 - used / 10));
+        field(&advice, "RateLimit", text);
+        weir_advice_finish(&advice, 1800000000);
+        struct weir_host_result result = {used == 99 ? 429 : 200, number, now_ns, now_ns + 1000000,
+                                          &advice};
+        weir_host_learn(host, &result, &backoff, &seed);
+        if (host->pace_count != 1 || !weir_pace_valid(&host->paces[0], now_ns + 1000000))
+            abort();
+        weir_knowledge_unlock(context);
+    }
+    return NULL;
+}
+
+static void processes_and_threads_are_one_client_of_a_crowd(void **state)
+{
+    char path[TEMPORARY_MAX];
+
+    temporary_path(path);
+    for (int i = 0; i < 3; i++) {
+        if (fork() != 0)
+            continue;
+        struct weir_knowledge *knowledge = open_good(path);
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, learn_many, knowledge) != 0)
+            _exit(1);
+        learn_many(knowledge);
+        pthread_join(thread, NULL);
+        weir_knowledge_close(knowledge);
+        _exit(0);
+    }
+    for (int i = 0; i < 3; i++) {
+        int status;
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    struct weir_knowledge *knowledge = open_good(path);
+    const struct weir_host *host = weir_knowledge_lock(knowledge, "https://a:443", LATE);
+    assert_int_equal(host->sent, 6 * TURNS);
+    assert_int_equal(host->pace_count, 1);
+    assert_int_equal(host->paces[0].limit, 100);
+    assert_int_equal(host->paces[0].number, 6 * TURNS);
+    /* All of what is used in a window of ten seconds is this client's. */
+    assert_int_equal(host->paces[0].crowd.state, WEIR_CROWD_NONE);
+    assert_true(host->paces[0].crowd.own_before >= 95 && host->paces[0].crowd.own_before <= 101);
+    weir_knowledge_unlock(knowledge);
+    weir_knowledge_close(knowledge);
+    temporary_remove(path);
+}
+
 static void a_process_that_dies_with_the_lock_does_not_block(void **state)
 {
     char path[TEMPORARY_MAX];
@@ -174,6 +248,7 @@ int main(void)
         cmocka_unit_test(the_host_that_was_not_used_for_longest_makes_room),
         cmocka_unit_test(a_scope_is_kept_as_a_hash),
         cmocka_unit_test(processes_and_threads_share_a_file),
+        cmocka_unit_test(processes_and_threads_are_one_client_of_a_crowd),
         cmocka_unit_test(a_process_that_dies_with_the_lock_does_not_block),
         cmocka_unit_test(another_file_is_refused_and_left_alone),
     };

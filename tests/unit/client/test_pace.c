@@ -280,7 +280,7 @@ static uint64_t refuse(struct weir_host *host, uint64_t *now, unsigned reset_s, 
     field(&advice, "Retry-After", "%u", reset_s);
     weir_advice_finish(&advice, 1800000000);
     weir_host_learn(host, &result, &backoff, seed);
-    uint64_t told = *now + reset_s * S, when = weir_host_when(host, UINT64_MAX, told);
+    uint64_t told = *now + reset_s * S, when = weir_host_when(host, UINT64_MAX, UINT64_MAX, told);
     assert_true(when >= told);
     *now = when;
     return when - told;
@@ -300,7 +300,7 @@ static void a_refused_client_comes_back_when_the_server_says(void **state)
             assert_true(most <= 80 * S); /* 8 intervals of one in 10 s */
             /* The request after it is paced again. */
             (void)weir_host_send(&host, now);
-            assert_true(weir_host_when(&host, UINT64_MAX, now) >= now + 10 * S);
+            assert_true(weir_host_when(&host, UINT64_MAX, UINT64_MAX, now) >= now + 10 * S);
         }
 }
 
@@ -319,7 +319,7 @@ static uint64_t paused_after(int status, const char *name, const char *value, co
     field(&advice, other, "%s", text);
     weir_advice_finish(&advice, 1800000000);
     weir_host_learn(&host, &result, &backoff, &seed);
-    uint64_t when = weir_host_when(&host, UINT64_MAX, START + MS);
+    uint64_t when = weir_host_when(&host, UINT64_MAX, UINT64_MAX, START + MS);
     return when > START + MS ? when - START - MS : 0;
 }
 
@@ -421,8 +421,8 @@ static void what_has_room_is_not_spread_until_a_refusal(void **state)
         weir_advice_finish(&advice, 1800000000);
         weir_host_learn(&host, &result, &backoff, &seed);
         now += 30 * S; /* a pause is over, the pace of a minute is not */
-        assert_true((weir_host_when(&host, 40, now) <= now) == (i == 0));
-        assert_true(weir_host_when(&host, UINT64_MAX, now) > now);
+        assert_true((weir_host_when(&host, 40, UINT64_MAX, now) <= now) == (i == 0));
+        assert_true(weir_host_when(&host, UINT64_MAX, UINT64_MAX, now) > now);
     }
 }
 
