@@ -23,10 +23,15 @@ static double clamp(double rate)
                                      : WEIR_LEARNED_LEAST;
 }
 
+/* One that clamp has made, or none. */
+static bool is_rate(double rate)
+{
+    return rate >= WEIR_LEARNED_LEAST ? rate <= WEIR_LEARNED_MOST : rate >= 0 && rate <= 0;
+}
+
 bool weir_learned_valid(const struct weir_learned *learned, uint64_t now_ns)
 {
-    bool rate = learned->rate >= 0 && learned->rate <= WEIR_LEARNED_MOST && learned->ceiling >= 0 &&
-                learned->ceiling <= WEIR_LEARNED_MOST && learned->decrease >= 0 &&
+    bool rate = is_rate(learned->rate) && is_rate(learned->ceiling) && learned->decrease >= 0 &&
                 learned->decrease < 1;
 
     return rate && learned->decreased_ns <= now_ns && learned->began_ns <= now_ns &&
