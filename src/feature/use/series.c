@@ -89,3 +89,16 @@ uint64_t weir_series_last(const struct weir_series *series)
 {
     return series->seconds.newest;
 }
+
+uint64_t weir_series_last_minute(const struct weir_series *series)
+{
+    return series->minutes.newest;
+}
+
+void weir_series_restore(struct weir_series *series, uint64_t minute, const float *values)
+{
+    if (minute <= series->minutes.newest)
+        return;
+    ring_go_to(series, &series->minutes, minute);
+    memcpy(point(series, &series->minutes, minute), values, series->fields * sizeof *values);
+}

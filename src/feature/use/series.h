@@ -45,4 +45,11 @@ float weir_series_get(const struct weir_series *series, bool minutes, uint64_t a
 /* The newest second that was put; 0: none. */
 uint64_t weir_series_last(const struct weir_series *series);
 
+/* The newest minute since the epoch that something is kept of; 0: none. */
+uint64_t weir_series_last_minute(const struct weir_series *series);
+
+/* Puts the numbers of a minute that an earlier run has counted, in ascending order; one that is not
+ * later than all others is dropped. What is put for its seconds adds to it. */
+void weir_series_restore(struct weir_series *series, uint64_t minute, const float *values);
+
 #endif

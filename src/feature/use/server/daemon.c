@@ -6,7 +6,7 @@
 #include "feature/use/server/denials_api.h"
 #include "feature/use/server/history.h"
 #include "feature/use/server/metrics.h"
-#include "feature/use/server/series_api.h"
+#include "feature/use/server/series/series_api.h"
 #include "server/daemon/daemon.h"
 #include "server/net/seed.h"
 

@@ -263,6 +263,11 @@ static struct weir_series *series_of(struct weir_use_service *use, struct weir_u
     return limit->series;
 }
 
+struct weir_series *weir_use_series_of(struct weir_use_service *use, struct weir_use_limit *limit)
+{
+    return series_of(use, limit, use->tick_s);
+}
+
 /* --- The tick --------------------------------------------------------------------------------- */
 
 /* How much a counter has grown; all of it where it began anew. */
@@ -465,6 +470,13 @@ void weir_use_history_tick(struct weir_use_service *use, uint64_t now_ns)
     use->ticking.keys = swap_sets(use);
     weir_use_edge_tick(use, use->ticking.whole);
     (void)weir_use_history_step(use);
+}
+
+void weir_use_history_end(struct weir_use_service *use, uint64_t now_ns)
+{
+    uint64_t next_s = use->tick_s + 1; /* the last second has its numbers already */
+    weir_use_history_tick(use, now_ns / S > next_s ? now_ns : next_s * S);
+    tick_finish(use);
 }
 
 void weir_use_history_skip(struct weir_use_service *use)

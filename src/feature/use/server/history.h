@@ -34,6 +34,9 @@ void weir_use_limits_free(struct weir_use_limits *limits);
  * before keep their series, by their names. */
 void weir_use_history_take(struct weir_use_service *use, struct weir_use_limits *limits);
 
+/* The series of a limit, made where it has none; NULL: there is no room. */
+struct weir_series *weir_use_series_of(struct weir_use_service *use, struct weir_use_limit *limit);
+
 /* Between two ticks: workers need not count keys any more that change nothing, of limits with many
  * keys. */
 void weir_use_history_skip(struct weir_use_service *use);
@@ -42,6 +45,8 @@ void weir_use_history_skip(struct weir_use_service *use);
  * has not ended is done to its end. */
 #define WEIR_USE_PIECE 2048 /* half a millisecond, for which nothing else has its turn */
 void weir_use_history_tick(struct weir_use_service *use, uint64_t now_ns);
+/* At the end: counts what has come since the last tick. */
+void weir_use_history_end(struct weir_use_service *use, uint64_t now_ns);
 /* Does the next piece. Returns whether there are more. */
 bool weir_use_history_step(struct weir_use_service *use);
 

@@ -9,6 +9,7 @@
 
 #include "feature/use/server/edge_sums.h"
 #include "feature/use/server/history.h"
+#include "feature/use/server/series/series_keeper.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
 #include "server/net/seed.h"
@@ -213,6 +214,7 @@ static void on_timer(uv_timer_t *timer)
     watch_edge(use, now_ns);
     weir_use_collect(use, now_ns);
     weir_use_history_tick(use, now_ns);
+    weir_series_keeper_tick(use, now_ns / S);
     uv_timer_start(&use->piece, on_piece, PIECE_MS, PIECE_MS);
     use->tick_s = now_ns / S;
 }
@@ -331,6 +333,7 @@ int weir_use_start(struct weir_use_service *use, uv_loop_t *loop, struct weir_re
     if (err < 0)
         return err;
     read_file(use);
+    weir_series_keeper_start(use);
     weir_use_edge_start(use);
     uv_timer_init(loop, &use->timer);
     uv_timer_init(loop, &use->piece);
@@ -360,6 +363,8 @@ void weir_use_stop(struct weir_use_service *use)
     wake(use, true);
     use->running = false;
     close_file(use);
+    weir_use_history_end(use, weir_worker_time(use->daemon->admin));
+    weir_series_keeper_stop(use);
 }
 
 void weir_use_reopen(struct weir_use_service *use)

@@ -134,6 +134,7 @@ struct weir_use_service {
     unsigned series_count;
     struct weir_use_edge edge;
     struct weir_series *whole;
+    struct weir_series_keeper *keeper; /* see series_keeper.h; NULL: no state file, or not yet */
     uint64_t whole_counts[WEIR_USE_WHOLE_FIELDS];
     uint64_t *turn_buckets, *store_buckets; /* at the last tick */
     uint64_t tick_s;                        /* of the last tick */

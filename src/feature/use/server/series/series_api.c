@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see series_api.h */
-#include "feature/use/server/series_api.h"
+#include "feature/use/server/series/series_api.h"
 
 #include "core/bytes.h"
 #include "server/admin/call.h"

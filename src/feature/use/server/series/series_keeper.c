@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see series_keeper.h */
+#include "feature/use/server/series/series_keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/bytes.h"
+#include "feature/use/series_file.h"
+#include "feature/use/server/history.h"
+#include "server/daemon/daemon.h"
+
+#define S UINT64_C(1000000000)
+#define SUFFIX ".series"
+#define NEW ".new"
+#define SAY_AGAIN_S 60
+
+struct weir_series_keeper {
+    char *path, *new_path;
+    uint64_t minute, said_s; /* the main thread's: when it wrote, and when it last said an error */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t more, ended;
+    struct weir_series_text next; /* under `lock`, as all below; bytes NULL: nothing waits */
+    bool busy, closing, gone;
+    int failed; /* errno of the last that could not be written; 0: it was */
+};
+
+/* --- The thread ------------------------------------------------------------------------------- */
+
+static bool write_all(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t written = write(fd, bytes, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return false;
+        bytes += written;
+        size -= (size_t)written;
+    }
+    return true;
+}
+
+/* Returns 0 or an errno; then the file is as before. */
+static int replace(const struct weir_series_keeper *keeper, const struct weir_series_text *text)
+{
+    unlink(keeper->new_path);
+    int fd = open(keeper->new_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno;
+    errno = 0;
+    bool whole = write_all(fd, text->bytes, text->size) && fsync(fd) == 0;
+    int why = whole ? 0 : errno ? errno : EIO;
+    if (close(fd) < 0 && why == 0)
+        why = errno;
+    if (why == 0 && rename(keeper->new_path, keeper->path) < 0)
+        why = errno;
+    if (why != 0)
+        unlink(keeper->new_path);
+    return why;
+}
+
+static void *writer(void *context)
+{
+    struct weir_series_keeper *keeper = context;
+    pthread_mutex_lock(&keeper->lock);
+    for (;;) {
+        while (!keeper->next.bytes && !keeper->closing)
+            pthread_cond_wait(&keeper->more, &keeper->lock);
+        struct weir_series_text text = keeper->next;
+        keeper->next.bytes = NULL;
+        if (!text.bytes)
+            break;
+        keeper->busy = true;
+        pthread_mutex_unlock(&keeper->lock);
+        int failed = replace(keeper, &text);
+        free(text.bytes);
+        pthread_mutex_lock(&keeper->lock);
+        keeper->busy = false;
+        keeper->failed = failed;
+    }
+    keeper->gone = true;
+    pthread_cond_signal(&keeper->ended);
+    pthread_mutex_unlock(&keeper->lock);
+    return NULL;
+}
+
+static void free_keeper(struct weir_series_keeper *keeper)
+{
+    free(keeper->next.bytes);
+    free(keeper->path);
+    free(keeper->new_path);
+    free(keeper);
+}
+
+static char *joined(const char *a, const char *b)
+{
+    size_t size = strlen(a) + strlen(b) + 1;
+    char *text = malloc(size);
+    if (text)
+        snprintf(text, size, "%s%s", a, b);
+    return text;
+}
+
+static struct weir_series_keeper *begin(const char *state_file)
+{
+    struct weir_series_keeper *keeper = calloc(1, sizeof *keeper);
+    pthread_condattr_t steady;
+    if (!keeper)
+        return NULL;
+    keeper->path = joined(state_file, SUFFIX);
+    keeper->new_path = keeper->path ? joined(keeper->path, NEW) : NULL;
+    if (!keeper->new_path) {
+        free_keeper(keeper);
+        return NULL;
+    }
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_mutex_init(&keeper->lock, NULL);
+    pthread_cond_init(&keeper->more, NULL);
+    pthread_cond_init(&keeper->ended, &steady);
+    pthread_condattr_destroy(&steady);
+    if (pthread_create(&keeper->thread, NULL, writer, keeper) == 0)
+        return keeper;
+    pthread_cond_destroy(&keeper->ended);
+    pthread_cond_destroy(&keeper->more);
+    pthread_mutex_destroy(&keeper->lock);
+    free_keeper(keeper);
+    return NULL;
+}
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+/* The bytes of the file; NULL: there is none, and `why` is set where that is no first start. */
+static char *read_file(const char *path, size_t *size, const char **why)
+{
+    struct stat stat;
+    size_t used = 0;
+    char *bytes = NULL;
+    *why = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        *why = errno == ENOENT ? NULL : strerror(errno);
+        return NULL;
+    }
+    if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode))
+        *why = "it is no file";
+    else if ((uint64_t)stat.st_size > WEIR_SERIES_FILE_MAX)
+        *why = "it is too large";
+    else if (!(bytes = malloc((size_t)stat.st_size + 1)))
+        *why = weir_error_text(WEIR_ERR_MEMORY);
+    for (ssize_t n = 1; bytes && n > 0 && used < (size_t)stat.st_size; used += (size_t)n) {
+        n = read(fd, bytes + used, (size_t)stat.st_size - used);
+        if (n < 0) {
+            *why = strerror(errno);
+            n = 0;
+        }
+    }
+    close(fd);
+    *size = used;
+    return bytes;
+}
+
+static struct weir_series *find_series(void *context, struct weir_bytes name)
+{
+    struct weir_use_service *use = context;
+    struct weir_use_limit *limit = name.size > 0 ? weir_use_find(use, name) : NULL;
+    if (name.size == 0)
+        return use->whole;
+    return limit ? weir_use_series_of(use, limit) : NULL;
+}
+
+static void say(const struct weir_use_service *use, const char *event, const char *why)
+{
+    struct weir_log_line line;
+    weir_log_begin(&line, &use->daemon->log, WEIR_LOG_WARNING, event);
+    weir_log_text(&line, "file", use->keeper->path);
+    weir_log_text(&line, "reason", why);
+    weir_log_end(&line);
+}
+
+static void say_failed(struct weir_use_service *use, int failed)
+{
+    char text[64] = "";
+    say(use, "series_not_kept",
+        failed == EBUSY ? "its disk hangs" : strerror_r(failed, text, sizeof text));
+}
+
+static void read_series(struct weir_use_service *use)
+{
+    struct weir_series_reading reading = {
+        .whole = WEIR_USE_WHOLE_FIELDS,
+        .limit = WEIR_USE_FIELDS,
+        .until = (weir_worker_time(use->daemon->admin) / S + 1) / 60, /* see the end of a run */
+        .find = find_series,
+        .context = use,
+    };
+    size_t size;
+    const char *why;
+    char *bytes = read_file(use->keeper->path, &size, &why);
+    int err = bytes && !why ? weir_series_file_read(bytes, size, &reading) : 0;
+    free(bytes);
+    if (err == WEIR_ERR_FORMAT)
+        why = "another version of weir has written it";
+    else if (err < 0)
+        why = "it is damaged";
+    if (why)
+        say(use, "series_not_read", why);
+    else if (reading.later > 0)
+        say(use, "series_later", "minutes that lie in the future are left out: was the clock set?");
+}
+
+/* --- For the service -------------------------------------------------------------------------- */
+
+void weir_series_keeper_start(struct weir_use_service *use)
+{
+    const char *state_file = weir_rules_settings(use->daemon->rules)->state_file;
+    if (!state_file)
+        return;
+    use->keeper = begin(state_file);
+    if (!use->keeper) {
+        weir_log_event(&use->daemon->log, WEIR_LOG_WARNING, "series_not_kept", "reason",
+                       weir_error_text(WEIR_ERR_MEMORY));
+        return;
+    }
+    use->keeper->minute = weir_worker_time(use->daemon->admin) / S / 60;
+    read_series(use);
+}
+
+static bool make_text(const struct weir_use_service *use, struct weir_series_text *text)
+{
+    weir_series_text_begin(text, WEIR_USE_WHOLE_FIELDS, WEIR_USE_FIELDS);
+    weir_series_text_add(text, (struct weir_bytes){NULL, 0}, use->whole, WEIR_USE_WHOLE_FIELDS);
+    for (uint32_t i = 0; i < use->limit_count; i++)
+        if (use->limits[i].series)
+            weir_series_text_add(text, weir_bytes_of(use->limits[i].name), use->limits[i].series,
+                                 WEIR_USE_FIELDS);
+    return weir_series_text_end(text);
+}
+
+/* Gives the series to the thread, if it is at nothing. */
+static void hand_over(struct weir_use_service *use)
+{
+    struct weir_series_keeper *keeper = use->keeper;
+    struct weir_series_text text;
+    pthread_mutex_lock(&keeper->lock);
+    bool idle = !keeper->busy && !keeper->next.bytes;
+    pthread_mutex_unlock(&keeper->lock);
+    if (!idle || !make_text(use, &text))
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    keeper->next = text;
+    pthread_cond_signal(&keeper->more);
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+void weir_series_keeper_tick(struct weir_use_service *use, uint64_t now_s)
+{
+    struct weir_series_keeper *keeper = use->keeper;
+    if (!keeper || now_s / 60 == keeper->minute)
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    int failed = keeper->busy ? EBUSY : keeper->failed;
+    pthread_mutex_unlock(&keeper->lock);
+    if (failed != 0 && now_s - keeper->said_s >= SAY_AGAIN_S) {
+        say_failed(use, failed);
+        keeper->said_s = now_s;
+    }
+    keeper->minute = now_s / 60;
+    hand_over(use);
+}
+
+void weir_series_keeper_stop(struct weir_use_service *use)
+{
+    struct weir_series_keeper *keeper = use->keeper;
+    struct timespec then;
+    int err = 0;
+    if (!keeper)
+        return;
+    hand_over(use);
+    clock_gettime(CLOCK_MONOTONIC, &then);
+    then.tv_sec += WEIR_SERIES_STOP_MS / 1000;
+    pthread_mutex_lock(&keeper->lock);
+    keeper->closing = true;
+    pthread_cond_signal(&keeper->more);
+    while (!keeper->gone && err == 0)
+        err = pthread_cond_timedwait(&keeper->ended, &keeper->lock, &then);
+    bool gone = keeper->gone;
+    int failed = gone ? keeper->failed : EBUSY;
+    pthread_mutex_unlock(&keeper->lock);
+    if (failed != 0)
+        say_failed(use, failed);
+    use->keeper = NULL;
+    if (!gone) {
+        pthread_detach(keeper->thread); /* with all that it uses */
+        return;
+    }
+    pthread_join(keeper->thread, NULL);
+    pthread_cond_destroy(&keeper->ended);
+    pthread_cond_destroy(&keeper->more);
+    pthread_mutex_destroy(&keeper->lock);
+    free_keeper(keeper);
+}
