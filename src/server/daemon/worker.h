@@ -57,6 +57,14 @@ struct weir_worker_counters {
     _Atomic uint64_t front_turn_ns[WEIR_LISTENER_KINDS];
 };
 
+/* A client's request that could not be read, so that no decision was taken for it: it counts as
+ * refused, too. */
+static inline void weir_count_unread(struct weir_worker_counters *counters, unsigned listener_kind)
+{
+    weir_count(&counters->by_front[listener_kind], 1);
+    weir_count(&counters->denied_by[WEIR_CAUSE_UNREADABLE], 1);
+}
+
 /* What connections and front ends read of their worker. Only the worker writes it; buffers and the
  * output are lent. All else is private (worker_state.h) and is changed by the functions below. */
 struct weir_controllers;

@@ -87,9 +87,13 @@ void weir_grpc_authz_take(struct weir_grpc_stream *stream, struct weir_bytes mes
     stream->request = asked;
 }
 
-/* What the rules will not decide. */
-static void refuse(struct weir_grpc_stream *stream, int err, const char *text)
+/* What the rules will not decide, or could not, in the end (`late`: it is counted already). */
+static void refuse(struct weir_grpc_stream *stream, int err, const char *text, bool late)
 {
+    bool unread = err == WEIR_ERR_SYNTAX || err == WEIR_ERR_RANGE || err == WEIR_ERR_TOO_LARGE;
+    if (unread && !late)
+        weir_count_unread(&stream->connection->worker->counters,
+                          stream->connection->listener->kind);
     if (err == WEIR_ERR_SYNTAX || err == WEIR_ERR_RANGE)
         deny_unread(stream, 400, text);
     else if (err == WEIR_ERR_TOO_LARGE)
@@ -104,7 +108,7 @@ void weir_grpc_authz_begin(struct weir_grpc_stream *stream)
     struct weir_reason reason = {{0}};
     int err = request_fill(stream, stream->request, &reason);
     if (err < 0) {
-        refuse(stream, err, reason.text);
+        refuse(stream, err, reason.text, false);
         return;
     }
     struct weir_decision *decision = weir_grpc_take(stream);
@@ -117,7 +121,7 @@ void weir_grpc_authz_begin(struct weir_grpc_stream *stream)
         return;
     }
     weir_worker_give(worker, decision);
-    refuse(stream, err, reason.text[0] ? reason.text : weir_error_text(err));
+    refuse(stream, err, reason.text[0] ? reason.text : weir_error_text(err), false);
 }
 
 /* --- Responses -------------------------------------------------------------------------------- */
@@ -250,7 +254,7 @@ void weir_grpc_authz_finish(struct weir_grpc_stream *stream)
     const struct weir_reason *refusal = weir_engine_refusal(decision);
     stream->call = NULL;
     if (refusal) {
-        refuse(stream, decision->error, refusal->text);
+        refuse(stream, decision->error, refusal->text, true);
         weir_worker_give(grpc->worker, decision);
         return;
     }

@@ -321,13 +321,15 @@ static void write_denial(struct weir_slot *slot, struct weir_output *output, uns
 
 /* Counts and logs a request that was refused because it cannot be read; `err` may be another one.
  */
-static void note_unread(struct weir_worker *worker, int err, const struct weir_reason *reason)
+/* Returns whether it is the client's doing. */
+static bool note_unread(struct weir_worker *worker, int err, const struct weir_reason *reason)
 {
     bool unread = err == WEIR_ERR_SYNTAX || err == WEIR_ERR_TOO_LARGE || err == WEIR_ERR_RANGE;
     if (unread && worker->overlooked)
         weir_overlooked_unread(worker->overlooked, worker->log, WEIR_UNREAD_AUTH,
                                reason->text[0] ? reason->text : weir_error_text(err),
                                uv_now(worker->loop));
+    return unread;
 }
 
 static void auth_write(struct weir_slot *slot, struct weir_output *output)
@@ -336,7 +338,7 @@ static void auth_write(struct weir_slot *slot, struct weir_output *output)
     struct weir_worker *worker = http->worker;
     struct weir_answer *answer = &http->answer;
     if (weir_engine_refusal(slot->decision)) {
-        note_unread(worker, slot->decision->error, weir_engine_refusal(slot->decision));
+        (void)note_unread(worker, slot->decision->error, weir_engine_refusal(slot->decision));
         slot->detail &= 0xff;
         weir_http_write_refusal(slot, output, slot->decision);
         weir_worker_give(worker, slot->decision);
@@ -393,7 +395,8 @@ static bool auth_hold(struct weir_slot *slot)
 /* What cannot be read or decided. */
 static void refuse(struct weir_http_call *call, int err, const struct weir_reason *reason)
 {
-    note_unread(call->worker, err, reason);
+    if (note_unread(call->worker, err, reason))
+        weir_count_unread(&call->worker->counters, call->connection->listener->kind);
     weir_http_refuse(call, err, reason);
 }
 

@@ -155,7 +155,7 @@ def test_minutes_of_a_clock_that_was_ahead_are_left_out(tmp_path):
         ask(weir, "ann", 5)
         wait_until((tmp_path / "state.series").exists, what="the end of a minute")
         weir.kill()
-    with start(tmp_path) as weir:  # the state's own time goes on from there
+    with start(tmp_path) as weir:  # the state's own time continues from there
         assert series(weir)["requests"] == 5
         assert weir.stop() == 0
     (tmp_path / "state").unlink()

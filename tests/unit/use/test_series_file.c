@@ -130,7 +130,7 @@ static void later_minutes_are_left_out(void **state)
     assert_int_equal(weir_series_last_minute(whole), T0 + 9);
     assert_in_range(later, 40, 60);
     const float values[WHOLE] = {1, 1, 1};
-    weir_series_put(whole, (T0 + 10) * 60, values); /* the clock of this run goes on */
+    weir_series_put(whole, (T0 + 10) * 60, values); /* the clock of this run continues */
     assert_true(weir_series_get(whole, true, T0 + 10, 2) == 1);
     free(text.bytes);
     close_series();

@@ -195,6 +195,8 @@ static json_t *key_json(const struct weir_use_service *use, const struct item *i
     json_t *json = json_object();
     struct weir_bytes route = {NULL, 0};
     json_object_set_new(json, "limit", text_json(entry->name, entry->name_size));
+    if (entry->use.rule == UINT32_MAX) /* no limit, though one may have the same name */
+        json_object_set_new(json, "cause", text_json(entry->name, entry->name_size));
     weir_consumers_name(json, entry);
     set_counts(json, entry);
     set_fullness(json, &item->full);

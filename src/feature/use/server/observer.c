@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/answer.h"
 #include "core/bytes.h"
 #include "core/text/siphash.h"
 #include "engine/answer.h"
@@ -14,6 +15,7 @@
 #include "rules/match/key.h"
 
 #define S UINT64_C(1000000000)
+#define CAUSE_HASH UINT64_C(0x9e3779b97f4a7c15) /* tells the row of a cause from the limit's */
 #define PACES 1024 /* keys whose denials are paced at one time; others take their place */
 
 /* How many denials of a key were kept in this second. */
@@ -31,6 +33,7 @@ struct weir_observer {
     uint64_t random;
     uint64_t second, passed; /* of the last sample; requests of it */
     uint32_t weight;         /* requests that the next sample stands for */
+    enum weir_cause cause;   /* why the request at hand was refused */
 
     struct pace paces[PACES];
     struct weir_denial *denials;
@@ -125,6 +128,12 @@ static uint32_t next_gap(struct weir_observer *o, uint64_t now_ns)
     return gap;
 }
 
+/* Causes that have a row of their own in place of the limit: it only was where it happened. */
+static bool has_row(enum weir_cause cause)
+{
+    return cause == WEIR_CAUSE_CHALLENGE || cause == WEIR_CAUSE_STORE;
+}
+
 static void see_key(struct weir_observer *o, const struct weir_observed *observed, uint16_t first,
                     uint16_t end, uint64_t weight)
 {
@@ -147,7 +156,7 @@ static void see_key(struct weir_observer *o, const struct weir_observed *observe
         weir_heavy_name(keys, weir_bytes_of(info.name), weir_shown_packed(&key));
     }
     use->cost += d->verdict == WEIR_ALLOWED ? check->cost * weight : 0;
-    use->denied += denied && !shadow ? weight : 0;
+    use->denied += denied && !shadow && !has_row(o->cause) ? weight : 0;
     if (!denied && d->verdict == WEIR_ALLOWED && check->limit && report.remaining == 0)
         use->exhausted += weight;
     use->seen_ns = d->now_ns;
@@ -264,20 +273,24 @@ static const struct weir_caller_standing *refused_by(const struct weir_observed 
     return standing && standing->refused ? standing : NULL;
 }
 
-/* A caller that is refused has no key of a limit: it has one of the standing. */
+/* A caller that is refused has no key of a limit: it has one of the standing. A caller that is
+ * unknown has none at all: all of them are one row. */
 static void see_refused(struct weir_observer *o, const struct weir_observed *observed,
                         uint64_t weight)
 {
+    static const uint64_t unknown[2] = {CAUSE_HASH, WEIR_CAUSE_UNKNOWN};
     const struct weir_caller_standing *standing = refused_by(observed);
     struct weir_heavy *keys = active(o, WEIR_SEEN_KEYS);
     bool fresh;
-    if (standing->by.size == 0)
+    if (standing->by.size == 0 && !standing->unknown)
         return;
-    struct weir_heavy_use *use = weir_heavy_count(keys, standing->hash, weight, &fresh);
+    const uint64_t *hash = standing->unknown ? unknown : standing->hash;
+    struct weir_heavy_use *use = weir_heavy_count(keys, hash, weight, &fresh);
     if (fresh) {
-        struct weir_shown_list key;
-        weir_observed_refused(observed, &key);
-        weir_heavy_name(keys, weir_bytes_of(WEIR_ANSWER_BY_STANDING), weir_shown_packed(&key));
+        struct weir_shown_list key = {.size = 0};
+        if (!standing->unknown)
+            weir_observed_refused(observed, &key);
+        weir_heavy_name(keys, weir_answer_refuser(standing->unknown), weir_shown_packed(&key));
     }
     use->denied += weight;
     use->seen_ns = observed->decision->now_ns;
@@ -285,9 +298,36 @@ static void see_refused(struct weir_observer *o, const struct weir_observed *obs
     weir_heavy_vote(use, observed->place.route, weight);
 }
 
+/* The limit to blame, or where the store failed, the first one. */
+static void see_cause(struct weir_observer *o, const struct weir_observed *observed,
+                      uint64_t weight)
+{
+    const struct weir_decision *d = observed->decision;
+    uint16_t at = d->denied_by != UINT16_MAX ? d->denied_by : 0;
+    struct weir_heavy *keys = active(o, WEIR_SEEN_KEYS);
+    bool fresh;
+    if (at >= weir_decision_limits(d))
+        return;
+    const struct weir_check *check = &d->checks[at];
+    const uint64_t hash[2] = {check->hash[0] ^ CAUSE_HASH * (uint64_t)o->cause, check->hash[1]};
+    struct weir_heavy_use *use = weir_heavy_count(keys, hash, weight, &fresh);
+    if (fresh) {
+        struct weir_shown_list key;
+        weir_observed_key(observed, at, &key);
+        weir_heavy_name(keys, weir_bytes_of(weir_cause_names[o->cause]), weir_shown_packed(&key));
+    }
+    use->denied += weight;
+    use->seen_ns = d->now_ns;
+    use->rule = UINT32_MAX;
+    use->generation = atomic_load_explicit(&o->settings->generation, memory_order_relaxed);
+    weir_heavy_vote(use, observed->place.route, weight);
+}
+
 static void see_sample(struct weir_observer *o, const struct weir_observed *observed)
 {
     uint64_t weight = o->weight;
+    o->cause = observed->decision->verdict == WEIR_DENIED ? weir_decision_cause(observed->decision)
+                                                          : WEIR_CAUSE_LIMIT;
     weir_count(&o->stats.sampled, 1);
     if (!try_lock(o)) {
         weir_count(&o->stats.lost, 1);
@@ -300,6 +340,8 @@ static void see_sample(struct weir_observer *o, const struct weir_observed *obse
         see_keys(o, observed);
     else
         see_one_key(o, observed, weight);
+    if (has_row(o->cause))
+        see_cause(o, observed, weight);
     struct weir_bytes route = weir_rules_route_text(observed->rules, observed->place.route);
     struct weir_bytes plan = weir_rules_plan_name(observed->rules, observed->place.plan);
     if (route.data)

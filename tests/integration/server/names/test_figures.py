@@ -122,11 +122,27 @@ def start_prometheus(weir, folder):
     return found
 
 
-def query(prometheus, text):
+def panel_text(title):
+    """The first query of a panel of the board."""
+    panel = next(one for one in BOARD["panels"] if one["title"] == title)
+    text = panel["targets"][0]["expr"].replace("$__rate_interval", "10m")
+    return text.replace("$instance", ".*").replace("$limit", ".*")
+
+
+def alert_parts(name):
+    """The two conditions of an alert, each without its bound, over as long as the run took."""
+    rules = (ROOT / "packaging" / "prometheus" / "weir.rules.yml").read_text(encoding="utf-8")
+    text = re.search(rf"alert: {name}\n +expr: \|\n(.*?)\n +for:", rules, re.S)[1]
+    return [re.sub(r"> [0-9.]+\s*$", "", part).replace("[5m]", "[10m]").strip()
+            for part in re.split(r"\n +and ", text)]
+
+
+def query(prometheus, text, labels=False):
     url = f"http://{prometheus[1]}/api/v1/query?query={urllib.parse.quote(text)}"
     try:
         with urllib.request.urlopen(url, timeout=SECONDS_MAX) as reply:
-            return [float(one["value"][1]) for one in json.load(reply)["data"]["result"]]
+            found = [(one["metric"], float(one["value"][1])) for one in json.load(reply)["data"]["result"]]
+            return found if labels else [value for _, value in found]
     except urllib.error.HTTPError:  # it still starts
         return []
 
@@ -267,6 +283,5 @@ def test_the_board_divides_refused_by_requests(run):
         pytest.skip("Debian's package prometheus is not installed (script/bootstrap test)")
     wait_until(lambda: query(prometheus, 'weir_front_decisions_total{front="http"}')
                == [record.requests], what="a scrape that has seen all")
-    panel = next(one for one in BOARD["panels"] if one["title"] == "Requests refused")
-    text = panel["targets"][0]["expr"].replace("$__rate_interval", "10m").replace("$instance", ".*")
-    assert query(prometheus, text) == [pytest.approx(sum(record.refused.values()) / record.requests)]
+    assert query(prometheus, panel_text("Requests refused")) \
+        == [pytest.approx(sum(record.refused.values()) / record.requests)]

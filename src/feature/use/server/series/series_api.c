@@ -76,9 +76,12 @@ static void series_handle(struct weir_http_call *call)
                           "that is too much of all limits; ask for a smaller count");
         return;
     }
-    /* Up to the newest second that is whole. A server that has just begun has none. */
+    /* Up to the newest second that is whole, or its minute. A server that has just begun has none,
+     * but the minutes of an earlier run. */
     uint64_t resolution_s = query.minutes ? 60 : 1, last_s = weir_series_last(use->whole);
     uint64_t last = (last_s > 0 ? last_s : now_ns / S - 1) / resolution_s;
+    if (query.minutes && last_s == 0 && weir_series_last_minute(use->whole) > last)
+        last = weir_series_last_minute(use->whole);
     const struct span span = {.minutes = query.minutes,
                               .from = last >= count ? last - count + 1 : 0,
                               .count = count,
