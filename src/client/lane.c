@@ -38,7 +38,7 @@ void weir_lane_end(struct weir_host_lane *lane, bool good, uint64_t latency_ns, 
     if (lane->adaptive) {
         struct weir_gradient2_spec spec = spec_of(lane);
         struct weir_result result = {now_ns, latency_ns, lane->in_flight, !good};
-        weir_gradient2_update(&lane->gradient, &spec, &result);
+        weir_gradient2_update(&lane->gradient, &spec, &result, 0);
     }
     lane->in_flight--;
     if (!good)

@@ -31,9 +31,11 @@ static void average(struct weir_gradient2 *gradient, double short_ns)
     gradient->long_ns += (short_ns - gradient->long_ns) * part;
 }
 
-static void close_window(struct weir_gradient2 *gradient, const struct weir_gradient2_spec *spec)
+static void close_window(struct weir_gradient2 *gradient, const struct weir_gradient2_spec *spec,
+                         uint64_t typical_ns)
 {
-    double short_ns = (double)gradient->latency_sum_ns / gradient->samples, slope, target;
+    double mean_ns = (double)gradient->latency_sum_ns / gradient->samples, slope, target;
+    double short_ns = typical_ns > 0 ? (double)typical_ns : mean_ns;
     struct weir_result most = {.in_flight = gradient->most_in_flight};
 
     average(gradient, short_ns);
@@ -50,7 +52,7 @@ static void close_window(struct weir_gradient2 *gradient, const struct weir_grad
 }
 
 void weir_gradient2_update(struct weir_gradient2 *gradient, const struct weir_gradient2_spec *spec,
-                           const struct weir_result *result)
+                           const struct weir_result *result, uint64_t typical_ns)
 {
     if (result->latency_ns < WEIR_GRADIENT2_LEAST_NS)
         return;
@@ -65,5 +67,5 @@ void weir_gradient2_update(struct weir_gradient2 *gradient, const struct weir_gr
     if (result->in_flight > gradient->most_in_flight)
         gradient->most_in_flight = result->in_flight;
     if (result->now_ns >= gradient->window_end_ns && gradient->samples >= WEIR_GRADIENT2_SAMPLES)
-        close_window(gradient, spec);
+        close_window(gradient, spec, typical_ns);
 }

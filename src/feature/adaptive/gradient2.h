@@ -8,10 +8,12 @@
  *   gradient  = clamp(tolerance * long / short, 0.5, 1)
  *   limit     = limit * (1 - smoothing) + (limit * gradient + queue) * smoothing
  *
- * `short` is the mean latency of a window of at least WEIR_GRADIENT2_SAMPLES results and one
- * second; `long` averages WEIR_GRADIENT2_LONG windows. Where `long` is above twice `short`, it is
- * lowered by 5 % a window, so that a recovered backend is believed. Failures need no rule of their
- * own: a request that times out is slow.
+ * `short` is the latency of a window of at least WEIR_GRADIENT2_SAMPLES results and one second: the
+ * median over callers (key_sample.h), so that a few slow ones do not speak for all, or, where their
+ * number is too small, the mean of the results, as in the original. `long` averages
+ * WEIR_GRADIENT2_LONG windows. Where `long` is above twice `short`, it is lowered by 5 % a window,
+ * so that a recovered backend is believed. Failures need no rule of their own: a request that times
+ * out is slow.
  *
  * Bounds: each window multiplies the limit by no less than 1 - smoothing / 2 (0.9) and adds at most
  * smoothing * queue (0.8). So from min to max takes (max - min) / 0.8 windows of full use.
@@ -52,9 +54,9 @@ struct weir_gradient2 {
 void weir_gradient2_init(struct weir_gradient2 *gradient, const struct weir_gradient2_spec *spec);
 
 /* Takes one result; results in order of time, later ones of the same window may be a little
- * earlier. */
+ * earlier. `typical_ns`: the median over the callers of the last second; 0: they are too few. */
 void weir_gradient2_update(struct weir_gradient2 *gradient, const struct weir_gradient2_spec *spec,
-                           const struct weir_result *result);
+                           const struct weir_result *result, uint64_t typical_ns);
 
 /* The limit, rounded down: min to max. */
 uint32_t weir_gradient2_limit(const struct weir_gradient2 *gradient);

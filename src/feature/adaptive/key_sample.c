@@ -250,16 +250,24 @@ static void sum(struct sums *sums, const struct outcomes *of)
             sums->buckets[of->kept[i] & BUCKET] += WEIGHT / timed;
 }
 
-/* Takes the smallest hash that is left in the slices that have ended, with its outcomes of all of
- * them. False: there is none. */
-static bool next_key(const struct weir_key_window *window, uint32_t at[SLICES],
+/* Whether a slice is one of so many that have ended last. */
+static bool is_among(const struct weir_key_window *window, uint32_t i, uint32_t seconds)
+{
+    uint32_t age = (window->open + SLICES - i) % SLICES;
+
+    return age > 0 && age <= seconds;
+}
+
+/* Takes the smallest hash that is left in the slices that have ended last, with its outcomes of all
+ * of them. False: there is none. */
+static bool next_key(const struct weir_key_window *window, uint32_t seconds, uint32_t at[SLICES],
                      struct outcomes *joined)
 {
     uint64_t least = UINT64_MAX;
     bool any = false;
 
     for (uint32_t i = 0; i < SLICES; i++)
-        if (i != window->open && at[i] < window->slices[i].count &&
+        if (is_among(window, i, seconds) && at[i] < window->slices[i].count &&
             (!any || window->slices[i].hashes[at[i]] < least)) {
             least = window->slices[i].hashes[at[i]];
             any = true;
@@ -268,7 +276,7 @@ static bool next_key(const struct weir_key_window *window, uint32_t at[SLICES],
     for (uint32_t i = 0; i < SLICES && any; i++) {
         const struct slice *slice = &window->slices[i];
 
-        if (i == window->open || !has(slice, at[i], least))
+        if (!is_among(window, i, seconds) || !has(slice, at[i], least))
             continue;
         join(joined, &slice->of[slice->places[at[i]]], least);
         at[i]++;
@@ -276,27 +284,28 @@ static bool next_key(const struct weir_key_window *window, uint32_t at[SLICES],
     return any;
 }
 
-/* The bucket that 99 of 100 parts of the weight do not exceed. */
-static uint64_t p99_of(const struct sums *sums)
+/* The bucket that so many of 100 parts of the weight do not exceed. */
+static uint64_t percentile_of(const struct sums *sums, uint32_t percent)
 {
     uint64_t whole = sums->timed * WEIGHT, seen = 0;
 
     for (uint32_t i = 0; i < WEIR_RESULTS_BUCKETS; i++) {
         seen += sums->buckets[i];
-        if (seen * 100 >= whole * 99)
+        if (seen * 100 >= whole * percent)
             return weir_results_lower_bound(i);
     }
     return weir_results_lower_bound(WEIR_RESULTS_BUCKETS - 1);
 }
 
-void weir_key_window_read(struct weir_key_window *window, struct weir_key_reading *reading)
+static void read_last(struct weir_key_window *window, uint32_t seconds,
+                      struct weir_key_reading *reading)
 {
     struct sums sums = {0};
     struct outcomes joined;
     uint32_t at[SLICES] = {0};
 
     *reading = (struct weir_key_reading){.keys = 0};
-    while (reading->keys < WEIR_KEY_SAMPLES && next_key(window, at, &joined)) {
+    while (reading->keys < WEIR_KEY_SAMPLES && next_key(window, seconds, at, &joined)) {
         sum(&sums, &joined);
         reading->keys++;
     }
@@ -304,6 +313,22 @@ void weir_key_window_read(struct weir_key_window *window, struct weir_key_readin
     reading->timed = sums.timed > 0;
     if (reading->judged)
         reading->failed = (uint16_t)(sums.failed * WHOLE / (sums.judged * WEIGHT));
-    if (reading->timed)
-        reading->p99_ns = p99_of(&sums);
+    if (!reading->timed)
+        return;
+    reading->p50_ns = percentile_of(&sums, 50);
+    reading->p99_ns = percentile_of(&sums, 99);
+}
+
+void weir_key_window_read(struct weir_key_window *window, struct weir_key_reading *reading)
+{
+    read_last(window, WEIR_KEY_SECONDS, reading);
+}
+
+void weir_key_window_latest(struct weir_key_window *window, struct weir_key_reading *reading)
+{
+    uint32_t seconds = 0;
+
+    do
+        read_last(window, ++seconds, reading);
+    while (reading->keys < WEIR_KEY_LEAST && seconds < WEIR_KEY_SECONDS);
 }

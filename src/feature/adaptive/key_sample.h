@@ -17,6 +17,10 @@
  * random one, with a standard deviation of sqrt(a * (1 - a) / 1024), 1.6 points at most: the
  * reading is at most a + 5 points in 99.9 % of windows.
  *
+ * The median is over callers, too: with a share `a` below a half of them slow, however slow, it is
+ * at most what 0.5 / (1 - a) of the others do not exceed; with more than WEIR_KEY_SAMPLES callers
+ * 0.55 / (1 - a), in 99.9 % of windows.
+ *
  * Sources: E. Cohen, H. Kaplan, "Summarizing data using bottom-k sketches" (2007); J. Vitter,
  * "Random sampling with a reservoir" (1985), algorithm R.
  *
@@ -50,8 +54,8 @@ struct weir_key_outcome {
 struct weir_key_reading {
     uint32_t keys; /* callers in the sample */
     bool judged, timed;
-    uint16_t failed; /* with `judged`: the share of failures, in hundredths of a percent */
-    uint64_t p99_ns; /* with `timed`: the lower bound of its bucket (results.h) */
+    uint16_t failed;         /* with `judged`: the share of failures, in hundredths of a percent */
+    uint64_t p50_ns, p99_ns; /* with `timed`: the lower bounds of their buckets (results.h) */
 };
 
 /* An empty one; NULL: no memory. */
@@ -72,5 +76,9 @@ void weir_key_window_turn(struct weir_key_window *window);
 
 /* Reads the last WEIR_KEY_SECONDS that have ended. */
 void weir_key_window_read(struct weir_key_window *window, struct weir_key_reading *reading);
+
+/* Reads as few of them, from the newest on, as have WEIR_KEY_LEAST callers; all of them where they
+ * have fewer. */
+void weir_key_window_latest(struct weir_key_window *window, struct weir_key_reading *reading);
 
 #endif

@@ -329,7 +329,7 @@ def test_a_replay_follows_recorded_outcomes(tmp_path):
     done = run_weir("replay", "--config", tmp_path / "rules.yaml", "--decisions", decisions,
                     tmp_path / "trace.jsonl")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"LIMITS BY HEALTH.*\napi +30 % +2023-11-14 22:13:\d\d", done.stdout), done.stdout
+    assert re.search(r"LIMITS BY HEALTH.*\napi +30 % +2023-11-14T22:13:\d\d", done.stdout), done.stdout
     allowed = [json.loads(line)["allowed"] for line in decisions.read_text().splitlines()]
     seconds = [sum(allowed[second:second + 10]) for second in range(0, 1200, 10)]
     assert seconds[:30] == [10] * 30

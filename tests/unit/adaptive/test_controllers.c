@@ -118,7 +118,7 @@ static void serve(struct backend *backend, uint32_t seconds)
                                   : backend->least_ns;
         struct weir_result one = {backend->now_ns, latency_ns, in_flight, false};
 
-        weir_gradient2_update(&backend->gradient, &gradient_spec, &one);
+        weir_gradient2_update(&backend->gradient, &gradient_spec, &one, 0);
         backend->now_ns += 50 * MS;
         assert_in_range(weir_gradient2_limit(&backend->gradient), 4, 200);
     }
@@ -177,7 +177,7 @@ static void two_kinds_of_requests_do_not_lower_it(void **state)
         struct weir_result one = {backend.now_ns, i % 10 == 0 ? 400 * MS : 10 * MS,
                                   weir_gradient2_limit(&backend.gradient), false};
 
-        weir_gradient2_update(&backend.gradient, &gradient_spec, &one);
+        weir_gradient2_update(&backend.gradient, &gradient_spec, &one, 0);
         backend.now_ns += 50 * MS;
     }
     assert_int_equal(weir_gradient2_limit(&backend.gradient), 200);
@@ -204,7 +204,7 @@ static void gradient_does_not_grow_while_it_is_not_used(void **state)
     for (uint64_t i = 0; i < 10000; i++) {
         struct weir_result one = {S + i * 50 * MS, 20 * MS, 1, false};
 
-        weir_gradient2_update(&gradient, &gradient_spec, &one);
+        weir_gradient2_update(&gradient, &gradient_spec, &one, 0);
     }
     assert_int_equal(weir_gradient2_limit(&gradient), 4);
 }
@@ -224,7 +224,7 @@ static void gradient_follows_the_published_formula(void **state)
         for (uint32_t i = 0; i <= 10; i++) {
             struct weir_result one = {now_ns, latency_ns, WEIR_IN_FLIGHT_UNKNOWN, false};
 
-            weir_gradient2_update(&gradient, &gradient_spec, &one);
+            weir_gradient2_update(&gradient, &gradient_spec, &one, 0);
             now_ns += S / 10;
         }
 
@@ -264,7 +264,7 @@ static void nothing_that_is_reported_leaves_the_bounds(void **state)
         double before = gradient.limit;
         uint64_t aimd_before = aimd.limit_q16;
 
-        weir_gradient2_update(&gradient, &gradient_spec, &one);
+        weir_gradient2_update(&gradient, &gradient_spec, &one, 0);
         aimd_take(&aimd, one);
         assert_in_range(weir_gradient2_limit(&gradient), 4, 200);
         assert_in_range(weir_aimd_limit(&aimd), 20, 2000);

@@ -12,6 +12,7 @@
 
 #include "feature/adaptive/aimd.h"
 #include "feature/adaptive/key_sample.h"
+#include "feature/adaptive/results.h"
 
 #define MS UINT64_C(1000000)
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -153,6 +154,79 @@ static void a_share_of_failing_callers_reads_at_most_5_points_more(void **state)
         }
         assert_true(above <= WINDOWS / 1000);
     }
+}
+
+/* The latency of a class, each of which has a bucket of its own. */
+static uint64_t class_ns(uint32_t class)
+{
+    return weir_results_lower_bound(weir_results_bucket(16 * MS) + class);
+}
+
+/* How many of 16 classes are below what was read. */
+static uint32_t classes_below(uint64_t read_ns)
+{
+    uint32_t below = 0;
+
+    while (below < 16 && class_ns(below) < read_ns)
+        below++;
+    return below;
+}
+
+static void slow_callers_move_the_median_only_within_what_the_others_see(void **state)
+{
+    enum { CALLERS = 2000 };
+    static const uint32_t shares[] = {5, 20, 40};
+
+    for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
+        uint32_t above = 0;
+
+        for (uint64_t i = 0; i < WINDOWS; i++) {
+            struct weir_key_reading reading;
+
+            for (uint64_t caller = 0; caller < CALLERS; caller++) {
+                bool slow = caller < CALLERS / 100 * shares[s];
+                const struct weir_key_outcome outcome = {
+                    .timed = true, .latency_ns = slow ? 3600000 * MS : class_ns(caller % 16)};
+
+                weir_key_window_add(window, hash_of(i << 32 | s << 24 | caller), &outcome);
+            }
+            weir_key_window_turn(window);
+            weir_key_window_latest(window, &reading);
+            assert_int_equal(reading.keys, WEIR_KEY_SAMPLES);
+            above += classes_below(reading.p50_ns) * 100 * (100 - shares[s]) > 16 * 55 * 100;
+        }
+        assert_true(above <= WINDOWS / 1000);
+    }
+}
+
+static void the_latest_reading_is_over_as_few_seconds_as_have_8_callers(void **state)
+{
+    struct weir_key_reading reading;
+
+    for (uint64_t caller = 0; caller < 20; caller++) /* the oldest second */
+        add(caller, false, 64 * MS);
+    weir_key_window_turn(window);
+    for (uint64_t caller = 0; caller < 6; caller++)
+        add(caller, false, 32 * MS);
+    weir_key_window_turn(window);
+    for (uint64_t caller = 3; caller < 8; caller++) /* 8 with the second before */
+        add(caller, false, 16 * MS);
+    weir_key_window_turn(window);
+    weir_key_window_latest(window, &reading);
+    assert_int_equal(reading.keys, 8);
+    assert_true(reading.p50_ns <= 32 * MS && reading.p99_ns <= 32 * MS);
+    for (uint64_t caller = 0; caller < 8; caller++)
+        add(caller, false, caller == 0 ? 3600000 * MS : 16 * MS);
+    weir_key_window_turn(window);
+    weir_key_window_latest(window, &reading);
+    assert_int_equal(reading.keys, 8);
+    assert_true(reading.p50_ns <= 16 * MS && reading.p50_ns > 14 * MS);
+    for (int turns = 0; turns < WEIR_KEY_SECONDS; turns++)
+        weir_key_window_turn(window);
+    add(1, false, 16 * MS);
+    weir_key_window_turn(window);
+    weir_key_window_latest(window, &reading);
+    assert_int_equal(reading.keys, 1); /* fewer in all of them */
 }
 
 /* However many outcomes a caller has, the kept ones are drawn from all of them. */
@@ -304,6 +378,8 @@ int main(void)
         TEST(what_is_not_known_counts_for_nothing),
         TEST(up_to_1024_callers_the_reading_is_exact),
         TEST(a_share_of_failing_callers_reads_at_most_5_points_more),
+        TEST(slow_callers_move_the_median_only_within_what_the_others_see),
+        TEST(the_latest_reading_is_over_as_few_seconds_as_have_8_callers),
         TEST(outcomes_are_kept_with_the_same_chance),
         TEST(random_seconds_agree_with_a_plain_model),
         TEST(the_open_second_is_over_the_callers_that_it_has),

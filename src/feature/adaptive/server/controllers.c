@@ -41,7 +41,7 @@ struct follower {
         struct weir_aimd aimd;
         struct weir_gradient2 gradient2;
     };
-    struct weir_key_window *keys; /* of AIMD; else NULL */
+    struct weir_key_window *keys; /* of AIMD and Gradient2; else NULL */
     struct weir_key_reading key_reading;
     struct weir_scale_history history;
     uint64_t logged_ns;
@@ -274,7 +274,7 @@ static bool make_lists(struct controller *list, const struct weir_adaptive *adap
         if (learns_of_keys(&adaptive[i]) && !(list[i].keys = weir_key_window_new()))
             return false;
     for (uint32_t i = 0; i < follower_count; i++)
-        if (adaptive[limits[i].adaptive].kind == WEIR_ADAPTIVE_AIMD &&
+        if (adaptive[limits[i].adaptive].kind != WEIR_ADAPTIVE_HEALTH &&
             !(followers[i].keys = weir_key_window_new()))
             return false;
     return true;
@@ -380,14 +380,17 @@ static void turn_keys(struct weir_controllers *controllers)
     pthread_mutex_unlock(&controllers->lock);
 }
 
-static void read_keys(struct weir_controllers *controllers, struct weir_key_window *keys,
-                      struct weir_key_reading *reading)
+static void read_keys(struct weir_controllers *controllers, const struct weir_adaptive *adaptive,
+                      struct weir_key_window *keys, struct weir_key_reading *reading)
 {
     struct weir_key_reading now;
 
     if (!keys)
         return;
-    weir_key_window_read(keys, &now);
+    if (adaptive->kind == WEIR_ADAPTIVE_GRADIENT2) /* its limit moves each second */
+        weir_key_window_latest(keys, &now);
+    else
+        weir_key_window_read(keys, &now);
     pthread_mutex_lock(&controllers->lock);
     *reading = now;
     pthread_mutex_unlock(&controllers->lock);
@@ -399,9 +402,10 @@ static void look_at_keys(struct weir_controllers *controllers)
 {
     turn_keys(controllers);
     for (uint32_t i = 0; i < controllers->count; i++)
-        read_keys(controllers, controllers->list[i].keys, &controllers->list[i].key_reading);
+        read_keys(controllers, controllers->list[i].adaptive, controllers->list[i].keys,
+                  &controllers->list[i].key_reading);
     for (uint32_t i = 0; i < controllers->follower_count; i++)
-        read_keys(controllers, controllers->followers[i].keys,
+        read_keys(controllers, controllers->followers[i].adaptive, controllers->followers[i].keys,
                   &controllers->followers[i].key_reading);
 }
 
@@ -463,6 +467,20 @@ static bool heeds(const struct follower *follower)
                            (uint16_t)(failed / (ended->keys + open)));
 }
 
+/* Latencies that are too short to tell of a queue are left out of both readings. */
+static void learn_latency(struct weir_controllers *controllers, struct follower *follower,
+                          const struct weir_ended *ended, const struct weir_result *result)
+{
+    const struct weir_adaptive *adaptive = follower->adaptive;
+    const struct weir_key_reading *last = &follower->key_reading;
+    uint64_t typical_ns = last->keys >= WEIR_KEY_LEAST && last->timed ? last->p50_ns : 0;
+
+    if (!ended->has_latency || result->latency_ns < WEIR_GRADIENT2_LEAST_NS)
+        return;
+    note_key(controllers, follower->keys, adaptive, ended, result->failed);
+    weir_gradient2_update(&follower->gradient2, &adaptive->gradient2, result, typical_ns);
+}
+
 static void learn(struct weir_controllers *controllers, struct follower *follower,
                   const struct weir_ended *ended)
 {
@@ -479,8 +497,7 @@ static void learn(struct weir_controllers *controllers, struct follower *followe
             weir_aimd_update(&follower->aimd, &adaptive->aimd, &result);
         break;
     case WEIR_ADAPTIVE_GRADIENT2:
-        if (ended->has_latency)
-            weir_gradient2_update(&follower->gradient2, &adaptive->gradient2, &result);
+        learn_latency(controllers, follower, ended, &result);
         break;
     default:
         note_key(controllers, controller->keys, adaptive, ended, result.failed);
