@@ -7,7 +7,7 @@
 #include "rules/load/grammar.h"
 #include "rules/load/keyword.h"
 
-#define ROOM 4096 /* more than any struct that a section fills */
+#define ROOM 65536 /* more than any struct that a section fills */
 #define DEPTH_MAX 8
 
 static void check_section(const struct rules_section *section, unsigned depth);
@@ -26,6 +26,7 @@ static void check_place(const struct rules_keyword *keyword)
                     keyword->width == 8);
     if (!text && keyword->width < 8)
         assert_true(keyword->most < UINT64_C(1) << 8 * keyword->width);
+    assert_true((size_t)keyword->at + keyword->width <= ROOM);
     assert_true(keyword->kind != RULES_ANY && keyword->kind != RULES_MAPPING);
     assert_int_equal(keyword->many, RULES_ONE);
 }
