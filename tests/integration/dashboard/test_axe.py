@@ -83,7 +83,7 @@ def test_the_dashboard(weir, browser, axe):
     with weir.admin() as admin:
         assert admin.post("/v1/health", {"signals": {"queue": 150}, "ttl": 600}).status == 200
         assert admin.request("PUT", "/v1/standing", {"Content-Type": "application/json"},
-                             b'{"kind": "user", "value": "bob", "level": "suspended", "for_ms": 600000}').status < 300
+                             b'{"kind": "user", "value": "bob", "level": "suspended", "for_ms": 600000, "yes": true}').status < 300
     page = log_in(browser, weir)
     problems = found(browser, axe, "login")
     browser.find_element("id", "token").send_keys(TOKEN + "\ue007")

@@ -162,6 +162,9 @@ def test_the_api_says_what_was_and_what_is(tmp_path):
     ({"kind": "user", "value": "ada", "level": "revoked", "for_ms": 5}, "revoked has no end"),
     ({"kind": "user", "value": "ada", "level": "warned", "for_ms": 0}, "for_ms"),
     ({"kind": "user", "value": "ada", "level": "warned", "reason": "x" * 128}, "127 bytes"),
+    ({"kind": "user", "value": "ada", "level": "warned", "duration_ms": 5}, "a member is none of"),
+    ({"kind": "user", "value": "ada", "level": "warned", "for_ms by": 5}, "a member is none of"),
+    ({"kind": "user", "value": "ada", "level": "warned", "x" * 40: 5}, "a member is none of"),
 ])
 def test_a_wrong_request_changes_nothing(tmp_path, body, text):
     with start(tmp_path) as weir:

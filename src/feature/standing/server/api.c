@@ -583,6 +583,22 @@ static struct weir_bytes text_of(const json_t *body, const char *field)
     return (struct weir_bytes){json_string_value(value), json_string_length(value)};
 }
 
+/* Whether all members are read: another one may be a misspelt end, and the ban for good. */
+static bool members_are_known(const json_t *body)
+{
+    static const char known[] = " kind value level for_ms reason by yes ask ";
+    char member[32];
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)body, name, value)
+    {
+        int size = snprintf(member, sizeof member, " %s ", name);
+        if (size >= (int)sizeof member || strchr(name, ' ') || !strstr(known, member))
+            return false;
+    }
+    return true;
+}
+
 /* Reads the body into `ask` and `entry`. False after a problem. */
 static bool read_body(struct weir_http_call *call, json_t *body, struct ask *ask,
                       struct weir_standing_entry *entry)
@@ -604,6 +620,12 @@ static bool read_body(struct weir_http_call *call, json_t *body, struct ask *ask
             "send {\"kind\", \"value\", \"level\"}, and \"for_ms\", \"reason\" and "
             "\"by\" where they are known; level: good, warned, throttled, challenged, "
             "suspended, revoked or trusted");
+        return false;
+    }
+    if (!members_are_known(body)) {
+        weir_http_problem(
+            call, WEIR_HTTP_400, NULL,
+            "a member is none of kind, value, level, for_ms, reason, by, yes and ask");
         return false;
     }
     if (duration && (for_ms <= 0 || for_ms > INT64_MAX / 4000000)) {
