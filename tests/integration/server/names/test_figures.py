@@ -96,7 +96,7 @@ def fixture_run(tmp_path_factory):
 
 
 def ban(weir):
-    body = json.dumps({"kind": "user", "value": "eve", "level": "revoked"}).encode()
+    body = json.dumps({"kind": "user", "value": "eve", "level": "revoked", "yes": True}).encode()
     with weir.admin() as admin:
         assert admin.request("PUT", "/v1/standing", body=body).status == 200
 
