@@ -24,14 +24,13 @@ static void set_time(struct weir_engine *engine, struct weir_rules_query *query)
     query->resting = moment->resting;
 }
 
-/* Keeps the caller: what a limit had to find out, else what the request says. */
-static __attribute__((noinline)) void keep_caller(struct weir_entry *entry,
-                                                  const struct weir_generation *generation,
-                                                  const struct weir_request *request)
+/* Keeps the names of the caller: what a limit had to find out, else what the request says. A denial
+ * is known when the request is gone. */
+static __attribute__((noinline)) void keep_names(struct weir_entry *entry,
+                                                 const struct weir_generation *generation,
+                                                 const struct weir_request *request)
 {
     struct weir_identity *identity = &entry->identity;
-    struct weir_address inside;
-    entry->client = *weir_rules_counted_by(generation->rules, &request->client, &inside);
     if (!identity->user.data && request->count > WEIR_ATTR_USER)
         identity->user = request->values[WEIR_ATTR_USER];
     if (!identity->org.data && request->count > WEIR_ATTR_ORG)
@@ -44,30 +43,37 @@ static __attribute__((noinline)) void keep_caller(struct weir_entry *entry,
         identity->plan = weir_entry_keep_name(&entry->decision, identity->plan);
 }
 
-/* Numbers the caller, for limits that follow health: as keep_caller, before that. */
+/* Whether there is any of them. */
+static inline bool has_names(const struct weir_entry *entry, const struct weir_request *request)
+{
+    return entry->identity.user.data || entry->identity.org.data || entry->identity.plan.data ||
+           (request->count > WEIR_ATTR_USER && request->values[WEIR_ATTR_USER].data) ||
+           (request->count > WEIR_ATTR_ORG && request->values[WEIR_ATTR_ORG].data);
+}
+
+/* Numbers the caller, for limits that follow health: as keep_names, before that. */
 static __attribute__((noinline)) void number_caller(const struct weir_engine *engine,
-                                                    const struct weir_generation *generation,
                                                     struct weir_entry *entry,
-                                                    const struct weir_request *request)
+                                                    const struct weir_request *request,
+                                                    const struct weir_address *client)
 {
     struct weir_bytes user = entry->identity.user;
-    struct weir_address inside;
     if (!user.data && request->count > WEIR_ATTR_USER)
         user = request->values[WEIR_ATTR_USER];
-    entry->caller = weir_caller_number(
-        engine->secret, user, weir_rules_counted_by(generation->rules, &request->client, &inside));
+    entry->caller = weir_caller_number(engine->secret, user, client);
 }
 
 /* What few rules want to know of a caller: one test on the path of all others. */
 static __attribute__((noinline)) void look_at_caller(const struct weir_engine *engine,
                                                      const struct weir_generation *generation,
                                                      struct weir_entry *entry,
-                                                     const struct weir_request *request)
+                                                     const struct weir_request *request,
+                                                     const struct weir_address *client)
 {
     if (generation->denies_unknown && entry->standing.unknown)
         entry->stands = true;
     if (generation->adapts)
-        number_caller(engine, generation, entry, request);
+        number_caller(engine, entry, request, client);
 }
 
 /* Only requests are a part of how clients behave. */
@@ -84,8 +90,9 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     struct weir_generation *generation = entry->lookup ? entry->generation : engine->generation;
     struct weir_address inside;
     entry->decision.count = 0;
-    entry->decision.network = weir_address_network(
-        weir_rules_counted_by(generation->rules, &query->request->client, &inside));
+    const struct weir_address *client =
+        weir_rules_counted_by(generation->rules, &query->request->client, &inside);
+    entry->decision.network = weir_address_network(client);
     entry->scratch.used = 0;
     entry->keeps = true;
     entry->borrow = NULL;
@@ -122,11 +129,14 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     if (__builtin_expect(query->map != NULL || query->missing, 0))
         entry->stands = entry->standing.entry.level != WEIR_STANDING_GOOD;
     if (__builtin_expect(generation->looks_at_caller, 0))
-        look_at_caller(engine, generation, entry, query->request);
-    if (engine->observe)
-        keep_caller(entry, generation, query->request);
-    else if (__builtin_expect(generation->warns, 0))
+        look_at_caller(engine, generation, entry, query->request, client);
+    if (engine->observe) {
+        entry->client = *client;
+        if (has_names(entry, query->request))
+            keep_names(entry, generation, query->request);
+    } else if (__builtin_expect(generation->warns, 0)) {
         weir_engine_keep_identity(entry, &entry->identity);
+    }
     if (entry->lookup) /* which has pinned them */
         entry->decision.count = (uint16_t)checks;
     else

@@ -20,11 +20,12 @@
 #define S UINT64_C(1000000000)
 #define SUFFIX ".series"
 #define NEW ".new"
-#define SAY_AGAIN_S 60
+#define SAY_AGAIN_S 3600
 
 struct weir_series_keeper {
     char *path, *new_path;
     uint64_t minute, said_s; /* the main thread's: when it wrote, and when it last said an error */
+    int said;                /* which; 0: none */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t more, ended;
@@ -246,13 +247,13 @@ static bool make_text(const struct weir_use_service *use, struct weir_series_tex
     return weir_series_text_end(text);
 }
 
-/* Gives the series to the thread, if it is at nothing. */
-static void hand_over(struct weir_use_service *use)
+/* Gives the series to the thread, if it is at nothing; the last ones also while it is writing. */
+static void hand_over(struct weir_use_service *use, bool last)
 {
     struct weir_series_keeper *keeper = use->keeper;
     struct weir_series_text text;
     pthread_mutex_lock(&keeper->lock);
-    bool idle = !keeper->busy && !keeper->next.bytes;
+    bool idle = (last || !keeper->busy) && !keeper->next.bytes;
     pthread_mutex_unlock(&keeper->lock);
     if (!idle || !make_text(use, &text))
         return;
@@ -270,12 +271,13 @@ void weir_series_keeper_tick(struct weir_use_service *use, uint64_t now_s)
     pthread_mutex_lock(&keeper->lock);
     int failed = keeper->busy ? EBUSY : keeper->failed;
     pthread_mutex_unlock(&keeper->lock);
-    if (failed != 0 && now_s - keeper->said_s >= SAY_AGAIN_S) {
+    if (failed != 0 && (failed != keeper->said || now_s - keeper->said_s >= SAY_AGAIN_S)) {
         say_failed(use, failed);
         keeper->said_s = now_s;
     }
+    keeper->said = failed;
     keeper->minute = now_s / 60;
-    hand_over(use);
+    hand_over(use, false);
 }
 
 void weir_series_keeper_stop(struct weir_use_service *use)
@@ -285,7 +287,7 @@ void weir_series_keeper_stop(struct weir_use_service *use)
     int err = 0;
     if (!keeper)
         return;
-    hand_over(use);
+    hand_over(use, true);
     clock_gettime(CLOCK_MONOTONIC, &then);
     then.tv_sec += WEIR_SERIES_STOP_MS / 1000;
     pthread_mutex_lock(&keeper->lock);
