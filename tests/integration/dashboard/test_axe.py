@@ -10,7 +10,6 @@ from browser.axe import axe_source, violations
 from browser.chromium import Page, needs_chromium, open_browser, set_screen
 from browser.playground import StaticFiles, needs_playground
 from daemon.challenge import PATH, ChallengeWeir
-from daemon.http import Client
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 
