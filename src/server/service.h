@@ -23,6 +23,7 @@
 struct weir_daemon;
 struct weir_front;
 struct weir_http_route;
+struct weir_metric_table;
 struct weir_metrics;
 struct weir_reason;
 struct weir_rules;
@@ -32,6 +33,8 @@ struct weir_service {
     const char *name; /* in errors */
     /* Its endpoints of the admin listener: tables (http/route.h), NULL behind the last. */
     const struct weir_http_route *const *routes;
+    /* Its metrics: tables (admin/exposition.h), one without rows behind the last. */
+    const struct weir_metric_table *metrics;
     /* Its listeners (net/front.h), NULL behind the last. */
     const struct weir_front *const *fronts;
 
@@ -66,8 +69,10 @@ struct weir_service {
     void (*reopen)(struct weir_daemon *daemon);
     /* Adds to the text of /readyz what is wrong, though decisions are made. */
     void (*ready)(const struct weir_daemon *daemon, char *text, size_t room);
-    /* Writes its metrics, in the order of the list. */
-    void (*metrics)(struct weir_metrics *metrics);
+    /* Reads what its metrics show, before any of them is written. */
+    void (*scrape)(struct weir_daemon *daemon);
+    /* Writes metrics of which it knows no names beforehand, behind its tables. */
+    void (*metrics_text)(struct weir_metrics *metrics);
 
     /* The daemon begins to stop: requests that are open are finished, and nothing new begins. */
     void (*drain)(struct weir_daemon *daemon);

@@ -3,6 +3,8 @@
 #include "server/admin/daemon.h"
 
 #include "server/admin/api.h"
+#include "server/admin/limit_metrics.h"
+#include "server/admin/metrics.h"
 #include "server/admin/playground.h"
 #include "server/http/front.h"
 
@@ -18,4 +20,10 @@ const struct weir_service weir_service_admin = {
     .name = "admin",
     .routes = admin_routes,
     .fronts = admin_fronts,
+    .metrics = weir_server_metrics,
+};
+
+const struct weir_service weir_service_limits = {
+    .name = "limits",
+    .metrics = weir_limits_metrics,
 };

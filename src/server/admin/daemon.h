@@ -7,4 +7,7 @@
 
 extern const struct weir_service weir_service_admin;
 
+/* What the limits have decided, for /metrics. */
+extern const struct weir_service weir_service_limits;
+
 #endif

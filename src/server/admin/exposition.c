@@ -43,15 +43,70 @@ void weir_metrics_text(struct weir_metrics *metrics, const char *text, size_t si
     metrics->text->used += size;
 }
 
-void weir_metrics_head(struct weir_metrics *metrics, const char *name, const char *type,
-                       const char *help)
+static void put_labels(struct weir_metrics *metrics, const char *labels, va_list values)
 {
-    weir_metrics_put(metrics, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    char before = '{';
+    for (const char *at = labels; at && *at;) {
+        size_t size = strcspn(at, ",");
+        weir_metrics_put(metrics, "%c%.*s=\"%s\"", before, (int)size, at,
+                         va_arg(values, const char *));
+        before = ',';
+        at += size + (at[size] == ',');
+    }
+    if (labels)
+        weir_metrics_put(metrics, "}");
 }
 
-void weir_metrics_number(struct weir_metrics *metrics, const char *name, const char *type,
-                         const char *help, uint64_t value)
+void weir_metrics_series(struct weir_metrics *metrics, const struct weir_metric *metric,
+                         const char *suffix, ...)
 {
-    weir_metrics_head(metrics, name, type, help);
-    weir_metrics_put(metrics, "%s %" PRIu64 "\n", name, value);
+    va_list values;
+    va_start(values, suffix);
+    weir_metrics_put(metrics, "%s%s", metric->name, suffix);
+    put_labels(metrics, metric->labels, values);
+    weir_metrics_put(metrics, " ");
+    va_end(values);
+}
+
+void weir_metrics_value(struct weir_metrics *metrics, const struct weir_metric *metric,
+                        uint64_t value, ...)
+{
+    va_list values;
+    va_start(values, value);
+    weir_metrics_put(metrics, "%s", metric->name);
+    put_labels(metrics, metric->labels, values);
+    weir_metrics_put(metrics, " %" PRIu64 "\n", value);
+    va_end(values);
+}
+
+void weir_metrics_seconds(struct weir_metrics *metrics, const struct weir_metric *metric,
+                          int64_t ns)
+{
+    uint64_t absolute = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+    weir_metrics_put(metrics, "%s %s%" PRIu64 ".%09" PRIu64 "\n", metric->name, ns < 0 ? "-" : "",
+                     absolute / 1000000000, absolute % 1000000000);
+}
+
+static uint64_t number_at(const void *numbers, size_t at)
+{
+    uint64_t number;
+    memcpy(&number, (const char *)numbers + at, sizeof number);
+    return number;
+}
+
+void weir_metrics_table(struct weir_metrics *metrics, const struct weir_metric_table *table)
+{
+    _Alignas(16) char numbers[WEIR_METRIC_NUMBERS_MAX] = {0};
+    if (table->read && !table->read(metrics->daemon, numbers))
+        return;
+    for (const struct weir_metric *row = table->rows; row->name; row++) {
+        if (row->there && !row->there(row, numbers))
+            continue;
+        weir_metrics_put(metrics, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name,
+                         row->type);
+        if (row->put)
+            row->put(metrics, row, numbers);
+        else
+            weir_metrics_value(metrics, row, number_at(numbers, row->at));
+    }
 }

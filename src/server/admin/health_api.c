@@ -233,56 +233,86 @@ const struct weir_http_route weir_health_routes[] = {
 
 struct put {
     struct weir_metrics *metrics;
+    const struct weir_metric *metric;
     uint64_t now_ns;
 };
 
-static void put_scale(void *context, const struct weir_follower_view *view)
+static void put_one_scale(void *context, const struct weir_follower_view *view)
 {
     struct put *put = context;
 
-    weir_metrics_put(put->metrics, "weir_scale_percent{limit=\"%s\",controller=\"%s\"} %u\n",
-                     view->limit, view->adaptive->name, view->percent);
+    weir_metrics_value(put->metrics, put->metric, view->percent, view->limit, view->adaptive->name);
 }
 
-static void put_signals(void *context, const struct weir_controller_view *view)
+static void put_readings(void *context, const struct weir_controller_view *view)
 {
     struct put *put = context;
 
-    for (int signal = 0; view->readings && signal < WEIR_SIGNALS; signal++)
-        if (put->now_ns < view->readings[signal].until_ns)
-            weir_metrics_put(put->metrics, "weir_signal{controller=\"%s\",signal=\"%s\"} %.9g\n",
-                             view->adaptive->name, members[signal].name,
-                             (double)view->readings[signal].value / members[signal].unit);
+    for (int signal = 0; view->readings && signal < WEIR_SIGNALS; signal++) {
+        if (put->now_ns >= view->readings[signal].until_ns)
+            continue;
+        weir_metrics_series(put->metrics, put->metric, "", view->adaptive->name,
+                            members[signal].name);
+        weir_metrics_put(put->metrics, "%.9g\n",
+                         (double)view->readings[signal].value / members[signal].unit);
+    }
 }
 
-static void put_absent(void *context, const struct weir_controller_view *view)
+static void put_absences(void *context, const struct weir_controller_view *view)
 {
     struct put *put = context;
 
     for (int signal = 0; view->readings && signal < WEIR_SIGNALS; signal++)
         if (view->adaptive->sources[signal] != WEIR_SIGNAL_ABSENT)
-            weir_metrics_put(put->metrics,
-                             "weir_signal_missing{controller=\"%s\",signal=\"%s\"} %d\n",
-                             view->adaptive->name, members[signal].name,
-                             put->now_ns >= view->readings[signal].until_ns);
+            weir_metrics_value(put->metrics, put->metric,
+                               put->now_ns >= view->readings[signal].until_ns, view->adaptive->name,
+                               members[signal].name);
 }
 
-void weir_metrics_of_health(struct weir_metrics *metrics)
+static void put_scale(struct weir_metrics *metrics, const struct weir_metric *metric,
+                      const void *numbers)
 {
-    struct weir_controllers *controllers = weir_daemon_controllers(metrics->daemon);
-    struct put put = {metrics, weir_worker_time(metrics->daemon->admin)};
+    struct put put = {metrics, metric, 0};
+
+    weir_controllers_visit(weir_daemon_controllers(metrics->daemon),
+                           &(struct weir_controllers_visitor){NULL, put_one_scale, &put});
+}
+
+static void put_signals(struct weir_metrics *metrics, const struct weir_metric *metric,
+                        const void *numbers)
+{
+    struct put put = {metrics, metric, weir_worker_time(metrics->daemon->admin)};
+
+    weir_controllers_visit(weir_daemon_controllers(metrics->daemon),
+                           &(struct weir_controllers_visitor){put_readings, NULL, &put});
+}
+
+static void put_absent(struct weir_metrics *metrics, const struct weir_metric *metric,
+                       const void *numbers)
+{
+    struct put put = {metrics, metric, weir_worker_time(metrics->daemon->admin)};
+
+    weir_controllers_visit(weir_daemon_controllers(metrics->daemon),
+                           &(struct weir_controllers_visitor){put_absences, NULL, &put});
+}
+
+static bool read_numbers(struct weir_daemon *daemon, void *read)
+{
     uint32_t count;
 
-    weir_rules_adaptive(metrics->daemon->rules, &count);
-    if (count == 0)
-        return;
-    weir_metrics_head(metrics, "weir_scale_percent", "gauge",
-                      "The part of a limit that its controller lets requests use.");
-    weir_controllers_visit(controllers, &(struct weir_controllers_visitor){NULL, put_scale, &put});
-    weir_metrics_head(metrics, "weir_signal", "gauge", "The reading of a signal.");
-    weir_controllers_visit(controllers,
-                           &(struct weir_controllers_visitor){put_signals, NULL, &put});
-    weir_metrics_head(metrics, "weir_signal_missing", "gauge",
-                      "1 while a signal has no reading and therefore does not count.");
-    weir_controllers_visit(controllers, &(struct weir_controllers_visitor){put_absent, NULL, &put});
+    weir_rules_adaptive(daemon->rules, &count);
+    return count > 0 && weir_daemon_controllers(daemon);
 }
+
+static const struct weir_metric rows[] = {
+    {"weir_scale_percent", "gauge", "limit,controller",
+     "The part of a limit that its controller lets requests use.", .put = put_scale},
+    {"weir_signal", "gauge", "controller,signal", "The reading of a signal.", .put = put_signals},
+    {"weir_signal_missing", "gauge", "controller,signal",
+     "1 while a signal has no reading and therefore does not count.", .put = put_absent},
+    {.name = NULL},
+};
+const struct weir_metric_table weir_health_metrics[] = {
+    {rows, read_numbers, 0},
+    {.rows = NULL},
+};

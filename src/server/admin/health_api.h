@@ -9,7 +9,6 @@
 
 extern const struct weir_http_route weir_health_routes[];
 
-/* The metrics of controllers; nothing where there are none. */
-void weir_metrics_of_health(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_health_metrics[];
 
 #endif

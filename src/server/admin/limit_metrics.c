@@ -3,6 +3,8 @@
 #include "server/admin/limit_metrics.h"
 
 #include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "feature/region/rules/region.h"
@@ -91,17 +93,13 @@ struct counted {
     struct weir_table_limit_stats table;
 };
 
-static void put_decisions(struct weir_metrics *metrics, const struct counted *limit)
+static void put_decisions(struct weir_metrics *metrics, const struct weir_metric *metric,
+                          const struct counted *limit)
 {
-    const struct {
-        const char *result;
-        uint64_t count;
-    } results[] = {{"allowed", limit->totals.allowed},
-                   {"denied", limit->totals.denied},
-                   {"shadow_denied", limit->totals.shadow_denied}};
-    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
-        weir_metrics_put(metrics, "weir_decisions_total{limit=\"%s\",result=\"%s\"} %" PRIu64 "\n",
-                         limit->info.name, results[i].result, results[i].count);
+    weir_metrics_value(metrics, metric, limit->totals.allowed, limit->info.name, "allowed");
+    weir_metrics_value(metrics, metric, limit->totals.denied, limit->info.name, "denied");
+    weir_metrics_value(metrics, metric, limit->totals.shadow_denied, limit->info.name,
+                       "shadow_denied");
 }
 
 void weir_daemon_standing_refusals(const struct weir_daemon *daemon, uint64_t *suspended,
@@ -116,40 +114,27 @@ void weir_daemon_standing_refusals(const struct weir_daemon *daemon, uint64_t *s
     }
 }
 
-/* Requests that were refused for the standing of their caller, by its level. */
-static void put_standing(struct weir_metrics *metrics)
+static bool has_standing(struct weir_daemon *daemon)
 {
-    struct weir_daemon *daemon = metrics->daemon;
-    uint64_t suspended, revoked;
-    if (weir_rules_settings(daemon->rules)->standing.kinds_count == 0)
-        return;
-    weir_daemon_standing_refusals(daemon, &suspended, &revoked);
-    weir_metrics_put(metrics,
-                     "weir_decisions_total{limit=\"" WEIR_ANSWER_BY_STANDING
-                     "\",result=\"denied\"} %" PRIu64 "\n",
-                     suspended + revoked);
-    weir_metrics_head(metrics, "weir_standing_refusals_total", "counter",
-                      "Requests denied for the standing of their caller, by its level.");
-    weir_metrics_put(metrics, "weir_standing_refusals_total{level=\"suspended\"} %" PRIu64 "\n",
-                     suspended);
-    weir_metrics_put(metrics, "weir_standing_refusals_total{level=\"revoked\"} %" PRIu64 "\n",
-                     revoked);
+    return weir_rules_settings(daemon->rules)->standing.kinds_count > 0;
 }
 
-/* Requests that `on_unknown: deny` refused. */
-static void put_unknown(struct weir_metrics *metrics)
+/* Requests that were refused for the standing of their caller, or by `on_unknown: deny`, among the
+ * decisions of limits. */
+static void put_other_decisions(struct weir_metrics *metrics, const struct weir_metric *metric)
 {
     struct weir_daemon *daemon = metrics->daemon;
-    uint64_t unknown = 0;
+    uint64_t suspended, revoked, unknown = 0;
+    if (has_standing(daemon)) {
+        weir_daemon_standing_refusals(daemon, &suspended, &revoked);
+        weir_metrics_value(metrics, metric, suspended + revoked, WEIR_ANSWER_BY_STANDING, "denied");
+    }
     if (!weir_rules_denies_unknown(daemon->rules))
         return;
     for (unsigned i = 0; i < daemon->worker_count; i++)
         unknown +=
             weir_counted(&weir_engine_standing_refusals(daemon->workers[i]->engine)->unknown);
-    weir_metrics_put(metrics,
-                     "weir_decisions_total{limit=\"" WEIR_ANSWER_BY_UNKNOWN
-                     "\",result=\"denied\"} %" PRIu64 "\n",
-                     unknown);
+    weir_metrics_value(metrics, metric, unknown, WEIR_ANSWER_BY_UNKNOWN, "denied");
 }
 
 static bool borrows(const struct counted *limit)
@@ -157,10 +142,10 @@ static bool borrows(const struct counted *limit)
     return limit->info.pool;
 }
 
-static void put_borrowed(struct weir_metrics *metrics, const struct counted *limit)
+static void put_borrowed(struct weir_metrics *metrics, const struct weir_metric *metric,
+                         const struct counted *limit)
 {
-    weir_metrics_put(metrics, "weir_borrowed_total{limit=\"%s\",pool=\"%s\"} %" PRIu64 "\n",
-                     limit->info.name, limit->info.pool, limit->totals.borrowed);
+    weir_metrics_value(metrics, metric, limit->totals.borrowed, limit->info.name, limit->info.pool);
 }
 
 static bool takes_top_up(const struct counted *limit)
@@ -168,21 +153,9 @@ static bool takes_top_up(const struct counted *limit)
     return limit->info.top_up_ns > 0;
 }
 
-static void put_bought(struct weir_metrics *metrics, const struct counted *limit)
-{
-    weir_metrics_put(metrics, "weir_bought_units_total{limit=\"%s\"} %" PRIu64 "\n",
-                     limit->info.name, limit->totals.bought);
-}
-
 static bool has_floor(const struct counted *limit)
 {
     return limit->has_floor;
-}
-
-static void put_floor(struct weir_metrics *metrics, const struct counted *limit)
-{
-    weir_metrics_put(metrics, "weir_region_floor_denials_total{limit=\"%s\"} %" PRIu64 "\n",
-                     limit->info.name, limit->totals.floor_denied);
 }
 
 static bool has_lender(const struct counted *limit)
@@ -190,23 +163,17 @@ static bool has_lender(const struct counted *limit)
     return limit->has_lender;
 }
 
-static void put_lent(struct weir_metrics *metrics, const struct counted *limit)
-{
-    weir_metrics_put(metrics, "weir_region_lent_total{limit=\"%s\"} %" PRIu64 "\n",
-                     limit->info.name, limit->totals.lent);
-}
-
 static bool has_candidate(const struct counted *limit)
 {
     return limit->info.candidate_count > 0;
 }
 
-static void put_candidates(struct weir_metrics *metrics, const struct counted *limit)
+static void put_candidates(struct weir_metrics *metrics, const struct weir_metric *metric,
+                           const struct counted *limit)
 {
     for (int i = 0; i < WEIR_TRIAL_OUTCOMES; i++)
-        weir_metrics_put(metrics, "weir_candidate_total{limit=\"%s\",outcome=\"%s\"} %" PRIu64 "\n",
-                         limit->info.name, weir_trial_name((enum weir_trial_outcome)i),
-                         limit->totals.trials[i]);
+        weir_metrics_value(metrics, metric, limit->totals.trials[i], limit->info.name,
+                           weir_trial_name((enum weir_trial_outcome)i));
 }
 
 static bool warns(const struct counted *limit)
@@ -214,12 +181,14 @@ static bool warns(const struct counted *limit)
     return limit->warn_at->count > 0;
 }
 
-static void put_warnings(struct weir_metrics *metrics, const struct counted *limit)
+static void put_warnings(struct weir_metrics *metrics, const struct weir_metric *metric,
+                         const struct counted *limit)
 {
-    for (int i = 0; i < limit->warn_at->count; i++)
-        weir_metrics_put(
-            metrics, "weir_warnings_total{limit=\"%s\",threshold=\"%u\"} %" PRIu64 "\n",
-            limit->info.name, (unsigned)limit->warn_at->percent[i], limit->totals.warnings[i]);
+    char threshold[4];
+    for (int i = 0; i < limit->warn_at->count; i++) {
+        snprintf(threshold, sizeof threshold, "%u", (unsigned)limit->warn_at->percent[i] & 0xff);
+        weir_metrics_value(metrics, metric, limit->totals.warnings[i], limit->info.name, threshold);
+    }
 }
 
 static bool acts(const struct counted *limit)
@@ -227,13 +196,13 @@ static bool acts(const struct counted *limit)
     return limit->actions != 0;
 }
 
-static void put_actions(struct weir_metrics *metrics, const struct counted *limit)
+static void put_actions(struct weir_metrics *metrics, const struct weir_metric *metric,
+                        const struct counted *limit)
 {
     for (unsigned action = WEIR_ACTION_MARK; action < WEIR_ACTIONS; action++)
         if ((limit->actions >> action & 1) != 0)
-            weir_metrics_put(
-                metrics, "weir_actions_total{limit=\"%s\",action=\"%s\"} %" PRIu64 "\n",
-                limit->info.name, weir_action_name((uint8_t)action), limit->totals.actions[action]);
+            weir_metrics_value(metrics, metric, limit->totals.actions[action], limit->info.name,
+                               weir_action_name((uint8_t)action));
 }
 
 static bool sheds(const struct counted *limit)
@@ -241,57 +210,51 @@ static bool sheds(const struct counted *limit)
     return limit->shed;
 }
 
-static void put_classes(struct weir_metrics *metrics, const struct counted *limit)
+static void put_classes(struct weir_metrics *metrics, const struct weir_metric *metric,
+                        const struct counted *limit)
 {
     for (uint8_t i = 0; i < limit->classes->class_count; i++)
-        weir_metrics_put(metrics,
-                         "weir_priority_denied_total{limit=\"%s\",class=\"%s\"} %" PRIu64 "\n",
-                         limit->info.name, limit->classes->names[i], limit->totals.class_denied[i]);
+        weir_metrics_value(metrics, metric, limit->totals.class_denied[i], limit->info.name,
+                           limit->classes->names[i]);
 }
 
-static void put_evictions(struct weir_metrics *metrics, const struct counted *limit)
-{
-    weir_metrics_put(metrics, "weir_limit_evictions_total{limit=\"%s\"} %" PRIu64 "\n",
-                     limit->info.name, limit->table.evictions);
-}
-
-static void put_overflows(struct weir_metrics *metrics, const struct counted *limit)
-{
-    weir_metrics_put(metrics, "weir_limit_overflows_total{limit=\"%s\"} %" PRIu64 "\n",
-                     limit->info.name, limit->table.overflows);
-}
-
-/* A metric of limits. Those that it is not about have no series; where it is about none, it is not
- * there. */
+/* What a metric of limits shows. Those that it is not about have no series; where it is about none,
+ * it is not there. */
 struct family {
-    const char *name, *help;
     bool (*concerns)(const struct counted *limit); /* NULL: it is about every limit */
-    void (*put)(struct weir_metrics *metrics, const struct counted *limit);
+    void (*put)(struct weir_metrics *metrics, const struct weir_metric *metric,
+                const struct counted *limit); /* NULL: one number ... */
+    size_t number;                            /* ... in struct counted */
+};
+#define NUMBER(member) NULL, offsetof(struct counted, member)
+
+enum {
+    DECISIONS,
+    BORROWED,
+    BOUGHT,
+    FLOOR_DENIALS,
+    LENT,
+    CANDIDATES,
+    WARNINGS,
+    ACTIONS,
+    PRIORITY_DENIALS,
+    EVICTIONS,
+    OVERFLOWS,
+    FAMILIES
 };
 
-static const struct family families[] = {
-    {"weir_decisions_total", "Verdicts of each limit; a shadow limit denies without effect.", NULL,
-     put_decisions},
-    {"weir_borrowed_total", "Requests that a limit denied and its pool admitted.", borrows,
-     put_borrowed},
-    {"weir_bought_units_total", "Units bought above a limit that requests have taken.",
-     takes_top_up, put_bought},
-    {"weir_region_floor_denials_total",
-     "Denials by the floor of this region: the key's home is another one.", has_floor, put_floor},
-    {"weir_region_lent_total", "Requests that the home of their key has lent units for.",
-     has_lender, put_lent},
-    {"weir_candidate_total", "Verdicts of a limit's candidate beside its own.", has_candidate,
-     put_candidates},
-    {"weir_warnings_total", "Times that a key has reached a threshold, once a period.", warns,
-     put_warnings},
-    {"weir_actions_total", "What steps and reject of a limit have made of requests.", acts,
-     put_actions},
-    {"weir_priority_denied_total", "Denials of a limit with shed, by the class of the request.",
-     sheds, put_classes},
-    {"weir_limit_evictions_total", "States of a limit that made room for others in a full table.",
-     NULL, put_evictions},
-    {"weir_limit_overflows_total", "Checks of a limit for whose keys the table had no room.", NULL,
-     put_overflows},
+static const struct family families[FAMILIES] = {
+    [DECISIONS] = {NULL, put_decisions, 0},
+    [BORROWED] = {borrows, put_borrowed, 0},
+    [BOUGHT] = {takes_top_up, NUMBER(totals.bought)},
+    [FLOOR_DENIALS] = {has_floor, NUMBER(totals.floor_denied)},
+    [LENT] = {has_lender, NUMBER(totals.lent)},
+    [CANDIDATES] = {has_candidate, put_candidates, 0},
+    [WARNINGS] = {warns, put_warnings, 0},
+    [ACTIONS] = {acts, put_actions, 0},
+    [PRIORITY_DENIALS] = {sheds, put_classes, 0},
+    [EVICTIONS] = {NULL, NUMBER(table.evictions)},
+    [OVERFLOWS] = {NULL, NUMBER(table.overflows)},
 };
 
 static bool rule_has_floor(const struct weir_rules *rules, uint32_t rule)
@@ -300,38 +263,121 @@ static bool rule_has_floor(const struct weir_rules *rules, uint32_t rule)
     return weir_rules_region(rules, rule, (struct weir_bytes){"", 0}, &info) && !info.equal;
 }
 
-static void put_family(struct weir_metrics *metrics, const struct family *family)
+static void count_limit(struct weir_daemon *daemon, uint32_t rule, struct counted *limit)
 {
-    struct weir_daemon *daemon = metrics->daemon;
-    bool begun = !family->concerns;
-    if (begun)
-        weir_metrics_head(metrics, family->name, "counter", family->help);
-    for (uint32_t rule = 0; rule < weir_rules_count(daemon->rules); rule++) {
-        struct counted limit;
-        weir_rules_info(daemon->rules, rule, &limit.info);
-        limit.warn_at = weir_rules_warn_at(daemon->rules, rule);
-        limit.actions = weir_limit_actions(daemon->rules, rule);
-        limit.shed = weir_rules_shed(daemon->rules, rule);
-        limit.has_floor = rule_has_floor(daemon->rules, rule);
-        limit.has_lender = weir_rules_is_lent(daemon->rules, rule);
-        limit.classes = weir_rules_priority(daemon->rules);
-        if (family->concerns && !family->concerns(&limit))
-            continue;
-        if (!begun)
-            weir_metrics_head(metrics, family->name, "counter", family->help);
-        begun = true;
-        weir_daemon_totals(daemon, limit.info.name, &limit.totals);
-        weir_daemon_table_stats(daemon, rule, &limit.table);
-        family->put(metrics, &limit);
-    }
+    weir_rules_info(daemon->rules, rule, &limit->info);
+    limit->warn_at = weir_rules_warn_at(daemon->rules, rule);
+    limit->actions = weir_limit_actions(daemon->rules, rule);
+    limit->shed = weir_rules_shed(daemon->rules, rule);
+    limit->has_floor = rule_has_floor(daemon->rules, rule);
+    limit->has_lender = weir_rules_is_lent(daemon->rules, rule);
+    limit->classes = weir_rules_priority(daemon->rules);
 }
 
-void weir_metrics_of_limits(struct weir_metrics *metrics)
+/* Which families are there. */
+static bool read_families(struct weir_daemon *daemon, void *read)
 {
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-        put_family(metrics, &families[i]);
-        if (i == 0) /* among the decisions */
-            put_standing(metrics);
-        put_unknown(metrics);
+    bool *there = read;
+    for (size_t i = 0; i < FAMILIES; i++)
+        there[i] = !families[i].concerns;
+    for (uint32_t rule = 0; rule < weir_rules_count(daemon->rules); rule++) {
+        struct counted limit;
+        count_limit(daemon, rule, &limit);
+        for (size_t i = 0; i < FAMILIES; i++)
+            there[i] |= families[i].concerns && families[i].concerns(&limit);
     }
+    return true;
 }
+
+static bool is_there(const struct weir_metric *metric, const void *numbers)
+{
+    return ((const bool *)numbers)[metric->at];
+}
+
+static void put_one(struct weir_metrics *metrics, const struct weir_metric *metric,
+                    const struct family *family, const struct counted *limit)
+{
+    const char *number = (const char *)limit + family->number;
+    if (family->put)
+        family->put(metrics, metric, limit);
+    else
+        weir_metrics_value(metrics, metric, *(const uint64_t *)(const void *)number,
+                           limit->info.name);
+}
+
+static void put_family(struct weir_metrics *metrics, const struct weir_metric *metric,
+                       const void *numbers)
+{
+    const struct family *family = &families[metric->at];
+    struct weir_daemon *daemon = metrics->daemon;
+    for (uint32_t rule = 0; rule < weir_rules_count(daemon->rules); rule++) {
+        struct counted limit;
+        count_limit(daemon, rule, &limit);
+        if (family->concerns && !family->concerns(&limit))
+            continue;
+        weir_daemon_totals(daemon, limit.info.name, &limit.totals);
+        weir_daemon_table_stats(daemon, rule, &limit.table);
+        put_one(metrics, metric, family, &limit);
+    }
+    if (metric->at == DECISIONS)
+        put_other_decisions(metrics, metric);
+}
+
+#define FAMILY(family) .at = (family), .put = put_family, .there = is_there
+
+static const struct weir_metric rows[] = {
+    {"weir_decisions_total", "counter", "limit,result",
+     "Verdicts of each limit; a shadow limit denies without effect.", FAMILY(DECISIONS)},
+    {"weir_borrowed_total", "counter", "limit,pool",
+     "Requests that a limit denied and its pool admitted.", FAMILY(BORROWED)},
+    {"weir_bought_units_total", "counter", "limit",
+     "Units bought above a limit that requests have taken.", FAMILY(BOUGHT)},
+    {"weir_region_floor_denials_total", "counter", "limit",
+     "Denials by the floor of this region: the key's home is another one.", FAMILY(FLOOR_DENIALS)},
+    {"weir_region_lent_total", "counter", "limit",
+     "Requests that the home of their key has lent units for.", FAMILY(LENT)},
+    {"weir_candidate_total", "counter", "limit,outcome",
+     "Verdicts of a limit's candidate beside its own.", FAMILY(CANDIDATES)},
+    {"weir_warnings_total", "counter", "limit,threshold",
+     "Times that a key has reached a threshold, once a period.", FAMILY(WARNINGS)},
+    {"weir_actions_total", "counter", "limit,action",
+     "What steps and reject of a limit have made of requests.", FAMILY(ACTIONS)},
+    {"weir_priority_denied_total", "counter", "limit,class",
+     "Denials of a limit with shed, by the class of the request.", FAMILY(PRIORITY_DENIALS)},
+    {"weir_limit_evictions_total", "counter", "limit",
+     "States of a limit that made room for others in a full table.", FAMILY(EVICTIONS)},
+    {"weir_limit_overflows_total", "counter", "limit",
+     "Checks of a limit for whose keys the table had no room.", FAMILY(OVERFLOWS)},
+    {.name = NULL},
+};
+
+/* --- Standing --------------------------------------------------------------------------------- */
+
+static bool read_standing(struct weir_daemon *daemon, void *read)
+{
+    uint64_t *refusals = read;
+    if (!has_standing(daemon))
+        return false;
+    weir_daemon_standing_refusals(daemon, &refusals[0], &refusals[1]);
+    return true;
+}
+
+static void put_standing(struct weir_metrics *metrics, const struct weir_metric *metric,
+                         const void *numbers)
+{
+    const uint64_t *refusals = numbers;
+    weir_metrics_value(metrics, metric, refusals[0], "suspended");
+    weir_metrics_value(metrics, metric, refusals[1], "revoked");
+}
+
+static const struct weir_metric standing_rows[] = {
+    {"weir_standing_refusals_total", "counter", "level",
+     "Requests denied for the standing of their caller, by its level.", .put = put_standing},
+    {.name = NULL},
+};
+
+const struct weir_metric_table weir_limits_metrics[] = {
+    {rows, read_families, FAMILIES * sizeof(bool)},
+    {standing_rows, read_standing, 2 * sizeof(uint64_t)},
+    {.rows = NULL},
+};

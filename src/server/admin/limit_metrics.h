@@ -25,7 +25,7 @@ void weir_daemon_standing_refusals(const struct weir_daemon *daemon, uint64_t *s
                                    uint64_t *revoked);
 
 /* What each limit of the file has decided, borrowed, tried and warned of. */
-void weir_metrics_of_limits(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_limits_metrics[];
 
 /* What the table says of a limit, over all its rates and plans. */
 void weir_daemon_table_stats(const struct weir_daemon *daemon, uint32_t rule,

@@ -7,8 +7,9 @@
 #ifndef WEIR_SERVER_ADMIN_METRICS_H
 #define WEIR_SERVER_ADMIN_METRICS_H
 
-struct weir_buffer;
-struct weir_daemon;
+#include "server/admin/exposition.h"
+
+extern const struct weir_metric_table weir_server_metrics[];
 
 /* Appends all metrics in Prometheus' text format 0.0.4 to `text`, a buffer of the admin worker's.
  * Returns the buffer to use from now on; NULL (and the buffer is given back): no memory. */

@@ -42,24 +42,44 @@ const struct weir_http_route weir_overlooked_routes[] = {
     {.path = NULL},
 };
 
-void weir_metrics_of_overlooked(struct weir_metrics *metrics)
+static bool read_numbers(struct weir_daemon *daemon, void *read)
 {
-    weir_metrics_number(metrics, "weir_untrusted_proxy_requests_total", "counter",
-                        "Requests for /v1/auth that were refused because their sender is not in "
-                        "server.trusted_proxies.",
-                        weir_counted(&weir_daemon_net(metrics->daemon)->overlooked.untrusted));
-    weir_metrics_head(metrics, "weir_requests_unreadable_total", "counter",
-                      "Requests of clients that were refused because they could not be read.");
+    if (weir_daemon_net(daemon))
+        *(uint64_t *)read = weir_counted(&weir_daemon_net(daemon)->overlooked.untrusted);
+    return weir_daemon_net(daemon);
+}
+
+static void put_unread(struct weir_metrics *metrics, const struct weir_metric *metric,
+                       const void *numbers)
+{
     for (int i = 0; i < WEIR_UNREAD_FRONTS; i++)
-        weir_metrics_put(metrics, "weir_requests_unreadable_total{front=\"%s\"} %" PRIu64 "\n",
-                         weir_overlooked_front_name((enum weir_overlooked_front)i),
-                         weir_counted(&weir_daemon_net(metrics->daemon)->overlooked.unread[i]));
-    weir_metrics_head(metrics, "weir_unknown_attributes_total", "counter",
-                      "Attributes in requests whose names are neither built in nor declared.");
+        weir_metrics_value(metrics, metric,
+                           weir_counted(&weir_daemon_net(metrics->daemon)->overlooked.unread[i]),
+                           weir_overlooked_front_name((enum weir_overlooked_front)i));
+}
+
+static void put_unknown(struct weir_metrics *metrics, const struct weir_metric *metric,
+                        const void *numbers)
+{
     for (uint32_t i = 0; i <= RULES_UNKNOWN_MAX; i++) {
         struct weir_unknown_name name = weir_rules_unknown(metrics->daemon->rules, i);
         if (name.count > 0)
-            weir_metrics_put(metrics, "weir_unknown_attributes_total{name=\"%s\"} %" PRIu64 "\n",
-                             name.name ? name.name : "", name.count);
+            weir_metrics_value(metrics, metric, name.count, name.name ? name.name : "");
     }
 }
+
+static const struct weir_metric rows[] = {
+    {"weir_untrusted_proxy_requests_total", "counter", NULL,
+     "Requests for /v1/auth that were refused because their sender is not in "
+     "server.trusted_proxies.",
+     .at = 0},
+    {"weir_requests_unreadable_total", "counter", "front",
+     "Requests of clients that were refused because they could not be read.", .put = put_unread},
+    {"weir_unknown_attributes_total", "counter", "name",
+     "Attributes in requests whose names are neither built in nor declared.", .put = put_unknown},
+    {.name = NULL},
+};
+const struct weir_metric_table weir_overlooked_metrics[] = {
+    {rows, read_numbers, sizeof(uint64_t)},
+    {.rows = NULL},
+};

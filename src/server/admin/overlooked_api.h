@@ -7,6 +7,6 @@
 #include "server/http/http.h"
 
 extern const struct weir_http_route weir_overlooked_routes[];
-void weir_metrics_of_overlooked(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_overlooked_metrics[];
 
 #endif

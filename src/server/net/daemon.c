@@ -55,6 +55,6 @@ const struct weir_service weir_service_net = {
     .open = net_open,
     .for_worker = net_for_worker,
     .tick = net_tick,
-    .metrics = weir_metrics_of_overlooked,
+    .metrics = weir_overlooked_metrics,
     .close = net_close,
 };

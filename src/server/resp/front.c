@@ -12,6 +12,8 @@
 #include "core/text/hex.h"
 #include "core/text/siphash.h"
 #include "server/adhoc/daemon.h"
+#include "server/admin/exposition.h"
+#include "server/daemon/addresses.h"
 #include "server/daemon/daemon.h"
 #include "server/resp/reply.h"
 #include "server/resp/transaction.h"
@@ -199,9 +201,62 @@ const struct weir_front weir_resp_front = {
     .end = redis_end,
 };
 
+/* --- Metrics ---------------------------------------------------------------------------------- */
+
+struct numbers {
+    uint64_t limits, commands, errors, unknown_scripts;
+};
+#define AT(member) .at = offsetof(struct numbers, member)
+
+static void add_workspace(struct numbers *sum, const struct weir_resp_workspace *redis)
+{
+    sum->commands += weir_counted(&redis->commands);
+    sum->errors += weir_counted(&redis->errors);
+    sum->unknown_scripts += weir_counted(&redis->unknown_scripts);
+}
+
+static bool read_numbers(struct weir_daemon *daemon, void *read)
+{
+    if (!weir_daemon_listens(daemon, &weir_resp_front))
+        return false;
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        const struct weir_listener *listener;
+        for (unsigned j = 0; (listener = weir_worker_listener(daemon->workers[i], j)); j++)
+            if (listener->kind == WEIR_LISTENER_REDIS)
+                add_workspace(read, listener->workspace);
+    }
+    return true;
+}
+
+static bool read_limits(struct weir_daemon *daemon, void *read)
+{
+    *(uint64_t *)read = weir_adhoc_limits_count(weir_daemon_given_limits(daemon));
+    return true;
+}
+
+static const struct weir_metric limit_rows[] = {
+    {"weir_adhoc_limits", "gauge", NULL, "Distinct limits that requests and commands have given.",
+     .at = 0},
+    {.name = NULL},
+};
+static const struct weir_metric rows[] = {
+    {"weir_redis_commands_total", "counter", NULL, "Commands of the Redis protocol.", AT(commands)},
+    {"weir_redis_errors_total", "counter", NULL, "Errors that commands were answered with.",
+     AT(errors)},
+    {"weir_redis_unknown_scripts_total", "counter", NULL,
+     "Calls of scripts that weir does not know, which failed.", AT(unknown_scripts)},
+    {.name = NULL},
+};
+static const struct weir_metric_table resp_metrics[] = {
+    {limit_rows, read_limits, sizeof(uint64_t)},
+    {rows, read_numbers, sizeof(struct numbers)},
+    {.rows = NULL},
+};
+
 static const struct weir_front *const resp_fronts[] = {&weir_resp_front, NULL};
 
 const struct weir_service weir_service_resp = {
     .name = "redis",
     .fronts = resp_fronts,
+    .metrics = resp_metrics,
 };

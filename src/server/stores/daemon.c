@@ -33,6 +33,6 @@ const struct weir_service weir_service_stores = {
     .name = "store",
     .open = stores_open,
     .for_worker = stores_for_worker,
-    .metrics = weir_metrics_of_store,
+    .metrics = weir_store_metrics,
     .close = stores_close,
 };

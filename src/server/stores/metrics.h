@@ -5,11 +5,10 @@
 
 #include "server/admin/exposition.h"
 
-/* Writes nothing without such a store. */
-void weir_metrics_of_store(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_store_metrics[];
 
 /* A histogram of calls to a Redis, by the bounds of redis_latency_bounds_us; `ns`: their sum. */
-void weir_metrics_latency(struct weir_metrics *metrics, const char *name, const char *help,
+void weir_metrics_latency(struct weir_metrics *metrics, const struct weir_metric *metric,
                           const _Atomic uint64_t *buckets, uint64_t ns);
 
 #endif

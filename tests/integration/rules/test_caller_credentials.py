@@ -88,6 +88,17 @@ def test_unknown_credentials_are_denied_and_none_are_not(tmp_path, front):
         assert weir.metrics()['weir_decisions_total{limit="unknown",result="denied"}'] == 2
 
 
+def test_metrics_have_refusals_of_unknown_callers_once(tmp_path):
+    """A series that is there twice fails the whole scrape."""
+    keys = keys_file(tmp_path, ("K", "ann"))
+    with weir_of(tmp_path, USER, identify=IDENTIFY, keys=keys, on_unknown="deny") as weir:
+        with weir.admin() as client:
+            text = client.request("GET", "/metrics").body.decode()
+    series = [line.rsplit(" ", 1)[0] for line in text.splitlines() if line[0] != "#"]
+    assert series.count('weir_decisions_total{limit="unknown",result="denied"}') == 1
+    assert len(series) == len(set(series))
+
+
 def test_an_unknown_caller_is_named_so(tmp_path):
     keys = keys_file(tmp_path, ("K", "ann"))
     limit = dict(USER, match={"path": "/never"})  # no limit needs the caller: it is looked up

@@ -58,6 +58,6 @@ const struct weir_service weir_service_adaptive = {
     .for_worker = adaptive_for_worker,
     .apply = adaptive_apply,
     .tick = adaptive_tick,
-    .metrics = weir_metrics_of_health,
+    .metrics = weir_health_metrics,
     .close = adaptive_close,
 };

@@ -10,5 +10,5 @@ static const struct weir_front *const challenge_fronts[] = {&weir_challenge_fron
 const struct weir_service weir_service_challenge = {
     .name = "challenge",
     .fronts = challenge_fronts,
-    .metrics = weir_metrics_of_challenge,
+    .metrics = weir_challenge_metrics,
 };

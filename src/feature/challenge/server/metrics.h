@@ -5,7 +5,6 @@
 
 #include "server/admin/exposition.h"
 
-/* Writes nothing without a challenge listener. */
-void weir_metrics_of_challenge(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_challenge_metrics[];
 
 #endif

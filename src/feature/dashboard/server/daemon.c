@@ -44,7 +44,7 @@ const struct weir_service weir_service_dashboard = {
     .routes = dashboard_routes,
     .open = dashboard_open,
     .start = dashboard_start,
-    .metrics = weir_metrics_of_dashboard,
+    .metrics = weir_dashboard_metrics,
     .drain = dashboard_drain,
     .close = dashboard_close,
 };

@@ -3,8 +3,8 @@
 #ifndef WEIR_FEATURE_DASHBOARD_SERVER_METRICS_H
 #define WEIR_FEATURE_DASHBOARD_SERVER_METRICS_H
 
-struct weir_metrics;
+#include "server/admin/exposition.h"
 
-void weir_metrics_of_dashboard(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_dashboard_metrics[];
 
 #endif

@@ -163,7 +163,6 @@ static void envoy_metrics(struct weir_metrics *metrics)
     struct weir_envoy_shared *envoy = weir_daemon_envoy(metrics->daemon);
     size_t size = 0;
     char *text = envoy ? weir_envoy_prometheus_text(envoy, &size) : NULL;
-    weir_metrics_of_quotas(metrics);
     if (text)
         weir_metrics_text(metrics, text, size);
     free(text);
@@ -210,7 +209,8 @@ const struct weir_service weir_service_envoy = {
     .check = envoy_check,
     .apply = envoy_apply,
     .drop = envoy_drop,
-    .metrics = envoy_metrics,
+    .metrics = weir_quota_metrics,
+    .metrics_text = envoy_metrics,
     .drain = envoy_drain,
     .stop = envoy_stop,
     .close = envoy_close,

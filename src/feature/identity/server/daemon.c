@@ -50,6 +50,6 @@ const struct weir_service weir_service_identities = {
     .open = identities_open,
     .for_worker = identities_for_worker,
     .apply = identities_apply,
-    .metrics = weir_metrics_of_identities,
+    .metrics = weir_identities_metrics,
     .close = identities_close,
 };

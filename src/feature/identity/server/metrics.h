@@ -5,7 +5,6 @@
 
 #include "server/admin/exposition.h"
 
-/* Writes nothing where no callers are kept in Redis. */
-void weir_metrics_of_identities(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_identities_metrics[];
 
 #endif

@@ -70,7 +70,7 @@ const struct weir_service weir_service_kernel = {
     .routes = kernel_routes,
     .start = kernel_start,
     .apply = kernel_apply,
-    .metrics = weir_metrics_of_kernel,
+    .metrics = weir_kernel_metrics,
     .stop = kernel_stop,
     .close = kernel_close,
 };

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "feature/kernel/names.h"
@@ -16,104 +17,159 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
+struct numbers {
+    struct weir_kernel_stats stats;
+    uint64_t works, refused, failures, helpers, lost, skipped;
+};
+#define AT(member) .at = offsetof(struct numbers, member)
+_Static_assert(sizeof(struct numbers) <= WEIR_METRIC_NUMBERS_MAX, "grow it");
+
 static void set_name(const struct weir_kernel_tally *tally, char name[WEIR_KERNEL_SET_NAME_MAX])
 {
     weir_kernel_set_name(name, tally->set, tally->family, tally->bits);
 }
 
-static void put_elements(struct weir_metrics *metrics, const struct weir_plan_stats *plan)
+static bool read_numbers(struct weir_daemon *daemon, void *read)
 {
+    struct numbers *numbers = read;
+    struct weir_kernel_stats *stats = &numbers->stats;
+    weir_kernel_service_stats(weir_daemon_kernel(daemon), stats);
+    numbers->works = stats->works;
+    numbers->refused = stats->plan.refused;
+    numbers->failures = stats->plan.failures;
+    numbers->helpers = stats->helpers;
+    numbers->lost = stats->lost;
+    numbers->skipped = stats->skipped;
+    return stats->on;
+}
+
+static void put_networks(struct weir_metrics *metrics, const struct weir_metric *metric,
+                         const void *numbers)
+{
+    const struct weir_plan_stats *plan = &((const struct numbers *)numbers)->stats.plan;
     static const char *const sets[] = {"ban", "allow"};
-
-    weir_metrics_head(metrics, "weir_kernel_networks", "gauge",
-                      "Networks for the kernel's sets: those that should be there, and are.");
     for (int set = 0; set < 2; set++) {
-        weir_metrics_put(metrics, "weir_kernel_networks{set=\"%s\",state=\"wanted\"} %zu\n",
-                         sets[set], plan->wanted[set]);
-        weir_metrics_put(metrics, "weir_kernel_networks{set=\"%s\",state=\"present\"} %zu\n",
-                         sets[set], plan->present[set]);
+        weir_metrics_value(metrics, metric, plan->wanted[set], sets[set], "wanted");
+        weir_metrics_value(metrics, metric, plan->present[set], sets[set], "present");
     }
 }
 
-static void put_tallies(struct weir_metrics *metrics, const struct weir_kernel_stats *stats)
+static void put_packets(struct weir_metrics *metrics, const struct weir_metric *metric,
+                        const void *numbers)
 {
+    const struct weir_kernel_stats *stats = &((const struct numbers *)numbers)->stats;
     char name[WEIR_KERNEL_SET_NAME_MAX];
-
-    weir_metrics_head(metrics, "weir_kernel_packets_total", "counter",
-                      "Packets that a set of the kernel has matched: those of ban sets were "
-                      "dropped.");
     for (size_t i = 0; i < stats->tallies_count; i++) {
         set_name(&stats->tallies[i], name);
-        weir_metrics_put(metrics, "weir_kernel_packets_total{set=\"%s\"} %" PRIu64 "\n", name,
-                         stats->tallies[i].packets);
-    }
-    weir_metrics_head(metrics, "weir_kernel_bytes_total", "counter", "Their bytes.");
-    for (size_t i = 0; i < stats->tallies_count; i++) {
-        set_name(&stats->tallies[i], name);
-        weir_metrics_put(metrics, "weir_kernel_bytes_total{set=\"%s\"} %" PRIu64 "\n", name,
-                         stats->tallies[i].bytes);
+        weir_metrics_value(metrics, metric, stats->tallies[i].packets, name);
     }
 }
 
-/* Of the filter for packets, where the rules have one. */
-static void put_filter(struct weir_metrics *metrics)
+static void put_bytes(struct weir_metrics *metrics, const struct weir_metric *metric,
+                      const void *numbers)
 {
-    const struct weir_xdp_settings *xdp = weir_rules_settings(metrics->daemon->rules)->xdp;
+    const struct weir_kernel_stats *stats = &((const struct numbers *)numbers)->stats;
+    char name[WEIR_KERNEL_SET_NAME_MAX];
+    for (size_t i = 0; i < stats->tallies_count; i++) {
+        set_name(&stats->tallies[i], name);
+        weir_metrics_value(metrics, metric, stats->tallies[i].bytes, name);
+    }
+}
+
+static void put_transactions(struct weir_metrics *metrics, const struct weir_metric *metric,
+                             const void *numbers)
+{
+    const struct weir_plan_stats *plan = &((const struct numbers *)numbers)->stats.plan;
+    weir_metrics_value(metrics, metric, plan->batches, "change");
+    weir_metrics_value(metrics, metric, plan->rebuilds, "anew");
+}
+
+static const struct weir_metric rows[] = {
+    {"weir_kernel_up", "gauge", NULL,
+     "1: the kernel's sets hold what they should, except what is in flight.", AT(works)},
+    {"weir_kernel_networks", "gauge", "set,state",
+     "Networks for the kernel's sets: those that should be there, and are.", .put = put_networks},
+    {"weir_kernel_packets_total", "counter", "set",
+     "Packets that a set of the kernel has matched: those of ban sets were dropped.",
+     .put = put_packets},
+    {"weir_kernel_bytes_total", "counter", "set", "Their bytes.", .put = put_bytes},
+    {"weir_kernel_refused_total", "counter", NULL,
+     "Networks that the plan of the kernel's sets had no room for.", AT(refused)},
+    {"weir_kernel_transactions_total", "counter", "kind",
+     "Transactions of the kernel's table: changes, and those that made it anew.",
+     .put = put_transactions},
+    {"weir_kernel_failures_total", "counter", NULL, "Transactions that the kernel refused.",
+     AT(failures)},
+    {"weir_kernel_helpers_total", "counter", NULL,
+     "Helpers (weir-kernel) that were started or connected to.", AT(helpers)},
+    {"weir_kernel_lost_total", "counter", NULL,
+     "Times that another program had changed or removed the kernel's table.", AT(lost)},
+    {"weir_kernel_skipped_total", "counter", NULL,
+     "Bans that weir-kernel left out: they hold what is protected.", AT(skipped)},
+    {.name = NULL},
+};
+
+/* --- The filter for packets ------------------------------------------------------------------- */
+
+struct filter {
+    const char *interface;
     struct weir_kernel_filter_count counts[WEIR_KERNEL_FILTER_REASONS_MAX];
     size_t count;
+    bool up;
+};
+_Static_assert(sizeof(struct filter) <= WEIR_METRIC_NUMBERS_MAX, "grow it");
 
-    if (!xdp)
-        return;
-    weir_metrics_head(metrics, "weir_xdp_up", "gauge",
-                      "1: the filter for packets is attached, and its counters can be read.");
-    weir_metrics_put(metrics, "weir_xdp_up{interface=\"%s\"} %d\n", xdp->interface,
-                     weir_kernel_filter_read(xdp->interface, counts, &count));
-    weir_metrics_head(metrics, "weir_xdp_packets_total", "counter",
-                      "Packets that the filter has passed or dropped, by reason.");
-    for (size_t i = 0; i < count; i++)
-        weir_metrics_put(metrics,
-                         "weir_xdp_packets_total{interface=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
-                         xdp->interface, counts[i].reason, counts[i].packets);
-    weir_metrics_head(metrics, "weir_xdp_bytes_total", "counter", "Their bytes.");
-    for (size_t i = 0; i < count; i++)
-        weir_metrics_put(metrics,
-                         "weir_xdp_bytes_total{interface=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
-                         xdp->interface, counts[i].reason, counts[i].bytes);
-}
-
-void weir_metrics_of_kernel(struct weir_metrics *metrics)
+static bool read_filter(struct weir_daemon *daemon, void *read)
 {
-    struct weir_kernel_stats stats;
-
-    put_filter(metrics);
-    weir_kernel_service_stats(weir_daemon_kernel(metrics->daemon), &stats);
-    if (!stats.on)
-        return;
-    weir_metrics_number(metrics, "weir_kernel_up", "gauge",
-                        "1: the kernel's sets hold what they should, except what is in flight.",
-                        stats.works);
-    put_elements(metrics, &stats.plan);
-    put_tallies(metrics, &stats);
-    weir_metrics_number(metrics, "weir_kernel_refused_total", "counter",
-                        "Networks that the plan of the kernel's sets had no room for.",
-                        stats.plan.refused);
-    weir_metrics_head(metrics, "weir_kernel_transactions_total", "counter",
-                      "Transactions of the kernel's table: changes, and those that made it anew.");
-    weir_metrics_put(metrics, "weir_kernel_transactions_total{kind=\"change\"} %" PRIu64 "\n",
-                     stats.plan.batches);
-    weir_metrics_put(metrics, "weir_kernel_transactions_total{kind=\"anew\"} %" PRIu64 "\n",
-                     stats.plan.rebuilds);
-    weir_metrics_number(metrics, "weir_kernel_failures_total", "counter",
-                        "Transactions that the kernel refused.", stats.plan.failures);
-    weir_metrics_number(metrics, "weir_kernel_helpers_total", "counter",
-                        "Helpers (weir-kernel) that were started or connected to.", stats.helpers);
-    weir_metrics_number(metrics, "weir_kernel_lost_total", "counter",
-                        "Times that another program had changed or removed the kernel's table.",
-                        stats.lost);
-    weir_metrics_number(metrics, "weir_kernel_skipped_total", "counter",
-                        "Bans that weir-kernel left out: they hold what is protected.",
-                        stats.skipped);
+    const struct weir_xdp_settings *xdp = weir_rules_settings(daemon->rules)->xdp;
+    struct filter *filter = read;
+    if (!xdp)
+        return false;
+    filter->interface = xdp->interface;
+    filter->up = weir_kernel_filter_read(xdp->interface, filter->counts, &filter->count);
+    return true;
 }
+
+static void put_filter_up(struct weir_metrics *metrics, const struct weir_metric *metric,
+                          const void *numbers)
+{
+    const struct filter *filter = numbers;
+    weir_metrics_value(metrics, metric, filter->up, filter->interface);
+}
+
+static void put_filter_packets(struct weir_metrics *metrics, const struct weir_metric *metric,
+                               const void *numbers)
+{
+    const struct filter *filter = numbers;
+    for (size_t i = 0; i < filter->count; i++)
+        weir_metrics_value(metrics, metric, filter->counts[i].packets, filter->interface,
+                           filter->counts[i].reason);
+}
+
+static void put_filter_bytes(struct weir_metrics *metrics, const struct weir_metric *metric,
+                             const void *numbers)
+{
+    const struct filter *filter = numbers;
+    for (size_t i = 0; i < filter->count; i++)
+        weir_metrics_value(metrics, metric, filter->counts[i].bytes, filter->interface,
+                           filter->counts[i].reason);
+}
+
+static const struct weir_metric filter_rows[] = {
+    {"weir_xdp_up", "gauge", "interface",
+     "1: the filter for packets is attached, and its counters can be read.", .put = put_filter_up},
+    {"weir_xdp_packets_total", "counter", "interface,reason",
+     "Packets that the filter has passed or dropped, by reason.", .put = put_filter_packets},
+    {"weir_xdp_bytes_total", "counter", "interface,reason", "Their bytes.",
+     .put = put_filter_bytes},
+    {.name = NULL},
+};
+
+const struct weir_metric_table weir_kernel_metrics[] = {
+    {filter_rows, read_filter, sizeof(struct filter)},
+    {rows, read_numbers, sizeof(struct numbers)},
+    {.rows = NULL},
+};
 
 static json_t *sets_json(const struct weir_kernel_stats *stats)
 {

@@ -7,7 +7,7 @@
 #include "server/admin/exposition.h"
 #include "server/http/http.h"
 
-void weir_metrics_of_kernel(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_kernel_metrics[];
 
 /* GET /v1/kernel */
 extern const struct weir_http_route weir_kernel_routes[];

@@ -100,7 +100,7 @@ const struct weir_service weir_service_penalties = {
     .for_worker = penalties_for_worker,
     .apply = penalties_apply,
     .tick = penalties_tick,
-    .metrics = weir_metrics_of_penalties,
+    .metrics = weir_penalties_metrics,
     .stop = penalties_stop,
     .close = penalties_close,
 };

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "feature/region/rules/region.h"
+#include "feature/region/server/metrics.h"
 #include "feature/region/server/moving.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/redis_access.h"
@@ -61,5 +62,6 @@ const struct weir_service weir_service_regions = {
     .for_worker = regions_for_worker,
     .check = regions_check,
     .apply = regions_apply,
+    .metrics = weir_region_metrics,
     .close = regions_close,
 };

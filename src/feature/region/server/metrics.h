@@ -5,8 +5,7 @@
 
 #include "server/admin/exposition.h"
 
-/* Adds them: the samples of weir_region_up, whose head and own region were written just before, and
- * the families of lending and of questions. Those are left out where no other region is reached. */
-void weir_region_metrics(struct weir_metrics *metrics);
+/* Without regions in the rules, or a store that nodes share, there are none. */
+extern const struct weir_metric_table weir_region_metrics[];
 
 #endif

@@ -21,21 +21,38 @@ static int reservations_for_worker(struct weir_daemon *daemon, struct weir_worke
     return 0;
 }
 
-static void reservations_metrics(struct weir_metrics *metrics)
+static bool reservations_read(struct weir_daemon *daemon, void *read)
+{
+    uint64_t *numbers = read;
+    if (!weir_daemon_reservations(daemon))
+        return false;
+    numbers[0] = weir_reservations_count(weir_daemon_reservations(daemon));
+    numbers[1] = WEIR_RESERVATIONS_MAX;
+    return true;
+}
+
+static void put_refused(struct weir_metrics *metrics, const struct weir_metric *metric,
+                        const void *numbers)
 {
     const struct weir_reservations *list = weir_daemon_reservations(metrics->daemon);
-    static const char refused[] = "weir_reservations_refused_total";
-    weir_metrics_number(metrics, "weir_reservations", "gauge",
-                        "Reservations that are open or being decided.",
-                        weir_reservations_count(list));
-    weir_metrics_number(metrics, "weir_reservations_max", "gauge", "Reservations that may be open.",
-                        WEIR_RESERVATIONS_MAX);
-    weir_metrics_head(metrics, refused, "counter", "Reservations that found no place.");
-    weir_metrics_put(metrics, "%s{reason=\"full\"} %" PRIu64 "\n", refused,
-                     weir_reservations_refused(list, WEIR_RESERVATIONS_FULL));
-    weir_metrics_put(metrics, "%s{reason=\"caller\"} %" PRIu64 "\n", refused,
-                     weir_reservations_refused(list, WEIR_RESERVATIONS_SHARE));
+    weir_metrics_value(metrics, metric, weir_reservations_refused(list, WEIR_RESERVATIONS_FULL),
+                       "full");
+    weir_metrics_value(metrics, metric, weir_reservations_refused(list, WEIR_RESERVATIONS_SHARE),
+                       "caller");
 }
+
+static const struct weir_metric reservations_rows[] = {
+    {"weir_reservations", "gauge", NULL, "Reservations that are open or being decided.", .at = 0},
+    {"weir_reservations_max", "gauge", NULL, "Reservations that may be open.",
+     .at = sizeof(uint64_t)},
+    {"weir_reservations_refused_total", "counter", "reason", "Reservations that found no place.",
+     .put = put_refused},
+    {.name = NULL},
+};
+static const struct weir_metric_table reservations_metrics[] = {
+    {reservations_rows, reservations_read, 2 * sizeof(uint64_t)},
+    {.rows = NULL},
+};
 
 static void reservations_close(struct weir_daemon *daemon)
 {

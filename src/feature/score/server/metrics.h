@@ -5,8 +5,7 @@
 
 #include "server/admin/exposition.h"
 
-/* Adds them; nothing where the rules keep no scores. */
-void weir_metrics_of_score(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_score_metrics[];
 
 /* How many requests each class has had, over all workers. */
 void weir_score_requests(const struct weir_daemon *daemon, uint64_t requests[WEIR_CLASSES]);

@@ -156,7 +156,7 @@ const struct weir_service weir_service_standing = {
     .tick = standing_tick,
     .reopen = standing_reopen,
     .ready = standing_ready,
-    .metrics = weir_metrics_of_standing,
+    .metrics = weir_standing_metrics,
     .stop = standing_stop,
     .close = standing_close,
 };

@@ -86,6 +86,6 @@ const struct weir_service weir_service_sticky = {
     .check = sticky_check,
     .apply = sticky_apply,
     .drop = sticky_drop,
-    .metrics = weir_metrics_of_sticky,
+    .metrics = weir_sticky_metrics,
     .close = sticky_close,
 };

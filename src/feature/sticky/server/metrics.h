@@ -5,6 +5,6 @@
 
 #include "server/admin/exposition.h"
 
-void weir_metrics_of_sticky(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_sticky_metrics[];
 
 #endif

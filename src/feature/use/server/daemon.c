@@ -89,7 +89,8 @@ const struct weir_service weir_service_use = {
     .applied = use_applied,
     .drop = use_drop,
     .reopen = use_reopen,
-    .metrics = weir_metrics_of_use,
+    .metrics = weir_use_metrics,
+    .scrape = weir_use_scrape,
     .stop = use_stop,
     .close = use_close,
 };

@@ -5,6 +5,9 @@
 
 #include "server/admin/exposition.h"
 
-void weir_metrics_of_use(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_use_metrics[];
+
+/* Collects what they show; once for all of them. */
+void weir_use_scrape(struct weir_daemon *daemon);
 
 #endif

@@ -56,7 +56,7 @@ const struct weir_service weir_service_webhook = {
     .open = webhook_open,
     .for_worker = webhook_for_worker,
     .accept = webhook_accept,
-    .metrics = weir_metrics_of_webhook,
+    .metrics = weir_webhook_metrics,
     .stop = webhook_stop,
     .close = webhook_close,
 };

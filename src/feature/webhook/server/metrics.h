@@ -5,7 +5,6 @@
 
 #include "server/admin/exposition.h"
 
-/* Writes nothing without a webhook. */
-void weir_metrics_of_webhook(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_webhook_metrics[];
 
 #endif

@@ -11,6 +11,7 @@
 #include "feature/penalties/server/daemon.h"
 #include "feature/region/server/daemon.h"
 #include "feature/reserve/server/daemon.h"
+#include "feature/score/server/daemon.h"
 #include "feature/standing/server/daemon.h"
 #include "feature/sticky/server/daemon.h"
 #include "feature/use/server/daemon.h"
@@ -33,6 +34,8 @@ const struct weir_service *const weir_services[] = {
     &weir_service_resp,
     &weir_service_grpc,
     &weir_service_admin,
+    &weir_service_limits,
+    &weir_service_score,
     &weir_service_stores,
     &weir_service_regions,
     &weir_service_sticky,

@@ -190,5 +190,12 @@ void weir_services_ready(const struct weir_daemon *daemon, char *text, size_t ro
 
 void weir_services_metrics(struct weir_metrics *metrics)
 {
-    CALL_EACH(metrics->daemon, metrics, metrics);
+    CALL_EACH(metrics->daemon, scrape, metrics->daemon);
+    for (size_t i = 0; metrics->daemon->services[i]; i++) {
+        const struct weir_service *service = metrics->daemon->services[i];
+        for (size_t j = 0; service->metrics && service->metrics[j].rows; j++)
+            weir_metrics_table(metrics, &service->metrics[j]);
+        if (service->metrics_text)
+            service->metrics_text(metrics);
+    }
 }

@@ -57,7 +57,7 @@ static void limits_are_listed(void **state)
 
 static void limits_and_views_that_do_not_exist_are_not_found(void **state)
 {
-    static const char *const paths[] = {"/v1/limits/none/state?key=a", "/v1/limits/month",
+    static const char *const paths[] = {"/v1/limits/none/state?key=a", "/v1/limits/none",
                                         "/v1/limits/month/", "/v1/limits/month/x", "/v1/limitsx"};
     struct http_harness *http = *state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)

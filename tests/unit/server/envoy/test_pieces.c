@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "envoy_test.h"
+#include "feature/envoy/server/daemon.h"
 #include "feature/envoy/server/shared.h"
 #include "server/daemon/daemon.h"
 #include "server/grpc/front.h"
@@ -33,6 +34,7 @@ struct door {
 };
 
 static struct weir_daemon owner;
+static struct weir_envoy_run run;
 
 /* --- Doors ------------------------------------------------------------------------------------ */
 
@@ -141,14 +143,16 @@ static struct rig *open_door(const struct door *door)
 {
     static struct weir_log log;
     memset(&owner, 0, sizeof owner);
+    memset(&run, 0, sizeof run);
+    weir_own_set(&owner, WEIR_OWN_ENVOY, &run);
     weir_log_init(&log, STDERR_FILENO, WEIR_LOG_TEXT);
     const struct weir_envoy_shared_options options = {.log = &log};
-    assert_int_equal(weir_envoy_shared_open(&owner.envoy, &options), 0);
+    assert_int_equal(weir_envoy_shared_open(&run.shared, &options), 0);
     struct rig *rig = rig_open_front(rules, door->front, &owner);
     rig->store->later_every = 0;
-    owner.envoy->current = envoy_load(config, &envoy_defaults);
-    assert_int_equal(weir_envoy_prepare(owner.envoy->current, rig_prepare, rig->store), 0);
-    atomic_fetch_add(&owner.envoy->version, 1);
+    run.shared->current = envoy_load(config, &envoy_defaults);
+    assert_int_equal(weir_envoy_prepare(run.shared->current, rig_prepare, rig->store), 0);
+    atomic_fetch_add(&run.shared->version, 1);
     return rig;
 }
 
@@ -159,7 +163,7 @@ static void close_door(struct rig *rig)
     assert_int_equal(rig->state->pieces.begun, 0);
     assert_int_equal(rig->state->pieces.promised, 0);
     rig_close(rig);
-    weir_envoy_shared_close(owner.envoy);
+    weir_envoy_shared_close(run.shared);
 }
 
 static int ask(struct rig *rig, const struct door *door, unsigned descriptors)
@@ -299,8 +303,8 @@ static void a_long_request_that_fails_is_answered(void **state)
 {
     for (size_t d = 0; d < DOORS; d++) {
         struct rig *rig = open_door(&doors[d]);
-        weir_envoy_unref(owner.envoy->current);
-        owner.envoy->current = NULL; /* no configuration */
+        weir_envoy_unref(run.shared->current);
+        run.shared->current = NULL; /* no configuration */
         int fd = ask(rig, &doors[d], LONG);
         struct weir_grpc *grpc = d == 1 ? grpc_of(rig) : NULL;
         for (int i = 0; i < STEPS_MAX; i++) {

@@ -3,6 +3,7 @@
 #include "feature/envoy/server/quota/metrics.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 
 #include "feature/envoy/server/daemon.h"
 #include "feature/envoy/server/quota/service.h"
@@ -10,26 +11,46 @@
 #include "server/daemon/daemon.h"
 #include "server/grpc/front.h"
 
-void weir_metrics_of_quotas(struct weir_metrics *metrics)
+struct numbers {
+    uint64_t streams, buckets, charged;
+    uint64_t counts[WEIR_QUOTA_COUNTS];
+};
+#define AT(member) .at = offsetof(struct numbers, member)
+
+static bool read_numbers(struct weir_daemon *daemon, void *read)
 {
-    struct weir_daemon *daemon = metrics->daemon;
     struct weir_quota_service *service = weir_daemon_quota(daemon);
+    struct numbers *numbers = read;
     if (!weir_daemon_listens(daemon, &weir_grpc_front) || !service)
-        return;
+        return false;
     pthread_mutex_lock(&service->lock);
-    uint32_t streams = weir_quota_streams(service->quota);
-    uint32_t buckets = weir_quota_buckets(service->quota);
+    numbers->streams = weir_quota_streams(service->quota);
+    numbers->buckets = weir_quota_buckets(service->quota);
     pthread_mutex_unlock(&service->lock);
-    weir_metrics_number(metrics, "weir_quota_streams", "gauge", "Streams of Envoy's quota service.",
-                        streams);
-    weir_metrics_number(metrics, "weir_quota_buckets", "gauge", "Buckets of these streams.",
-                        buckets);
-    weir_metrics_number(metrics, "weir_quota_charged_total", "counter",
-                        "Cost charged for assignments, over all limits.",
-                        weir_counted(&service->charged));
-    weir_metrics_head(metrics, "weir_quota_assignments_total", "counter",
-                      "What buckets of the quota service were given.");
+    numbers->charged = weir_counted(&service->charged);
     for (unsigned i = 0; i < WEIR_QUOTA_COUNTS; i++)
-        weir_metrics_put(metrics, "weir_quota_assignments_total{kind=\"%s\"} %" PRIu64 "\n",
-                         weir_quota_count_names[i], weir_counted(&service->counts[i]));
+        numbers->counts[i] = weir_counted(&service->counts[i]);
+    return true;
 }
+
+static void put_assignments(struct weir_metrics *metrics, const struct weir_metric *metric,
+                            const void *numbers)
+{
+    for (unsigned i = 0; i < WEIR_QUOTA_COUNTS; i++)
+        weir_metrics_value(metrics, metric, ((const struct numbers *)numbers)->counts[i],
+                           weir_quota_count_names[i]);
+}
+
+static const struct weir_metric rows[] = {
+    {"weir_quota_streams", "gauge", NULL, "Streams of Envoy's quota service.", AT(streams)},
+    {"weir_quota_buckets", "gauge", NULL, "Buckets of these streams.", AT(buckets)},
+    {"weir_quota_charged_total", "counter", NULL, "Cost charged for assignments, over all limits.",
+     AT(charged)},
+    {"weir_quota_assignments_total", "counter", "kind",
+     "What buckets of the quota service were given.", .put = put_assignments},
+    {.name = NULL},
+};
+const struct weir_metric_table weir_quota_metrics[] = {
+    {rows, read_numbers, sizeof(struct numbers)},
+    {.rows = NULL},
+};

@@ -5,6 +5,6 @@
 
 #include "server/admin/exposition.h"
 
-void weir_metrics_of_quotas(struct weir_metrics *metrics);
+extern const struct weir_metric_table weir_quota_metrics[];
 
 #endif
