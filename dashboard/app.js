@@ -122,6 +122,7 @@ async function start() {
     document.documentElement.dataset.ready = "closed";
     return;
   }
+  find("live").textContent = "connecting";
   find("log-out").hidden = !live.may.session;
   find("log-out").textContent = live.may.name ? `Log out ${live.may.name}` : "Log out";
   find("views").replaceChildren(...[...views].filter(([, view]) => view.name).map(([name, view]) =>

@@ -105,8 +105,10 @@ function notes(limit) {
 }
 
 function facts(limit) {
+  const rates = (limit.rates ?? []).slice(1).map((one) => `${rate(one)}, at most ${count(one.capacity)}`);
+  const plans = (limit.plans ?? []).map((one) => [`plan ${one.plan}`, one.unlimited ? "unlimited" : one.rates.map((each) => `${rate(each)}, at most ${count(each.capacity)}`).join("; ")]);
   return [["algorithm", limit.algorithm], ["key", limit.key?.join(", ")], ["rate", limit.name && rate(limit)],
-    ["capacity", limit.capacity && count(limit.capacity)], ["notes", limit.name && notes(limit)],
+    ["capacity", limit.capacity && count(limit.capacity)], ["also", rates.join("; ")], ...plans, ["notes", limit.name && notes(limit)],
     ["allowed, denied", limit.name && `${count(limit.allowed)}, ${count(limit.denied)} since the start`],
   ].filter(([, value]) => value);
 }

@@ -256,6 +256,9 @@ struct weir_rules {
     struct rules_named_schedule schedules[RULES_SCHEDULES_MAX];
     uint32_t schedule_count;
 
+    char *text; /* that they were made of; NULL: it is not kept */
+    size_t text_size;
+
     const char *attribute_names[WEIR_ATTRIBUTES_MAX];
     struct rules_string_map attributes;
     uint16_t attribute_count;

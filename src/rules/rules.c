@@ -37,8 +37,17 @@ int weir_rules_parse(struct weir_rules **out, const char *name, const char *fold
         weir_rules_unref(rules);
         return err;
     }
+    rules->text_size = size <= WEIR_RULES_TEXT_KEPT ? size : 0;
+    rules->text = rules->text_size > 0 ? malloc(size) : NULL;
+    if (rules->text)
+        memcpy(rules->text, text, size);
     *out = rules;
     return 0;
+}
+
+struct weir_bytes weir_rules_text(const struct weir_rules *rules)
+{
+    return (struct weir_bytes){rules->text, rules->text ? rules->text_size : 0};
 }
 
 #define CANNOT_READ "cannot read the file: "
@@ -132,6 +141,7 @@ void weir_rules_unref(struct weir_rules *rules)
     /* Release what this holder did, acquire what all others did, before anything is freed. */
     if (!rules || atomic_fetch_sub_explicit(&rules->references, 1, memory_order_acq_rel) != 1)
         return;
+    free(rules->text);
     rules_string_map_free(&rules->rule_names);
     rules_string_map_free(&rules->attributes);
     rules_string_map_free(&rules->declared);

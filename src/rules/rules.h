@@ -212,6 +212,14 @@ int weir_rules_parse(struct weir_rules **rules, const char *name, const char *fo
                      const char *text, size_t size, struct weir_problems *problems)
     __attribute__((warn_unused_result));
 
+/* The text that rules were made of; data == NULL where it has more than WEIR_RULES_TEXT_KEPT bytes,
+ * or memory was out. It has secrets: see feature/dashboard/rules/shown_rules.h. */
+#define WEIR_RULES_TEXT_KEPT ((size_t)512 << 10)
+struct weir_bytes weir_rules_text(const struct weir_rules *rules);
+
+/* Whether values of an attribute are shown as SHA-256 only. */
+bool weir_rules_hides(const struct weir_rules *rules, struct weir_bytes attribute);
+
 /* How many things in the file are deprecated: problems with `refused_from`. */
 uint32_t weir_rules_deprecated(const struct weir_rules *rules);
 

@@ -337,3 +337,11 @@ bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
     return (rules->rows[attribute]->flags & RULES_SECRET) != 0 ||
            rules_identifies(rules, attribute);
 }
+
+bool weir_rules_hides(const struct weir_rules *rules, struct weir_bytes attribute)
+{
+    uint32_t number = rules_string_map_find(&rules->attributes, 0,
+                                            rules_text_hash(attribute.data, attribute.size),
+                                            attribute.data, attribute.size);
+    return number != RULES_NONE && rules_is_secret(rules, (uint16_t)number);
+}

@@ -8,6 +8,7 @@
 #include "feature/standing/rules/match.h"
 #include "rules/actions/reject.h"
 #include "rules/actions/steps.h"
+#include "rules/match/routes.h"
 #include "server/admin/limit_metrics.h"
 
 /* Of a limit that has several rates, or of a candidate. */
@@ -183,6 +184,21 @@ json_t *weir_priority_json(const struct weir_rules *rules)
                      "default", priority->names[priority->fallback]);
 }
 
+/* What each plan admits, of a limit with `rate: plan`. */
+static json_t *plans_json(const struct weir_rules *rules, uint32_t rule)
+{
+    const struct weir_limit *limits;
+    uint32_t count;
+    json_t *plans = json_array();
+    for (uint32_t plan = 0; weir_rules_rates(rules, rule, plan, &limits, &count); plan++) {
+        struct weir_bytes name = weir_rules_plan_name(rules, plan);
+        json_array_append_new(plans, json_pack("{s:s%, s:b, s:o}", "plan", name.data, name.size,
+                                               "unlimited", count == 0, "rates",
+                                               rates_json(limits, count)));
+    }
+    return plans;
+}
+
 json_t *weir_limit_json(struct weir_daemon *daemon, uint32_t rule)
 {
     struct weir_rule_info info;
@@ -222,6 +238,8 @@ json_t *weir_limit_json(struct weir_daemon *daemon, uint32_t rule)
         add_score_classes(limit, daemon->rules, rule);
         add_scale(limit, daemon, rule);
     }
+    if (limit && info.by_plan)
+        json_object_set_new(limit, "plans", plans_json(daemon->rules, rule));
     if (limit && info.when)
         json_object_set_new(limit, "when", json_string(info.when));
     if (limit && info.limit) {

@@ -142,6 +142,45 @@ def test_a_reload_with_an_error_says_where_it_is(tmp_path, browser):
         page.see(lambda: page.text("rules-errors") == "", "no error")
 
 
+def test_the_rules_are_shown_and_what_a_reload_would_change(tmp_path, browser):
+    with start(browser, tmp_path, admin={"token": "s3cret"}) as weir:
+        text = ("version: 1\nserver:\n  admin:\n    address: " + weir.admin_address + "\n    token: s3cret\nlimits:\n"
+                "  - name: api\n    key: [user]\n    rate: 20/hour\n  - name: login\n    key: [client.ip]\n    rate: 3/hour\n")
+        weir.write_rules(text)
+        weir.reload()
+        page = Dashboard(browser, weir).open("#rules")
+        log_in(page, name="Ann Lee")
+        page.see(lambda: "rate: 20/hour" in (page.text("rules-text") or ""), "the text")
+
+        def lines(name):
+            return page.run("return [...document.querySelectorAll('#' + arguments[0] + ' > div')].map((line) => "
+                            "[line.className, line.querySelector('.number')?.textContent, line.querySelector('code')?.textContent])",
+                            name)
+
+        assert lines("rules-text")[4] == ["line-same", "5", "    token: (hidden)"]
+        assert len(lines("rules-text")) == 12
+        press(page, "rules-compare")
+        page.see(lambda: "Nothing: the file is as it was loaded" in page.text("rules-changes"), "no change")
+        weir.write_rules(text.replace("20/hour", "30/hour").replace("  - name: login", "  - name: log-in"))
+        press(page, "rules-compare")
+        page.see(lambda: page.text("rules-difference"), "the change")
+        assert [line for line in lines("rules-difference") if line[0] in ("line-gone", "line-new")] == [
+            ["line-gone", "9", "    rate: 20/hour"], ["line-gone", "10", "  - name: login"],
+            ["line-new", "9", "    rate: 30/hour"], ["line-new", "10", "  - name: log-in"]]
+        set_screen(browser, 1280, 900)
+        take_screenshot(browser, SHOTS / "rules-difference.png")
+        set_screen(browser, 360, 740)
+        assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+        take_screenshot(browser, SHOTS / "rules-difference-phone.png")
+        set_screen(browser, 1280, 900, dark=True)
+        take_screenshot(browser, SHOTS / "rules-difference-dark.png")
+        set_screen(browser, 1280, 900)
+        press(page, "reload")
+        press(page, "reload")
+        page.see(lambda: "rate: 30/hour" in page.text("rules-text"), "the text as loaded now")
+        assert "asked for by Ann Lee" in page.text("rules")
+
+
 def test_every_view_has_contrast_and_fits_a_phone(tmp_path, browser):
     parts = {"standing": {"by": ["user"], "file": str(tmp_path / "standing.db")}}
     with start(browser, tmp_path, **parts) as weir:

@@ -7,6 +7,7 @@
 #include "feature/dashboard/server/events_api.h"
 #include "feature/dashboard/server/metrics.h"
 #include "feature/dashboard/server/rules_api.h"
+#include "feature/dashboard/server/rules_file_api.h"
 #include "feature/dashboard/server/session_api.h"
 #include "server/daemon/daemon.h"
 
@@ -36,7 +37,8 @@ static void dashboard_close(struct weir_daemon *daemon)
 }
 
 static const struct weir_http_route *const dashboard_routes[] = {
-    weir_session_routes, weir_rules_routes, weir_events_routes, weir_dashboard_page_routes, NULL,
+    weir_session_routes, weir_rules_routes,          weir_rules_file_routes,
+    weir_events_routes,  weir_dashboard_page_routes, NULL,
 };
 
 const struct weir_service weir_service_dashboard = {

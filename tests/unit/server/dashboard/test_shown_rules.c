@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules files as they are shown: secrets are gone, and every line is where it was. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "feature/dashboard/rules/shown_rules.h"
+#include "rules/rules.h"
+
+static struct weir_rules *rules;
+
+static int open_rules(void **state)
+{
+    static const char text[] = "version: 1\nlimits: []\n";
+    struct weir_problems problems = {0};
+    return weir_rules_parse(&rules, "test", ".", text, sizeof text - 1, &problems);
+}
+
+static int close_rules(void **state)
+{
+    weir_rules_unref(rules);
+    return 0;
+}
+
+static void assert_shown(const char *text, const char *expected)
+{
+    char *shown = weir_shown_rules(rules, text, strlen(text));
+    assert_non_null(shown);
+    assert_string_equal(shown, expected);
+    free(shown);
+}
+
+static void values_of_secret_names_are_hidden(void **state)
+{
+    assert_shown("token: abc\n", "token: (hidden)\n");
+    assert_shown("a: {token: \"a\\\"b\", b: c}", "a: {token: (hidden), b: c}");
+    assert_shown("Secret: [a, {b: c}]", "Secret: [(hidden), {(hidden): (hidden)}]");
+    assert_shown("token:\n", "token:(hidden)\n");
+    assert_shown("a: token\n", "a: token\n");
+    assert_shown("token: ${TOKEN}\n", "token: ${TOKEN}\n");
+    assert_shown("token: ${TOKEN}x\n", "token: (hidden)\n");
+    assert_shown("- token\n- {token: x}\n", "- token\n- {token: (hidden)}\n");
+}
+
+static void lines_stay_where_they_are(void **state)
+{
+    assert_shown("token: |\n  a\n  b\nc: d\n", "token: (hidden)\n\n\nc: d\n");
+    assert_shown("token: \"a\n  b\"\nc: d\n", "token: (hidden)\n\nc: d\n");
+    assert_shown("\xc3\xa4: \xe2\x82\xac # \xf0\x9f\x98\x80\ntoken: \xf0\x9f\x98\x80\nb: c",
+                 "\xc3\xa4: \xe2\x82\xac # \xf0\x9f\x98\x80\ntoken: (hidden)\nb: c");
+}
+
+static void comments_with_secret_names_are_hidden(void **state)
+{
+    assert_shown("a: b # of the team\n# token: old\nc: '# token'\n",
+                 "a: b # of the team\n# (hidden)\nc: '# token'\n");
+    assert_shown("# redis://u:p@h\n", "# (hidden)\n");
+}
+
+static void of_urls_only_the_place_is_shown(void **state)
+{
+    assert_shown("a: http://u:p@h/x?y=z\n", "a: http://(hidden)@h/x(hidden)\n");
+    assert_shown("a: 'http://h/x'\n", "a: 'http://h/x'\n");
+    assert_shown("webhooks: [{url: https://h/T0/B1}]\n", "webhooks: [{url: https://h(hidden)}]\n");
+    assert_shown("a: http://h/x http://u:p@h\n", "a: (hidden)\n");
+}
+
+static void an_alias_in_a_secret_place_hides_what_it_stands_for(void **state)
+{
+    assert_shown("a: &x abc\ntoken: *x\n", "a: (hidden)\ntoken: *x\n");
+    assert_shown("a: &x {b: [c]}\nsecret: *x\n", "a: &x {(hidden): [(hidden)]}\nsecret: *x\n");
+    assert_shown("a: &x abc\nb: *x\n", "a: &x abc\nb: *x\n");
+}
+
+static void what_is_no_yaml_is_not_shown(void **state)
+{
+    static const char *const wrong[] = {"a: [", "a: \xff\n", "\"a", "a: b: c"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_null(weir_shown_rules(rules, wrong[i], strlen(wrong[i])));
+    assert_null(weir_shown_rules(rules, "a\0b", 3));
+    char *large = malloc(WEIR_SHOWN_RULES_MAX + 1);
+    assert_non_null(large);
+    memset(large, '\n', WEIR_SHOWN_RULES_MAX + 1);
+    assert_null(weir_shown_rules(rules, large, WEIR_SHOWN_RULES_MAX + 1));
+    free(large);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_of_secret_names_are_hidden),
+        cmocka_unit_test(lines_stay_where_they_are),
+        cmocka_unit_test(comments_with_secret_names_are_hidden),
+        cmocka_unit_test(of_urls_only_the_place_is_shown),
+        cmocka_unit_test(an_alias_in_a_secret_place_hides_what_it_stands_for),
+        cmocka_unit_test(what_is_no_yaml_is_not_shown),
+    };
+    return cmocka_run_group_tests(tests, open_rules, close_rules);
+}
