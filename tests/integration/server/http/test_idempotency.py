@@ -30,6 +30,15 @@ def post(weir, check, key_field):
         return client.post("/v1/check", check, {"Idempotency-Key": key_field})
 
 
+def test_a_repeat_may_come_by_the_other_address_of_a_translators_client(weir):
+    """64:ff9b::/96 holds everybody: a repeat is by the IPv4 client inside, not by his neighbour."""
+    asked = [weir.check(ip=address, idempotency_key="nat") for address in
+             ("64:ff9b::8.8.4.1", "8.8.4.1", "64:ff9b::808:401", "64:ff9b::8.8.4.2", "8.8.4.2")]
+    assert [reply.status for reply in asked] == [200] * 5
+    assert ["repeated" in reply.json for reply in asked] == [False, True, True, False, True]
+    assert [remaining(weir, address) for address in ("8.8.4.1", "64:ff9b::8.8.4.2", "8.8.4.3")] == [4, 4, 5]
+
+
 def test_a_repeat_is_allowed_tells_so_and_charges_nothing(weir):
     first, *repeats = [weir.check(ip="192.0.2.1", idempotency_key="k1") for _ in range(9)]
     assert first.status == 200 and "repeated" not in first.json
