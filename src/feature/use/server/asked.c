@@ -125,7 +125,7 @@ static bool take_part(struct weir_bytes *rest, struct weir_bytes *kind, struct w
         return false;
     *kind = (struct weir_bytes){rest->data, (size_t)(equals - rest->data)};
     const char *at = equals + 1, *next = end;
-    while (next == end && (at = memchr(at, ',', (size_t)(end - at))) != NULL) {
+    while (next == end && (at = memchr(at, ',', (size_t)(end - at)))) {
         const char *name = ++at;
         while (name < end && *name != '\0' && strchr(letters, *name))
             name++;
