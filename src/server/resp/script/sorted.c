@@ -51,8 +51,9 @@ static void look(struct weir_resp_call *call, uint64_t nth,
 }
 
 struct seen {
-    const struct weir_report *log; /* of the log that has most; NULL: there is none */
-    int64_t used;                  /* by it, or by the fixed window that has most */
+    const struct weir_report *log; /* of the log that has most; NULL: a fixed window has more */
+    int64_t used;                  /* by it, or by the fixed window that has most, */
+    int64_t began_ms;              /* which began then */
     const char *error;
 };
 
@@ -74,6 +75,7 @@ static struct seen seen_in(const struct weir_decision *decision)
             continue;
         seen.used = used;
         seen.log = is_log ? report : NULL;
+        seen.began_ms = is_log ? 0 : weir_script_fixed_began(report->remaining);
     }
     return seen;
 }
@@ -116,16 +118,15 @@ static void zrange_write(struct weir_slot *slot, struct weir_output *output)
     const struct weir_decision *decision = slot->decision;
     const struct seen seen = seen_in(decision);
     struct weir_script_reply reply = {.error = seen.error};
-    if (!reply.error && seen.used && !seen.log)
-        reply.error = "ERR a fixed window keeps no times of its requests";
-    if (reply.error || !seen.log || (uint64_t)seen.used < decision->checks[0].cost) {
+    if (reply.error || seen.used == 0 || (uint64_t)seen.used < decision->checks[0].cost) {
         finish(slot, output, &reply);
         return;
     }
-    output->used = (size_t)(write_item(output->data + output->used, slot->flags,
-                                       (int64_t)((decision->now_ns - seen.log->retry_after_ns) /
-                                                 COUNTER_MS_NS)) -
-                            output->data);
+    int64_t ms = seen.began_ms;
+    if (seen.log)
+        ms = (int64_t)((decision->now_ns - seen.log->retry_after_ns) / COUNTER_MS_NS);
+    output->used =
+        (size_t)(write_item(output->data + output->used, slot->flags, ms) - output->data);
     weir_worker_give(slot->connection->worker, slot->decision);
 }
 

@@ -4,7 +4,9 @@
  *
  *   count   ZCARD key                          what the rate has used that remembers most
  *   peek    ZRANGE key -n -n WITHSCORES        when the n-th of the newest was, by weir's clock;
- *                                              its name is "item", for weir keeps none
+ *                                              its name is "item", for weir keeps none. Of a fixed
+ *                                              window, when the window began, by the client's
+ *                                              clock: a counter keeps no times of requests
  *   leak    ZREMRANGEBYSCORE key 0 time        forgets fixed windows that began before; logs have
  *                                              dropped by themselves what has left their window
  *   count of buckets  HMGET key tat1 tat2 ..   when the bucket of each rate will be full, in us
