@@ -55,9 +55,22 @@ type answerKey struct{}
 // What has decided a request: a list, from its context.
 type guardKey struct{}
 
+// decided is the context of a request that was decided: it has what answerKey and guardKey name.
 type decided struct {
+	context.Context
 	guard  *guard
+	answer *Answer
 	before *decided
+}
+
+func (d *decided) Value(key any) any {
+	switch key.(type) {
+	case answerKey:
+		return d.answer
+	case guardKey:
+		return d
+	}
+	return d.Context.Value(key)
 }
 
 // misuse is a mistake of the program.
@@ -83,6 +96,9 @@ func (w *Weir) Handler(next http.Handler, options *Middleware) http.Handler {
 	}
 	return &guard{weir: w, next: next, Middleware: *options, given: given}
 }
+
+// Of a request of net/http from which the rules read no header.
+var noLines = http.Header{}
 
 type guard struct {
 	Middleware
@@ -161,14 +177,18 @@ func (g *guard) client(r *http.Request, given *Request) error {
 }
 
 func (g *guard) request(r *http.Request) (*Request, error) {
-	given := &Request{Method: r.Method, Path: r.RequestURI, Host: r.Host, lines: http.Header{}, Untrusted: !g.Trusted, Life: reserveLife}
+	given := &Request{Method: r.Method, Path: r.RequestURI, Host: r.Host, lines: noLines, Untrusted: !g.Trusted, Life: reserveLife}
 	if given.Path == "" {
 		given.Path = r.URL.RequestURI()
 	}
 	if err := g.client(r, given); err != nil {
 		return nil, err
 	}
-	for _, one := range g.weir.names.Load().headers { // what follows may change its header
+	headers := g.weir.names.Load().headers
+	if len(headers) > 0 {
+		given.lines = http.Header{}
+	}
+	for _, one := range headers { // what follows may change its header
 		if lines, found := r.Header[one.name]; found {
 			given.lines[one.name] = lines
 		}
@@ -214,7 +234,7 @@ func (g *guard) deny(rw http.ResponseWriter, r *http.Request, answer *Answer) {
 		rw.Header().Set("Content-Type", answer.Type)
 	}
 	rw.WriteHeader(answer.Status)
-	_, _ = rw.Write([]byte(answer.Body))
+	_, _ = io.WriteString(rw, answer.Body)
 }
 
 // Whether the request passes although there is no answer.
@@ -305,6 +325,28 @@ func (g *guard) end(r *http.Request, given *Request, answer *Answer, status int)
 	}
 }
 
+// Sets the fields of an answer, without canonical names being made again and in one list of values. Of a denial, fields
+// of the same name follow each other.
+func (g *guard) setFields(header http.Header, answer *Answer) {
+	values := make([]string, len(answer.Fields))
+	for i, field := range answer.Fields {
+		key := g.weir.known.key(field[0])
+		if i == 0 || answer.Allowed || first(header[key]) == "" {
+			values[i] = field[1]
+			header[key] = values[i : i+1 : i+1]
+		} else {
+			header[key] = append(header[key], field[1])
+		}
+	}
+}
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
 func (g *guard) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	met, err := g.met(r)
 	if err != nil {
@@ -330,13 +372,7 @@ func (g *guard) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	for i, field := range answer.Fields {
-		if i == 0 || rw.Header().Get(field[0]) == "" || answer.Allowed {
-			rw.Header().Set(field[0], field[1])
-		} else {
-			rw.Header().Add(field[0], field[1])
-		}
-	}
+	g.setFields(rw.Header(), answer)
 	if !answer.Allowed {
 		g.deny(rw, r, answer)
 		return
@@ -351,8 +387,7 @@ func (g *guard) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	before, _ := r.Context().Value(guardKey{}).(*decided)
-	r = r.WithContext(context.WithValue(context.WithValue(r.Context(), answerKey{}, answer), guardKey{},
-		&decided{guard: g, before: before}))
+	r = r.WithContext(&decided{Context: r.Context(), guard: g, answer: answer, before: before})
 	if (answer.Reservation == nil || !given.Reserve) && !g.weir.names.Load().anyStrike {
 		g.next.ServeHTTP(rw, r)
 		return

@@ -136,6 +136,7 @@ type Weir struct {
 	// Handles of attributes that were given and that no rule reads: libweir counts names that it does not know.
 	unread      sync.Map
 	unreadCount atomic.Int32
+	known       texts // names of fields and limits, which answers repeat
 	done        chan struct{}
 	sink        *sink
 }
@@ -536,26 +537,112 @@ func (w *Weir) fill(call *C.struct_weir_go_call, r *Request) error {
 	return nil
 }
 
-func read(call *C.struct_weir_go_call) *Answer {
+const (
+	textsMax  = 256 // names that are kept: those of fields and limits, and of the limits of former rules
+	fieldsFew = 6   // of one answer: more are allocated apart
+	limitsFew = 2
+)
+
+// A text that answers repeat, and its form as the key of an http.Header.
+type text struct{ text, key string }
+
+// texts keeps those that have come, so that an answer copies none of them again. A map is never changed: another takes
+// its place.
+type texts struct {
+	all  atomic.Pointer[map[string]text]
+	lock sync.Mutex
+}
+
+// The text of bytes, which may be memory of C.
+func (t *texts) of(bytes []byte) text {
+	if len(bytes) == 0 {
+		return text{}
+	}
+	if all := t.all.Load(); all != nil {
+		if found, known := (*all)[string(bytes)]; known { // this copies nothing
+			return found
+		}
+	}
+	found := text{string(bytes), http.CanonicalHeaderKey(string(bytes))}
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	grown := map[string]text{found.text: found}
+	if all := t.all.Load(); all != nil {
+		if len(*all) >= textsMax {
+			return found
+		}
+		for name, each := range *all {
+			grown[name] = each
+		}
+	}
+	t.all.Store(&grown)
+	return found
+}
+
+// The name of a field as the key of an http.Header.
+func (t *texts) key(name string) string {
+	if all := t.all.Load(); all != nil {
+		if found, known := (*all)[name]; known {
+			return found.key
+		}
+	}
+	return http.CanonicalHeaderKey(name)
+}
+
+// The bytes of a text of C with a NUL.
+func bytesOf(text []C.char) []byte {
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&text[0])), len(text))
+	for i, one := range bytes {
+		if one == 0 {
+			return bytes[:i]
+		}
+	}
+	return bytes
+}
+
+// An answer and what it refers to, in one piece of memory.
+type block struct {
+	Answer
+	fields [fieldsFew][2]string
+	limits [limitsFew]Limit
+}
+
+// The fields of an answer: their values are parts of one text.
+func (w *Weir) readFields(call *C.struct_weir_go_call, a *Answer) {
+	size := int(call.answer.fields_size)
+	all := C.GoStringN(&call.fields[0], C.int(size))
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&call.fields[0])), size)
+	for at := 0; at < size; {
+		length := strings.Index(all[at:], "\r\n")
+		if length < 0 {
+			length = size - at
+		}
+		if colon := strings.Index(all[at:at+length], ": "); colon >= 0 {
+			name := w.known.of(raw[at : at+colon])
+			a.Fields = append(a.Fields, [2]string{name.text, all[at+colon+2 : at+length]})
+		}
+		at += length + 2
+	}
+}
+
+func (w *Weir) read(call *C.struct_weir_go_call) *Answer {
 	full := &call.answer
 	summary := &full.summary
-	a := &Answer{Allowed: bool(summary.allowed), Status: int(full.status), DeniedBy: C.GoString(&summary.denied_by[0]),
-		RetryAfter: duration(summary.retry_after_ns), Delay: duration(summary.delay_ns),
-		Remaining: uint64(summary.remaining), StoreFailed: bool(summary.store_failed),
+	b := &block{Answer: Answer{Allowed: bool(summary.allowed), Status: int(full.status),
+		DeniedBy: w.known.of(bytesOf(summary.denied_by[:])).text, RetryAfter: duration(summary.retry_after_ns),
+		Delay: duration(summary.delay_ns), Remaining: uint64(summary.remaining), StoreFailed: bool(summary.store_failed),
 		Repeated: bool(summary.repeated), Standing: C.GoString(&summary.standing[0]),
-		Lease: C.GoString(&summary.lease.text[0]), Type: C.GoString(&full._type[0]),
-		Body: C.GoStringN(&call.body[0], C.int(full.body_size))}
+		Lease: C.GoString(&summary.lease.text[0]), Type: w.known.of(bytesOf(full._type[:])).text,
+		Body: C.GoStringN(&call.body[0], C.int(full.body_size))}}
+	a := &b.Answer
+	a.Fields, a.Limits = b.fields[:0], b.limits[:0]
 	if summary.action != nil {
 		a.Action = C.GoString(summary.action)
 	}
-	for _, line := range strings.SplitAfter(C.GoStringN(&call.fields[0], C.int(full.fields_size)), "\r\n") {
-		if colon := strings.Index(line, ": "); colon >= 0 {
-			a.Fields = append(a.Fields, [2]string{line[:colon], strings.TrimSuffix(line[colon+2:], "\r\n")})
-		}
-	}
+	w.readFields(call, a)
 	for i := range full.limits[:full.limit_count] {
 		one := &full.limits[i]
-		a.Limits = append(a.Limits, Limit{Name: C.GoString(&one.name[0]), Allowed: bool(one.allowed),
+		a.Limits = append(a.Limits, Limit{Name: w.known.of(bytesOf(one.name[:])).text, Allowed: bool(one.allowed),
 			Shadow: bool(one.shadow), Unlimited: bool(one.unlimited), Borrowed: bool(one.borrowed),
 			Overflow: bool(one.overflow), Limit: uint64(one.report.limit), Remaining: uint64(one.report.remaining),
 			Cost: uint64(one.cost), RetryAfter: duration(one.report.retry_after_ns),
@@ -584,7 +671,7 @@ func (w *Weir) Check(r *Request) (*Answer, error) {
 	if err := C.weir_go_check(w.weir, holder.call); err < 0 {
 		return nil, failure(err, "")
 	}
-	answer := read(holder.call)
+	answer := w.read(holder.call)
 	runtime.KeepAlive(holder)
 	return answer, nil
 }

@@ -262,7 +262,7 @@ penalties: [{ name: guess, key: [client.ip], strikes: 2/h, ladder: [suspend 1h] 
 	for i := 0; i < 6; i++ {
 		is(t, checked(t, w, Request{Path: "/", IP: "192.0.2.1"}).Allowed, i < 2)
 	}
-	is(t, said.count(), 2)
+	waitUntil(t, func() bool { return said.count() == 2 }) // lines are logged by a goroutine
 	is(t, strings.Contains(said.texts[1], "strikes were lost so far"), true)
 }
 
