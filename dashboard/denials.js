@@ -13,6 +13,7 @@ const LOAD_MS = 4000; // between two looks at what the server has, while denials
 const SPANS = [["10min", "last 10 minutes", 600], ["1h", "last hour", 3600], ["1d", "last day", 86400], ["7d", "last 7 days", 604800], ["", "all that is kept", 0]];
 const GROUPS = [["limit", "By limit"], ["caller", "By caller"], ["route", "By route"], ["cause", "By cause"]];
 const CAUSES = [["limit", "a limit"], ["standing", "standing"], ["unknown", "unknown caller"], ["challenge", "challenge"], ["store", "store failed"]];
+const EXAMPLES = { key: "user=ann", limit: "api", route: "/search/:what" };
 const FILTERS = ["key", "limit", "route", "cause"];
 
 export function denialTable(id) {
@@ -62,7 +63,7 @@ export class Denials {
 
   makeForm() {
     const { chosen } = this;
-    const field = (id, label, list) => h("label", null, label, h("input", { id: `denial-${id}`, type: "search", value: chosen[id] ?? "", size: 16, list }));
+    const field = (id, label) => h("label", null, label, h("input", { id: `denial-${id}`, type: "search", value: chosen[id] ?? "", size: 16, placeholder: EXAMPLES[id] }));
     const fixed = chosen.from ? [["fixed", `${dateTime(chosen.from)} to ${dateTime(chosen.to ?? Date.now() / 1000)}`]] : [];
     this.form = h("form", { class: "row", onsubmit: (event) => {
       event.preventDefault();

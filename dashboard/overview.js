@@ -269,7 +269,7 @@ export class Overview {
           share, sparkline(seconds, "good")] });
     }
     rows.sort((a, b) => b.checks - a.checks);
-    setRows(this.limits.body, rows.slice(0, 20), "No limit was used in the last minute.", 5);
+    setRows(this.limits.body, rows.slice(0, 20), "No limit was used in the last minute. To see one, send a request: curl http://127.0.0.1:8080/v1/check --json '{\"path\": \"/\", \"attributes\": {\"user\": \"ann\"}}'", 5);
     const rowNames = [...ROWS.values()];
     const names = rows.map((row) => row.id).filter((name) => !rowNames.includes(name)).sort();
     const shown = [...this.limit.options].map((option) => option.value).slice(1);

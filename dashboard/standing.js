@@ -6,6 +6,7 @@ import { h, say, setRows, table } from "./dom.js";
 import { count, dateTime } from "./format.js";
 import { keyLink, splitSubject } from "./names.js";
 
+const PAGE = 100;
 const LEVELS = ["suspended", "revoked", "throttled", "challenged", "warned", "trusted", "good"];
 const TERMS = [["600000", "10 minutes"], ["3600000", "an hour"], ["86400000", "a day"], ["604800000", "a week"], ["", "until it is cleared"]];
 
@@ -49,14 +50,41 @@ export class Standing {
       { title: "by", left: true }, { title: "ends", left: true }, ""], "standing");
     this.history = table("Changes", [{ title: "time", left: true }, { title: "who", left: true }, { title: "level", left: true },
       { title: "reason", left: true }, { title: "by", left: true }], "standing-history");
+    this.at = { entries: 0, changes: 0 };
+    this.pagers = { entries: this.makePager("entries", "standing"), changes: this.makePager("changes", "standing-history") };
     this.result = h("p", { role: "status", id: "standing-result" });
     this.question = h("div");
     main.replaceChildren(
       h("section", { class: "panel" }, h("h2", null, "Set"), ...[this.live.may.may_change ? this.makeForm(of)
         : h("p", { class: "muted" }, "This dashboard is read-only: changes need ", h("code", null, "server.admin.token"), " or a Unix socket.")].flat(), this.question, this.result),
-      h("section", { class: "panel" }, h("h2", null, "In force, set by operators and penalties"), this.table.element),
-      h("section", { class: "panel" }, h("h2", null, "Changes"), this.history.element));
+      h("section", { class: "panel" }, h("h2", null, "In force, set by operators and penalties"), this.makeFilters(), this.table.element, this.pagers.entries.element),
+      h("section", { class: "panel" }, h("h2", null, "Changes"), this.history.element, this.pagers.changes.element));
     this.again = poll(() => this.load(), 5, signal, this.live.problem);
+  }
+
+  // What the tables show: of one kind, of one level, and which page.
+  makeFilters() {
+    const choose = (id, label, values) => h("label", null, label, h("select", { id, onchange: () => {
+      this.at = { entries: 0, changes: 0 };
+      this.again();
+    } }, h("option", { value: "" }, "any"), values.map((value) => h("option", null, value))));
+    return h("div", { class: "row" }, choose("standing-kind", "Kind ", this.live.may.standing.map((name) => name.split("/")[0])), choose("standing-level", "Level ", LEVELS));
+  }
+
+  makePager(what, id) {
+    const turn = (by) => () => {
+      this.at[what] = Math.max(0, this.at[what] + by * PAGE);
+      this.again();
+    };
+    const place = h("span", { class: "muted", role: "status", id: `${id}-place` });
+    const before = h("button", { type: "button", id: `${id}-before`, onclick: turn(-1) }, "Before");
+    const after = h("button", { type: "button", id: `${id}-after`, onclick: turn(1) }, "After");
+    return { element: h("div", { class: "row" }, before, after, place), show: (count) => {
+      const from = this.at[what];
+      before.disabled = from === 0;
+      after.disabled = count <= PAGE;
+      place.textContent = count > 0 && (from > 0 || count > PAGE) ? `${from + 1} to ${from + Math.min(count, PAGE)}` : "";
+    } };
   }
 
   makeForm(of) {
@@ -166,19 +194,26 @@ export class Standing {
     let found;
     let changes;
     try {
-      [found, changes] = await Promise.all([ask("/v1/standing?count=1000", { signal: this.signal }), ask("/v1/standing/history?count=50", { signal: this.signal })]);
+      const value = (id) => document.getElementById(id).value;
+      const page = (what) => ({ count: PAGE + 1, skip: this.at[what] }); // one more says whether there is another page
+      [found, changes] = await Promise.all([
+        ask(query("/v1/standing", { kind: value("standing-kind"), level: value("standing-level"), ...page("entries") }), { signal: this.signal }),
+        ask(query("/v1/standing/history", page("changes")), { signal: this.signal })]);
     } catch (error) {
       if (error.status !== 503) throw error;
       setRows(this.table.body, [], error.message, 6);
       setRows(this.history.body, [], error.message, 5);
       return;
     }
-    setRows(this.table.body, found.entries.map((entry) => ({
+    this.pagers.entries.show(found.entries.length);
+    this.pagers.changes.show(changes.changes.length);
+    setRows(this.table.body, found.entries.slice(0, PAGE).map((entry) => ({
       id: `${entry.kind}\n${entry.value}`, left: [0, 1, 2, 3, 4],
       cells: [whoLink(entry), entry.level, entry.reason || "–", entry.by || entry.origin, entry.until_ms === null ? "no end" : when(entry.until_ms),
         this.live.may.may_change ? h("button", { type: "button", class: "small", "aria-label": `Clear ${entry.kind}=${entry.value}`, onclick: () => this.clear(entry) }, "Clear") : ""],
-    })), "No operator or penalty has set anything.", 6);
-    setRows(this.history.body, changes.changes.map((change, place) => ({
+    })), this.live.may.may_change ? "No operator or penalty has set anything that these filters let through. Set something above, for example the user ann to throttled."
+      : "No operator or penalty has set anything that these filters let through.", 6);
+    setRows(this.history.body, changes.changes.slice(0, PAGE).map((change, place) => ({
       id: `${change.at_ms} ${place}`, left: [0, 1, 2, 3, 4],
       cells: [when(change.at_ms), whoLink(change), change.level ?? "cleared", change.reason || "–", change.by ?? "–"],
     })), "Nothing was changed.", 5);
