@@ -77,8 +77,8 @@ export class Standing {
       this.again();
     };
     const place = h("span", { class: "muted", role: "status", id: `${id}-place` });
-    const before = h("button", { type: "button", id: `${id}-before`, onclick: turn(-1) }, "Before");
-    const after = h("button", { type: "button", id: `${id}-after`, onclick: turn(1) }, "After");
+    const before = h("button", { type: "button", id: `${id}-before`, onclick: turn(-1) }, "Previous");
+    const after = h("button", { type: "button", id: `${id}-after`, onclick: turn(1) }, "Next");
     return { element: h("div", { class: "row" }, before, after, place), show: (count) => {
       const from = this.at[what];
       before.disabled = from === 0;
