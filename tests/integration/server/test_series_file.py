@@ -140,10 +140,10 @@ def test_a_full_disk_costs_the_file_alone(tmp_path):
     with start(tmp_path) as weir:
         ask(weir, "ann", 5)
         assert weir.stop() == 0
-    before = (tmp_path / "state.series").read_bytes()
     with start(tmp_path) as weir:
         ask(weir, "bob", 2)
         resource.prlimit(weir.process.pid, resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+        before = (tmp_path / "state.series").read_bytes()
         assert weir.stop() == 0
         assert "reason=\"File too large\"" in weir.wait_event("series_not_kept")
     assert (tmp_path / "state.series").read_bytes() == before

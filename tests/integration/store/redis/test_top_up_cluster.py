@@ -123,6 +123,7 @@ def test_bought_units_outlast_a_master_that_dies(tmp_path, cluster):
                       for user in USERS]
             return [state.json["bought"] if state.status == 200 else None for state in states]
         wait_until(lambda: seen() == [5] * len(USERS), what="another master")
-        wait_until(lambda: nodes.up(), what="the store")
+        wait_until(lambda: all(weir.check(attributes={"user": user}, dry_run=True).status != 503
+                               for weir in nodes.running() for user in USERS), what="the store of each node")
         assert [nodes.ask(i % 2, 5, user=user)[0] for i, user in enumerate(USERS)] == [True] * len(USERS)
         assert not any(nodes.ask(i % 2, 1, user=user)[0] for i, user in enumerate(USERS))
