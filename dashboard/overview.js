@@ -90,7 +90,6 @@ export class Overview {
       h("div", { class: "two" },
         h("section", { class: "panel" }, h("h2", null, "Hottest routes"), this.routes.element), this.fronts.element),
       this.latency.element);
-    this.recent.clear();
     if (this.live.newest(this)) this.onSnapshot(this.live.newest(this));
     this.load();
     this.loadRecent();
@@ -143,8 +142,9 @@ export class Overview {
           ...verdicts(Object.fromEntries(FIELDS.map((field) => [field, series[field][i]]))) }))
           .filter((one) => one.checks > 0);
         const known = this.recent.get(name) ?? [];
-        const first = known[0]?.second ?? Infinity;
-        if (before.length > 0) this.recent.set(name, [...before.filter((one) => one.second < first), ...known]);
+        const all = [...before, ...known.filter((one) => one.second > found.from_s + found.count - 1)];
+        if (all.length > 0) this.recent.set(name, all);
+        else this.recent.delete(name);
       }
     } catch {
       // too many limits for one answer: the list fills as they are used
