@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/text/reason.h"
+#include "engine/hook.h"
 #include "engine/lease.h"
 #include "engine/state.h"
 #include "engine/token/caller.h"
@@ -70,10 +71,20 @@ static __attribute__((noinline)) void look_at_caller(const struct weir_engine *e
                                                      const struct weir_request *request,
                                                      const struct weir_address *client)
 {
-    if (generation->denies_unknown && entry->standing.unknown)
+    if (generation->denies_unknown && entry->standing.unknown) {
         entry->stands = true;
+        entry->hooks |= WEIR_HOOK_BIT(STANDING);
+    }
     if (generation->adapts)
         number_caller(engine, entry, request, client);
+}
+
+/* Few callers have another standing than good. */
+static void look_at_standing(struct weir_entry *entry)
+{
+    entry->stands = entry->standing.entry.level != WEIR_STANDING_GOOD;
+    if (entry->stands)
+        entry->hooks |= WEIR_HOOK_BIT(STANDING);
 }
 
 /* Only requests are a part of how clients behave. */
@@ -95,6 +106,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     entry->decision.network = weir_address_network(client);
     entry->scratch.used = 0;
     entry->keeps = true;
+    entry->hooks = generation->hooks;
     entry->borrow = NULL;
     entry->lending = NULL;
     entry->unaided = false;
@@ -127,7 +139,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     if (checks < 0)
         return checks;
     if (__builtin_expect(query->map != NULL || query->missing, 0))
-        entry->stands = entry->standing.entry.level != WEIR_STANDING_GOOD;
+        look_at_standing(entry);
     if (__builtin_expect(generation->looks_at_caller, 0))
         look_at_caller(engine, generation, entry, query->request, client);
     if (engine->observe) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/text/reason.h"
+#include "engine/hook.h"
 #include "engine/pool.h"
 #include "engine/state.h"
 #include "rules/charge/top_up.h"
@@ -46,6 +47,7 @@ int weir_borrow_offer(struct weir_entry *entry, const struct weir_loans *loans,
     memcpy(borrow->loans, loans->loans, loans->count * sizeof *borrow->loans);
     memcpy(borrow->from, loans->checks, loans->check_count * sizeof *borrow->from);
     entry->borrow = borrow;
+    entry->hooks |= WEIR_HOOK_BIT(BORROW);
     return 0;
 }
 
@@ -218,7 +220,8 @@ static void swap(struct weir_entry *entry)
     decision->remembered = remembered;
 }
 
-bool weir_borrow_again(struct weir_engine *engine, struct weir_entry *entry)
+/* Makes a decision of a request its second try, if it was denied, and queues it. */
+static bool try_pools(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *decision = &entry->decision;
     uint32_t needed;
@@ -243,9 +246,11 @@ bool weir_borrow_again(struct weir_engine *engine, struct weir_entry *entry)
 
 /* --- The answer ------------------------------------------------------------------------------- */
 
-bool weir_borrow_failed(struct weir_entry *entry)
+/* The store has failed the second try: the decision is the first again. */
+static bool failed(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_borrow *borrow = entry->borrow;
+    (void)engine;
     if (!borrow || !borrow->tried)
         return false;
     swap(entry);
@@ -273,10 +278,13 @@ static void restore_charged(struct weir_entry *entry)
     }
 }
 
-void weir_borrow_decided(struct weir_entry *entry)
+/* Makes a decided second try the answer: the one that admits, or else the first, so that the
+ * counters are right. */
+static void decided(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_borrow *borrow = entry->borrow;
-    if (!borrow->tried)
+    (void)engine;
+    if (!borrow || !borrow->tried)
         return;
     restore_charged(entry);
     borrow->beside = entry->decision.verdict == WEIR_ALLOWED;
@@ -351,7 +359,8 @@ static void mix(const struct weir_decision *first, struct weir_borrow *borrow, u
     }
 }
 
-void weir_borrow_choose(struct weir_entry *entry)
+/* After the counters: where both deny, puts the pools to wait less for in place of their limits. */
+static void choose(struct weir_entry *entry)
 {
     struct weir_borrow *borrow = entry->borrow;
     struct weir_decision *decision = &entry->decision;
@@ -398,3 +407,36 @@ uint16_t weir_engine_borrowed(const struct weir_decision *decision,
     }
     return count;
 }
+
+/* --- The hook --------------------------------------------------------------------------------- */
+
+static void account_borrowed(const struct weir_entry *entry)
+{
+    struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
+    uint16_t count = weir_engine_borrowed(&entry->decision, borrowed);
+    for (uint16_t i = 0; i < count; i++) {
+        uint32_t rule = borrowed[i].check->rule;
+        struct weir_engine_counters *counters = &entry->generation->views[rule].tally->counters;
+        weir_count(&counters->borrowed, 1);
+        if (borrowed[i].pool == rule)
+            weir_count(&counters->bought, borrowed[i].check->cost);
+    }
+}
+
+static void counted(struct weir_engine *engine, struct weir_entry *entry)
+{
+    (void)engine;
+    if (!entry->borrow)
+        return;
+    if (entry->decision.op == WEIR_OP_DECIDE)
+        account_borrowed(entry);
+    choose(entry);
+}
+
+const struct weir_hook weir_hook_borrow = {
+    .wanted = weir_rules_any_top_up, /* a pool: the request's own, by weir_borrow_offer */
+    .again = try_pools,
+    .decided = decided,
+    .counted = counted,
+    .failed = failed,
+};

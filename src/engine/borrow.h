@@ -54,22 +54,8 @@ struct weir_borrow {
 int weir_borrow_offer(struct weir_entry *entry, const struct weir_loans *loans,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Makes a decision of a request its second try, if it was denied, and queues it. False: it has
- * none. */
-bool weir_borrow_again(struct weir_engine *engine, struct weir_entry *entry);
-
-/* The store has failed the second try: the decision is the first again. False: it was the first. */
-bool weir_borrow_failed(struct weir_entry *entry);
-
-/* Makes a decided second try the answer: the one that admits, or else the first, so that the
- * counters are right. */
-void weir_borrow_decided(struct weir_entry *entry);
-
 /* Whether a limit, by its first check in the answer, is a pool in place of one that
  * borrows: what it knows of the pool is what borrowers may have, without the reserve. */
 bool weir_borrow_lends(const struct weir_borrow *borrow, const struct weir_check *check);
-
-/* After the counters: where both deny, puts the pools to wait less for in place of their limits. */
-void weir_borrow_choose(struct weir_entry *entry);
 
 #endif

@@ -2,6 +2,7 @@
 /* see engine.h */
 #include <stdlib.h>
 
+#include "engine/hook.h"
 #include "engine/request.h"
 #include "engine/state.h"
 
@@ -16,17 +17,6 @@ static int open_tokens(struct weir_engine *engine, const struct weir_rules *rule
     return engine->tokens || !rules || !weir_rules_reads_tokens(rules)
                ? 0
                : weir_tokens_open(&engine->tokens, &engine->token_counters);
-}
-
-/* The pools of the engine's own decisions, as far as these rules need them. */
-static int open_pools(struct weir_engine *engine, const struct weir_rules *rules)
-{
-    int err = weir_warnings_open(engine, rules);
-    if (err == 0)
-        err = weir_candidates_open(engine, rules);
-    if (err == 0)
-        err = weir_strikes_open(engine, rules);
-    return err < 0 ? err : weir_questions_open(engine, rules);
 }
 
 static int open_parts(struct weir_engine *engine, const struct weir_engine_options *options,
@@ -48,11 +38,14 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
         return WEIR_ERR_MEMORY;
     if (!options->rules)
         return 0;
-    err = open_pools(engine, options->rules);
+    err = weir_hooks_open(engine, options->rules);
     if (err < 0)
         return err;
-    return weir_generation_open(&engine->generation, options->rules, NULL, &engine->tallies,
-                                &engine->counts_place);
+    err = weir_generation_open(&engine->generation, options->rules, NULL, &engine->tallies,
+                               &engine->counts_place);
+    if (err == 0)
+        engine->generation->hooks = weir_hooks_wanted(options->rules);
+    return err;
 }
 
 static void close_parts(struct weir_engine *engine)
@@ -182,10 +175,11 @@ int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules)
     if (open_tokens(engine, rules) < 0)
         return WEIR_ERR_MEMORY;
     pthread_mutex_lock(&engine->readers);
-    int err = open_pools(engine, rules);
+    int err = weir_hooks_open(engine, rules);
     if (err == 0)
         err = weir_generation_open(&after, rules, before, &engine->tallies, &engine->counts_place);
     if (err == 0) {
+        after->hooks = weir_hooks_wanted(rules);
         engine->generation = after;
         engine->moment.until_ns = 0;
     }

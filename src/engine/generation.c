@@ -140,16 +140,14 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->rules = weir_rules_ref(rules);
     g->pins = 1;
     g->count = count;
+    g->hooks = 0;
     g->timed = weir_rules_timed(rules);
     uint32_t adaptive;
     (void)weir_rules_adaptive_limits(rules, &adaptive);
     g->warns = weir_rules_warns(rules);
     g->adapts = adaptive > 0;
-    g->reaches = weir_rules_regions_reached(rules);
-    g->tries = weir_rules_any_candidate(rules);
     g->sells = weir_rules_any_top_up(rules);
     g->acts = weir_rules_acts(rules);
-    g->tells = g->acts || g->warns;
     g->strikes = weir_rules_penalty_count(rules) > 0;
     g->scores = weir_rules_score(rules);
     g->denies_unknown = weir_rules_denies_unknown(rules);

@@ -33,18 +33,16 @@ struct weir_generation {
     struct weir_rules *rules;
     uint32_t pins; /* decisions, and 1 for being the current one */
     uint32_t count;
+    uint32_t hooks;       /* of each request: weir_hooks_wanted */
     bool timed;           /* weir_rules_timed */
     bool warns;           /* weir_rules_warns */
     bool adapts;          /* limits follow health */
     bool looks_at_caller; /* adapts, or denies_unknown */
-    bool tries;           /* weir_rules_any_candidate */
     bool sells;           /* weir_rules_any_top_up */
     bool acts;            /* weir_rules_acts */
     bool strikes;         /* weir_rules_penalty_count */
     bool scores;          /* weir_rules_score */
     bool denies_unknown;  /* weir_rules_denies_unknown */
-    bool reaches;         /* weir_rules_regions_reached */
-    bool tells;           /* acts or warns */
     struct weir_rule_view {
         struct weir_bytes name;
         struct weir_tally *tally;

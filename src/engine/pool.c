@@ -91,6 +91,7 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     entry->generation = NULL;
     entry->lookup = NULL;
     entry->drop = NULL;
+    entry->hooks = 0;
     entry->borrow = NULL;
     entry->lending = NULL;
     entry->far = NULL;

@@ -58,6 +58,7 @@ struct weir_entry {
     struct weir_lookup *lookup;         /* NULL: its rules needed none */
     /* What a feature does before the decision is given back; NULL: nothing. */
     void (*drop)(struct weir_engine *engine, struct weir_entry *entry);
+    uint32_t hooks; /* a bit for each that it has: hook.h */
     uint8_t state;
     bool keeps;    /* scratch is in use; else scratch.used is not yet valid */
     bool local;    /* an operation on a state of the local store */

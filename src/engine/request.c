@@ -2,28 +2,11 @@
 /* see request.h */
 #include "engine/request.h"
 
-#include "engine/borrow.h"
-#include "engine/effect/action.h"
 #include "engine/failure.h"
+#include "engine/hook.h"
 #include "engine/state.h"
-#include "feature/region/engine/lend.h"
-#include "feature/region/engine/reach.h"
 #include "feature/region/rules/region.h"
 #include "feature/use/engine/pack.h"
-#include "rules/charge/top_up.h"
-
-static void account_borrowed(const struct weir_entry *entry)
-{
-    struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
-    uint16_t count = weir_engine_borrowed(&entry->decision, borrowed);
-    for (uint16_t i = 0; i < count; i++) {
-        uint32_t rule = borrowed[i].check->rule;
-        struct weir_engine_counters *counters = &entry->generation->views[rule].tally->counters;
-        weir_count(&counters->borrowed, 1);
-        if (borrowed[i].pool == rule)
-            weir_count(&counters->bought, borrowed[i].check->cost);
-    }
-}
 
 /* Not inlined: the list would be on the stack of every decision. */
 static __attribute__((noinline)) void record_denial(struct weir_engine *engine,
@@ -81,51 +64,6 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
         if (denied && !shadow && weir_rules_is_floor(generation->rules, check->rule, check->limit))
             weir_count(&view->tally->counters.floor_denied, 1);
     }
-    if (__builtin_expect(entry->borrow != NULL, 0))
-        account_borrowed(entry);
-    if (__builtin_expect(entry->lending != NULL, 0))
-        weir_lend_account(entry);
-}
-
-/* Not inlined, as record_denial. */
-static __attribute__((noinline)) void record_refusal(struct weir_engine *engine,
-                                                     const struct weir_caller_standing *standing)
-{
-    static const struct weir_bytes name = {WEIR_ANSWER_BY_STANDING,
-                                           sizeof(WEIR_ANSWER_BY_STANDING) - 1};
-    struct weir_shown_list key;
-    if (!weir_top_denied_count(engine->top_denied, standing->hash))
-        return;
-    weir_pack_text(&key, standing->by);
-    weir_top_denied_name(engine->top_denied, name, weir_shown_packed(&key));
-}
-
-/* The standing of the caller, at the time of the decision: it may deny, with no check there. */
-static void conclude_standing(struct weir_engine *engine, struct weir_entry *entry)
-{
-    const struct weir_caller_standing *standing = &entry->standing;
-    struct weir_standing_refusals *c = &engine->standing_refusals;
-    struct weir_decision *d = &entry->decision;
-    uint64_t until_ns = standing->entry.until_ns, left_ns = 1; /* it ended since it was found */
-    if (until_ns > engine->now_ns)
-        left_ns = until_ns - engine->now_ns;
-    entry->standing_ends_ns = standing->missing        ? WEIR_FAILURE_RETRY_NS
-                              : until_ns == WEIR_NEVER ? WEIR_NEVER
-                                                       : left_ns;
-    if (!standing->refused)
-        return;
-    d->verdict = WEIR_DENIED;
-    d->source = standing->missing ? WEIR_SOURCE_CLOSED : WEIR_SOURCE_STORE;
-    d->error = standing->missing ? WEIR_ERR_STORE : d->error;
-    d->now_ns = engine->now_ns;
-    if (d->op != WEIR_OP_DECIDE || standing->missing)
-        return;
-    weir_count(standing->entry.level == WEIR_STANDING_REVOKED     ? &c->revoked
-               : standing->entry.level == WEIR_STANDING_SUSPENDED ? &c->suspended
-                                                                  : &c->unknown,
-               1);
-    if (standing->by.size > 0)
-        record_refusal(engine, standing);
 }
 
 const uint32_t weir_retry_bounds_s[WEIR_RETRY_BOUNDS] = {1, 5, 15, 60, 300, 900, 3600, 86400};
@@ -144,44 +82,28 @@ static void count_retry(struct weir_engine *engine, uint64_t retry_after_ns)
     weir_count(&retries->sum_ms, retry_after_ns / 1000000);
 }
 
-/* What limits answer besides their verdict, and what they warn of. */
-static __attribute__((noinline)) void tell(struct weir_engine *engine, struct weir_entry *entry)
-{
-    if (entry->generation->acts)
-        weir_actions_count(entry);
-    if (entry->generation->warns)
-        weir_warnings_look(engine, entry);
-}
-
 /* What the store leaves to the engine: whom to blame, and the books. Returns true: the decision is
  * to be finished. */
 static bool conclude(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *d = &entry->decision;
     const struct weir_generation *generation = entry->generation;
+    const bool hooked = entry->hooks != 0;
     d->denied_by = UINT16_MAX;
-    if (__builtin_expect(entry->stands, 0))
-        conclude_standing(engine, entry);
-    if (__builtin_expect(entry->score.found, 0) && d->op == WEIR_OP_DECIDE)
-        weir_count(&engine->scores.requests[entry->score.class], 1);
-    if (__builtin_expect(entry->borrow != NULL, 0))
-        weir_borrow_decided(entry);
+    if (__builtin_expect(hooked, 0))
+        weir_hooks_decided(engine, entry);
     if (d->op == WEIR_OP_DECIDE)
         account(engine, entry);
-    if (generation && __builtin_expect(generation->tries, 0))
-        weir_candidates_follow(engine, entry);
-    if (__builtin_expect(entry->borrow != NULL, 0))
-        weir_borrow_choose(entry);
+    if (__builtin_expect(hooked, 0))
+        weir_hooks_counted(engine, entry);
     if (d->verdict == WEIR_DENIED) {
         uint64_t retry_after_ns;
         d->denied_by = weir_decision_blame(d, &retry_after_ns);
         if (d->op == WEIR_OP_DECIDE && d->denied_by != UINT16_MAX)
             count_retry(engine, retry_after_ns);
     }
-    if (generation && __builtin_expect(generation->tells, 0))
-        tell(engine, entry);
-    if (__builtin_expect(entry->strike_count > 0, 0))
-        weir_strikes_follow(engine, entry);
+    if (__builtin_expect(hooked, 0))
+        weir_hooks_told(engine, entry);
     if (engine->observe && d->op == WEIR_OP_DECIDE && generation) {
         bool sampled = --engine->observe_wait == 0;
         if (__builtin_expect(sampled || d->verdict == WEIR_DENIED, 0))
@@ -190,26 +112,17 @@ static bool conclude(struct weir_engine *engine, struct weir_entry *entry)
     return true;
 }
 
-/* The same where other regions are asked, or what the request may borrow, or was bought. Apart, so
- * that other decisions save no registers. */
-static __attribute__((noinline)) bool decided_once(struct weir_engine *engine,
-                                                   struct weir_entry *entry)
+/* Apart, so that other decisions save no registers. */
+static __attribute__((noinline)) bool decided_hooked(struct weir_engine *engine,
+                                                     struct weir_entry *entry)
 {
-    bool reaches = engine->regions && entry->generation && entry->generation->reaches;
-    if (reaches && entry->homes && weir_reach_decided(engine, entry))
-        return false;
-    if (reaches && weir_lend_decided(engine, entry))
-        return false;
-    if (weir_borrow_again(engine, entry))
-        return false;
-    return conclude(engine, entry);
+    return !weir_hooks_again(engine, entry) && conclude(engine, entry);
 }
 
 bool weir_request_decided(struct weir_engine *engine, struct weir_entry *entry)
 {
-    if (engine->regions || entry->borrow || entry->decision.verdict == WEIR_DENIED)
-        return decided_once(engine, entry);
-    return conclude(engine, entry);
+    return __builtin_expect(entry->hooks != 0, 0) ? decided_hooked(engine, entry)
+                                                  : conclude(engine, entry);
 }
 
 /* Settles the checks of a request by their on_store_error. */
@@ -228,10 +141,7 @@ bool weir_request_failed(struct weir_engine *engine, struct weir_entry *entry, i
 {
     struct weir_engine_failures *f = &engine->failures;
     if (entry->state == WEIR_ENTRY_ASKING) {
-        if (entry->homes)
-            weir_reach_late(engine, entry);
-        else
-            weir_lend_late(engine, entry);
+        weir_hooks_late(engine, entry);
         return conclude(engine, entry);
     }
     weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed, 1);
@@ -239,7 +149,7 @@ bool weir_request_failed(struct weir_engine *engine, struct weir_entry *entry, i
         weir_turn_refuse(engine, &entry->decision, error);
         return true;
     }
-    if (!weir_lend_failed(engine, entry) && !weir_borrow_failed(entry))
+    if (!weir_hooks_failed(engine, entry))
         settle_failed(engine, &entry->decision, error);
     return conclude(engine, entry);
 }

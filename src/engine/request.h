@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the engine does with decisions of front ends, requests and operations alike (struct
- * weir_purpose in turn.h): standing, borrowing, candidates, warnings, counters, and on_store_error.
+ * weir_purpose in turn.h): hooks of features (hook.h), counters, and on_store_error.
  *
- *   the store decides   a denied request may be tried once more on its pools (borrow.h); the
- *                       limits' counters; candidates; whom to blame; warnings
+ *   the store decides   hooks may have it decided once more; the limits' counters; whom to blame;
+ *                       the other hooks
  *   the store fails     an operation is refused; checks of a request are settled by their
  *                       on_store_error (failure.h), and then as above
  *   finished            the front end's `done` is called
  *
- * Threads: those of the engine.
+ * A circle with hook.h and effect/warning.h, as hook.h says. Threads: those of the engine.
  */
 #ifndef WEIR_ENGINE_REQUEST_H
 #define WEIR_ENGINE_REQUEST_H

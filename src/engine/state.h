@@ -101,38 +101,20 @@ static inline void weir_engine_pin(struct weir_engine *engine, struct weir_entry
     engine->generation->pins++;
     weir_entry_unpin(engine, entry);
     entry->generation = engine->generation;
+    entry->hooks |= engine->generation->hooks;
 }
 
-/* Warnings, see warning.h: their memory, for rules that warn (errors: WEIR_ERR_MEMORY); a decision
- * of rules that warn was decided. */
-int weir_warnings_open(struct weir_engine *engine, const struct weir_rules *rules)
-    __attribute__((warn_unused_result));
+/* Warnings, see effect/warning.h: the end of their memory, and its decisions. */
 void weir_warnings_close(struct weir_engine *engine);
 struct weir_pool *weir_warnings_pool(struct weir_engine *engine);
-void weir_warnings_look(struct weir_engine *engine, const struct weir_entry *entry);
 
 /* Observing, see observe.h: a request of these rules was decided, and somebody observes. */
 void weir_observe(struct weir_engine *engine, const struct weir_entry *entry, bool sampled);
 
-/* Candidates, see candidate.h: their memory, for rules that have some (errors: WEIR_ERR_MEMORY); a
- * decision was decided. */
-int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *rules)
-    __attribute__((warn_unused_result));
-void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry);
-
-/* Questions to homes, see region/question.h: their memory, for rules that reach other regions
- * (errors: WEIR_ERR_MEMORY). */
-int weir_questions_open(struct weir_engine *engine, const struct weir_rules *rules)
-    __attribute__((warn_unused_result));
-
-/* Strikes, see strike.h: their memory, for rules that have penalties (errors: WEIR_ERR_MEMORY);
- * keeps what a request may be with its decision (errors: WEIR_ERR_TOO_LARGE); a decision was
- * decided. */
-int weir_strikes_open(struct weir_engine *engine, const struct weir_rules *rules)
-    __attribute__((warn_unused_result));
+/* Keeps the strikes that a request may be with its decision, see strike.h. Errors:
+ * WEIR_ERR_TOO_LARGE. */
 int weir_strikes_keep(struct weir_entry *entry, const struct weir_strikes *found,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
-void weir_strikes_follow(struct weir_engine *engine, const struct weir_entry *entry);
 /* Whether the outcome of a reservation is a strike of a penalty; `count`: counts it as one of each.
  */
 struct weir_reservation;

@@ -7,6 +7,7 @@
 #include "core/scale.h"
 #include "engine/borrow.h"
 #include "engine/generation.h"
+#include "engine/hook.h"
 #include "engine/pool.h"
 #include "rules/actions/reject.h"
 #include "rules/actions/steps.h"
@@ -204,9 +205,11 @@ bool weir_action_challenges(const struct weir_decision *decision)
     return effect.action == WEIR_ACTION_CHALLENGE;
 }
 
-void weir_actions_count(const struct weir_entry *entry)
+/* Counts what each limit of a finished request does with it, by the limit and the action. */
+static void count(struct weir_engine *engine, struct weir_entry *entry)
 {
     const struct weir_decision *decision = &entry->decision;
+    (void)engine;
     if (decision->op != WEIR_OP_DECIDE)
         return;
     for (uint16_t i = 0, end; i < weir_decision_limits(decision); i = end) {
@@ -218,3 +221,5 @@ void weir_actions_count(const struct weir_entry *entry)
         weir_count(&view->tally->counters.actions[action], 1);
     }
 }
+
+const struct weir_hook weir_hook_action = {.wanted = weir_rules_acts, .told = count};

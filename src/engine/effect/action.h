@@ -29,10 +29,4 @@ void weir_action_choose(const struct weir_decision *decision, uint16_t shown,
 /* Whether a denied decision asks its client for a solved puzzle. */
 bool weir_action_challenges(const struct weir_decision *decision);
 
-struct weir_entry;
-
-/* Counts what each limit of a finished request does with it, by the limit and the action. The rules
- * act. */
-void weir_actions_count(const struct weir_entry *entry);
-
 #endif

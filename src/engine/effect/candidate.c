@@ -2,6 +2,7 @@
 /* see candidate.h */
 #include "engine/effect/candidate.h"
 
+#include "engine/hook.h"
 #include "engine/state.h"
 #include "engine/turn.h"
 #include "feature/region/rules/region.h"
@@ -56,6 +57,7 @@ static bool apply(struct weir_entry *entry, struct weir_generation *generation,
     for (uint16_t i = 0; i < decision->count; i++)
         decision->checks[i].key = key;
     entry->generation = generation;
+    entry->hooks |= generation->hooks;
     generation->pins++;
     return true;
 }
@@ -112,7 +114,7 @@ static void try_limit(struct weir_engine *engine, const struct weir_entry *entry
     weir_engine_queue(engine, &trial->decision);
 }
 
-void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry)
+static void follow(struct weir_engine *engine, struct weir_entry *entry)
 {
     const struct weir_decision *decision = &entry->decision;
     struct weir_decision live;
@@ -162,9 +164,15 @@ static const struct weir_purpose trial_purpose = {.decided = trial_decided, .fai
 
 /* --- Memory ----------------------------------------------------------------------------------- */
 
-int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *rules)
+static int open(struct weir_engine *engine, const struct weir_rules *rules)
 {
     if (engine->trials || !weir_rules_any_candidate(rules))
         return 0;
     return weir_pool_make(&engine->trials, WEIR_TRIALS_MAX, &trial_purpose);
 }
+
+const struct weir_hook weir_hook_candidate = {
+    .wanted = weir_rules_any_candidate,
+    .open = open,
+    .counted = follow,
+};

@@ -7,6 +7,7 @@
 
 #include "core/period.h"
 #include "core/text/siphash.h"
+#include "engine/hook.h"
 #include "engine/request.h"
 #include "engine/state.h"
 
@@ -224,7 +225,7 @@ static void look_limit(struct weir_engine *engine, const struct weir_entry *entr
     }
 }
 
-void weir_warnings_look(struct weir_engine *engine, const struct weir_entry *entry)
+static void look(struct weir_engine *engine, struct weir_entry *entry)
 {
     const struct weir_decision *decision = &entry->decision;
     if (!engine->warnings || decision->source != WEIR_SOURCE_STORE ||
@@ -271,7 +272,7 @@ static const struct weir_purpose record_purpose = {
 
 /* --- Memory ----------------------------------------------------------------------------------- */
 
-int weir_warnings_open(struct weir_engine *engine, const struct weir_rules *rules)
+static int open(struct weir_engine *engine, const struct weir_rules *rules)
 {
     if (!engine->warn || engine->warnings || !weir_rules_warns(rules))
         return 0;
@@ -301,3 +302,5 @@ struct weir_pool *weir_warnings_pool(struct weir_engine *engine)
 {
     return &engine->warnings->pool;
 }
+
+const struct weir_hook weir_hook_warning = {.wanted = weir_rules_warns, .open = open, .told = look};

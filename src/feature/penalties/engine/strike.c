@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/text/reason.h"
+#include "engine/hook.h"
 #include "engine/state.h"
 #include "engine/turn.h"
 #include "feature/reserve/engine/reservation.h"
@@ -24,6 +25,7 @@ int weir_strikes_keep(struct weir_entry *entry, const struct weir_strikes *found
     }
     entry->strikes = (void *)(scratch->bytes + scratch->used + gap);
     entry->strike_count = (uint8_t)found->count;
+    entry->hooks |= WEIR_HOOK_BIT(STRIKE);
     memcpy(entry->strikes, found->strikes, size);
     scratch->used += (uint32_t)(gap + size);
     return 0;
@@ -75,7 +77,7 @@ static bool is_denied(const struct weir_entry *entry, uint32_t penalty)
     return false;
 }
 
-void weir_strikes_follow(struct weir_engine *engine, const struct weir_entry *entry)
+static void follow(struct weir_engine *engine, struct weir_entry *entry)
 {
     const struct weir_decision *decision = &entry->decision;
     if (!engine->strikes || decision->op != WEIR_OP_DECIDE || decision->policy != WEIR_POLICY_ALL ||
@@ -216,9 +218,11 @@ static const struct weir_purpose strike_purpose = {
 
 /* --- Memory ----------------------------------------------------------------------------------- */
 
-int weir_strikes_open(struct weir_engine *engine, const struct weir_rules *rules)
+static int open(struct weir_engine *engine, const struct weir_rules *rules)
 {
     if (!engine->strike || engine->strikes || weir_rules_penalty_count(rules) == 0)
         return 0;
     return weir_pool_make(&engine->strikes, WEIR_STRIKES_AT_WORK, &strike_purpose);
 }
+
+const struct weir_hook weir_hook_strike = {.open = open, .told = follow};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/failure.h"
+#include "engine/hook.h"
 #include "engine/pool.h"
 #include "engine/state.h"
 #include "engine/turn.h"
@@ -492,16 +493,21 @@ static bool try_again(struct weir_engine *engine, struct weir_entry *entry)
     return lending->wait_ns > 0 ? ask(engine, entry) : decide_others(engine, entry);
 }
 
-void weir_lend_late(struct weir_engine *engine, struct weir_entry *entry)
+/* `wait` is over before all homes have answered: the floors' denial stands. */
+static void late(struct weir_engine *engine, struct weir_entry *entry)
 {
-    deny(engine, entry, WEIR_QUESTION_LATE);
+    if (!entry->homes)
+        deny(engine, entry, WEIR_QUESTION_LATE);
 }
 
-bool weir_lend_decided(struct weir_engine *engine, struct weir_entry *entry)
+/* The store has decided, and regions may lend. */
+static bool again(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *decision = &entry->decision;
     struct weir_lending *lending = entry->lending;
     bool asks = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_PEEK;
+    if (!engine->regions)
+        return false;
     if (lending && lending->state != LENDING_ASKED)
         return false;
     if (lending) {
@@ -524,7 +530,8 @@ bool weir_lend_decided(struct weir_engine *engine, struct weir_entry *entry)
     return false;
 }
 
-bool weir_lend_failed(struct weir_engine *engine, struct weir_entry *entry)
+/* The store has failed the second try: the decision is the first again. */
+static bool failed(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *decision = &entry->decision;
     struct weir_lending *lending = entry->lending;
@@ -545,9 +552,13 @@ bool weir_lend_failed(struct weir_engine *engine, struct weir_entry *entry)
 
 /* --- Afterwards ------------------------------------------------------------------------------- */
 
-void weir_lend_account(const struct weir_entry *entry)
+/* Counts what was lent, by limit. */
+static void counted(struct weir_engine *engine, struct weir_entry *entry)
 {
     const struct weir_lending *lending = entry->lending;
+    (void)engine;
+    if (!lending || entry->decision.op != WEIR_OP_DECIDE)
+        return;
     uint32_t last = UINT32_MAX;
     for (uint16_t i = 0; i < lending->count && lending->state == LENDING_LENT; i++) {
         const struct lent_part *part = &lending->parts[i];
@@ -557,3 +568,12 @@ void weir_lend_account(const struct weir_entry *entry)
         last = counts ? part->check.rule : last;
     }
 }
+
+const struct weir_hook weir_hook_lend = {
+    .wanted = weir_rules_regions_reached,
+    .open = weir_questions_open,
+    .again = again,
+    .counted = counted,
+    .failed = failed,
+    .late = late,
+};

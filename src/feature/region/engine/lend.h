@@ -44,21 +44,6 @@
 #ifndef WEIR_ENGINE_LEND_H
 #define WEIR_ENGINE_LEND_H
 
-#include "engine/engine.h"
-
-struct weir_entry;
-
-/* The store has decided, and regions may lend. Returns whether the decision was queued for a second
- * try. */
-bool weir_lend_decided(struct weir_engine *engine, struct weir_entry *entry);
-
-/* `wait` is over before all homes have answered: the floors' denial stands. */
-void weir_lend_late(struct weir_engine *engine, struct weir_entry *entry);
-
-/* The store has failed the second try: the decision is the first again. False: it was the first. */
-bool weir_lend_failed(struct weir_engine *engine, struct weir_entry *entry);
-
-/* Counts what was lent, by limit. The entry has a lending. */
-void weir_lend_account(const struct weir_entry *entry);
+#include "engine/hook.h" /* weir_hook_lend */
 
 #endif

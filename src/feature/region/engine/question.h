@@ -70,6 +70,7 @@ struct weir_question_counts {
 };
 
 struct weir_engine;
+struct weir_rules;
 struct weir_entry;
 
 /* A home has answered: what the asker does then, which waits. */
@@ -85,6 +86,10 @@ struct weir_question {
     bool open;                       /* it is at the home */
     uint8_t places[WEIR_CHECKS_MAX]; /* of its checks, for the asker */
 };
+
+/* Opens their memory, for rules that reach other regions. Errors: WEIR_ERR_MEMORY. */
+int weir_questions_open(struct weir_engine *engine, const struct weir_rules *rules)
+    __attribute__((warn_unused_result));
 
 /* A question of `asker` to a region, without checks, which may be waited for until `wait_ns` from
  * now. NULL: WEIR_QUESTIONS_MAX are at work. */

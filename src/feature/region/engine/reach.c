@@ -2,6 +2,7 @@
 /* see reach.h */
 #include "feature/region/engine/reach.h"
 
+#include "engine/hook.h"
 #include "engine/state.h"
 #include "engine/turn.h"
 #include "feature/region/engine/question.h"
@@ -22,6 +23,7 @@ void weir_engine_reach_homes(struct weir_decision *decision)
 {
     struct weir_entry *entry = weir_entry_of(decision);
     entry->homes = true;
+    entry->hooks |= WEIR_HOOK_BIT(REACH);
     entry->drop = drop;
     entry->asked = entry->acts_far = false;
     entry->reached = NULL;
@@ -107,11 +109,13 @@ static void add(struct weir_engine *engine, struct weir_entry *entry, uint16_t i
         entry->unreached = (uint8_t)(1 + i);
 }
 
-bool weir_reach_decided(struct weir_engine *engine, struct weir_entry *entry)
+/* The own store has done an operation with `homes` set. */
+static bool again(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *decision = &entry->decision;
     struct weir_entry *of[RULES_REGIONS_MAX] = {NULL};
-    if (entry->asked)
+    if (!engine->regions || !entry->homes || entry->asked ||
+        !weir_rules_regions_reached(entry->generation->rules))
         return false;
     entry->asked = true;
     for (uint16_t i = 0; i < decision->count; i++) {
@@ -129,7 +133,10 @@ bool weir_reach_decided(struct weir_engine *engine, struct weir_entry *entry)
     return true;
 }
 
-void weir_reach_late(struct weir_engine *engine, struct weir_entry *entry)
+static void late(struct weir_engine *engine, struct weir_entry *entry)
 {
-    conclude(engine, entry);
+    if (entry->homes)
+        conclude(engine, entry);
 }
+
+const struct weir_hook weir_hook_reach = {.again = again, .late = late};

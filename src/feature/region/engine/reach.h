@@ -18,14 +18,6 @@
 #ifndef WEIR_FEATURE_REGION_ENGINE_REACH_H
 #define WEIR_FEATURE_REGION_ENGINE_REACH_H
 
-#include "engine/engine.h"
-
-struct weir_entry;
-
-/* The own store has done an operation with `homes` set. Returns whether it waits for homes. */
-bool weir_reach_decided(struct weir_engine *engine, struct weir_entry *entry);
-
-/* The homes' time is over. */
-void weir_reach_late(struct weir_engine *engine, struct weir_entry *entry);
+#include "engine/hook.h" /* weir_hook_reach */
 
 #endif
