@@ -2,7 +2,7 @@
 /* Request hooks: what features do with a request while it is decided, beside the purpose of its
  * decision (turn.h).
  *
- *   the store decides ──▶ again     a further try, or questions elsewhere: the decision waits
+ *   the store decides ──▶ again     a further try, or questions to other regions: it waits
  *                         decided   before the books: the answer of several tries, standing
  *                         counted   behind the counters of the limits, before somebody is blamed
  *                         told      behind all of it: warnings, strikes
