@@ -10,6 +10,11 @@ static const struct weir_hook *const hooks[WEIR_HOOKS] = {
     [WEIR_HOOK_STRIKE] = &weir_hook_strike,
 };
 
+const struct weir_hook *weir_hook_at(enum weir_hook_number number)
+{
+    return hooks[number];
+}
+
 uint32_t weir_hooks_wanted(const struct weir_rules *rules)
 {
     uint32_t wanted = 0;
@@ -38,39 +43,28 @@ static const struct weir_hook *next(uint32_t *mask)
 
 bool weir_hooks_again(struct weir_engine *engine, struct weir_entry *entry)
 {
-    for (uint32_t mask = entry->hooks; mask != 0;) {
-        const struct weir_hook *hook = next(&mask);
-        if (hook->again && hook->again(engine, entry))
+    for (uint32_t mask = entry->hooks & WEIR_HOOKS_AGAIN; mask != 0;)
+        if (next(&mask)->again(engine, entry))
             return true;
-    }
     return false;
 }
 
 void weir_hooks_decided(struct weir_engine *engine, struct weir_entry *entry)
 {
-    for (uint32_t mask = entry->hooks; mask != 0;) {
-        const struct weir_hook *hook = next(&mask);
-        if (hook->decided)
-            hook->decided(engine, entry);
-    }
+    for (uint32_t mask = entry->hooks & WEIR_HOOKS_DECIDED; mask != 0;)
+        next(&mask)->decided(engine, entry);
 }
 
 void weir_hooks_counted(struct weir_engine *engine, struct weir_entry *entry)
 {
-    for (uint32_t mask = entry->hooks; mask != 0;) {
-        const struct weir_hook *hook = next(&mask);
-        if (hook->counted)
-            hook->counted(engine, entry);
-    }
+    for (uint32_t mask = entry->hooks & WEIR_HOOKS_COUNTED; mask != 0;)
+        next(&mask)->counted(engine, entry);
 }
 
 void weir_hooks_told(struct weir_engine *engine, struct weir_entry *entry)
 {
-    for (uint32_t mask = entry->hooks; mask != 0;) {
-        const struct weir_hook *hook = next(&mask);
-        if (hook->told)
-            hook->told(engine, entry);
-    }
+    for (uint32_t mask = entry->hooks & WEIR_HOOKS_TOLD; mask != 0;)
+        next(&mask)->told(engine, entry);
 }
 
 bool weir_hooks_failed(struct weir_engine *engine, struct weir_entry *entry)

@@ -43,6 +43,12 @@ enum weir_hook_number {
 };
 #define WEIR_HOOK_BIT(NAME) (1U << WEIR_HOOK_##NAME)
 
+/* The hooks that have each step: others are not looked at. hook.c's table agrees (test_hook.c). */
+#define WEIR_HOOKS_AGAIN (WEIR_HOOK_BIT(REACH) | WEIR_HOOK_BIT(LEND) | WEIR_HOOK_BIT(BORROW))
+#define WEIR_HOOKS_DECIDED (WEIR_HOOK_BIT(BORROW) | WEIR_HOOK_BIT(STANDING) | WEIR_HOOK_BIT(SCORE))
+#define WEIR_HOOKS_COUNTED (WEIR_HOOK_BIT(LEND) | WEIR_HOOK_BIT(CANDIDATE) | WEIR_HOOK_BIT(BORROW))
+#define WEIR_HOOKS_TOLD (WEIR_HOOK_BIT(ACTION) | WEIR_HOOK_BIT(WARNING) | WEIR_HOOK_BIT(STRIKE))
+
 /* What is NULL is left out. */
 struct weir_hook {
     /* Whether each request of these rules has it. NULL: only requests that ask for it. */
@@ -63,6 +69,9 @@ struct weir_hook {
 extern const struct weir_hook weir_hook_reach, weir_hook_lend, weir_hook_candidate,
     weir_hook_borrow, weir_hook_standing, weir_hook_score, weir_hook_action, weir_hook_warning,
     weir_hook_strike;
+
+/* The hook of a number. */
+const struct weir_hook *weir_hook_at(enum weir_hook_number number);
 
 /* The hooks that each request of these rules has. */
 uint32_t weir_hooks_wanted(const struct weir_rules *rules);

@@ -88,13 +88,13 @@ static bool conclude(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *d = &entry->decision;
     const struct weir_generation *generation = entry->generation;
-    const bool hooked = entry->hooks != 0;
+    const uint32_t hooks = entry->hooks;
     d->denied_by = UINT16_MAX;
-    if (__builtin_expect(hooked, 0))
+    if (__builtin_expect((hooks & WEIR_HOOKS_DECIDED) != 0, 0))
         weir_hooks_decided(engine, entry);
     if (d->op == WEIR_OP_DECIDE)
         account(engine, entry);
-    if (__builtin_expect(hooked, 0))
+    if (__builtin_expect((hooks & WEIR_HOOKS_COUNTED) != 0, 0))
         weir_hooks_counted(engine, entry);
     if (d->verdict == WEIR_DENIED) {
         uint64_t retry_after_ns;
@@ -102,7 +102,7 @@ static bool conclude(struct weir_engine *engine, struct weir_entry *entry)
         if (d->op == WEIR_OP_DECIDE && d->denied_by != UINT16_MAX)
             count_retry(engine, retry_after_ns);
     }
-    if (__builtin_expect(hooked, 0))
+    if (__builtin_expect((hooks & WEIR_HOOKS_TOLD) != 0, 0))
         weir_hooks_told(engine, entry);
     if (engine->observe && d->op == WEIR_OP_DECIDE && generation) {
         bool sampled = --engine->observe_wait == 0;
@@ -121,8 +121,9 @@ static __attribute__((noinline)) bool decided_hooked(struct weir_engine *engine,
 
 bool weir_request_decided(struct weir_engine *engine, struct weir_entry *entry)
 {
-    return __builtin_expect(entry->hooks != 0, 0) ? decided_hooked(engine, entry)
-                                                  : conclude(engine, entry);
+    return __builtin_expect((entry->hooks & WEIR_HOOKS_AGAIN) != 0, 0)
+               ? decided_hooked(engine, entry)
+               : conclude(engine, entry);
 }
 
 /* Settles the checks of a request by their on_store_error. */
