@@ -18,7 +18,8 @@ WITHOUT_CHANNEL = "delete window.BroadcastChannel;"
 
 
 class Windows:
-    """Windows of one browser with a page each, all of which are seen."""
+    """Windows of one browser with a page each, all of which are seen; they are closed before their
+    server stops, of which the console would say something."""
 
     def __init__(self, browser, address, views):
         self.browser, self.first = browser, browser.current_window_handle
@@ -46,34 +47,23 @@ class Windows:
         at = self.handles.index(handle)
         del self.handles[at], self.pages[at]
 
-    def close_all(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         for handle in list(self.handles):
             self.close(handle)
         self.browser.switch_to.window(self.first)
-
-
-@pytest.fixture(name="windows")
-def fixture_windows(browser):
-    """Opens windows, and closes them after the test."""
-    opened = []
-
-    def open_windows(address, views):
-        opened.append(Windows(browser, address, views))
-        return opened[-1]
-
-    yield open_windows
-    for one in opened:
-        one.close_all()
 
 
 def second(page):
     return int(page.run("return document.documentElement.dataset.second"))
 
 
-def test_ten_windows_share_one_stream_and_all_live(tmp_path, browser, windows):
+def test_ten_windows_share_one_stream_and_all_live(tmp_path, browser):
     parts = {"standing": {"by": ["user"], "file": str(tmp_path / "standing.db")}}
-    with start(browser, tmp_path, **parts) as weir, Relay(weir.admin_address) as relay:
-        all_of_them = windows(relay.address, VIEWS)
+    with start(browser, tmp_path, **parts) as weir, Relay(weir.admin_address) as relay, \
+            Windows(browser, relay.address, VIEWS) as all_of_them:
         all_of_them.wait_live()
         wait_until(lambda: weir.metrics()["weir_dashboard_clients"] == 1, what="one stream for all")
         traffic(weir)
@@ -89,9 +79,9 @@ def test_ten_windows_share_one_stream_and_all_live(tmp_path, browser, windows):
         page.see(lambda: len(page.rows("denials")) == 3, "what the denials show")
 
 
-def test_when_the_window_that_listens_is_closed_another_one_does(tmp_path, browser, windows):
-    with start(browser, tmp_path) as weir, Relay(weir.admin_address) as relay:
-        some = windows(relay.address, ["overview", "rules", "limits"])
+def test_when_the_window_that_listens_is_closed_another_one_does(tmp_path, browser):
+    with start(browser, tmp_path) as weir, Relay(weir.admin_address) as relay, \
+            Windows(browser, relay.address, ["overview", "rules", "limits"]) as some:
         some.wait_live()
         for left in (2, 1):
             some.close(some.handles[0])  # the first one listens
@@ -103,9 +93,9 @@ def test_when_the_window_that_listens_is_closed_another_one_does(tmp_path, brows
             assert len(some.handles) == left
 
 
-def test_a_change_of_the_view_changes_what_the_server_sends(tmp_path, browser, windows):
-    with start(browser, tmp_path) as weir, Relay(weir.admin_address) as relay:
-        one = windows(relay.address, ["rules", "limits"])
+def test_a_change_of_the_view_changes_what_the_server_sends(tmp_path, browser):
+    with start(browser, tmp_path) as weir, Relay(weir.admin_address) as relay, \
+            Windows(browser, relay.address, ["rules", "limits"]) as one:
         one.wait_live()
 
         def rate():
@@ -124,7 +114,7 @@ def test_a_change_of_the_view_changes_what_the_server_sends(tmp_path, browser, w
         assert little * 2 < much
 
 
-def test_without_a_channel_each_window_listens(tmp_path, browser, windows):
+def test_without_a_channel_each_window_listens(tmp_path, browser):
     """Browsers that have none: what each window shows is the same."""
     browser.execute_cdp_cmd("Page.enable", {})
     with start(browser, tmp_path) as weir, Relay(weir.admin_address) as relay:
@@ -152,10 +142,10 @@ MINUTES_S = 600
 MEASURED_S = 30
 
 
-def test_ten_pages_and_ten_minutes_cost_less_than_five_megabytes(tmp_path, browser, windows):
-    with start(browser, tmp_path) as weir, Relay(weir.admin_address) as relay:
+def test_ten_pages_and_ten_minutes_cost_less_than_five_megabytes(tmp_path, browser):
+    with start(browser, tmp_path) as weir, Relay(weir.admin_address) as relay, \
+            Windows(browser, relay.address, VIEWS) as all_of_them:
         traffic(weir)
-        all_of_them = windows(relay.address, VIEWS)
         all_of_them.wait_live()
         opened = relay.received
         page = next(iter(all_of_them))
