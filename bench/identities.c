@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "rules/compiled.h"
+#include "rules/match/checks.h"
 #include "rules/source.h"
 
 #define KEYS 1000000
