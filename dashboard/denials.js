@@ -170,7 +170,9 @@ export class Denials {
       query("/v1/series", { limit, resolution: seconds === 1 ? "1s" : "1min", count: number, fields: "denied,edge_denied" }), { signal: this.signal });
     const begun = this.live.snapshot?.started_s ?? 0;
     const at = (i) => from + i * step;
-    const sums = values.denied.map((value, i) => (at(i) + step <= begun ? null : value + values.edge_denied[i]));
+    const all = values.denied.map((value, i) => value + values.edge_denied[i]);
+    const counted = all.findIndex((value) => value > 0); // minutes may be from before a restart
+    const sums = all.map((value, i) => (at(i) + step <= begun && (counted < 0 || i < counted) ? null : value));
     const width = { "10min": 5, "1h": 1, "1d": 15 }[last];
     const bars = [];
     const skip = (width - Math.floor(from / step) % width) % width; // so that bars stay where they are

@@ -128,7 +128,8 @@ export class Overview {
   // Before the server began nothing is known: that is no zero.
   blankBefore({ from, step, values }) {
     const begun = this.live.snapshot?.started_s ?? 0;
-    const unknown = Math.floor((begun - from) / step);
+    const counted = Math.min(...Object.values(values).map((list) => list.findIndex((value) => value > 0)).filter((place) => place >= 0));
+    const unknown = Math.min(Math.floor((begun - from) / step), counted); // minutes may be from before a restart
     for (const list of Object.values(values))
       for (let i = 0; i < unknown && i < list.length; i++) list[i] = null;
   }
